@@ -1,0 +1,1 @@
+"""Statistics and decisions: pure functions from finished trials to verdicts."""

@@ -1,0 +1,111 @@
+"""What the analysis of one campaign says: the values that `compare --json` and reports show."""
+
+import msgspec
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A value and its unit; throughput is the geometric mean over the trials' windows."""
+
+    estimate: float
+    unit: str
+
+
+class Ratio(msgspec.Struct, frozen=True):
+    """A treatment's value over the baseline's, with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+    confidence: float = 0.95
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One treatment under one workload against the baseline.
+
+    `verdict` is adopt, reject, equivalent, unstable, inconclusive, no-steady-state or failed;
+    the baseline's own row has verdict ``baseline``.  `effect` is None where nothing could be
+    compared.  `detectable` is the smallest ratio the campaign could have told from 1.
+    """
+
+    name: str
+    workload: str
+    verdict: str
+    durability: str
+    trials: int
+    value: Estimate | None
+    effect: Ratio | None
+    guards: dict[str, Ratio]
+    warnings: list[str]
+    detectable: float | None = None
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """`mydyno compare DIR --json`: verdicts against the baseline, and the winners."""
+
+    campaign: str
+    response: str
+    baseline: str
+    machine_time_s: float
+    winner: str | None
+    winners: dict[str, str | None]
+    treatments: list[Row]
+    sentence: str
+    warnings: list[str]
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """A quantity over the seconds of one trial; value `i` ended at ``t_s[i]``."""
+
+    name: str
+    unit: str
+    t_s: list[float]
+    values: list[float]
+
+
+class TrialView(msgspec.Struct, frozen=True):
+    """One finished trial as the report shows it; the window is ``start_s < t <= end_s``."""
+
+    id: int
+    treatment: str
+    workload: str
+    block: int
+    status: str
+    error: str
+    window: tuple[float, float]
+    metrics: dict[str, float]
+    curves: list[Curve]
+
+
+class ChangeView(msgspec.Struct, frozen=True):
+    """One setting that a treatment moved: its true value before and after, and what it cost."""
+
+    key: str
+    before: str
+    after: str
+    cost: str
+    durability: str
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """Latencies of all windows of one treatment and workload, merged: ``(latency_s, share <= it)``."""
+
+    treatment: str
+    workload: str
+    count: int
+    points: list[tuple[float, float]]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """Everything a report shows; made from a run directory alone, no host needed."""
+
+    comparison: Comparison
+    question: str
+    command: str
+    started: str
+    protocol: str
+    lab: str
+    trials: list[TrialView]
+    changes: dict[str, list[ChangeView]]
+    distributions: list[Distribution]
+    facts: dict[str, dict[str, str]]
+    blocks: int

@@ -1,0 +1,55 @@
+"""The errors a user can meet, each with the exit code of its kind.
+
+MydynoError
+├── SpecError       2  the request was wrong
+├── HostError       3  a host or a load failed
+│   └── DriftError  3  a change was made, but the host does not show it
+├── CampaignError   3  the campaign cannot go on
+├── JournalError    2  the run directory cannot be used
+├── RefusedError    4  refused for safety
+└── Interrupted   130  stopped by the user; run again to resume
+"""
+
+from typing import ClassVar
+
+
+class MydynoError(Exception):
+    """Something a user can act on: says what, where, and the next step."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class SpecError(MydynoError, ValueError):
+    """The request was wrong: a spec, a key, a value or an argument."""
+
+    exit_code = 2
+
+
+class HostError(MydynoError):
+    """A host could not be reached, or a command on it failed."""
+
+
+class DriftError(HostError):
+    """A change was made, but the host does not show it."""
+
+
+class CampaignError(MydynoError):
+    """The campaign cannot be run as asked."""
+
+
+class JournalError(MydynoError):
+    """The run directory's record cannot be used."""
+
+    exit_code = 2
+
+
+class RefusedError(MydynoError):
+    """Refused for safety, with the option that would allow it where there is one."""
+
+    exit_code = 4
+
+
+class Interrupted(MydynoError):  # noqa: N818 - it is a request of the user's, not an error
+    """The user asked to stop; the journal is intact."""
+
+    exit_code = 130

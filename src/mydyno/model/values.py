@@ -1,0 +1,171 @@
+"""The values that every room of the house exchanges."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+Settings = Mapping[str, str]
+"""Keys are ``<role>/<layer>.<name>``: ``db/mysqld.sync_binlog``, ``load/env.LD_PRELOAD``."""
+
+
+class Cost(IntEnum):
+    """What a change interrupts, cheapest first."""
+
+    ONLINE = 0
+    RESTART = 1
+    REMOUNT = 2
+    REFORMAT = 3
+    REBOOT = 4
+
+
+class Durability(Enum):
+    """Whether a change lets a crash lose more than the baseline would (FACTS 6.3)."""
+
+    SAME = "same"
+    WEAKER = "weaker"
+
+
+class Reset(Enum):
+    """What is put back before a trial: the data set, only the server process, or nothing."""
+
+    DATASET = "dataset"
+    RESTART = "restart"
+    NONE = "none"
+
+
+class Status(Enum):
+    """How a trial ended; UNKNOWN means it may or may not have measured what was asked."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class Verdict(IntEnum):
+    """What a check concluded; the worst of several is their maximum."""
+
+    GOOD = 0
+    UNKNOWN = 1
+    BAD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One command for a host, as an argument vector, never as a shell string."""
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe(Generic[T]):
+    """A question for a host: the command that asks it and the pure reading of the reply."""
+
+    action: Action
+    parse: Callable[[bytes], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting to be moved, with what it was and what moving it interrupts.
+
+    `key` is bare (``sync_binlog``) when a layer plans it and full (``db/mysqld.sync_binlog``)
+    in the journal.  Several changes may carry the same `action`; it is then run once.
+    """
+
+    key: str
+    before: str
+    after: str
+    action: Action
+    cost: Cost = Cost.ONLINE
+    reversible: bool = True
+    durability: Durability = Durability.SAME
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One cell of the design, to be run once: `workload` is ``rw/16``, `block` counts from 0."""
+
+    id: int
+    treatment: str
+    workload: str
+    block: int
+    seed: int
+    reset: Reset = Reset.DATASET
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One reporting interval of the load, ended `t_s` seconds after the load began.
+
+    `values` holds rates and latencies of the interval in base units: ``tps`` (/s), ``reads``
+    and ``writes`` (queries/s), ``errors`` (/s), ``latency_p99_s`` (s).  `latency` is an
+    HdrHistogram of microseconds, V2 compressed, base64, or empty where the tool gives none.
+    """
+
+    t_s: float
+    values: Mapping[str, float]
+    latency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """Machine time that passed before the load: a restore or a restart the load reports itself."""
+
+    cost_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The measured part of a trial, in seconds since the load began: ``start_s < t <= end_s``."""
+
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number from one trial, in a base unit (``s``, ``B``, ``/s``, ``B/s``, ``ratio``)."""
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Samples of one quantity: value `i` belongs to the interval that ended at ``t_s[i]``."""
+
+    name: str
+    unit: str
+    t_s: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that is known of a trial once it has ended.
+
+    `machine_time_s` counts every attempt at this trial, interrupted ones included.
+    """
+
+    trial: Trial
+    status: Status
+    window: Window
+    metrics: Sequence[Metric] = ()
+    series: Sequence[Series] = ()
+    machine_time_s: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check says about one outcome, with the numbers it rests on."""
+
+    check: str
+    verdict: Verdict
+    summary: str
+    evidence: Mapping[str, float]

@@ -1,0 +1,70 @@
+"""What a load generator is, to the loop of trials."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mydyno.model import Action, Interval, Overhead
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a load presses on: a server's address, or a directory, or neither.
+
+    `socket` is empty when the transport is TCP.  `password_file` is a client option file
+    (``[client]`` with user and password, mode 0600); a password is never in an argv.
+    `directory` is where file loads put their files; `work` is for the tool's own small files.
+    """
+
+    work: Path
+    directory: Path
+    socket: str = ""
+    tcp_host: str = ""
+    tcp_port: int = 0
+    user: str = ""
+    password_file: Path = Path()
+    database: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One run of a tool: its command, and the reading of its lines while they come.
+
+    `parse` yields an `Interval` for each report of the tool; it raises `ValueError` on output
+    that cannot be a report, naming the line.
+    """
+
+    action: Action
+    parse: Callable[[Iterable[bytes]], Iterator[Interval | Overhead]]
+
+
+class Workload(Protocol):
+    """A load generator with its options fixed, but for the place it presses on."""
+
+    @property
+    def name(self) -> str:
+        """Return the cell's name as the journal knows it: ``rw/16``."""
+        ...
+
+    @property
+    def response(self) -> str:
+        """Return the metric the tool is decided on unless the spec names another: `tps`, `iops`."""
+        ...
+
+    @property
+    def data_key(self) -> str:
+        """Return what its data set depends on; cells with the same key share one golden copy."""
+        ...
+
+    def prepare(self, target: Target) -> Sequence[Action]:
+        """Return the commands that make the data set, in order."""
+        ...
+
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
+        """Return one run of the load; it goes on until stopped by SIGTERM."""
+        ...
+
+    def describe(self, target: Target) -> Sequence[Action]:
+        """Return commands whose output names the tool's version and client library."""
+        ...
