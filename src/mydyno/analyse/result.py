@@ -87,7 +87,7 @@ class ChangeView(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """Latencies of all windows of one treatment and workload, merged: ``(latency_s, share <= it)``."""
+    """Latencies of one treatment and workload, all windows merged: ``(latency_s, share <= it)``."""
 
     treatment: str
     workload: str
@@ -96,7 +96,10 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """Everything a report shows; made from a run directory alone, no host needed."""
+    """Everything a report shows; made from a run directory alone, no host needed.
+
+    `margin` is `[decide] margin` as a ratio less one (0.03), 0 where there was none.
+    """
 
     comparison: Comparison
     question: str
@@ -109,3 +112,4 @@ class Result(msgspec.Struct, frozen=True):
     distributions: list[Distribution]
     facts: dict[str, dict[str, str]]
     blocks: int
+    margin: float = 0.0

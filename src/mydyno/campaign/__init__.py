@@ -1,1 +1,1 @@
-"""campaign"""
+"""A campaign: its spec, its design, its preflight, and the loop of trials."""

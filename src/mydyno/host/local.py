@@ -28,7 +28,8 @@ class LocalRunning:
         """Yield each line of its standard output as it comes."""
         out = self._process.stdout
         if out is not None:
-            yield from out
+            with out:
+                yield from out
 
     def returncode(self) -> int | None:
         """Return its exit code, or None while it runs."""
@@ -42,10 +43,7 @@ class LocalRunning:
                 self._process.wait(grace_s)
             except subprocess.TimeoutExpired:
                 self._signal(signal.SIGKILL)
-        code = self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        return code
+        return self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
         try:

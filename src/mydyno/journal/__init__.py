@@ -1,1 +1,35 @@
-"""journal"""
+"""The append-only record of a campaign, and folds over it."""
+
+from mydyno.journal.events import (
+    Changing,
+    Event,
+    Finished,
+    Interruption,
+    Opened,
+    Prepared,
+    RolledBack,
+    Started,
+)
+from mydyno.journal.file import FileJournal, Journal, MemoryJournal, held, read
+from mydyno.journal.folds import first_values, lost_s, open_trial, outcomes, spent_s
+
+__all__ = [
+    "Changing",
+    "Event",
+    "FileJournal",
+    "Finished",
+    "Interruption",
+    "Journal",
+    "MemoryJournal",
+    "Opened",
+    "Prepared",
+    "RolledBack",
+    "Started",
+    "first_values",
+    "held",
+    "lost_s",
+    "open_trial",
+    "outcomes",
+    "read",
+    "spent_s",
+]

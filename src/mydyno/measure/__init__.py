@@ -1,1 +1,5 @@
-"""measure"""
+"""What a host is: facts read before anything changes."""
+
+from mydyno.measure.facts import Facts, facts
+
+__all__ = ["Facts", "facts"]

@@ -1,5 +1,6 @@
 """Adapters to load generators, one file per tool: a command out, its lines read as they come."""
 
 from mydyno.workloads.protocol import Load, Target, Workload
+from mydyno.workloads.tools import TOOLS, Tool
 
-__all__ = ["Load", "Target", "Workload"]
+__all__ = ["TOOLS", "Load", "Target", "Tool", "Workload"]

@@ -1,0 +1,35 @@
+# The commands of a working day; the README shows `demo` and `test`.
+.PHONY: setup setup-test servers demo test check golden clean
+PY = .venv/bin/python
+
+setup: ## install what is missing and build
+	@packaging/setup.sh run
+
+setup-test:
+	@packaging/setup.sh test
+
+servers: ## the real servers that the tests run on
+	@packaging/servers.sh
+
+demo: setup ## which of four configurations is better, on a real server, with a report
+	@.venv/bin/mydyno run demo -o demo-run
+
+test: setup-test servers check ## everything: real servers, real devices, a real browser
+	@$(PY) -m pytest -q tests/contract tests/integration tests/e2e tests/docs
+
+check: ## the fast gate: format, lint, types, imports, unit and golden tests
+	@test -x .venv/bin/ruff || packaging/setup.sh test
+	@.venv/bin/ruff format --check --quiet src tests
+	@.venv/bin/ruff check --quiet src tests
+	@.venv/bin/mypy --no-error-summary
+	@.venv/bin/lint-imports --no-cache >/tmp/mydyno-imports.$$$$ 2>&1 || { cat /tmp/mydyno-imports.$$$$; exit 1; }; rm -f /tmp/mydyno-imports.*
+	@cargo fmt --check
+	@cargo clippy --quiet --all-targets --locked -- -D warnings
+	@cargo test --quiet --locked
+	@$(PY) -m pytest -q tests/unit tests/golden
+
+golden: ## write the golden files anew; read the difference as code
+	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden
+
+clean:
+	@rm -rf .venv target runs demo-run

@@ -1,0 +1,45 @@
+"""The verdict in a sentence."""
+
+from collections.abc import Sequence
+from math import log
+
+from mydyno.analyse.result import Comparison, Row
+
+
+def sentence(comparison: Comparison) -> str:
+    """Return one sentence that a person can repeat: who wins, by how much, how sure it is."""
+    if comparison.winner:
+        return _won(comparison, comparison.winner)
+    return _leave(comparison)
+
+
+def _won(comparison: Comparison, winner: str) -> str:
+    rows = [r for r in comparison.treatments if r.name == winner and r.verdict == "adopt"]
+    row = max(rows, key=lambda r: log(r.effect.ratio) if r.effect else 0.0)
+    if row.effect is None:
+        return f"{winner} wins."
+    workloads = f" under {row.workload}" if len(comparison.winners) > 1 else ""
+    return (
+        f"{winner} gives {row.effect.ratio:.2f} times the {comparison.response} of "
+        f"{comparison.baseline}{workloads} (95 % interval {row.effect.low:.2f} to "
+        f"{row.effect.high:.2f}, {row.trials} trials each)."
+    )
+
+
+def _leave(comparison: Comparison) -> str:
+    rows = [r for r in comparison.treatments if r.verdict != "baseline"]
+    if rows and all(r.effect is None for r in rows):
+        return "No verdict: too few trials have finished."
+    if weaker := _weaker(rows):
+        return (
+            f"Leave it alone: only {', '.join(weaker)} would win, by giving up durability; "
+            'the spec would have to say durability = "weaker".'
+        )
+    seen = [r.detectable for r in rows if r.detectable is not None]
+    limit = f" A difference of {max(seen) - 1:.1%} or more would have been seen." if seen else ""
+    return f"Leave it alone: no treatment was shown to beat {comparison.baseline}.{limit}"
+
+
+def _weaker(rows: Sequence[Row]) -> list[str]:
+    adopted = [r.name for r in rows if r.verdict == "adopt" and r.durability == "weaker"]
+    return list(dict.fromkeys(adopted))

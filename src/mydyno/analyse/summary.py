@@ -1,0 +1,86 @@
+"""One trial's numbers: what its measured window says, from the intervals of the load."""
+
+from collections.abc import Sequence
+from math import log
+
+from mydyno.analyse.latency import merged, percentile_s
+from mydyno.model import Interval, Metric, Window
+
+_SLACK_S = 0.05  # the same that ends a trial: an interval that ends here belongs to the window
+_PERCENTILES = {"latency_p50_s": 50.0, "latency_p95_s": 95.0, "latency_p99_s": 99.0}
+_STALL = 0.01  # a second without work counts as this share of the median, as log 0 has no value
+
+
+def summarise(intervals: Sequence[Interval], window: Window, response: str) -> list[Metric]:
+    """Return the metrics of the window, in base units; empty when it holds no interval.
+
+    Rates are means weighted by time.  Percentiles come from the merged histograms; a tool that
+    gives none has its per-interval percentiles summed up by their median, as a series of its own.
+    ``<response>_logsd`` is the standard deviation of the log response about its linear trend.
+    """
+    inside = within(intervals, window)
+    if not inside:
+        return []
+    seconds = _lengths(intervals, inside)
+    metrics = _values(inside, seconds)
+    histograms = [i.latency for i in inside if i.latency]
+    if histograms:
+        total = merged(histograms)
+        for name, percent in _PERCENTILES.items():
+            metrics[name] = percentile_s(total, percent)
+    logsd = _logsd([i.values.get(response, 0.0) for i in inside])
+    if logsd is not None:
+        metrics[f"{response}_logsd"] = logsd
+    return [Metric(name, value, unit_of(name)) for name, value in metrics.items()]
+
+
+def within(intervals: Sequence[Interval], window: Window) -> list[Interval]:
+    """Return the intervals that ended in ``start_s < t <= end_s``."""
+    start, end = window.start_s + _SLACK_S, window.end_s + _SLACK_S
+    return [i for i in intervals if start < i.t_s <= end]
+
+
+def unit_of(name: str) -> str:
+    """Return the base unit a metric's name carries."""
+    if name.endswith("_s"):
+        return "s"
+    if name.endswith(("_ratio", "_logsd")):
+        return "ratio"
+    return "B/s" if name.endswith("bytes") else "/s"
+
+
+def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, float]:
+    names = dict.fromkeys(name for interval in inside for name in interval.values)
+    total = sum(seconds)
+    metrics: dict[str, float] = {}
+    for name in names:
+        values = [i.values.get(name, 0.0) for i in inside]
+        if name.startswith("latency_"):
+            present = sorted(i.values[name] for i in inside if name in i.values)
+            metrics[name] = present[len(present) // 2]
+        else:
+            metrics[name] = sum(v * s for v, s in zip(values, seconds, strict=True)) / total
+    return metrics
+
+
+def _lengths(intervals: Sequence[Interval], inside: Sequence[Interval]) -> list[float]:
+    """Return each inner interval's length in seconds: from the end of the one before it."""
+    ends = [i.t_s for i in intervals]
+    first = ends.index(inside[0].t_s)
+    before = [ends[first - 1] if first else 0.0, *(i.t_s for i in inside[:-1])]
+    return [i.t_s - b for i, b in zip(inside, before, strict=True)]
+
+
+def _logsd(values: Sequence[float]) -> float | None:
+    """Return the sd of log values about a straight line; None for fewer than four values."""
+    enough = 4
+    positive = sorted(v for v in values if v > 0)
+    if len(values) < enough or not positive:
+        return None
+    floor = positive[len(positive) // 2] * _STALL
+    logs = [log(max(v, floor)) for v in values]
+    n = len(logs)
+    x_mean, y_mean = (n - 1) / 2, sum(logs) / n
+    slope = sum((x - x_mean) * (y - y_mean) for x, y in enumerate(logs)) / (n * (n * n - 1) / 12)
+    squares = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in enumerate(logs))
+    return float((squares / (n - 2)) ** 0.5)

@@ -1,0 +1,63 @@
+"""The decision rule: from an effect and its guards to one word (ADR 0003)."""
+
+from collections.abc import Mapping, Sequence
+from math import exp, log, sqrt
+from statistics import stdev
+
+from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.result import Ratio
+
+_UNSTABLE_RANGE = 0.30  # relative range of one treatment's trials (TUNA, EuroSys 2025)
+_UNSTABLE_SD = 3.0  # own spread against that of the other treatments (METHOD 5b)
+_ENOUGH = 3  # a spread of two says nothing
+
+
+def verdict(effect: Effect, margin: float, guards: Mapping[str, tuple[Ratio, float]]) -> str:
+    """Return adopt, reject, equivalent or inconclusive for an effect on a higher-better response.
+
+    `guards` holds each guard's ratio (lower is better) and its margin.  A guard that is shown to
+    be broken rejects; one that looks broken but is not shown to be leaves the matter open.
+    """
+    estimate, low, high = effect.interval
+    broken = [g for g, m in guards.values() if g.ratio > 1 + m]
+    if 1 / (1 + margin) < low and high < 1 + margin and not broken:
+        return "equivalent"
+    if low > 1 and log(estimate) >= log(1 + margin) / 2:
+        if any(g.low > 1 for g in broken):
+            return "reject"
+        return "inconclusive" if broken else "adopt"
+    return "reject" if high < 1 + margin else "inconclusive"
+
+
+def unproven(guards: Mapping[str, tuple[Ratio, float]]) -> list[str]:
+    """Return a warning for each guard whose interval does not lie below its margin."""
+    return [
+        f"{name}: {ratio.ratio:.2f} times the baseline's, but {ratio.high:.2f} is not ruled out "
+        f"(margin {1 + margin:.2f}); more blocks would tell"
+        for name, (ratio, margin) in guards.items()
+        if ratio.high >= 1 + margin
+    ]
+
+
+def unstable(ratios: Sequence[float], others: Sequence[Sequence[float]]) -> bool:
+    """Return whether a treatment differs from itself more than a configuration may.
+
+    `ratios` are its values over the baseline's in each block, `others` those of the other
+    treatments.  Either its relative range exceeds 30 %, or its spread is three times theirs.
+    """
+    if len(ratios) < _ENOUGH:
+        return False
+    middle = sorted(ratios)[len(ratios) // 2]
+    if (max(ratios) - min(ratios)) / middle > _UNSTABLE_RANGE:
+        return True
+    spreads = [stdev(map(log, o)) for o in others if len(o) >= _ENOUGH]
+    if not spreads:
+        return False
+    usual = sqrt(sum(s * s for s in spreads) / len(spreads))
+    # five percent is the least range that can matter: quiet neighbours must not condemn it
+    return stdev(map(log, ratios)) > max(_UNSTABLE_SD * usual, 0.05)
+
+
+def detectable(effect: Effect) -> float:
+    """Return the smallest ratio above 1 whose interval would have excluded 1."""
+    return exp(effect.critical * effect.se)

@@ -1,0 +1,64 @@
+"""Designs: the next trial as a pure function of the finished ones."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mydyno.model import Outcome, Reset, Trial
+
+
+class Design(Protocol):
+    """Decides the next trial from those already finished, and from nothing else."""
+
+    def next(self, history: Sequence[Outcome]) -> Trial | None:
+        """Return the trial to run after `history`, or None when there is no more to learn."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Randomised complete blocks: in each block every treatment once under every workload.
+
+    Treatments under one workload follow each other, in random order, so that what is compared
+    lies near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
+    trials of a block share one seed, so that they meet the same load.
+    `blocks` or `budget_s` ends it, whichever comes first; the budget is checked between blocks,
+    and no block is begun that, by the mean of those before it, would overrun.
+    """
+
+    treatments: tuple[str, ...]
+    workloads: tuple[str, ...]
+    blocks: int | None
+    budget_s: float | None
+    seed: int
+    reset: Reset = Reset.DATASET
+
+    def next(self, history: Sequence[Outcome]) -> Trial | None:
+        """Return the next trial of the present block, or the first of the next one."""
+        block, place = divmod(len(history), self.size)
+        if place == 0 and self._over(block, history):
+            return None
+        workload, treatment = self._order(block)[place]
+        return Trial(len(history), treatment, workload, block, self.seed + block, self.reset)
+
+    @property
+    def size(self) -> int:
+        """Return the number of trials in a block."""
+        return len(self.treatments) * len(self.workloads)
+
+    def _over(self, block: int, history: Sequence[Outcome]) -> bool:
+        if self.blocks is not None and block >= self.blocks:
+            return True
+        if self.budget_s is None or block == 0:
+            return False
+        spent_s = sum(outcome.machine_time_s for outcome in history)
+        return spent_s + spent_s / block > self.budget_s
+
+    def _order(self, block: int) -> list[tuple[str, str]]:
+        chance = random.Random(f"{self.seed}/{block}")
+        return [
+            (workload, treatment)
+            for workload in chance.sample(self.workloads, len(self.workloads))
+            for treatment in chance.sample(self.treatments, len(self.treatments))
+        ]

@@ -1,0 +1,136 @@
+"""The loop of trials; resuming is running it again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from mydyno.campaign.bench import Bench
+from mydyno.campaign.plan import Campaign
+from mydyno.campaign.rundir import RunDir
+from mydyno.campaign.trial import Attempt, Spent, Summarise, attempt, replayed
+from mydyno.journal import (
+    Finished,
+    Interruption,
+    Journal,
+    Opened,
+    Started,
+    lost_s,
+    open_trial,
+    outcomes,
+    spent_s,
+)
+from mydyno.model import Interval, JournalError, Outcome, Trial
+from mydyno.workloads import Workload
+
+
+class Watcher(Protocol):
+    """Told of what happens, so that a person can be."""
+
+    def started(self, trial: Trial) -> None:
+        """Hear that a trial is about to be made ready."""
+        ...
+
+    def interval(self, interval: Interval) -> None:
+        """Hear what the load has reported."""
+        ...
+
+    def finished(self, outcome: Outcome) -> None:
+        """Hear how a trial has ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a campaign: where it is kept, on what bench, under whose eyes."""
+
+    campaign: Campaign
+    bench: Bench
+    files: RunDir
+    journal: Journal
+    summarise: Summarise
+    watcher: Watcher
+    build: str = ""
+
+
+def run(r: Run) -> None:
+    """Run the trials still to be run; the bench puts the host back, however this ends.
+
+    Raises `JournalError` for a journal of another campaign, `Interrupted` never: a
+    KeyboardInterrupt passes through once the trial it cut short is set down.
+    """
+    _open(r)
+    _settle(r)
+    with r.bench.opened():
+        while trial := r.campaign.design.next(outcomes(r.journal.events())):
+            _one(r, trial)
+
+
+def _open(r: Run) -> None:
+    opened = Opened(r.campaign.digest, r.campaign.name, r.build)
+    match next(iter(r.journal.events()), None):
+        case None:
+            r.journal.append(opened)
+        case Opened(digest=digest, build=build, name=name):
+            if digest != opened.digest:
+                raise JournalError(
+                    f"{r.files.path}: holds another campaign ({name}) or another version of its "
+                    "spec; choose a new directory with -o, or remove this one"
+                )
+            if build != opened.build:
+                raise JournalError(
+                    f"{r.files.path}: was begun on {build}, but the server now is {opened.build}; "
+                    "choose a new directory with -o"
+                )
+        case other:
+            raise JournalError(
+                f"{r.files.journal}:1: begins with {type(other).__name__}, not Opened"
+            )
+
+
+def _settle(r: Run) -> None:
+    """Set down the trial that a killed run left open, with the machine time it had used."""
+    if trial := open_trial(r.journal.events()):
+        spent = replayed(r.files.trial(trial.id), r.campaign.workloads[trial.workload])
+        r.journal.append(Interruption(trial, spent.seconds))
+
+
+def _one(r: Run, trial: Trial) -> None:
+    r.watcher.started(trial)
+    folder = r.files.begin(trial.id)
+    spent = Spent()
+    a = Attempt(
+        trial=trial,
+        settings=r.campaign.treatments[trial.treatment],
+        workload=r.campaign.workloads[trial.workload],
+        stop=r.campaign.stop,
+        folder=folder,
+        elapsed_s=spent_s(r.journal.events()),
+        watch=r.watcher.interval,
+        summarise=r.summarise,
+    )
+    r.journal.append(Started(trial))
+    try:
+        outcome = attempt(a, r.bench, spent)
+    except KeyboardInterrupt:
+        r.journal.append(Interruption(trial, spent.seconds))
+        raise
+    used_s = spent.seconds + lost_s(r.journal.events(), trial)
+    outcome = replace(outcome, machine_time_s=used_s)
+    r.journal.append(Finished(outcome))
+    r.watcher.finished(outcome)
+
+
+def reread(
+    files: RunDir, found: Sequence[Outcome], workloads: Mapping[str, Workload], summarise: Summarise
+) -> list[tuple[Outcome, Sequence[Interval]]]:
+    """Return each outcome with its intervals, its metrics derived again from the raw output.
+
+    An outcome whose raw output is gone keeps the metrics of the journal.
+    """
+    reread_all: list[tuple[Outcome, Sequence[Interval]]] = []
+    for outcome in found:
+        workload = workloads[outcome.trial.workload]
+        intervals = replayed(files.trial(outcome.trial.id), workload).intervals
+        metrics = summarise(intervals, outcome.window, workload.response) if intervals else ()
+        reread_all.append((replace(outcome, metrics=tuple(metrics) or outcome.metrics), intervals))
+    return reread_all

@@ -1,0 +1,171 @@
+"""The spec as TOML tables: decoded strictly, every fault named with its place and nearest key."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from mydyno.model import SpecError
+
+T = TypeVar("T")
+Scalar = str | int | float | bool
+
+
+class CampaignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[campaign]``: what it is called and what it asks."""
+
+    name: str = ""
+    question: str = ""
+
+
+class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``device = {...}`` under ``[stack]``: a lab disk of a cloud class."""
+
+    lab: str
+    size: str = "4G"
+    disk_class: str = msgspec.field(default="", name="class")
+    disks: int = 1
+    credits: str | float = "empty"
+    read_latency_us: int = 0
+    write_latency_us: int = 0
+    flush_latency_us: int = 0
+
+
+class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[stack]``: the host, the server and the device under test."""
+
+    host: str = "local"
+    load: str = "local"
+    server: str = "auto"
+    device: str | DeviceTable = "here"
+
+
+class DesignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[design]``: what is compared in which order, and when to stop."""
+
+    kind: str = "auto"
+    rungs: list[str] = []
+    blocks: int | None = None
+    budget: str | None = None
+    seed: int = 1
+
+
+class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[protocol]``: how one trial is run."""
+
+    kind: str = "fixed"
+    warmup_s: float = 60.0
+    window_s: float = 60.0
+    blocks: int | None = None
+    reset: str = "dataset"
+
+
+class DecideTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[decide]``: on what, against what, by which margins; margins are ratios (0.03 = 3 %)."""
+
+    response: str | None = None
+    margin: float = 0.03
+    guards: dict[str, float] | None = None
+    baseline: str | None = None
+    durability: str = "same"
+
+
+class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole spec as written; `bundles` and `treatments` may hold ``when`` tables."""
+
+    campaign: CampaignTable = CampaignTable()
+    stack: StackTable = StackTable()
+    bundles: dict[str, dict[str, Any]] = {}
+    factors: dict[str, list[Scalar]] = {}
+    treatments: dict[str, dict[str, Any]] = {}
+    workloads: dict[str, dict[str, Any]] = {}
+    design: DesignTable = DesignTable()
+    protocol: ProtocolTable = ProtocolTable()
+    decide: DecideTable = DecideTable()
+
+
+def decode(text: str, place: str, overrides: Mapping[str, str] | None = None) -> Spec:
+    """Return the spec in `text`; raise `SpecError` naming `place`, the line and the nearest key.
+
+    `overrides` maps dotted paths (``design.blocks``) to TOML values, as ``--set`` gives them.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{place}: not TOML: {error}") from error
+    for path, value in (overrides or {}).items():
+        _override(tables, path, value)
+    return convert(tables, Spec, place, text)
+
+
+def convert(tables: Mapping[str, Any], kind: type[T], place: str, text: str, at: str = "") -> T:
+    """Return `tables` as `kind`; the fault's path is looked up in `text` to name its line."""
+    try:
+        return msgspec.convert(tables, kind)
+    except msgspec.ValidationError as error:
+        raise SpecError(explain(str(error), kind, place, text, at)) from error
+
+
+def explain(reason: str, kind: type, place: str, text: str, at: str) -> str:
+    """Return one sentence for a decoding fault: place and line, key, reason, nearest key."""
+    found = re.search(r" - at `\$\.?(.*)`$", reason)
+    path = ".".join(p for p in (at, found[1] if found else "") if p)
+    core = reason[: found.start()] if found else reason
+    unknown = re.search(r"unknown field `(.+)`", core)
+    if unknown:
+        path = ".".join(p for p in (path, unknown[1]) if p)
+        near = difflib.get_close_matches(unknown[1], _fields(kind, found[1] if found else ""), 1)
+        core = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
+    return f"{place}{_line(text, path)}: {path}: {core}"
+
+
+def _fields(kind: Any, path: str) -> list[str]:  # noqa: ANN401 - a msgspec type of any shape
+    """Return the keys known at `path` below `kind`."""
+    for part in filter(None, path.split(".")):
+        field = next((f for f in msgspec.structs.fields(kind) if f.encode_name == part), None)
+        if field is None:
+            return []
+        options = getattr(field.type, "__args__", (field.type,))
+        kind = next((o for o in options if hasattr(o, "__struct_fields__")), None)
+        if kind is None:
+            return []
+    return [f.encode_name for f in msgspec.structs.fields(kind)]
+
+
+def _line(text: str, path: str) -> str:
+    """Return ``:LINE`` of the key `path` in the TOML `text`, or of the table it belongs to."""
+    parts = path.split(".")
+    table, wanted = "", ""
+    best = 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]", raw)
+        if header:
+            table = header[1].replace('"', "")
+            if path == table or path.startswith(table + "."):
+                best, wanted = number, path[len(table) :].lstrip(".")
+            continue
+        key = re.match(r'\s*"?([^"=]+?)"?\s*=', raw)
+        inside = wanted or ".".join(parts)
+        if key and path.startswith(table) and inside.split("=")[0].strip() == key[1]:
+            return f":{number}"
+        if key and path.startswith(f"{table}.{key[1]}."):
+            best = number
+    return f":{best}" if best else ""
+
+
+def _override(tables: dict[str, Any], path: str, value: str) -> None:
+    """Set the dotted `path` in `tables` to a TOML value; a bare word is taken as a string."""
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    *outer, last = path.split(".")
+    for part in outer:
+        inner = tables.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise SpecError(f"--set {path}: {part} is a value, not a table")
+        tables = inner
+    tables[last] = parsed

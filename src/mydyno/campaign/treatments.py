@@ -1,0 +1,141 @@
+"""What is compared: bundles on rungs, factors in a grid, or plain treatments, as settings."""
+
+import difflib
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mydyno.campaign.quantities import resolve
+from mydyno.campaign.spec import Spec
+from mydyno.model import Settings, SpecError
+
+LAYERS = ("alloc", "block", "env", "fs", "kernel", "limits", "mysqld", "net")
+ROLES = ("db", "load")
+STOCK = "STOCK"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What values are resolved against: the host's size and the server's kind and version."""
+
+    memory_bytes: int
+    cores: int
+    flavour: str = ""
+    version: tuple[int, ...] = ()
+
+
+def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
+    """Return the settings of each treatment by name; raise `SpecError` naming the key at fault."""
+    said = [n for n in ("treatments", "factors") if getattr(spec, n)]
+    said += ["bundles with rungs"] if spec.design.rungs else []
+    if len(said) != 1:
+        what = " and ".join(said) or "nothing"
+        raise SpecError(
+            f"{place}: {what} to compare; give one of [treatments.NAME], [factors], "
+            "or [bundles.NAME] with [design] rungs"
+        )
+    if spec.treatments:
+        raw = {
+            n: _merged(t, f"{place}: treatments.{n}", ground) for n, t in spec.treatments.items()
+        }
+    elif spec.factors:
+        raw = _grid(spec)
+    else:
+        raw = _ladder(spec, place, ground)
+    return {name: _settings(values, f"{place}: {name}", ground) for name, values in raw.items()}
+
+
+def _ladder(spec: Spec, place: str, ground: Ground) -> dict[str, dict[str, Any]]:
+    """Return each rung's settings: a bundle, a sum of bundles (``A+B``), ALL of them, or none."""
+    bundles = {n: _merged(t, f"{place}: bundles.{n}", ground) for n, t in spec.bundles.items()}
+    rungs: dict[str, dict[str, Any]] = {}
+    for rung in spec.design.rungs:
+        parts = [] if rung == STOCK else rung.split("+")
+        if rung == "ALL" and rung not in bundles:
+            parts = list(bundles)
+        unknown = [part for part in parts if part not in bundles]
+        if unknown:
+            raise SpecError(f"{place}: design.rungs: {rung}: {no_such(unknown[0], bundles)}")
+        rungs[rung] = {k: v for part in parts for k, v in bundles[part].items()}
+    return rungs
+
+
+def _grid(spec: Spec) -> dict[str, dict[str, Any]]:
+    """Return every combination of the factors' levels."""
+    keys = list(spec.factors)
+    return {
+        ",".join(f"{k.rsplit('.', 1)[-1]}={v}" for k, v in zip(keys, levels, strict=True)): dict(
+            zip(keys, levels, strict=True)
+        )
+        for levels in itertools.product(*spec.factors.values())
+    }
+
+
+def _merged(table: Mapping[str, Any], place: str, ground: Ground) -> dict[str, Any]:
+    """Return a table with every ``when`` that holds here merged in."""
+    merged = {key: value for key, value in table.items() if key != "when"}
+    for condition, values in table.get("when", {}).items():
+        if holds(condition, ground, place):
+            merged |= values
+    return merged
+
+
+def holds(condition: str, ground: Ground, place: str) -> bool:
+    """Return whether ``mysql >= 8.0.30`` (or ``mariadb``, ``mysql < 8``) is true of the server.
+
+    A Percona Server is a ``mysql`` too; ``percona`` means it alone.
+    """
+    found = re.fullmatch(
+        r"(mysql|mariadb|percona)((?:\s*,?\s*(?:>=|<=|<|>|==)\s*[\d.]+)*)", condition
+    )
+    if not found:
+        raise SpecError(f'{place}.when: {condition!r}: write "mariadb" or "mysql >= 8.0.30, < 9"')
+    if ground.flavour != found[1] and (found[1], ground.flavour) != ("mysql", "percona"):
+        return False
+    return all(
+        _compare(ground.version, operator, tuple(int(n) for n in number.split(".") if n))
+        for operator, number in re.findall(r"(>=|<=|<|>|==)\s*([\d.]+)", found[2])
+    )
+
+
+def _compare(version: tuple[int, ...], operator: str, bound: tuple[int, ...]) -> bool:
+    mine = version[: len(bound)]
+    return {
+        ">=": version >= bound,
+        ">": mine > bound,
+        "<": mine < bound,
+        "<=": mine <= bound,
+        "==": mine == bound,
+    }[operator]
+
+
+def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings:
+    """Return full keys and text values, relative ones resolved."""
+    settings: dict[str, str] = {}
+    for key, value in values.items():
+        if not isinstance(value, str | int | float | bool):
+            raise SpecError(f"{place}: {key}: {value!r} is not a value; write text or a number")
+        role, _, rest = key.rpartition("/")
+        role = role or "db"
+        layer, dot, name = rest.partition(".")
+        if role not in ROLES:
+            raise SpecError(f"{place}: {key}: {no_such(role, ROLES)}")
+        if layer not in LAYERS or not dot or not name:
+            raise SpecError(f"{place}: {key}: {no_such(layer, LAYERS)} (keys are layer.name)")
+        if role == "load" and layer != "env":
+            raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
+        text = str(int(value)) if isinstance(value, bool) else str(value)
+        settings[f"{role}/{rest}"] = resolve(
+            text, memory_bytes=ground.memory_bytes, cores=ground.cores
+        )
+    return settings
+
+
+def no_such(name: str, known: Iterable[str]) -> str:
+    """Return what is wrong with `name`, with the nearest of the `known` ones."""
+    known = tuple(known)
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+    return f"no {name!r} here; {hint}"

@@ -1,0 +1,202 @@
+"""One trial: the treatment brought about, the load run and read until enough is known."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from mydyno.campaign.bench import Bench
+from mydyno.campaign.stops import Stop
+from mydyno.host import Running
+from mydyno.model import (
+    Action,
+    CampaignError,
+    HostError,
+    Interval,
+    Metric,
+    Outcome,
+    Overhead,
+    Settings,
+    Status,
+    Trial,
+    Window,
+)
+from mydyno.workloads import Load, Target, Workload
+
+Summarise = Callable[[Sequence[Interval], Window, str], Sequence[Metric]]
+SILENCE_S = 120.0  # a load that says nothing for so long hangs; reports come every second
+_NOTHING = Window(0.0, 0.0)
+_SETUP = "setup_s"
+_RAW = "load.out"
+_LAST = 5  # lines of a tool's complaint
+
+
+@dataclass(slots=True)
+class Spent:
+    """The machine time of one attempt so far: what the load said of itself, and our own setup."""
+
+    setup_s: float = 0.0
+    overhead_s: float = 0.0
+    intervals: list[Interval] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """Return the last `t_s` consumed and all overhead."""
+        last_s = self.intervals[-1].t_s if self.intervals else 0.0
+        return last_s + self.overhead_s + self.setup_s
+
+    def take(self, item: Interval | Overhead) -> None:
+        """Add what the load reported."""
+        if isinstance(item, Overhead):
+            self.overhead_s += item.cost_s
+        else:
+            self.intervals.append(item)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Everything one attempt at a trial needs."""
+
+    trial: Trial
+    settings: Settings
+    workload: Workload
+    stop: Stop
+    folder: Path
+    elapsed_s: float
+    watch: Callable[[Interval], None]
+    summarise: Summarise
+
+
+def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
+    """Run one trial; a failure of the host or the load is an outcome, a bug of ours is not."""
+    began_s = time.monotonic()
+    try:
+        target = bench.ready(a.trial, a.settings, a.workload, a.folder)
+        if bench.timed:
+            spent.setup_s = time.monotonic() - began_s
+            (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
+        load = a.workload.run(target, a.trial.seed, environment(a))
+        window = _press(a, load, bench, spent)
+    except HostError as error:
+        return Outcome(a.trial, Status.FAILED, _NOTHING, error=_why(error, bench, a.folder))
+    except ValueError as error:
+        return Outcome(a.trial, Status.UNKNOWN, _NOTHING, error=f"unreadable output: {error}")
+    if died := bench.ended(a.folder):
+        return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
+    metrics = a.summarise(spent.intervals, window, a.workload.response)
+    return _judged(a, window, metrics)
+
+
+def _judged(a: Attempt, window: Window, metrics: Sequence[Metric]) -> Outcome:
+    if not any(m.name == a.workload.response for m in metrics):
+        error = f"the load reported no {a.workload.response}, the response decided on"
+        return Outcome(a.trial, Status.UNKNOWN, window, error=error)
+    return Outcome(a.trial, Status.OK, window, tuple(metrics))
+
+
+def _why(error: HostError, bench: Bench, folder: Path) -> str:
+    """Return what failed; a server that died explains a load that did."""
+    return bench.ended(folder) or str(error)
+
+
+def environment(a: Attempt) -> Mapping[str, str]:
+    """Return what the load is told of its trial, and the treatment's own ``load/env`` settings."""
+    prefix = "load/env."
+    mine = {k.removeprefix(prefix): v for k, v in a.settings.items() if k.startswith(prefix)}
+    return {
+        "MYDYNO_TREATMENT": a.trial.treatment,
+        "MYDYNO_TRIAL": str(a.trial.id),
+        "MYDYNO_BLOCK": str(a.trial.block),
+        "MYDYNO_SEED": str(a.trial.seed),
+        "MYDYNO_ELAPSED_S": f"{a.elapsed_s:.6g}",
+        **mine,
+    }
+
+
+def _press(a: Attempt, load: Load, bench: Bench, spent: Spent) -> Window:
+    """Run the load until the stop rule has its window; return it."""
+    errors = a.folder / "load.err"
+    # the load ends with us, however we end
+    action = Action(("setpriv", "--pdeathsig", "KILL", *load.action.argv), load.action.stdin)
+    running = bench.host.start(action, stderr=errors)
+    try:
+        with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
+            for item in load.parse(_kept(running.lines(), raw, heard)):
+                spent.take(item)
+                if isinstance(item, Interval):
+                    a.watch(item)
+                    if window := a.stop.done(spent.intervals):
+                        return window
+    finally:
+        code = running.stop()
+    raise HostError(_ending(spent, code, errors))
+
+
+def _ending(spent: Spent, code: int, errors: Path) -> str:
+    """Return how a load ended that should have gone on."""
+    reached = f"after {spent.intervals[-1].t_s:g} s" if spent.intervals else "without a report"
+    words = " | ".join(errors.read_text(errors="replace").strip().splitlines()[-_LAST:])
+    said = f": {words}" if words else ""
+    return f"the load ended {reached}, before its window did (exit {code}){said}"
+
+
+@contextmanager
+def _raw(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("wb", buffering=0) as file:
+            yield file
+    except OSError as error:
+        raise CampaignError(f"{path}: {error.strerror}; make room and run again") from error
+
+
+def _kept(lines: Iterable[bytes], raw: BinaryIO, heard: Callable[[], None]) -> Iterator[bytes]:
+    """Yield each line once it is kept: raw output is stored before it is parsed."""
+    for line in lines:
+        heard()
+        raw.write(line)
+        yield line
+
+
+@contextmanager
+def _watchdog(running: Running) -> Iterator[Callable[[], None]]:
+    """Stop a load silent for `SILENCE_S`; what is yielded is called at each sign of life."""
+    last_s = [time.monotonic()]
+    over = threading.Event()
+
+    def heard() -> None:
+        last_s[0] = time.monotonic()
+
+    def guard() -> None:
+        while not over.wait(1.0):
+            if time.monotonic() - last_s[0] > SILENCE_S:
+                running.stop(grace_s=1.0)
+                return
+
+    thread = threading.Thread(target=guard, daemon=True)
+    thread.start()
+    try:
+        yield heard
+    finally:
+        over.set()
+        thread.join()
+
+
+def replayed(folder: Path, workload: Workload) -> Spent:
+    """Return what a trial's kept output says, as far as it can be read."""
+    spent = Spent()
+    setup, raw = folder / _SETUP, folder / _RAW
+    if setup.exists():
+        spent.setup_s = float(setup.read_text() or 0)
+    if not raw.exists():
+        return spent
+    load = workload.run(Target(work=folder, directory=folder), 0, {})
+    try:
+        with raw.open("rb") as lines:
+            for item in load.parse(lines):
+                spent.take(item)
+    except ValueError:
+        return spent  # the line that was cut, or the one that failed the trial
+    return spent

@@ -1,0 +1,152 @@
+"""From a run directory to its verdicts and its report, with no host needed."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from mydyno.analyse import Rule, compare, summarise
+from mydyno.analyse.latency import cumulative, merged
+from mydyno.analyse.result import (
+    ChangeView,
+    Comparison,
+    Curve,
+    Distribution,
+    Result,
+    TrialView,
+)
+from mydyno.analyse.summary import unit_of, within
+from mydyno.campaign.loop import reread
+from mydyno.campaign.plan import Campaign
+from mydyno.campaign.rundir import RunDir
+from mydyno.cli.specs import Kept, reopen
+from mydyno.journal import Event, outcomes, read
+from mydyno.model import Interval, Outcome, Status
+
+_SHOWN = ("latency_p99_s",)
+
+Read = tuple[Outcome, Sequence[Interval]]
+
+
+def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
+    """Return the rule a campaign decides by."""
+    decide = campaign.spec.decide
+    weaker = {n: "weaker" for n, c in changes.items() if any(x.durability == "weaker" for x in c)}
+    return Rule(
+        name=campaign.name,
+        baseline=campaign.baseline,
+        responses={name: w.response for name, w in campaign.workloads.items()},
+        margin=decide.margin,
+        guards=decide.guards,
+        durability=weaker,
+        weaker_may_win=decide.durability == "weaker",
+    )
+
+
+def verdicts(path: Path) -> Comparison:
+    """Return the comparison of a run directory, read again from its raw output."""
+    return result(path).comparison
+
+
+def result(path: Path) -> Result:
+    """Return everything a report of a run directory shows."""
+    campaign, kept = reopen(path)
+    files = RunDir(path)
+    events = list(read(files.journal))
+    trials = reread(files, outcomes(events), campaign.workloads, summarise)
+    changes = _changes(files, campaign, trials)
+    comparison = compare([o for o, _ in trials], rule_of(campaign, changes), [*campaign.treatments])
+    return Result(
+        comparison=comparison,
+        question=campaign.spec.campaign.question,
+        command=kept.command,
+        started=_started(files),
+        protocol=_protocol(campaign),
+        lab=_fact(files, "lab"),
+        trials=[_view(o, i, campaign) for o, i in trials],
+        changes=changes,
+        distributions=_distributions(trials),
+        facts=_facts(files, events, kept),
+        blocks=len({o.trial.block for o, _ in trials}),
+    )
+
+
+def _started(files: RunDir) -> str:
+    with files.journal.open(encoding="utf-8") as lines:
+        first = next(lines, "{}")
+    return str(json.loads(first).get("at", ""))
+
+
+def _protocol(campaign: Campaign) -> str:
+    p = campaign.spec.protocol
+    return f"fixed: {p.warmup_s:g} s of warm-up, then {p.window_s:g} s measured"
+
+
+def _view(outcome: Outcome, intervals: Sequence[Interval], campaign: Campaign) -> TrialView:
+    response = campaign.workloads[outcome.trial.workload].response
+    trial = outcome.trial
+    return TrialView(
+        id=trial.id,
+        treatment=trial.treatment,
+        workload=trial.workload,
+        block=trial.block,
+        status=outcome.status.value,
+        error=outcome.error,
+        window=(outcome.window.start_s, outcome.window.end_s),
+        metrics={m.name: m.value for m in outcome.metrics},
+        curves=[c for name in (response, *_SHOWN) if (c := _curve(name, intervals))],
+    )
+
+
+def _curve(name: str, intervals: Sequence[Interval]) -> Curve | None:
+    shown = [i for i in intervals if name in i.values]
+    if not shown:
+        return None
+    return Curve(name, unit_of(name), [i.t_s for i in shown], [i.values[name] for i in shown])
+
+
+def _distributions(trials: Sequence[Read]) -> list[Distribution]:
+    """Return the latencies of each treatment and workload, its trials' windows merged."""
+    histograms: dict[tuple[str, str], list[str]] = {}
+    for outcome, intervals in trials:
+        if outcome.status is Status.OK:
+            cell = histograms.setdefault((outcome.trial.treatment, outcome.trial.workload), [])
+            cell += [i.latency for i in within(intervals, outcome.window) if i.latency]
+    found = []
+    for (treatment, workload), encoded in histograms.items():
+        if encoded:
+            total = merged(encoded)
+            count = int(total.get_total_count())
+            found.append(Distribution(treatment, workload, count, cumulative(total)))
+    return found
+
+
+def _changes(
+    files: RunDir, campaign: Campaign, trials: Sequence[Read]
+) -> dict[str, list[ChangeView]]:
+    """Return what each treatment moved, as the first of its trials that has a record tells."""
+    found: dict[str, list[ChangeView]] = {name: [] for name in campaign.treatments}
+    for outcome, _ in trials:
+        path = files.trial(outcome.trial.id) / "changes.json"
+        if not found[outcome.trial.treatment] and path.exists():
+            found[outcome.trial.treatment] = [ChangeView(**c) for c in json.loads(path.read_text())]
+    for name, settings in campaign.treatments.items():
+        if not found[name]:  # nothing was recorded: a load's own environment, or no trial yet
+            found[name] = [ChangeView(k, "", v, "online", "same") for k, v in settings.items()]
+    return found
+
+
+def _fact(files: RunDir, name: str) -> str:
+    path = files.facts / f"{name}.txt"
+    return path.read_text().strip() if path.exists() else ""
+
+
+def _facts(files: RunDir, events: Sequence[Event], kept: Kept) -> dict[str, dict[str, str]]:
+    """Return the sections of facts that were written before anything changed."""
+    del events
+    sections: dict[str, dict[str, str]] = {}
+    for path in sorted(files.facts.glob("*.json")):
+        if path.name != "campaign.json":
+            sections[path.stem] = {k: str(v) for k, v in json.loads(path.read_text()).items()}
+    if kept.build:
+        sections.setdefault("server", {})["build"] = kept.build
+    return sections

@@ -1,0 +1,88 @@
+"""`mydyno run`: a campaign from its spec to its report; run again, it resumes."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.analyse import summarise
+from mydyno.campaign.designs import Blocks
+from mydyno.campaign.loop import Run
+from mydyno.campaign.loop import run as run_trials
+from mydyno.campaign.plan import Campaign
+from mydyno.campaign.rundir import RunDir
+from mydyno.campaign.stops import Fixed
+from mydyno.cli import options
+from mydyno.cli.analysis import result
+from mydyno.cli.benches import Built, build
+from mydyno.cli.report import write
+from mydyno.cli.specs import Kept, find, keep
+from mydyno.cli.terminal import Progress, say, width
+from mydyno.journal import FileJournal
+from mydyno.model import MydynoError
+from mydyno.report.text import render_text
+
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="The run directory.", metavar="DIR")
+]
+
+
+def run(
+    spec: options.Spec,
+    *,
+    output: Output = None,
+    settings: options.Set = None,
+    budget: options.Budget = None,
+    allow: options.Allow = None,
+    json: options.Json = False,
+) -> None:
+    """Run a campaign, or go on with one: verdicts on stdout, progress on stderr."""
+    source = find(spec, options.overrides(settings, budget))
+    built = build(source, allow or [])
+    campaign = built.campaign
+    files = RunDir(output or Path("runs") / campaign.name)
+    journal = FileJournal(files.journal)
+    try:
+        kept = Kept(source.place, dict(source.overrides), built.ground, _command(), built.name)
+        keep(files, source, kept)
+        built.prepare(files, journal)
+        run_trials(
+            Run(campaign, built.bench, files, journal, summarise, _progress(campaign), built.name)
+        )
+    except (KeyboardInterrupt, MydynoError):
+        say(f"mydyno: what is done is kept in {files.path}; run the same command again to go on")
+        raise
+    finally:
+        journal.close()
+    _tell(files.path, json=json)
+
+
+def _progress(campaign: Campaign) -> Progress:
+    design, stop = campaign.design, campaign.stop
+    total = None
+    if isinstance(design, Blocks) and design.blocks is not None and design.budget_s is None:
+        total = design.blocks * design.size
+    length_s = stop.warmup_s + stop.window_s if isinstance(stop, Fixed) else 0.0
+    responses = {name: w.response for name, w in campaign.workloads.items()}
+    return Progress(total, responses, length_s)
+
+
+def _tell(path: Path, *, json: bool) -> None:
+    found = result(path)
+    if json:
+        sys.stdout.write(msgspec.json.encode(found.comparison).decode() + "\n")
+    else:
+        sys.stdout.write("\n" + render_text(found, width()))
+    say(f"\nreport: {write(path)}")
+
+
+def _command() -> str:
+    """Return the command as it was typed."""
+    import shlex  # noqa: PLC0415 - the only use
+
+    return shlex.join(["mydyno", *sys.argv[1:]])
+
+
+__all__ = ["Built", "run"]

@@ -1,0 +1,95 @@
+"""Finding a spec: a file, a shipped recipe, or the copy that a run directory keeps."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from mydyno.campaign.plan import Campaign, plan
+from mydyno.campaign.rundir import RunDir
+from mydyno.campaign.spec import Spec, decode
+from mydyno.campaign.treatments import Ground
+from mydyno.model import JournalError, SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A spec's text, where it came from, and what the command line changed in it."""
+
+    text: str
+    place: str
+    overrides: Mapping[str, str]
+
+    def decode(self) -> Spec:
+        """Return the spec, overrides included."""
+        return decode(self.text, self.place, self.overrides)
+
+    def plan(self, ground: Ground) -> Campaign:
+        """Return the campaign it describes on this ground."""
+        return plan(self.decode(), self.text, self.place, ground)
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What a run directory remembers beside the spec, so that it can be read anywhere."""
+
+    place: str
+    overrides: dict[str, str]
+    ground: Ground
+    command: str
+    build: str = ""
+
+
+def recipes() -> dict[str, str]:
+    """Return the shipped recipes' texts by name."""
+    folder = resources.files("mydyno.recipes")
+    return {
+        entry.name.removesuffix(".toml"): entry.read_text()
+        for entry in sorted(folder.iterdir(), key=lambda e: e.name)
+        if entry.name.endswith(".toml")
+    }
+
+
+def find(name: str, overrides: Mapping[str, str]) -> Source:
+    """Return the spec of a file or a recipe; raise `SpecError` naming the nearest recipe."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            return Source(path.read_text(encoding="utf-8"), str(path), overrides)
+        except OSError as error:
+            raise SpecError(f"{path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise SpecError(f"{path}: not a text file: {error.reason}") from error
+    shipped = recipes()
+    if name in shipped:
+        return Source(shipped[name], f"{name}.toml", overrides)
+    near = difflib.get_close_matches(name, shipped, 1)
+    hint = f"did you mean {near[0]}?" if near else f"recipes: {', '.join(shipped)}"
+    raise SpecError(f"{name}: no such file or recipe; {hint}")
+
+
+def keep(files: RunDir, source: Source, kept: Kept) -> None:
+    """Write the spec and what it was resolved against into a run directory, once."""
+    try:
+        files.facts.mkdir(parents=True, exist_ok=True)
+        if not files.spec.exists():
+            files.spec.write_text(source.text, encoding="utf-8")
+            (files.facts / "campaign.json").write_bytes(msgspec.json.encode(kept))
+    except OSError as error:
+        raise JournalError(f"{files.path}: {error.strerror}; choose another with -o") from error
+
+
+def reopen(path: Path) -> tuple[Campaign, Kept]:
+    """Return the campaign of a run directory, with no host needed."""
+    files = RunDir(path)
+    try:
+        text = files.spec.read_text(encoding="utf-8")
+        kept = msgspec.json.decode((files.facts / "campaign.json").read_bytes(), type=Kept)
+    except OSError as error:
+        raise JournalError(f"{path}: not a run directory: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise JournalError(f"{files.facts / 'campaign.json'}: unreadable: {error}") from error
+    source = Source(text, kept.place, kept.overrides)
+    return source.plan(kept.ground), kept

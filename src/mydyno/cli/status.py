@@ -1,0 +1,68 @@
+"""`mydyno status`: how far a campaign is."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from mydyno.campaign.designs import Blocks
+from mydyno.campaign.plan import Campaign
+from mydyno.campaign.rundir import RunDir
+from mydyno.cli.options import Dir, Json
+from mydyno.cli.specs import reopen
+from mydyno.cli.terminal import duration
+from mydyno.journal import Event, held, open_trial, outcomes, read, spent_s
+
+
+class Status(msgspec.Struct, frozen=True):
+    """How far a campaign is; `state` is running, finished or stopped."""
+
+    campaign: str
+    state: str
+    finished: int
+    failed: int
+    total: int | None
+    machine_time_s: float
+    present: str | None
+
+
+def status(directory: Dir, *, json: Json = False) -> None:
+    """Say how far a campaign is, and what to do next."""
+    campaign, _ = reopen(directory)
+    found = of(directory, campaign, list(read(RunDir(directory).journal)))
+    if json:
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        return
+    of_total = f" of {found.total}" if found.total else ""
+    sys.stdout.write(
+        f"{found.campaign}: {found.state}; {found.finished}{of_total} trials, "
+        f"{found.failed} failed, {duration(found.machine_time_s)} of machine time\n"
+    )
+    if found.state == "running" and found.present:
+        sys.stdout.write(f"now: {found.present}\n")
+    if found.state == "stopped":
+        sys.stdout.write("run the same `mydyno run` command again to go on\n")
+
+
+def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
+    """Return the status that a campaign's events amount to."""
+    done = outcomes(events)
+    design = campaign.design
+    total = design.blocks * design.size if isinstance(design, Blocks) and design.blocks else None
+    state = "stopped"
+    if held(RunDir(directory).journal):
+        state = "running"
+    elif design.next(done) is None:
+        state = "finished"
+    trial = open_trial(events)
+    return Status(
+        campaign=campaign.name,
+        state=state,
+        finished=len(done),
+        failed=sum(1 for o in done if o.status.value != "ok"),
+        total=total,
+        machine_time_s=spent_s(events),
+        present=f"{trial.treatment} under {trial.workload}, block {trial.block + 1}"
+        if trial
+        else None,
+    )

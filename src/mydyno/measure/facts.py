@@ -1,0 +1,75 @@
+"""The host's facts: processor, memory, kernel and system, in one round trip.
+
+Overhead: one `grep` over a dozen small files of /proc and /sys, some 5 ms, never in a trial.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mydyno.host import Host
+from mydyno.model import Action
+
+_CPU = "/sys/devices/system/cpu"
+_FILES = {
+    "/proc/meminfo": "memory",
+    "/proc/cpuinfo": "processor",
+    "/proc/version": "kernel",
+    "/etc/os-release": "system",
+    "/proc/loadavg": "load average",
+    "/sys/class/dmi/id/sys_vendor": "vendor",
+    "/sys/class/dmi/id/product_name": "machine",
+    "/sys/kernel/mm/transparent_hugepage/enabled": "transparent huge pages",
+    "/proc/sys/vm/swappiness": "vm.swappiness",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource": "clock source",
+    f"{_CPU}/cpu0/cpufreq/scaling_governor": "frequency governor",
+    "/proc/sys/kernel/hostname": "name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A host's size, and everything about it worth a line in the report."""
+
+    memory_bytes: int
+    cores: int
+    load: float
+    told: Mapping[str, str]
+
+
+def facts(host: Host) -> Facts:
+    """Return a host's facts; what it does not tell is left out.
+
+    The exit code is not looked at: grep exits 2 where one of the files does not exist, and few
+    hosts have all of them.
+    """
+    return parse(host.run(Action(("grep", "-sH", ".", *_FILES))).stdout)
+
+
+def parse(raw: bytes) -> Facts:
+    """Return the facts in ``FILE:LINE`` lines; raise `ValueError` where memory or cores miss."""
+    lines: dict[str, list[str]] = {}
+    for line in raw.decode(errors="replace").splitlines():
+        path, _, rest = line.partition(":")
+        lines.setdefault(path, []).append(rest)
+    memory = _fields(lines.get("/proc/meminfo", []), ":")
+    processor = _fields(lines.get("/proc/cpuinfo", []), ":")
+    system = _fields(lines.get("/etc/os-release", []), "=")
+    cores = sum(1 for line in lines.get("/proc/cpuinfo", []) if line.startswith("processor"))
+    if "MemTotal" not in memory or not cores:
+        raise ValueError("the host's /proc tells neither memory nor processors")
+    memory_bytes = int(memory["MemTotal"].split()[0]) * 1024
+    told = {
+        "processor": f"{processor.get('model name', 'unknown')}, {cores} logical",
+        "memory": f"{memory_bytes / 2**30:.1f} GiB",
+        "system": system.get("PRETTY_NAME", "unknown").strip('"'),
+        "kernel": " ".join(lines.get("/proc/version", ["unknown"])[0].split()[2:3]) or "unknown",
+    }
+    for path, name in _FILES.items():
+        if name not in told and path in lines:
+            told[name] = lines[path][0]
+    return Facts(memory_bytes, cores, float(told.get("load average", "0").split()[0]), told)
+
+
+def _fields(lines: list[str], mark: str) -> dict[str, str]:
+    pairs = (line.partition(mark) for line in lines)
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,0 +1,98 @@
+"""The block layer: I/O scheduler and queue attributes of one disk (FACTS 1)."""
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mydyno.model import Action, Change, Probe, Settings, SpecError
+
+ATTRIBUTES = (
+    "nomerges",
+    "nr_requests",
+    "read_ahead_kb",
+    "rq_affinity",
+    "scheduler",
+    "wbt_lat_usec",
+)
+_TUNABLE = "iosched."
+_RENAMED = {"noop": "none", "deadline": "mq-deadline", "cfq": "bfq", "anticipatory": "mq-deadline"}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The queue of one disk; `ours` when mydyno made the disk, so that it ends with us."""
+
+    disk: str
+    ours: bool
+    name: str = "block"
+
+    @property
+    def owned(self) -> bool:
+        """Return whether the disk is one that mydyno made."""
+        return self.ours
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for the queue's attributes; one a kernel lacks is left out."""
+        names = [part for a in ATTRIBUTES for part in ("-o", "-name", a)][1:]
+        argv = ("find", self._queue, "-maxdepth", "2", "-type", "f", "(", *names, "-o", "-path")
+        tail = ("*/iosched/*", ")", "-exec", "grep", "-sH", ".", "{}", ";")
+        return Probe(Action((*argv, *tail)), self._parse)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes, the scheduler first: choosing it resets its queue and tunables."""
+        for key, value in want.items():
+            self._check(key, value, now, want)
+        ordered = sorted(want.items(), key=lambda item: (item[0] != "scheduler", item[0]))
+        return [
+            Change(key, now.get(key, ""), value, self._write(key, value))
+            for key, value in ordered
+            if now.get(key) != value
+        ]
+
+    @property
+    def _queue(self) -> str:
+        return f"/sys/block/{self.disk}/queue"
+
+    def _write(self, key: str, value: str) -> Action:
+        path = f"{self._queue}/{key.replace(_TUNABLE, 'iosched/')}"
+        return Action(("tee", path), f"{value}\n".encode())
+
+    def _parse(self, raw: bytes) -> Settings:
+        found: dict[str, str] = {}
+        for line in raw.decode(errors="replace").splitlines():
+            path, _, value = line.partition(":")
+            key = path.removeprefix(self._queue + "/").replace("iosched/", _TUNABLE)
+            if key == "scheduler":
+                found[_CHOICES] = value.replace("[", "").replace("]", "")
+                chosen = re.search(r"\[([\w-]+)\]", value)
+                value = chosen[1] if chosen else "none"
+            found[key] = value.strip()
+        return found
+
+    def _check(self, key: str, value: str, now: Settings, want: Settings) -> None:
+        """Raise `SpecError` for what this disk does not have, naming what it has instead."""
+        place = f"block.{key} on {self.disk}"
+        if key == "scheduler":
+            choices = now.get(_CHOICES, "").split()
+            if value not in choices:
+                hint = (
+                    f"; {value} is called {_RENAMED[value]} since Linux 5.0"
+                    if value in _RENAMED
+                    else ""
+                )
+                raise SpecError(f"{place}: {value!r} is not one of {', '.join(choices)}{hint}")
+        elif key.startswith(_TUNABLE):
+            if key not in now and "scheduler" not in want:
+                raise SpecError(
+                    f"{place}: the scheduler {now.get('scheduler')} has no such tunable"
+                )
+        elif key not in ATTRIBUTES:
+            near = difflib.get_close_matches(key, ATTRIBUTES, 1)
+            hint = f"did you mean block.{near[0]}?" if near else f"known: {', '.join(ATTRIBUTES)}"
+            raise SpecError(f"{place}: unknown; {hint}")
+        elif key not in now:
+            raise SpecError(f"{place}: this kernel does not show it, so it could not be put back")
+
+
+_CHOICES = "scheduler.choices"  # what the kernel offers, beside what is chosen

@@ -1,0 +1,107 @@
+"""The filesystem layer: type, mkfs options and mount options of the data directory (FACTS 3)."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError
+
+KEYS = ("type", "mkfs", "mount")
+_FORCE = {
+    "ext4": ("-F", "-q", "-E", "nodiscard"),
+    "xfs": ("-f", "-q", "-K"),
+    "btrfs": ("-f", "-q", "-K"),
+}
+_REMOVED = {
+    "nobarrier": "removed from XFS in 4.19; barriers cost little and keep what was committed",
+    "barrier": "removed from XFS in 4.19, where it is always on",
+    "nobootwait": "an Upstart option; with systemd the word is nofail",
+}
+_UNSAFE = {"nobarrier", "barrier=0", "data=writeback", "norecovery"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fs:
+    """The filesystem mounted at `where`; on a `device` of ours it may be made anew."""
+
+    where: str
+    device: str
+    name: str = "fs"
+
+    @property
+    def owned(self) -> bool:
+        """Return whether the filesystem is on a lab device."""
+        return bool(self.device)
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for the type and mount options, these sorted."""
+        argv = ("findmnt", "--json", "--target", self.where, "--output", "FSTYPE,OPTIONS,TARGET")
+        return Probe(Action(argv), _parse)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes; what is already so is left out, options in any order."""
+        self._check(want)
+        return [
+            self._change(key, now, want)
+            for key in KEYS
+            if key in want and key != "mkfs" and not _same(key, now.get(key, ""), want[key])
+        ]
+
+    def _change(self, key: str, now: Settings, want: Settings) -> Change:
+        safe = Durability.WEAKER if _unsafe(want[key]) else Durability.SAME
+        if key == "type":
+            action = Action(mkfs(want[key], want.get("mkfs", ""), self.device))
+            return Change(key, now.get(key, ""), want[key], action, Cost.REFORMAT, reversible=False)
+        options = f"remount,{canonical(want[key])}"
+        action = Action(("mount", "-o", options, now.get("target", self.where)))
+        return Change(key, now.get(key, ""), want[key], action, Cost.REMOUNT, durability=safe)
+
+    def _check(self, want: Settings) -> None:
+        for key in want:
+            if key not in KEYS:
+                raise SpecError(f"fs.{key}: unknown; known: {', '.join(f'fs.{k}' for k in KEYS)}")
+        if not self.device and set(want) - {"mount"}:
+            raise SpecError("fs.type and fs.mkfs need a device of ours; set stack.device to a lab")
+        if want.get("type", "ext4") not in _FORCE:
+            raise SpecError(f"fs.type: {want['type']!r} is not one of {', '.join(_FORCE)}")
+        for option in want.get("mount", "").split(","):
+            if option in _REMOVED and (option == "nobootwait" or want.get("type") == "xfs"):
+                raise SpecError(f"fs.mount: {option}: {_REMOVED[option]}")
+
+
+def mkfs(kind: str, options: str, device: str) -> tuple[str, ...]:
+    """Return the command that makes a filesystem of `kind` on a device of ours."""
+    return (f"mkfs.{kind}", *_FORCE[kind], *shlex.split(options), device)
+
+
+def mount(kind: str, options: str, device: str, where: str) -> tuple[str, ...]:
+    """Return the command that mounts it."""
+    chosen = ("-o", canonical(options)) if options else ()
+    return ("mount", "-t", kind, *chosen, device, where)
+
+
+def canonical(options: str) -> str:
+    """Return an option list without blanks and repeats, sorted."""
+    return ",".join(sorted({o.strip() for o in options.split(",") if o.strip()}))
+
+
+def missing(now: str, want: str) -> list[str]:
+    """Return the wanted options that a mount does not show; `defaults` and the like are silent."""
+    silent = {"defaults", "rw", "auto", "nofail", "inode64"}
+    shown = set(now.split(","))
+    return [o for o in canonical(want).split(",") if o and o not in shown | silent]
+
+
+def _same(key: str, now: str, want: str) -> bool:
+    return not missing(now, want) if key == "mount" else now == want
+
+
+def _unsafe(options: str) -> bool:
+    return bool(_UNSAFE & set(options.split(",")))
+
+
+def _parse(raw: bytes) -> Settings:
+    found = json.loads(raw)["filesystems"][0]
+    options = canonical(str(found["options"]))
+    return {"type": str(found["fstype"]), "mount": options, "target": str(found["target"])}

@@ -1,0 +1,172 @@
+"""A host that is a dictionary, a layer over it, a load it prints, and a bench of them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mydyno.apply import apply, rollback
+from mydyno.host import Completed, Running
+from mydyno.journal import Journal
+from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
+from mydyno.stack import Site
+from mydyno.workloads import Load, Target, Workload
+from mydyno.workloads.command import parse
+
+Lines = Callable[[Mapping[str, str]], Iterator[bytes]]
+
+
+@dataclass(slots=True)
+class FakeRunning:
+    """A load that is a generator."""
+
+    source: Iterator[bytes]
+    pid: int = 0
+    code: int | None = None
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield what the generator yields."""
+        yield from self.source
+        self.code = 0 if self.code is None else self.code
+
+    def returncode(self) -> int | None:
+        """Return 0 once it has ended."""
+        return self.code
+
+    def stop(self, *, grace_s: float = 10.0) -> int:
+        """End it."""
+        del grace_s
+        self.code = -15 if self.code is None else self.code
+        return self.code
+
+
+@dataclass(slots=True)
+class FakeHost:
+    """A host whose settings are a dictionary; `load` makes the lines of a load from its state."""
+
+    state: dict[str, str]
+    load: Lines
+    name: str = "fake"
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    def run(self, action: Action, *, timeout_s: float = 60.0) -> Completed:
+        """Answer ``get`` with the state as JSON, and do ``set KEY VALUE``."""
+        del timeout_s
+        self.asked.append(action.argv)
+        match action.argv:
+            case ("get",):
+                return Completed(action, 0, json.dumps(self.state).encode(), b"")
+            case ("set", key, value):
+                self.state[key] = value
+                return Completed(action, 0, b"", b"")
+            case _:
+                return Completed(action, 127, b"", b"unknown command")
+
+    def start(self, action: Action, *, stderr: Path | None = None) -> Running:
+        """Start the load."""
+        if stderr is not None:
+            stderr.touch()
+        self.asked.append(action.argv)
+        return FakeRunning(self.load(dict(self.state)))
+
+    def push(self, local: Path, remote: Path) -> None:
+        """Refuse: a dictionary holds no files."""
+        raise HostError(f"{self.name}: no files here: {local} to {remote}")
+
+    def pull(self, remote: Path, local: Path) -> None:
+        """Refuse: a dictionary holds no files."""
+        raise HostError(f"{self.name}: no files here: {remote} to {local}")
+
+
+@dataclass(frozen=True, slots=True)
+class FakeLayer:
+    """A layer whose settings are those of a `FakeHost`."""
+
+    name: str = "kernel"
+    owned: bool = False
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for the whole state."""
+        return Probe(Action(("get",)), lambda raw: dict(json.loads(raw)))
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return one change for each value that differs."""
+        return [
+            Change(k, now.get(k, ""), v, Action(("set", k, v)))
+            for k, v in sorted(want.items())
+            if now.get(k) != v
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class FakeLoad:
+    """A load with no command worth the name: the host's generator is what it prints."""
+
+    name: str = "load"
+    response: str = "tps"
+    data_key: str = ""
+
+    def prepare(self, target: Target) -> Sequence[Action]:
+        """Return nothing."""
+        del target
+        return ()
+
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
+        """Return the load; its lines are those of a command workload."""
+        del target, seed, env
+        return Load(Action(("load",)), parse)
+
+    def describe(self, target: Target) -> Sequence[Action]:
+        """Return nothing."""
+        del target
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class FakeBench:
+    """A bench over a fake host: settings applied through the journal, put back at the end."""
+
+    host: FakeHost
+    journal: Journal
+    layer: FakeLayer = FakeLayer()
+    timed: bool = False
+
+    @property
+    def site(self) -> Site:
+        """Return the fake host as the database host."""
+        return Site("db", self.host, (self.layer,))
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Put back what a killed run left, and again when done."""
+        rollback(self.site, self.journal)
+        try:
+            yield
+        finally:
+            rollback(self.site, self.journal)
+
+    def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
+        """Apply the treatment."""
+        del workload
+        apply(self.site, settings, self.journal, trial.id)
+        return Target(work=folder, directory=folder)
+
+    def ended(self, folder: Path) -> str:
+        """Return nothing: a dictionary does not die."""
+        del folder
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A watcher that says nothing."""
+
+    def started(self, trial: Trial) -> None:
+        """Hear that a trial is about to be made ready."""
+
+    def interval(self, interval: Interval) -> None:
+        """Hear what the load has reported."""
+
+    def finished(self, outcome: Outcome) -> None:
+        """Hear how a trial has ended."""

@@ -1,0 +1,100 @@
+"""Any program as a load: it prints one JSON object a line, and mydyno reads them as they come."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from mydyno.model import Action, Interval, Overhead
+from mydyno.workloads.protocol import Load, Target
+
+_SHOWN = 120  # characters of a bad line that help to find it
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The keys of ``[workloads.X]`` with ``tool = "command"``."""
+
+    argv: list[str]
+    unit: str = "/s"
+
+    def __post_init__(self) -> None:
+        if not self.argv:
+            raise ValueError("argv is empty; name the program to run")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program of the user's own."""
+
+    name: str
+    argv: tuple[str, ...]
+    response: str = "tps"
+    data_key: str = ""
+
+    def prepare(self, target: Target) -> Sequence[Action]:
+        """Return nothing: the program makes its own data."""
+        del target
+        return ()
+
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
+        """Return one run of the program, its environment as `env` says and else as ours."""
+        del target, seed  # both reach the program through `env`
+        return Load(Action(("env", *(f"{k}={v}" for k, v in env.items()), *self.argv)), parse)
+
+    def describe(self, target: Target) -> Sequence[Action]:
+        """Return nothing: only the program knows its version."""
+        del target
+        return ()
+
+
+def cells(name: str, params: Params, response: str | None) -> Sequence[Command]:
+    """Return the one cell of a command workload."""
+    return (Command(name, tuple(params.argv), response or "tps"),)
+
+
+def parse(lines: Iterable[bytes]) -> Iterator[Interval | Overhead]:
+    """Yield what each line reports; raise `ValueError` for a line that is no report.
+
+    A last line without an end is what a stopped program leaves behind, and is passed over.
+    """
+    last = 0.0
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            return
+        if not line.strip():
+            continue
+        item = _item(line, number)
+        if isinstance(item, Interval):
+            if item.t_s <= last:
+                raise ValueError(f"line {number}: t_s is {item.t_s:g} after {last:g}")
+            last = item.t_s
+        yield item
+
+
+def _item(line: bytes, number: int) -> Interval | Overhead:
+    try:
+        fields = msgspec.json.decode(line, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        shown = line.strip().decode(errors="replace")[:_SHOWN]
+        raise ValueError(f"line {number}: not a JSON object: {shown!r}") from error
+    if fields.get("event") == "overhead":
+        return Overhead(_number(fields, "cost_s", number))
+    if "event" in fields:
+        raise ValueError(f"line {number}: unknown event {fields['event']!r}; known: overhead")
+    histogram = fields.pop("latency_hist", "")
+    if not isinstance(histogram, str):
+        raise ValueError(f"line {number}: latency_hist is not a base64 string")  # noqa: TRY004
+    t_s = _number(fields, "t_s", number)
+    values = {key: _number(fields, key, number) for key in fields if key != "t_s"}
+    return Interval(t_s, values, histogram)
+
+
+def _number(fields: Mapping[str, object], key: str, number: int) -> float:
+    value = fields.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"line {number}: {key} is {value!r}, not a number")  # noqa: TRY004
+    if not isfinite(value):
+        raise ValueError(f"line {number}: {key} is {value!r}, not a finite number")
+    return float(value)

@@ -1,0 +1,29 @@
+"""The whole lines of a live stream, numbered, and the error for one that is no report."""
+
+from collections.abc import Iterable, Iterator
+
+_SHOWN = 160  # characters of a bad line that a person can still read
+
+
+def whole(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """Yield the number and text of each line that is not blank.
+
+    A line without its newline is the torn end of a tool that was killed, and is left out.
+    """
+    for number, line in enumerate(lines, start=1):
+        if line.endswith(b"\n") and line.strip():
+            yield number, line.decode(errors="replace").rstrip("\r\n")
+
+
+def no_report(tool: str, number: int, text: str, why: str = "") -> ValueError:
+    """Return the error for a line that cannot be a report of `tool`, with its number and text."""
+    reason = f" ({why})" if why else ""
+    return ValueError(f"line {number} is no report of {tool}{reason}: {text[:_SHOWN]!r}")
+
+
+def failure(tool: str, text: str, following: Iterator[tuple[int, str]]) -> ValueError:
+    """Return the error for a tool's own complaint and the line after it, which says more."""
+    _, more = next(following, (0, ""))
+    return ValueError(
+        "; ".join(f"{tool}: {text}" if tool else text for text in (text, more) if text)
+    )

@@ -1,0 +1,21 @@
+"""The load generators mydyno knows, by the name a spec gives them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mydyno.workloads import command
+from mydyno.workloads.protocol import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool's keys in ``[workloads.X]``, and the cells that those keys describe."""
+
+    params: Any
+    cells: Callable[[str, Any, str | None], Sequence[Workload]]
+
+
+TOOLS: Mapping[str, Tool] = {
+    "command": Tool(command.Params, command.cells),
+}

@@ -1,0 +1,169 @@
+"""A campaign killed before and after every journal record, run again: nothing is different."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mydyno.analyse import summarise
+from mydyno.campaign.designs import Blocks
+from mydyno.campaign.loop import Run, run
+from mydyno.campaign.plan import Campaign
+from mydyno.campaign.rundir import RunDir
+from mydyno.campaign.spec import Spec
+from mydyno.campaign.stops import Fixed
+from mydyno.journal import Event, FileJournal, Finished, Started, outcomes
+from mydyno.model import JournalError, Outcome
+from mydyno.testing import FakeBench, FakeHost, FakeLoad, Silent
+
+TREATMENTS = {
+    "STOCK": {},
+    "CALM": {"db/kernel.swap": "1"},
+    "BOTH": {"db/kernel.swap": "5", "db/kernel.thp": "never"},
+}
+FOUND = {"swap": "60", "thp": "always"}
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of ours may run after it."""
+
+
+class Mortal:
+    """A journal whose process dies before or after its n-th record."""
+
+    def __init__(self, inner: FileJournal, at: int, *, after: bool) -> None:
+        self.inner, self.left, self.after = inner, at, after
+        self.dead = False
+
+    def append(self, event: Event) -> None:
+        if self.dead:
+            raise Killed
+        self.left -= 1
+        self.dead = self.left < 0
+        if not self.dead or self.after:
+            self.inner.append(event)
+        if self.dead:
+            raise Killed
+
+    def events(self) -> Iterator[Event]:
+        return self.inner.events()
+
+
+class DeadHands(FakeHost):
+    """A host that a dead process cannot reach."""
+
+    journal: Mortal | None = None
+
+    def run(self, action, *, timeout_s=60.0):
+        if self.journal is not None and self.journal.dead:
+            raise Killed
+        return super().run(action, timeout_s=timeout_s)
+
+
+def lines(state: Mapping[str, str]) -> Iterator[bytes]:
+    tps = 1000 + 10 * (60 - int(state["swap"]))
+    for second in range(1, 100):
+        yield f'{{"t_s": {second}, "tps": {tps + second % 3}}}\n'.encode()
+
+
+def campaign() -> Campaign:
+    design = Blocks(tuple(TREATMENTS), ("load",), 2, None, 7)
+    return Campaign(
+        Spec(), "killed", TREATMENTS, "STOCK", {"load": FakeLoad()}, design, Fixed(2, 5)
+    )
+
+
+def go(folder: Path, host: FakeHost, at: int, *, after: bool) -> bool:
+    """Run the campaign; return whether it was killed."""
+    inner = FileJournal(folder / "journal.jsonl")
+    journal = Mortal(inner, at, after=after)
+    if isinstance(host, DeadHands):
+        host.journal = journal
+    try:
+        run(Run(campaign(), FakeBench(host, journal), RunDir(folder), journal, summarise, Silent()))
+    except Killed:
+        return True
+    finally:
+        inner.close()
+    return False
+
+
+def told(folder: Path) -> list[Outcome]:
+    journal = FileJournal(folder / "journal.jsonl")
+    found = list(outcomes(journal.events()))
+    journal.close()
+    return found
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_every_record_then_run_again(tmp_path, after):
+    whole = tmp_path / "whole"
+    assert not go(whole, FakeHost(dict(FOUND), lines), 10**6, after=False)
+    want = told(whole)
+    records = len((whole / "journal.jsonl").read_text().splitlines())
+    assert [o.trial.id for o in want] == list(range(6))
+    for at in range(records):
+        folder = tmp_path / f"{at}"
+        host = DeadHands(dict(FOUND), lines)
+        assert go(folder, host, at, after=after), at
+        assert not go(folder, host, 10**6, after=False)
+        found = told(folder)
+        assert [(o.trial, o.metrics, o.status) for o in found] == [
+            (o.trial, o.metrics, o.status) for o in want
+        ], at
+        assert host.state == FOUND, at
+
+
+def test_killed_many_times_in_one_campaign(tmp_path):
+    host = DeadHands(dict(FOUND), lines)
+    runs = 0
+    while go(tmp_path, host, 6, after=runs % 2 == 0):
+        runs += 1
+        assert runs < 60
+    assert [o.trial.id for o in told(tmp_path)] == list(range(6))
+    assert host.state == FOUND
+
+
+def test_a_killed_trial_counts_its_machine_time_and_not_its_numbers(tmp_path):
+    dying = {"left": 4}
+
+    def dies(state: Mapping[str, str]) -> Iterator[bytes]:
+        for line in lines(state):
+            dying["left"] -= 1
+            if dying["left"] == 0:
+                raise Killed
+            yield line
+
+    assert go(tmp_path, FakeHost(dict(FOUND), dies), 10**6, after=False)
+    assert not go(tmp_path, FakeHost(dict(FOUND), lines), 10**6, after=False)
+    found = told(tmp_path)
+    assert [o.machine_time_s for o in found] == [7 + 3, 7, 7, 7, 7, 7]
+    assert (tmp_path / "trials" / "0000.interrupted-1" / "load.out").exists()
+
+
+def test_the_history_of_events_is_whole(tmp_path):
+    go(tmp_path, FakeHost(dict(FOUND), lines), 10**6, after=False)
+    journal = FileJournal(tmp_path / "journal.jsonl")
+    events = list(journal.events())
+    journal.close()
+    started = [e.trial.id for e in events if isinstance(e, Started)]
+    finished = [e.outcome.trial.id for e in events if isinstance(e, Finished)]
+    assert started == finished == list(range(6))
+
+
+def test_another_campaign_is_refused(tmp_path):
+    go(tmp_path, FakeHost(dict(FOUND), lines), 10**6, after=False)
+    journal = FileJournal(tmp_path / "journal.jsonl")
+    other = Campaign(
+        Spec(),
+        "other",
+        {"STOCK": {}},
+        "STOCK",
+        {"load": FakeLoad()},
+        campaign().design,
+        Fixed(1, 2),
+    )
+    bench = FakeBench(FakeHost(dict(FOUND), lines), journal)
+    with pytest.raises(JournalError, match="holds another campaign"):
+        run(Run(other, bench, RunDir(tmp_path), journal, summarise, Silent()))
+    journal.close()

@@ -1,0 +1,38 @@
+"""Specs that are right resolve as their golden says; wrong ones are told what and where."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from golden.rewrite import hold
+
+from mydyno.campaign.plan import plan
+from mydyno.campaign.spec import decode
+from mydyno.campaign.treatments import Ground
+from mydyno.model import SpecError
+
+CASES = Path(__file__).parent / "spec"
+GROUND = Ground(8 * 2**30, 4, "mysql", (8, 0, 33))
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("good/*.toml")), ids=lambda p: p.stem)
+def test_good(path):
+    text = path.read_text()
+    campaign = plan(decode(text, path.name), text, path.name, GROUND)
+    told = {
+        "name": campaign.name,
+        "baseline": campaign.baseline,
+        "treatments": campaign.treatments,
+        "workloads": {name: w.response for name, w in campaign.workloads.items()},
+        "design": repr(campaign.design),
+        "stop": repr(campaign.stop),
+    }
+    hold(path.with_suffix(".json"), msgspec.json.format(msgspec.json.encode(told)).decode() + "\n")
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("bad/*.toml")), ids=lambda p: p.stem)
+def test_bad(path):
+    text = path.read_text()
+    with pytest.raises(SpecError) as error:
+        plan(decode(text, path.name), text, path.name, GROUND)
+    hold(path.with_suffix(".error"), f"{error.value}\n")
