@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from golden.rewrite import hold
 
+from golden.rewrite import hold
 from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.treatments import Ground

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import exp
 
 Cell = tuple[str, int]  # treatment, block
@@ -72,6 +73,7 @@ def _paired(logs: Mapping[Cell, float], baseline: str) -> dict[str, int]:
     return {name: n for name, n in counts.items() if n >= enough}
 
 
+@cache
 def dunnett_critical(treatments: int, df: int, confidence: float) -> float:
     """Return the two-sided critical value of `treatments` comparisons with one control.
 

@@ -43,8 +43,8 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     baseline = _baseline(spec, treatments, place)
     treatments = {baseline: treatments.get(baseline, {}), **treatments}
     workloads = {w.name: w for w in _workloads(spec, text, place)}
-    for settings in treatments.values():
-        _server_needed(spec, settings, place)
+    if spec.stack.server == "none":
+        _no_server(treatments, workloads, place)
     return Campaign(
         spec=spec,
         name=spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1]),
@@ -79,9 +79,14 @@ def _workloads(spec: Spec, text: str, place: str) -> list[Workload]:
     return cells
 
 
-def _server_needed(spec: Spec, settings: Settings, place: str) -> None:
-    wanting = [key for key in settings if not key.startswith("load/")]
-    if spec.stack.server == "none" and wanting:
+def _no_server(
+    treatments: Mapping[str, Settings], workloads: Mapping[str, Workload], place: str
+) -> None:
+    """Raise `SpecError` for what cannot be without a server."""
+    parts = ("db/mysqld.", "db/alloc.", "db/env.", "db/limits.", "db/net.")
+    wanting = [k for s in treatments.values() for k in s if k.startswith(parts)]
+    wanting += [name for name, workload in workloads.items() if workload.needs_server]
+    if wanting:
         raise SpecError(f'{place}: {wanting[0]} needs a server, but stack.server is "none"')
 
 

@@ -24,6 +24,7 @@ class Ground:
     cores: int
     flavour: str = ""
     version: tuple[int, ...] = ()
+    schedulers: tuple[str, ...] = ()
 
 
 def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
@@ -41,7 +42,7 @@ def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]
             n: _merged(t, f"{place}: treatments.{n}", ground) for n, t in spec.treatments.items()
         }
     elif spec.factors:
-        raw = _grid(spec)
+        raw = _grid(spec, ground)
     else:
         raw = _ladder(spec, place, ground)
     return {name: _settings(values, f"{place}: {name}", ground) for name, values in raw.items()}
@@ -62,14 +63,18 @@ def _ladder(spec: Spec, place: str, ground: Ground) -> dict[str, dict[str, Any]]
     return rungs
 
 
-def _grid(spec: Spec) -> dict[str, dict[str, Any]]:
-    """Return every combination of the factors' levels."""
+def _grid(spec: Spec, ground: Ground) -> dict[str, dict[str, Any]]:
+    """Return every combination of the factors' levels; ``*`` means each scheduler there is."""
     keys = list(spec.factors)
+    every = [
+        ground.schedulers if levels == ["*"] and key.endswith("block.scheduler") else levels
+        for key, levels in spec.factors.items()
+    ]
     return {
         ",".join(f"{k.rsplit('.', 1)[-1]}={v}" for k, v in zip(keys, levels, strict=True)): dict(
             zip(keys, levels, strict=True)
         )
-        for levels in itertools.product(*spec.factors.values())
+        for levels in itertools.product(*every)
     }
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from mydyno.analyse import Rule, compare, summarise
 from mydyno.analyse.latency import cumulative, merged
 from mydyno.analyse.result import (
@@ -55,6 +57,8 @@ def result(path: Path) -> Result:
     trials = reread(files, outcomes(events), campaign.workloads, summarise)
     changes = _changes(files, campaign, trials)
     comparison = compare([o for o, _ in trials], rule_of(campaign, changes), [*campaign.treatments])
+    told = _fact(files, "warnings").splitlines()
+    comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
     return Result(
         comparison=comparison,
         question=campaign.spec.campaign.question,

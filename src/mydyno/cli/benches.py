@@ -3,36 +3,84 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mydyno.apply import consent
 from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.treatments import Ground
+from mydyno.cli.private import host_layers, private, without_lab
 from mydyno.cli.specs import Source
 from mydyno.host import Host, Local
 from mydyno.journal import Journal
-from mydyno.measure import Facts, facts
+from mydyno.lab import available
+from mydyno.measure import Facts, facts, schedulers
+from mydyno.model import SpecError
+from mydyno.server import Build, find
+
+Opener = Callable[[RunDir, Journal, Callable[[str], None]], Bench]
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A campaign and the bench it runs on; `prepare` must be called before its trials."""
+    """A campaign on the ground it was planned for; `open` gives its bench in a run directory.
+
+    `name` is the server's own version text, `warnings` what will not be as the spec asked.
+    """
 
     campaign: Campaign
     ground: Ground
-    bench: Bench
+    host: Facts
     name: str
-    prepare: Callable[[RunDir, Journal], None]
+    lab: str
+    warnings: Sequence[str]
+    open: Opener
 
 
 def build(source: Source, allow: Sequence[str]) -> Built:
-    """Return the campaign of a spec on its bench; raise `SpecError` for what cannot be had here."""
+    """Return the campaign of a spec and its bench; raise `SpecError` for what cannot be here."""
     host = Local()
+    stack = source.decode().stack
+    if (stack.host, stack.load) != ("local", "local"):
+        raise SpecError(f'{source.place}: stack.host and stack.load: only "local" is known so far')
     found = facts(host)
-    ground = Ground(found.memory_bytes, found.cores)
-    del allow
-    return _without_server(source, ground, host, found)
+    server = None if stack.server == "none" else find(host, stack.server)
+    ground = Ground(
+        memory_bytes=found.memory_bytes,
+        cores=found.cores,
+        flavour=server.flavour if server else "",
+        version=server.version if server else (),
+        schedulers=schedulers(host),
+    )
+    campaign = source.plan(ground)
+    if _bare(campaign):
+        return Built(campaign, ground, found, "", "", (), lambda *_: NoServer(host))
+    return _on_a_bench(host, campaign, (ground, found), server, allow)
 
 
-def _without_server(source: Source, ground: Ground, host: Host, found: Facts) -> Built:
-    del found
-    return Built(source.plan(ground), ground, NoServer(host), "", lambda *_: None)
+def _bare(campaign: Campaign) -> bool:
+    """Return whether nothing but programs and their own environment is asked for."""
+    plain = all(key.startswith("load/") for s in campaign.treatments.values() for key in s)
+    programs = all(not w.data_key and not w.needs_server for w in campaign.workloads.values())
+    return plain and programs
+
+
+def _on_a_bench(
+    host: Host,
+    campaign: Campaign,
+    known: tuple[Ground, Facts],
+    server: Build | None,
+    allow: Sequence[str],
+) -> Built:
+    warnings: list[str] = []
+    lab = campaign.spec.stack.device
+    reason = "" if isinstance(lab, str) else available(host)
+    if reason:
+        campaign, warnings = without_lab(campaign, reason)
+    layers = host_layers(campaign)
+    consent(campaign.treatments, layers, allow)
+
+    def opened(files: RunDir, journal: Journal, say: Callable[[str], None]) -> Bench:
+        return private(host, campaign, (files, journal, say), server, lab=not reason)
+
+    told = "" if isinstance(lab, str) or reason else f"{lab.disk_class or 'uncapped'}, {lab.size}"
+    return Built(campaign, *known, server.text if server else "", told, tuple(warnings), opened)

@@ -47,10 +47,9 @@ def run(
     try:
         kept = Kept(source.place, dict(source.overrides), built.ground, _command(), built.name)
         keep(files, source, kept)
-        built.prepare(files, journal)
-        run_trials(
-            Run(campaign, built.bench, files, journal, summarise, _progress(campaign), built.name)
-        )
+        _keep_facts(files, built)
+        bench = built.open(files, journal, say)
+        run_trials(Run(campaign, bench, files, journal, summarise, _progress(campaign), built.name))
     except (KeyboardInterrupt, MydynoError):
         say(f"mydyno: what is done is kept in {files.path}; run the same command again to go on")
         raise
@@ -78,11 +77,19 @@ def _tell(path: Path, *, json: bool) -> None:
     say(f"\nreport: {write(path)}")
 
 
+def _keep_facts(files: RunDir, built: Built) -> None:
+    """Write down what the host is and what is not as asked, before anything changes."""
+    for warning in built.warnings:
+        say(f"warning: {warning}")
+    if (files.facts / "host.json").exists():
+        return
+    (files.facts / "host.json").write_bytes(msgspec.json.encode(built.host.told))
+    (files.facts / "lab.txt").write_text(built.lab, encoding="utf-8")
+    (files.facts / "warnings.txt").write_text("\n".join(built.warnings), encoding="utf-8")
+
+
 def _command() -> str:
     """Return the command as it was typed."""
     import shlex  # noqa: PLC0415 - the only use
 
     return shlex.join(["mydyno", *sys.argv[1:]])
-
-
-__all__ = ["Built", "run"]

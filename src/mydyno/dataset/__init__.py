@@ -1,1 +1,6 @@
-"""dataset"""
+"""Golden copies of data sets, and how each trial gets one back."""
+
+from mydyno.dataset.directory import DirectoryStore
+from mydyno.dataset.store import Store
+
+__all__ = ["DirectoryStore", "Store"]

@@ -1,5 +1,5 @@
 """What a host is: facts read before anything changes."""
 
-from mydyno.measure.facts import Facts, facts
+from mydyno.measure.facts import Facts, facts, schedulers
 
-__all__ = ["Facts", "facts"]
+__all__ = ["Facts", "facts", "schedulers"]

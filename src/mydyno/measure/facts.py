@@ -45,6 +45,14 @@ def facts(host: Host) -> Facts:
     return parse(host.run(Action(("grep", "-sH", ".", *_FILES))).stdout)
 
 
+def schedulers(host: Host) -> tuple[str, ...]:
+    """Return the I/O schedulers that this host's disks offer, in the kernel's order."""
+    find = ("find", "-L", "/sys/block", "-maxdepth", "3", "-path", "*/queue/scheduler")
+    raw = host.run(Action((*find, "-exec", "cat", "{}", ";"))).stdout.decode(errors="replace")
+    words = raw.replace("[", "").replace("]", "").split()
+    return tuple(dict.fromkeys(words))
+
+
 def parse(raw: bytes) -> Facts:
     """Return the facts in ``FILE:LINE`` lines; raise `ValueError` where memory or cores miss."""
     lines: dict[str, list[str]] = {}

@@ -1,1 +1,9 @@
-"""server"""
+"""Private servers: found, initialised, started, asked and stopped; never the machine's own."""
+
+from mydyno.server.build import Build
+from mydyno.server.find import find
+from mydyno.server.instance import Endpoint, Instance, prepare
+from mydyno.server.place import Place
+from mydyno.server.record import sweep
+
+__all__ = ["Build", "Endpoint", "Instance", "Place", "find", "prepare", "sweep"]

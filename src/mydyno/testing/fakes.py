@@ -106,6 +106,7 @@ class FakeLoad:
     name: str = "load"
     response: str = "tps"
     data_key: str = ""
+    needs_server: bool = False
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return nothing."""

@@ -14,10 +14,15 @@ _SHOWN = 120  # characters of a bad line that help to find it
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of ``[workloads.X]`` with ``tool = "command"``."""
+    """The keys of ``[workloads.X]`` with ``tool = "command"``.
+
+    `server` says that the program presses on the server under test: it is then told the socket
+    or the port, and a client option file, as ``MYDYNO_SOCKET``, ``MYDYNO_PORT`` and
+    ``MYDYNO_OPTION_FILE``.
+    """
 
     argv: list[str]
-    unit: str = "/s"
+    server: bool = False
 
     def __post_init__(self) -> None:
         if not self.argv:
@@ -32,6 +37,7 @@ class Command:
     argv: tuple[str, ...]
     response: str = "tps"
     data_key: str = ""
+    needs_server: bool = False
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return nothing: the program makes its own data."""
@@ -40,8 +46,9 @@ class Command:
 
     def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
         """Return one run of the program, its environment as `env` says and else as ours."""
-        del target, seed  # both reach the program through `env`
-        return Load(Action(("env", *(f"{k}={v}" for k, v in env.items()), *self.argv)), parse)
+        del seed  # it reaches the program through `env`
+        told = {**_address(target), **env} if self.needs_server else env
+        return Load(Action(("env", *(f"{k}={v}" for k, v in told.items()), *self.argv)), parse)
 
     def describe(self, target: Target) -> Sequence[Action]:
         """Return nothing: only the program knows its version."""
@@ -51,7 +58,17 @@ class Command:
 
 def cells(name: str, params: Params, response: str | None) -> Sequence[Command]:
     """Return the one cell of a command workload."""
-    return (Command(name, tuple(params.argv), response or "tps"),)
+    return (Command(name, tuple(params.argv), response or "tps", needs_server=params.server),)
+
+
+def _address(target: Target) -> Mapping[str, str]:
+    port = str(target.tcp_port) if target.tcp_port else ""
+    told = {
+        "MYDYNO_SOCKET": target.socket,
+        "MYDYNO_PORT": port,
+        "MYDYNO_OPTION_FILE": str(target.password_file),
+    }
+    return {name: value for name, value in told.items() if value}
 
 
 def parse(lines: Iterable[bytes]) -> Iterator[Interval | Overhead]:

@@ -45,6 +45,7 @@ _OURS = frozenset(
         "showcmd",
         "status_interval",
         "stonewall",
+        "thread",
         "time_based",
     }
 )
@@ -117,6 +118,11 @@ class Fio:
     params: Params
 
     @property
+    def needs_server(self) -> bool:
+        """Return whether it presses on a server, and not on files."""
+        return False
+
+    @property
     def data_key(self) -> str:
         """Return the options that shape the files; jobs that differ in others share them."""
         given = options.normal(self.params.options)
@@ -147,7 +153,8 @@ class Fio:
             *("--name=load", f"--directory={target.directory}"),
             *self.job(),
             *("--time_based=1", f"--runtime={_ENDLESS_S}", "--group_reporting=1"),
-            f"--randseed={seed}",
+            # threads, not processes: whatever kills fio, no job of it goes on
+            *("--thread=1", f"--randseed={seed}"),
         )
         return Load(Action(argv), parse)
 

@@ -24,6 +24,4 @@ def no_report(tool: str, number: int, text: str, why: str = "") -> ValueError:
 def failure(tool: str, text: str, following: Iterator[tuple[int, str]]) -> ValueError:
     """Return the error for a tool's own complaint and the line after it, which says more."""
     _, more = next(following, (0, ""))
-    return ValueError(
-        "; ".join(f"{tool}: {text}" if tool else text for text in (text, more) if text)
-    )
+    return ValueError(f"{tool}: {text}; {more}" if more else f"{tool}: {text}")

@@ -57,6 +57,11 @@ class Workload(Protocol):
         """Return what its data set depends on; cells with the same key share one golden copy."""
         ...
 
+    @property
+    def needs_server(self) -> bool:
+        """Return whether it presses on a server, and not on files or on something of its own."""
+        ...
+
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return the commands that make the data set, in order."""
         ...

@@ -72,6 +72,11 @@ class SysbenchFileio:
     threads: int
 
     @property
+    def needs_server(self) -> bool:
+        """Return whether it presses on a server, and not on files."""
+        return False
+
+    @property
     def data_key(self) -> str:
         """Return the files' number and total size; every mode works on the same files."""
         return f"sysbench/fileio/{self.params.file_num}x{self.params.file_total_size}"

@@ -64,6 +64,11 @@ class SysbenchOltp:
     threads: int
 
     @property
+    def needs_server(self) -> bool:
+        """Return whether it presses on a server, and not on files."""
+        return True
+
+    @property
     def data_key(self) -> str:
         """Return the tables' number, size and shape; the scripts but one share a schema."""
         if self.params.script == "bulk_insert":

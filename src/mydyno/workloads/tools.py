@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mydyno.workloads import command
+from mydyno.workloads import command, fio, sysbench_fileio, sysbench_oltp
 from mydyno.workloads.protocol import Workload
 
 
@@ -18,4 +18,7 @@ class Tool:
 
 TOOLS: Mapping[str, Tool] = {
     "command": Tool(command.Params, command.cells),
+    "fio": Tool(fio.Params, fio.cells),
+    "sysbench-fileio": Tool(sysbench_fileio.Params, sysbench_fileio.cells),
+    "sysbench-oltp": Tool(sysbench_oltp.Params, sysbench_oltp.cells),
 }

@@ -1,22 +1,14 @@
 """Seeded results to report on: a demo's ladder, no winner, many treatments, and hostile text."""
 
-import math
 import random
-from statistics import NormalDist, geometric_mean, median
+from pathlib import Path
 
-from mydyno.analyse.result import (
-    ChangeView,
-    Comparison,
-    Curve,
-    Distribution,
-    Estimate,
-    Ratio,
-    Result,
-    Row,
-    TrialView,
-)
+import msgspec
+from msgspec.structs import replace
+from simulate import campaign, distribution, row
 
-_WARM_S = 60
+from mydyno.analyse.result import ChangeView, Comparison, Result, Row, TrialView
+
 _CHANGES = {
     "KERN": [
         ChangeView("db/block.scheduler", "mq-deadline", "none", "online", "same"),
@@ -35,10 +27,14 @@ _CHANGES = {
     ],
     "JE": [ChangeView("db/alloc.library", "glibc", "jemalloc", "restart", "same")],
 }
+_SAME_HOST = (
+    "The load ran on the same host as the server: give it a host of its own "
+    '(load = "ssh://…") before quoting these numbers.'
+)
 _FACTS = {
     "Host": {
         "kernel": "6.1.0-18-amd64",
-        "processor": "2 × AMD EPYC 7763",
+        "processor": "2 of AMD EPYC 7763",
         "memory": "7.8 GiB",
         "transparent huge pages": "madvise",
     },
@@ -65,12 +61,12 @@ def ladder() -> Result:
     """Return the demo's own campaign: four rungs, three blocks of a minute, and a clear winner."""
     rng = random.Random(20240207)
     truth = {"STOCK": 371.0, "KERN": 384.0, "MYSQL": 655.0, "ALL": 711.0}
-    trials = _campaign(rng, truth, ("rw/16",), blocks=3, length_s=_WARM_S + 60)
+    trials = campaign(rng, truth, ("rw/16",), blocks=3, span_s=(60, 120))
     rows = [
-        _row("STOCK", "rw/16", trials, None, "baseline"),
-        _row("KERN", "rw/16", trials, (1.03, 0.985, 1.078), "inconclusive", (0.98, 0.91, 1.06)),
-        _row("MYSQL", "rw/16", trials, (1.77, 1.62, 1.93), "adopt", (0.55, 0.49, 0.62)),
-        _row("ALL", "rw/16", trials, (1.92, 1.71, 2.15), "adopt", (0.51, 0.44, 0.58)),
+        row("STOCK", "rw/16", trials, None, "baseline"),
+        row("KERN", "rw/16", trials, (1.03, 0.985, 1.078), "inconclusive", (0.98, 0.91, 1.06)),
+        row("MYSQL", "rw/16", trials, (1.77, 1.62, 1.93), "adopt", (0.55, 0.49, 0.62)),
+        row("ALL", "rw/16", trials, (1.92, 1.71, 2.15), "adopt", (0.51, 0.44, 0.58)),
     ]
     rows[1].warnings.append(
         "Three blocks could tell a ratio of 1.07 from 1, not less: add blocks to tell smaller ones."
@@ -79,15 +75,11 @@ def ladder() -> Result:
         _comparison(
             "demo",
             "STOCK",
-            "ALL",
             {"rw/16": "ALL"},
             rows,
-            sentence="ALL does 1.92 times the work of STOCK under rw/16 (95 % interval 1.71 to 2.15), "
-            "with half the p99 latency, at the same durability: adopt it.",
-            warnings=[
-                "The load ran on the same host as the server: give it a host of its own "
-                '(load = "ssh://…") before quoting these numbers.'
-            ],
+            sentence="ALL does 1.92 times the work of STOCK under rw/16 (95 % interval 1.71 to "
+            "2.15), with half the p99 latency, at the same durability: adopt it.",
+            said=[_SAME_HOST],
         ),
         "What do the device's queue, my.cnf and jemalloc each buy, alone and together?",
         "mydyno run demo --set campaign.seed=20240207 -o runs/demo",
@@ -103,7 +95,7 @@ def ladder() -> Result:
             "MYSQL": _CHANGES["MYSQL"],
             "ALL": [*_CHANGES["KERN"], *_CHANGES["MYSQL"], *_CHANGES["JE"]],
         },
-        [_distribution(name, "rw/16", 16 / tps, round(tps * 180)) for name, tps in truth.items()],
+        [distribution(name, "rw/16", 16 / tps, round(tps * 180)) for name, tps in truth.items()],
         _FACTS,
         3,
         0.03,
@@ -114,17 +106,16 @@ def no_winner() -> Result:
     """Return an A/A campaign: no p99, no changes, no facts, a workload without threads."""
     rng = random.Random(7)
     truth = {"STOCK": 1204.0, "COPY": 1204.0, "AGAIN": 1204.0}
-    trials = _campaign(rng, truth, ("select",), blocks=2, length_s=24, warm_s=4, tail=False)
+    trials = campaign(rng, truth, ("select",), blocks=2, span_s=(4, 24), tail=False)
     rows = [
-        _row("STOCK", "select", trials, None, "baseline"),
-        _row("COPY", "select", trials, (1.004, 0.989, 1.019), "equivalent"),
-        _row("AGAIN", "select", trials, (0.993, 0.978, 1.009), "equivalent"),
+        row("STOCK", "select", trials, None, "baseline"),
+        row("COPY", "select", trials, (1.004, 0.989, 1.019), "equivalent"),
+        row("AGAIN", "select", trials, (0.993, 0.978, 1.009), "equivalent"),
     ]
     return Result(
         _comparison(
             "same",
             "STOCK",
-            None,
             {"select": None},
             rows,
             sentence="Leave it alone: no treatment is better than STOCK. "
@@ -152,29 +143,29 @@ def many() -> Result:
     truth = {n: 24_000 * (1 + 0.06 * rng.gauss(0, 1)) for n in names}
     truth["as-found"], truth[names[-1]] = 24_000.0, 41_000.0
     works = ("rw/16", "write_only/32")
-    trials = _campaign(rng, truth, works, blocks=2, length_s=14, warm_s=4)
+    trials = campaign(rng, truth, works, blocks=2, span_s=(4, 14))
     trials = [_lost(t) if t.treatment == names[3] and t.block else t for t in trials]
     rows = []
     for work in works:
-        rows.append(_row("as-found", work, trials, None, "baseline"))
+        rows.append(row("as-found", work, trials, None, "baseline"))
         for name in names[1:]:
             ratio = truth[name] / truth["as-found"]
             low, high = ratio * 0.95, ratio * 1.06
             said = "adopt" if low > 1 else "reject" if high < 1.03 else "inconclusive"
-            said = "unstable" if name == names[5] else said
+            said = "unstable" if name == names[4] else said
             tail = (1 / ratio, 0.93 / ratio, 1.08 / ratio)
+            made = row(name, work, trials, (ratio, low, high), said, tail)
             weak = "weaker" if name == names[-1] else "same"
-            rows.append(_row(name, work, trials, (ratio, low, high), said, tail, weak))
+            rows.append(replace(made, durability=weak))
     failed = next(i for i, r in enumerate(rows) if r.name == names[3])
     rows[failed] = Row(names[3], works[0], "failed", "same", 1, None, None, {}, ["It failed."])
     winner = next(n for n in names[1:-1] if truth[n] / truth["as-found"] * 0.95 > 1)
     changed = [ChangeView("db/mysqld.sync_binlog", "1", "0", "online", "weaker")]
-    spots = [_distribution(n, w, 16 / truth[n], 240_000) for w in works for n in names[:6]]
+    spots = [distribution(n, w, 16 / truth[n], 240_000) for w in works for n in names[:6]]
     return Result(
         _comparison(
             "many",
             "as-found",
-            winner,
             dict.fromkeys(works, winner),
             rows,
             sentence=f"{winner} is the best of 19 treatments at the same durability.",
@@ -185,7 +176,7 @@ def many() -> Result:
         "Fixed: 4 s of warm-up, a window of 10 s.",
         "",
         trials,
-        {n: changed for n in names[1:]},
+        dict.fromkeys(names[1:], changed),
         spots,
         {"Host": {"kernel": "6.8.0"}},
         2,
@@ -199,25 +190,24 @@ def hostile() -> Result:
     script = "<script>document.title='owned'</script>"
     bad = "</script><img src=x onerror=alert(1)>"
     truth = {"STOCK": 90.0, bad: 95.0}
-    trials = _campaign(rng, truth, ("a\"b'/<b>",), blocks=1, length_s=12, warm_s=2)
+    trials = campaign(rng, truth, ("a\"b'/<b>",), blocks=1, span_s=(2, 12))
     trials.append(
         _lost(trials[-1], f"mysqld: \x1b[31mred\x1b[0m {script} {{{{ 7*7 }}}}\n]]>--><!--")
     )
     work = trials[0].workload
     rows = [
-        _row("STOCK", work, trials, None, "baseline"),
-        _row(bad, work, trials, None, "inconclusive"),
+        row("STOCK", work, trials, None, "baseline"),
+        row(bad, work, trials, None, "inconclusive"),
     ]
     rows[1].warnings.append(f"One block gives no verdict {script}: run at least 3 blocks.")
     return Result(
         _comparison(
             script,
             "STOCK",
-            None,
             {work: None},
             rows,
             sentence=f"One block gives no verdict on {bad}.",
-            warnings=[f"{script} & co"],
+            said=[f"{script} & co"],
         ),
         script,
         f"mydyno run '{script}' && echo \"&amp;\"",
@@ -226,7 +216,7 @@ def hostile() -> Result:
         script,
         trials,
         {bad: [ChangeView(f"db/mysqld.{script}", "<i>", "&lt;", script, "weaker")]},
-        [_distribution(bad, work, 0.1, 12)],
+        [distribution(bad, work, 0.1, 12)],
         {script: {script: script}},
         1,
         0.03,
@@ -248,65 +238,9 @@ _PARTS = (
 )
 
 
-def _comparison(name, baseline, winner, winners, rows, *, sentence, warnings=()) -> Comparison:
-    spent = 390.0 * len(rows)
-    warned = list(warnings)
-    return Comparison(name, "tps", baseline, spent, winner, winners, rows, sentence, warned)
-
-
-def _row(name, workload, trials, effect, verdict, tail=None, durability="same") -> Row:
-    mine = [t for t in trials if (t.treatment, t.workload, t.status) == (name, workload, "ok")]
-    value = Estimate(round(geometric_mean(t.metrics["tps"] for t in mine), 2), "/s")
-    guards = {"latency_p99_s": _ratio(tail)} if tail else {}
-    shown = _ratio(effect) if effect else None
-    return Row(name, workload, verdict, durability, len(mine), value, shown, guards, [])
-
-
-def _ratio(ends) -> Ratio:
-    return Ratio(*(round(x, 4) for x in ends))
-
-
-def _campaign(rng, truth, works, *, blocks, length_s, warm_s=_WARM_S, tail=True):
-    trials = []
-    for block in range(blocks):
-        cells = [(name, work) for work in works for name in truth]
-        rng.shuffle(cells)
-        for name, work in cells:
-            level = truth[name] * math.exp(rng.gauss(0, 0.02) - 0.01 * block)
-            curves = _curves(rng, level, length_s, warm_s, tail)
-            inside = {c.name: [v for t, v in zip(c.t_s, c.values) if t > warm_s] for c in curves}
-            metrics = {"tps": round(sum(inside["tps"]) / len(inside["tps"]), 2)}
-            if tail:
-                metrics["latency_p99_s"] = round(median(inside["latency_p99_s"]), 5)
-            window = (float(warm_s), float(length_s))
-            number = len(trials) + 1
-            trials.append(TrialView(number, name, work, block, "ok", "", window, metrics, curves))
-    return trials
-
-
-def _curves(rng, level, length_s, warm_s, tail):
-    """Return a warm-up, autocorrelated noise, and a checkpoint's dip now and then."""
-    drift, rates, tails = 0.0, [], []
-    seconds = [float(t) for t in range(1, length_s + 1)]
-    phase = rng.uniform(0, 23)
-    for t in seconds:
-        drift = 0.7 * drift + rng.gauss(0, 0.03)
-        dip = 0.72 if (t + phase) % 23 < 1 else 1.0
-        warm = 1 - 0.65 * math.exp(-t / (warm_s / 4))
-        rates.append(float(f"{level * warm * dip * math.exp(drift):.4g}"))
-        stretch = math.exp(abs(rng.gauss(0, 0.18))) / dip**3 / warm
-        tails.append(float(f"{2.1 * 16 / level * stretch:.4g}"))
-    found = [Curve("tps", "/s", seconds, rates)]
-    return [*found, Curve("latency_p99_s", "s", seconds, tails)] if tail else found
-
-
-def _distribution(treatment, workload, middle_s, count) -> Distribution:
-    shares = [0.001, 0.01, *(i / 20 for i in range(1, 20)), 0.97, 0.98, 0.99, 0.995, 0.998]
-    shares += [0.999, 0.9995, 0.9999, 1 - 1 / count]
-    normal = NormalDist(math.log(middle_s), 0.32)
-    kept = sorted({s for s in shares if s <= 1 - 1 / count})
-    points = [(float(f"{math.exp(normal.inv_cdf(s)):.4g}"), s) for s in kept]
-    return Distribution(treatment, workload, count, [*points, (points[-1][0] * 1.3, 1.0)])
+def _comparison(name, baseline, winners, rows, *, sentence, said=()) -> Comparison:
+    winner, spent, warnings = next(iter(winners.values())), 390.0 * len(rows), list(said)
+    return Comparison(name, "tps", baseline, spent, winner, winners, rows, sentence, warnings)
 
 
 def _lost(trial: TrialView, error: str = "") -> TrialView:
@@ -317,3 +251,15 @@ def _lost(trial: TrialView, error: str = "") -> TrialView:
     return TrialView(
         trial.id, trial.treatment, trial.workload, trial.block, "failed", said, (0.0, 0.0), {}, []
     )
+
+
+def write(folder: Path) -> None:
+    """Write each case's `result.json`; run this file to make the stored ones anew."""
+    for name, make in CASES.items():
+        place = folder / name
+        place.mkdir(exist_ok=True)
+        (place / "result.json").write_bytes(msgspec.json.encode(make()) + b"\n")
+
+
+if __name__ == "__main__":
+    write(Path(__file__).parent)

@@ -1,0 +1,83 @@
+"""Putting the stack under test together: which layers a private server and its disk have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mydyno.campaign.stores import strip
+from mydyno.dataset import Store
+from mydyno.host import Host, ask
+from mydyno.model import Change, DriftError, Settings
+from mydyno.server import Instance
+from mydyno.stack import Layer, mysqld
+from mydyno.stack.alloc import Alloc, installed
+from mydyno.stack.env import Env
+from mydyno.stack.fs import Fs
+from mydyno.stack.known.variables import describe
+from mydyno.stack.limits import Limits
+from mydyno.stack.mysqld import Mysqld
+from mydyno.stack.running import Server
+from mydyno.stack.transport import Transport
+
+_DESCRIBE_S = 120.0  # MySQL tells by six hundred questions which variables are dynamic
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """The layers that a private server is launched with, and their values at stock."""
+
+    layers: Sequence[Layer]
+    stock: Mapping[str, Settings]
+
+    def plan(self, want: Settings) -> list[tuple[Layer, Change]]:
+        """Return what `want` changes of stock; raise `SpecError` for what no layer knows."""
+        return [
+            (layer, change)
+            for layer in self.layers
+            for change in layer.plan(
+                self.stock.get(layer.name, {}), strip(want, f"db/{layer.name}.")
+            )
+        ]
+
+    def verify(self, host: Host, want: Settings) -> None:
+        """Raise `DriftError` where the running server does not show what was asked for."""
+        left = []
+        for layer in self.layers:
+            mine = strip(want, f"db/{layer.name}.")
+            if mine:
+                now = ask(host, layer.observe())
+                left += [
+                    f"{layer.name}.{c.key} is {c.before}, not {c.after}"
+                    for c in layer.plan(now, mine)
+                    if c.key in mine
+                ]
+        if left:
+            raise DriftError(f"the server runs, but {'; '.join(left)}")
+
+
+def learn(instance: Instance) -> Launched:
+    """Return the layers of a server that runs at stock, and what stock is.
+
+    The order is that in which they take effect.
+    """
+    place, host, build = instance.place, instance.host, instance.build
+
+    def server(name: str) -> Server:
+        return Server(place.launch / name, place.pid_file, place.options)
+
+    stock = ask(host, mysqld.observe(instance.client, place.owned))
+    told = describe(instance.client, build.flavour, build.version, stock)
+    variables = ask(host, told, timeout_s=_DESCRIBE_S)
+    layers: Sequence[Layer] = (
+        Limits(server("limits")),
+        Env(server("env")),
+        Alloc(server("alloc"), ask(host, installed())),
+        Mysqld(instance.client, place.owned, build.flavour, build.version, variables, stock),
+        Transport(place.launch / "transport", instance.client),
+    )
+    return Launched(layers, {layer.name: ask(host, layer.observe()) for layer in layers})
+
+
+def mounted(store: Store) -> Fs:
+    """Return the filesystem layer of a store."""
+    where = store.live.parent if store.disk else store.live
+    return Fs(str(where), f"/dev/{store.disk}" if store.disk else "")

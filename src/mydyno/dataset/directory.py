@@ -1,0 +1,74 @@
+"""A data set in a plain directory: its golden copy beside it, restored by reflink or by copying."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.model import Action, HostError
+
+_COPY_S = 3600.0  # a data set of some hundred gigabytes on a slow disk
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryStore:
+    """A folder in `home`; `reflinks` says that its filesystem shares blocks between files."""
+
+    host: Host
+    home: Path
+    live: Path
+    reflinks: bool
+    disk: str = ""
+
+    @property
+    def method(self) -> str:
+        """Return how it is restored: one method for the whole campaign."""
+        return "reflink" if self.reflinks else "copy"
+
+    def open(self) -> bool:
+        """Empty the live folder; return whether there is a golden copy."""
+        self._remove(self.live)
+        self._run("mkdir", "-p", str(self.home), str(self.live))
+        return self.host.run(Action(("test", "-d", str(self._golden)))).returncode == 0
+
+    def seal(self) -> None:
+        """Move the live folder to the golden one: it is there whole, or not at all."""
+        self._run("sync", "-f", str(self.live))
+        self._run("mv", "-T", str(self.live), str(self._golden))
+
+    def restore(self, mount: str) -> None:
+        """Replace the live folder by the golden copy."""
+        if mount:
+            raise HostError("mount options cannot be set on a plain directory; use a lab device")
+        self._remove(self.live)
+        how = "always" if self.reflinks else "never"
+        argv = ("cp", "-a", f"--reflink={how}", "-T", str(self._golden), str(self.live))
+        self.host.run(Action(argv), timeout_s=_COPY_S).check()
+
+    def loading(self) -> None:
+        """Write out what the copy left dirty, so that every load begins with a quiet disk."""
+        self._run("sync", "-f", str(self.live))
+
+    def close(self, *, keep: bool) -> None:
+        """Remove the live folder, and the golden one unless it is kept."""
+        self._remove(self.live)
+        if not keep:
+            self._remove(self.home)
+
+    @property
+    def _golden(self) -> Path:
+        return self.home / "golden"
+
+    def _remove(self, path: Path) -> None:
+        self.host.run(Action(("rm", "-rf", "--one-file-system", "--", str(path))), timeout_s=600)
+
+    def _run(self, *argv: str) -> None:
+        self.host.run(Action(argv), timeout_s=600).check()
+
+
+def reflinks(host: Host, folder: Path) -> bool:
+    """Return whether files in `folder` can share blocks (xfs, btrfs): one copy is tried."""
+    one, two = folder / ".mydyno-a", folder / ".mydyno-b"
+    host.run(Action(("install", "-m", "600", "/dev/stdin", str(one)), b"x" * 4096)).check()
+    tried = host.run(Action(("cp", "--reflink=always", str(one), str(two))))
+    host.run(Action(("rm", "-f", str(one), str(two)))).check()
+    return tried.returncode == 0

@@ -1,0 +1,75 @@
+"""Where mydyno-disk is, whether a lab can be made here, and how the daemon is called."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.lab.paths import Paths
+from mydyno.lab.values import LabSpec, level_text
+from mydyno.model import Action
+
+_NAME = "mydyno-disk"
+_MEGA = 1e6
+# A disk is not slower because the processor is busy: its daemon goes before what loads it.
+_FIRST = ("nice", "-n", "-10")
+_TOOLS = ("losetup", "blockdev", "umount", "kill", "tee")
+
+
+def binary() -> str:
+    """Return the path of mydyno-disk: beside this Python, else on PATH, else empty."""
+    beside = Path(sys.executable).parent / _NAME
+    return str(beside) if beside.is_file() else shutil.which(_NAME) or ""
+
+
+def available(host: Host) -> str:
+    """Return an empty string if a lab can be made on `host`, else the reason in a sentence."""
+    if host.run(Action(("id", "-u"))).stdout.strip() != b"0":
+        return "A lab disk needs root, for its mount and its loop device."
+    for node, module in (("/dev/fuse", "fuse"), ("/dev/loop-control", "loop")):
+        if host.run(Action(("test", "-c", node))).returncode:
+            return f"{node} is missing; `modprobe {module}` may bring it."
+    missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
+    if missing:
+        return f"{', '.join(missing)} not found; install util-linux, procps and coreutils."
+    if not binary():
+        return "mydyno-disk is not built; `make setup` builds it."
+    return ""
+
+
+def serve(spec: LabSpec, paths: Paths, *, owner_pid: int | None, frozen: bool) -> Action:
+    """Return the command that serves a lab disk."""
+    argv = [*_FIRST, binary(), "serve", "--mount", str(paths.mount), "--base", str(paths.base)]
+    argv += ["--overlay", str(paths.overlay), "--size", str(spec.size)]
+    argv += ["--credits", level_text(spec.credits), *_caps(spec), *_latency(spec)]
+    argv += [] if spec.capped else ["--uncapped"]
+    argv += ["--frozen"] if frozen else []
+    argv += ["--owner-pid", str(owner_pid)] if owner_pid is not None else []
+    return Action(tuple(argv))
+
+
+def _caps(spec: LabSpec) -> list[str]:
+    caps = spec.caps
+    values = {
+        "--iops": caps.iops,
+        "--mbps": _scaled(caps.bytes_per_s),
+        "--burst-iops": caps.burst_iops,
+        "--burst-mbps": _scaled(caps.burst_bytes_per_s),
+        "--burst-seconds": caps.burst_s,
+    }
+    named = ["--class", spec.disk_class] if spec.disk_class else []
+    given = ((name, value) for name, value in values.items() if value is not None)
+    return named + [word for name, value in given for word in (name, repr(value))]
+
+
+def _latency(spec: LabSpec) -> list[str]:
+    values = {
+        "--read-latency-us": spec.latency.read_s,
+        "--write-latency-us": spec.latency.write_s,
+        "--flush-latency-us": spec.latency.flush_s,
+    }
+    return [word for name, value in values.items() for word in (name, str(round(value * _MEGA)))]
+
+
+def _scaled(bytes_per_s: float | None) -> float | None:
+    return None if bytes_per_s is None else bytes_per_s / _MEGA

@@ -1,0 +1,77 @@
+"""Loop devices and mounts of a host: asking for them, and removing those that are ours."""
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from mydyno.host import Host, ask
+from mydyno.model import Action, Probe
+
+_MOUNTS = Action(("cat", "/proc/self/mountinfo"))
+_LOOPS = Action(("losetup", "--json", "--list", "--output", "NAME,BACK-FILE"))
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of mountinfo: where, and from what."""
+
+    target: str
+    source: str
+
+
+def parse_mounts(raw: bytes) -> Sequence[Mount]:
+    """Return the mounts of /proc/PID/mountinfo, oldest first (man proc(5))."""
+    mounts = []
+    for line in raw.decode(errors="surrogateescape").splitlines():
+        left, found, right = line.partition(" - ")
+        here, there = left.split(" "), right.split(" ")
+        if found and len(here) > 4 and len(there) > 1:  # noqa: PLR2004 - the fifth field is the place
+            mounts.append(Mount(_unescape(here[4]), _unescape(there[1])))
+    return tuple(mounts)
+
+
+def parse_loops(raw: bytes) -> Sequence[tuple[str, str]]:
+    """Return device and backing file of ``losetup --json``, which says nothing if there is none."""
+    if not raw.strip():
+        return ()
+    rows = msgspec.json.decode(raw, type=dict[str, list[dict[str, str | None]]])
+    return tuple((row["name"] or "", row["back-file"] or "") for row in rows["loopdevices"])
+
+
+def loops_on(host: Host, backing: Path) -> Sequence[str]:
+    """Return the loop devices whose backing file is this very one."""
+    loops = ask(host, Probe(_LOOPS, parse_loops))
+    return tuple(device for device, file in loops if file == str(backing))
+
+
+def mounts_of(host: Host, source: str) -> Sequence[str]:
+    """Return where a device is mounted, the oldest first."""
+    mounts = ask(host, Probe(_MOUNTS, parse_mounts))
+    return tuple(mount.target for mount in mounts if mount.source == source)
+
+
+def mounted_at(host: Host, target: Path) -> bool:
+    """Return whether something is mounted at this very place."""
+    mounts = ask(host, Probe(_MOUNTS, parse_mounts))
+    return any(mount.target == str(target) for mount in mounts)
+
+
+def detach(host: Host, device: str, backing: Path, *, within_s: float = 2.0) -> bool:
+    """Detach a loop device that stands on `backing`; return whether it is gone."""
+    until = time.monotonic() + within_s
+    while device in loops_on(host, backing):
+        if time.monotonic() > until:
+            return False
+        host.run(Action(("losetup", "--detach", device)))
+        time.sleep(_POLL_S)
+    return True
+
+
+def _unescape(text: str) -> str:
+    """Undo mountinfo's octal escapes of space, tab, newline and backslash."""
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)

@@ -1,0 +1,159 @@
+"""Making lab disks on loop devices, finding them again, and sweeping up after dead owners."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mydyno.host import Host, Local, Running
+from mydyno.lab import golden, process
+from mydyno.lab.binary import available, serve
+from mydyno.lab.device import LabDevice
+from mydyno.lab.paths import Paths
+from mydyno.lab.process import Process
+from mydyno.lab.registry import LabState, Registry, registry
+from mydyno.lab.teardown import take_apart
+from mydyno.lab.values import LabSpec, check
+from mydyno.model import Action, HostError, RefusedError, SpecError
+
+_LOG_TAIL = 400  # bytes; the daemon's complaints are one line long
+_WRONG = 2  # the daemon's exit code for an option it cannot accept
+
+
+def create(
+    host: Host, spec: LabSpec, home: Path, *, keep: bool = False, detached: bool = False
+) -> LabDevice:
+    """Return a new lab disk whose files are in `home`, a folder of its own.
+
+    A base in `home` that was frozen at this size since the host's boot is used again, and the
+    disk begins `frozen`.  `keep`: that base outlives a dead owner.  `detached`: the lab outlives
+    this process, until `down`.  Raise `SpecError` for an impossible disk, `RefusedError` where
+    no lab can be made or the name is in use, `HostError` if making it fails.
+    """
+    check(spec)
+    reason = available(host)
+    if reason:
+        raise RefusedError(f"lab {spec.lab}: {reason}")
+    labs = registry()
+    _clear(host, labs, spec.lab, Paths(home.absolute()))
+    owner = None if detached else process.identify(Local(), os.getpid())
+    state = LabState(spec, host.name, str(home.absolute()), "starting", owner, keep=keep)
+    return _make(host, labs, labs.write(state))
+
+
+def attach(host: Host, lab: str) -> LabDevice:
+    """Return a lab that is up; raise `SpecError` if there is none of that name."""
+    labs = registry()
+    return LabDevice(host, labs, _known(host, labs, lab))
+
+
+def listing(host: Host | None = None) -> Sequence[LabState]:
+    """Return the labs on `host`, or on every host, by name."""
+    return tuple(s for s in registry().all() if host is None or s.host == host.name)
+
+
+def sweep(host: Host | None = None) -> Sequence[str]:
+    """Remove what labs of dead owners left on `host` (this machine); return a line for each.
+
+    The frozen base of a lab that asked for it is kept.  Can be run at any time, by anyone.
+    """
+    here = host or Local()
+    return tuple(_sweep_one(here, registry(), s) for s in listing(here) if _orphaned(here, s))
+
+
+def down(lab: str, host: Host | None = None) -> Sequence[str]:
+    """Remove a lab and its base; return what was removed.
+
+    Raise `SpecError` if there is none of that name, `RefusedError` if another process uses it.
+    """
+    here, labs = host or Local(), registry()
+    state = _known(here, labs, lab)
+    _refuse_foreign(state)
+    return take_apart(here, labs, state, base=True)
+
+
+def _known(host: Host, labs: Registry, lab: str) -> LabState:
+    state = labs.read(lab)
+    if state is None or state.host != host.name:
+        known = ", ".join(s.spec.lab for s in listing(host)) or "none"
+        raise SpecError(f"lab {lab}: not on {host.name}; there: {known}")
+    return state
+
+
+def _refuse_foreign(state: LabState) -> None:
+    owner = state.owner
+    if owner is not None and owner.pid != os.getpid() and process.alive(Local(), owner):
+        raise RefusedError(f"lab {state.spec.lab}: in use by process {owner.pid}; end that first")
+
+
+def _orphaned(host: Host, state: LabState) -> bool:
+    if state.phase == "kept":
+        return False
+    if state.owner is None:
+        return state.phase == "removing" or not process.alive(host, state.daemon)
+    return not process.alive(Local(), state.owner)
+
+
+def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
+    paths = Paths(Path(state.home))
+    keep = state.keep and golden.marked(host, paths.golden, state.spec.size)
+    removed = take_apart(host, labs, state, base=not keep)
+    return f"lab {state.spec.lab}: left over; removed {', '.join(removed)}"
+
+
+def _clear(host: Host, labs: Registry, lab: str, paths: Paths) -> None:
+    """Make room for a lab of this name: end what is left of an older one, keep a golden base."""
+    old = labs.read(lab)
+    if old is None:
+        return
+    if old.phase != "kept" and not _orphaned(host, old):
+        raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
+    same = old.home == str(paths.home)
+    take_apart(host, labs, old, base=not same)
+
+
+def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
+    """Serve, attach, record; on any failure leave nothing."""
+    made: list[Running] = []
+    try:
+        return _raise_up(host, labs, state, made)
+    except BaseException:
+        try:
+            take_apart(host, labs, labs.read(state.spec.lab) or state, base=not state.keep)
+        finally:
+            for running in made:
+                running.stop()
+        raise
+
+
+def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
+    paths = Paths(Path(state.home))
+    frozen = golden.marked(host, paths.golden, state.spec.size)
+    host.run(Action(("mkdir", "--parents", str(paths.mount)))).check()
+    if not frozen:
+        stale = (str(paths.base), str(paths.golden))
+        host.run(Action(("rm", "--force", "--", *stale))).check()
+    running = _start(host, paths, state, frozen=frozen, made=made)
+    daemon = process.identify(host, running.pid)
+    state = labs.write(replace(state, phase="attaching", daemon=daemon))
+    options = ("--find", "--show", "--direct-io=on")
+    done = host.run(Action(("losetup", *options, str(paths.disk)))).check()
+    device = done.stdout.decode().strip()
+    return LabDevice(host, labs, labs.write(replace(state, phase="up", device=device)), running)
+
+
+def _start(
+    host: Host, paths: Paths, state: LabState, *, frozen: bool, made: list[Running]
+) -> Running:
+    """Start the daemon and wait until it serves; raise its own words if it does not."""
+    local_owner: Process | None = state.owner if host.name == Local().name else None
+    owner_pid = local_owner.pid if local_owner else None
+    action = serve(state.spec, paths, owner_pid=owner_pid, frozen=frozen)
+    running = host.start(action, stderr=paths.log)
+    made.append(running)
+    if next(running.lines(), b"").strip() == b"ready":
+        return running
+    code = running.stop()
+    words = host.run(Action(("tail", "-c", str(_LOG_TAIL), str(paths.log)))).stdout
+    said = words.decode(errors="replace").strip() or f"exit {code}"
+    raise (SpecError if code == _WRONG else HostError)(f"lab {state.spec.lab}: {said}")

@@ -1,0 +1,46 @@
+"""The files of one lab, all below its home."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where a lab keeps what; `home` is absolute and is the lab's own."""
+
+    home: Path
+
+    @property
+    def mount(self) -> Path:
+        """Return where mydyno-disk is mounted."""
+        return self.home / "fuse"
+
+    @property
+    def disk(self) -> Path:
+        """Return the block image it serves, on which the loop device stands."""
+        return self.mount / "disk"
+
+    @property
+    def control(self) -> Path:
+        """Return the file that takes orders and tells the state."""
+        return self.mount / "ctl"
+
+    @property
+    def base(self) -> Path:
+        """Return the file that holds what was written before the freeze."""
+        return self.home / "base.img"
+
+    @property
+    def overlay(self) -> Path:
+        """Return where what is written after it is kept, under a name that is gone at once."""
+        return self.home / "overlay.img"
+
+    @property
+    def golden(self) -> Path:
+        """Return the mark that the base is frozen."""
+        return self.home / "golden.json"
+
+    @property
+    def log(self) -> Path:
+        """Return what mydyno-disk complained of."""
+        return self.home / "disk.log"

@@ -1,0 +1,84 @@
+"""The record of the labs that are up: one file per lab, written before each act."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mydyno.lab.process import Process
+from mydyno.lab.values import LabSpec
+from mydyno.model import HostError
+
+Phase = Literal["starting", "attaching", "up", "removing", "kept"]
+_DEFAULT = "/run/mydyno"
+
+
+@dataclass(frozen=True, slots=True)
+class LabState:
+    """What is known of one lab.
+
+    `owner` is the process on this machine that made it; None if it is to outlive that.
+    `daemon` runs on `host`.  `keep` says that its frozen base outlives a dead owner, for a
+    campaign that is resumed; such a lab is then `kept`: a base file and nothing else.
+    """
+
+    spec: LabSpec
+    host: str
+    home: str
+    phase: Phase
+    owner: Process | None = None
+    daemon: Process | None = None
+    device: str = ""
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The folder of the records, on the machine that mydyno runs on."""
+
+    folder: Path
+
+    def write(self, state: LabState) -> LabState:
+        """Record a state, whole or not at all, and return it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f".{state.spec.lab}.{os.getpid()}"
+        part.write_bytes(msgspec.json.encode(state))
+        part.replace(self._path(state.spec.lab))
+        return state
+
+    def step(self, state: LabState, phase: Phase) -> LabState:
+        """Record that a phase begins, and return the state in it."""
+        return self.write(replace(state, phase=phase))
+
+    def read(self, lab: str) -> LabState | None:
+        """Return the state of one lab, or None; raise `HostError` if it cannot be read."""
+        path = self._path(lab)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=LabState)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise HostError(
+                f"{path}: not the record of a lab ({error}); look for its mounts with `losetup` "
+                "and `findmnt`, then remove the file"
+            ) from error
+
+    def all(self) -> Sequence[LabState]:
+        """Return the state of every lab, by name."""
+        states = (self.read(path.stem) for path in sorted(self.folder.glob("[!.]*.json")))
+        return tuple(state for state in states if state is not None)
+
+    def forget(self, lab: str) -> None:
+        """Remove the record of a lab that is gone."""
+        self._path(lab).unlink(missing_ok=True)
+
+    def _path(self, lab: str) -> Path:
+        return self.folder / f"{lab}.json"
+
+
+def registry() -> Registry:
+    """Return the registry below $MYDYNO_RUN_DIR, or /run/mydyno, which a reboot empties."""
+    return Registry(Path(os.environ.get("MYDYNO_RUN_DIR") or _DEFAULT) / "labs")

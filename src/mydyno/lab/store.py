@@ -1,0 +1,98 @@
+"""A data set on a lab disk: the disk's base is its golden copy, and dropping the overlay restores it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.lab.device import LabDevice
+from mydyno.lab.loop import create
+from mydyno.lab.values import LabSpec, Measured
+from mydyno.model import Action, HostError
+from mydyno.stack.fs import mkfs
+from mydyno.stack.fs import mount as mount_command
+
+_MEASURE_S = 3
+
+
+@dataclass(slots=True)
+class LabStore:
+    """A filesystem of `kind` on a lab disk of its own, mounted at `where`."""
+
+    host: Host
+    spec: LabSpec
+    home: Path
+    where: Path
+    kind: str = "ext4"
+    options: str = ""
+    measured: Measured | None = None
+    _device: list[LabDevice] = field(default_factory=list)
+
+    method: str = "overlay dropped"
+
+    @property
+    def live(self) -> Path:
+        """Return the folder of the data on the mounted disk."""
+        return self.where / "data"
+
+    @property
+    def disk(self) -> str:
+        """Return the loop device's name: ``loop3``."""
+        return self.device.name
+
+    @property
+    def device(self) -> LabDevice:
+        """Return the lab disk; raise `HostError` before `open`."""
+        if not self._device:
+            raise HostError(f"lab {self.spec.lab}: not open")
+        return self._device[0]
+
+    def open(self) -> bool:
+        """Make the lab disk; a fresh one is measured, then given its filesystem, uncapped."""
+        device = create(self.host, self.spec, self.home, keep=True)
+        self._device[:] = [device]
+        sealed = device.frozen
+        if self.spec.capped and not sealed:
+            self.measured = device.measure(_MEASURE_S, write=True)
+        device.cap(on=False)
+        if not sealed:
+            self._run(*mkfs(self.kind, self.options, device.device))
+            self._mount("")
+        return sealed
+
+    def seal(self) -> None:
+        """Unmount, and make what the disk holds its base."""
+        self._unmount()
+        self.device.freeze()
+
+    def restore(self, mount: str) -> None:
+        """Drop what the last trial wrote and mount again: O(1) however much it was."""
+        self.device.cap(on=False)
+        self._unmount()
+        self.device.drop()
+        self._mount(mount)
+
+    def loading(self) -> None:
+        """Put the caps on and the credits at the spec's level."""
+        self.device.cap(on=True)
+        self.device.credits()
+
+    def close(self, *, keep: bool) -> None:
+        """Take the lab apart; its base stays if `keep`."""
+        if self._device:
+            self.device.remove(keep_base=keep)
+            self._device.clear()
+        self.host.run(Action(("rmdir", "--ignore-fail-on-non-empty", str(self.where))))
+
+    def _mount(self, options: str) -> None:
+        self._run("mkdir", "-p", str(self.where))
+        self._run(*mount_command(self.kind, options, self.device.device, str(self.where)))
+        self._run("chmod", "755", str(self.where))
+        self._run("mkdir", "-p", str(self.live))
+
+    def _unmount(self) -> None:
+        """Unmount whatever lies on the mount point: it is shared by the stores of a campaign."""
+        while self.host.run(Action(("mountpoint", "-q", str(self.where)))).returncode == 0:
+            self._run("umount", str(self.where))
+
+    def _run(self, *argv: str) -> None:
+        self.host.run(Action(argv), timeout_s=600).check()

@@ -1,0 +1,90 @@
+"""Taking a lab apart, whatever state it is in, and never anything that is not ours."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.lab import process
+from mydyno.lab.control import Control
+from mydyno.lab.devices import detach, loops_on, mounted_at, mounts_of
+from mydyno.lab.paths import Paths
+from mydyno.lab.process import Process
+from mydyno.lab.registry import LabState, Registry
+from mydyno.model import Action, HostError
+
+_END_S = 3.0
+_HUNG_S = 0.2  # for what has not answered an order in seconds already
+_POLL_S = 0.02
+
+
+def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
+    """Remove a lab's mounts, loop device, daemon and files; return what of it was removed.
+
+    Can be cut short and run again.  Its base stays if `base` is False, and the lab is `kept`.
+    """
+    paths = Paths(Path(state.home))
+    state = labs.step(state, "removing")
+    daemon = _quieten(host, paths, state.daemon)
+    removed, stuck = _detach_all(host, paths)
+    if daemon is not None and process.alive(host, daemon):
+        process.end(host, daemon, grace_s=_END_S)
+        removed.append(f"process {daemon.pid}")
+    removed += _unmount(host, paths.mount)
+    removed += _delete(host, paths, base=base)
+    if stuck:
+        raise HostError(
+            f"lab {state.spec.lab}: {', '.join(stuck)} still in use: end what uses it "
+            "(`fuser -vm`), then run again"
+        )
+    if base:
+        labs.forget(state.spec.lab)
+    else:
+        labs.step(state, "kept")
+    return tuple(removed)
+
+
+def _quieten(host: Host, paths: Paths, known: Process | None) -> Process | None:
+    """Lift the caps, so that unmounting is quick, and return the daemon if it lives.
+
+    One that does not answer is ended first: what waits for it then fails instead of hanging.
+    """
+    control = Control(host, paths.control)
+    if mounted_at(host, paths.mount) and control.answers():
+        control.order("cap off")
+        return known or process.identify(host, int(control.state()["pid"]))
+    if known is not None:
+        process.end(host, known, grace_s=_HUNG_S)
+    return None
+
+
+def _detach_all(host: Host, paths: Paths) -> tuple[list[str], list[str]]:
+    """Unmount and detach every loop device on our disk; return what was removed, what was not."""
+    removed: list[str] = []
+    stuck: list[str] = []
+    for device in loops_on(host, paths.disk):
+        for target in reversed(mounts_of(host, device)):
+            host.run(Action(("umount", "--lazy", target))).check()
+            removed.append(f"mount {target}")
+        gone = detach(host, device, paths.disk)
+        (removed if gone else stuck).append(device)
+    return removed, stuck
+
+
+def _unmount(host: Host, mount: Path) -> list[str]:
+    removed = []
+    while mounted_at(host, mount):
+        host.run(Action(("umount", "--lazy", str(mount)))).check()
+        removed.append(f"mount {mount}")
+        time.sleep(_POLL_S)
+    return removed
+
+
+def _delete(host: Host, paths: Paths, *, base: bool) -> list[str]:
+    kept = () if base else (paths.base, paths.golden)
+    files = (paths.base, paths.overlay, paths.golden, paths.log)
+    doomed = [str(path) for path in files if path not in kept]
+    host.run(Action(("rm", "--force", "--", *doomed))).check()
+    for folder in (paths.mount, paths.home):
+        host.run(Action(("rmdir", "--ignore-fail-on-non-empty", "--", str(folder))))
+    return [f"files in {paths.home}"]

@@ -1,0 +1,85 @@
+"""The charts' data as the page carries it: int16 deltas, gzipped, in base64, and a key to them."""
+
+import base64
+import gzip
+import math
+from array import array
+from collections.abc import Sequence
+from itertools import pairwise
+from sys import byteorder
+
+import msgspec
+
+from mydyno.report.curves import Chart, Samples, drawable
+
+_TOP = 32766  # so that the difference of any two codes, -1 for a gap included, fits 16 bits
+_GAP = -1
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """What a code means: ``low + code/32766 * (high - low)``, in logarithms where `log`."""
+
+    log: bool
+    low: float
+    high: float
+
+
+class Key(msgspec.Struct, frozen=True):
+    """How to read and draw one chart; `tracks` are pairs of a treatment's index and a block.
+
+    `warm` is where the first and the last warm-up ended and `end` where the last window did.
+    """
+
+    id: str
+    unit: str
+    step: float
+    length: int
+    scale: Scale
+    warm: tuple[float, float]
+    end: float
+    tracks: list[tuple[int, int]]
+
+
+def encoded(
+    charts: Sequence[tuple[str, Chart]], treatments: Sequence[str]
+) -> tuple[list[Key], str]:
+    """Return the keys of the charts, by id, and all their codes in one base64 text.
+
+    Codes lie chart by chart, track by track, `length` to a track, each the difference from the
+    one before it.  16 bits show 1 part in 32766 of a chart's range: finer than any screen.
+    """
+    keys: list[Key] = []
+    codes = array("h")
+    for id_, chart in charts:
+        scale = _scale(chart)
+        tracks = [(treatments.index(t.treatment), t.block) for t in chart.tracks]
+        about = (id_, chart.unit, chart.step_s, chart.length, scale, chart.warm, chart.end)
+        keys.append(Key(*about, tracks))
+        for track in chart.tracks:
+            codes.extend(_deltas(track.samples, scale, chart.length))
+    if byteorder == "big":
+        codes.byteswap()
+    return keys, base64.b64encode(gzip.compress(codes.tobytes(), mtime=0)).decode()
+
+
+def _scale(chart: Chart) -> Scale:
+    drawn = [s for t in chart.tracks for s in t.samples if drawable(s, log=chart.log)]
+    low, high = min(drawn, default=1.0), max(drawn, default=1.0)
+    if chart.log:
+        return Scale(log=True, low=low, high=max(high, low * 1.001))
+    return Scale(log=False, low=min(low, 0.0), high=max(high, 1e-9))
+
+
+def _deltas(samples: Samples, scale: Scale, length: int) -> list[int]:
+    codes = [_code(s, scale) for s in samples] + [_GAP] * (length - len(samples))
+    return [b - a for a, b in pairwise([0, *codes])]
+
+
+def _code(sample: float | None, scale: Scale) -> int:
+    if not drawable(sample, log=scale.log):
+        return _GAP
+    if scale.log:
+        part = math.log(sample / scale.low) / math.log(scale.high / scale.low)
+    else:
+        part = (sample - scale.low) / (scale.high - scale.low)
+    return round(_TOP * part)

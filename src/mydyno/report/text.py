@@ -1,0 +1,148 @@
+"""The report for a terminal: the verdict, a table that fits the width, warnings, where to look."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mydyno.analyse.result import Comparison, Result, Row
+from mydyno.report import units, verdicts
+
+_GUARD = "latency_p99_s"
+_GAP = "  "
+_NARROWEST = 40  # below this a table cannot be read; lines are then left to the terminal
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the table: its heading, what it shows of a row, and on which side it aligns."""
+
+    heading: str
+    cell: Callable[[Row], str]
+    right: bool = False
+
+
+def render_text(result: Result, width: int, report: str = "") -> str:
+    """Return the result as plain text of at most `width` columns, ending in a newline.
+
+    `report` is the path of the HTML report, named in the last line unless empty.
+    """
+    width = max(width, _NARROWEST)
+    compared = result.comparison
+    parts = [_wrapped(compared.sentence, width)]
+    if result.lab:
+        parts.append(_wrapped(f"This was a lab: {result.lab}", width))
+    parts += [_table(compared, width), _footing(result, width)]
+    parts += [_wrapped(f"! {said}", width, "  ") for said in _warnings(compared)]
+    if report:
+        parts.append(f"Report: {_clean(report)}")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(compared: Comparison, width: int) -> str:
+    """Return one table if it fits, or else one for each workload."""
+    rows = [r for w in verdicts.workloads(compared) for r in verdicts.rows(compared, w)]
+    name = _Column("Treatment", lambda row: _clean(row.name))
+    work = _Column("Workload", lambda row: _clean(row.workload))
+    flat = _lines(rows, (name, work, *_NUMBERS))
+    if max(map(len, flat)) <= width:
+        return "\n".join(flat)
+    return "\n\n".join(
+        f"Workload {_clean(workload)}\n{_grouped(verdicts.rows(compared, workload), width)}"
+        for workload in verdicts.workloads(compared)
+    )
+
+
+def _grouped(rows: Sequence[Row], width: int) -> str:
+    """Return a table whose names take the room there is; longer ones get a line of their own."""
+    numbers = _lines(rows, _NUMBERS)
+    names = ["Treatment", *(_clean(row.name) for row in rows)]
+    room = width - max(map(len, numbers)) - len(_GAP)
+    wide = max((len(name) for name in names if len(name) <= room), default=0)
+    lines: list[str] = []
+    for name, line in zip(names, numbers, strict=True):
+        if len(name) > wide:
+            lines += [name, " " * wide + _GAP + line]
+        else:
+            lines.append(name.ljust(wide) + _GAP + line)
+    return "\n".join(lines)
+
+
+def _lines(rows: Sequence[Row], columns: Sequence[_Column]) -> list[str]:
+    cells = [[column.heading for column in columns]]
+    cells += [[column.cell(row) for column in columns] for row in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    return [
+        _GAP.join(
+            text.rjust(wide) if column.right else text.ljust(wide)
+            for text, wide, column in zip(line, widths, columns, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+
+
+def _value(row: Row) -> str:
+    return units.quantity(row.value.estimate, row.value.unit) if row.value else "-"
+
+
+def _effect(row: Row) -> str:
+    if row.effect is None:
+        return "1 (baseline)" if row.verdict == "baseline" else "-"
+    ratio, low, high = units.interval(row.effect)
+    return f"{ratio} [{low}..{high}]"
+
+
+def _tail(row: Row) -> str:
+    guard = row.guards.get(_GUARD)
+    return units.interval(guard)[0] if guard else "-"
+
+
+def _durability(row: Row) -> str:
+    return row.durability.upper() if row.durability == "weaker" else row.durability
+
+
+_NUMBERS = (
+    _Column("Value", _value, right=True),
+    _Column("Ratio [low..high]", _effect),
+    _Column("Verdict", lambda row: row.verdict),
+    _Column("p99", _tail, right=True),
+    _Column("Durability", _durability),
+    _Column("Trials", lambda row: str(row.trials), right=True),
+)
+
+
+def _footing(result: Result, width: int) -> str:
+    compared = result.comparison
+    said = (
+        f"Value: {units.name(compared.response)}. Ratios are to {compared.baseline}, "
+        f"with 95 % intervals; p99: the ratio of p99 latencies. "
+        f"{units.counted(len(result.trials), 'trial')} in {units.counted(result.blocks, 'block')}, "
+        f"{units.duration(compared.machine_time_s)} of machine time."
+    )
+    weaker = list(dict.fromkeys(r.name for r in compared.treatments if r.durability == "weaker"))
+    if weaker:
+        said += f" WEAKER: a crash may lose transactions that {units.listed(weaker)} reported done."
+    return _wrapped(said, width)
+
+
+def _warnings(compared: Comparison) -> list[str]:
+    own = [
+        f"{row.name}, {row.workload}: {said}"
+        for row in compared.treatments
+        for said in row.warnings
+    ]
+    return [*compared.warnings, *own]
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> str:
+    return textwrap.fill(
+        _clean(text),
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _clean(text: str) -> str:
+    """Return `text` on one line, without anything that would move a terminal's cursor."""
+    return units.legible(text).replace("\n", " ").strip()

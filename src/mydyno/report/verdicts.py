@@ -1,0 +1,68 @@
+"""The verdicts in symbols and words, and the order in which treatments are shown."""
+
+from dataclasses import dataclass
+
+from mydyno.analyse.result import Comparison, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one verdict is shown: never by colour alone; `tone` is good, bad, weak or plain."""
+
+    word: str
+    symbol: str
+    tone: str
+    meaning: str
+
+
+_KNOWN = (
+    Verdict("baseline", "○", "plain", "what the others are compared with"),
+    Verdict("adopt", "✓", "good", "better beyond doubt, and no guard broken"),
+    Verdict("reject", "✗", "bad", "not worth it: any gain is below the margin, or a guard broke"),
+    Verdict("equivalent", "≈", "plain", "the same, within the margin"),
+    Verdict(
+        "inconclusive", "?", "weak", "too few trials to tell; the default is to leave it alone"
+    ),
+    Verdict("unstable", "~", "weak", "its own trials disagree too much to be relied on"),
+    Verdict("no-steady-state", "…", "weak", "the load never settled, so nothing was compared"),
+    Verdict("failed", "!", "bad", "it did not run to its end"),
+)
+VERDICTS = {v.word: v for v in _KNOWN}
+
+
+def shown(word: str) -> Verdict:
+    """Return how a verdict is shown; one not known here keeps its word and says no more."""
+    return VERDICTS.get(word, Verdict(word, "·", "plain", ""))
+
+
+def workloads(comparison: Comparison) -> list[str]:
+    """Return the workloads in the order in which they first appear."""
+    return list(dict.fromkeys(row.workload for row in comparison.treatments))
+
+
+def treatments(comparison: Comparison) -> list[str]:
+    """Return the treatments, the baseline first, the others as they first appear."""
+    names = dict.fromkeys(row.name for row in comparison.treatments)
+    return [n for n in names if n == comparison.baseline] + [
+        n for n in names if n != comparison.baseline
+    ]
+
+
+def rows(comparison: Comparison, workload: str) -> list[Row]:
+    """Return a workload's rows, the baseline first."""
+    order = treatments(comparison)
+    found = [row for row in comparison.treatments if row.workload == workload]
+    return sorted(found, key=lambda row: order.index(row.name))
+
+
+def best(comparison: Comparison, workload: str) -> str | None:
+    """Return the workload's winner, or else the treatment with the largest effect, or None."""
+    winner = comparison.winners.get(workload)
+    if winner:
+        return winner
+    ranked = [
+        (row.effect.ratio, row.name)
+        for row in rows(comparison, workload)
+        if row.effect and row.name != comparison.baseline
+    ]
+    return max(ranked)[1] if ranked else None

@@ -1,0 +1,57 @@
+"""The accounts of a private instance: root with a password, one for loads, and no others."""
+
+from collections.abc import Iterable, Sequence
+
+from mydyno.server.build import Build
+
+LOAD_USER = "mydyno"
+DATABASE = "sbtest"
+NATIVE = "mysql_native_password"
+NATIVE_PLUGIN = (
+    "SELECT plugin_name FROM information_schema.plugins "
+    "WHERE plugin_name = 'mysql_native_password' AND plugin_status = 'ACTIVE'"
+)
+USERS = "SELECT user, host FROM mysql.user"
+_KEPT = ("mariadb.sys", "mysql.infoschema", "mysql.session", "mysql.sys")
+_LOAD_HOSTS = ("localhost", "127.0.0.1")  # by socket and name; by address when names are off
+_PLUGIN_CLAUSE = (8, 0, 0)  # before it, the native plugin is the default
+
+
+def statements(
+    build: Build,
+    users: Iterable[Sequence[str]],
+    *,
+    native: bool,
+    root_password: str,
+    load_password: str,
+) -> str:
+    """Return the SQL that leaves root, the load's account and the server's internal ones.
+
+    The load's account uses `mysql_native_password` where the server still has it, because
+    every client library knows that; else the server's default.  Passwords must be plain
+    letters, digits and signs without quotes.
+    """
+    plugin = f"WITH {NATIVE} " if native and _names_plugins(build) else ""
+    lines = ["SET sql_log_bin = 0;"]
+    lines += [f"DROP USER '{user}'@'{host}';" for user, host in users if not _keep(user, host)]
+    lines += [f"CREATE DATABASE {DATABASE};"]
+    for host in _LOAD_HOSTS:
+        who = f"'{LOAD_USER}'@'{host}'"
+        lines += [f"CREATE USER {who} IDENTIFIED {plugin}BY '{load_password}';"]
+        lines += [f"GRANT ALL ON {DATABASE}.* TO {who};"]
+    lines += [_root(build, root_password), "FLUSH PRIVILEGES;"]
+    return "\n".join(lines) + "\n"
+
+
+def _root(build: Build, password: str) -> str:
+    if build.initialises_itself:
+        return f"ALTER USER 'root'@'localhost' IDENTIFIED BY '{password}';"
+    return f"SET PASSWORD FOR 'root'@'localhost' = PASSWORD('{password}');"
+
+
+def _names_plugins(build: Build) -> bool:
+    return not build.mariadb and build.version >= _PLUGIN_CLAUSE
+
+
+def _keep(user: str, host: str) -> bool:
+    return (user, host) == ("root", "localhost") or user in _KEPT

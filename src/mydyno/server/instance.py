@@ -1,0 +1,249 @@
+"""A private instance of a server: made, started, asked and stopped, and nobody else's business."""
+
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.host import Host, Running
+from mydyno.model import Action, HostError, RefusedError, SpecError
+from mydyno.server import accounts, certificate, client, launch, place, record
+from mydyno.server.build import Build
+from mydyno.server.identity import Identity, refuse_unreachable, unprivileged
+from mydyno.server.initialise import initialise
+from mydyno.server.place import LONGEST_SOCKET, Place
+from mydyno.server.ports import free_port
+
+_STEP_S = 0.02
+_PORT_ATTEMPTS = 3
+_SHOWN_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How a load reaches the instance; `socket` is empty over TCP, `tcp_port` 0 over the socket."""
+
+    socket: str
+    tcp_host: str
+    tcp_port: int
+    user: str
+    password_file: Path
+    database: str
+
+
+class Instance:
+    """One private server; make it with `prepare`, use it from one thread that outlives it.
+
+    The kernel ends the server when the thread that called `start` ends, whatever ends it.
+    """
+
+    def __init__(self, host: Host, build: Build, where: Place, identity: Identity) -> None:
+        self.host = host
+        self.build = build
+        self.place = where
+        self.identity = identity
+        self._running: Running | None = None
+        self._log_from = 0
+        self._port = 0
+
+    @property
+    def client(self) -> tuple[str, ...]:
+        """Return the arguments of a client logged in as root; SQL goes in by stdin."""
+        return client.with_options(self.build, self.place.admin)
+
+    @property
+    def pid(self) -> int:
+        """Return the server's process id, 0 when it does not run."""
+        return self._running.pid if self._running and self._running.returncode() is None else 0
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Return how a load reaches the running instance."""
+        socket = "" if self._port else str(self.place.socket)
+        host = "127.0.0.1" if self._port else ""
+        user, database = accounts.LOAD_USER, accounts.DATABASE
+        return Endpoint(socket, host, self._port, user, self.place.load, database)
+
+    def initialise(self) -> None:
+        """Fill the data folder: system tables, accounts, an empty `sbtest`; leave it stopped.
+
+        The owned option file's settings apply.  Raise `RefusedError` if the folder holds
+        anything, `HostError` with the server's words if it cannot be filled.
+        """
+        self._data_folder()
+        initialise(self.host, self.build, self.place, self.identity)
+        self._start_once(launch.Launch())
+        try:
+            self.ready(_argv=client.without_password(self.build, self.place.socket))
+            self._make_accounts()
+        finally:
+            self.stop()
+
+    def start(self, *, timeout_s: float = 60.0) -> None:
+        """Start the server as its launch files say and return when it answers.
+
+        Raise `HostError` with the last lines of its error log if it refuses; a port taken
+        between our look and its bind is answered by another port.
+        """
+        asked = launch.parse(self.host.run(launch.question(self.place)).stdout, self.place.launch)
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            self._start_once(asked)
+            try:
+                self.ready(timeout_s=timeout_s)
+                return
+            except HostError as error:
+                self.stop()
+                if attempt == _PORT_ATTEMPTS or not (self._port and _port_taken(str(error))):
+                    raise
+
+    def ready(self, *, timeout_s: float = 60.0, _argv: tuple[str, ...] = ()) -> None:
+        """Return when the server answers a query; raise `HostError` if it ends or takes longer."""
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            if self.pid == 0:
+                raise HostError(self._refusal("refused to start under its settings"))
+            if self._answers(_argv or self.client, end - time.monotonic()):
+                return
+            time.sleep(_STEP_S)
+        raise HostError(self._refusal(f"does not answer after {timeout_s:g} s"))
+
+    def stop(self, *, grace_s: float = 60.0) -> None:
+        """Shut the server down and return when it is gone; SIGKILL comes after `grace_s`."""
+        if self._running is not None:
+            self._running.stop(grace_s=grace_s)
+            self._running = None
+            self._record(0)
+
+    def close(self) -> None:
+        """Stop the server and remove what lies outside its home."""
+        self.stop()
+        record.sweep(self.host, self.place.home)
+
+    def query(self, sql: str, *, timeout_s: float = 60.0) -> list[tuple[str, ...]]:
+        """Return the rows that root gets for a statement; raise `HostError` with the complaint."""
+        return client.query(self.host, self.client, sql, timeout_s)
+
+    def version(self) -> str:
+        """Return the running server's version and comment, in its own words."""
+        return " ".join(self.query("SELECT VERSION(), @@version_comment")[0])
+
+    def error_tail(self, lines: int = _SHOWN_LINES) -> list[str]:
+        """Return the last lines of the error log since the last start."""
+        action = Action(("tail", "-c", f"+{self._log_from + 1}", str(self.place.log)))
+        text = self.host.run(action).stdout.decode(errors="replace")
+        return [line for line in text.splitlines() if line.strip()][-lines:]
+
+    def _start_once(self, asked: launch.Launch) -> None:
+        if self.pid:
+            raise HostError(f"{self.place.home}: the instance already runs as {self.pid}")
+        self._port = free_port(self.host) if asked.transport == "tcp" else 0
+        tls = certificate.ensure(self.host, self.build, self.place, self.identity)
+        text = place.options(self.build, self.place, self._port, certificate=tls)
+        _install(self.host, self.place.options, "644", text)
+        stale = (self.place.pid_file, self.place.socket, f"{self.place.socket}.lock")
+        self.host.run(Action(("rm", "-f", "--", *map(str, stale)))).check()
+        size = self.host.run(Action(("stat", "-c", "%s", str(self.place.log)))).check()
+        self._log_from = int(size.stdout)
+        self._record(0)
+        action = launch.command(self.build, self.place, self.identity, asked)
+        self._running = self.host.start(action, stderr=self.place.log)
+        self._record(self._running.pid)
+
+    def _answers(self, argv: tuple[str, ...], patience_s: float) -> bool:
+        if self.host.run(Action(("test", "-S", str(self.place.socket)))).returncode:
+            return False
+        question = Action(argv, b"SELECT 1;\n")
+        return self.host.run(question, timeout_s=max(1.0, patience_s)).returncode == 0
+
+    def _refusal(self, what: str) -> str:
+        lines = "\n  ".join(self.error_tail())
+        return f"{self.build.mysqld} {what}; its log {self.place.log} ends:\n  {lines}"
+
+    def _record(self, pid: int) -> None:
+        where = self.place
+        run = "" if where.run == where.home else str(where.run)
+        start = record.started(self.host, pid) if pid else 0
+        record.write(self.host, where.home, record.Record(str(where.options), run, pid, start))
+
+    def _data_folder(self) -> None:
+        data = self.place.data
+        found = self.host.run(Action(("find", str(data), "-mindepth", "1", "-maxdepth", "1")))
+        if found.stdout:
+            raise RefusedError(f"{data} is not empty: name an empty folder, or remove it")
+        self.host.run(Action(self.identity.install("-d", "-m", "700", str(data)))).check()
+        refuse_unreachable(self.host, self.identity, data)
+
+    def _make_accounts(self) -> None:
+        argv = client.without_password(self.build, self.place.socket)
+        text = accounts.statements(
+            self.build,
+            client.query(self.host, argv, accounts.USERS, 60.0),
+            native=bool(client.query(self.host, argv, accounts.NATIVE_PLUGIN, 60.0)),
+            root_password=_password(self.host, self.place.admin),
+            load_password=_password(self.host, self.place.load),
+        )
+        client.query(self.host, argv, text, 60.0)
+
+
+def prepare(host: Host, build: Build, *, home: Path, data: Path) -> Instance:
+    """Return an instance that lives in `home` with its data in `data`; nothing is started.
+
+    The home gets what is missing: folders for its user alone, passwords, empty option and
+    launch files; what is there is kept, so that a resumed run finds its accounts again.  Raise
+    `SpecError` if the user that the server will run as cannot reach a path.
+    """
+    identity = unprivileged(host)
+    for folder in (home, home / "launch", home / "tmp"):
+        host.run(Action(identity.install("-d", "-m", "700", str(folder)))).check()
+    for path in (home, build.mysqld):
+        refuse_unreachable(host, identity, path)
+    where = Place(home, data, _run_folder(host, identity, home))
+    _keep_or_install(host, where.admin, "600", _credentials("root", where.socket))
+    _keep_or_install(host, where.load, "600", _credentials(accounts.LOAD_USER, None))
+    _keep_or_install(host, where.owned, "644", "[mysqld]\n")
+    if not _exists(host, where.log):
+        host.run(Action(identity.install("-m", "640", "/dev/null", str(where.log)))).check()
+    _install(host, where.options, "644", place.options(build, where, 0))
+    return Instance(host, build, where, identity)
+
+
+def _run_folder(host: Host, identity: Identity, home: Path) -> Path:
+    """Return the home itself, or a fresh short folder where its socket's path would not fit."""
+    if len(str(home / "mysqld.sock").encode()) <= LONGEST_SOCKET:
+        return home
+    before = record.read(host, home)
+    if before and before.run and _exists(host, Path(before.run)):
+        return Path(before.run)
+    folder = Action(("env", "-u", "TMPDIR", "mktemp", "-d", "--tmpdir", "mydyno.XXXXXX"))
+    made = host.run(folder).check().stdout.decode().strip()
+    host.run(Action(identity.install("-d", "-m", "700", made))).check()
+    record.write(host, home, record.Record(str(home / "my.cnf"), made))
+    return Path(made)
+
+
+def _credentials(user: str, socket: Path | None) -> str:
+    return place.client_options(user, f"My1-{secrets.token_hex(16)}", socket)
+
+
+def _password(host: Host, path: Path) -> str:
+    password = place.password_in(host.run(Action(("cat", str(path)))).check().stdout.decode())
+    if not password:
+        raise SpecError(f"{path}: no password in it: remove the file and begin again")
+    return password
+
+
+def _keep_or_install(host: Host, path: Path, mode: str, text: str) -> None:
+    if not _exists(host, path):
+        _install(host, path, mode, text)
+
+
+def _exists(host: Host, path: Path) -> bool:
+    return host.run(Action(("test", "-e", str(path)))).returncode == 0
+
+
+def _install(host: Host, path: Path, mode: str, text: str) -> None:
+    host.run(Action(("install", "-m", mode, "/dev/stdin", str(path)), text.encode())).check()
+
+
+def _port_taken(words: str) -> bool:
+    return "Address already in use" in words or "Bind on TCP/IP port" in words

@@ -1,0 +1,108 @@
+"""Where a private instance keeps its files, and what its own option files say."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.server.build import Build
+
+LONGEST_SOCKET = 100  # sun_path holds 107 bytes; some are left for a server's own suffix
+_X_PLUGIN = (8, 0, 11)  # the first MySQL that listens for the X protocol unasked
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The files of one instance: `home` for its own, `data` for the data, `run` for the socket."""
+
+    home: Path
+    data: Path
+    run: Path
+
+    @property
+    def options(self) -> Path:
+        """Return the option file that the server is started with."""
+        return self.home / "my.cnf"
+
+    @property
+    def owned(self) -> Path:
+        """Return the option file that holds exactly a treatment's settings."""
+        return self.home / "zz-mydyno.cnf"
+
+    @property
+    def launch(self) -> Path:
+        """Return the folder of the layers' launch files: alloc, env, limits, transport."""
+        return self.home / "launch"
+
+    @property
+    def admin(self) -> Path:
+        """Return the client option file of the server's root account."""
+        return self.home / "admin.cnf"
+
+    @property
+    def load(self) -> Path:
+        """Return the client option file of the account for loads."""
+        return self.home / "load.cnf"
+
+    @property
+    def socket(self) -> Path:
+        """Return the socket's path."""
+        return self.run / "mysqld.sock"
+
+    @property
+    def pid_file(self) -> Path:
+        """Return the file in which the running server keeps its process id."""
+        return self.home / "mysqld.pid"
+
+    @property
+    def certificate(self) -> Path:
+        """Return the server's certificate, where we made one."""
+        return self.home / "tls-cert.pem"
+
+    @property
+    def key(self) -> Path:
+        """Return the certificate's private key."""
+        return self.home / "tls-key.pem"
+
+    @property
+    def log(self) -> Path:
+        """Return the error log; it is kept from start to start."""
+        return self.home / "mysqld.err"
+
+
+def options(build: Build, place: Place, port: int, *, certificate: bool = False) -> str:
+    """Return the instance's own option file; port 0 keeps it off the network."""
+    tls = (("ssl_cert", place.certificate), ("ssl_key", place.key)) if certificate else ()
+    lines = [
+        "# written by mydyno at every start; a treatment's settings are in zz-mydyno.cnf",
+        "[mysqld]",
+        f"basedir = {place_text(build.basedir)}",
+        f"datadir = {place_text(place.data)}",
+        f"socket = {place_text(place.socket)}",
+        f"pid_file = {place_text(place.pid_file)}",
+        f"log_error = {place_text(place.log)}",
+        f"tmpdir = {place_text(place.home / 'tmp')}",
+        *(["bind_address = 127.0.0.1", f"port = {port}"] if port else ["skip_networking"]),
+        *(["mysqlx = 0"] if not build.mariadb and build.version >= _X_PLUGIN else []),
+        *(f"{name} = {place_text(path)}" for name, path in tls),
+        f"!include {place.owned}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def client_options(user: str, password: str, socket: Path | None = None) -> str:
+    """Return a client option file; with a socket, one that connects by itself."""
+    lines = ["[client]", f"user = {user}", f"password = {password}"]
+    if socket:
+        lines += [f"socket = {place_text(socket)}", "protocol = socket"]
+    return "\n".join(lines) + "\n"
+
+
+def password_in(text: str) -> str:
+    """Return the password of a client option file that we wrote, or nothing."""
+    found = [line for line in text.splitlines() if line.startswith("password = ")]
+    return found[0].removeprefix("password = ") if found else ""
+
+
+def place_text(path: Path) -> str:
+    """Return a path as an option file's value, quoted so that spaces and # survive."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

@@ -1,0 +1,138 @@
+"""The memory allocator of a private server: preloaded, tuned, and verified in its maps."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mydyno.model import Action, Change, Probe, Settings, SpecError
+from mydyno.stack import running
+from mydyno.stack.running import OWNED, Seen, Server
+
+_SONAMES = {
+    "jemalloc": re.compile(r"/libjemalloc\.so[\w.]*$"),
+    "tcmalloc": re.compile(r"/libtcmalloc(?:_minimal)?(?:_debug)?\.so[\w.]*$"),
+    "mimalloc": re.compile(r"/libmimalloc(?:-\w+)?\.so[\w.]*$"),
+}
+_PACKAGES = {
+    "jemalloc": "libjemalloc2",
+    "tcmalloc": "libtcmalloc-minimal4",
+    "mimalloc": "libmimalloc2.0",
+}
+_TUNABLES = {"glibc": "GLIBC_TUNABLES", "jemalloc": "MALLOC_CONF"}
+_CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """Keys `library` (glibc, jemalloc, tcmalloc, mimalloc) and `tunables`.
+
+    `libraries` maps each allocator found on the host to its file (see `installed`).
+    """
+
+    server: Server
+    libraries: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return the layer's part of a key."""
+        return "alloc"
+
+    @property
+    def owned(self) -> bool:
+        """Return that its file belongs to mydyno."""
+        return True
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for the allocator in the process's maps, not in an option."""
+        return Probe(self.server.look("maps", "environ"), parse)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes; raise `SpecError` for an allocator that cannot be had here."""
+        _refuse_unknown(want)
+        default = now.get("linked", "glibc")
+        library = want.get("library", default)
+        lines = [*self._preload(library, default), *_tuning(library, want.get("tunables", ""))]
+        defaults = {"library": default, "tunables": ""}
+        return running.changes(now, want, defaults, self.server.write(lines))
+
+    def _preload(self, library: str, default: str) -> list[str]:
+        if library == default:
+            return []
+        if default != "glibc":
+            raise SpecError(
+                f"alloc.library = {library!r}: this server is linked to {default}, and a second "
+                f"allocator is not loaded over it: leave alloc.library out or name {default}"
+            )
+        if library not in self.libraries:
+            package = _PACKAGES[library]
+            raise SpecError(f"alloc.library = {library!r}: not found: apt-get install {package}")
+        return [f"LD_PRELOAD={self.libraries[library]}"]
+
+
+def installed() -> Probe[Mapping[str, str]]:
+    """Return the question for the allocators of this host: name to file."""
+    return Probe(Action(("/sbin/ldconfig", "-p")), libraries)
+
+
+def libraries(raw: bytes) -> dict[str, str]:
+    """Return the allocators in the linker's cache that are of the C library's architecture."""
+    cached = _CACHED.findall(raw.decode(errors="replace"))
+    kinds = [kind.split(", ")[:2] for soname, kind, _ in cached if soname == "libc.so.6"]
+    found: dict[str, str] = {}
+    for _, kind, path in cached:
+        if kind.split(", ")[:2] in kinds[:1]:
+            for name in named_in([path]):
+                found.setdefault(name, path)
+    return found
+
+
+def named_in(paths: Iterable[str]) -> list[str]:
+    """Return the allocators among the files, in a fixed order."""
+    paths = list(paths)
+    return [name for name, soname in _SONAMES.items() if any(map(soname.search, paths))]
+
+
+def parse(raw: bytes) -> Settings:
+    """Return `library`, `tunables` where set, and `linked` where the server brings its own."""
+    seen = running.parse(raw)
+    preload = seen.own.get("LD_PRELOAD", "")
+    asked = next(iter(named_in([preload])), "")
+    library = _mapped(seen) if seen.running else asked or "glibc"
+    settings = {"library": library}
+    environment = running.pairs(seen.files.get("environ", [])) if seen.running else seen.own
+    tunables = environment.get(_TUNABLES.get(library, ""), "")
+    if tunables:
+        settings["tunables"] = tunables
+    if seen.running and not preload and library != "glibc":
+        settings["linked"] = library
+    held = [name for name, there in (("library", asked), ("tunables", _tuned(seen))) if there]
+    return {**settings, OWNED: ",".join(held)} if held else settings
+
+
+def _mapped(seen: Seen) -> str:
+    paths = {line.split()[-1] for line in seen.files.get("maps", []) if "/" in line}
+    return next(iter(named_in(sorted(paths))), "glibc")
+
+
+def _tuned(seen: Seen) -> bool:
+    return any(name in seen.own for name in _TUNABLES.values())
+
+
+def _tuning(library: str, tunables: str) -> list[str]:
+    if not tunables:
+        return []
+    if library not in _TUNABLES:
+        raise SpecError(
+            f"alloc.tunables with {library}: it reads variables of its own: set env.NAME instead"
+        )
+    if "\n" in tunables:
+        raise SpecError("alloc.tunables: one line only")
+    return [f"{_TUNABLES[library]}={tunables}"]
+
+
+def _refuse_unknown(want: Settings) -> None:
+    for key in want.keys() - {"library", "tunables"}:
+        raise SpecError(f"alloc.{key}: unknown; alloc has library and tunables")
+    library = want.get("library", "glibc")
+    if library not in {"glibc", *_SONAMES}:
+        raise SpecError(f"alloc.library = {library!r}: one of glibc, {', '.join(_SONAMES)}")

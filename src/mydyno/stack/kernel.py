@@ -1,0 +1,113 @@
+"""Host-wide kernel settings: sysctl values and transparent huge pages."""
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mydyno.model import Action, Change, Probe, Settings, SpecError
+
+_THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+_NAME = re.compile(r"[a-z0-9_][A-Za-z0-9_.:/-]*")
+_TWINS = {
+    f"sysctl.vm.{kind}_{unit}": f"sysctl.vm.{kind}_{other}"
+    for kind in ("dirty", "dirty_background")
+    for unit, other in (("bytes", "ratio"), ("ratio", "bytes"))
+}  # setting one zeroes the other, and neither takes a zero itself (FACTS 4.1)
+# a file that is missing prints nothing: an unknown name is then refused with its neighbours
+_PROGRAM = r"""
+BEGIN {
+    for (i = 1; i < ARGC; i++)
+        while ((getline line < ARGV[i]) > 0) print ARGV[i] "\t" line
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Keys `sysctl.<name>` and `thp`; only those given in `keys` are looked at."""
+
+    keys: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the layer's part of a key."""
+        return "kernel"
+
+    @property
+    def owned(self) -> bool:
+        """Return that these belong to the whole host."""
+        return False
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for the wanted keys' present values."""
+        files = tuple(map(path, self._seen()))
+        return Probe(Action(("awk", _PROGRAM, *files)), self.parse)
+
+    def parse(self, raw: bytes) -> Settings:
+        """Return the values that the kernel showed, blanks made single."""
+        lines: dict[str, list[str]] = {}
+        for line in raw.decode(errors="replace").splitlines():
+            file, _, value = line.partition("\t")
+            lines.setdefault(file, []).append(" ".join(value.split()))
+        shown = {key: lines[path(key)] for key in self._seen() if path(key) in lines}
+        return {key: _chosen(key, "\n".join(values)) for key, values in shown.items()}
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the online changes; raise `SpecError` for a name this kernel does not have."""
+        plain = {key: " ".join(value.split()) for key, value in want.items()}
+        zeroed = {_TWINS[key]: "0" for key in plain if key in _TWINS and plain[key] != "0"}
+        wanted = {**{key: zero for key, zero in zeroed.items() if key in now}, **plain}
+        for key in sorted(wanted):
+            _refuse(key, wanted, now)
+        moved = [key for key in sorted(wanted) if now[key] != wanted[key]]
+        return [Change(key, now[key], wanted[key], _action(key, wanted)) for key in moved]
+
+    def _seen(self) -> list[str]:
+        """Return the keys to look at: those asked for, and the twins that move with them."""
+        twins = [_TWINS[key] for key in self.keys if key in _TWINS]
+        return list(dict.fromkeys((*self.keys, *twins)))
+
+
+def path(key: str) -> str:
+    """Return the file of a key; as in sysctl, a dot within a name is written as a slash."""
+    if key == "thp":
+        return _THP
+    name = key.removeprefix("sysctl.")
+    if not key.startswith("sysctl.") or not _NAME.fullmatch(name) or ".." in name:
+        raise SpecError(f"kernel.{key}: unknown; kernel has thp and sysctl.<name>")
+    return "/proc/sys/" + name.translate(str.maketrans("./", "/."))
+
+
+def write(key: str, value: str) -> Action:
+    """Return the command that sets a key until the next boot."""
+    if key == "thp":
+        return Action(("tee", _THP), value.encode())
+    return Action(("sysctl", "-q", "-w", f"{key.removeprefix('sysctl.')}={value}"))
+
+
+def _action(key: str, wanted: Settings) -> Action:
+    """Return the command for a change; what its twin sets to zero is left to the twin's."""
+    if key in _TWINS and wanted[key] == "0":
+        return write(_TWINS[key], wanted[_TWINS[key]])
+    return write(key, wanted[key])
+
+
+def _chosen(key: str, value: str) -> str:
+    """Return the bracketed choice of a sysfs list, other values as they are."""
+    found = re.search(r"\[(\w+)\]", value) if key == "thp" else None
+    return found.group(1) if found else value
+
+
+def _refuse(key: str, wanted: Settings, now: Settings) -> None:
+    path(key)
+    value = wanted[key]
+    if key not in now:
+        near = difflib.get_close_matches(key, now, 1)
+        hint = f"; nearest: kernel.{near[0]}" if near else ""
+        raise SpecError(f"kernel.{key}: this host's kernel does not have it{hint}")
+    if key == "thp" and value not in ("always", "madvise", "never"):
+        raise SpecError(f"kernel.thp = {value!r}: one of always, madvise, never")
+    twin = _TWINS.get(key, "")
+    if twin and value == "0" != now[key] and wanted.get(twin, "0") == "0":
+        raise SpecError(f"kernel.{key} = 0: the kernel takes no zero: set kernel.{twin} instead")

@@ -1,0 +1,1 @@
+"""What is known of server variables: values, ranges, replacements, durability, data shape."""

@@ -1,0 +1,22 @@
+"""The names that servers no longer or never knew, and what to set instead (FACTS 6.1 to 6.4)."""
+
+import tomllib
+from functools import cache
+from importlib import resources
+
+
+def replacement(flavour: str, key: str) -> str:
+    """Return what to set instead of an unknown variable, in words; empty when nothing is known.
+
+    To be asked only for a name that the running server does not show, so no version is needed.
+    """
+    if key.startswith("loose_"):
+        return "a loose_ prefix hides mistakes: name the variable itself, per server by `when`"
+    told = _table().get(key, {})
+    return told.get("mariadb" if flavour == "mariadb" else "mysql") or told.get("any", "")
+
+
+@cache
+def _table() -> dict[str, dict[str, str]]:
+    text = resources.files("mydyno.stack.known").joinpath("replaced.toml").read_text("utf-8")
+    return tomllib.loads(text)

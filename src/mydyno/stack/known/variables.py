@@ -1,0 +1,201 @@
+"""What a running server says of its own variables, and which wishes that rules out."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mydyno.model import Action, Probe, Settings
+from mydyno.stack.known.replaced import replacement
+from mydyno.stack.known.values import normalise
+
+RENAMED = {"tx_isolation": "transaction_isolation", "tx_read_only": "transaction_read_only"}
+"""Older servers show these names, yet their option files take only the newer ones (FACTS 6.1)."""
+
+PLACE = frozenset(
+    (
+        "admin_address",
+        "admin_port",
+        "basedir",
+        "bind_address",
+        "datadir",
+        "extra_port",
+        "general_log_file",
+        "log_error",
+        "mysqlx",
+        "mysqlx_port",
+        "mysqlx_socket",
+        "pid_file",
+        "plugin_dir",
+        "port",
+        "secure_file_priv",
+        "skip_networking",
+        "socket",
+        "ssl_cert",
+        "ssl_key",
+        "tmpdir",
+        "user",
+    )
+)
+"""Variables of where an instance lives; those are mydyno's to set."""
+
+_WHOLE = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+# assigning these their own value would start something, or cannot mean nothing
+_ACTING = re.compile(r"_now$|_abort$|^gtid_|_purged$|monitor_|^debug|^keyring_|^offline_mode$")
+_UNLISTED = re.compile(r"log_bin(_index)?|binlog_(do|ignore)_db|relay_log_index")
+# MySQL takes some of their values online and refuses others
+_HALF_DYNAMIC = frozenset(("innodb_doublewrite", "gtid_mode", "enforce_gtid_consistency"))
+_READ_ONLY, _NO_SUCH = "1238", "1193"  # ER_INCORRECT_GLOBAL_LOCAL_VAR, ER_UNKNOWN_SYSTEM_VARIABLE
+_RANGES_SINCE = (8, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable: `low` and `high` bound numbers, `choices` words; None and empty: not told.
+
+    `settable` is False where the server takes it neither from an option file nor from SET.
+    """
+
+    dynamic: bool = False
+    low: float | None = None
+    high: float | None = None
+    step: int = 1
+    choices: tuple[str, ...] = ()
+    settable: bool = True
+
+
+def describe(
+    client: tuple[str, ...], flavour: str, version: tuple[int, ...], stock: Settings
+) -> Probe[Mapping[str, Variable]]:
+    """Return the question for the variables named in `stock`, for a private instance only.
+
+    MariaDB lists range, words and read-only in a table.  MySQL 8 lists ranges; which of its
+    variables are dynamic is found by assigning each its own value, as `Variable 'x' is a read
+    only variable` is the only place where it says so.  MySQL 5 tells no ranges.
+    """
+    names = sorted(name for name in stock if _NAME.fullmatch(name))
+    if flavour == "mariadb":
+        return Probe(Action(client, _MARIADB), mariadb)
+    ranges = _RANGES if version >= _RANGES_SINCE else b""
+    tried = [name for name in names if not _ACTING.search(name)]
+    trial = "".join(f"SET GLOBAL {name} = @@GLOBAL.{name}; SHOW ERRORS;\n" for name in tried)
+    question = Action((*client, "--force"), ranges + trial.encode())
+    return Probe(question, lambda raw: mysql(raw, names, tried))
+
+
+def mariadb(raw: bytes) -> dict[str, Variable]:
+    """Return the variables in MariaDB's SYSTEM_VARIABLES, as `describe` asks for them."""
+    found = {}
+    for line in raw.decode(errors="replace").splitlines():
+        name, low, high, step, words, read_only, argument = line.split("\t")
+        choices = () if words == "NULL" else tuple(words.split(","))
+        found[name.lower()] = Variable(
+            dynamic=read_only == "NO",
+            low=_bound(low),
+            high=_bound(high),
+            step=max(1, int(step)) if _WHOLE.fullmatch(step) else 1,
+            choices=choices,
+            settable=argument != "NULL"
+            or read_only == "NO"
+            or bool(_UNLISTED.fullmatch(name.lower())),
+        )
+    return _renamed(found)
+
+
+def mysql(raw: bytes, names: Iterable[str], tried: Iterable[str]) -> dict[str, Variable]:
+    """Return MySQL's variables: ranges from `variables_info`, read-only from its refusals."""
+    ranges, fixed = {}, set()
+    for line in raw.decode(errors="replace").splitlines():
+        cells = line.split("\t")
+        if cells[0] == "range":
+            ranges[cells[1].lower()] = (cells[2], cells[3])
+        elif cells[0] == "Error" and cells[1] in (_READ_ONLY, _NO_SUCH):
+            fixed.add(cells[2].split("'")[1].lower())
+    dynamic = set(tried) - fixed - _HALF_DYNAMIC
+    found = {}
+    for name in names:
+        low, high = ranges.get(name, ("0", "0"))
+        told = (low, high) != ("0", "0")
+        bounds = (_bound(low), _bound(high)) if told else (None, None)
+        found[name] = Variable(name in dynamic, *bounds)
+    return _renamed(found)
+
+
+def refusals(flavour: str, variables: Mapping[str, Variable], want: Settings) -> list[str]:
+    """Return one sentence for each wish that this server cannot grant; pure.
+
+    Unknown names are answered with what replaced them, or with the nearest known name.
+    """
+    return [
+        sentence
+        for key, value in sorted(want.items())
+        if (sentence := _refusal(flavour, variables, key, value))
+    ]
+
+
+def _refusal(flavour: str, variables: Mapping[str, Variable], key: str, value: str) -> str:
+    if key in PLACE:
+        return f"mydyno sets mysqld.{key} for its private instance; see net.transport"
+    if "\n" in value or "\0" in value:
+        return f"mysqld.{key}: a value is one line"
+    if key in RENAMED:
+        return f"mysqld.{key}: option files take mysqld.{RENAMED[key]}"
+    known = variables.get(key)
+    if known is None:
+        return _unknown(flavour, variables, key)
+    if not known.settable:
+        return f"mysqld.{key}: this server shows it but does not let it be set"
+    return _outside(key, value, known)
+
+
+def _unknown(flavour: str, variables: Mapping[str, Variable], key: str) -> str:
+    told = replacement(flavour, key)
+    if told:
+        return f"mysqld.{key}: unknown to this {flavour}: {told}"
+    low = key.lower().replace("-", "_")
+    near = difflib.get_close_matches(low, sorted(variables), 1, 0.5)
+    hint = f"; nearest: mysqld.{near[0]}" if near else ""
+    return f"mysqld.{key}: this {flavour} has no such variable{hint}"
+
+
+def _outside(key: str, value: str, known: Variable) -> str:
+    plain = normalise(value)
+    if known.low is not None and known.high is not None:
+        if not _NUMBER.fullmatch(plain):
+            return f"mysqld.{key} = {value}: not a number"
+        if not known.low <= float(plain) <= known.high:
+            return f"mysqld.{key} = {value}: outside {known.low:.0f} to {known.high:.0f}"
+    words = {normalise(word).casefold() for word in known.choices}
+    if words and not _chosen(plain, known.choices, words):
+        return f"mysqld.{key} = {value}: one of {', '.join(known.choices)}"
+    return ""
+
+
+def _chosen(plain: str, choices: Sequence[str], words: set[str]) -> bool:
+    """Return whether it is one of the words, several of them, flags of them, or their number."""
+    parts = [part.partition("=")[0].casefold() for part in plain.split(",")]
+    numbered = plain.isdigit() and int(plain) < len(choices)
+    return numbered or all(not part or part in words for part in parts)
+
+
+def _bound(text: str) -> float | None:
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def _renamed(found: dict[str, Variable]) -> dict[str, Variable]:
+    for old, new in RENAMED.items():
+        if old in found:
+            found.setdefault(new, Variable(choices=found.pop(old).choices))
+    return found
+
+
+_MARIADB = (
+    b"SELECT VARIABLE_NAME, NUMERIC_MIN_VALUE, NUMERIC_MAX_VALUE, NUMERIC_BLOCK_SIZE, "
+    b"ENUM_VALUE_LIST, READ_ONLY, COMMAND_LINE_ARGUMENT FROM information_schema.SYSTEM_VARIABLES "
+    b"WHERE VARIABLE_SCOPE <> 'SESSION ONLY';\n"
+)
+_RANGES = (
+    b"SELECT 'range', VARIABLE_NAME, MIN_VALUE, MAX_VALUE FROM performance_schema.variables_info;\n"
+)

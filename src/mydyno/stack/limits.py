@@ -1,0 +1,66 @@
+"""The resource limits of a private server: set when it is launched, read from /proc/PID/limits."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mydyno.model import Change, Probe, Settings, SpecError
+from mydyno.stack import running
+from mydyno.stack.known.values import normalise
+from mydyno.stack.running import OWNED, Server
+
+_ROWS = {
+    "nofile": "Max open files",
+    "nproc": "Max processes",
+    "memlock": "Max locked memory",
+}
+_INHERITED = dict.fromkeys(_ROWS, "inherited")
+_VALUE = re.compile(r"\d+|unlimited")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Keys `nofile` (files), `nproc` (processes), `memlock` (bytes): soft and hard alike."""
+
+    server: Server
+
+    @property
+    def name(self) -> str:
+        """Return the layer's part of a key."""
+        return "limits"
+
+    @property
+    def owned(self) -> bool:
+        """Return that its file belongs to mydyno."""
+        return True
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for the process's soft limits."""
+        return Probe(self.server.look("limits"), parse)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes; raise `SpecError` for an unknown limit or a value that is none."""
+        wanted = {key: _value(key, value) for key, value in want.items()}
+        lines = [f"{key}={value}" for key, value in sorted(wanted.items())]
+        return running.changes(now, wanted, _INHERITED, self.server.write(lines))
+
+
+def parse(raw: bytes) -> Settings:
+    """Return the soft limits of the running process, else those that its launch file asks for."""
+    seen = running.parse(raw)
+    settings = {key: value for key, value in seen.own.items() if key in _ROWS}
+    held = ",".join(sorted(settings))
+    for line in seen.files.get("limits", []):
+        for key, title in _ROWS.items():
+            if line.startswith(title):
+                settings[key] = line.removeprefix(title).split()[0]
+    return {**settings, OWNED: held} if held else settings
+
+
+def _value(key: str, value: str) -> str:
+    if key not in _ROWS:
+        raise SpecError(f"limits.{key}: unknown; limits has {', '.join(_ROWS)}")
+    plain = normalise(value).lower()
+    if not _VALUE.fullmatch(plain):
+        raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")
+    return plain

@@ -1,0 +1,160 @@
+"""The variables of a private server: one option file that holds exactly what is wanted."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
+from mydyno.stack import running
+from mydyno.stack.known.durability import durability
+from mydyno.stack.known.rounding import granted
+from mydyno.stack.known.values import normalise
+from mydyno.stack.known.variables import RENAMED, Variable, refusals
+from mydyno.stack.running import OWNED
+
+_QUESTION = b"SHOW GLOBAL VARIABLES;\n"
+_HEADER = "# owned by mydyno: exactly the settings of the present treatment\n[mysqld]\n"
+_ANSWERED = "version"  # every server shows it, and no file sets it
+_PLAIN = re.compile(r"[\w.:/+@%,=-]*")
+_NEEDS_SERVER_ID = (8, 0, 0)  # before it, MySQL keeps no binary log without a server_id
+
+
+@dataclass(frozen=True, slots=True)
+class Mysqld:
+    """Keys are variables, spelled with underscores: `mysqld.sync_binlog`.
+
+    `client` is a client's argv logged in as root; `option_file` the owned file; `variables`
+    what the server says of its own (`describe`); `stock` its defaults (`observe`, before any
+    setting was made).
+    """
+
+    client: tuple[str, ...]
+    option_file: Path
+    flavour: str
+    version: tuple[int, ...]
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    stock: Settings = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return the layer's part of a key."""
+        return "mysqld"
+
+    @property
+    def owned(self) -> bool:
+        """Return that its file belongs to mydyno."""
+        return True
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for all global variables, and for the keys that the file sets."""
+        return observe(self.client, self.option_file)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes, each with the writing of the whole file as its action.
+
+        A change is ONLINE where the variable is dynamic and the server answers (see `online`),
+        else RESTART.  A value
+        that the server rounded to its own unit counts as reached.  Raise `SpecError` for
+        settings this server does not know or take.
+        """
+        told = refusals(self.flavour, self.variables, want)
+        if told:
+            raise SpecError("; ".join(told))
+        action = running.install(self.option_file, self._text(want))
+        seen = {**self.stock, **now}
+        held = [key for key in now.get(OWNED, "").split(",") if key]
+        aims = {key: want.get(key, self.stock.get(key, "")) for key in {*want, *held}}
+        moved = [key for key in sorted(aims) if not granted(key, seen, aims[key], self.variables)]
+        dynamic = {key for key in moved if key in self.variables and self.variables[key].dynamic}
+        live = dynamic if _ANSWERED in now else set()
+        return [
+            self._change(key, seen.get(key, ""), aims[key], action, online=key in live)
+            for key in moved
+        ]
+
+    def online(self, changes: Sequence[Change]) -> Sequence[Action]:
+        """Return the `SET GLOBAL` of the online changes, for when no restart is due."""
+        moved = [change for change in changes if change.cost is Cost.ONLINE]
+        text = "".join(f"SET GLOBAL {_assignment(each.key, each.after)};\n" for each in moved)
+        return [Action(self.client, text.encode())] if text else []
+
+    def adjusted(self, now: Settings, want: Settings) -> Sequence[str]:
+        """Return a sentence for each wanted value that the server rounded to its own unit."""
+        return [
+            f"mysqld.{key} = {value}: the server made it {now[key]}"
+            for key, value in sorted(want.items())
+            if normalise(value).isdigit()
+            and now.get(key, "").isdigit()
+            and normalise(value) != now[key]
+            and granted(key, now, value, self.variables)
+        ]
+
+    def _change(self, key: str, before: str, aim: str, action: Action, *, online: bool) -> Change:
+        cost = Cost.ONLINE if online else Cost.RESTART
+        after = normalise(aim)
+        weaker = durability(key, self.stock.get(key, before), after)
+        return Change(key, before, after, action, cost, durability=weaker)
+
+    def _text(self, want: Settings) -> str:
+        lines = [_line(key, value) for key, value in sorted(want.items())]
+        logs = "log_bin" in want and normalise(want["log_bin"]) != "0"
+        if logs and self.flavour != "mariadb" and self.version < _NEEDS_SERVER_ID:
+            lines += [] if "server_id" in want else ["server-id=1"]  # the dash: not a wish
+        return _HEADER + "".join(f"{line}\n" for line in lines)
+
+
+def observe(client: tuple[str, ...], option_file: Path) -> Probe[Settings]:
+    """Return the question for a server's global variables, normalised.
+
+    Asked of an instance that no setting was made for, the answer is its stock.
+    """
+    return Probe(running.beside(option_file, client, _QUESTION), parse)
+
+
+def parse(raw: bytes) -> Settings:
+    """Return the variables, or the file's own settings when the server did not answer."""
+    text = raw.decode(errors="surrogateescape")
+    lines = text.split("\n")
+    rows = [line.split("\t") for line in lines if "\t" in line]
+    shown = {row[0]: normalise(row[1]) for row in rows}
+    for old, new in RENAMED.items():
+        if old in shown:
+            shown.setdefault(new, shown.pop(old))
+    file = _file([line for line in lines if "\t" not in line])
+    return {**file, **shown, **({OWNED: ",".join(sorted(file))} if file else {})}
+
+
+def _file(lines: Sequence[str]) -> dict[str, str]:
+    held = {key: normalise(_bare(value)) for key, value in running.pairs(lines).items()}
+    held = {key: value for key, value in held.items() if "-" not in key}
+    for line, value in (("skip_log_bin", "0"), ("log_bin", "1")):
+        if line in lines:
+            held["log_bin"] = value
+    return held
+
+
+def _line(key: str, value: str) -> str:
+    """Return an option file's line; `log_bin` takes no ON or OFF there, only a file's name."""
+    plain = normalise(value)
+    if key == "log_bin" and plain in ("0", "1"):
+        return "log_bin" if plain == "1" else "skip_log_bin"
+    number = plain if plain.isdigit() and not value.isalpha() else value
+    return f"{key}={number if _PLAIN.fullmatch(number) else _quoted(number)}"
+
+
+def _quoted(value: str) -> str:
+    text = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _bare(value: str) -> str:
+    if not value.startswith('"'):
+        return value
+    return value[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+
+
+def _assignment(key: str, value: str) -> str:
+    number = re.fullmatch(r"-?\d+(\.\d+)?", value)
+    text = value.replace("\\", "\\\\").replace("'", "''")
+    return f"{key} = {value}" if number else f"{key} = '{text}'"

@@ -1,0 +1,109 @@
+"""Reads a layer's own launch file together with what /proc says of the running server."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mydyno.model import Action, Change, Cost, Settings
+
+OWNED = "owned"
+"""The observed key that lists, comma-separated, what the layer's own file sets just now."""
+
+# Missing files print nothing, so that a server that is down is an answer and not an error.
+# The process counts only if it was started with our option file: a pid file may be stale.
+_PROGRAM = r"""
+function show(tag, file, separator,   line) {
+    RS = separator
+    while ((getline line < file) > 0) print tag "\t" line
+    close(file)
+}
+BEGIN {
+    show("own", ARGV[1], "\n")
+    RS = "\n"
+    if ((getline pid < ARGV[2]) <= 0) exit
+    RS = "\0"
+    while ((getline line < ("/proc/" pid "/cmdline")) > 0) if (line == ARGV[3]) ours = 1
+    if (!ours) exit
+    print "running\t"
+    for (i = 4; i < ARGC; i++)
+        show(ARGV[i], "/proc/" pid "/" ARGV[i], ARGV[i] == "environ" ? "\0" : "\n")
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The private server a layer belongs to: its pid file and the option file it is started with.
+
+    `own` is the launch file that the layer writes.
+    """
+
+    own: Path
+    pid_file: Path
+    options: Path
+
+    def look(self, *names: str) -> Action:
+        """Return the command that prints the own file and these files of /proc/PID."""
+        argument = f"--defaults-file={self.options}"
+        return Action(("awk", _PROGRAM, str(self.own), str(self.pid_file), argument, *names))
+
+    def write(self, lines: Iterable[str]) -> Action:
+        """Return the command that makes `lines` the whole of the own file."""
+        return install(self.own, "".join(f"{line}\n" for line in lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What `look` printed: the own file's pairs, and each /proc file's lines by its name."""
+
+    own: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    running: bool = False
+
+
+def parse(raw: bytes) -> Seen:
+    """Return what `look` printed, sorted by file."""
+    files: dict[str, list[str]] = {}
+    for line in raw.decode(errors="surrogateescape").split("\n"):
+        tag, tab, text = line.partition("\t")
+        if tab:
+            files.setdefault(tag, []).append(text)
+    own = pairs(files.pop("own", []))
+    running = files.pop("running", None) is not None
+    return Seen(own, files, running)
+
+
+def pairs(lines: Iterable[str]) -> dict[str, str]:
+    """Return the ``name=value`` lines as a mapping; other lines are left out."""
+    split = (line.partition("=") for line in lines)
+    return {name: value for name, equals, value in split if equals and not name.startswith("#")}
+
+
+def install(path: Path, text: str) -> Action:
+    """Return the command that makes `text` the whole of a file; its folder keeps others out."""
+    return Action(("install", "-m", "644", "/dev/stdin", str(path)), text.encode())
+
+
+def changes(now: Settings, want: Settings, defaults: Settings, action: Action) -> list[Change]:
+    """Return the restart changes that make the own file hold exactly `want`.
+
+    A key that the file holds and `want` does not name goes back to its default.
+    """
+    held = [key for key in now.get(OWNED, "").split(",") if key]
+    found = []
+    for key in sorted({*want, *held}):
+        before = now.get(key, defaults.get(key, ""))
+        after = want.get(key, defaults.get(key, ""))
+        if before != after or (key in held and key not in want):
+            found.append(Change(key, before, after, action, Cost.RESTART))
+    return found
+
+
+def beside(own: Path, client: tuple[str, ...], question: bytes) -> Action:
+    """Return the command that prints the own file and then the server's reply to SQL.
+
+    `find` runs both, and succeeds whether or not the server answers.
+    """
+    start = ("find", str(own.parent), "-maxdepth", "1", "-name", own.name)
+    ask = ("-exec", "cat", "--", "{}", ";", "-exec", *client, ";")
+    return Action((*start, *ask), question)

@@ -1,0 +1,37 @@
+"""Steps of a load that the integration tests share."""
+
+import time
+from pathlib import Path
+
+from mydyno.host import Local
+
+HOST = Local()
+
+
+def prepare(cell, target):
+    for action in cell.prepare(target):
+        HOST.run(action).check()
+
+
+def live(cell, target, count, seed=7):
+    """Return the first `count` intervals, each with the wall time of its coming."""
+    load = cell.run(target, seed, {})
+    running = HOST.start(load.action)
+    began, found = time.monotonic(), []
+    intervals = load.parse(running.lines())
+    try:
+        for interval in intervals:
+            found.append((time.monotonic() - began, interval))
+            if len(found) == count:
+                break
+    finally:
+        running.stop()
+    return found
+
+
+def seen_by_others(pid):
+    for name in ("cmdline", "environ"):
+        try:
+            yield Path(f"/proc/{pid}/{name}").read_bytes()
+        except OSError:
+            continue

@@ -1,0 +1,163 @@
+"""The statistics hold what they promise, on data whose truth is known."""
+
+import random
+from math import exp, log
+
+import pytest
+
+from mydyno.analyse.compare import Rule, compare
+from mydyno.analyse.contrasts import contrasts, dunnett_critical
+from mydyno.model import Metric, Outcome, Status, Trial, Window
+
+RULE = Rule("c", "A", {"w": "tps"})
+
+
+def campaign(truth, blocks, noise, seed, extra=lambda chance, name: ()):
+    """Return outcomes of a randomised block campaign with drift shared by each block."""
+    chance = random.Random(seed)
+    found = []
+    for block in range(blocks):
+        drift = chance.gauss(0, 0.1)
+        for name, effect in truth.items():
+            tps = 1000 * effect * exp(drift + chance.gauss(0, noise))
+            metrics = (Metric("tps", tps, "/s"), *extra(chance, name))
+            trial = Trial(len(found), name, "w", block, block)
+            found.append(Outcome(trial, Status.OK, Window(0, 1), metrics, machine_time_s=10))
+    return found
+
+
+# Two-sided 5 % points for comparisons with a control (Dunnett, 1964, table II)
+@pytest.mark.parametrize(
+    ("treatments", "df", "table"),
+    [(1, 10, 2.23), (2, 6, 2.86), (3, 6, 3.10), (3, 10, 2.76), (3, 20, 2.54), (9, 20, 2.95)],
+)
+def test_critical_values_are_those_of_the_tables(treatments, df, table):
+    assert dunnett_critical(treatments, df, 0.95) == pytest.approx(table, abs=0.01)
+
+
+def test_one_treatment_is_the_paired_t_interval():
+    logs = {
+        ("A", 0): 1.0,
+        ("B", 0): 1.1,
+        ("A", 1): 1.5,
+        ("B", 1): 1.7,
+        ("A", 2): 0.9,
+        ("B", 2): 0.95,
+    }
+    effect = contrasts(logs, "A", confidence=0.95, simultaneous=True)["B"]
+    differences = [0.1, 0.2, 0.05]
+    mean = sum(differences) / 3
+    sd = (sum((d - mean) ** 2 for d in differences) / 2) ** 0.5
+    assert effect.log_ratio == pytest.approx(mean)
+    assert effect.se == pytest.approx(sd / 3**0.5)
+    assert effect.critical == pytest.approx(4.3027, abs=1e-4)
+
+
+@pytest.mark.parametrize(("arms", "blocks"), [("AB", 3), ("ABCD", 3), ("AB", 6), ("ABCDEFGH", 4)])
+def test_nothing_is_claimed_where_nothing_is(arms, blocks):
+    """The family-wise error of an interval that misses 1 stays at 5 % (400 campaigns)."""
+    misses = adopted = 0
+    for seed in range(400):
+        found = compare(campaign(dict.fromkeys(arms, 1.0), blocks, 0.03, seed), RULE, arms)
+        rows = [r for r in found.treatments if r.effect]
+        misses += any(not r.effect.low <= 1 <= r.effect.high for r in rows)
+        adopted += found.winner is not None
+    assert misses <= 0.05 * 400 + 3 * (400 * 0.05 * 0.95) ** 0.5
+    assert adopted <= misses
+
+
+def test_an_effect_of_ten_percent_is_found_and_its_interval_covers_it():
+    adopted = covered = 0
+    for seed in range(300):
+        row = compare(campaign({"A": 1.0, "B": 1.1}, 6, 0.02, seed), RULE, "AB").treatments[1]
+        adopted += row.verdict == "adopt"
+        covered += row.effect.low <= 1.1 <= row.effect.high
+    assert adopted >= 0.97 * 300
+    assert covered >= 0.95 * 300 - 3 * (300 * 0.05 * 0.95) ** 0.5
+
+
+def test_one_block_never_gives_a_verdict():
+    found = compare(campaign({"A": 1.0, "B": 3.0}, 1, 0.01, 1), RULE, "AB")
+    assert found.winner is None
+    assert found.treatments[1].verdict == "inconclusive"
+    assert "one block only" in found.warnings[0]
+
+
+def test_what_is_no_different_is_equivalent():
+    row = compare(campaign({"A": 1.0, "B": 1.005}, 8, 0.01, 3), RULE, "AB").treatments[1]
+    assert row.verdict == "equivalent"
+
+
+def test_what_is_slower_is_rejected():
+    row = compare(campaign({"A": 1.0, "B": 0.8}, 4, 0.02, 3), RULE, "AB").treatments[1]
+    assert row.verdict == "reject"
+
+
+def guard(worse, spread):
+    def metrics(chance, name):
+        p99 = 0.03 * (worse if name == "B" else 1.0) * exp(chance.gauss(0, spread))
+        return (Metric("latency_p99_s", p99, "s"),)
+
+    return metrics
+
+
+def test_a_gain_bought_with_latency_is_rejected():
+    found = compare(campaign({"A": 1.0, "B": 1.2}, 5, 0.02, 3, guard(2.0, 0.03)), RULE, "AB")
+    assert found.treatments[1].verdict == "reject"
+    assert found.treatments[1].guards["latency_p99_s"].low > 1
+
+
+def test_a_guard_that_cannot_be_shown_is_said():
+    words = []
+    for seed in range(20):
+        outcomes = campaign({"A": 1.0, "B": 1.2}, 3, 0.005, seed, guard(1.0, 0.15))
+        row = compare(outcomes, RULE, "AB").treatments[1]
+        words.append(row.verdict)
+        if row.verdict == "adopt" and row.guards["latency_p99_s"].high >= 1.1:
+            assert "is not ruled out (margin 1.10)" in row.warnings[0]
+    assert set(words) == {"adopt", "inconclusive"}  # the second where it looks broken by chance
+
+
+def test_an_unstable_arm_does_not_win():
+    outcomes = campaign({"A": 1.0, "B": 2.0}, 6, 0.01, 3)
+    wild = []
+    for o in outcomes:
+        factor = (1.6 if o.trial.block % 2 else 1.0) if o.trial.treatment == "B" else 1.0
+        value = o.metrics[0].value * factor
+        wild.append(Outcome(o.trial, o.status, o.window, (Metric("tps", value, "/s"),)))
+    found = compare(wild, RULE, "AB")
+    assert found.treatments[1].verdict == "unstable"
+    assert found.winner is None
+
+
+def test_weaker_durability_never_wins_unless_asked():
+    outcomes = campaign({"A": 1.0, "B": 2.0}, 4, 0.01, 3)
+    kept = compare(outcomes, Rule("c", "A", {"w": "tps"}, durability={"B": "weaker"}), "AB")
+    assert kept.winner is None
+    assert "durability" in kept.sentence
+    asked = Rule("c", "A", {"w": "tps"}, durability={"B": "weaker"}, weaker_may_win=True)
+    assert compare(outcomes, asked, "AB").winner == "B"
+
+
+def test_failed_trials_are_told_and_do_not_count():
+    outcomes = campaign({"A": 1.0, "B": 1.5}, 4, 0.01, 3)
+    bad = [
+        Outcome(o.trial, Status.FAILED, o.window, error="mysqld: refused")
+        if o.trial.treatment == "B"
+        else o
+        for o in outcomes
+    ]
+    row = compare(bad, RULE, "AB").treatments[1]
+    assert row.verdict == "failed"
+    assert row.effect is None
+    assert "refused" in row.warnings[0]
+
+
+def test_a_block_that_lost_a_trial_still_helps():
+    outcomes = campaign({"A": 1.0, "B": 1.5, "C": 1.2}, 4, 0.01, 3)
+    some = [o for o in outcomes if (o.trial.treatment, o.trial.block) != ("B", 2)]
+    found = compare(some, RULE, "ABC")
+    rows = {r.name: r for r in found.treatments}
+    assert rows["B"].trials == 3
+    assert abs(log(rows["B"].effect.ratio / 1.5)) < 0.05
+    assert found.winner == "B"

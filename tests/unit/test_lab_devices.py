@@ -1,0 +1,45 @@
+"""What losetup, mountinfo and fio say is read for what it means."""
+
+import pytest
+
+from mydyno.lab.devices import Mount, parse_loops, parse_mounts
+from mydyno.lab.gauge import parse
+
+MOUNTINFO = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+40 22 7:0 / /mnt/with\040space rw,noatime shared:3 master:1 - xfs /dev/loop0 rw,attr2
+41 40 7:0 /sub /mnt/sub rw - xfs /dev/loop0 rw
+42 22 0:44 / /lab/fuse rw,nosuid - fuse mydyno-disk rw,user_id=0
+torn 22
+"""
+LOOPS = b"""{
+   "loopdevices": [
+      {"name":"/dev/loop1", "back-file":"/lab/fuse/disk"},
+      {"name":"/dev/loop0", "back-file":null}
+   ]
+}
+"""
+FIO = b"""note: both iodepth >= 1 and synchronous I/O engine are selected
+{"jobs": [{"read": {"iops": 1100.5, "bw_bytes": 18030000}, "write": {"iops": 0.0}}]}
+"""
+
+
+def test_mounts_are_read_in_order_with_their_names_unescaped():
+    mounts = parse_mounts(MOUNTINFO)
+    assert mounts[1] == Mount("/mnt/with space", "/dev/loop0")
+    assert [m.target for m in mounts] == ["/", "/mnt/with space", "/mnt/sub", "/lab/fuse"]
+
+
+@pytest.mark.parametrize("raw", [b"", b"\n", b"junk - junk\n", b"1 2 3 4 - a\n"])
+def test_no_mount_is_made_up(raw):
+    assert parse_mounts(raw) == ()
+
+
+def test_loops_are_read_and_none_is_none():
+    assert parse_loops(LOOPS) == (("/dev/loop1", "/lab/fuse/disk"), ("/dev/loop0", ""))
+    assert parse_loops(b"") == ()
+
+
+def test_fio_is_read_past_its_notes():
+    assert parse(FIO, "randread", "iops") == 1100.5
+    assert parse(FIO, "read", "bw_bytes") == 18030000
+    assert parse(FIO, "randwrite", "iops") == 0

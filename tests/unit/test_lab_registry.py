@@ -1,0 +1,76 @@
+"""The record of the labs survives what is done to it, or says what is wrong."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from mydyno.host import Local
+from mydyno.lab import Caps, LabSpec, LabState, Process, listing
+from mydyno.lab.process import alive, identify, parse_started
+from mydyno.lab.registry import Registry, registry
+from mydyno.model import HostError
+
+STAT = b"7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n"
+
+
+def state(lab="one", **more):
+    spec = LabSpec(lab, 4096, "azure-p15", 0.5, Caps(iops=10))
+    return LabState(spec, "localhost", "/home/of/it", "starting", Process(1, 2), **more)
+
+
+def test_what_is_written_is_read(tmp_path):
+    labs = Registry(tmp_path / "labs")
+    first = labs.write(state())
+    second = labs.write(state("two", device="/dev/loop3", keep=True))
+    assert labs.all() == (first, second)
+    assert labs.read("one") == first
+    assert labs.step(first, "up") == labs.read("one") == replace(first, phase="up")
+
+
+def test_what_is_forgotten_is_gone_and_may_be_forgotten_again(tmp_path):
+    labs = Registry(tmp_path)
+    labs.write(state())
+    labs.forget("one")
+    labs.forget("one")
+    assert labs.all() == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("junk", [b"", b"{", b"[]", b'{"spec": 1}'])
+def test_a_record_that_cannot_be_read_is_named(tmp_path, junk):
+    (tmp_path / "one.json").write_bytes(junk)
+    with pytest.raises(HostError, match=r"one\.json"):
+        Registry(tmp_path).all()
+
+
+def test_a_half_written_record_is_not_seen(tmp_path):
+    labs = Registry(tmp_path)
+    labs.write(state())
+    (tmp_path / ".one.99").write_bytes(b"{")
+    assert len(labs.all()) == 1
+
+
+def test_the_folder_can_be_moved_and_hosts_are_kept_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("MYDYNO_RUN_DIR", str(tmp_path))
+    registry().write(state())
+    registry().write(replace(state("two"), host="ssh://db1"))
+    assert [s.spec.lab for s in listing(Local())] == ["one"]
+    assert len(listing()) == 2
+
+
+def test_a_start_time_is_read_past_any_name():
+    assert parse_started(STAT) == 4242
+
+
+@pytest.mark.parametrize("raw", [b"", b"7 (a) S 1", STAT.replace(b") S ", b") Z ")])
+def test_what_has_ended_has_no_start_time(raw):
+    assert parse_started(raw) is None
+
+
+def test_a_recycled_id_is_another_process():
+    me = identify(Local(), os.getpid())
+    assert me is not None
+    assert alive(Local(), me)
+    assert not alive(Local(), replace(me, started=me.started + 1))
+    assert not alive(Local(), None)

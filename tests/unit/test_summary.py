@@ -1,0 +1,80 @@
+"""A window's numbers: weighted by time, merged and never averaged."""
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from mydyno.analyse.latency import cumulative, merged
+from mydyno.analyse.summary import summarise
+from mydyno.model import Interval, Window
+
+
+WINDOW = Window(2, 6)
+
+
+def metrics(intervals, window=WINDOW):
+    return {m.name: m.value for m in summarise(intervals, window, "tps")}
+
+
+def test_the_window_is_open_at_its_start_and_closed_at_its_end():
+    found = metrics([Interval(t, {"tps": t * 10.0}) for t in range(1, 10)])
+    assert found["tps"] == pytest.approx((30 + 40 + 50 + 60) / 4)
+
+
+def test_rates_are_weighted_by_time():
+    intervals = [Interval(2, {"tps": 1.0}), Interval(3, {"tps": 100.0}), Interval(6, {"tps": 20.0})]
+    assert metrics(intervals)["tps"] == pytest.approx((100 + 3 * 20) / 4)
+
+
+def test_an_interval_that_straggles_belongs_to_its_second():
+    found = metrics([Interval(t + 0.01, {"tps": t * 10.0}) for t in range(1, 10)])
+    assert found["tps"] == pytest.approx(45)
+
+
+def histogram(values):
+    h = HdrHistogram(1, 3_600_000_000, 3)
+    for value in values:
+        h.record_value(value)
+    return h.encode().decode()
+
+
+def test_percentiles_are_of_the_merged_histogram():
+    fast, slow = histogram([1000] * 990), histogram([500_000] * 11)
+    intervals = [Interval(3, {"tps": 1.0}, fast), Interval(4, {"tps": 1.0}, slow)]
+    found = metrics(intervals)
+    assert found["latency_p99_s"] == pytest.approx(0.5, rel=0.001)
+    assert found["latency_p50_s"] == pytest.approx(0.001, rel=0.001)
+
+
+def test_without_histograms_the_median_of_the_seconds_stands():
+    intervals = [
+        Interval(t, {"tps": 1.0, "latency_p99_s": v}) for t, v in [(3, 0.1), (4, 9), (5, 0.2)]
+    ]
+    assert metrics(intervals)["latency_p99_s"] == 0.2
+
+
+def test_what_is_no_histogram_is_said():
+    with pytest.raises(ValueError, match="not an HdrHistogram"):
+        merged(["bm8="])
+
+
+def test_a_trend_is_no_spread():
+    rising = [Interval(t, {"tps": 100.0 * 1.02**t}) for t in range(1, 40)]
+    assert metrics(rising, Window(0, 40))["tps_logsd"] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_second_without_work_is_a_spread():
+    values = [100.0] * 20
+    values[9] = 0.0
+    stalled = [Interval(t + 1, {"tps": v}) for t, v in enumerate(values)]
+    assert metrics(stalled, Window(0, 20))["tps_logsd"] > 0.9
+
+
+def test_an_empty_window_says_nothing():
+    assert metrics([Interval(1, {"tps": 1.0})]) == {}
+
+
+def test_the_cumulative_curve_ends_at_one():
+    points = cumulative(merged([histogram(range(1000, 100_000, 100))]))
+    assert points[-1][1] == 1.0
+    assert [p[0] for p in points] == sorted(p[0] for p in points)
+    assert len(points) <= 410

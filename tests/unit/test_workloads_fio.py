@@ -1,0 +1,67 @@
+"""The cell, commands and refusals of the fio adapter."""
+
+import pytest
+
+from mydyno.model import SpecError
+from mydyno.workloads import Target, fio
+
+JOB = {"rw": "randread", "size": "8M"}
+
+
+def cell(**options):
+    return fio.cells("ff", fio.Params({**JOB, **options}))[0]
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ({"rw": "read"}, "say how much"),
+        ({"size": "1M"}, "say what to do"),
+        (JOB | {"runtime": 5}, "runtime: mydyno sets it itself"),
+        (JOB | {"status-interval": 5}, "status_interval: mydyno sets it itself"),
+        (JOB | {"filename": "/dev/sda"}, "inside the stack's own directory"),
+        (JOB | {"filename": "a:/dev/sda"}, "inside the stack's own directory"),
+        (JOB | {"filename": "../a"}, "inside the stack's own directory"),
+        (JOB | {"filename_format": "/a.$jobnum"}, "inside the stack's own directory"),
+        (JOB | {"opendir": "/srv"}, "stays in its directory"),
+        (JOB | {"exec-prerun": "reboot"}, "stays in its directory"),
+        (JOB | {"a b": 1}, "stays in its directory"),
+    ],
+)
+def test_a_wrong_option_is_named(job, words):
+    with pytest.raises(SpecError, match=words):
+        fio.cells("ff", fio.Params(job))
+
+
+def test_an_unknown_response_is_refused():
+    with pytest.raises(SpecError, match="must be one of iops"):
+        fio.cells("ff", fio.Params(JOB), "tps")
+
+
+def test_the_engine_comes_before_the_options_that_only_it_knows():
+    assert cell(cmdprio=1, ioengine="libaio", bs="4k").job() == (
+        "--ioengine=libaio", "--bs=4k", "--cmdprio=1", "--rw=randread", "--size=8M"
+    )  # fmt: skip
+
+
+def test_jobs_that_differ_in_the_pressing_share_their_files():
+    assert cell().data_key == cell(rw="randwrite", iodepth=32, direct=True).data_key
+    assert cell().data_key != cell(size="9M").data_key
+    assert cell().data_key != cell(numjobs=2).data_key
+
+
+def test_files_are_filled_whatever_the_direction(tmp_path):
+    layout, flush = cell(rw="randwrite").prepare(Target(tmp_path, tmp_path))
+    assert "--rw=read" in layout.argv
+    assert "--rw=randwrite" not in layout.argv
+    assert "--create_only=1" in layout.argv
+    assert flush.argv[0] == "sync"
+
+
+def test_the_load_is_endless_seeded_and_one_process(tmp_path):
+    argv = cell(direct=True).run(Target(tmp_path, tmp_path), 9, {"A": "b"}).action.argv
+    assert argv[:4] == ("env", "A=b", "LC_ALL=C", "fio")
+    assert set(argv) >= {
+        "--direct=1", "--time_based=1", "--thread=1", "--randseed=9", "--status-interval=1",
+        "--output-format=json+", f"--directory={tmp_path}",
+    }  # fmt: skip
