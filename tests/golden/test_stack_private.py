@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 import pytest
-from golden.rewrite import hold
 
+from golden.rewrite import hold
 from mydyno.model import Change, SpecError
 from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc

@@ -15,10 +15,9 @@ def prepare(cell, target):
 
 def live(cell, target, count, seed=7):
     """Return the first `count` intervals, each with the wall time of its coming."""
-    load = cell.run(target, seed, {})
-    running = HOST.start(load.action)
+    running = HOST.start(cell.run(target, seed, {}))
     began, found = time.monotonic(), []
-    intervals = load.parse(running.lines())
+    intervals = cell.parse(running.lines())
     try:
         for interval in intervals:
             found.append((time.monotonic() - began, interval))

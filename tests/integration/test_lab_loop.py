@@ -58,7 +58,10 @@ def fio(device, rw, *more):
 
 def read_iops(device, seconds, ramp=1, block="16k"):
     shape = (f"--bs={block}", "--iodepth=32", "--time_based", f"--ramp_time={ramp}")
-    return fio(device, "randread", *shape, f"--runtime={seconds}")["iops"]
+    done = fio(device, "randread", *shape, f"--runtime={seconds}")
+    # With a ramp, what is in flight at its end is not counted, but waiting for the last is timed.
+    waited_s = done["lat_ns"]["mean"] / 1e9 if ramp else 0
+    return done["total_ios"] / (done["runtime"] / 1e3 - waited_s)
 
 
 def capped_iops(device, cap, seconds, **more):
@@ -158,9 +161,9 @@ def test_a_large_request_counts_per_256_kib_and_bytes_are_capped(lab):
 def test_measuring_shows_the_caps_and_leaves_the_credits_as_they_were(lab):
     disk = lab(caps=Caps(iops=2000, bytes_per_s=100e6, burst_iops=4000))
     measured = disk.measure(1, write=True)
-    assert measured.read_iops == pytest.approx(2000, rel=0.03)
-    assert measured.write_iops == pytest.approx(2000, rel=0.03)
-    assert measured.read_bytes_per_s == pytest.approx(100e6, rel=0.03)
+    assert measured.read_iops == pytest.approx(2000, rel=0.05)
+    assert measured.write_iops == pytest.approx(2000, rel=0.05)
+    assert measured.read_bytes_per_s == pytest.approx(100e6, rel=0.05)
     assert disk.stats()["credits"]["iops"] < 200
     with pytest.raises(RefusedError, match="holds data"):
         disk.measure(1, write=True)
@@ -250,29 +253,57 @@ def test_a_detached_lab_lives_until_it_is_taken_down(tmp_path):
         down("lab")
 
 
-def mount_ext4(disk, target):
+def put_to_use(device, target, kind="ext4"):
+    """A mounted filesystem with something that is not written out yet."""
     target.mkdir(exist_ok=True)
-    run("mkfs.ext4", "-q", disk.device)
-    run("mount", disk.device, target)
+    run(f"mkfs.{kind}", "-q", device)
+    run("mount", device, target)
     (target / "file").write_bytes(b"x" * MIB)
 
 
-def test_after_its_daemon_was_killed_a_lab_is_removed_whole(lab, tmp_path):
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_lab_in_use_whose_daemon_is_lost_is_removed_whole(lab, tmp_path, kind, number):
     disk = lab()
-    mount_ext4(disk, tmp_path / "mnt")
-    os.kill(disk.state.daemon.pid, signal.SIGKILL)
-    assert within(2, lambda: not alive(HOST, disk.state.daemon))
+    put_to_use(disk.device, tmp_path / "mnt", kind)
+    os.kill(disk.state.daemon.pid, number)
+    began = time.monotonic()
     disk.remove()
+    assert time.monotonic() - began < 3
     assert traces(tmp_path / "lab") == []
     assert not os.path.ismount(tmp_path / "mnt")
 
 
-def test_a_daemon_that_does_not_answer_is_ended(lab, tmp_path):
+def test_a_lab_in_use_is_removed_without_waiting_for_its_caps(lab, tmp_path):
+    disk = lab(caps=Caps(bytes_per_s=1e6))
+    disk.cap(on=False)
+    put_to_use(disk.device, tmp_path / "mnt")
+    (tmp_path / "mnt" / "file").write_bytes(b"x" * 30 * MIB)
+    disk.cap(on=True)
+    began = time.monotonic()
+    disk.remove()
+    assert time.monotonic() - began < 3
+    assert traces(tmp_path / "lab") == []
+
+
+def test_what_is_still_in_use_is_named_and_removed_later(lab, tmp_path):
     disk = lab()
-    mount_ext4(disk, tmp_path / "mnt")
-    os.kill(disk.state.daemon.pid, signal.SIGSTOP)
+    with Path(disk.device).open("rb"):
+        with pytest.raises(HostError, match=disk.device):
+            disk.remove()
+        assert [s.phase for s in listing()] == ["removing"]
     disk.remove()
     assert traces(tmp_path / "lab") == []
+    assert listing() == ()
+
+
+def test_a_daemon_told_to_end_unmounts(lab, tmp_path):
+    disk = lab()
+    run("losetup", "--detach", disk.device)
+    os.kill(disk.state.daemon.pid, signal.SIGTERM)
+    assert within(3, lambda: not alive(HOST, disk.state.daemon))
+    assert not os.path.ismount(tmp_path / "lab" / "fuse")
+    assert disk.running.returncode() == 0
 
 
 OWNER = """
@@ -300,15 +331,8 @@ def killed_owner(home, *more, before=lambda device: None):
 
 def test_what_a_killed_owner_left_is_swept(tmp_path):
     target = tmp_path / "mnt"
-
-    def use(device):
-        target.mkdir()
-        run("mkfs.ext4", "-q", device)
-        run("mount", device, target)
-        (target / "file").write_bytes(b"x" * MIB)
-
     home = tmp_path / "lab"
-    killed_owner(home, before=use)
+    killed_owner(home, before=lambda device: put_to_use(device, target))
     assert traces(home)
     lines = sweep()
     assert len(lines) == 1
@@ -363,7 +387,7 @@ def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, run_dir, phase):
     words = json.loads(record.read_text()) | {"phase": phase, "device": ""}
     record.write_text(json.dumps(words | ({"daemon": None} if phase == "starting" else {})))
     sweep()
-    assert traces(home) == []
+    assert within(3, lambda: traces(home) == [])
     assert listing() == ()
 
 

@@ -36,7 +36,7 @@ def test_fileio_agrees_with_its_own_report(directory):
     keys = {"test_mode": "rndrw", "threads": 2, "file_total_size": "8M"}
     (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.Params))
     prepare(cell, directory)
-    argv = cell.run(directory, 7, {}).action.argv
+    argv = cell.run(directory, 7, {}).argv
     paced = (*argv[:-1], "--rate=500", "--time=4", "run")
     output = HOST.run(Action(paced)).check().stdout
     own = [float(rate) for rate in re.findall(r"(?:reads|writes)/s: +([\d.]+)", output.decode())]
@@ -53,8 +53,8 @@ def test_fio_reports_as_it_runs(directory):
     prepare(cell, directory)
     prepare(cell, directory)
     (_, _), (early, first), (late, second) = live(cell, directory, 3)
-    assert late - early == pytest.approx(second.t_s - first.t_s, abs=0.5)
-    assert second.values["iops"] == pytest.approx(800, rel=0.25)
+    assert late - early == pytest.approx(second.t_s - first.t_s, abs=1.0)
+    assert second.values["iops"] == pytest.approx(800, rel=0.5)
     assert second.values["read_bytes"] == pytest.approx(second.values["reads"] * 16384, rel=0.02)
     count = HdrHistogram.decode(second.latency).get_total_count()
     assert count == pytest.approx(second.values["iops"] * (second.t_s - first.t_s), rel=0.1)

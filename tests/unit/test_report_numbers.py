@@ -9,6 +9,7 @@ from itertools import accumulate
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mydyno.analyse.result import Comparison, Curve, Distribution, Ratio, Result, Row, TrialView
 from mydyno.report import axis, curves, dots, forest, latency, panels, plot, units
@@ -44,6 +45,11 @@ def test_quantities_have_three_figures_and_a_scaled_unit(value, unit, shown):
 )
 def test_durations_are_for_prose(seconds, shown):
     assert units.duration(seconds) == shown
+
+
+def test_a_moment_is_told_in_utc_to_the_minute():
+    assert units.moment("2026-11-21T05:55:40.090+01:00") == "2026-11-21 04:55 UTC"
+    assert units.moment("soon") == "soon"
 
 
 def test_a_narrow_interval_gets_a_third_decimal():
@@ -127,6 +133,15 @@ def test_three_hundred_thousand_points_stay_small():
     keys, data = encoded([(c.metric, c) for c in chart], ["STOCK"])
     assert sum(key.length * len(key.tracks) for key in keys) > 300_000
     assert len(data) < 1_200_000
+
+
+def test_each_workload_has_its_own_response():
+    """A campaign of sysbench and fio decides on ``tps, iops``: each load has one of them."""
+    result = _result([[1.0]])
+    both = replace(result, comparison=replace(result.comparison, response="iops, tps"))
+    assert curves.response(both, "rw") == "tps"
+    assert units.names("iops, tps") == "I/O operations and throughput"
+    assert units.heading("iops_logsd") == "Spread of I/O operations"
 
 
 def test_medians_ignore_what_was_not_measured():

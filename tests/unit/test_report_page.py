@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.structs import replace
 
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Result, Row, TrialView
 from mydyno.report.html import render_html
@@ -50,6 +51,14 @@ def test_a_failed_trial_shows_its_error():
     page = render_html(_result("A"))
     assert "<pre>mysqld died\nlast words</pre>" in page
     assert "1 trial that did not end well is not drawn" in page
+
+
+def test_a_long_section_of_facts_is_folded():
+    facts = {"server": {f"variable {i}": "1" for i in range(600)}}
+    page = render_html(replace(_result("A"), facts=facts, protocol="fixed: 60 s"))
+    assert "<summary>600 facts</summary>" in page
+    assert "<h3>Server</h3>" in page
+    assert "<p>Fixed: 60\N{NO-BREAK SPACE}s.</p>" in page
 
 
 def test_every_verdict_has_a_word_and_a_symbol():

@@ -7,7 +7,6 @@ from mydyno.analyse.latency import cumulative, merged
 from mydyno.analyse.summary import summarise
 from mydyno.model import Interval, Window
 
-
 WINDOW = Window(2, 6)
 
 

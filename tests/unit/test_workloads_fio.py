@@ -59,7 +59,7 @@ def test_files_are_filled_whatever_the_direction(tmp_path):
 
 
 def test_the_load_is_endless_seeded_and_one_process(tmp_path):
-    argv = cell(direct=True).run(Target(tmp_path, tmp_path), 9, {"A": "b"}).action.argv
+    argv = cell(direct=True).run(Target(tmp_path, tmp_path), 9, {"A": "b"}).argv
     assert argv[:4] == ("env", "A=b", "LC_ALL=C", "fio")
     assert set(argv) >= {
         "--direct=1", "--time_based=1", "--thread=1", "--randseed=9", "--status-interval=1",

@@ -141,7 +141,7 @@ def test_fileio_modes_share_their_files():
 
 def test_the_load_is_endless_seeded_and_reports_every_second(target):
     (cell,) = oltp(tables=3, rate=50, options={"skip-trx": True, "range_size": 5})
-    argv = cell.run(target, 7, {"LD_PRELOAD": "/x.so"}).action.argv
+    argv = cell.run(target, 7, {"LD_PRELOAD": "/x.so"}).argv
     assert argv[:4] == ("env", "LD_PRELOAD=/x.so", "MYDYNO_SCRIPT=oltp_read_write", "LC_ALL=C")
     assert set(argv) >= {
         "--tables=3", "--table-size=10000", "--rate=50", "--rand-seed=7", "--skip_trx=on",
@@ -151,14 +151,14 @@ def test_the_load_is_endless_seeded_and_reports_every_second(target):
 
 @pytest.mark.parametrize("seed", [0, 2**31 - 1, 2**63])
 def test_the_seed_is_never_the_one_that_means_the_clock(target, seed):
-    argv = oltp()[0].run(target, seed, {}).action.argv
+    argv = oltp()[0].run(target, seed, {}).argv
     (given,) = (int(word.partition("=")[2]) for word in argv if word.startswith("--rand-seed="))
     assert 0 < given < 2**31
 
 
 def test_no_argument_holds_the_user_or_the_password(target):
     (cell,) = oltp()
-    actions = [*cell.prepare(target), cell.run(target, 1, {}).action, *cell.describe(target)]
+    actions = [*cell.prepare(target), cell.run(target, 1, {}), *cell.describe(target)]
     words = " ".join(word for action in actions for word in action.argv)
     assert "secret" not in words
     assert not any(action.stdin for action in actions)
@@ -171,7 +171,7 @@ def test_tables_are_dropped_before_they_are_made(target):
 
 def test_fileio_runs_in_the_target_directory_with_the_spec_options(target):
     (cell,) = fileio(extra_flags=["direct", "dsync"], options={"file-io-mode": "async"})
-    argv = cell.run(target, 3, {"A": "b"}).action.argv
+    argv = cell.run(target, 3, {"A": "b"}).argv
     assert argv[:5] == ("env", "-C", str(target.directory), "A=b", "LC_ALL=C")
     assert set(argv) >= {
         "--file-extra-flags=direct,dsync", "--file_io_mode=async", "--file-block-size=16384",

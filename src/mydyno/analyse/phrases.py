@@ -20,10 +20,15 @@ def _won(comparison: Comparison, winner: str) -> str:
         return f"{winner} wins."
     workloads = f" under {row.workload}" if len(comparison.winners) > 1 else ""
     return (
-        f"{winner} gives {row.effect.ratio:.2f} times the {comparison.response} of "
+        f"{winner} gives {row.effect.ratio:.2f} times the {_what(comparison)} of "
         f"{comparison.baseline}{workloads} (95 % interval {row.effect.low:.2f} to "
         f"{row.effect.high:.2f}, {row.trials} trials each)."
     )
+
+
+def _what(comparison: Comparison) -> str:
+    """Return the response in plain words."""
+    return {"tps": "throughput", "iops": "I/O rate"}.get(comparison.response, comparison.response)
 
 
 def _leave(comparison: Comparison) -> str:
@@ -36,8 +41,10 @@ def _leave(comparison: Comparison) -> str:
             'the spec would have to say durability = "weaker".'
         )
     seen = [r.detectable for r in rows if r.detectable is not None]
-    limit = f" A difference of {max(seen) - 1:.1%} or more would have been seen." if seen else ""
-    return f"Leave it alone: no treatment was shown to beat {comparison.baseline}.{limit}"
+    told = f"Leave it alone: no treatment was shown to beat {comparison.baseline}."
+    if not seen:
+        return told
+    return f"{told} A difference of {(max(seen) - 1) * 100:.1f} % or more would have been seen."
 
 
 def _weaker(rows: Sequence[Row]) -> list[str]:

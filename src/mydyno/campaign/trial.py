@@ -24,7 +24,7 @@ from mydyno.model import (
     Trial,
     Window,
 )
-from mydyno.workloads import Load, Target, Workload
+from mydyno.workloads import Workload
 
 Summarise = Callable[[Sequence[Interval], Window, str], Sequence[Metric]]
 SILENCE_S = 120.0  # a load that says nothing for so long hangs; reports come every second
@@ -78,8 +78,8 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
         if bench.timed:
             spent.setup_s = time.monotonic() - began_s
             (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
-        load = a.workload.run(target, a.trial.seed, environment(a))
-        window = _press(a, load, bench, spent)
+        command = a.workload.run(target, a.trial.seed, environment(a))
+        window = _press(a, command, bench, spent)
     except HostError as error:
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=_why(error, bench, a.folder))
     except ValueError as error:
@@ -116,15 +116,15 @@ def environment(a: Attempt) -> Mapping[str, str]:
     }
 
 
-def _press(a: Attempt, load: Load, bench: Bench, spent: Spent) -> Window:
+def _press(a: Attempt, command: Action, bench: Bench, spent: Spent) -> Window:
     """Run the load until the stop rule has its window; return it."""
     errors = a.folder / "load.err"
     # the load ends with us, however we end
-    action = Action(("setpriv", "--pdeathsig", "KILL", *load.action.argv), load.action.stdin)
+    action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
     running = bench.host.start(action, stderr=errors)
     try:
         with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
-            for item in load.parse(_kept(running.lines(), raw, heard)):
+            for item in a.workload.parse(_kept(running.lines(), raw, heard)):
                 spent.take(item)
                 if isinstance(item, Interval):
                     a.watch(item)
@@ -192,10 +192,9 @@ def replayed(folder: Path, workload: Workload) -> Spent:
         spent.setup_s = float(setup.read_text() or 0)
     if not raw.exists():
         return spent
-    load = workload.run(Target(work=folder, directory=folder), 0, {})
     try:
         with raw.open("rb") as lines:
-            for item in load.parse(lines):
+            for item in workload.parse(lines):
                 spent.take(item)
     except ValueError:
         return spent  # the line that was cut, or the one that failed the trial

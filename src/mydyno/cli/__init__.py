@@ -1,36 +1,35 @@
 """The commands: one file each; here they are put together and errors become exit codes."""
 
+import os
 import signal
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from types import FrameType
 
 import typer
 
-from mydyno.cli.compare import compare
-from mydyno.cli.inspect import inspect
-from mydyno.cli.plan import plan
-from mydyno.cli.recipes import recipes
-from mydyno.cli.report import report
-from mydyno.cli.run import run
-from mydyno.cli.status import status
 from mydyno.model import Interrupted, MydynoError
 
-app = typer.Typer(
-    name="mydyno",
-    help="A dynamometer for MySQL, MariaDB and Percona Server on Linux.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-for _command in (run, plan, status, compare, report, inspect, recipes):
-    app.command()(_command)
+COMMANDS = {
+    "run": "Run a campaign, or go on with one: verdicts on stdout, progress on stderr.",
+    "plan": "Show the trials, the settings and the time a campaign would take.",
+    "status": "Say how far a campaign is, and what to do next.",
+    "compare": "Say which treatment is better, by how much, and how sure that is.",
+    "report": "Write DIR/report.html: the verdict first, then everything it rests on.",
+    "rollback": "Put back what a campaign moved on this host, and remove what it left behind.",
+    "inspect": "Show what this host is, and which servers and tools it has.",
+    "recipes": "List the campaigns that ship with mydyno.",
+    "lab": "Emulated disks, for trying things by hand.",
+}
+_COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell when it asks what could be typed next
 
 
 def main() -> None:
     """Run the command line; exit 0, 1, 2, 3, 4 or 130 (DESIGN section 8)."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        app()
+        application(sys.argv[1:])()
     except MydynoError as error:
         _say(f"mydyno: {error}")
         sys.exit(error.exit_code)
@@ -40,6 +39,36 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read us has gone; there is nobody to tell
         sys.exit(0)
+
+
+def application(arguments: Sequence[str]) -> typer.Typer:
+    """Return the commands; only the one asked for is loaded, so that ``--help`` comes at once."""
+    app = typer.Typer(
+        name="mydyno",
+        help="A dynamometer for MySQL, MariaDB and Percona Server on Linux.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    chosen = next((a for a in arguments if not a.startswith("-")), "")
+    for name, summary in COMMANDS.items():
+        if name == chosen or _COMPLETION in os.environ:
+            _add(app, name)
+        else:
+            app.command(name, help=summary)(_unloaded)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    command = getattr(import_module(f"mydyno.cli.{name}"), name)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
+
+
+def _unloaded() -> None:
+    """Stand in for a command that was not asked for."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

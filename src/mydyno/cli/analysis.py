@@ -71,6 +71,7 @@ def result(path: Path) -> Result:
         distributions=_distributions(trials),
         facts=_facts(files, events, kept),
         blocks=len({o.trial.block for o, _ in trials}),
+        margin=campaign.spec.decide.margin,
     )
 
 

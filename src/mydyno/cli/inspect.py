@@ -1,19 +1,50 @@
-"""`mydyno inspect`: what this host is."""
+"""`mydyno inspect`: what this host is, and what it lacks for a campaign."""
 
 import sys
 
 import msgspec
 
 from mydyno.cli.options import Json
-from mydyno.host import Local
-from mydyno.measure import facts
+from mydyno.host import Host, Local
+from mydyno.lab import available
+from mydyno.measure import facts, schedulers
+from mydyno.model import Action, SpecError
+from mydyno.server import find
+
+_TOOLS = ("sysbench", "fio", "mkfs.xfs", "mkfs.btrfs", "setpriv", "losetup", "findmnt")
 
 
 def inspect(*, json: Json = False) -> None:
-    """Show what this host is: processor, memory, kernel, servers and tools."""
-    found = facts(Local())
+    """Show what this host is, and which servers and tools it has."""
+    host = Local()
+    found = {
+        "host": dict(facts(host).told),
+        "disks": {"I/O schedulers": ", ".join(schedulers(host)) or "none seen"},
+        "server": {"found": _server(host)},
+        "lab disks": {"loop": available(host) or "can be made"},
+        "tools": {tool: _where(host, tool) for tool in _TOOLS},
+    }
     if json:
-        sys.stdout.write(msgspec.json.encode({"host": found.told}).decode() + "\n")
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
         return
-    for name, value in found.told.items():
-        sys.stdout.write(f"{name:<24} {value}\n")
+    for section, rows in found.items():
+        sys.stdout.write(f"{section}\n")
+        for name, value in rows.items():
+            sys.stdout.write(f"  {name:<24} {value}\n")
+
+
+def _server(host: Host) -> str:
+    try:
+        build = find(host, "auto")
+    except SpecError as error:
+        return str(error)
+    return f"{build.text} ({build.mysqld})"
+
+
+def _where(host: Host, tool: str) -> str:
+    done = host.run(Action(("find", *_folders(tool), "-maxdepth", "0")))
+    return (done.stdout.decode().split() or ["missing"])[0]
+
+
+def _folders(tool: str) -> list[str]:
+    return [f"/{folder}/{tool}" for folder in ("usr/local/bin", "usr/bin", "usr/sbin", "sbin")]

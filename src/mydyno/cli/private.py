@@ -83,16 +83,22 @@ def private(
 def _work(host: Host, files: RunDir) -> Path:
     """Return the work folder: in the run directory, or where the server's user can reach it."""
     identity = unprivileged(host)
-    work = files.work.absolute()
+    work, elsewhere = work_folders(files)
     _passable(work)
     try:
         refuse_unreachable(host, identity, work)
     except SpecError:
         work.rmdir()
-        name = hashlib.sha256(str(work).encode()).hexdigest()[:12]
-        work = Path("/var/tmp") / f"mydyno-{name}"  # noqa: S108 - a fixed name, found on resuming
+        work = elsewhere
         _passable(work)
     return work
+
+
+def work_folders(files: RunDir) -> tuple[Path, Path]:
+    """Return where a campaign's work folder may be; both are the same in every run."""
+    work = files.work.absolute()
+    name = hashlib.sha256(str(work).encode()).hexdigest()[:12]
+    return work, Path("/var/tmp") / f"mydyno-{name}"  # noqa: S108 - found again on resuming
 
 
 def _passable(work: Path) -> None:

@@ -37,12 +37,11 @@ class LocalRunning:
 
     def stop(self, *, grace_s: float = 10.0) -> int:
         """End the whole group: SIGTERM first, SIGKILL after `grace_s`."""
-        if self._process.poll() is None:
-            self._signal(signal.SIGTERM)
-            try:
-                self._process.wait(grace_s)
-            except subprocess.TimeoutExpired:
-                self._signal(signal.SIGKILL)
+        self._signal(signal.SIGTERM)  # its children too, even where it has ended before them
+        try:
+            self._process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
         return self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:

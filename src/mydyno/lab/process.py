@@ -37,20 +37,12 @@ def alive(host: Host, process: Process | None) -> bool:
     return process is not None and identify(host, process.pid) == process
 
 
-def end(host: Host, process: Process, *, grace_s: float = 3.0) -> None:
-    """Send SIGTERM, then SIGKILL after `grace_s`, if this very process still lives."""
-    for signal in ("-TERM", "-KILL"):
-        if not alive(host, process):
-            return
-        host.run(Action(("kill", signal, str(process.pid))))
-        wait_ended(host, process, within_s=grace_s)
-
-
-def wait_ended(host: Host, process: Process, *, within_s: float) -> bool:
-    """Return whether the process has ended, waiting up to `within_s` for it."""
+def kill(host: Host, process: Process, *, within_s: float = 5.0) -> bool:
+    """Kill this very process and wait until it is gone; return whether it lived."""
+    if not alive(host, process):
+        return False
+    host.run(Action(("kill", "-KILL", str(process.pid))))
     until = time.monotonic() + within_s
-    while alive(host, process):
-        if time.monotonic() > until:
-            return False
+    while alive(host, process) and time.monotonic() < until:
         time.sleep(_POLL_S)
     return True

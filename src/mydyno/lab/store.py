@@ -1,4 +1,4 @@
-"""A data set on a lab disk: the disk's base is its golden copy, and dropping the overlay restores it."""
+"""A data set on a lab disk: its golden copy is the disk's base, back when the overlay drops."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

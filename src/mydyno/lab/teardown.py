@@ -6,15 +6,12 @@ from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.lab import process
-from mydyno.lab.control import Control
 from mydyno.lab.devices import detach, loops_on, mounted_at, mounts_of
 from mydyno.lab.paths import Paths
 from mydyno.lab.process import Process
 from mydyno.lab.registry import LabState, Registry
 from mydyno.model import Action, HostError
 
-_END_S = 3.0
-_HUNG_S = 0.2  # for what has not answered an order in seconds already
 _POLL_S = 0.02
 
 
@@ -24,12 +21,10 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
     Can be cut short and run again.  Its base stays if `base` is False, and the lab is `kept`.
     """
     paths = Paths(Path(state.home))
-    state = labs.step(state, "removing")
-    daemon = _quieten(host, paths, state.daemon)
-    removed, stuck = _detach_all(host, paths)
-    if daemon is not None and process.alive(host, daemon):
-        process.end(host, daemon, grace_s=_END_S)
-        removed.append(f"process {daemon.pid}")
+    labs.step(state, "removing")
+    removed = _silence(host, paths, state.daemon)
+    freed, stuck = _detach_all(host, paths)
+    removed += freed
     removed += _unmount(host, paths.mount)
     removed += _delete(host, paths, base=base)
     if stuck:
@@ -44,18 +39,19 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
     return tuple(removed)
 
 
-def _quieten(host: Host, paths: Paths, known: Process | None) -> Process | None:
-    """Lift the caps, so that unmounting is quick, and return the daemon if it lives.
+def _silence(host: Host, paths: Paths, daemon: Process | None) -> list[str]:
+    """End the daemon before anything else, so that what is unmounted cannot wait for it.
 
-    One that does not answer is ended first: what waits for it then fails instead of hanging.
+    What was written is thrown away in any case; written out first, it would pass the caps, and
+    for ever if the daemon hangs.  A daemon whose id was not recorded yet ends with its mount.
     """
-    control = Control(host, paths.control)
-    if mounted_at(host, paths.mount) and control.answers():
-        control.order("cap off")
-        return known or process.identify(host, int(control.state()["pid"]))
-    if known is not None:
-        process.end(host, known, grace_s=_HUNG_S)
-    return None
+    removed = []
+    if daemon is not None and process.kill(host, daemon):
+        removed.append(f"process {daemon.pid}")
+    if mounted_at(host, paths.mount):
+        # Refused as busy while the loop device stands on it, but it cuts the daemon off first.
+        host.run(Action(("umount", "--force", str(paths.mount))))
+    return removed
 
 
 def _detach_all(host: Host, paths: Paths) -> tuple[list[str], list[str]]:

@@ -62,13 +62,13 @@ def charts(result: Result, workload: str) -> list[Chart]:
 
 
 def response(result: Result, workload: str) -> str:
-    """Return the workload's response: the campaign's, or if its load has none, its first rate."""
-    wanted = result.comparison.response
+    """Return the workload's response: the campaign's that it has, or else its first rate."""
+    wanted = [name.strip() for name in result.comparison.response.split(",")]
     trials = [t for t in result.trials if t.workload == workload]
     curves = [curve for trial in trials for curve in trial.curves]
-    if any(wanted in t.metrics for t in trials) or any(c.name == wanted for c in curves):
-        return wanted
-    return next((c.name for c in curves if c.unit.endswith("/s")), wanted)
+    measured = {c.name for c in curves}.union(*(t.metrics for t in trials))
+    rates = [c.name for c in curves if c.unit.endswith("/s")]
+    return next((n for n in [*wanted, *rates] if n in measured), wanted[0])
 
 
 def _chart(workload: str, metric: str, trials: Sequence[TrialView]) -> Chart | None:

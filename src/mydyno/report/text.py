@@ -113,7 +113,7 @@ _NUMBERS = (
 def _footing(result: Result, width: int) -> str:
     compared = result.comparison
     said = (
-        f"Value: {units.name(compared.response)}. Ratios are to {compared.baseline}, "
+        f"Value: {units.names(compared.response)}. Ratios are to {compared.baseline}, "
         f"with 95 % intervals; p99: the ratio of p99 latencies. "
         f"{units.counted(len(result.trials), 'trial')} in {units.counted(result.blocks, 'block')}, "
         f"{units.duration(compared.machine_time_s)} of machine time."

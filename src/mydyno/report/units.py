@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from mydyno.analyse.result import Ratio
 
@@ -48,6 +49,15 @@ def duration(seconds: float) -> str:
     return f"{hours:.1f} h" if hours < _TENTHS_BELOW_H else f"{hours:.0f} h"
 
 
+def moment(text: str) -> str:
+    """Return an ISO 8601 time to the minute, in UTC; what is not such a time stays as it is."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at.tzinfo else text
+
+
 def interval(ratio: Ratio) -> tuple[str, str, str]:
     """Return a ratio's estimate, low and high end, with as many decimals as its width needs."""
     narrow = ratio.high - ratio.low < _NARROW
@@ -62,16 +72,29 @@ def share(value: float) -> str:
 
 def name(metric: str) -> str:
     """Return a metric's name in words: ``latency_p99_s`` is ``p99 latency``."""
-    known = {"tps": "throughput", "iops": "I/O operations", "tps_logsd": "spread of throughput"}
+    known = {"tps": "throughput", "iops": "I/O operations"}
+    if metric.endswith("_logsd"):
+        return f"spread of {name(metric.removesuffix('_logsd'))}"
     if metric.startswith("latency_"):
         return f"{metric.removeprefix('latency_').removesuffix('_s')} latency"
     return known.get(metric, metric.replace("_", " "))
+
+
+def names(metrics: str) -> str:
+    """Return metrics that are separated by commas in words: ``tps, iops``."""
+    return listed([name(metric.strip()) for metric in metrics.split(",")])
 
 
 def heading(metric: str) -> str:
     """Return a metric's name to begin a line with; `p99` keeps its small letter."""
     text = name(metric)
     return text if text.startswith("p9") else text[:1].upper() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """Return `text` with a capital to begin it and a full stop to end it."""
+    whole = text[:1].upper() + text[1:]
+    return whole if not whole or whole.endswith((".", "!", "?")) else f"{whole}."
 
 
 def setting(key: str, value: str) -> str:

@@ -17,6 +17,8 @@ from mydyno.server.ports import free_port
 _STEP_S = 0.02
 _PORT_ATTEMPTS = 3
 _SHOWN_LINES = 8
+_LOG_LINES = 400
+_CHATTER = ("[Note]", "[System]")  # an old server says much of its shutdown after the cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Instance:
         """Shut the server down and return when it is gone; SIGKILL comes after `grace_s`."""
         if self._running is not None:
             self._running.stop(grace_s=grace_s)
+            for _ in self._running.lines():
+                pass  # it says nothing there; reading to the end closes the pipe
             self._running = None
             self._record(0)
 
@@ -156,8 +160,10 @@ class Instance:
         return self.host.run(question, timeout_s=max(1.0, patience_s)).returncode == 0
 
     def _refusal(self, what: str) -> str:
-        lines = "\n  ".join(self.error_tail())
-        return f"{self.build.mysqld} {what}; its log {self.place.log} ends:\n  {lines}"
+        lines = self.error_tail(_LOG_LINES)
+        telling = [line for line in lines if not any(word in line for word in _CHATTER)] or lines
+        text = "\n  ".join(telling[-_SHOWN_LINES:])
+        return f"{self.build.mysqld} {what}; its log {self.place.log} ends:\n  {text}"
 
     def _record(self, pid: int) -> None:
         where = self.place

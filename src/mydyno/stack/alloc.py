@@ -77,10 +77,10 @@ def installed() -> Probe[Mapping[str, str]]:
 def libraries(raw: bytes) -> dict[str, str]:
     """Return the allocators in the linker's cache that are of the C library's architecture."""
     cached = _CACHED.findall(raw.decode(errors="replace"))
-    kinds = [kind.split(", ")[:2] for soname, kind, _ in cached if soname == "libc.so.6"]
+    kinds = [kind.split(", ")[0] for soname, kind, _ in cached if soname == "libc.so.6"]
     found: dict[str, str] = {}
     for _, kind, path in cached:
-        if kind.split(", ")[:2] in kinds[:1]:
+        if kind.split(", ")[0] in kinds[:1]:
             for name in named_in([path]):
                 found.setdefault(name, path)
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
 from mydyno.stack import running
 from mydyno.stack.known.durability import durability
-from mydyno.stack.known.rounding import granted
+from mydyno.stack.known.rounding import granted, needs_restart
 from mydyno.stack.known.values import normalise
 from mydyno.stack.known.variables import RENAMED, Variable, refusals
 from mydyno.stack.running import OWNED
@@ -67,7 +67,9 @@ class Mysqld:
         aims = {key: want.get(key, self.stock.get(key, "")) for key in {*want, *held}}
         moved = [key for key in sorted(aims) if not granted(key, seen, aims[key], self.variables)]
         dynamic = {key for key in moved if key in self.variables and self.variables[key].dynamic}
-        live = dynamic if _ANSWERED in now else set()
+        live = {
+            key for key in dynamic if _ANSWERED in now and not needs_restart(key, seen, aims[key])
+        }
         return [
             self._change(key, seen.get(key, ""), aims[key], action, online=key in live)
             for key in moved
@@ -126,8 +128,8 @@ def parse(raw: bytes) -> Settings:
 
 
 def _file(lines: Sequence[str]) -> dict[str, str]:
-    held = {key: normalise(_bare(value)) for key, value in running.pairs(lines).items()}
-    held = {key: value for key, value in held.items() if "-" not in key}
+    written = {key.strip(): value.strip() for key, value in running.pairs(lines).items()}
+    held = {key: normalise(_bare(value)) for key, value in written.items() if "-" not in key}
     for line, value in (("skip_log_bin", "0"), ("log_bin", "1")):
         if line in lines:
             held["log_bin"] = value

@@ -1,7 +1,7 @@
 """A host that is a dictionary, a layer over it, a load it prints, and a bench of them."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from mydyno.host import Completed, Running
 from mydyno.journal import Journal
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
 from mydyno.stack import Site
-from mydyno.workloads import Load, Target, Workload
+from mydyno.workloads import Reports, Target, Workload
 from mydyno.workloads.command import parse
 
 Lines = Callable[[Mapping[str, str]], Iterator[bytes]]
@@ -113,10 +113,14 @@ class FakeLoad:
         del target
         return ()
 
-    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
-        """Return the load; its lines are those of a command workload."""
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
+        """Return a command; the lines of the load are those of a command workload."""
         del target, seed, env
-        return Load(Action(("load",)), parse)
+        return Action(("load",))
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield what each line reports."""
+        yield from parse(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:
         """Return nothing."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mydyno.model import Action, Interval, Overhead
-from mydyno.workloads.protocol import Load, Target
+from mydyno.workloads.protocol import Reports, Target
 
 _SHOWN = 120  # characters of a bad line that help to find it
 
@@ -44,11 +44,15 @@ class Command:
         del target
         return ()
 
-    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
         """Return one run of the program, its environment as `env` says and else as ours."""
         del seed  # it reaches the program through `env`
         told = {**_address(target), **env} if self.needs_server else env
-        return Load(Action(("env", *(f"{k}={v}" for k, v in told.items()), *self.argv)), parse)
+        return Action(("env", *(f"{k}={v}" for k, v in told.items()), *self.argv))
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield what each line reports."""
+        yield from parse(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:
         """Return nothing: only the program knows its version."""

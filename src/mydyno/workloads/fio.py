@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -12,7 +12,7 @@ from mydyno.model import Action, SpecError
 from mydyno.workloads import options
 from mydyno.workloads.environment import prefix
 from mydyno.workloads.fio_report import METRICS, parse
-from mydyno.workloads.protocol import Load, Target, Workload
+from mydyno.workloads.protocol import Reports, Target, Workload
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _ENDLESS_S = 365 * 24 * 3600
@@ -145,7 +145,7 @@ class Fio:
         )
         return [Action(argv), Action(("sync", "-f", str(target.directory)))]
 
-    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
         """Return an endless run that reports every second; `env` is the load tool's own."""
         argv = (
             *(*prefix(env), "fio"),
@@ -156,7 +156,11 @@ class Fio:
             # threads, not processes: whatever kills fio, no job of it goes on
             *("--thread=1", f"--randseed={seed}"),
         )
-        return Load(Action(argv), parse)
+        return Action(argv)
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield the intervals between fio's reports."""
+        yield from parse(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
         """Return the command that names fio's version."""

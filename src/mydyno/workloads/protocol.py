@@ -1,6 +1,6 @@
 """What a load generator is, to the loop of trials."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -27,16 +27,7 @@ class Target:
     database: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """One run of a tool: its command, and the reading of its lines while they come.
-
-    `parse` yields an `Interval` for each report of the tool; it raises `ValueError` on output
-    that cannot be a report, naming the line.
-    """
-
-    action: Action
-    parse: Callable[[Iterable[bytes]], Iterator[Interval | Overhead]]
+Reports = Iterator[Interval | Overhead]
 
 
 class Workload(Protocol):
@@ -66,8 +57,15 @@ class Workload(Protocol):
         """Return the commands that make the data set, in order."""
         ...
 
-    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
-        """Return one run of the load; it goes on until stopped by SIGTERM."""
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
+        """Return the command of one run of the load; it goes on until stopped by SIGTERM."""
+        ...
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield what the load's lines report, while they come.
+
+        Raises `ValueError` on output that cannot be a report, naming the line.
+        """
         ...
 
     def describe(self, target: Target) -> Sequence[Action]:

@@ -13,7 +13,7 @@ from mydyno.model import Action, Interval, SpecError
 from mydyno.workloads import options, sysbench_options
 from mydyno.workloads.environment import prefix
 from mydyno.workloads.lines import failure, no_report, whole
-from mydyno.workloads.protocol import Load, Target, Workload
+from mydyno.workloads.protocol import Reports, Target, Workload
 
 METRICS = ("iops", "reads", "writes", "fsyncs", "read_bytes", "write_bytes", "latency_p99_s")
 
@@ -90,7 +90,7 @@ class SysbenchFileio:
             Action(("sync", "-f", str(target.directory))),
         ]
 
-    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
         """Return an endless run that reports every second; `env` is the load tool's own."""
         argv = (
             *prefix(env, directory=target.directory),
@@ -107,7 +107,11 @@ class SysbenchFileio:
             *("--percentile=99", "--verbosity=3"),
             "run",
         )
-        return Load(Action(argv), reader(_bytes(self.params.block_size)))
+        return Action(argv)
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield the intervals that sysbench reports."""
+        yield from reader(_bytes(self.params.block_size))(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
         """Return the command that names sysbench's version."""

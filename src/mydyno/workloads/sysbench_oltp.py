@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mydyno.model import Action, SpecError
 from mydyno.workloads import options, sysbench_options
 from mydyno.workloads.client_file import connection_file
 from mydyno.workloads.environment import prefix
-from mydyno.workloads.protocol import Load, Target, Workload
+from mydyno.workloads.protocol import Reports, Target, Workload
 from mydyno.workloads.sysbench_report import METRICS, parse
 
 _LUA = Path(__file__).parent / "lua"
@@ -98,7 +98,7 @@ class SysbenchOltp:
             Action((*tool, str(_LUA / "settle.lua"), config, tables, *client, "settle")),
         ]
 
-    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Load:
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
         """Return an endless run that reports every second; `env` is the load tool's own."""
         hook = {"MYDYNO_SCRIPT": self.params.script}
         argv = (
@@ -115,7 +115,11 @@ class SysbenchOltp:
             *("--percentile=99", "--verbosity=2"),
             "run",
         )
-        return Load(Action(argv), parse)
+        return Action(argv)
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield the intervals that our hook reports."""
+        yield from parse(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
         """Return commands that name sysbench's version and the libraries it would load."""

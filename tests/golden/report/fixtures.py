@@ -62,15 +62,7 @@ def ladder() -> Result:
     rng = random.Random(20240207)
     truth = {"STOCK": 371.0, "KERN": 384.0, "MYSQL": 655.0, "ALL": 711.0}
     trials = campaign(rng, truth, ("rw/16",), blocks=3, span_s=(60, 120))
-    rows = [
-        row("STOCK", "rw/16", trials, None, "baseline"),
-        row("KERN", "rw/16", trials, (1.03, 0.985, 1.078), "inconclusive", (0.98, 0.91, 1.06)),
-        row("MYSQL", "rw/16", trials, (1.77, 1.62, 1.93), "adopt", (0.55, 0.49, 0.62)),
-        row("ALL", "rw/16", trials, (1.92, 1.71, 2.15), "adopt", (0.51, 0.44, 0.58)),
-    ]
-    rows[1].warnings.append(
-        "Three blocks could tell a ratio of 1.07 from 1, not less: add blocks to tell smaller ones."
-    )
+    rows = _ladder_rows(trials)
     return Result(
         _comparison(
             "demo",
@@ -100,6 +92,19 @@ def ladder() -> Result:
         3,
         0.03,
     )
+
+
+def _ladder_rows(trials) -> list[Row]:
+    rows = [
+        row("STOCK", "rw/16", trials, None, "baseline"),
+        row("KERN", "rw/16", trials, (1.03, 0.985, 1.078), "inconclusive", (0.98, 0.91, 1.06)),
+        row("MYSQL", "rw/16", trials, (1.77, 1.62, 1.93), "adopt", (0.55, 0.49, 0.62)),
+        row("ALL", "rw/16", trials, (1.92, 1.71, 2.15), "adopt", (0.51, 0.44, 0.58)),
+    ]
+    rows[1].warnings.append(
+        "Three blocks could tell a ratio of 1.07 from 1, not less: add blocks to tell smaller ones."
+    )
+    return rows
 
 
 def no_winner() -> Result:
@@ -145,18 +150,7 @@ def many() -> Result:
     works = ("rw/16", "write_only/32")
     trials = campaign(rng, truth, works, blocks=2, span_s=(4, 14))
     trials = [_lost(t) if t.treatment == names[3] and t.block else t for t in trials]
-    rows = []
-    for work in works:
-        rows.append(row("as-found", work, trials, None, "baseline"))
-        for name in names[1:]:
-            ratio = truth[name] / truth["as-found"]
-            low, high = ratio * 0.95, ratio * 1.06
-            said = "adopt" if low > 1 else "reject" if high < 1.03 else "inconclusive"
-            said = "unstable" if name == names[4] else said
-            tail = (1 / ratio, 0.93 / ratio, 1.08 / ratio)
-            made = row(name, work, trials, (ratio, low, high), said, tail)
-            weak = "weaker" if name == names[-1] else "same"
-            rows.append(replace(made, durability=weak))
+    rows = [row for work in works for row in _many_rows(work, truth, trials)]
     failed = next(i for i, r in enumerate(rows) if r.name == names[3])
     rows[failed] = Row(names[3], works[0], "failed", "same", 1, None, None, {}, ["It failed."])
     winner = next(n for n in names[1:-1] if truth[n] / truth["as-found"] * 0.95 > 1)
@@ -182,6 +176,20 @@ def many() -> Result:
         2,
         0.03,
     )
+
+
+def _many_rows(work, truth, trials) -> list[Row]:
+    first, *names = truth
+    rows = [row(first, work, trials, None, "baseline")]
+    for name in names:
+        ratio = truth[name] / truth[first]
+        low, high = ratio * 0.95, ratio * 1.06
+        said = "adopt" if low > 1 else "reject" if high < 1.03 else "inconclusive"
+        said = "unstable" if name == names[3] else said
+        tail = (1 / ratio, 0.93 / ratio, 1.08 / ratio)
+        made = row(name, work, trials, (ratio, low, high), said, tail)
+        rows.append(replace(made, durability="weaker" if name == names[-1] else "same"))
+    return rows
 
 
 def hostile() -> Result:

@@ -78,11 +78,14 @@
     ctx.globalAlpha = 1;
     ctx.strokeStyle = ctx.fillStyle = colour("--soft");
     ctx.lineWidth = ratio;
+    ctx.setLineDash([]); // uPlot leaves its own behind when it draws again
     const y = bbox.top - 5 * ratio, from = at(last), to = at(chart.end);
     ctx.beginPath();
     for (const x of [from, to]) { ctx.moveTo(x, y - 3 * ratio); ctx.lineTo(x, y + 3 * ratio); }
     ctx.moveTo(from, y); ctx.lineTo(to, y);
     ctx.stroke();
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     ctx.font = `${11 * ratio}px ${colour("--sans")}`;
     const say = (text, a, b) => { if (b - a > ctx.measureText(text).width + 8 * ratio) ctx.fillText(text, a, y - 6 * ratio); };
     say("measured window", from, to);
@@ -92,7 +95,7 @@
   function ticks(u, axis, low, high) {
     const found = [];
     for (let ten = 10 ** Math.floor(Math.log10(low)); ten <= high; ten *= 10) {
-      for (const m of high / low > 1e4 ? [1] : [1, 2, 5]) if (m * ten >= low && m * ten <= high) found.push(m * ten);
+      for (const m of high / low > 1e4 ? [1] : high / low < 6 ? [1, 1.5, 2, 3, 4, 5, 7] : [1, 2, 5]) if (m * ten >= low && m * ten <= high) found.push(m * ten);
     }
     return found.length > 1 ? found : [low, Math.sqrt(low * high), high];
   }

@@ -45,7 +45,19 @@ def granted(key: str, seen: Settings, wanted: str, variables: Mapping[str, Varia
     return int(value) == int(plain) // step * step
 
 
-def _whole_chunks(value: int, wanted: int, seen: Settings) -> bool:
+def needs_restart(key: str, seen: Settings, wanted: str) -> bool:
+    """Return whether a running server could not reach it: a pool below its present chunk."""
+    plain = normalise(wanted)
+    return key == _POOL and plain.isdigit() and int(plain) < _unit(seen)
+
+
+def _unit(seen: Settings) -> int:
+    """Return the bytes that a buffer pool is a multiple of; 0 where the server chooses."""
     chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
-    unit = chunk * max(1, int(seen.get("innodb_buffer_pool_instances", "1")))
+    return chunk * max(1, int(seen.get("innodb_buffer_pool_instances", "1")))
+
+
+def _whole_chunks(value: int, wanted: int, seen: Settings) -> bool:
+    unit = _unit(seen)
+    chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
     return unit > 0 and chunk <= wanted <= value < wanted + unit and value % unit == 0

@@ -1,0 +1,61 @@
+"""`mydyno rollback`: the host as it was, after a run that could not put it back itself."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.apply import rollback as put_back
+from mydyno.campaign.lock import host_lock
+from mydyno.campaign.rundir import RunDir
+from mydyno.cli.options import Json
+from mydyno.cli.private import host_layers, work_folders
+from mydyno.cli.specs import reopen
+from mydyno.host import Local
+from mydyno.journal import FileJournal
+from mydyno.lab import down, listing, sweep
+from mydyno.server import sweep as sweep_server
+from mydyno.stack import Site
+
+Directory = Annotated[
+    Path | None, typer.Argument(help="The run directory; without it only leftovers are removed.")
+]
+
+
+def rollback(directory: Directory = None, *, json: Json = False) -> None:
+    """Put back what a campaign moved on this host, and remove what it left behind."""
+    host = Local()
+    with host_lock():
+        done = [f"removed: {line}" for line in sweep(host)]
+        if directory is not None:
+            done += _campaign(directory)
+    if json:
+        sys.stdout.write(msgspec.json.encode(done).decode() + "\n")
+        return
+    for line in done or ["nothing to put back"]:
+        sys.stdout.write(line + "\n")
+
+
+def _campaign(directory: Path) -> list[str]:
+    """Put back one campaign's settings, end its server, remove its disks and golden copies."""
+    campaign, _ = reopen(directory)
+    files, host = RunDir(directory), Local()
+    journal = FileJournal(files.journal)
+    try:
+        moved = put_back(Site("db", host, host_layers(campaign)), journal)
+    finally:
+        journal.close()
+    done = [f"put back: {key}" for key in moved]
+    for work in work_folders(files):
+        if not work.exists():
+            continue
+        sweep_server(host, work / "server")
+        for state in listing(host):
+            if Path(state.home).is_relative_to(work):
+                done += [f"removed: {line}" for line in down(state.spec.lab, host)]
+        shutil.rmtree(work)
+        done.append(f"removed: {work}")
+    return done

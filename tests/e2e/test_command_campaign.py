@@ -1,0 +1,190 @@
+"""A campaign of any program, from the command line: verdicts, machine time, signals, resumption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LOAD = """
+import json, os, random, sys
+effect = 1 + float(os.environ.get("GAIN", "0"))
+chance = random.Random(os.environ["MYDYNO_SEED"] + os.environ["MYDYNO_TRIAL"] + sys.argv[1])
+trial = 1 + chance.gauss(0, 0.015)
+with open(sys.argv[2], "a") as told:
+    print(os.environ["MYDYNO_TRIAL"], os.environ["MYDYNO_ELAPSED_S"], file=told)
+print(json.dumps({"event": "overhead", "cost_s": 5}), flush=True)
+for second in range(1, 10**6):
+    tps = 1000 * effect * trial * (1 + chance.gauss(0, 0.05))
+    print(json.dumps({"t_s": second, "tps": tps, "latency_p99_s": 0.02 * chance.uniform(0.9, 1.1)}))
+"""
+SLOW = """
+import json, time
+for second in range(1, 10**6):
+    time.sleep(0.05)
+    print(json.dumps({"t_s": second / 10, "tps": 100}), flush=True)
+"""
+
+
+def spec(folder: Path, program: str, gain: float, *arguments: str, **design: object) -> Path:
+    load = folder / "load.py"
+    load.write_text(program)
+    argv = [sys.executable, str(load), *arguments]
+    lines = [
+        '[stack]\nserver = "none"\n[treatments.A]\n[treatments.B]',
+        f'"load/env.GAIN" = "{gain}"',
+        f'[workloads.w]\ntool = "command"\nargv = {json.dumps(argv)}',
+        "[protocol]\nwarmup_s = 10\nwindow_s = 30\n[design]",
+        *(f"{k} = {json.dumps(v)}" for k, v in design.items()),
+    ]
+    path = folder / "spec.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def mydyno(*arguments: object, **more: object) -> "subprocess.CompletedProcess[str]":
+    argv = [sys.executable, "-c", "from mydyno.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, **more)
+
+
+def test_a_true_effect_is_adopted_and_covered(tmp_path):
+    told = tmp_path / "elapsed"
+    path = spec(tmp_path, LOAD, 0.10, "1", str(told), blocks=5)
+    done = mydyno("run", path, "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    row = next(r for r in found["treatments"] if r["name"] == "B")
+    assert row["verdict"] == "adopt"
+    assert row["effect"]["low"] <= 1.10 <= row["effect"]["high"]
+    assert found["winner"] == "B"
+    assert found["winners"] == {"w": "B"}
+    assert found["machine_time_s"] == 10 * (40 + 5)
+    elapsed = [line.split() for line in told.read_text().splitlines()]
+    assert [(int(t), float(s)) for t, s in elapsed] == [(i, 45.0 * i) for i in range(10)]
+    keys = {"campaign", "response", "baseline", "machine_time_s", "winner", "winners", "treatments"}
+    assert keys <= found.keys()
+    want = {"name", "workload", "verdict", "durability", "trials", "value", "effect", "guards"}
+    assert want <= row.keys()
+    assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
+
+
+def test_no_difference_ends_without_a_winner(tmp_path):
+    for seed in range(3):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        path = spec(folder, LOAD, 0.0, str(seed), os.devnull, blocks=4)
+        done = mydyno("run", path, "-o", folder / "run", "--json")
+        assert json.loads(done.stdout)["winner"] is None
+        shown = mydyno("compare", folder / "run")
+        assert "Leave it alone" in shown.stdout
+        assert "would have been seen" in shown.stdout.replace("\n", " ")
+
+
+def test_a_trial_costs_little_beside_its_load(tmp_path):
+    path = spec(tmp_path, LOAD, 0.1, "1", os.devnull, blocks=10)
+    began_s = time.monotonic()
+    assert mydyno("run", path, "-o", tmp_path / "run").returncode == 0
+    assert (
+        time.monotonic() - began_s
+    ) / 20 < 1.0  # 0.3 s on a quiet machine; bench/ has the figure
+
+
+def running(path: Path, run: Path) -> "subprocess.Popen[bytes]":
+    argv = [sys.executable, "-c", "from mydyno.cli import main; main()", "run", path, "-o", run]
+    process = subprocess.Popen([*map(str, argv)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    raw = run / "trials" / "0001" / "load.out"
+    end = time.monotonic() + 60
+    while not (raw.exists() and raw.stat().st_size > 200) and time.monotonic() < end:
+        time.sleep(0.02)
+    return process
+
+
+def loads_of(folder: Path) -> list[str]:
+    """Return the command lines of loads of this test that still run."""
+    mine = str(folder / "load.py").encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if mine in line and b"run" not in line.split(b"\0"):
+                found.append(line.decode())
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_says_how_to_go_on_and_does(tmp_path, number):
+    path, run = spec(tmp_path, SLOW, 0.1, blocks=2), tmp_path / "run"
+    text = path.read_text().replace("warmup_s = 10", "warmup_s = 1").replace("= 30", "= 2")
+    path.write_text(text)
+    process = running(path, run)
+    began_s = time.monotonic()
+    process.send_signal(number)
+    _, told = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert time.monotonic() - began_s < 5
+    assert b"run the same command again to go on" in told
+    assert loads_of(tmp_path) == []
+    state = json.loads(mydyno("status", run, "--json").stdout)
+    assert state["state"] == "stopped"
+    assert state["finished"] == 1
+    assert state["machine_time_s"] > 3
+    assert mydyno("run", path, "-o", run).returncode == 0
+    assert json.loads(mydyno("status", run, "--json").stdout)["finished"] == 4
+
+
+def test_killed_it_goes_on_with_the_same_trials(tmp_path):
+    path, run = spec(tmp_path, SLOW, 0.1, blocks=2), tmp_path / "run"
+    path.write_text(
+        path.read_text().replace("warmup_s = 10", "warmup_s = 1").replace("= 30", "= 2")
+    )
+    process = running(path, run)
+    process.kill()
+    process.communicate()
+    time.sleep(0.3)
+    assert loads_of(tmp_path) == []
+    assert mydyno("run", path, "-o", run).returncode == 0
+    lines = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    finished = [
+        e["event"]["outcome"]["trial"]["id"] for e in lines if e["event"]["type"] == "finished"
+    ]
+    assert finished == [0, 1, 2, 3]
+    lost = [e["event"] for e in lines if e["event"]["type"] == "interrupted"]
+    assert [e["trial"]["id"] for e in lost] == [1]
+    assert (run / "trials" / "0001.interrupted-1" / "load.out").exists()
+
+
+def test_a_failing_load_is_an_outcome(tmp_path):
+    program = (
+        "import sys; sys.exit('no such table') if __import__('os').environ.get('GAIN') else 0\n"
+    )
+    program += LOAD
+    path = spec(tmp_path, program, 0.1, "1", os.devnull, blocks=2)
+    done = mydyno("run", path, "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    row = next(r for r in json.loads(done.stdout)["treatments"] if r["name"] == "B")
+    assert row["verdict"] == "failed"
+    assert "no such table" in row["warnings"][0]
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path):
+    path = spec(tmp_path, LOAD, 0.1, "1", os.devnull, blocks=2)
+    blocker = tmp_path / "file"
+    blocker.write_text("not a folder")
+    done = mydyno("run", path, "-o", blocker / "run")
+    assert done.returncode == 2
+    assert "choose another directory with -o" in done.stderr
+
+
+def test_another_spec_in_the_same_directory_is_refused(tmp_path):
+    path = spec(tmp_path, LOAD, 0.1, "1", os.devnull, blocks=2)
+    assert mydyno("run", path, "-o", tmp_path / "run").returncode == 0
+    done = mydyno("run", path, "-o", tmp_path / "run", "--set", "design.blocks=3")
+    assert done.returncode == 2
+    assert "another version of its spec" in done.stderr

@@ -1,0 +1,206 @@
+"""A campaign on a real server and lab disk, killed at a record of each kind, and what is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
+
+SPEC = """
+[campaign]
+name = "e2e"
+[stack]
+server = "auto"
+device = { lab = "loop", size = "512M", class = "azure-p30" }
+[bundles.DISK]
+"block.scheduler" = "kyber"
+"fs.mount" = "noatime"
+[bundles.MYSQL]
+"mysqld.innodb_buffer_pool_size" = "64M"
+"mysqld.sort_buffer_size" = "1M"
+"alloc.library" = "jemalloc"
+"limits.nofile" = 20000
+"env.MYDYNO_TEST" = "yes"
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_write"
+tables = 1
+table_size = 3000
+threads = 2
+[design]
+rungs = ["STOCK", "ALL"]
+[protocol]
+warmup_s = 1
+window_s = 2
+blocks = 2
+"""
+
+# dies by SIGKILL before or after the n-th record of a kind
+MORTAL = """
+import os, signal, sys
+from mydyno.journal.file import FileJournal
+from mydyno.cli import main
+kind, moment, left = sys.argv.pop(1).split(":")
+left, append = int(left), FileJournal.append
+def mortal(self, event):
+    global left
+    mine = type(event).__name__ == kind
+    left -= mine
+    if mine and left == 0 and moment == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    append(self, event)
+    if mine and left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+FileJournal.append = mortal
+main()
+"""
+KILLS = [
+    "Opened:before:1",
+    "Opened:after:1",
+    "Prepared:before:1",
+    "Prepared:after:1",
+    "Started:before:1",
+    "Started:after:1",
+    "Changing:before:2",
+    "Changing:after:4",
+    "Interruption:after:1",
+    "Finished:before:1",
+    "Finished:after:1",
+]
+
+
+def mydyno(*arguments, code="from mydyno.cli import main; main()", timeout=300):
+    argv = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=timeout)
+
+
+def output(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+
+
+def schedulers():
+    return {str(p): p.read_text() for p in Path("/sys/block").glob("loop*/queue/scheduler")}
+
+
+def left_over(folder):
+    """Return what a campaign in `folder` has left on this machine."""
+    mounts = [line for line in output("mount").splitlines() if str(folder) in line]
+    loops = [line for line in output("losetup", "-a").splitlines() if str(folder) in line]
+    processes = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if str(folder) in line and entry.name != str(os.getpid()) and "pytest" not in line:
+            processes.append(line)
+    work = [str(p) for p in folder.glob("run/work")]
+    return mounts + loops + processes + work
+
+
+def events(run):
+    return [json.loads(line)["event"] for line in (run / "journal.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder that the server's own user can pass through."""
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o755)
+    (tmp_path / "spec.toml").write_text(SPEC)
+    return tmp_path
+
+
+def test_killed_at_each_kind_of_record_and_run_again(folder):
+    run, found = folder / "run", schedulers()
+    for kill in KILLS:
+        done = mydyno(kill, "run", folder / "spec.toml", "-o", run, code=MORTAL)
+        assert done.returncode == -signal.SIGKILL, (kill, done.stderr)
+    done = mydyno("run", folder / "spec.toml", "-o", run)
+    assert done.returncode == 0, done.stderr
+    finished = [e["outcome"] for e in events(run) if e["type"] == "finished"]
+    assert [o["trial"]["id"] for o in finished] == [0, 1, 2, 3]
+    assert [o["status"] for o in finished] == ["ok"] * 4, finished
+    assert left_over(folder) == []
+    assert schedulers().items() >= found.items()
+    changes = {}
+    for outcome in finished:
+        path = run / "trials" / f"{outcome['trial']['id']:04d}" / "changes.json"
+        changes[outcome["trial"]["treatment"]] = json.loads(path.read_text())
+    assert changes["STOCK"] == []
+    assert {c["key"] for c in changes["ALL"]} == {
+        "db/fs.mount",
+        "db/block.scheduler",
+        "db/limits.nofile",
+        "db/env.MYDYNO_TEST",
+        "db/alloc.library",
+        "db/mysqld.innodb_buffer_pool_size",
+        "db/mysqld.sort_buffer_size",
+    }
+    secrets = [p for p in run.rglob("*") if p.is_file() and b"password" in p.read_bytes()]
+    assert secrets == []
+
+
+def test_interrupted_it_ends_in_seconds_and_leaves_nothing_running(folder):
+    run = folder / "run"
+    argv = ["run", str(folder / "spec.toml"), "-o", str(run)]
+    code = "from mydyno.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *argv], stderr=subprocess.PIPE, text=True
+    )
+    raw = run / "trials" / "0000" / "load.out"
+    end = time.monotonic() + 60
+    while not (raw.exists() and raw.stat().st_size) and time.monotonic() < end:
+        time.sleep(0.05)
+    began_s = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "run the same command again to go on" in told
+    assert time.monotonic() - began_s < 15
+    assert [line for line in left_over(folder) if not line.endswith("/work")] == []
+    done = mydyno("rollback", run)
+    assert done.returncode == 0, done.stderr
+    assert left_over(folder) == []
+
+
+def test_a_server_that_refuses_to_start_fails_its_trial_only(folder):
+    spec = SPEC.replace(
+        '"alloc.library" = "jemalloc"', '"mysqld.innodb_data_home_dir" = "/nowhere"'
+    )
+    (folder / "spec.toml").write_text(spec)
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = {r["name"]: r for r in json.loads(done.stdout)["treatments"]}
+    assert rows["STOCK"]["trials"] == 2
+    assert rows["ALL"]["verdict"] == "failed"
+    assert "its log" in rows["ALL"]["warnings"][0]
+    assert left_over(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "told"),
+    [
+        ("sort_buffer_size", "sort_bufer_size", 2, "sort_buffer_size"),
+        ('buffer_pool_size" = "64M"', 'buffer_pool_size" = "lots"', 2, "innodb_buffer_pool_size"),
+        ('"kyber"', '"noop"', 2, "noop is called none since Linux 5.0"),
+        ("azure-p30", "azure-p31", 2, "azure-p31"),
+        ('server = "auto"', 'server = "/nowhere"', 2, "no bin/mariadbd or bin/mysqld there"),
+        ('"env.MYDYNO_TEST" = "yes"', '"kernel.sysctl.vm.swappiness" = 1', 4, "--allow host"),
+        ("innodb_buffer_pool_size", "innodb_redo_log_capacity", 2, "innodb_log_file_size"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_any_trial(folder, old, new, code, told):
+    (folder / "spec.toml").write_text(SPEC.replace(old, new))
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run")
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert left_over(folder) == []
+    assert not list(folder.glob("run/trials/*"))

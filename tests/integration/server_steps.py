@@ -1,0 +1,139 @@
+"""Steps of the tests on real private servers: found, made once, given settings, killed."""
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mydyno.host import Local, ask
+from mydyno.server import find, prepare
+from mydyno.stack import mysqld
+from mydyno.stack.alloc import Alloc, installed
+from mydyno.stack.env import Env
+from mydyno.stack.known.variables import describe
+from mydyno.stack.limits import Limits
+from mydyno.stack.mysqld import Mysqld
+from mydyno.stack.running import Server
+from mydyno.stack.transport import Transport
+
+HOST = Local()
+SERVERS = ("mariadb-10.11", "mariadb-11.4.5", "mysql-8.0.33", "mysql-5.6.14")
+MARIADB = SERVERS[0]
+OWN_CACHE = Path("/var/cache/mydyno" if os.geteuid() == 0 else "~/.cache/mydyno").expanduser()
+CACHE = Path(os.environ.get("MYDYNO_CACHE") or OWN_CACHE)
+SMALL = {"innodb_buffer_pool_size": "64M", "max_connections": "50"}
+
+
+def build_of(name):
+    if name == MARIADB:
+        return find(HOST, "auto")
+    basedir = CACHE / "servers" / name
+    if not basedir.is_dir():
+        pytest.fail(f"{basedir} is missing: run packaging/servers.sh")
+    return find(HOST, str(basedir))
+
+
+def open_folder():
+    """Return a fresh folder that the server's user can pass through, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="mydyno-servers-"))
+    folder.chmod(0o755)
+    return folder
+
+
+def layers_of(instance, stock, variables):
+    place = instance.place
+
+    def server(name):
+        return Server(place.launch / name, place.pid_file, place.options)
+
+    build = instance.build
+    client, version = instance.client, build.version
+    return SimpleNamespace(
+        mysqld=Mysqld(client, place.owned, build.flavour, version, variables, stock),
+        alloc=Alloc(server("alloc"), ask(HOST, installed())),
+        env=Env(server("env")),
+        limits=Limits(server("limits")),
+        net=Transport(place.launch / "transport", client),
+    )
+
+
+class Bench:
+    """Servers initialised once, each stopped again when nobody uses it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.made = {}
+
+    def take(self, name):
+        if name not in self.made:
+            home = self.folder / name
+            home.mkdir(mode=0o755)
+            instance = prepare(HOST, build_of(name), home=home / "home", data=home / "data")
+            instance.initialise()
+            self.made[name] = SimpleNamespace(instance=instance, layers=self.learn(instance))
+        return self.made[name]
+
+    @staticmethod
+    def learn(instance):
+        instance.start()
+        stock = ask(HOST, mysqld.observe(instance.client, instance.place.owned))
+        build = instance.build
+        told = describe(instance.client, build.flavour, build.version, stock)
+        layers = layers_of(instance, stock, ask(HOST, told))
+        instance.stop()
+        return layers
+
+    def close(self):
+        for made in self.made.values():
+            made.instance.close()
+        shutil.rmtree(self.folder)
+
+
+def clear(made):
+    """Leave nothing of a treatment in the instance's files."""
+    for layer in vars(made.layers).values():
+        write(layer, {"owned": ""}, {})
+    place = made.instance.place
+    place.owned.write_text("[mysqld]\n")
+    for file in place.launch.iterdir():
+        file.unlink()
+
+
+def write(layer, now, want):
+    for action in {change.action for change in layer.plan(now, want)}:
+        HOST.run(action).check()
+
+
+def drift(layer, want):
+    return [change.key for change in layer.plan(ask(HOST, layer.observe()), want)]
+
+
+@contextmanager
+def applied(made, **wants):
+    """Write what the layers want, start, and yield the instance once nothing is left to plan."""
+    for name, want in wants.items():
+        write(
+            getattr(made.layers, name), made.layers.mysqld.stock if name == "mysqld" else {}, want
+        )
+    made.instance.start()
+    for name, want in wants.items():
+        assert drift(getattr(made.layers, name), want) == []
+    yield made.instance
+    made.instance.stop()
+
+
+def forked(work):
+    """Run `work` in a child process and return its exit code, negative for a signal."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

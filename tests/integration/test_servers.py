@@ -1,0 +1,290 @@
+"""Four real servers, private: made, started, set up by the layers, asked, refused and ended."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from integration.server_steps import (
+    HOST,
+    MARIADB,
+    SERVERS,
+    SMALL,
+    Bench,
+    applied,
+    clear,
+    drift,
+    forked,
+    open_folder,
+    write,
+)
+from mydyno.host import ask
+from mydyno.model import Cost, HostError, RefusedError, SpecError
+from mydyno.server import find, prepare, record, sweep
+from mydyno.stack.limits import Limits
+from mydyno.stack.running import Server
+
+pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def bench():
+    made = Bench(open_folder())
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=SERVERS)
+def one(bench, request):
+    made = bench.take(request.param)
+    yield made
+    made.instance.stop()
+    clear(made)
+
+
+def test_stock_is_what_the_build_does_unasked(one):
+    stock = one.layers.mysqld.stock
+    build = one.instance.build
+    mysql8 = not build.mariadb and build.version >= (8,)
+    assert stock["innodb_buffer_pool_size"] == str(128 * 1024**2)
+    assert stock["innodb_flush_log_at_trx_commit"] == "1"
+    assert stock["sync_binlog"] == ("1" if mysql8 else "0")
+    assert stock["log_bin"] == ("1" if mysql8 else "0")
+    assert stock["performance_schema"] == ("0" if build.mariadb else "1")
+    assert stock["transaction_isolation"] == "REPEATABLE-READ"
+    assert stock["skip_networking"] == "1"
+    assert ".".join(map(str, build.version)) in stock["version"]
+    assert "owned" not in stock
+
+
+def test_one_file_and_one_restart_serve_every_setting(one):
+    want = {**SMALL, "sync_binlog": "1000", "log_bin": "ON", "innodb_log_buffer_size": "9M"}
+    changes = one.layers.mysqld.plan(one.layers.mysqld.stock, want)
+    assert len({change.action for change in changes}) == 1
+    assert max(change.cost for change in changes) is Cost.RESTART
+    with applied(one, mysqld=want) as instance:
+        assert instance.query("SELECT @@sync_binlog, @@log_bin") == [("1000", "1")]
+        now = ask(HOST, one.layers.mysqld.observe())
+        back = one.layers.mysqld.plan(now, {})
+        HOST.run(back[0].action).check()
+        instance.stop()
+        instance.start()
+        after = ask(HOST, one.layers.mysqld.observe())
+    stock = one.layers.mysqld.stock
+    assert {key: after[key] for key in want} == {key: stock[key] for key in want}
+
+
+def test_dynamic_settings_need_no_restart(one):
+    want = {"innodb_io_capacity": "321", "sync_binlog": "7", "sql_mode": "ANSI_QUOTES"}
+    one.instance.start()
+    pid = one.instance.pid
+    layer = one.layers.mysqld
+    changes = layer.plan(ask(HOST, layer.observe()), want)
+    assert {change.cost for change in changes} == {Cost.ONLINE}
+    HOST.run(changes[0].action).check()
+    for action in layer.online(changes):
+        HOST.run(action).check()
+    assert drift(layer, want) == []
+    assert one.instance.pid == pid
+
+
+def test_unknown_settings_are_refused_with_what_replaced_them(one):
+    build = one.instance.build
+    wrong = {
+        "mariadb": {"innodb_redo_log_capacity": "innodb_log_file_size"},
+        "mysql8": {"query_cache_size": "removed in 8.0", "tx_isolation": "transaction_isolation"},
+        "mysql5": {"innodb_redo_log_capacity": "innodb_log_files_in_group"},
+    }["mariadb" if build.mariadb else "mysql8" if build.version >= (8,) else "mysql5"]
+    for key, word in {**wrong, "sync_binlgo": "sync_binlog", "datadir": "mydyno sets"}.items():
+        with pytest.raises(SpecError, match=word):
+            one.layers.mysqld.plan(one.layers.mysqld.stock, {key: "1"})
+
+
+def test_a_server_that_refuses_its_settings_is_quoted(one):
+    place = one.instance.place
+    place.owned.write_text("[mysqld]\ninnodb_page_size=8192\n")
+    with pytest.raises(HostError, match=r"refused to start[\s\S]*(page|InnoDB)") as told:
+        one.instance.start()
+    assert str(place.log) in str(told.value)
+    assert one.instance.pid == 0
+    place.owned.write_text("[mysqld]\nno_such_option=1\n")
+    with pytest.raises(HostError, match=r"unknown (variable|option).*no_such_option"):
+        one.instance.start()
+    place.owned.write_text("[mysqld]\n")
+    one.instance.start()
+    assert one.instance.query("SELECT 1") == [("1",)]
+
+
+def test_allocator_limits_and_environment_are_seen_in_the_process(one):
+    wants = {"limits": {"nofile": "4321", "memlock": "65536"}, "env": {"TZ": "Etc/GMT+7"}}
+    jemalloc = {"library": "jemalloc", "tunables": "narenas:3"}
+    with applied(one, alloc=jemalloc, mysqld=SMALL, **wants) as instance:
+        pid = instance.pid
+        assert "libjemalloc" in Path(f"/proc/{pid}/maps").read_text()
+        rows = Path(f"/proc/{pid}/limits").read_text().splitlines()
+        assert next(row for row in rows if "open files" in row).split()[3:5] == ["4321", "4321"]
+        assert instance.query("SELECT @@open_files_limit <= 4321") == [("1",)]
+        assert instance.query("SELECT TIMEDIFF(NOW(), UTC_TIMESTAMP())") == [("-07:00:00",)]
+    clear(one)
+    with applied(one, alloc={"library": "tcmalloc"}, mysqld=SMALL) as instance:
+        maps = Path(f"/proc/{instance.pid}/maps").read_text()
+        assert "libtcmalloc" in maps
+        assert "libjemalloc" not in maps
+
+
+@pytest.mark.parametrize("transport", ["socket", "tcp"])
+def test_sysbench_gets_in_by_socket_and_by_tcp(one, transport):
+    with applied(one, net={"transport": transport}) as instance:
+        end = instance.endpoint
+        assert bool(end.socket) is (transport == "socket")
+        work = instance.place.home.parent
+        config = work / "sysbench.cfg"
+        config.touch(mode=0o600)
+        words = dict(line.split(" = ") for line in end.password_file.read_text().split("\n")[1:-1])
+        config.write_text(f"mysql-password={words['password']}\n")
+        where = (f"--mysql-socket={end.socket}",)
+        if transport == "tcp":
+            where = (f"--mysql-host={end.tcp_host}", f"--mysql-port={end.tcp_port}")
+        argv = ("sysbench", "oltp_point_select", f"--config-file={config}", *where)
+        options = (f"--mysql-user={end.user}", f"--mysql-db={end.database}", "--tables=1")
+        for step in ("prepare", "cleanup"):
+            command = (*argv, *options, "--table-size=100", step)
+            done = subprocess.run(command, capture_output=True, check=False, cwd=work)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert words["password"] not in instance.place.log.read_text()
+
+
+def test_stopping_leaves_no_process_and_no_socket(one):
+    one.instance.start()
+    pid, place = one.instance.pid, one.instance.place
+    assert record.read(HOST, place.home).pid == pid
+    if os.geteuid() == 0:
+        assert Path(f"/proc/{pid}").stat().st_uid != 0
+        assert f"Uid:\t{one.instance.identity.uid}\t" in Path(f"/proc/{pid}/status").read_text()
+    one.instance.stop()
+    assert not Path(f"/proc/{pid}").exists()
+    assert not place.socket.exists()
+    assert not place.pid_file.exists()
+
+
+def test_nobody_gets_in_without_a_password(one):
+    one.instance.start()
+    for user in ("root", "mydyno", "nobody", ""):
+        argv = (str(one.instance.build.client), "--no-defaults", f"--user={user}")
+        where = f"--socket={one.instance.place.socket}"
+        done = subprocess.run((*argv, where, "-e", "SELECT 1"), capture_output=True, check=False)
+        assert b"Access denied" in done.stderr, user
+    users = {row[0] for row in one.instance.query("SELECT user FROM mysql.user")}
+    assert users <= {"root", "mydyno", "mariadb.sys", "mysql.sys", "mysql.session",
+                     "mysql.infoschema"}  # fmt: skip
+    assert one.instance.place.home.stat().st_mode & 0o777 == 0o700
+    assert one.instance.place.load.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.fixture
+def mariadb(bench):
+    made = bench.take(MARIADB)
+    yield made
+    made.instance.stop()
+    clear(made)
+
+
+def test_data_that_are_there_are_never_overwritten(mariadb):
+    with pytest.raises(RefusedError, match="not empty"):
+        mariadb.instance.initialise()
+
+
+def test_an_existing_home_keeps_its_accounts(mariadb):
+    place = mariadb.instance.place
+    again = prepare(HOST, mariadb.instance.build, home=place.home, data=place.data)
+    again.start()
+    assert again.query("SELECT CURRENT_USER()") == [("root@localhost",)]
+    again.stop()
+
+
+def test_a_busy_port_is_answered_by_another(mariadb, monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        offered = [taken.getsockname()[1]]
+        free = sys.modules["mydyno.server.instance"].free_port
+        choose = lambda host: offered.pop() if offered else free(host)  # noqa: E731 - one line
+        monkeypatch.setattr("mydyno.server.instance.free_port", choose)
+        with applied(mariadb, net={"transport": "tcp"}) as instance:
+            assert instance.endpoint.tcp_port != taken.getsockname()[1]
+
+
+def test_a_socket_whose_path_is_too_long_lies_elsewhere(mariadb):
+    place = mariadb.instance.place
+    home = place.home.parent / ("deep" * 25)
+    deep = prepare(HOST, mariadb.instance.build, home=home, data=place.data)
+    try:
+        assert len(str(deep.place.socket)) < 107
+        shutil.copy(place.admin, deep.place.admin)
+        text = deep.place.admin.read_text().replace(str(place.socket), str(deep.place.socket))
+        deep.place.admin.write_text(text)
+        deep.start()
+        assert deep.query("SELECT 1") == [("1",)]
+    finally:
+        deep.close()
+    assert not deep.place.run.exists()
+
+
+def test_a_killed_owner_leaves_no_server(mariadb):
+    place, build = mariadb.instance.place, mariadb.instance.build
+
+    def owner():
+        prepare(HOST, build, home=place.home, data=place.data).start()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert forked(owner) == -signal.SIGKILL
+    left = record.read(HOST, place.home)
+    end = time.monotonic() + 5
+    while record.started(HOST, left.pid) == left.start and time.monotonic() < end:
+        time.sleep(0.02)
+    assert record.started(HOST, left.pid) != left.start
+    assert sweep(HOST, place.home) == 0
+    assert not place.socket.exists()
+    mariadb.instance.start()
+    assert mariadb.instance.query("SELECT 1") == [("1",)]
+
+
+def test_a_server_that_outlived_its_owner_is_swept(mariadb):
+    mariadb.instance.start()
+    pid, place = mariadb.instance.pid, mariadb.instance.place
+    assert sweep(HOST, place.home) == pid
+    assert mariadb.instance.pid == 0
+    assert not place.socket.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can become another user")
+def test_an_ordinary_user_has_a_server_too():
+    folder = open_folder()
+    user = pwd.getpwnam("nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+
+    def ordinary():
+        os.setgroups([])
+        os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+        os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+        instance = prepare(HOST, find(HOST, "auto"), home=folder / "home", data=folder / "data")
+        instance.initialise()
+        layer = Limits(Server(*(instance.place.launch / "limits", instance.place.pid_file,
+                                instance.place.options)))  # fmt: skip
+        write(layer, {}, {"nofile": "999"})
+        instance.start()
+        assert ask(HOST, layer.observe())["nofile"] == "999"
+        assert instance.query("SELECT CURRENT_USER()") == [("root@localhost",)]
+        instance.close()
+
+    try:
+        assert forked(ordinary) == 0
+    finally:
+        shutil.rmtree(folder)

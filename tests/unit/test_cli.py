@@ -1,0 +1,78 @@
+"""The command line: quick to help, and wrong requests are told what is wrong."""
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import typer
+
+from mydyno.cli import COMMANDS
+
+SPECS = Path(__file__).parents[1] / "golden" / "spec"
+
+
+def mydyno(*arguments, cwd=None):
+    argv = [sys.executable, "-c", "from mydyno.cli import main; main()", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_is_the_docstring(name):
+    command = getattr(import_module(f"mydyno.cli.{name}"), name)
+    told = command.info.help if isinstance(command, typer.Typer) else inspect.getdoc(command)
+    assert told.split("\n")[0] == COMMANDS[name]
+
+
+def test_help_loads_no_statistics():
+    code = (
+        "import sys; from mydyno.cli import application\n"
+        "try: application([])(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'scipy', 'hdrh', 'rich', 'jinja2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+    assert "inspect" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["run", "dmo"], 2, "dmo: no such file or recipe; did you mean demo?"),
+        (["run", "nowhere.toml"], 2, "nowhere.toml: No such file or directory"),
+        (["run", str(SPECS / "bad" / "unknown-key.toml")], 2, "did you mean `warmup_s`?"),
+        (["run", "demo", "--set", "design"], 2, "--set design: write KEY=VALUE"),
+        (["run", "demo", "--set", "design.bloks=3"], 2, "did you mean `blocks`?"),
+        (["run", "demo", "--budget", "soon"], 2, "'soon' is not a duration"),
+        (["compare", "/nowhere"], 2, "/nowhere: not a run directory"),
+        (["status", "/nowhere"], 2, "/nowhere: not a run directory"),
+        (["stats", "x"], 2, "Did you mean 'status'?"),
+        (["lab", "down", "none-such"], 2, "lab none-such: not on localhost"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments, code, told, tmp_path):
+    done = mydyno(*arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_is_shown_and_nothing_done(tmp_path):
+    done = mydyno("plan", str(SPECS / "good" / "two-treatments.toml"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "8 in 4 blocks" in done.stdout
+    assert "B" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_recipes_are_listed():
+    done = mydyno("recipes")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "demo",
+        "io-scheduler",
+        "pinterest-ladder",
+    ]

@@ -1,0 +1,210 @@
+"""The parts of a private instance that need no server: its files, command, accounts, record."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mydyno.host import Local
+from mydyno.model import Action, SpecError
+from mydyno.server import Build, Place, accounts, client, find, launch, ports, record, sweep
+from mydyno.server.identity import Identity, refuse_unreachable
+from mydyno.server.place import client_options, options, password_in
+
+PLACE = Place(Path("/srv/h"), Path("/mnt/d"), Path("/srv/h"))
+MYSQL = Identity("mysql", 102, 105)
+
+
+def build(flavour="mysql", version=(8, 0, 33)):
+    return Build(flavour, version, "text", Path("/b/bin/mysqld"), Path("/b"), Path("/b/bin/mysql"))
+
+
+def test_the_option_file_is_off_the_network_unless_a_port_is_given():
+    closed = options(build(), PLACE, 0)
+    assert "skip_networking\n" in closed
+    assert "port" not in closed
+    opened = options(build(), PLACE, 21000)
+    assert "skip_networking" not in opened
+    assert "bind_address = 127.0.0.1\nport = 21000\n" in opened
+
+
+def test_the_treatment_s_file_is_read_last_so_that_it_wins():
+    assert options(build(), PLACE, 0).endswith("!include /srv/h/zz-mydyno.cnf\n")
+
+
+@pytest.mark.parametrize(
+    ("flavour", "version", "there"),
+    [("mysql", (8, 0, 33), True), ("mysql", (5, 6, 14), False), ("mariadb", (11, 4, 5), False)],
+)
+def test_the_x_protocol_is_off_where_it_exists(flavour, version, there):
+    assert ("mysqlx = 0" in options(build(flavour, version), PLACE, 0)) is there
+
+
+def test_paths_with_blanks_and_quotes_are_quoted():
+    place = Place(Path('/srv/a "b"'), Path("/mnt/c d"), Path("/run/x"))
+    text = options(build(), place, 0)
+    assert 'datadir = "/mnt/c d"\n' in text
+    assert 'pid_file = "/srv/a \\"b\\"/mysqld.pid"\n' in text
+
+
+def test_a_password_can_be_read_back_from_its_file():
+    text = client_options("root", "My1-abc", Path("/srv/h/mysqld.sock"))
+    assert password_in(text) == "My1-abc"
+    assert password_in("[client]\n") == ""
+
+
+def test_launch_files_become_environment_limits_and_transport():
+    raw = (
+        b"/srv/h/launch/alloc:LD_PRELOAD=/lib/libjemalloc.so.2\n"
+        b"/srv/h/launch/alloc:MALLOC_CONF=narenas:2\n"
+        b"/srv/h/launch/env:TZ=Europe/Berlin\n"
+        b"/srv/h/launch/env:ODD=a=b:c\n"
+        b"/srv/h/launch/limits:nofile=4096\n"
+        b"/srv/h/launch/transport:transport=tcp\n"
+    )
+    asked = launch.parse(raw, PLACE.launch)
+    assert asked.environment == {
+        "LD_PRELOAD": "/lib/libjemalloc.so.2",
+        "MALLOC_CONF": "narenas:2",
+        "TZ": "Europe/Berlin",
+        "ODD": "a=b:c",
+    }
+    assert asked.limits == {"nofile": "4096"}
+    assert asked.transport == "tcp"
+
+
+def test_no_launch_files_ask_for_nothing():
+    assert launch.parse(b"", PLACE.launch) == launch.Launch()
+
+
+def test_the_server_gets_its_limits_before_the_drop_and_its_preload_after():
+    asked = launch.Launch({"LD_PRELOAD": "/x.so"}, {"nofile": "10", "memlock": "unlimited"})
+    argv = launch.command(build(), PLACE, MYSQL, asked).argv
+    assert argv[:3] == ("prlimit", "--memlock=unlimited:unlimited", "--nofile=10:10")
+    drop = argv.index("setpriv")
+    preload = argv.index("LD_PRELOAD=/x.so")
+    assert 0 < drop < argv.index("env") < preload < argv.index("/b/bin/mysqld")
+    assert argv[-1] == "--defaults-file=/srv/h/my.cnf"
+    assert argv[argv.index("--reuid") + 1] == "102"
+
+
+def test_an_ordinary_user_only_asks_to_die_with_its_parent():
+    argv = launch.command(build(), PLACE, Identity(), launch.Launch()).argv
+    assert argv[:3] == ("setpriv", "--pdeathsig", "KILL")
+    assert "--reuid" not in argv
+
+
+def sql(which, *, native):
+    users = [("root", "localhost"), ("root", "::1"), ("", "localhost"), ("mysql.sys", "localhost")]
+    words = {"root_password": "R", "load_password": "L"}
+    return accounts.statements(which, users, native=native, **words)
+
+
+def test_anonymous_and_remote_accounts_are_dropped_and_internal_ones_kept():
+    text = sql(build(), native=True)
+    assert "DROP USER ''@'localhost';" in text
+    assert "DROP USER 'root'@'::1';" in text
+    assert "DROP USER 'root'@'localhost'" not in text
+    assert "DROP USER 'mysql.sys'" not in text
+
+
+@pytest.mark.parametrize(
+    ("flavour", "version", "native", "clause", "root"),
+    [
+        ("mysql", (5, 6, 14), True, "IDENTIFIED BY 'L'", "SET PASSWORD FOR 'root'@'localhost'"),
+        ("mysql", (8, 0, 33), True, "IDENTIFIED WITH mysql_native_password BY 'L'", "ALTER USER"),
+        ("mysql", (9, 7, 4), False, "IDENTIFIED BY 'L'", "ALTER USER 'root'@'localhost'"),
+        ("mariadb", (11, 4, 5), True, "IDENTIFIED BY 'L'", "SET PASSWORD FOR 'root'@'localhost'"),
+    ],
+)
+def test_accounts_speak_each_server_s_dialect(flavour, version, native, clause, root):
+    text = sql(build(flavour, version), native=native)
+    assert f"CREATE USER 'mydyno'@'127.0.0.1' {clause};" in text
+    assert root in text
+    assert text.index("sql_log_bin") < text.index("'L'")
+
+
+def test_the_reply_of_the_client_becomes_rows():
+    assert client.rows(b"a\tb\\tc\\n\\\\\nNULL\t\n") == [("a", "b\tc\n\\"), ("NULL", "")]
+    assert client.rows(b"") == []
+
+
+def test_ports_in_use_are_read_from_proc():
+    raw = (
+        b"  sl  local_address rem_address   st\n"
+        b"   0: 0100007F:5208 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n"
+        b"  12: 00000000000000000000000001000000:5209 00000000000000000000000000000000:0000 0A\n"
+    )
+    assert ports.used(raw) == {0x5208, 0x5209}
+
+
+def test_a_port_is_free_when_it_is_chosen():
+    assert ports.free_port(Local()) in range(20000, 32000)
+
+
+def test_nothing_to_find_names_the_folder_and_what_to_do(tmp_path):
+    with pytest.raises(SpecError, match="no bin/mariadbd or bin/mysqld there"):
+        find(Local(), str(tmp_path))
+
+
+def test_a_program_that_is_no_server_is_refused(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mysqld").symlink_to("/bin/true")
+    with pytest.raises(SpecError):
+        find(Local(), str(tmp_path))
+
+
+def test_a_path_out_of_reach_is_refused():
+    with pytest.raises(SpecError, match="cannot read it"):
+        refuse_unreachable(Local(), Identity(), Path("/no/such/place"))
+
+
+def sleeper(home, argument):
+    """Start a process that carries `argument` and does nothing."""
+    argv = (sys.executable, "-c", "import time; time.sleep(60)", argument)
+    running = Local().start(Action(argv))
+    start = record.started(Local(), running.pid)
+    return running, record.Record(str(home / "my.cnf"), "", running.pid, start)
+
+
+def end(running):
+    """Stop a process, read its output to the end so that the pipe closes, return its code."""
+    code = running.stop()
+    assert list(running.lines()) == []
+    return code
+
+
+def test_a_leftover_server_is_ended_and_its_record_removed(tmp_path):
+    running, left = sleeper(tmp_path, f"--defaults-file={tmp_path}/my.cnf")
+    record.write(Local(), tmp_path, left)
+    assert sweep(Local(), tmp_path, grace_s=5.0) == running.pid
+    assert end(running) != 0
+    assert not (tmp_path / record.NAME).exists()
+    assert sweep(Local(), tmp_path) == 0
+
+
+@pytest.mark.parametrize("fault", ["argument", "start"])
+def test_a_stranger_with_the_same_pid_is_left_alone(tmp_path, fault):
+    argument = "--defaults-file=/other.cnf" if fault == "argument" else ""
+    running, left = sleeper(tmp_path, argument or f"--defaults-file={tmp_path}/my.cnf")
+    try:
+        start = left.start + 1 if fault == "start" else left.start
+        wrong = record.Record(left.options, "", left.pid, start)
+        record.write(Local(), tmp_path, wrong)
+        assert sweep(Local(), tmp_path) == 0
+        time.sleep(0.05)
+        assert running.returncode() is None
+    finally:
+        end(running)
+
+
+def test_a_torn_record_is_no_record(tmp_path):
+    (tmp_path / record.NAME).write_text('{"pid": 1')
+    assert record.read(Local(), tmp_path) is None
+
+
+def test_a_process_that_is_gone_never_started():
+    assert record.started(Local(), 2**22 + 1) == 0
+    assert record.started(Local(), os.getpid()) > 0

@@ -1,0 +1,35 @@
+"""The server's environment: plans are idempotent, any output is read."""
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mydyno.stack.env import Env, parse
+from mydyno.stack.running import Server
+
+LAYER = Env(Server(Path("/h/env"), Path("/h/pid"), Path("/h/my.cnf")))
+VALUES = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=8)
+WANTS = st.dictionaries(st.from_regex(r"X_[A-Z0-9]{1,3}", fullmatch=True), VALUES, max_size=3)
+
+
+def applied(now, changes):
+    if not changes:
+        return now
+    lines = changes[0].action.stdin.decode().splitlines()
+    shown = [f"own\t{line}" for line in lines] + ["running\t", "environ\tPATH=/bin"]
+    return parse("\n".join([*shown, *(f"environ\t{line}" for line in lines)]).encode())
+
+
+@given(WANTS, WANTS)
+def test_plans_are_idempotent(first, second):
+    now = applied({}, LAYER.plan({}, first))
+    assert LAYER.plan(now, first) == []
+    then = applied(now, LAYER.plan(now, second))
+    assert LAYER.plan(then, second) == []
+    assert applied(then, LAYER.plan(then, {})) == {}
+
+
+@given(st.binary())
+def test_any_output_is_read(raw):
+    parse(raw)
