@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,7 +26,7 @@ device = { lab = "loop", size = "512M", class = "azure-p30" }
 "mysqld.innodb_buffer_pool_size" = "64M"
 "mysqld.sort_buffer_size" = "1M"
 "alloc.library" = "jemalloc"
-"limits.nofile" = 20000
+"limits.nofile" = 12345
 "env.MYDYNO_TEST" = "yes"
 [workloads.rw]
 tool = "sysbench-oltp"
@@ -109,12 +110,13 @@ def events(run):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A folder that the server's own user can pass through."""
-    for path in (tmp_path, *tmp_path.parents[:2]):
+def folder():
+    """A folder that the server's own user can pass through; pytest's own are for root alone."""
+    with tempfile.TemporaryDirectory(prefix="mydyno-test-", dir="/var/tmp") as name:
+        path = Path(name)
         path.chmod(0o755)
-    (tmp_path / "spec.toml").write_text(SPEC)
-    return tmp_path
+        (path / "spec.toml").write_text(SPEC)
+        yield path
 
 
 def test_killed_at_each_kind_of_record_and_run_again(folder):
@@ -171,9 +173,7 @@ def test_interrupted_it_ends_in_seconds_and_leaves_nothing_running(folder):
 
 
 def test_a_server_that_refuses_to_start_fails_its_trial_only(folder):
-    spec = SPEC.replace(
-        '"alloc.library" = "jemalloc"', '"mysqld.innodb_data_home_dir" = "/nowhere"'
-    )
+    spec = SPEC.replace('"alloc.library" = "jemalloc"', '"mysqld.init_file" = "/nowhere"')
     (folder / "spec.toml").write_text(spec)
     done = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
     assert done.returncode == 0, done.stderr

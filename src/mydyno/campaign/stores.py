@@ -40,12 +40,15 @@ def key_of(settings: Settings, workload: Workload) -> StoreKey:
 
 
 def needed(campaign: Campaign) -> dict[StoreKey, Workload]:
-    """Return each data set of a campaign with a workload that can prepare it."""
+    """Return each data set of a campaign with a workload that can prepare it, plainest first.
+
+    The server that fills the first one is asked what it knows: it should run at its defaults.
+    """
     found: dict[StoreKey, Workload] = {}
     for workload in campaign.workloads.values():
         for settings in campaign.treatments.values():
             found.setdefault(key_of(settings, workload), workload)
-    return found
+    return dict(sorted(found.items(), key=lambda item: len(item[0].shape)))
 
 
 def strip(settings: Settings, prefix: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mydyno.host import Host, Local, Running
-from mydyno.lab import golden, process
+from mydyno.lab import golden, process, queue
 from mydyno.lab.binary import available, serve
 from mydyno.lab.device import LabDevice
 from mydyno.lab.paths import Paths
@@ -139,7 +139,9 @@ def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
     options = ("--find", "--show", "--direct-io=on")
     done = host.run(Action(("losetup", *options, str(paths.disk)))).check()
     device = done.stdout.decode().strip()
-    return LabDevice(host, labs, labs.write(replace(state, phase="up", device=device)), running)
+    was = queue.seen(host, Path(device).name)
+    state = labs.write(replace(state, phase="up", device=device, queue=was))
+    return LabDevice(host, labs, state, running)
 
 
 def _start(

@@ -1,8 +1,8 @@
 """The record of the labs that are up: one file per lab, written before each act."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ class LabState:
     `owner` is the process on this machine that made it; None if it is to outlive that.
     `daemon` runs on `host`.  `keep` says that its frozen base outlives a dead owner, for a
     campaign that is resumed; such a lab is then `kept`: a base file and nothing else.
+    `queue` is what the loop device's queue was before.
     """
 
     spec: LabSpec
@@ -33,6 +34,7 @@ class LabState:
     daemon: Process | None = None
     device: str = ""
     keep: bool = False
+    queue: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from mydyno.model import Action, HostError
 from mydyno.stack.fs import mkfs
 from mydyno.stack.fs import mount as mount_command
 
-_MEASURE_S = 3
+_MEASURE_S = 2
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from mydyno.lab import process
 from mydyno.lab.devices import detach, loops_on, mounted_at, mounts_of
 from mydyno.lab.paths import Paths
 from mydyno.lab.process import Process
+from mydyno.lab.queue import put_back
 from mydyno.lab.registry import LabState, Registry
 from mydyno.model import Action, HostError
 
@@ -24,6 +25,8 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
     labs.step(state, "removing")
     removed = _silence(host, paths, state.daemon)
     freed, stuck = _detach_all(host, paths)
+    if state.device in freed:  # not before: a queue with I/O that hangs would never change
+        put_back(host, Path(state.device).name, state.queue)
     removed += freed
     removed += _unmount(host, paths.mount)
     removed += _delete(host, paths, base=base)
