@@ -204,3 +204,67 @@ def test_what_cannot_be_is_refused_before_any_trial(folder, old, new, code, told
     assert "Traceback" not in done.stderr
     assert left_over(folder) == []
     assert not list(folder.glob("run/trials/*"))
+
+
+def test_a_server_that_dies_under_its_load_fails_its_trial_only(folder):
+    run = folder / "run"
+    code = "from mydyno.cli import main; main()"
+    argv = [sys.executable, "-c", code, "run", str(folder / "spec.toml"), "-o", str(run), "--json"]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    raw = run / "trials" / "0001" / "load.out"
+    end = time.monotonic() + 60
+    while not (raw.exists() and raw.stat().st_size) and time.monotonic() < end:
+        time.sleep(0.05)
+    os.kill(int((run / "work" / "server" / "mysqld.pid").read_text()), signal.SIGKILL)
+    told, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    finished = [e["outcome"] for e in events(run) if e["type"] == "finished"]
+    assert [o["status"] for o in finished] == ["ok", "failed", "ok", "ok"]
+    assert finished[1]["error"].startswith("the server died: ")
+    assert json.loads(told)["winner"] is None
+    assert left_over(folder) == []
+
+
+def test_a_setting_of_the_host_is_put_back_after_a_kill(folder):
+    swappiness = Path("/proc/sys/vm/swappiness")
+    found = swappiness.read_text()
+    wanted = "17" if found.strip() != "17" else "18"
+    text = SPEC.replace('"env.MYDYNO_TEST" = "yes"', f'"kernel.sysctl.vm.swappiness" = {wanted}')
+    (folder / "spec.toml").write_text(
+        text.replace('rungs = ["STOCK"', 'seed = 2\nrungs = ["STOCK"')
+    )
+    argv = ["run", folder / "spec.toml", "-o", folder / "run", "--allow", "host"]
+    try:
+        done = mydyno("Finished:before:2", *argv, code=MORTAL)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        done = mydyno("rollback", folder / "run")
+        assert "put back: db/kernel.sysctl.vm.swappiness" in done.stdout
+        assert swappiness.read_text() == found
+        done = mydyno(*argv)
+        assert done.returncode == 0, done.stderr
+        assert swappiness.read_text() == found
+        values = [e["after"] for e in events(folder / "run") if e.get("key", "").endswith("iness")]
+        assert wanted in values
+    finally:
+        swappiness.write_text(found)
+    assert left_over(folder) == []
+
+
+def test_switched_hot_the_server_goes_on_running(folder):
+    text = SPEC.replace('[bundles.DISK]\n"block.scheduler" = "kyber"\n"fs.mount" = "noatime"', "")
+    for line in (
+        '"alloc.library" = "jemalloc"',
+        '"limits.nofile" = 12345',
+        '"env.MYDYNO_TEST" = "yes"',
+    ):
+        text = text.replace(line, "")
+    (folder / "spec.toml").write_text(text.replace("warmup_s = 1", 'warmup_s = 1\nreset = "none"'))
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run")
+    assert done.returncode == 0, done.stderr
+    finished = [e["outcome"] for e in events(folder / "run") if e["type"] == "finished"]
+    assert [o["status"] for o in finished] == ["ok"] * 4, finished
+    starts = set()
+    for outcome in finished:
+        log = folder / "run" / "trials" / f"{outcome['trial']['id']:04d}" / "mysqld.err"
+        starts |= {line for line in log.read_text().splitlines() if " as process " in line}
+    assert len(starts) == 1, starts

@@ -8,7 +8,7 @@ import pytest
 from mydyno.host import Local
 from mydyno.lab import Caps, LabSpec, LabState, Process, listing
 from mydyno.lab.process import alive, identify, parse_started
-from mydyno.lab.registry import Registry, registry
+from mydyno.lab.registry import Loop, Registry, registry
 from mydyno.model import HostError
 
 STAT = b"7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n"
@@ -22,7 +22,7 @@ def state(lab="one", **more):
 def test_what_is_written_is_read(tmp_path):
     labs = Registry(tmp_path / "labs")
     first = labs.write(state())
-    second = labs.write(state("two", device="/dev/loop3", keep=True))
+    second = labs.write(state("two", loop=Loop("/dev/loop3"), keep=True))
     assert labs.all() == (first, second)
     assert labs.read("one") == first
     assert labs.step(first, "up") == labs.read("one") == replace(first, phase="up")

@@ -22,8 +22,13 @@ def _won(comparison: Comparison, winner: str) -> str:
     return (
         f"{winner} gives {row.effect.ratio:.2f} times the {_what(comparison)} of "
         f"{comparison.baseline}{workloads} (95 % interval {row.effect.low:.2f} to "
-        f"{row.effect.high:.2f}, {row.trials} trials each)."
+        f"{row.effect.high:.2f}, {row.trials} trials each){_latency(row)}."
     )
+
+
+def _latency(row: Row) -> str:
+    guard = row.guards.get("latency_p99_s")
+    return f", at {guard.ratio:.2g} times its p99 latency" if guard else ""
 
 
 def _what(comparison: Comparison) -> str:

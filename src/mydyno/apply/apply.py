@@ -8,7 +8,7 @@ from mydyno.journal import Changing, Journal, RolledBack, first_values
 from mydyno.model import Change, DriftError, HostError, Settings
 from mydyno.stack import Layer, Site
 
-_PASSES = 2  # a new scheduler resets its queue's attributes: they are then set once more
+_PASSES = 3  # a new scheduler brings its tunables, and resets attributes that were set with it
 _TIMEOUT_S = 600.0
 
 
@@ -22,9 +22,7 @@ def apply(site: Site, want: Settings, journal: Journal, trial: int) -> list[Chan
     made: list[Change] = []
     for layer in site.layers:
         prefix = f"{site.role}/{layer.name}."
-        mine = _of(want, prefix)
-        now = ask(site.host, layer.observe())
-        aim = {k: v for k, v in _of(first, prefix).items() if k in now} | mine
+        aim = (_of(first, prefix), _of(want, prefix))
         made += _bring(site.host, layer, aim, (journal, prefix, trial))
     return made
 
@@ -37,7 +35,7 @@ def rollback(site: Site, journal: Journal) -> list[str]:
     for layer in site.layers:
         prefix = f"{site.role}/{layer.name}."
         if not layer.owned and (aim := _of(first, prefix)):
-            _bring(site.host, layer, aim, (journal, prefix, -1))
+            _bring(site.host, layer, ({}, aim), (journal, prefix, -1))
     journal.append(RolledBack(tuple(first)))
     return list(first)
 
@@ -56,21 +54,28 @@ def recorded(
 
 
 def _bring(
-    host: Host, layer: Layer, aim: Settings, place: tuple[Journal, str, int]
+    host: Host, layer: Layer, aim: tuple[Settings, Settings], place: tuple[Journal, str, int]
 ) -> list[Change]:
+    """Bring a layer to `aim`: first values, as far as they still exist, and what is wanted."""
     made: list[Change] = []
     for _ in range(_PASSES):
-        changes = layer.plan(ask(host, layer.observe()), aim)
+        changes = _planned(host, layer, aim)
         if not changes:
             return made
         full = recorded(changes, layer, place)
         for action in dict.fromkeys(c.action for c in changes):
             host.run(action, timeout_s=_TIMEOUT_S).check()
-        made = made or full
-    if left := layer.plan(ask(host, layer.observe()), aim):
+        made += [c for c in full if c.key not in {m.key for m in made}]
+    if left := _planned(host, layer, aim):
         told = ", ".join(f"{place[1]}{c.key} is {c.before}, not {c.after}" for c in left)
         raise DriftError(f"{host.name}: {told}")
     return made
+
+
+def _planned(host: Host, layer: Layer, aim: tuple[Settings, Settings]) -> Sequence[Change]:
+    now = ask(host, layer.observe())
+    first, want = aim
+    return layer.plan(now, {**{k: v for k, v in first.items() if k in now}, **want})
 
 
 def _of(settings: Settings, prefix: str) -> dict[str, str]:

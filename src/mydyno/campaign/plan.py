@@ -9,7 +9,7 @@ import msgspec
 
 from mydyno.campaign.designs import Blocks, Design
 from mydyno.campaign.quantities import duration_s
-from mydyno.campaign.spec import Spec, convert
+from mydyno.campaign.spec import Spec, convert, located
 from mydyno.campaign.stops import Fixed, Stop
 from mydyno.campaign.treatments import STOCK, Ground, no_such, treatments_of
 from mydyno.model import Reset, Settings, SpecError
@@ -39,7 +39,10 @@ class Campaign:
 
 def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     """Return the campaign that `spec` describes on this `ground`; raise `SpecError`."""
-    treatments = treatments_of(spec, place, ground)
+    try:
+        treatments = treatments_of(spec, place, ground)
+    except SpecError as error:
+        raise SpecError(located(str(error), place, text)) from error
     baseline = _baseline(spec, treatments, place)
     treatments = {baseline: treatments.get(baseline, {}), **treatments}
     workloads = {w.name: w for w in _workloads(spec, text, place)}

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,38 +9,22 @@ from functools import partial
 from pathlib import Path
 
 from mydyno.apply import apply, recorded, rollback
-from mydyno.campaign.fill import Filling, fill, target_of, write_owned
+from mydyno.campaign.fill import target_of
+from mydyno.campaign.launching import Launcher
 from mydyno.campaign.lock import host_lock
-from mydyno.campaign.plan import Campaign
-from mydyno.campaign.rig import Launched, learn, mounted
-from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.stores import StoreKey, key_of, needed, strip
+from mydyno.campaign.parts import Parts
+from mydyno.campaign.preparing import prepare
+from mydyno.campaign.rig import mounted
+from mydyno.campaign.stores import StoreKey, key_of
 from mydyno.dataset import Store
 from mydyno.host import Host, ask
-from mydyno.journal import Journal, Prepared, outcomes
+from mydyno.journal import first_values, outcomes
 from mydyno.lab import sweep as sweep_labs
-from mydyno.model import Change, DriftError, Settings, SpecError, Trial
-from mydyno.server import Instance
+from mydyno.model import Action, Change, DriftError, Reset, Settings, SpecError, Trial
 from mydyno.server import sweep as sweep_server
-from mydyno.stack import Layer, Site
-from mydyno.stack.block import Block
+from mydyno.stack import Site
 from mydyno.stack.fs import missing
 from mydyno.workloads import Target, Workload
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a private bench is made of; `make` gives the store of a key, not yet open."""
-
-    host: Host
-    campaign: Campaign
-    files: RunDir
-    journal: Journal
-    work: Path
-    instance: Instance | None
-    make: Callable[[StoreKey], Store]
-    host_layers: Sequence[Layer]
-    say: Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -49,10 +32,11 @@ class PrivateBench:
     """Everything is made below `parts.work`, and gone when the campaign has ended."""
 
     parts: Parts
+    launcher: Launcher | None
     timed: bool = True
     _stores: dict[StoreKey, Store] = field(default_factory=dict)
-    _launched: Launched | None = None
-    _up: bool = False
+    _live: Store | None = None
+    _reset: Reset = Reset.DATASET
 
     @property
     def host(self) -> Host:
@@ -67,7 +51,7 @@ class PrivateBench:
             self._sweep()
             finished = False
             try:
-                self._prepare()
+                prepare(p, self.launcher, self._stores)
                 yield
                 finished = p.campaign.design.next(outcomes(p.journal.events())) is None
             except SpecError:
@@ -80,165 +64,84 @@ class PrivateBench:
         """Restore the data, apply the treatment, start the server, and see that all took effect."""
         p = self.parts
         store = self._stores[key_of(settings, workload)]
-        changes = self._mounted(store, settings, trial)
-        changes += apply(self._site(store), self._host_part(settings), p.journal, trial.id)
-        target = Target(work=_made(p.work / "load"), directory=store.live)
-        if workload.needs_server and p.instance is not None and self._launched is not None:
-            changes += self._launch(p.instance, self._launched, settings, trial)
-            target = target_of(p.instance, target.work, store.live)
+        launcher = self.launcher if workload.needs_server else None
+        hot = self._hot(store, settings, trial)
+        changes: list[Change] = list(hot or [])
+        if hot is None:
+            changes += self._restored(store, settings, trial)
+        apply(p.site(store), _host_part(settings), p.journal, trial.id)
+        changes += self._host_changes(settings)
+        target = Target(work=p.made("load"), directory=store.live)
+        if launcher is not None:
+            changes += launcher.launch(settings, trial) if hot is None else []
+            target = target_of(launcher.instance, target.work, store.live)
         _keep_changes(folder, changes)
         store.loading()
         return target
 
     def ended(self, folder: Path) -> str:
-        """Keep the server's files, end it, and return its last words if it had died by itself."""
-        instance = self.parts.instance
-        if not self._up or instance is None:
-            return ""
-        self._up = False
-        died = "" if instance.pid else "the server died: " + " | ".join(instance.error_tail())
-        for name, lines in (
-            ("mysqld.err", instance.error_tail(200)),
-            ("my.cnf", _options(instance)),
-        ):
-            (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        instance.stop(grace_s=0.0)  # what it wrote is thrown away with the data set
-        return died
+        """Keep the server's files; return its last words if it had died by itself."""
+        return self.launcher.ended(folder, self._reset) if self.launcher else ""
+
+    def _hot(self, store: Store, settings: Settings, trial: Trial) -> list[Change] | None:
+        """Move a server that may go on running to the treatment; None where it must restart."""
+        self._reset = trial.reset
+        if trial.reset is not Reset.NONE or self._live is not store or self.launcher is None:
+            return None
+        return self.launcher.moved(settings, trial)
+
+    def _restored(self, store: Store, settings: Settings, trial: Trial) -> list[Change]:
+        """Stop the server and put the data set back, mounted with the treatment's options."""
+        p = self.parts
+        kept = trial.reset is not Reset.DATASET and self._live is store
+        if self.launcher is not None and self.launcher.up:
+            self.launcher.stop()
+        if kept:
+            return []
+        options = settings.get("db/fs.mount", "") if store.disk else ""
+        store.restore(options)
+        self._live = store
+        layer = mounted(store)
+        if left := missing(ask(p.host, layer.observe())["mount"], options):
+            raise DriftError(f"{layer.where}: mounted without {', '.join(left)}")
+        want = {"mount": options} if options else {}
+        changes = layer.plan({"mount": "defaults"}, want)
+        return recorded(changes, layer, (p.journal, "db/fs.", trial.id))
+
+    def _host_changes(self, settings: Settings) -> list[Change]:
+        """Return what the treatment changes of host and disk, from the first values seen.
+
+        The trial before may have left them as they are wanted; that is not what is told.
+        """
+        first = first_values(self.parts.journal.events(), owned=True)
+        return [
+            Change(key, first[key], value, Action(()))
+            for key, value in _host_part(settings).items()
+            if key in first and first[key] != value
+        ]
 
     def _sweep(self) -> None:
         """End what a killed run left behind, and put back what it had moved on the host."""
         p = self.parts
-        if p.instance is not None:
-            sweep_server(p.host, p.instance.place.home)
+        if self.launcher is not None:
+            sweep_server(p.host, self.launcher.instance.place.home)
         for line in sweep_labs(p.host):
             p.say(line)
         if moved := rollback(Site("db", p.host, p.host_layers), p.journal):
             p.say(f"put back: {', '.join(moved)}")
 
-    def _prepare(self) -> None:
-        p = self.parts
-        filling = Filling(p.host, _made(p.work / "load"), p.instance, self._learn_stock)
-        known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
-        for key, workload in needed(p.campaign).items():
-            store = self._stores[key] = p.make(key)
-            sealed = store.open()
-            self._tell_lab(store)
-            if not sealed or key.name not in known:
-                self._fill(filling, store, key, workload, sealed=sealed)
-        self._stock_of_sealed()
-        if p.instance is None or self._launched is None:
-            self._check_host()
-
-    def _fill(
-        self, filling: Filling, store: Store, key: StoreKey, workload: Workload, *, sealed: bool
-    ) -> None:
-        p = self.parts
-        began_s = time.monotonic()
-        p.say(f"preparing {key.data} on {key.kind}")
-        if not sealed:
-            fill(filling, store, key, workload)
-        cost_s = time.monotonic() - began_s
-        p.journal.append(Prepared(key.name, store.method, cost_s))
-        p.say(f"prepared in {cost_s:.0f} s; each trial gets it back: {store.method}")
-
-    def _learn_stock(self) -> None:
-        """Read the running server's true defaults, and refuse what it does not know."""
-        p = self.parts
-        if p.instance is None or self._launched is not None:
-            return
-        self._launched = learn(p.instance)
-        self._check_host()
-        for settings in p.campaign.treatments.values():
-            self._launched.plan(settings)
-
-    def _check_host(self) -> None:
-        """Refuse what the disks and the host do not know, before any trial."""
-        p = self.parts
-        for key, store in self._stores.items():
-            for layer in self._site(store).layers:
-                now = ask(p.host, layer.observe())
-                for settings in p.campaign.treatments.values():
-                    layer.plan(now, strip(settings, f"db/{layer.name}."))
-            mounted(store).plan({"type": key.kind}, {"type": key.kind})
-
-    def _stock_of_sealed(self) -> None:
-        """Learn stock from a golden copy where none had to be filled: a resumed campaign."""
-        p = self.parts
-        key = next((k for k in self._stores if k.server), None)
-        if self._launched is not None or p.instance is None or key is None:
-            return
-        self._stores[key].restore("")
-        write_owned(p.host, p.instance)
-        p.instance.start()
-        try:
-            self._learn_stock()
-        finally:
-            p.instance.stop(grace_s=0.0)
-
-    def _mounted(self, store: Store, settings: Settings, trial: Trial) -> list[Change]:
-        """Restore the data set with the treatment's mount options, and see that they took."""
-        p = self.parts
-        options = settings.get("db/fs.mount", "") if store.disk else ""
-        store.restore(options)
-        layer = mounted(store)
-        want = {"mount": options} if options else {}
-        if left := missing(ask(p.host, layer.observe())["mount"], options):
-            raise DriftError(f"{layer.where}: mounted without {', '.join(left)}")
-        before = {"mount": "defaults"}
-        return recorded(layer.plan(before, want), layer, (p.journal, "db/fs.", trial.id))
-
-    def _launch(
-        self, instance: Instance, launched: Launched, settings: Settings, trial: Trial
-    ) -> list[Change]:
-        p = self.parts
-        write_owned(p.host, instance)
-        planned = launched.plan(settings)
-        changes = [
-            full
-            for layer, change in planned
-            for full in recorded([change], layer, (p.journal, f"db/{layer.name}.", trial.id))
-        ]
-        for action in dict.fromkeys(change.action for _, change in planned):
-            p.host.run(action).check()
-        instance.start()
-        self._up = True
-        launched.verify(p.host, settings)
-        return changes
-
-    def _site(self, store: Store) -> Site:
-        disk = (Block(store.disk, ours=True),) if store.disk else ()
-        return Site("db", self.parts.host, (*disk, *self.parts.host_layers))
-
-    def _host_part(self, settings: Settings) -> Settings:
-        """Return the settings that are applied to the host or to a disk, not to the server."""
-        return {k: v for k, v in settings.items() if k.startswith(("db/block.", "db/kernel."))}
-
-    def _tell_lab(self, store: Store) -> None:
-        measured = getattr(store, "measured", None)
-        if measured is not None:
-            self.parts.say(
-                f"lab disk {store.disk}: measured {measured.read_iops:,.0f} random reads/s, "
-                f"{measured.read_bytes_per_s / 1e6:,.0f} MB/s"
-            )
-            facts = {
-                "random reads": f"{measured.read_iops:,.0f} /s of 16 KiB, depth 32",
-                "sequential reads": f"{measured.read_bytes_per_s / 1e6:,.0f} MB/s",
-                "random writes": f"{measured.write_iops or 0:,.0f} /s of 16 KiB, depth 32",
-            }
-            path = self.parts.files.facts / "lab disk, measured.json"
-            path.write_text(json.dumps(facts), encoding="utf-8")
-
     def _close(self, *, keep: bool) -> None:
         """Take all down; each step is tried whatever became of the one before it."""
         p = self.parts
-        errors: list[Exception] = []
         steps: list[Callable[[], object]] = []
-        if p.instance is not None:
-            steps.append(p.instance.close if not keep else partial(p.instance.stop, grace_s=0.0))
+        if self.launcher is not None:
+            steps.append(partial(self.launcher.stop, grace_s=0.0))
+            steps += [] if keep else [self.launcher.instance.close]
         steps.append(partial(rollback, Site("db", p.host, p.host_layers), p.journal))
         steps += [partial(store.close, keep=keep) for store in self._stores.values()]
         if not keep:
             steps.append(partial(shutil.rmtree, p.work))
+        errors: list[Exception] = []
         for step in steps:
             try:
                 step()
@@ -248,15 +151,9 @@ class PrivateBench:
             raise errors[0]
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
-def _options(instance: Instance) -> list[str]:
-    """Return the treatment's option file and launch files as one text; they hold no secret."""
-    files = [instance.place.owned, *sorted(instance.place.launch.iterdir())]
-    return [f"# {path.name}\n{path.read_text(encoding='utf-8').rstrip()}" for path in files]
+def _host_part(settings: Settings) -> Settings:
+    """Return the settings that are applied to the host or to a disk, not to the server."""
+    return {k: v for k, v in settings.items() if k.startswith(("db/block.", "db/kernel."))}
 
 
 def _keep_changes(folder: Path, changes: Sequence[Change]) -> None:

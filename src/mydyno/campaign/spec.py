@@ -156,6 +156,17 @@ def _line(text: str, path: str) -> str:
     return f":{best}" if best else ""
 
 
+def located(reason: str, place: str, text: str) -> str:
+    """Return a fault told of `place` with the line of the longest key that it names."""
+    told = reason.removeprefix(place)
+    for word in sorted(re.findall(r"[\w/+-]+(?:\.[\w/+-]+)+", told), key=len, reverse=True):
+        if found := re.search(rf'^\s*"?{re.escape(word)}"?\s*=', text, re.MULTILINE):
+            return f"{place}:{text.count(chr(10), 0, found.end()) + 1}{told}"
+        if line := _line(text, word):
+            return f"{place}{line}{told}"
+    return reason
+
+
 def _override(tables: dict[str, Any], path: str, value: str) -> None:
     """Set the dotted `path` in `tables` to a TOML value; a bare word is taken as a string."""
     try:

@@ -49,7 +49,10 @@ def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]
 
 
 def _ladder(spec: Spec, place: str, ground: Ground) -> dict[str, dict[str, Any]]:
-    """Return each rung's settings: a bundle, a sum of bundles (``A+B``), ALL of them, or none."""
+    """Return each rung's settings: a bundle, a sum of bundles (``A+B``), ALL of them, or none.
+
+    A rung named again is another treatment of the same settings: ``STOCK-2`` shows the noise.
+    """
     bundles = {n: _merged(t, f"{place}: bundles.{n}", ground) for n, t in spec.bundles.items()}
     rungs: dict[str, dict[str, Any]] = {}
     for rung in spec.design.rungs:
@@ -59,7 +62,9 @@ def _ladder(spec: Spec, place: str, ground: Ground) -> dict[str, dict[str, Any]]
         unknown = [part for part in parts if part not in bundles]
         if unknown:
             raise SpecError(f"{place}: design.rungs: {rung}: {no_such(unknown[0], bundles)}")
-        rungs[rung] = {k: v for part in parts for k, v in bundles[part].items()}
+        again = sum(1 for name in rungs if name == rung or name.startswith(f"{rung}-"))
+        name = f"{rung}-{again + 1}" if again else rung
+        rungs[name] = {k: v for part in parts for k, v in bundles[part].items()}
     return rungs
 
 

@@ -17,9 +17,11 @@ from mydyno.model import (
     HostError,
     Interval,
     Metric,
+    MydynoError,
     Outcome,
     Overhead,
     Settings,
+    SpecError,
     Status,
     Trial,
     Window,
@@ -80,9 +82,11 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
             (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
         command = a.workload.run(target, a.trial.seed, environment(a))
         window = _press(a, command, bench, spent)
-    except HostError as error:
+    except (HostError, SpecError) as error:
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=_why(error, bench, a.folder))
     except ValueError as error:
+        if died := bench.ended(a.folder):
+            return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
         return Outcome(a.trial, Status.UNKNOWN, _NOTHING, error=f"unreadable output: {error}")
     if died := bench.ended(a.folder):
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
@@ -97,7 +101,7 @@ def _judged(a: Attempt, window: Window, metrics: Sequence[Metric]) -> Outcome:
     return Outcome(a.trial, Status.OK, window, tuple(metrics))
 
 
-def _why(error: HostError, bench: Bench, folder: Path) -> str:
+def _why(error: MydynoError, bench: Bench, folder: Path) -> str:
     """Return what failed; a server that died explains a load that did."""
     return bench.ended(folder) or str(error)
 

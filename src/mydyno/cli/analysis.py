@@ -21,8 +21,9 @@ from mydyno.campaign.loop import reread
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.cli.specs import Kept, reopen
-from mydyno.journal import Event, outcomes, read
+from mydyno.journal import outcomes, read
 from mydyno.model import Interval, Outcome, Status
+from mydyno.workloads import TellsSession
 
 _SHOWN = ("latency_p99_s",)
 
@@ -69,7 +70,7 @@ def result(path: Path) -> Result:
         trials=[_view(o, i, campaign) for o, i in trials],
         changes=changes,
         distributions=_distributions(trials),
-        facts=_facts(files, events, kept),
+        facts=_facts(files, kept) | _sessions(files, campaign, trials),
         blocks=len({o.trial.block for o, _ in trials}),
         margin=campaign.spec.decide.margin,
     )
@@ -145,9 +146,22 @@ def _fact(files: RunDir, name: str) -> str:
     return path.read_text().strip() if path.exists() else ""
 
 
-def _facts(files: RunDir, events: Sequence[Event], kept: Kept) -> dict[str, dict[str, str]]:
+def _sessions(
+    files: RunDir, campaign: Campaign, trials: Sequence[Read]
+) -> dict[str, dict[str, str]]:
+    """Return what the load's own connection said of itself, from the first trial that tells."""
+    for outcome, _ in trials:
+        workload = campaign.workloads[outcome.trial.workload]
+        raw = files.trial(outcome.trial.id) / "load.out"
+        if isinstance(workload, TellsSession) and raw.exists() and outcome.status is Status.OK:
+            with raw.open("rb") as lines:
+                told = {name: value or "none" for name, value in workload.session(lines).items()}
+            return {"load session": told}
+    return {}
+
+
+def _facts(files: RunDir, kept: Kept) -> dict[str, dict[str, str]]:
     """Return the sections of facts that were written before anything changed."""
-    del events
     sections: dict[str, dict[str, str]] = {}
     for path in sorted(files.facts.glob("*.json")):
         if path.name != "campaign.json":

@@ -3,10 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from mydyno.apply import consent
 from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.preflight import busy, preflight, tools
 from mydyno.campaign.rundir import RunDir
+from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.treatments import Ground
 from mydyno.cli.private import host_layers, private, without_lab
 from mydyno.cli.specs import Source
@@ -64,6 +68,16 @@ def _bare(campaign: Campaign) -> bool:
     return plain and programs
 
 
+def _lab(device: DeviceTable) -> str:
+    """Return in a sentence what stood in for a real disk."""
+    kind = device.disk_class or "no"
+    return (
+        f"A loop device of {device.size} with the caps of one {kind} disk, burst credits "
+        f"{device.credits}, stood in for a real one. Ratios carry over to such a disk better than "
+        "absolute numbers."
+    )
+
+
 def _on_a_bench(
     host: Host,
     campaign: Campaign,
@@ -71,16 +85,20 @@ def _on_a_bench(
     server: Build | None,
     allow: Sequence[str],
 ) -> Built:
-    warnings: list[str] = []
+    warnings = [*busy(known[1].load, known[1].cores)]
     lab = campaign.spec.stack.device
     reason = "" if isinstance(lab, str) else available(host)
     if reason:
-        campaign, warnings = without_lab(campaign, reason)
+        campaign, skipped = without_lab(campaign, reason)
+        warnings += skipped
     layers = host_layers(campaign)
     consent(campaign.treatments, layers, allow)
 
     def opened(files: RunDir, journal: Journal, say: Callable[[str], None]) -> Bench:
+        preflight(host, campaign.spec, campaign.workloads, files.path)
+        told = tools(host, campaign.workloads, files.path)
+        (files.facts / "load tool.json").write_bytes(msgspec.json.encode(told))
         return private(host, campaign, (files, journal, say), server, lab=not reason)
 
-    told = "" if isinstance(lab, str) or reason else f"{lab.disk_class or 'uncapped'}, {lab.size}"
+    told = "" if isinstance(lab, str) or reason else _lab(lab)
     return Built(campaign, *known, server.text if server else "", told, tuple(warnings), opened)

@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mydyno.campaign.bench import Bench
+from mydyno.campaign.launching import Launcher
+from mydyno.campaign.parts import Parts
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.private import Parts, PrivateBench
+from mydyno.campaign.private import PrivateBench
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import DeviceTable
@@ -75,9 +77,8 @@ def private(
         spec = _lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}")
         return LabStore(host, spec, home, work / "mnt", key.kind, key.mkfs)
 
-    return PrivateBench(
-        Parts(host, campaign, files, journal, work, instance, make, host_layers(campaign), say)
-    )
+    parts = Parts(host, campaign, files, journal, work, make, host_layers(campaign), say)
+    return PrivateBench(parts, Launcher(host, instance, journal) if instance else None)
 
 
 def _work(host: Host, files: RunDir) -> Path:

@@ -76,7 +76,7 @@ class Progress:
     def _head(self, trial: Trial) -> str:
         of = f"/{self.total}" if self.total else ""
         return (
-            f"trial {trial.id + 1:3d}{of}  block {trial.block + 1}  "
+            f"{trial.id + 1:3d}{of}  block {trial.block + 1}  "
             f"{trial.workload}  {trial.treatment:<12}"
         )
 

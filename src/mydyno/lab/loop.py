@@ -11,7 +11,7 @@ from mydyno.lab.binary import available, serve
 from mydyno.lab.device import LabDevice
 from mydyno.lab.paths import Paths
 from mydyno.lab.process import Process
-from mydyno.lab.registry import LabState, Registry, registry
+from mydyno.lab.registry import LabState, Loop, Registry, registry
 from mydyno.lab.teardown import take_apart
 from mydyno.lab.values import LabSpec, check
 from mydyno.model import Action, HostError, RefusedError, SpecError
@@ -140,7 +140,7 @@ def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
     done = host.run(Action(("losetup", *options, str(paths.disk)))).check()
     device = done.stdout.decode().strip()
     was = queue.seen(host, Path(device).name)
-    state = labs.write(replace(state, phase="up", device=device, queue=was))
+    state = labs.write(replace(state, phase="up", loop=Loop(device, was)))
     return LabDevice(host, labs, state, running)
 
 

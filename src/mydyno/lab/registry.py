@@ -17,13 +17,20 @@ _DEFAULT = "/run/mydyno"
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """The loop device of a lab, and what its queue was before: the kernel keeps queues."""
+
+    device: str = ""
+    queue: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class LabState:
     """What is known of one lab.
 
     `owner` is the process on this machine that made it; None if it is to outlive that.
     `daemon` runs on `host`.  `keep` says that its frozen base outlives a dead owner, for a
     campaign that is resumed; such a lab is then `kept`: a base file and nothing else.
-    `queue` is what the loop device's queue was before.
     """
 
     spec: LabSpec
@@ -32,9 +39,13 @@ class LabState:
     phase: Phase
     owner: Process | None = None
     daemon: Process | None = None
-    device: str = ""
+    loop: Loop = Loop()
     keep: bool = False
-    queue: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def device(self) -> str:
+        """Return the block device, or ``""`` before there is one."""
+        return self.loop.device
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
     removed = _silence(host, paths, state.daemon)
     freed, stuck = _detach_all(host, paths)
     if state.device in freed:  # not before: a queue with I/O that hangs would never change
-        put_back(host, Path(state.device).name, state.queue)
+        put_back(host, Path(state.device).name, state.loop.queue)
     removed += freed
     removed += _unmount(host, paths.mount)
     removed += _delete(host, paths, base=base)

@@ -40,14 +40,19 @@ class Block:
         return Probe(Action((*argv, *tail)), self._parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
-        """Return the changes, the scheduler first: choosing it resets its queue and tunables."""
+        """Return the changes, the scheduler first: choosing it resets its queue and tunables.
+
+        Tunables come and go with their scheduler: where that changes, they are planned once it
+        is there, and their first values can be seen.
+        """
         for key, value in want.items():
             self._check(key, value, now, want)
+        chosen = want.get("scheduler", now.get("scheduler")) == now.get("scheduler")
         ordered = sorted(want.items(), key=lambda item: (item[0] != "scheduler", item[0]))
         return [
             Change(key, now.get(key, ""), value, self._write(key, value))
             for key, value in ordered
-            if now.get(key) != value
+            if now.get(key) != value and (chosen or not key.startswith(_TUNABLE))
         ]
 
     @property
@@ -83,7 +88,7 @@ class Block:
                 )
                 raise SpecError(f"{place}: {value!r} is not one of {', '.join(choices)}{hint}")
         elif key.startswith(_TUNABLE):
-            if key not in now and "scheduler" not in want:
+            if key not in now and want.get("scheduler", now.get("scheduler")) == now["scheduler"]:
                 raise SpecError(
                     f"{place}: the scheduler {now.get('scheduler')} has no such tunable"
                 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mydyno.model import Action, Interval, Overhead
 
@@ -70,4 +70,13 @@ class Workload(Protocol):
 
     def describe(self, target: Target) -> Sequence[Action]:
         """Return commands whose output names the tool's version and client library."""
+        ...
+
+
+@runtime_checkable
+class TellsSession(Protocol):
+    """A load whose own connection says what it is: cipher, client library, versions."""
+
+    def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
+        """Return what the first connection said, empty if it said nothing."""
         ...

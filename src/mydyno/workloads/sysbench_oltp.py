@@ -13,7 +13,7 @@ from mydyno.workloads import options, sysbench_options
 from mydyno.workloads.client_file import connection_file
 from mydyno.workloads.environment import prefix
 from mydyno.workloads.protocol import Reports, Target, Workload
-from mydyno.workloads.sysbench_report import METRICS, parse
+from mydyno.workloads.sysbench_report import METRICS, parse, parse_session
 
 _LUA = Path(__file__).parent / "lua"
 _HIGHEST_SEED = 2**31 - 1
@@ -120,6 +120,10 @@ class SysbenchOltp:
     def parse(self, lines: Iterable[bytes]) -> Reports:
         """Yield the intervals that our hook reports."""
         yield from parse(lines)
+
+    def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
+        """Return what the load's first connection said: TLS, client library, versions."""
+        return parse_session(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
         """Return commands that name sysbench's version and the libraries it would load."""

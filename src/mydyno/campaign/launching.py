@@ -1,0 +1,110 @@
+"""Bringing a private server to a treatment: launched with it, or moved to it while it runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.apply import recorded
+from mydyno.campaign.fill import write_owned
+from mydyno.campaign.rig import Launched, learn
+from mydyno.campaign.stores import strip
+from mydyno.host import Host, ask
+from mydyno.journal import Journal
+from mydyno.model import Change, Cost, Reset, Settings, Trial
+from mydyno.server import Instance
+from mydyno.stack import Layer
+from mydyno.stack.mysqld import Mysqld
+
+_STOP_S = 120.0  # a clean shutdown of a server whose data set stays
+_SHOWN = 200  # lines of the error log that are kept with a trial
+
+
+@dataclass(slots=True)
+class Launcher:
+    """A private server between trials; `launched` is None until stock was learnt."""
+
+    host: Host
+    instance: Instance
+    journal: Journal
+    launched: Launched | None = None
+    up: bool = False
+
+    def learn(self) -> Launched:
+        """Return the layers and stock of the server that runs now at its defaults."""
+        self.launched = self.launched or learn(self.instance)
+        return self.launched
+
+    def moved(self, settings: Settings, trial: Trial) -> list[Change] | None:
+        """Move the running server to a treatment; None where that takes a restart.
+
+        What an earlier treatment moved and this one does not name goes back to stock.
+        """
+        if not self.up or self.launched is None or not self.instance.pid:
+            return None
+        planned: list[tuple[Layer, Sequence[Change]]] = []
+        for layer in self.launched.layers:
+            now = ask(self.host, layer.observe())
+            planned.append((layer, layer.plan(now, strip(settings, f"db/{layer.name}."))))
+        if any(c.cost is not Cost.ONLINE for _, changes in planned for c in changes):
+            return None
+        made: list[Change] = []
+        for layer, changes in planned:
+            place = (self.journal, f"db/{layer.name}.", trial.id)
+            made += recorded(changes, layer, place)
+            for action in dict.fromkeys(c.action for c in changes):
+                self.host.run(action).check()
+            if isinstance(layer, Mysqld):
+                for action in layer.online(changes):
+                    self.host.run(action).check()
+        self.launched.verify(self.host, settings)
+        return made
+
+    def launch(self, settings: Settings, trial: Trial) -> list[Change]:
+        """Write the treatment's option and launch files, start the server, see that all took."""
+        launched = self.launched
+        if launched is None:
+            return []
+        write_owned(self.host, self.instance)
+        planned = launched.plan(settings)
+        made = [
+            full
+            for layer, change in planned
+            for full in recorded([change], layer, (self.journal, f"db/{layer.name}.", trial.id))
+        ]
+        for action in dict.fromkeys(change.action for _, change in planned):
+            self.host.run(action).check()
+        self.instance.start()
+        self.up = True
+        launched.verify(self.host, settings)
+        return made
+
+    def ended(self, folder: Path, reset: Reset) -> str:
+        """Keep the server's words and files; end it as the next trial's reset needs it.
+
+        Returns why it died, where it had, else ``""``.
+        """
+        if not self.up:
+            return ""
+        died = "" if self.instance.pid else "the server died: " + self._last_words()
+        for name, lines in (
+            ("mysqld.err", self.instance.error_tail(_SHOWN)),
+            ("my.cnf", _options(self.instance)),
+        ):
+            (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if reset is Reset.DATASET or died:
+            self.stop(grace_s=0.0)  # what it wrote is thrown away with the data set
+        return died
+
+    def stop(self, *, grace_s: float = _STOP_S) -> None:
+        """Stop the server."""
+        self.up = False
+        self.instance.stop(grace_s=grace_s)
+
+    def _last_words(self) -> str:
+        return " | ".join(self.instance.error_tail())
+
+
+def _options(instance: Instance) -> list[str]:
+    """Return the treatment's option file and launch files as one text; they hold no secret."""
+    files = [instance.place.owned, *sorted(instance.place.launch.iterdir())]
+    return [f"# {path.name}\n{path.read_text(encoding='utf-8').rstrip()}" for path in files]

@@ -1,0 +1,123 @@
+"""Before the first trial: data sets filled, stock learnt, and what cannot be refused."""
+
+import json
+import time
+from functools import partial
+from pathlib import Path
+
+from mydyno.campaign.fill import Filling, fill, write_owned
+from mydyno.campaign.launching import Launcher
+from mydyno.campaign.parts import Parts
+from mydyno.campaign.rig import Launched, mounted
+from mydyno.campaign.stores import StoreKey, needed, strip
+from mydyno.dataset import Store
+from mydyno.host import ask
+from mydyno.journal import Prepared
+from mydyno.lab.store import LabStore
+from mydyno.server import Instance
+from mydyno.workloads import Workload
+
+_TOLD = (
+    "innodb_buffer_pool_size",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_page_size",
+    "log_bin",
+    "sync_binlog",
+)
+
+
+def prepare(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:
+    """Open and fill the campaign's data sets into `stores`, and learn what stock is.
+
+    Raises `SpecError` for a setting that server, disk or host do not know, before any trial.
+    """
+    checked = partial(_check, p, launcher, stores)
+    filling = Filling(p.host, p.made("load"), launcher.instance if launcher else None, checked)
+    known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
+    for key, workload in needed(p.campaign).items():
+        store = stores[key] = p.make(key)
+        sealed = store.open()
+        _tell_lab(p, store)
+        if not sealed or key.name not in known:
+            _fill(p, filling, (store, key, workload), sealed=sealed)
+    _stock_of_sealed(p, launcher, stores)
+    _check_host(p, stores)
+
+
+def _fill(
+    p: Parts, filling: Filling, what: tuple[Store, StoreKey, Workload], *, sealed: bool
+) -> None:
+    store, key, workload = what
+    began_s = time.monotonic()
+    p.say(f"preparing {key.data} on {key.kind}")
+    if not sealed:
+        fill(filling, store, key, workload)
+    cost_s = time.monotonic() - began_s
+    p.journal.append(Prepared(key.name, store.method, cost_s))
+    p.say(f"prepared in {cost_s:.0f} s; each trial gets it back: {store.method}")
+
+
+def _check(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:
+    """Learn stock from the server that runs now, and refuse what it does not know."""
+    _check_host(p, stores)
+    if launcher is None or launcher.launched is not None:
+        return
+    launched = launcher.learn()
+    _tell_server(p, launcher.instance, launched)
+    for settings in p.campaign.treatments.values():
+        launched.plan(settings)
+
+
+def _check_host(p: Parts, stores: dict[StoreKey, Store]) -> None:
+    """Refuse what the disks, the mounts and the host do not know."""
+    for key, store in stores.items():
+        for layer in (*p.site(store).layers, mounted(store)):
+            now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
+            for settings in p.campaign.treatments.values():
+                layer.plan(now, strip(settings, f"db/{layer.name}."))
+
+
+def _stock_of_sealed(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:
+    """Learn stock from a golden copy where none had to be filled: a resumed campaign."""
+    key = next((k for k in stores if k.server), None)
+    if launcher is None or launcher.launched is not None or key is None:
+        return
+    stores[key].restore("")
+    write_owned(p.host, launcher.instance)
+    launcher.instance.start()
+    try:
+        _check(p, launcher, stores)
+    finally:
+        launcher.instance.stop(grace_s=0.0)
+
+
+def _tell_server(p: Parts, instance: Instance, launched: Launched) -> None:
+    """Write down what the server is and its defaults that matter most."""
+    stock = launched.stock["mysqld"]
+    facts = {"version": instance.version(), "program": str(instance.build.mysqld)}
+    facts |= {f"{name} (stock)": stock[name] for name in _TOLD if name in stock}
+    facts["allocator (stock)"] = launched.stock["alloc"].get("library", "glibc")
+    _write(p.files.facts / "server.json", facts)
+
+
+def _tell_lab(p: Parts, store: Store) -> None:
+    """Say and write down what a capped lab disk was measured to give."""
+    if not isinstance(store, LabStore) or store.measured is None:
+        return
+    found = store.measured
+    sequential = f"{found.read_bytes_per_s / 1e6:,.0f} MB/s"
+    p.say(f"lab disk {store.disk}: measured {found.read_iops:,.0f} random reads/s, {sequential}")
+    facts = {
+        "class": store.spec.disk_class or "uncapped",
+        "burst credits at the start of each trial": str(store.spec.credits),
+        "random reads, measured": f"{found.read_iops:,.0f} /s of 16 KiB at depth 32",
+        "random writes, measured": f"{found.write_iops or 0:,.0f} /s of 16 KiB at depth 32",
+        "sequential reads, measured": sequential,
+        "filesystem": " ".join(filter(None, (store.kind, store.options))),
+    }
+    _write(p.files.facts / "lab disk.json", facts)
+
+
+def _write(path: Path, facts: dict[str, str]) -> None:
+    path.write_text(json.dumps(facts, indent=1), encoding="utf-8")

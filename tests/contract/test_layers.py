@@ -1,0 +1,103 @@
+"""Every layer that changes a host keeps the contract: what is applied is seen, and goes back."""
+
+import pytest
+
+from mydyno.apply import apply, rollback
+from mydyno.host import Local, ask
+from mydyno.journal import Changing, MemoryJournal, RolledBack
+from mydyno.lab import LabSpec, create
+from mydyno.model import DriftError, SpecError
+from mydyno.stack import Site
+from mydyno.stack.block import Block
+from mydyno.stack.kernel import Kernel
+from mydyno.testing import FakeHost, FakeLayer
+
+
+def nothing(state):
+    yield from ()
+
+
+def fake():
+    host = FakeHost({"swap": "60", "thp": "always"}, nothing)
+    return Site("db", host, (FakeLayer(),)), {"db/kernel.swap": "1", "db/kernel.thp": "never"}
+
+
+@pytest.fixture
+def disk(tmp_path):
+    device = create(Local(), LabSpec(f"contract-{tmp_path.name}", 64 << 20), tmp_path / "lab")
+    try:
+        yield device
+    finally:
+        device.remove()
+
+
+def check(site, want, *, owned=False):
+    """Apply, apply again, and go back; each step as the journal tells and the host shows."""
+    journal = MemoryJournal()
+    layer = site.layers[0]
+    before = dict(ask(site.host, layer.observe()))
+    made = apply(site, want, journal, 0)
+    assert {c.key for c in made} == set(want)
+    assert all(c.before == before[c.key.split(".", 1)[1]] for c in made)
+    assert apply(site, want, journal, 1) == []
+    recorded = [e for e in journal.events() if isinstance(e, Changing)]
+    assert {e.key for e in recorded} == set(want)
+    assert apply(site, {}, journal, 2) != []  # the next treatment does not inherit
+    keys = [key.split(".", 1)[1] for key in want]
+    after = ask(site.host, layer.observe())
+    assert {k: after[k] for k in keys} == {k: before[k] for k in keys}
+    apply(site, want, journal, 3)
+    back = rollback(site, journal)
+    assert set(back) == (set() if owned else set(want))
+    if not owned:
+        after = ask(site.host, layer.observe())
+        assert {k: after[k] for k in keys} == {k: before[k] for k in keys}
+        assert isinstance(list(journal.events())[-1], RolledBack)
+        assert rollback(site, journal) == []
+
+
+def test_the_fake_layer():
+    check(*fake())
+
+
+@pytest.mark.root
+def test_the_block_layer_on_a_real_device(disk):
+    site = Site("db", Local(), (Block(disk.name, ours=True),))
+    now = ask(Local(), site.layers[0].observe())
+    other = next(s for s in now["scheduler.choices"].split() if s != now["scheduler"])
+    check(site, {"db/block.scheduler": other, "db/block.read_ahead_kb": "64"}, owned=True)
+
+
+@pytest.mark.root
+def test_a_scheduler_and_its_own_tunable(disk):
+    layer = Block(disk.name, ours=True)
+    site, journal = Site("db", Local(), (layer,)), MemoryJournal()
+    want = {"db/block.scheduler": "mq-deadline", "db/block.iosched.fifo_batch": "4"}
+    apply(site, want, journal, 0)
+    assert ask(Local(), layer.observe())["iosched.fifo_batch"] == "4"
+    apply(site, {}, journal, 1)
+    assert "iosched.fifo_batch" not in ask(Local(), layer.observe())
+    with pytest.raises(SpecError, match="not one of"):
+        apply(site, {"db/block.scheduler": "cfq"}, journal, 2)
+
+
+@pytest.mark.root
+def test_the_kernel_layer():
+    check(
+        Site("db", Local(), (Kernel(("sysctl.vm.swappiness",)),)),
+        {"db/kernel.sysctl.vm.swappiness": "43"},
+    )
+
+
+def test_a_host_that_does_not_follow_is_drift():
+    site, want = fake()
+
+    class Stubborn(FakeHost):
+        def run(self, action, *, timeout_s=60.0):
+            if action.argv[:2] == ("set", "thp"):
+                action = type(action)(("get",))
+            return super().run(action, timeout_s=timeout_s)
+
+    stubborn = Stubborn(dict(site.host.state), nothing)
+    with pytest.raises(DriftError, match=r"db/kernel.thp is always, not never"):
+        apply(Site("db", stubborn, site.layers), want, MemoryJournal(), 0)
