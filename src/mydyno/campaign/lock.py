@@ -4,18 +4,9 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from mydyno.lab import run_folder
 from mydyno.model import RefusedError
-
-
-def run_folder() -> Path:
-    """Return the folder of locks and lab states: $MYDYNO_RUN_DIR, or /run/mydyno, or one's own."""
-    if named := os.environ.get("MYDYNO_RUN_DIR"):
-        return Path(named)
-    if os.geteuid() == 0:
-        return Path("/run/mydyno")
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"mydyno-{os.geteuid()}"  # noqa: S108
 
 
 @contextmanager

@@ -50,7 +50,8 @@ def _fill(
 ) -> None:
     store, key, workload = what
     began_s = time.monotonic()
-    p.say(f"preparing {key.data} on {key.kind}")
+    where = f"{key.kind} on {store.disk}" if store.disk else "a plain directory"
+    p.say(f"preparing {key.data} on {where}")
     if not sealed:
         fill(filling, store, key, workload)
     cost_s = time.monotonic() - began_s

@@ -42,7 +42,7 @@ def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
         name: {k: v for k, v in settings.items() if not k.startswith(_LAB_ONLY)}
         for name, settings in campaign.treatments.items()
     }
-    warnings = [f"no lab disk: {reason}; the data is in a plain directory, uncapped"]
+    warnings = [f"{reason.rstrip('.')}; so the data is in a plain directory, without caps"]
     for name, settings in campaign.treatments.items():
         skipped = [k.removeprefix("db/") for k in settings if k not in kept[name]]
         if skipped:

@@ -4,7 +4,7 @@ from mydyno.lab.binary import available
 from mydyno.lab.device import LabDevice
 from mydyno.lab.loop import attach, create, down, listing, sweep
 from mydyno.lab.process import Process
-from mydyno.lab.registry import LabState
+from mydyno.lab.registry import LabState, run_folder
 from mydyno.lab.values import Caps, LabSpec, Latency, Measured
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "create",
     "down",
     "listing",
+    "run_folder",
     "sweep",
 ]

@@ -13,7 +13,6 @@ from mydyno.lab.values import LabSpec
 from mydyno.model import HostError
 
 Phase = Literal["starting", "attaching", "up", "removing", "kept"]
-_DEFAULT = "/run/mydyno"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,15 @@ class Registry:
         return self.folder / f"{lab}.json"
 
 
+def run_folder() -> Path:
+    """Return the folder of locks and lab states: $MYDYNO_RUN_DIR, or /run/mydyno, or one's own."""
+    if named := os.environ.get("MYDYNO_RUN_DIR"):
+        return Path(named)
+    if os.geteuid() == 0:
+        return Path("/run/mydyno")
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"mydyno-{os.geteuid()}"  # noqa: S108
+
+
 def registry() -> Registry:
-    """Return the registry below $MYDYNO_RUN_DIR, or /run/mydyno, which a reboot empties."""
-    return Registry(Path(os.environ.get("MYDYNO_RUN_DIR") or _DEFAULT) / "labs")
+    """Return the registry of this machine's labs, in a folder that a reboot empties."""
+    return Registry(run_folder() / "labs")
