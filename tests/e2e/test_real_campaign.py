@@ -73,6 +73,7 @@ KILLS = [
     "Interruption:after:1",
     "Finished:before:1",
     "Finished:after:1",
+    "Finished:after:3",
 ]
 
 
@@ -268,3 +269,55 @@ def test_switched_hot_the_server_goes_on_running(folder):
         log = folder / "run" / "trials" / f"{outcome['trial']['id']:04d}" / "mysqld.err"
         starts |= {line for line in log.read_text().splitlines() if " as process " in line}
     assert len(starts) == 1, starts
+
+
+FILES = """
+[campaign]
+name = "files"
+[stack]
+server = "none"
+device = { lab = "loop", size = "256M", class = "azure-p30" }
+[factors]
+"block.scheduler" = ["none", "kyber"]
+[workloads.rndrd]
+tool = "sysbench-fileio"
+test_mode = "rndrd"
+threads = 4
+file_num = 2
+file_total_size = "64M"
+extra_flags = ["direct"]
+[workloads.mixed]
+tool = "fio"
+options = { rw = "randrw", bs = "16k", size = "64M", direct = 1, ioengine = "libaio", iodepth = 8 }
+[protocol]
+warmup_s = 1
+window_s = 3
+blocks = 2
+[decide]
+baseline = "scheduler=none"
+"""
+
+
+def test_files_on_a_lab_disk_need_no_server(folder):
+    (folder / "spec.toml").write_text(FILES)
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = {(r["name"], r["workload"]): r for r in found["treatments"]}
+    assert {w for _, w in rows} == {"rndrd/4", "mixed"}
+    assert found["response"] == "iops"
+    for row in rows.values():
+        assert row["trials"] == 2, row
+        assert 3000 < row["value"]["estimate"] < 6000  # the cap of the class is 5000
+    assert left_over(folder) == []
+
+
+def test_a_finished_campaign_is_only_told_again(folder):
+    (folder / "spec.toml").write_text(FILES.replace("blocks = 2", "blocks = 1"))
+    first = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
+    assert first.returncode == 0, first.stderr
+    began_s = time.monotonic()
+    again = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
+    assert again.stdout == first.stdout
+    assert "preparing" not in again.stderr
+    assert time.monotonic() - began_s < 10

@@ -161,3 +161,18 @@ def test_a_block_that_lost_a_trial_still_helps():
     assert rows["B"].trials == 3
     assert abs(log(rows["B"].effect.ratio / 1.5)) < 0.05
     assert found.winner == "B"
+
+
+def test_a_lower_latency_is_a_better_one():
+    """Where latency is what is decided on, less is adopted and more is rejected."""
+    rule = Rule("c", "A", {"w": "latency_p99_s"}, guards={})
+
+    def timed(worse):
+        outcomes = campaign({"A": 1.0, "B": 1.0}, 5, 0.01, 3, guard(worse, 0.01))
+        return compare(outcomes, rule, "AB")
+
+    better = timed(0.5)
+    assert better.treatments[1].verdict == "adopt"
+    assert better.treatments[1].effect.ratio == pytest.approx(0.5, rel=0.05)
+    assert better.winner == "B"
+    assert timed(2.0).treatments[1].verdict == "reject"

@@ -1,7 +1,7 @@
 """A campaign's verdicts: every treatment against the baseline, and which of them wins."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 
 from mydyno.analyse.contrasts import Cell, Effect, contrasts
@@ -34,6 +34,10 @@ class Rule:
         named = {name.replace("{response}", response): m for name, m in wanted.items()}
         # `tps_logsd` of a spec means the response of the workload, whatever its name
         return {f"{response}_logsd" if n == "tps_logsd" else n: m for n, m in named.items()}
+
+    def gain(self, effect_log: float, workload: str) -> float:
+        """Return the log gain that a log ratio is: a lower latency is a better one."""
+        return -effect_log if self.responses[workload].startswith("latency_") else effect_log
 
     def class_of(self, treatment: str) -> str:
         """Return the treatment's durability class."""
@@ -102,7 +106,10 @@ def _row(
     }
     trials = [o for o in mine if o.trial.treatment == treatment]
     warnings = _failures(trials)
-    word = _word(treatment, rule, logs, effect, guards) if effect else _without_effect(trials)
+    word = _without_effect(trials)
+    if effect:
+        gained = replace(effect, log_ratio=rule.gain(effect.log_ratio, workload))
+        word = _word(treatment, rule, logs, gained, guards)
     if treatment == rule.baseline:
         word = "baseline"
     elif effect is None and word != "failed":
@@ -184,7 +191,7 @@ def _winner(rows: Sequence[Row], rule: Rule) -> str | None:
     for row in rows:
         weaker = row.durability == "weaker" and not rule.weaker_may_win
         if row.verdict == "adopt" and row.effect and row.name not in spoiled and not weaker:
-            gains.setdefault(row.name, []).append(log(row.effect.ratio))
+            gains.setdefault(row.name, []).append(rule.gain(log(row.effect.ratio), row.workload))
     if not gains:
         return None
     return max(gains, key=lambda name: sum(gains[name]))

@@ -15,7 +15,7 @@ def sentence(comparison: Comparison) -> str:
 
 def _won(comparison: Comparison, winner: str) -> str:
     rows = [r for r in comparison.treatments if r.name == winner and r.verdict == "adopt"]
-    row = max(rows, key=lambda r: log(r.effect.ratio) if r.effect else 0.0)
+    row = max(rows, key=lambda r: abs(log(r.effect.ratio)) if r.effect else 0.0)
     if row.effect is None:
         return f"{winner} wins."
     workloads = f" under {row.workload}" if len(comparison.winners) > 1 else ""

@@ -1,7 +1,6 @@
 """A bench with a private server, or plain files, on a lab disk or in a directory."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from mydyno.apply import apply, recorded, rollback
 from mydyno.campaign.fill import target_of
 from mydyno.campaign.launching import Launcher
+from mydyno.campaign.leftovers import remove
 from mydyno.campaign.lock import host_lock
 from mydyno.campaign.parts import Parts
 from mydyno.campaign.preparing import prepare
@@ -49,16 +49,23 @@ class PrivateBench:
         p = self.parts
         with host_lock():
             self._sweep()
+            if self._finished():  # only what a kill after the last trial left is to be done
+                remove(p.host, p.work)
+                yield
+                return
             finished = False
             try:
                 prepare(p, self.launcher, self._stores)
                 yield
-                finished = p.campaign.design.next(outcomes(p.journal.events())) is None
+                finished = self._finished()
             except SpecError:
                 finished = True  # nothing was measured: there is nothing to resume
                 raise
             finally:
                 self._close(keep=not finished)
+
+    def _finished(self) -> bool:
+        return self.parts.campaign.design.next(outcomes(self.parts.journal.events())) is None
 
     def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
         """Restore the data, apply the treatment, start the server, and see that all took effect."""
@@ -140,7 +147,7 @@ class PrivateBench:
         steps.append(partial(rollback, Site("db", p.host, p.host_layers), p.journal))
         steps += [partial(store.close, keep=keep) for store in self._stores.values()]
         if not keep:
-            steps.append(partial(shutil.rmtree, p.work))
+            steps.append(partial(remove, p.host, p.work))
         errors: list[Exception] = []
         for step in steps:
             try:

@@ -27,7 +27,8 @@ _COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell when it asks what could be 
 
 def main() -> None:
     """Run the command line; exit 0, 1, 2, 3, 4 or 130 (DESIGN section 8)."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         application(sys.argv[1:])()
     except MydynoError as error:
@@ -72,7 +73,10 @@ def _unloaded() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Stop at the first signal; ask for patience at the next, as the host is being put back."""
     del number, frame
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, lambda *_: _say("mydyno: putting the host back; a moment"))
     raise KeyboardInterrupt
 
 

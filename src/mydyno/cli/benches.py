@@ -86,6 +86,8 @@ def _on_a_bench(
     allow: Sequence[str],
 ) -> Built:
     warnings = [*busy(known[1].load, known[1].cores)]
+    if server is not None and server.flavour == "percona":
+        warnings.append("Percona Server is handled by its documented differences, but untested")
     lab = campaign.spec.stack.device
     reason = "" if isinstance(lab, str) else available(host)
     if reason:

@@ -7,7 +7,10 @@ import typer
 
 from mydyno.model import SpecError
 
-Spec = Annotated[str, typer.Argument(help="A spec file (my.toml) or the name of a recipe.")]
+Spec = Annotated[
+    str,
+    typer.Argument(help="A spec file (my.toml) or the name of a recipe.", metavar="SPEC|RECIPE"),
+]
 Dir = Annotated[Path, typer.Argument(help="A run directory.", metavar="DIR")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Set = Annotated[

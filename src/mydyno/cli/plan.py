@@ -14,7 +14,10 @@ from mydyno.cli.terminal import duration
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a campaign would do; `load_s` is the time under load, without restores and restarts."""
+    """What a campaign would do; `load_s` is the time under load, without restores and restarts.
+
+    `costs` says what each setting interrupts when it is moved.
+    """
 
     campaign: str
     question: str
@@ -26,6 +29,7 @@ class Plan(msgspec.Struct, frozen=True):
     trials: int | None
     load_s: float | None
     budget_s: float | None
+    costs: dict[str, str]
 
 
 def plan(
@@ -61,7 +65,22 @@ def of(campaign: Campaign, server: str) -> Plan:
         trials=trials,
         load_s=trials * length_s if trials and length_s else None,
         budget_s=design.budget_s if isinstance(design, Blocks) else None,
+        costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
     )
+
+
+def _cost(key: str) -> str:
+    """Return what moving a setting interrupts, as far as its layer tells without a server.
+
+    A private server is started anew for each trial, so its dynamic variables cost a restart too,
+    unless the protocol says ``reset = "none"``.
+    """
+    layer, _, name = key.rpartition("/")[2].partition(".")
+    if key.startswith("load/"):
+        return "none"
+    if layer == "fs":
+        return "remount" if name == "mount" else "reformat of the lab disk"
+    return "online" if layer in {"block", "kernel"} else "restart"
 
 
 def _text(found: Plan) -> str:
@@ -72,7 +91,10 @@ def _text(found: Plan) -> str:
     for name, settings in found.treatments.items():
         mark = " (baseline)" if name == found.baseline else ""
         lines.append(f"treatment   {name}{mark}" + ("" if settings else ": as found"))
-        lines += [f"              {k.removeprefix('db/')} = {v}" for k, v in settings.items()]
+        lines += [
+            f"              {k.removeprefix('db/')} = {v}   ({found.costs[k]})"
+            for k, v in settings.items()
+        ]
     if found.trials:
         lines.append(f"trials      {found.trials} in {found.blocks} blocks, order drawn at random")
     if found.load_s:

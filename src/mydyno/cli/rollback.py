@@ -1,6 +1,5 @@
 """`mydyno rollback`: the host as it was, after a run that could not put it back itself."""
 
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +8,7 @@ import msgspec
 import typer
 
 from mydyno.apply import rollback as put_back
+from mydyno.campaign.leftovers import remove
 from mydyno.campaign.lock import host_lock
 from mydyno.campaign.rundir import RunDir
 from mydyno.cli.options import Json
@@ -16,8 +16,7 @@ from mydyno.cli.private import host_layers, work_folders
 from mydyno.cli.specs import reopen
 from mydyno.host import Local
 from mydyno.journal import FileJournal
-from mydyno.lab import down, listing, sweep
-from mydyno.server import sweep as sweep_server
+from mydyno.lab import sweep
 from mydyno.stack import Site
 
 Directory = Annotated[
@@ -50,12 +49,5 @@ def _campaign(directory: Path) -> list[str]:
         journal.close()
     done = [f"put back: {key}" for key in moved]
     for work in work_folders(files):
-        if not work.exists():
-            continue
-        sweep_server(host, work / "server")
-        for state in listing(host):
-            if Path(state.home).is_relative_to(work):
-                done += [f"removed: {line}" for line in down(state.spec.lab, host)]
-        shutil.rmtree(work)
-        done.append(f"removed: {work}")
+        done += [f"removed: {line}" for line in remove(host, work)]
     return done

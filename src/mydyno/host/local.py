@@ -61,7 +61,12 @@ class Local:
         """Run a command and wait for it."""
         try:
             done = subprocess.run(
-                action.argv, input=action.stdin, capture_output=True, timeout=timeout_s, check=False
+                action.argv,
+                input=action.stdin,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+                start_new_session=True,  # Ctrl-C is for us; what puts the host back must not die
             )
         except FileNotFoundError as error:
             raise HostError(_missing(action)) from error

@@ -1,0 +1,50 @@
+"""Before anything is made: a missing tool, too little room and a busy host are told."""
+
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from mydyno.campaign.preflight import busy, preflight
+from mydyno.campaign.spec import decode
+from mydyno.host import Local
+from mydyno.model import RefusedError, SpecError
+
+SPEC = """
+[stack]
+device = { lab = "loop", size = "8G" }
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_write"
+"""
+Usage = namedtuple("Usage", "total used free")
+
+
+def check(folder):
+    preflight(Local(), decode(SPEC, "s.toml"), {}, folder)
+
+
+def test_a_missing_tool_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(SpecError, match="sysbench is not installed; apt-get install sysbench"):
+        check(tmp_path)
+
+
+def test_too_little_room_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 5 << 30))
+    with pytest.raises(RefusedError, match=r"5\.0 GiB free, and this campaign may need 9\.0"):
+        check(tmp_path / "not" / "there" / "yet")
+
+
+def test_enough_room_passes(monkeypatch, tmp_path):
+    monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 10 << 30))
+    check(tmp_path)
+    assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_a_busy_host_is_told():
+    assert busy(0.4, 2) == ()
+    assert "load 3.0 on 2 cores" in busy(3.0, 2)[0]
