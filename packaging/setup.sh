@@ -13,32 +13,52 @@ have() {
   case $1 in
     gcc) command -v cc >/dev/null ;;
     maven) command -v mvn >/dev/null ;;
-    chromium) command -v chromium >/dev/null ;;
     python3-venv) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
     *) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
   esac
 }
+have_any() { local one; for one in ${1//|/ }; do have "$one" && return; done; return 1; }
+
 missing=()
-for package in $(wanted "${lists[@]}"); do have "$package" || missing+=("$package"); done
+while read -r line; do
+  have_any "${line#\? }" || missing+=("$line")
+done < <(wanted "${lists[@]}")
 
 # Rust: any toolchain new enough that is found, else the distribution's newer one.
-rust_ok() { command -v "$1" >/dev/null && [ "$(printf '%s\n1.85\n' "$("$1" --version | cut -d' ' -f2)" | sort -V | head -1)" = 1.85 ]; }
-rust_ok cargo || missing+=(cargo-web rustc-web)
+rust_ok() { command -v cargo >/dev/null && [ "$(printf '%s\n1.85\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -1)" = 1.85 ]; }
+rust_ok || missing+=("cargo-web|cargo-1.85|cargo" "rustc-web|rustc-1.85|rustc")
+
+# Turn "a|b" into the first that the archive has; "? a" may have none.
+chosen=()
+choose() {
+  local line=${1#\? } one
+  for one in ${line//|/ }; do
+    if [ -n "$(apt-cache policy "$one" 2>/dev/null | sed -n 's/^  Candidate: //p' | grep -v '(none)')" ]; then
+      chosen+=("$one")
+      return
+    fi
+  done
+  case $1 in
+    '? '*) echo "not in this system's archive, done without: $line" ;;
+    *) chosen+=("${line%%|*}") ;;
+  esac
+}
 
 if [ ${#missing[@]} -gt 0 ]; then
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  [ "$(id -u)" != 0 ] || apt-get update -qq >"$log" 2>&1 || { tail -20 "$log" >&2; exit 3; }
+  for line in "${missing[@]}"; do choose "$line"; done
+fi
+if [ ${#chosen[@]} -gt 0 ]; then
   if [ "$(id -u)" != 0 ]; then
     echo "mydyno: these packages are missing, and installing them needs root. Run this, then try again:" >&2
-    echo "  sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+    echo "  sudo apt-get install --no-install-recommends ${chosen[*]}" >&2
     exit 4
   fi
-  echo "installing: ${missing[*]}"
+  echo "installing: ${chosen[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  log=$(mktemp)
-  if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
-    tail -20 "$log" >&2
-    exit 3
-  fi
-  rm -f "$log"
+  apt-get install -y -qq --no-install-recommends "${chosen[@]}" >"$log" 2>&1 || { tail -20 "$log" >&2; exit 3; }
 fi
 
 lock=requirements.lock

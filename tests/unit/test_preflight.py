@@ -1,8 +1,8 @@
 """Before anything is made: a missing tool, too little room and a busy host are told."""
 
 import shutil
-from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,7 +18,6 @@ device = { lab = "loop", size = "8G" }
 tool = "sysbench-oltp"
 script = "oltp_read_write"
 """
-Usage = namedtuple("Usage", "total used free")
 
 
 def check(folder):
@@ -33,14 +32,14 @@ def test_a_missing_tool_is_named(monkeypatch, tmp_path):
 
 def test_too_little_room_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 5 << 30))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 << 30))
     with pytest.raises(RefusedError, match=r"5\.0 GiB free, and this campaign may need 9\.0"):
         check(tmp_path / "not" / "there" / "yet")
 
 
 def test_enough_room_passes(monkeypatch, tmp_path):
     monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 10 << 30))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10 << 30))
     check(tmp_path)
     assert list(Path(tmp_path).iterdir()) == []
 

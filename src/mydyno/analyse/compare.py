@@ -112,7 +112,7 @@ def _row(
         word = _word(treatment, rule, logs, gained, guards)
     if treatment == rule.baseline:
         word = "baseline"
-    elif effect is None and word != "failed":
+    elif effect is None and word != "failed" and len({o.trial.block for o in mine}) > 1:
         warnings.append("fewer than two blocks hold it and the baseline: no verdict")
     if word == "adopt":
         warnings += unproven(guards)

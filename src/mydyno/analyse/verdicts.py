@@ -20,11 +20,11 @@ def verdict(effect: Effect, margin: float, guards: Mapping[str, tuple[Ratio, flo
     """
     estimate, low, high = effect.interval
     broken = [g for g, m in guards.values() if g.ratio > 1 + m]
-    if 1 / (1 + margin) < low and high < 1 + margin and not broken:
+    if any(g.low > 1 for g in broken):
+        return "reject" if low > 1 or high < 1 + margin else "inconclusive"
+    if 1 / (1 + margin) < low and high < 1 + margin:
         return "equivalent"
     if low > 1 and log(estimate) >= log(1 + margin) / 2:
-        if any(g.low > 1 for g in broken):
-            return "reject"
         return "inconclusive" if broken else "adopt"
     return "reject" if high < 1 + margin else "inconclusive"
 

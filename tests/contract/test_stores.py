@@ -1,0 +1,76 @@
+"""Every store keeps the contract: what was sealed comes back, byte for byte, after any spoiling."""
+
+import hashlib
+
+import pytest
+
+from mydyno.dataset import DirectoryStore
+from mydyno.dataset.directory import reflinks
+from mydyno.host import Local
+from mydyno.lab import LabSpec, listing
+from mydyno.lab.store import LabStore
+from mydyno.model import HostError
+
+HOST = Local()
+
+
+def digest(folder):
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        found.update(str(path.relative_to(folder)).encode())
+        found.update(path.read_bytes() if path.is_file() else b"")
+    return found.hexdigest()
+
+
+def fill(folder):
+    (folder / "deep").mkdir()
+    (folder / "deep" / "one").write_bytes(b"1" * 300_000)
+    (folder / "two").write_bytes(b"2" * 5000)
+
+
+def spoil(folder):
+    (folder / "two").unlink()
+    (folder / "deep" / "one").write_bytes(b"x" * 400_000)
+    (folder / "three").write_bytes(b"3")
+
+
+def check(make):
+    store = make()
+    assert store.open() is False
+    fill(store.live)
+    want = digest(store.live)
+    store.seal()
+    for _ in range(2):
+        store.restore("")
+        store.loading()
+        assert digest(store.live) == want
+        spoil(store.live)
+        assert digest(store.live) != want
+    store.close(keep=True)
+    again = make()
+    assert again.open() is True
+    again.restore("")
+    assert digest(again.live) == want
+    again.close(keep=False)
+    assert not again.live.exists()
+
+
+def test_a_directory(tmp_path):
+    check(
+        lambda: DirectoryStore(HOST, tmp_path / "home", tmp_path / "live", reflinks(HOST, tmp_path))
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_has_no_mount_options(tmp_path):
+    store = DirectoryStore(HOST, tmp_path / "home", tmp_path / "live", reflinks=False)
+    with pytest.raises(HostError, match="use a lab device"):
+        store.restore("noatime")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
+def test_a_lab_disk(tmp_path, kind):
+    spec = LabSpec(f"store-{tmp_path.name}", 512 << 20)
+    check(lambda: LabStore(HOST, spec, tmp_path / "home", tmp_path / "mnt", kind))
+    assert spec.lab not in {state.spec.lab for state in listing(HOST)}
