@@ -9,6 +9,7 @@ import pytest
 from mydyno.campaign.preflight import busy, preflight
 from mydyno.campaign.spec import decode
 from mydyno.host import Local
+from mydyno.measure.facts import work
 from mydyno.model import RefusedError, SpecError
 
 SPEC = """
@@ -45,5 +46,10 @@ def test_enough_room_passes(monkeypatch, tmp_path):
 
 
 def test_a_busy_host_is_told():
-    assert busy(0.4, 2) == ()
-    assert "load 3.0 on 2 cores" in busy(3.0, 2)[0]
+    assert busy(0.1) == ()
+    assert "on 1.5 cores" in busy(1.5)[0]
+
+
+def test_ticks_are_counted_as_the_kernel_does():
+    raw = b"cpu  10 1 20 500 30 2 3 4 0 0\ncpu0 5 0 10 250 15 1 1 2 0 0\ncpu1 5 1 10 250 15 1 2 2\n"
+    assert work(raw) == (40, 570, 2)

@@ -13,7 +13,7 @@ from mydyno.workloads.fio import Fio, check_options
 
 _TOOLS = {"sysbench-oltp": "sysbench", "sysbench-fileio": "sysbench", "fio": "fio"}
 _SPARE_BYTES = 1 << 30  # a full disk would take the host down with the campaign
-_BUSY = 0.5  # of a core: more than this is somebody else's work
+_BUSY = 0.2  # of a core: more than this is somebody else's work
 
 
 def preflight(host: Host, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
@@ -53,9 +53,9 @@ def tools(host: Host, workloads: Mapping[str, Workload], folder: Path) -> dict[s
     return told
 
 
-def busy(load: float, cores: int) -> Sequence[str]:
-    """Return a warning for a host that was already working: its load average says so."""
-    if load <= _BUSY * cores:
+def busy(cores_busy: float) -> Sequence[str]:
+    """Return a warning for a host that was already working on `cores_busy` cores."""
+    if cores_busy <= _BUSY:
         return ()
-    told = f"the host was busy before the campaign began: load {load:.1f} on {cores} cores"
+    told = f"the host was busy before the campaign began, on {cores_busy:.1f} cores"
     return (f"{told}; what else runs there is in every number",)

@@ -17,7 +17,7 @@ from mydyno.cli.specs import Source
 from mydyno.host import Host, Local
 from mydyno.journal import Journal
 from mydyno.lab import available
-from mydyno.measure import Facts, facts, schedulers
+from mydyno.measure import Facts, cores_busy, facts, schedulers
 from mydyno.model import SpecError
 from mydyno.server import Build, find
 
@@ -85,7 +85,7 @@ def _on_a_bench(
     server: Build | None,
     allow: Sequence[str],
 ) -> Built:
-    warnings = [*busy(known[1].load, known[1].cores)]
+    warnings = [*busy(cores_busy(host))]
     if server is not None and server.flavour == "percona":
         warnings.append("Percona Server is handled by its documented differences, but untested")
     lab = campaign.spec.stack.device
