@@ -61,7 +61,13 @@ def test_a_lab_can_be_made_here():
 def verify(device):
     """Write mixed blocks at random places, then read each again and compare its checksum."""
     mixed = "--bssplit=4k/40:16k/30:64k/20:256k/5:1m/3:2m/2"
-    checked = ("--verify=crc32c", "--verify_fatal=1", "--iodepth=32", "--size=192m")
+    checked = (
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--verify_state_save=0",
+        "--iodepth=32",
+        "--size=192m",
+    )
     fio(device, "randwrite", mixed, *checked, "--do_verify=1", "--randrepeat=0")
 
 
@@ -74,7 +80,13 @@ def test_every_byte_written_is_read_again(lab):
     disk.drop()
     assert digest(disk.device) == before
     verify(disk.device)  # over the base, after a drop
-    tiny = ("--bsrange=512-16k", "--blockalign=512", "--verify=crc32c", "--verify_fatal=1")
+    tiny = (
+        "--bsrange=512-16k",
+        "--blockalign=512",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--verify_state_save=0",
+    )
     disk.drop()  # sectors: chunks that are written in part
     fio(disk.device, "randwrite", *tiny, "--iodepth=32", "--size=32m", "--do_verify=1")
     assert disk.stats()["overlay_chunks"] > 0

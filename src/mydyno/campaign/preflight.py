@@ -13,7 +13,7 @@ from mydyno.workloads.fio import Fio, check_options
 
 _TOOLS = {"sysbench-oltp": "sysbench", "sysbench-fileio": "sysbench", "fio": "fio"}
 _SPARE_BYTES = 1 << 30  # a full disk would take the host down with the campaign
-_BUSY = 0.2  # of a core: more than this is somebody else's work
+_BUSY = 0.3  # of a core: more than this is somebody else's work
 
 
 def preflight(host: Host, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
