@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from mydyno.campaign.plan import plan
+from mydyno.campaign.spec import decode
+from mydyno.campaign.treatments import Ground
 from mydyno.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -35,3 +38,13 @@ def test_make_targets_that_are_shown_exist():
 def test_no_page_names_a_path_of_one_machine():
     for page in PAGES:
         assert not re.search(r"(?<![\w./])/(work|home|root)/", page.read_text()), page
+
+
+def test_the_spec_that_is_shown_is_one():
+    """The spec of the README is planned as written, its relative value resolved."""
+    (text,) = re.findall(r"```toml\n(.+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    campaign = plan(decode(text, "mine.toml"), text, "mine.toml", Ground(1 << 33, 4, "mysql", (8,)))
+    assert campaign.baseline == "stock"
+    assert list(campaign.treatments) == ["stock", "pool", "jemalloc"]
+    assert campaign.treatments["pool"] == {"db/mysqld.innodb_buffer_pool_size": str(1 << 32)}
+    assert list(campaign.workloads) == ["rw/16", "rw/32"]

@@ -28,6 +28,7 @@ device = { lab = "loop", size = "512M", class = "azure-p30" }
 "alloc.library" = "jemalloc"
 "limits.nofile" = 12345
 "env.MYDYNO_TEST" = "yes"
+"net.transport" = "tcp"
 [workloads.rw]
 tool = "sysbench-oltp"
 script = "oltp_read_write"
@@ -143,6 +144,7 @@ def test_killed_at_each_kind_of_record_and_run_again(folder):
         "db/limits.nofile",
         "db/env.MYDYNO_TEST",
         "db/alloc.library",
+        "db/net.transport",
         "db/mysqld.innodb_buffer_pool_size",
         "db/mysqld.sort_buffer_size",
     }
@@ -257,6 +259,7 @@ def test_switched_hot_the_server_goes_on_running(folder):
         '"alloc.library" = "jemalloc"',
         '"limits.nofile" = 12345',
         '"env.MYDYNO_TEST" = "yes"',
+        '"net.transport" = "tcp"',
     ):
         text = text.replace(line, "")
     (folder / "spec.toml").write_text(text.replace("warmup_s = 1", 'warmup_s = 1\nreset = "none"'))
