@@ -220,3 +220,13 @@ def _result(series, status="ok"):
     compared = Comparison("c", "tps", "STOCK", 1.0, None, {}, [_row("STOCK", None)], "", [])
     trials = [_trial(i, values, {}, status) for i, values in enumerate(series)]
     return Result(compared, "", "", "", "", "", trials, {}, [], {}, len(series))
+
+
+@pytest.mark.parametrize("make", [axis.linear, axis.logarithmic])
+@pytest.mark.parametrize("low", [4962.5599999, 1e-9, 70.0])
+@pytest.mark.parametrize("apart", [0.0, 1e-13, 1e-8])
+def test_values_that_are_one_still_have_an_axis(make, low, apart):
+    high = low * (1 + apart)
+    found = make(low, high)
+    assert found.low < found.high
+    assert 0 <= found.at(low) <= found.at(high) <= 100

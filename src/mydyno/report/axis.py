@@ -8,6 +8,7 @@ _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _NARROW = 4.0  # a log axis spanning less than this reads best with evenly spaced ticks
 _CLOCK = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _MOST_TICKS = 5
+_APART = 1e-6  # values closer than this are one: no tick has digits to tell them apart
 _LONG_DECADES = 4  # and above this many decades only the decades are labelled
 
 
@@ -31,7 +32,7 @@ class Axis:
 
 def linear(low: float, high: float, ticks: int = 5) -> Axis:
     """Return a linear axis from `low` to `high`, rounded outwards to whole ticks."""
-    if not high > low:
+    if not high - low > _APART * abs(high):
         low, high = min(low, 0.0), max(high, 1.0)
     step = _step(high - low, ticks)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
@@ -41,7 +42,7 @@ def linear(low: float, high: float, ticks: int = 5) -> Axis:
 
 def logarithmic(low: float, high: float, ticks: int = 5) -> Axis:
     """Return a logarithmic axis exactly from `low` to `high`, both above 0."""
-    if not high > low:
+    if not high / low > 1 + _APART:
         low, high = low / 1.5, low * 1.5
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if high / low < _NARROW:
