@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from mydyno.host import Local
+from mydyno.lab import LabSpec, create
+
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
 SPEC = """
@@ -324,3 +327,61 @@ def test_a_finished_campaign_is_only_told_again(folder):
     assert again.stdout == first.stdout
     assert "preparing" not in again.stderr
     assert time.monotonic() - began_s < 10
+
+
+HERE = """
+[campaign]
+name = "here"
+[stack]
+server = "none"
+device = "here"
+[treatments.found]
+[treatments.moved]
+"block.read_ahead_kb" = 64
+"fs.mount" = "noatime"
+[workloads.io]
+tool = "fio"
+options = { rw = "randread", bs = "16k", size = "16M", direct = 1 }
+[protocol]
+warmup_s = 1
+window_s = 2
+blocks = 2
+"""
+
+
+@pytest.fixture
+def mounted(folder):
+    """A filesystem that is not the campaign's; a lab disk of the test stands for a real one."""
+    spec = LabSpec(f"own-{os.getpid()}", 4 << 30)
+    device, where = create(Local(), spec, folder / "own"), folder / "mnt"
+    where.mkdir()
+    subprocess.run(["mkfs.ext4", "-q", "-F", device.device], check=True)
+    subprocess.run(["mount", device.device, where], check=True)
+    try:
+        yield device, where
+    finally:
+        device.remove()
+
+
+def test_a_disk_and_a_mount_of_the_host_are_moved_by_consent_and_put_back(folder, mounted):
+    device, where = mounted
+    (folder / "spec.toml").write_text(HERE)
+    ahead = Path(f"/sys/block/{device.name}/queue/read_ahead_kb")
+    found = ahead.read_text(), output("findmnt", "-no", "OPTIONS", str(where))
+    argv = ["run", folder / "spec.toml", "-o", where / "run"]
+    done = mydyno(*argv)
+    assert done.returncode == 4, done.stderr
+    assert "block.read_ahead_kb changes the whole host" in done.stderr
+    assert not (where / "run").exists()
+    done = mydyno(*argv, "--allow", "host", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {r["trials"] for r in json.loads(done.stdout)["treatments"]} == {2}
+    assert (ahead.read_text(), output("findmnt", "-no", "OPTIONS", str(where))) == found
+    moved = {
+        e["key"]: e["after"]
+        for e in events(where / "run")
+        if e.get("trial", -1) != -1 and "key" in e
+    }
+    assert moved.keys() == {"db/block.read_ahead_kb", "db/fs.mount"}
+    changes = [json.loads(p.read_text()) for p in (where / "run" / "trials").glob("*/changes.json")]
+    assert sorted(len(c) for c in changes) == [0, 0, 2, 2]

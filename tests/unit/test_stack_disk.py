@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mydyno.model import Cost, Durability, SpecError
 from mydyno.stack.block import Block
-from mydyno.stack.fs import Fs, canonical, missing, mkfs, mount
+from mydyno.stack.fs import Fs, canonical, merged, missing, mkfs, mount
 
 BLOCK = Block("loop7", ours=True)
 FS = Fs("/mnt/x", "/dev/loop7")
@@ -79,7 +79,21 @@ def test_mount_options_are_a_set():
     assert FS.plan(at, {"mount": "rw, noatime"}) == []
     change = FS.plan(at, {"mount": "noatime,lazytime"})[0]
     assert change.cost is Cost.REMOUNT
-    assert change.action.argv == ("mount", "-o", "remount,lazytime,noatime", "/mnt/x")
+    assert change.action.argv[-2:] == ("remount,lazytime,noatime,rw", "/mnt/x")
+
+
+@pytest.mark.parametrize(
+    ("now", "want", "both"),
+    [
+        ("noatime,nosuid,rw", "relatime,rw", "nosuid,relatime,rw"),
+        ("relatime,rw", "noatime", "noatime,rw"),
+        ("commit=30,rw", "commit=5", "commit=5,rw"),
+        ("discard,rw", "nodiscard,ro", "nodiscard,ro"),
+        ("", "noatime", "noatime"),
+    ],
+)
+def test_a_wanted_option_takes_the_place_of_its_contrary(now, want, both):
+    assert merged(now, want) == both
 
 
 def test_unsafe_options_are_marked():

@@ -9,6 +9,7 @@ from mydyno.analyse.result import Ratio
 
 _UNSTABLE_RANGE = 0.30  # relative range of one treatment's trials (TUNA, EuroSys 2025)
 _UNSTABLE_SD = 3.0  # own spread against that of the other treatments (METHOD 5b)
+_NOTABLE_SD = 0.10  # of log ratios: less does not change what a person would do
 _ENOUGH = 3  # a spread of two says nothing
 
 
@@ -54,8 +55,8 @@ def unstable(ratios: Sequence[float], others: Sequence[Sequence[float]]) -> bool
     if not spreads:
         return False
     usual = sqrt(sum(s * s for s in spreads) / len(spreads))
-    # five percent is the least range that can matter: quiet neighbours must not condemn it
-    return stdev(map(log, ratios)) > max(_UNSTABLE_SD * usual, 0.05)
+    # of three trials beside very quiet neighbours, one in thirty would be condemned by chance
+    return stdev(map(log, ratios)) > max(_UNSTABLE_SD * usual, _NOTABLE_SD)
 
 
 def detectable(effect: Effect) -> float:

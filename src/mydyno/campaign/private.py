@@ -76,8 +76,8 @@ class PrivateBench:
         changes: list[Change] = list(hot or [])
         if hot is None:
             changes += self._restored(store, settings, trial)
-        apply(p.site(store), _host_part(settings), p.journal, trial.id)
-        changes += self._host_changes(settings)
+        apply(p.site(store), _host_part(settings, store), p.journal, trial.id)
+        changes += self._host_changes(_host_part(settings, store))
         target = Target(work=p.made("load"), directory=store.live)
         if launcher is not None:
             changes += launcher.launch(settings, trial) if hot is None else []
@@ -123,7 +123,7 @@ class PrivateBench:
         first = first_values(self.parts.journal.events(), owned=True)
         return [
             Change(key, first[key], value, Action(()))
-            for key, value in _host_part(settings).items()
+            for key, value in settings.items()
             if key in first and first[key] != value
         ]
 
@@ -158,9 +158,10 @@ class PrivateBench:
             raise errors[0]
 
 
-def _host_part(settings: Settings) -> Settings:
-    """Return the settings that are applied to the host or to a disk, not to the server."""
-    return {k: v for k, v in settings.items() if k.startswith(("db/block.", "db/kernel."))}
+def _host_part(settings: Settings, store: Store) -> Settings:
+    """Return the settings that are applied to the host or a disk; a lab's mount is not one."""
+    parts = ("db/block.", "db/kernel.") if store.disk else ("db/block.", "db/fs.", "db/kernel.")
+    return {k: v for k, v in settings.items() if k.startswith(parts)}
 
 
 def _keep_changes(folder: Path, changes: Sequence[Change]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -40,8 +41,11 @@ class Built:
     open: Opener
 
 
-def build(source: Source, allow: Sequence[str]) -> Built:
-    """Return the campaign of a spec and its bench; raise `SpecError` for what cannot be here."""
+def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
+    """Return the campaign of a spec and its bench, to be run in or below `folder`.
+
+    Raises `SpecError` for what cannot be here, `RefusedError` for what was not allowed.
+    """
     host = Local()
     stack = source.decode().stack
     if (stack.host, stack.load) != ("local", "local"):
@@ -58,7 +62,7 @@ def build(source: Source, allow: Sequence[str]) -> Built:
     campaign = source.plan(ground)
     if _bare(campaign):
         return Built(campaign, ground, found, "", "", (), lambda *_: NoServer(host))
-    return _on_a_bench(host, campaign, (ground, found), server, allow)
+    return _on_a_bench(host, campaign, (ground, found), server, (allow, folder))
 
 
 def _bare(campaign: Campaign) -> bool:
@@ -83,8 +87,9 @@ def _on_a_bench(
     campaign: Campaign,
     known: tuple[Ground, Facts],
     server: Build | None,
-    allow: Sequence[str],
+    allowed: tuple[Sequence[str], Path],
 ) -> Built:
+    allow, folder = allowed
     warnings = [*busy(cores_busy(host))]
     if server is not None and server.flavour == "percona":
         warnings.append("Percona Server is handled by its documented differences, but untested")
@@ -93,8 +98,7 @@ def _on_a_bench(
     if reason:
         campaign, skipped = without_lab(campaign, reason)
         warnings += skipped
-    layers = host_layers(campaign)
-    consent(campaign.treatments, layers, allow)
+    consent(campaign.treatments, host_layers(host, campaign, folder), allow)
 
     def opened(files: RunDir, journal: Journal, say: Callable[[str], None]) -> Bench:
         preflight(host, campaign.spec, campaign.workloads, files.path)

@@ -1,6 +1,7 @@
 """`mydyno plan`: what `run` would do, and nothing done."""
 
 import sys
+from pathlib import Path
 
 import msgspec
 
@@ -40,7 +41,7 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Show the trials, the settings and the time a campaign would take."""
-    built = build(find(spec, options.overrides(settings, budget)), ["host"])
+    built = build(find(spec, options.overrides(settings, budget)), ["host"], Path())
     found = of(built.campaign, built.name)
     if json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")

@@ -25,15 +25,29 @@ from mydyno.model import SpecError
 from mydyno.server import Build, prepare
 from mydyno.server.identity import refuse_unreachable, unprivileged
 from mydyno.stack import Layer
+from mydyno.stack.block import Block
+from mydyno.stack.disk import beneath
+from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
 
 _LAB_ONLY = ("db/block.", "db/fs.")
 
 
-def host_layers(campaign: Campaign) -> Sequence[Layer]:
-    """Return the layers that reach beyond what mydyno made."""
-    keys = names(campaign.treatments.values(), "db/kernel.")
-    return (Kernel(keys),) if keys else ()
+def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]:
+    """Return the layers that reach beyond what mydyno made.
+
+    Without a lab that includes the disk and the filesystem that `folder` lies on.
+    """
+    settings = campaign.treatments.values()
+    layers: list[Layer] = []
+    if isinstance(campaign.spec.stack.device, str):
+        there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+        if names(settings, "db/block."):
+            layers.append(Block(beneath(host, there), ours=False))
+        if names(settings, "db/fs."):
+            layers.append(Fs(str(there), ""))
+    keys = names(settings, "db/kernel.")
+    return (*layers, Kernel(keys)) if keys else layers
 
 
 def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
@@ -77,7 +91,8 @@ def private(
         spec = _lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}")
         return LabStore(host, spec, home, work / "mnt", key.kind, key.mkfs)
 
-    parts = Parts(host, campaign, files, journal, work, make, host_layers(campaign), say)
+    layers = host_layers(host, campaign, files.path)
+    parts = Parts(host, campaign, files, journal, work, make, layers, say)
     return PrivateBench(parts, Launcher(host, instance, journal) if instance else None)
 
 

@@ -44,7 +44,7 @@ def _campaign(directory: Path) -> list[str]:
     files, host = RunDir(directory), Local()
     journal = FileJournal(files.journal)
     try:
-        moved = put_back(Site("db", host, host_layers(campaign)), journal)
+        moved = put_back(Site("db", host, host_layers(host, campaign, files.path)), journal)
     finally:
         journal.close()
     done = [f"put back: {key}" for key in moved]

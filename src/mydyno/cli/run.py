@@ -40,7 +40,7 @@ def run(
 ) -> None:
     """Run a campaign, or go on with one: verdicts on stdout, progress on stderr."""
     source = find(spec, options.overrides(settings, budget))
-    built = build(source, allow or [])
+    built = build(source, allow or [], output or Path("runs"))
     campaign = built.campaign
     files = RunDir(output or Path("runs") / campaign.name)
     journal = FileJournal(files.journal)

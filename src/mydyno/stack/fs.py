@@ -18,6 +18,8 @@ _REMOVED = {
     "barrier": "removed from XFS in 4.19, where it is always on",
     "nobootwait": "an Upstart option; with systemd the word is nofail",
 }
+_ATIME = ("atime", "noatime", "relatime", "norelatime", "strictatime", "nostrictatime")
+_ACCESS = ("ro", "rw")
 _UNSAFE = {"nobarrier", "barrier=0", "data=writeback", "norecovery"}
 
 
@@ -53,8 +55,10 @@ class Fs:
         if key == "type":
             action = Action(mkfs(want[key], want.get("mkfs", ""), self.device))
             return Change(key, now.get(key, ""), want[key], action, Cost.REFORMAT, reversible=False)
-        options = f"remount,{canonical(want[key])}"
-        action = Action(("mount", "-o", options, now.get("target", self.where)))
+        # left to itself, mount adds the present options, and noatime would win over relatime
+        options = f"remount,{merged(now.get('mount', ''), want[key])}"
+        where = now.get("target", self.where)
+        action = Action(("mount", "--options-mode", "ignore", "-o", options, where))
         return Change(key, now.get(key, ""), want[key], action, Cost.REMOUNT, durability=safe)
 
     def _check(self, want: Settings) -> None:
@@ -84,6 +88,24 @@ def mount(kind: str, options: str, device: str, where: str) -> tuple[str, ...]:
 def canonical(options: str) -> str:
     """Return an option list without blanks and repeats, sorted."""
     return ",".join(sorted({o.strip() for o in options.split(",") if o.strip()}))
+
+
+def merged(now: str, want: str) -> str:
+    """Return the present options with the wanted ones in the place of their contraries."""
+    wanted = [option for option in canonical(want).split(",") if option]
+    gone = {name for option in wanted for name in _contraries(option)}
+    kept = [o for o in now.split(",") if o and o.partition("=")[0] not in gone]
+    return canonical(",".join([*kept, *wanted]))
+
+
+def _contraries(option: str) -> set[str]:
+    """Return the names of options that cannot stand beside this one."""
+    name = option.partition("=")[0]
+    if name in _ATIME:
+        return set(_ATIME)
+    if name in _ACCESS:
+        return set(_ACCESS)
+    return {name, name.removeprefix("no") if name.startswith("no") else f"no{name}"}
 
 
 def missing(now: str, want: str) -> list[str]:

@@ -1,0 +1,24 @@
+"""Which disk a folder lies on, where that can be told."""
+
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.model import Action, SpecError
+
+
+def beneath(host: Host, folder: Path) -> str:
+    """Return the name in /sys/block of the disk under `folder`.
+
+    Raises `SpecError` where there is none, or where several may be stacked: a volume or an array
+    has no queue of its own to set.
+    """
+    find = ("findmnt", "--noheadings", "--output", "SOURCE", "--target", str(folder))
+    source = host.run(Action(find)).check().stdout.decode().split("[")[0].strip()
+    told = f"block settings: {folder} is on {source}"
+    if not source.startswith("/dev/"):
+        raise SpecError(f"{told}, which is no disk; use a lab, or choose another -o")
+    columns = ("--noheadings", "--nodeps", "--raw", "--output", "TYPE,NAME,PKNAME", source)
+    kind, name, *parent = host.run(Action(("lsblk", *columns))).check().stdout.decode().split()
+    if kind not in {"disk", "part", "loop"}:
+        raise SpecError(f"{told}, a {kind}; set its members by hand, or use a lab")
+    return parent[0] if parent else name
