@@ -32,4 +32,4 @@ def test_plans_are_idempotent(first, second):
 
 @given(st.binary())
 def test_any_output_is_read(raw):
-    parse(raw)
+    assert all(isinstance(part, str) for pair in parse(raw).items() for part in pair)
