@@ -6,7 +6,6 @@ from math import log
 from mydyno.analyse.latency import merged, percentile_s
 from mydyno.model import Interval, Metric, Window
 
-_SLACK_S = 0.05  # the same that ends a trial: an interval that ends here belongs to the window
 _PERCENTILES = {"latency_p50_s": 50.0, "latency_p95_s": 95.0, "latency_p99_s": 99.0}
 _STALL = 0.01  # a second without work counts as this share of the median, as log 0 has no value
 
@@ -36,8 +35,7 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
 
 def within(intervals: Sequence[Interval], window: Window) -> list[Interval]:
     """Return the intervals that ended in ``start_s < t <= end_s``."""
-    start, end = window.start_s + _SLACK_S, window.end_s + _SLACK_S
-    return [i for i in intervals if start < i.t_s <= end]
+    return [i for i in intervals if window.holds(i.t_s)]
 
 
 def unit_of(name: str) -> str:

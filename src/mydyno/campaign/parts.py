@@ -27,6 +27,11 @@ class Parts:
     host_layers: Sequence[Layer]
     say: Callable[[str], None]
 
+    @property
+    def outside(self) -> Site:
+        """Return the host with the layers that reach beyond what mydyno made."""
+        return Site("db", self.host, self.host_layers)
+
     def site(self, store: Store) -> Site:
         """Return the host with the layers that are set from outside the server."""
         disk = (Block(store.disk, ours=True),) if store.disk else ()

@@ -22,7 +22,6 @@ from mydyno.journal import first_values, outcomes
 from mydyno.lab import sweep as sweep_labs
 from mydyno.model import Action, Change, DriftError, Reset, Settings, SpecError, Trial
 from mydyno.server import sweep as sweep_server
-from mydyno.stack import Site
 from mydyno.stack.fs import missing
 from mydyno.workloads import Target, Workload
 
@@ -134,7 +133,7 @@ class PrivateBench:
             sweep_server(p.host, self.launcher.instance.place.home)
         for line in sweep_labs(p.host):
             p.say(line)
-        if moved := rollback(Site("db", p.host, p.host_layers), p.journal):
+        if moved := rollback(p.outside, p.journal):
             p.say(f"put back: {', '.join(moved)}")
 
     def _close(self, *, keep: bool) -> None:
@@ -144,7 +143,7 @@ class PrivateBench:
         if self.launcher is not None:
             steps.append(partial(self.launcher.stop, grace_s=0.0))
             steps += [] if keep else [self.launcher.instance.close]
-        steps.append(partial(rollback, Site("db", p.host, p.host_layers), p.journal))
+        steps.append(partial(rollback, p.outside, p.journal))
         steps += [partial(store.close, keep=keep) for store in self._stores.values()]
         if not keep:
             steps.append(partial(remove, p.host, p.work))

@@ -6,8 +6,6 @@ from typing import Protocol
 
 from mydyno.model import Interval, Window
 
-_SLACK_S = 0.05  # sysbench reports its 60th second anywhere between 59.99 and 60.01
-
 
 class Stop(Protocol):
     """Ends a trial when more of it cannot help."""
@@ -26,7 +24,5 @@ class Fixed:
 
     def done(self, intervals: Sequence[Interval]) -> Window | None:
         """Return the window once the last interval has reached its end."""
-        end_s = self.warmup_s + self.window_s
-        if not intervals or intervals[-1].t_s < end_s - _SLACK_S:
-            return None
-        return Window(self.warmup_s, end_s)
+        window = Window(self.warmup_s, self.warmup_s + self.window_s)
+        return window if intervals and window.reached(intervals[-1].t_s) else None

@@ -6,6 +6,7 @@ from enum import Enum, IntEnum
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+_SLACK_S = 0.05  # sysbench reports its 60th second anywhere between 59.99 and 60.01
 
 Settings = Mapping[str, str]
 """Keys are ``<role>/<layer>.<name>``: ``db/mysqld.sync_binlog``, ``load/env.LD_PRELOAD``."""
@@ -124,6 +125,14 @@ class Window:
 
     start_s: float
     end_s: float
+
+    def holds(self, t_s: float) -> bool:
+        """Return whether an interval that ended at `t_s` belongs to the window."""
+        return self.start_s + _SLACK_S < t_s <= self.end_s + _SLACK_S
+
+    def reached(self, t_s: float) -> bool:
+        """Return whether an interval that ended at `t_s` completes the window."""
+        return t_s >= self.end_s - _SLACK_S
 
 
 @dataclass(frozen=True, slots=True)
