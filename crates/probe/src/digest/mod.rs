@@ -1,0 +1,1 @@
+//! The slow log: statements gathered into classes, with exact counts and sums.
