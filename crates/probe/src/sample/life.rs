@@ -1,0 +1,106 @@
+//! How long the sampler lives: until its time is over, a signal, or its owner's end.
+
+use std::fs::File;
+use std::thread;
+use std::time::Duration;
+
+use super::clock::monotonic_ns;
+use super::file::Look;
+use super::process::stat::Stat;
+use super::root::Root;
+use super::signals::Signals;
+
+/// How often the owner is looked at while a long interval passes.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Why the sampler ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Signal,
+    Duration,
+    OwnerGone,
+}
+
+impl Reason {
+    /// The word in the file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Duration => "duration",
+            Self::OwnerGone => "owner-gone",
+        }
+    }
+}
+
+/// What ends the sampler before its time.
+pub struct Life {
+    signals: Signals,
+    owner: Option<Owner>,
+    look: Look,
+}
+
+struct Owner {
+    stat: File,
+    started: i64,
+}
+
+impl Life {
+    /// A life that ends with process `owner`, if one is given; begins to hold the signals.
+    ///
+    /// # Errors
+    /// The owner is gone already.
+    pub fn new(root: &Root, owner: Option<u32>) -> Result<Self, String> {
+        let mut look = Look::default();
+        let owner = owner
+            .map(|pid| Owner::find(root, pid, &mut look))
+            .transpose()?;
+        Ok(Self {
+            signals: Signals::hold(),
+            owner,
+            look,
+        })
+    }
+
+    /// Waits until the deadline of the monotonic clock; or less long, and says why.
+    pub fn wait_until(&mut self, deadline_ns: i64) -> Option<Reason> {
+        loop {
+            if self.signals.came() {
+                return Some(Reason::Signal);
+            }
+            let left = deadline_ns - monotonic_ns();
+            let Ok(left @ 1..) = u64::try_from(left) else {
+                return None;
+            };
+            if self
+                .owner
+                .as_ref()
+                .is_some_and(|owner| !owner.lives(&mut self.look))
+            {
+                return Some(Reason::OwnerGone);
+            }
+            let most = if self.owner.is_some() {
+                LOOK
+            } else {
+                Duration::MAX
+            };
+            thread::park_timeout(Duration::from_nanos(left).min(most));
+        }
+    }
+}
+
+impl Owner {
+    fn find(root: &Root, pid: u32, look: &mut Look) -> Result<Self, String> {
+        let gone = |_| format!("--owner {pid}: no such process");
+        let stat = File::open(root.path(format!("proc/{pid}/stat"))).map_err(gone)?;
+        match look.read_once(&stat).ok().and_then(Stat::parse) {
+            Some(Stat { started, .. }) => Ok(Self { stat, started }),
+            None => Err(format!("--owner {pid}: no such process")),
+        }
+    }
+
+    fn lives(&self, look: &mut Look) -> bool {
+        let stat = look.read_once(&self.stat).ok().and_then(Stat::parse);
+        stat.is_some_and(|stat| stat.started == self.started)
+    }
+}

@@ -1,0 +1,216 @@
+//! The threads of a process by class: their CPU time, how long they waited for one, how often
+//! they came onto one.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::super::file::Look;
+use super::super::root::clock_ticks;
+use super::super::table::{Column, Event, Table};
+use super::super::text::{name, Words};
+use super::stat::Stat;
+
+/// More threads than these are not read, so that a tick stays short.
+const MOST: usize = 512;
+
+/// What a thread, or several, used since it began: nanoseconds, nanoseconds, times.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    pub cpu: i64,
+    pub waited: i64,
+    pub switches: i64,
+}
+
+struct Thread {
+    tid: u32,
+    file: File,
+    /// The file is `stat`, where the kernel keeps no `schedstat`.
+    coarse: bool,
+    class: usize,
+    last: Used,
+}
+
+struct Class {
+    name: String,
+    id: usize,
+    /// Of all threads that it ever had: it does not fall when one of them ends.
+    cpu: i64,
+}
+
+/// All threads of one process.
+pub struct Threads {
+    folder: PathBuf,
+    role: String,
+    each: Vec<Thread>,
+    classes: Vec<Class>,
+    total: Used,
+    /// How many the process had when they were last listed.
+    listed: i64,
+    noted: bool,
+}
+
+impl Threads {
+    /// Of the process that has this folder in /proc.
+    #[must_use]
+    pub fn new(process: &Path, role: &str) -> Self {
+        Self {
+            folder: process.join("task"),
+            role: role.to_owned(),
+            each: Vec::new(),
+            classes: Vec::new(),
+            total: Used::default(),
+            listed: 0,
+            noted: false,
+        }
+    }
+
+    /// Reads all threads; the process has `count` of them now.  Returns what they used together,
+    /// or nothing where the kernel does not say how long they waited.
+    pub fn read(&mut self, count: i64, look: &mut Look, table: &mut Table) -> Option<Used> {
+        if count != self.listed || look.seldom {
+            self.list(count, table);
+        }
+        let (classes, total) = (&mut self.classes, &mut self.total);
+        let before = self.each.len();
+        self.each.retain_mut(|thread| {
+            let used = thread.read(look);
+            if let Some(used) = used {
+                classes[thread.class].cpu += used.cpu - thread.last.cpu;
+                total.waited += used.waited - thread.last.waited;
+                total.switches += used.switches - thread.last.switches;
+                thread.last = used;
+            }
+            used.is_some()
+        });
+        if self.each.len() < before {
+            // One ended: another may have come for it, and the count be the same.
+            self.listed = 0;
+        }
+        for class in &self.classes {
+            table.set(class.id, class.cpu);
+        }
+        let fine = self.each.iter().all(|thread| !thread.coarse);
+        fine.then_some(self.total)
+    }
+
+    /// Takes the columns away.
+    pub fn gone(&self, table: &mut Table) {
+        for class in &self.classes {
+            table.gone(class.id);
+        }
+    }
+
+    /// Finds new threads, and looks again at the names of those known: a thread takes its name
+    /// after it began.
+    fn list(&mut self, count: i64, table: &mut Table) {
+        self.listed = count;
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let tid = entry.file_name().to_str().and_then(|tid| tid.parse().ok());
+            let (Some(tid), Ok(comm)) = (tid, fs::read(entry.path().join("comm"))) else {
+                continue;
+            };
+            let known = self.each.iter().position(|thread| thread.tid == tid);
+            if known.is_none() && self.each.len() == MOST {
+                return self.note_too_many(count, table);
+            }
+            let class = self.class(&comm, table);
+            match known {
+                Some(at) => self.each[at].class = class,
+                None => self.each.extend(Thread::open(tid, &entry.path(), class)),
+            }
+        }
+    }
+
+    fn class(&mut self, comm: &[u8], table: &mut Table) -> usize {
+        let comm = name(comm.trim_ascii_end());
+        let class = class_of(&comm);
+        if let Some(at) = self.classes.iter().position(|known| known.name == class) {
+            return at;
+        }
+        let of = format!("{}/{class}", self.role);
+        let id = table.define(Column::counter("process.thread_cpu", "s", 1e-9).of(of));
+        self.classes.push(Class {
+            name: class.to_owned(),
+            id,
+            cpu: 0,
+        });
+        self.classes.len() - 1
+    }
+
+    fn note_too_many(&mut self, count: i64, table: &mut Table) {
+        if !self.noted {
+            let text = format!("{count} threads, of which {MOST} are read");
+            table.note("process", Event::Gap, &self.role, &text);
+        }
+        self.noted = true;
+    }
+}
+
+impl Thread {
+    fn open(tid: u32, folder: &Path, class: usize) -> Option<Self> {
+        let schedstat = File::open(folder.join("schedstat"));
+        let coarse = schedstat.is_err();
+        let file = schedstat
+            .or_else(|_| File::open(folder.join("stat")))
+            .ok()?;
+        let last = Used::default();
+        Some(Self {
+            tid,
+            file,
+            coarse,
+            class,
+            last,
+        })
+    }
+
+    fn read(&self, look: &mut Look) -> Option<Used> {
+        let text = look.read_once(&self.file).ok()?;
+        if self.coarse {
+            let stat = Stat::parse(text)?;
+            let tick = 1_000_000_000 / i64::try_from(clock_ticks()).unwrap_or(100);
+            return Some(Used {
+                cpu: (stat.user + stat.system) * tick,
+                ..Used::default()
+            });
+        }
+        let mut words = Words(text);
+        Some(Used {
+            cpu: words.number()?,
+            waited: words.number()?,
+            switches: words.number()?,
+        })
+    }
+}
+
+/// `ib_io_rd-1` and `ib_io_rd-2` are of one class, as `handlers#3` and `worker7` are.
+fn class_of(comm: &str) -> &str {
+    let stem = comm.trim_end_matches(|c: char| c.is_ascii_digit());
+    if stem.len() == comm.len() {
+        return comm;
+    }
+    match stem.trim_end_matches(['-', '_', '#', ':', '/', '.', ' ']) {
+        "" => comm,
+        class => class,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class_of;
+
+    #[test]
+    fn numbered_threads_are_of_one_class() {
+        for (comm, class) in [
+            ("ib_io_rd-1", "ib_io_rd"),
+            ("handlers#12", "handlers"),
+            ("worker7", "worker"),
+            ("kworker/0:1", "kworker/0"),
+            ("connection", "connection"),
+            ("42", "42"),
+            ("a-", "a-"),
+            ("", ""),
+        ] {
+            assert_eq!(class_of(comm), class);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! One reading of all sources, each stamped with when it was read and how long that took.
+
+use super::clock::monotonic_ns;
+use super::file::Look;
+use super::own::Own;
+use super::root::Root;
+use super::table::{Column, Event, Source, Table};
+
+/// A source and its columns of time.
+struct Stamped {
+    source: Box<dyn Source>,
+    at: usize,
+    took: usize,
+    failing: bool,
+}
+
+/// All sources.
+pub struct Reading {
+    sources: Vec<Stamped>,
+    own: Own,
+    look: Look,
+}
+
+impl Reading {
+    /// Defines the columns of time and those of the probe itself.
+    pub fn new(root: &Root, sources: Vec<Box<dyn Source>>, table: &mut Table) -> Self {
+        let stamp = |source: Box<dyn Source>| Stamped::new(source, table);
+        Self {
+            sources: sources.into_iter().map(stamp).collect(),
+            own: Own::new(root, table),
+            look: Look::default(),
+        }
+    }
+
+    /// Reads every source, and last what the probe costs; times count from `zero_ns`.
+    pub fn read(&mut self, zero_ns: i64, late_ns: i64, missed: u64, table: &mut Table) {
+        for stamped in &mut self.sources {
+            stamped.read(zero_ns, table);
+        }
+        table.of_source("host");
+        self.own.read(&mut self.look, late_ns, missed, table);
+    }
+}
+
+impl Stamped {
+    fn new(source: Box<dyn Source>, table: &mut Table) -> Self {
+        let name = source.name();
+        table.of_source(name);
+        let at = table.define(Column::gauge("probe.read_at", "s", 1e-9).of(name));
+        table.of_source("host");
+        let took = table.define(Column::gauge("probe.read_took", "s", 1e-9).of(name));
+        Self {
+            source,
+            at,
+            took,
+            failing: false,
+        }
+    }
+
+    fn read(&mut self, zero_ns: i64, table: &mut Table) {
+        let name = self.source.name();
+        table.of_source(name);
+        let begin = monotonic_ns();
+        let outcome = self.source.read(table);
+        let end = monotonic_ns();
+        table.set(self.took, end - begin);
+        match outcome {
+            Ok(true) => {
+                let middle = begin + (end - begin) / 2;
+                table.set(self.at, self.source.read_at().unwrap_or(middle) - zero_ns);
+                if std::mem::take(&mut self.failing) {
+                    table.note(name, Event::Back, "", "");
+                }
+            }
+            Ok(false) => {}
+            Err(why) => {
+                if !std::mem::replace(&mut self.failing, true) {
+                    table.note(name, Event::Gap, "", &why);
+                }
+            }
+        }
+    }
+}

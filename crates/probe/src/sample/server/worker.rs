@@ -1,0 +1,163 @@
+//! The thread that owns the connection: connects, asks, and after a failure waits before it tries again.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use super::answer::Answer;
+use super::life::Sign;
+use super::login::Login;
+use super::meaning;
+use super::rows::Rows;
+use super::session::{Fault, Session};
+use crate::sample::clock::{monotonic_ns, wall_ns};
+use crate::sample::table::Event;
+use crate::sample::text;
+
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Questions come at their times give or take this.
+const EARLY: Duration = Duration::from_millis(100);
+/// A message no longer than this goes into the file.
+const LONGEST_WORDS: usize = 400;
+
+/// Answers each question until nobody asks any more; then the connection is closed in order.
+pub fn serve(login: Login, asked: &Receiver<Answer>, answers: &Sender<Answer>) {
+    let mut worker = Worker::new(login);
+    for mut answer in asked {
+        answer.clear();
+        worker.answer(&mut answer);
+        if answers.send(answer).is_err() {
+            return;
+        }
+    }
+}
+
+struct Worker {
+    login: Login,
+    session: Option<Session>,
+    before: Option<Sign>,
+    /// Why there are no metrics of the engine, as it was noted.
+    refused: Option<String>,
+    status: Rows,
+    metrics: Rows,
+    retry: Retry,
+}
+
+/// When to try again after a failure, and what it was.
+struct Retry {
+    not_before: Instant,
+    wait: Duration,
+    fault: String,
+}
+
+impl Worker {
+    fn new(login: Login) -> Self {
+        Self {
+            login,
+            session: None,
+            before: None,
+            refused: None,
+            status: Rows::new("status."),
+            metrics: Rows::new("innodb."),
+            retry: Retry {
+                not_before: Instant::now(),
+                wait: FIRST_WAIT,
+                fault: String::new(),
+            },
+        }
+    }
+
+    fn answer(&mut self, answer: &mut Answer) {
+        answer.begin_ns = monotonic_ns();
+        // A key that is none makes the library that encrypts by it panic.
+        let done = catch_unwind(AssertUnwindSafe(|| self.ask(answer))).unwrap_or_else(|_| {
+            self.session = None;
+            Err(self
+                .retry
+                .later("it does not answer as a server does".to_owned()))
+        });
+        answer.end_ns = monotonic_ns();
+        answer.fault = done
+            .err()
+            .map(|fault| fault.chars().take(LONGEST_WORDS).collect());
+    }
+
+    fn ask(&mut self, answer: &mut Answer) -> Result<(), String> {
+        let (mut session, fresh) = match self.session.take() {
+            Some(session) => (session, false),
+            None => (self.connect(answer)?, true),
+        };
+        match self.read(&mut session, answer) {
+            Ok(sign) => {
+                self.retry.wait = FIRST_WAIT;
+                self.session = Some(session);
+                if fresh
+                    && self
+                        .before
+                        .is_some_and(|before| sign.is_after_restart(&before))
+                {
+                    let said = format!("up for {} s", sign.uptime_s);
+                    answer.notes.push((Event::Restart, "", said));
+                }
+                self.before = Some(sign);
+                Ok(())
+            }
+            // The connection is good: the server only refused this question.
+            Err(fault @ Fault::Refused(..)) => {
+                self.session = Some(session);
+                Err(fault.words())
+            }
+            Err(lost) => Err(lost.words()),
+        }
+    }
+
+    fn connect(&mut self, answer: &mut Answer) -> Result<Session, String> {
+        if Instant::now() + EARLY < self.retry.not_before {
+            return Err(self.retry.fault.clone());
+        }
+        let session = Session::open(&self.login).map_err(|fault| self.retry.later(fault))?;
+        if self.refused != session.refused {
+            self.refused.clone_from(&session.refused);
+            if let Some(refused) = &session.refused {
+                let said = format!("no InnoDB metrics: {refused}");
+                answer.notes.push((Event::Gap, "innodb", said));
+            }
+        }
+        answer.begin_ns = monotonic_ns();
+        Ok(session)
+    }
+
+    fn read(&mut self, session: &mut Session, answer: &mut Answer) -> Result<Sign, Fault> {
+        let mut uptime_s = None;
+        self.status.begin();
+        session.status(|[name, value]| {
+            if name.eq_ignore_ascii_case(b"uptime") {
+                uptime_s = text::number(value);
+            }
+            self.status.take(name, value, meaning::of_status, answer);
+        })?;
+        answer.status_ns = monotonic_ns();
+        self.metrics.begin();
+        session.metrics(|[name, value, kind]| {
+            let meaning = |name: &str| meaning::of_metric(name, kind);
+            self.metrics.take(name, value, meaning, answer);
+        })?;
+        Ok(Sign {
+            connection: session.number,
+            uptime_s: uptime_s.unwrap_or_default(),
+            monotonic_ns: answer.status_ns,
+            wall_ns: wall_ns(),
+        })
+    }
+}
+
+impl Retry {
+    /// Puts the next attempt off, each time twice as long, and returns the fault.
+    fn later(&mut self, fault: String) -> String {
+        self.not_before = Instant::now() + self.wait;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.fault.clone_from(&fault);
+        fault
+    }
+}

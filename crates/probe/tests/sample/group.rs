@@ -1,0 +1,102 @@
+//! Control groups of both versions.
+
+use crate::folder::Folder;
+use crate::host::Read;
+
+/// What both versions of control groups are to give.
+fn group(read: &Read) -> [Option<i64>; 8] {
+    let columns = [
+        "cpu",
+        "throttled",
+        "throttled_periods",
+        "cpu_limit",
+        "memory",
+        "memory_limit",
+        "limit_hits",
+        "oom",
+    ];
+    columns.map(|name| read.get(&format!("cgroup.{name}"), "self"))
+}
+
+#[test]
+fn a_group_of_version_2_is_held_back_by_those_above_it() {
+    let folder = Folder::new();
+    folder.write(
+        "proc/self/mounts",
+        "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",
+    );
+    folder.write("proc/self/cgroup", "0::/a.slice/b.service\n");
+    let files = |place: &str, pairs: [(&str, &str); 5]| {
+        for (file, text) in pairs {
+            folder.write(&format!("sys/fs/cgroup/{place}/{file}"), text);
+        }
+    };
+    files(
+        "a.slice",
+        [
+            (
+                "cpu.stat",
+                "usage_usec 900\nnr_periods 9\nnr_throttled 4\nthrottled_usec 70\n",
+            ),
+            ("cpu.max", "150000 100000\n"),
+            ("memory.current", "5000\n"),
+            ("memory.max", "8192\n"),
+            ("memory.events", "low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\n"),
+        ],
+    );
+    files(
+        "a.slice/b.service",
+        [
+            (
+                "cpu.stat",
+                "usage_usec 800\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+            ),
+            ("cpu.max", "max 100000\n"),
+            ("memory.current", "4000\n"),
+            ("memory.max", "max\n"),
+            ("memory.events", "low 0\nhigh 0\nmax 2\noom 1\noom_kill 1\n"),
+        ],
+    );
+    let read = Read::new(folder.path());
+    let wanted = [800, 70, 4, 1_500_000, 4000, 8192, 2, 1];
+    assert_eq!(group(&read), wanted.map(Some));
+}
+
+#[test]
+fn a_group_of_version_1_is_read_and_followed() {
+    let folder = Folder::new();
+    folder.write(
+        "proc/self/mounts",
+        "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n\
+         cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n\
+         cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n",
+    );
+    folder.write(
+        "proc/self/cgroup",
+        "9:memory:/box\n4:cpu,cpuacct:/box\n0::/\n",
+    );
+    for (file, text) in [
+        (
+            "cpu,cpuacct/box/cpu.stat",
+            "nr_periods 3\nnr_throttled 2\nthrottled_time 5000\n",
+        ),
+        ("cpu,cpuacct/box/cpu.cfs_quota_us", "50000\n"),
+        ("cpu,cpuacct/box/cpu.cfs_period_us", "100000\n"),
+        ("cpu,cpuacct/box/cpuacct.usage", "123456789\n"),
+        ("cpu,cpuacct/cpu.cfs_quota_us", "-1\n"),
+        ("cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
+        ("memory/box/memory.usage_in_bytes", "4096\n"),
+        ("memory/box/memory.limit_in_bytes", "9223372036854771712\n"),
+        ("memory/box/memory.failcnt", "6\n"),
+        (
+            "memory/box/memory.oom_control",
+            "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n",
+        ),
+    ] {
+        folder.write(&format!("sys/fs/cgroup/{file}"), text);
+    }
+    let read = Read::new(folder.path());
+    let mut wanted = [123_456_789, 5000, 2, 500_000, 4096, 0, 6, 5].map(Some);
+    wanted[5] = None;
+    assert_eq!(group(&read), wanted);
+}

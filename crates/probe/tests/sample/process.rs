@@ -1,0 +1,162 @@
+//! Processes of this machine that come, go and come again.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::Mutex;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use mydyno_probe::sample::options::Named;
+use mydyno_probe::sample::process::Processes;
+use mydyno_probe::sample::root::Root;
+use mydyno_probe::sample::table::{Event, Source, Table};
+
+use crate::folder::Folder;
+
+/// Held by the tests that look at the threads of this very process.
+static THREADS: Mutex<()> = Mutex::new(());
+
+/// A process that ends with the test.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("60").spawn().unwrap())
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn by_pid(pid: u32) -> Processes {
+    let named = Named {
+        role: "x".to_owned(),
+        value: pid,
+    };
+    Processes::new(&Root::default(), &[named], &[])
+}
+
+fn by_file(path: PathBuf) -> Processes {
+    let named = Named {
+        role: "x".to_owned(),
+        value: path,
+    };
+    Processes::new(&Root::default(), &[], &[named])
+}
+
+fn value(table: &Table, name: &str, of: &str) -> Option<i64> {
+    table.get(table.find(name, of)?)
+}
+
+fn events(table: &Table) -> Vec<Event> {
+    table.notes().iter().map(|note| note.event).collect()
+}
+
+#[test]
+fn a_process_is_read_until_it_is_gone() {
+    let mut table = Table::new();
+    let sleeper = Sleeper::new();
+    let mut source = by_pid(sleeper.pid());
+    source.read(&mut table).unwrap();
+    assert_eq!(value(&table, "process.threads", "x"), Some(1));
+    assert!(value(&table, "process.rss", "x").unwrap() > 0);
+    assert!(value(&table, "process.thread_cpu", "x/sleep").is_some());
+    assert_eq!(events(&table), []);
+    drop(sleeper);
+    source.read(&mut table).unwrap();
+    assert_eq!(events(&table), [Event::Gone]);
+    assert_eq!(table.present(), 0);
+    source.read(&mut table).unwrap();
+    assert_eq!(events(&table), [Event::Gone]);
+}
+
+#[test]
+fn a_process_that_was_not_waited_for_is_gone() {
+    let mut table = Table::new();
+    let mut sleeper = Sleeper::new();
+    let mut source = by_pid(sleeper.pid());
+    source.read(&mut table).unwrap();
+    sleeper.0.kill().unwrap();
+    sleep(Duration::from_millis(100));
+    source.read(&mut table).unwrap();
+    assert_eq!(events(&table), [Event::Gone]);
+}
+
+#[test]
+fn a_file_may_come_later_and_name_the_next_process() {
+    let folder = Folder::new();
+    let path = folder.path().join("pid");
+    let mut table = Table::new();
+    let mut source = by_file(path.clone());
+    source.read(&mut table).unwrap();
+    assert_eq!(events(&table), [Event::Gone]);
+    let first = Sleeper::new();
+    fs::write(&path, format!("{}\n", first.pid())).unwrap();
+    source.read(&mut table).unwrap();
+    assert_eq!(events(&table), [Event::Gone, Event::Appeared]);
+    let second = Sleeper::new();
+    drop(first);
+    fs::write(&path, format!("{}\n", second.pid())).unwrap();
+    source.read(&mut table).unwrap();
+    assert_eq!(events(&table)[2..], [Event::Gone, Event::Restart]);
+    assert_eq!(value(&table, "process.threads", "x"), Some(1));
+}
+
+#[test]
+fn the_time_of_threads_is_that_of_their_class_also_after_they_end() {
+    let _alone = THREADS.lock();
+    let mut table = Table::new();
+    let mut source = by_pid(std::process::id());
+    let spin = |name: &str| {
+        let spinning = std::thread::Builder::new().name(name.to_owned());
+        spinning.spawn(|| {
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_millis(400) {
+                std::hint::spin_loop();
+            }
+        })
+    };
+    let threads = [spin("spin-1").unwrap(), spin("spin-2").unwrap()];
+    sleep(Duration::from_millis(50));
+    source.read(&mut table).unwrap();
+    let early = value(&table, "process.thread_cpu", "x/spin").unwrap();
+    sleep(Duration::from_millis(250));
+    source.read(&mut table).unwrap();
+    let busy = value(&table, "process.thread_cpu", "x/spin").unwrap();
+    assert!(busy > early + 20_000_000, "{early} {busy}");
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    source.read(&mut table).unwrap();
+    source.read(&mut table).unwrap();
+    assert!(value(&table, "process.thread_cpu", "x/spin").unwrap() >= busy);
+}
+
+#[test]
+fn more_threads_than_are_read_are_noted() {
+    let _alone = THREADS.lock();
+    let mut table = Table::new();
+    let many: Vec<_> = (0..600)
+        .map(|_| {
+            let small = std::thread::Builder::new().stack_size(16 * 1024);
+            small.spawn(|| sleep(Duration::from_millis(700))).unwrap()
+        })
+        .collect();
+    let mut source = by_pid(std::process::id());
+    source.read(&mut table).unwrap();
+    source.read(&mut table).unwrap();
+    assert_eq!(events(&table), [Event::Gap]);
+    assert!(value(&table, "process.threads", "x").unwrap() > 600);
+    for thread in many {
+        thread.join().unwrap();
+    }
+}
