@@ -6,7 +6,8 @@ kind=${1:-run}
 
 wanted() { sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$@"; }
 lists=(packaging/apt.txt)
-[ "$kind" = test ] && lists+=(packaging/apt-test.txt)
+[ "$kind" = run ] || lists+=(packaging/apt-test.txt)
+[ "$kind" = bench ] && lists+=(packaging/apt-bench.txt)
 
 # A tool that is there from elsewhere needs no package.
 have() {
@@ -62,7 +63,7 @@ if [ ${#chosen[@]} -gt 0 ]; then
 fi
 
 lock=requirements.lock
-[ "$kind" = test ] && lock=requirements-dev.lock
+[ "$kind" = run ] || lock=requirements-dev.lock
 stamp=.venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
 if [ ! -e "$stamp" ]; then
   [ -x .venv/bin/python ] || python3 -m venv .venv
@@ -72,5 +73,10 @@ if [ ! -e "$stamp" ]; then
   touch "$stamp"
 fi
 
-cargo build --release --quiet --locked
+# The probe is pushed to hosts that have nothing: it is one static file, and part of the package.
+target=$(rustc -vV | sed -n 's/^host: //p')
+RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe --target "$target"
+mkdir -p src/mydyno/bin
+install -m 755 "target/$target/release/mydyno-probe" src/mydyno/bin/mydyno-probe
+cargo build --release --quiet --locked -p mydyno-disk
 install -m 755 target/release/mydyno-disk .venv/bin/mydyno-disk

@@ -35,6 +35,10 @@ class Bench(Protocol):
         """
         ...
 
+    def watched(self, folder: Path) -> AbstractContextManager[None]:
+        """Sample host and server into the trial's folder while its load runs."""
+        ...
+
     def ended(self, folder: Path) -> str:
         """Keep the logs of the trial that has just ended; return why its server died, or ``""``."""
         ...
@@ -55,6 +59,11 @@ class NoServer:
         """Return the trial's own folder as the place to work in."""
         del trial, settings, workload
         return Target(work=folder, directory=folder)
+
+    def watched(self, folder: Path) -> AbstractContextManager[None]:
+        """Sample nothing: nothing is known of where the load's work is done."""
+        del folder
+        return nullcontext()
 
     def ended(self, folder: Path) -> str:
         """Return nothing: there is no server that could have died."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from mydyno.dataset import Store
 from mydyno.host import Host, ask
 from mydyno.journal import first_values, outcomes
 from mydyno.lab import sweep as sweep_labs
+from mydyno.measure import Watch, Where, disk_of, sampling
 from mydyno.model import Action, Change, DriftError, Reset, Settings, SpecError, Trial
 from mydyno.server import sweep as sweep_server
 from mydyno.stack.fs import missing
@@ -84,6 +85,17 @@ class PrivateBench:
         _keep_changes(folder, changes)
         store.loading()
         return target
+
+    def watched(self, folder: Path) -> AbstractContextManager[None]:
+        """Sample host, data disk and, where there is one, the server while the load runs."""
+        live = self._live
+        disk = (live.disk or disk_of(self.host, live.live)) if live else ""
+        if self.launcher is None or not (pid := self.launcher.instance.pid):
+            return sampling(self.host, folder, Watch(Where(disk)))
+        # over the socket nothing goes through an interface
+        where = Where(disk, "lo" if self.launcher.instance.endpoint.tcp_host else "")
+        admin = self.launcher.instance.place.admin
+        return sampling(self.host, folder, Watch(where, {"mysqld": pid}, admin))
 
     def ended(self, folder: Path) -> str:
         """Keep the server's files; return its last words if it had died by itself."""

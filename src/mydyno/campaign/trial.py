@@ -11,6 +11,7 @@ from typing import BinaryIO
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.stops import Stop
 from mydyno.host import Running
+from mydyno.measure import load_reported, load_started
 from mydyno.model import (
     Action,
     CampaignError,
@@ -81,7 +82,8 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
             spent.setup_s = time.monotonic() - began_s
             (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
         command = a.workload.run(target, a.trial.seed, environment(a))
-        window = _press(a, command, bench, spent)
+        with bench.watched(a.folder):
+            window = _press(a, command, bench, spent)
     except (HostError, SpecError) as error:
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=_why(error, bench, a.folder))
     except ValueError as error:
@@ -127,10 +129,12 @@ def _press(a: Attempt, command: Action, bench: Bench, spent: Spent) -> Window:
     action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
     running = bench.host.start(action, stderr=errors)
     try:
+        load_started(a.folder, running.pid)
         with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
             for item in a.workload.parse(_kept(running.lines(), raw, heard)):
                 spent.take(item)
                 if isinstance(item, Interval):
+                    load_reported(a.folder, item.t_s)
                     a.watch(item)
                     if window := a.stop.done(spent.intervals):
                         return window

@@ -19,6 +19,7 @@ COMMANDS = {
     "report": "Write DIR/report.html: the verdict first, then everything it rests on.",
     "rollback": "Put back what a campaign moved on this host, and remove what it left behind.",
     "inspect": "Show what this host is, and which servers and tools it has.",
+    "digest": "Gather slow logs into classes of statements, with exact counts and times.",
     "recipes": "List the campaigns that ship with mydyno.",
     "lab": "Emulated disks, for trying things by hand.",
 }
@@ -61,11 +62,12 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    command = getattr(import_module(f"mydyno.cli.{name}"), name)
+    module = import_module(f"mydyno.cli.{name}")
+    command = getattr(module, name)
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:
-        app.command(name)(command)
+        app.command(name, context_settings=getattr(module, "CONTEXT", None))(command)
 
 
 def _unloaded() -> None:

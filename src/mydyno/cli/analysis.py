@@ -21,8 +21,11 @@ from mydyno.campaign.loop import reread
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.cli.specs import Kept, reopen
+from mydyno.cli.terminal import say
 from mydyno.journal import outcomes, read
-from mydyno.model import Interval, Outcome, Status
+from mydyno.measure import complaint
+from mydyno.measure.sampled_trial import sampled_series, used
+from mydyno.model import HostError, Interval, Outcome, Series, Status
 from mydyno.workloads import TellsSession
 
 _SHOWN = ("latency_p99_s",)
@@ -47,18 +50,18 @@ def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
 
 def verdicts(path: Path) -> Comparison:
     """Return the comparison of a run directory, read again from its raw output."""
-    return result(path).comparison
+    return result(path, sampled=False).comparison
 
 
-def result(path: Path) -> Result:
-    """Return everything a report of a run directory shows."""
+def result(path: Path, *, sampled: bool = True) -> Result:
+    """Return everything a report of a run directory shows; verdicts need no samples."""
     campaign, kept = reopen(path)
     files = RunDir(path)
     events = list(read(files.journal))
     trials = reread(files, outcomes(events), campaign.workloads, summarise)
     changes = _changes(files, campaign, trials)
     comparison = compare([o for o, _ in trials], rule_of(campaign, changes), [*campaign.treatments])
-    told = _fact(files, "warnings").splitlines()
+    told = [*_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
     return Result(
         comparison=comparison,
@@ -67,7 +70,7 @@ def result(path: Path) -> Result:
         started=_started(files),
         protocol=_protocol(campaign),
         lab=_fact(files, "lab"),
-        trials=[_view(o, i, campaign) for o, i in trials],
+        trials=[_view(o, i, campaign, _gauges(files, o) if sampled else ()) for o, i in trials],
         changes=changes,
         distributions=_distributions(trials),
         facts=_facts(files, kept) | _sessions(files, campaign, trials),
@@ -87,7 +90,24 @@ def _protocol(campaign: Campaign) -> str:
     return f"fixed: {p.warmup_s:g} s of warm-up, then {p.window_s:g} s measured"
 
 
-def _view(outcome: Outcome, intervals: Sequence[Interval], campaign: Campaign) -> TrialView:
+def _complaints(files: RunDir, trials: Sequence[Read]) -> list[str]:
+    """Return what the sampler complained of, each once."""
+    said = (complaint(files.trial(outcome.trial.id)) for outcome, _ in trials)
+    return [f"sampling: {line}" for line in dict.fromkeys(said) if line]
+
+
+def _gauges(files: RunDir, outcome: Outcome) -> Sequence[Series]:
+    """Return what the sampler saw in a trial; nothing where its file cannot be read."""
+    try:
+        return sampled_series(files.trial(outcome.trial.id))
+    except HostError as error:
+        say(f"warning: {error}; the report does without it")
+        return ()
+
+
+def _view(
+    outcome: Outcome, intervals: Sequence[Interval], campaign: Campaign, gauges: Sequence[Series]
+) -> TrialView:
     response = campaign.workloads[outcome.trial.workload].response
     trial = outcome.trial
     return TrialView(
@@ -98,8 +118,9 @@ def _view(outcome: Outcome, intervals: Sequence[Interval], campaign: Campaign) -
         status=outcome.status.value,
         error=outcome.error,
         window=(outcome.window.start_s, outcome.window.end_s),
-        metrics={m.name: m.value for m in outcome.metrics},
+        metrics={m.name: m.value for m in (*outcome.metrics, *used(gauges, outcome.window))},
         curves=[c for name in (response, *_SHOWN) if (c := _curve(name, intervals))],
+        gauges=[Curve(g.name, g.unit, list(g.t_s), list(g.values)) for g in gauges],
     )
 
 

@@ -18,7 +18,7 @@ from mydyno.cli.specs import Source
 from mydyno.host import Host, Local
 from mydyno.journal import Journal
 from mydyno.lab import available
-from mydyno.measure import Facts, cores_busy, facts, schedulers
+from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary, schedulers
 from mydyno.model import SpecError
 from mydyno.server import Build, find
 
@@ -93,6 +93,8 @@ def _on_a_bench(
     warnings = [*busy(cores_busy(host))]
     if server is not None and server.flavour == "percona":
         warnings.append("Percona Server is handled by its documented differences, but untested")
+    if not probe_binary():
+        warnings.append(f"{NOT_BUILT}; until then no trial is sampled")
     lab = campaign.spec.stack.device
     reason = "" if isinstance(lab, str) else available(host)
     if reason:

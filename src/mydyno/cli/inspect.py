@@ -1,9 +1,13 @@
 """`mydyno inspect`: what this host is, and what it lacks for a campaign."""
 
 import sys
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
+import typer
 
+from mydyno.cli.live import live as watch
 from mydyno.cli.options import Json
 from mydyno.host import Host, Local
 from mydyno.lab import available
@@ -14,8 +18,30 @@ from mydyno.server import find
 _TOOLS = ("sysbench", "fio", "mkfs.xfs", "mkfs.btrfs", "setpriv", "losetup", "findmnt")
 
 
-def inspect(*, json: Json = False) -> None:
+Live = Annotated[bool, typer.Option("--live", help="Show what it does, each second.")]
+Count = Annotated[int | None, typer.Option(help="With --live: end after so many seconds.", min=1)]
+Server = Annotated[
+    Path | None,
+    typer.Option(
+        "--server-defaults",
+        metavar="FILE",
+        help="With --live: ask a server too, by [client] of this option file.",
+    ),
+]
+
+
+def inspect(
+    *, live: Live = False, count: Count = None, server: Server = None, json: Json = False
+) -> None:
     """Show what this host is, and which servers and tools it has."""
+    if live:
+        return watch(count=count, server=server, json=json)
+    if count or server:
+        raise SpecError("--count and --server-defaults belong to --live")
+    return _inventory(json=json)
+
+
+def _inventory(*, json: bool) -> None:
     host = Local()
     found = {
         "host": dict(facts(host).told),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,6 +156,11 @@ class FakeBench:
         del workload
         apply(self.site, settings, self.journal, trial.id)
         return Target(work=folder, directory=folder)
+
+    def watched(self, folder: Path) -> AbstractContextManager[None]:
+        """Sample nothing: a dictionary has no processors."""
+        del folder
+        return nullcontext()
 
     def ended(self, folder: Path) -> str:
         """Return nothing: a dictionary does not die."""

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# One wheel for this processor that holds both programs, in dist/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+rm -rf dist && mkdir dist
+arch=$(uname -m)
+.venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist \
+  --config-settings "--build-option=--plat-name=linux_$arch" .
+ls dist

@@ -1,0 +1,70 @@
+"""`mydyno digest`: slow logs gathered into classes of statements, by mydyno-probe."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.cli.terminal import say
+from mydyno.measure import NOT_BUILT, probe_binary
+from mydyno.model import HostError, SpecError
+
+# every option but --html is mydyno-probe's own, --help too
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page.")]
+
+
+def digest(context: typer.Context, *, html: Html = None) -> None:
+    """Gather slow logs into classes of statements, with exact counts and times.
+
+    FILE... or - for standard input; all options but --html are those of mydyno-probe digest.
+    """
+    program = probe_binary()
+    if not program:
+        raise HostError(NOT_BUILT)
+    given = list(context.args)
+    if html is None:
+        sys.stdout.flush()
+        if {"-h", "--help"} & {*given}:
+            sys.stdout.write(
+                "Here also: --html FILE, which writes a page that needs no network.\n\n"
+            )
+            sys.stdout.flush()
+        os.execv(program, ["mydyno digest", "digest", *given])  # noqa: S606 - its exit code is ours
+    say(f"page: {_write(program, [a for a in given if a != '--json'], html)}")
+
+
+def _write(program: str, given: list[str], path: Path) -> Path:
+    """Write the page of a digest and return its path."""
+    from mydyno.report.digest import render_digest  # noqa: PLC0415 - not needed to pass options on
+
+    done = subprocess.run(
+        [program, "digest", "--json", *given], stdout=subprocess.PIPE, check=False
+    )
+    if done.returncode:
+        raise typer.Exit(done.returncode)  # it has said why
+    found = msgspec.json.decode(done.stdout, type=dict[str, object])
+    try:
+        path.write_text(render_digest(found, _title(found)), encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror}; choose another file with --html") from error
+    return path
+
+
+def _title(found: dict[str, object]) -> str:
+    """Return the names of the files that were read."""
+    summary = msgspec.convert(found["summary"], type=_Summary)
+    return ", ".join(Path(file.name).name for file in summary.files) or "slow log"
+
+
+class _File(msgspec.Struct):
+    name: str
+
+
+class _Summary(msgspec.Struct):
+    files: list[_File]

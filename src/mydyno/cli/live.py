@@ -1,0 +1,175 @@
+"""`mydyno inspect --live`: what this host does, each second, on a terminal or as lines."""
+
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from mydyno.host import Local
+from mydyno.measure import NOT_BUILT, probe_binary
+from mydyno.measure.live import Moment, Values, moments
+from mydyno.model import Action, HostError, SpecError
+from mydyno.report import units
+
+_PROCESSORS = {
+    "cpu.user": "cores",
+    "cpu.system": "cores",
+    "cpu.irq": "cores",
+    "cpu.iowait": "cores",
+    "cpu.steal": "cores",
+    "cpu.idle": "cores",
+    "cpu.running": "",
+    "cpu.context_switches": "/s",
+}
+_PRESSURE = {"psi.cpu": "share", "psi.io": "share", "psi.memory": "share"}
+_MEMORY = {"memory.total": "B", "memory.available": "B", "memory.dirty": "B"}
+_SERVER = {
+    "queries": "/s",
+    "threads_running": "",
+    "innodb.hit_ratio": "share",
+    "innodb.dirty_share": "share",
+    "innodb.checkpoint_age": "B",
+    "innodb.redo_rate": "B/s",
+    "innodb.reads": "/s",
+    "innodb.writes": "/s",
+    "innodb.row_lock_waits": "/s",
+}
+_SECTIONS = {
+    "processors": _PROCESSORS,
+    "waiting": _PRESSURE,
+    "memory": _MEMORY,
+    "server": _SERVER,
+}
+_DISK = {
+    "reads": "/s",
+    "writes": "/s",
+    "flushes": "/s",
+    "read_bytes": "B/s",
+    "write_bytes": "B/s",
+    "read_latency": "s",
+    "write_latency": "s",
+    "flush_latency": "s",
+    "queue": "",
+}
+_INTERFACE = {"rx_bytes": "B/s", "tx_bytes": "B/s"}
+
+
+def live(*, count: int | None, server: Path | None, json: bool) -> None:
+    """Show each second until Ctrl-C, or `count` of them; `server` is a client option file."""
+    with _ticks(server) as ticks:
+        shown = _counted(ticks, count)
+        try:
+            if json:
+                _objects(shown)
+            elif sys.stdout.isatty():
+                _screen(shown)
+            else:
+                _lines(shown)
+        except KeyboardInterrupt:
+            return  # it has been looked at long enough
+
+
+@contextmanager
+def _ticks(server: Path | None) -> Iterator[Iterator[Moment]]:
+    program = probe_binary()
+    if not program:
+        raise HostError(NOT_BUILT)
+    if server is not None and not server.is_file():
+        raise SpecError(f"{server}: no such file; name a client option file with [client]")
+    with tempfile.TemporaryDirectory(prefix="mydyno-live-") as folder:
+        out, errors = Path(folder) / "probe.bin", Path(folder) / "probe.err"
+        asked = ["--server-defaults", str(server)] if server else []
+        argv = (program, "sample", "--out", str(out), "--owner", str(os.getpid()), *asked)
+        running = Local().start(Action(argv), stderr=errors)
+        try:
+            yield moments(out, lambda: running.returncode() is None)
+        except HostError as error:  # its own words say more
+            raise HostError(errors.read_text(errors="replace").strip() or str(error)) from error
+        finally:
+            running.stop(grace_s=2.0)
+            for _ in running.lines():
+                pass  # it says nothing there; reading to the end closes the pipe
+
+
+def _counted(ticks: Iterator[Moment], count: int | None) -> Iterator[Moment]:
+    for number, moment in enumerate(ticks, 1):
+        yield moment
+        if number == count:
+            return
+
+
+def _objects(shown: Iterator[Moment]) -> None:
+    for moment in shown:
+        sys.stdout.write(msgspec.json.encode(moment).decode() + "\n")
+        sys.stdout.flush()
+
+
+def _lines(shown: Iterator[Moment]) -> None:
+    for moment in shown:
+        told = [_clock(moment)]
+        for heading, units_of, rows in _sections(moment):
+            for row, values in rows.items():
+                words = [f"{_label(n)} {_text(values[n], u)}" for n, u in units_of.items()]
+                told.append(f"{row or heading}: {', '.join(words)}")
+        sys.stdout.write("  ".join(told) + "\n")
+        sys.stdout.flush()
+
+
+def _screen(shown: Iterator[Moment]) -> None:
+    with Live(console=Console(), screen=False, auto_refresh=False) as view:
+        for moment in shown:
+            view.update(_page(moment), refresh=True)
+
+
+def _page(moment: Moment) -> Group:
+    parts = [_table(*section) for section in _sections(moment)]
+    return Group(Text(_clock(moment)), *parts)
+
+
+def _table(heading: str, units_of: Mapping[str, str], rows: Mapping[str, Values]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(heading, min_width=10)
+    for name in units_of:
+        table.add_column(_label(name), justify="right", min_width=8)
+    for row, values in rows.items():
+        table.add_row(row, *(_text(values[name], unit) for name, unit in units_of.items()))
+    return table
+
+
+def _sections(moment: Moment) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, Values]]]:
+    """Yield heading, the names that have a value with their units, and the rows of each table."""
+    for heading, units_of in _SECTIONS.items():
+        known = {name: unit for name, unit in units_of.items() if name in moment.values}
+        if known:
+            yield heading, known, {"": moment.values}
+    for heading, units_of, found in (
+        ("disk", _DISK, moment.disks),
+        ("interface", _INTERFACE, moment.interfaces),
+    ):
+        if found:
+            whole = dict.fromkeys(units_of, math.nan)
+            yield heading, units_of, {row: whole | dict(values) for row, values in found.items()}
+
+
+def _clock(moment: Moment) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment.wall_s))
+
+
+def _label(name: str) -> str:
+    return name.rpartition(".")[2].replace("_", " ")
+
+
+def _text(value: float, unit: str) -> str:
+    if math.isnan(value):
+        return units.NOTHING
+    return f"{value:.2f}" if unit == "cores" else units.quantity(value, unit)

@@ -1,0 +1,166 @@
+"""What a sample means: the series that reports show, per flavour of server (FACTS 9.2).
+
+What a host or server does not tell is left out, never zero.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from mydyno.measure.sampled import Sampled
+from mydyno.measure.tracks import Track, level, rate
+from mydyno.measure.where import Where
+from mydyno.model import Series
+
+Make = Callable[[Sampled, str], Track | None]
+Table = Mapping[str, tuple[str, Make]]
+"""Name to unit and maker; a maker is given the instance: a disk, an interface, a role, or none."""
+
+ALL = "all"  # the instance that is the sum over the processors
+_CORES, _PER_S, _BYTES_PER_S, _RATIO = "cores", "/s", "B/s", "ratio"
+_LSNS = (
+    ("status.innodb_redo_log_current_lsn", "status.innodb_redo_log_checkpoint_lsn"),  # 8.0.30 on
+    ("status.innodb_lsn_current", "status.innodb_lsn_last_checkpoint"),  # MariaDB
+    ("innodb.log_lsn_current", "innodb.log_lsn_last_checkpoint"),  # where switched on
+)
+_AGES = ("status.innodb_checkpoint_age", "innodb.log_lsn_checkpoint_age")
+
+
+def series(sampled: Sampled, where: Where, origin_s: float) -> tuple[Series, ...]:
+    """Return the series of a trial; time counts from `origin_s`, in seconds since the head.
+
+    CPU is in cores: seconds of CPU time in a second, over all processors.
+    """
+    tables = [(CPU, ALL), (HOST, ""), (SERVER, "")]
+    tables += [(DISK, where.disk)] if where.disk else []
+    tables += [(NET, where.interface)] if where.interface else []
+    made = [
+        _series(name, unit, track, origin_s)
+        for table, of in tables
+        for name, unit, track in tracks(table, sampled, of)
+    ]
+    for role in ("mysqld", "load"):
+        for name, unit, track in tracks(PROCESS, sampled, role):
+            made.append(_series(name.format(role=role), unit, track, origin_s))
+    return tuple(one for one in made if one.values)
+
+
+def tracks(table: Table, sampled: Sampled, of: str) -> Iterator[tuple[str, str, Track]]:
+    """Yield name, unit and track of what a table makes of one instance and the sample has."""
+    for name, (unit, make) in table.items():
+        if track := make(sampled, of):
+            yield name, unit, track
+
+
+def _series(name: str, unit: str, track: Track, origin_s: float) -> Series:
+    known = ~np.isnan(track.at_s) & ~np.isnan(track.values)
+    times = np.round(track.at_s[known] - origin_s, 3)
+    return Series(name, unit, tuple(times.tolist()), tuple(track.values[known].tolist()))
+
+
+def rates(*columns: str) -> Make:
+    """Return a maker of the sum of some counters' rates; all of them must be there."""
+
+    def made(sampled: Sampled, of: str) -> Track | None:
+        found = [track for name in columns if (track := rate(sampled, name, of))]
+        return reduce(add, found) if len(found) == len(columns) else None
+
+    return made
+
+
+def levels(column: str) -> Make:
+    """Return a maker of a gauge as it was read."""
+    return lambda sampled, of: level(sampled, column, of)
+
+
+def _per(spent: str, done: str) -> Make:
+    """Return a maker of what one operation took on average (iostat's await)."""
+
+    def made(sampled: Sampled, of: str) -> Track | None:
+        time, count = rate(sampled, spent, of), rate(sampled, done, of)
+        return time.over(count) if time and count else None
+
+    return made
+
+
+def _hit_ratio(sampled: Sampled, of: str) -> Track | None:
+    """Return the share of page requests that found the page in the buffer pool."""
+    missed = rate(sampled, "status.innodb_buffer_pool_reads", of)
+    asked = rate(sampled, "status.innodb_buffer_pool_read_requests", of)
+    if not missed or not asked:
+        return None
+    share = missed.over(asked)
+    return Track(share.at_s, np.clip(1.0 - share.values, 0.0, 1.0))
+
+
+def _dirty_share(sampled: Sampled, of: str) -> Track | None:
+    """Return the share of the buffer pool's pages that are dirty."""
+    dirty = level(sampled, "status.innodb_buffer_pool_pages_dirty", of)
+    total = level(sampled, "status.innodb_buffer_pool_pages_total", of)
+    return dirty.over(total) if dirty and total else None
+
+
+def _checkpoint_age(sampled: Sampled, of: str) -> Track | None:
+    """Return how many bytes of redo a crash would have to read, by the server's own names."""
+    for age in _AGES:
+        if track := level(sampled, age, of):
+            return track
+    for current, last in _LSNS:
+        now, then = level(sampled, current, of), level(sampled, last, of)
+        if now and then:
+            return now - then
+    return None
+
+
+def _redo_rate(sampled: Sampled, of: str) -> Track | None:
+    """Return the bytes of redo written in a second; of a log that has no LSN, padding included."""
+    names = (*(now for now, _ in _LSNS), "status.innodb_os_log_written")
+    return next((track for name in names if (track := rate(sampled, name, of))), None)
+
+
+CPU: Table = {
+    "cpu.user": (_CORES, rates("cpu.user", "cpu.nice")),
+    "cpu.system": (_CORES, rates("cpu.system")),
+    "cpu.iowait": (_CORES, rates("cpu.iowait")),
+    "cpu.irq": (_CORES, rates("cpu.irq", "cpu.softirq")),
+    "cpu.steal": (_CORES, rates("cpu.steal")),
+    "cpu.idle": (_CORES, rates("cpu.idle")),
+}
+HOST: Table = {
+    "psi.cpu": (_RATIO, rates("psi.cpu.some")),
+    "psi.io": (_RATIO, rates("psi.io.some")),
+    "psi.memory": (_RATIO, rates("psi.memory.some")),
+    "memory.dirty": ("B", levels("memory.dirty")),
+    "net.retransmits": (_PER_S, rates("tcp.retransmits")),
+    "probe.cpu": (_CORES, rates("probe.cpu")),
+}
+DISK: Table = {
+    "disk.reads": (_PER_S, rates("disk.reads")),
+    "disk.writes": (_PER_S, rates("disk.writes")),
+    "disk.flushes": (_PER_S, rates("disk.flushes")),
+    "disk.read_bytes": (_BYTES_PER_S, rates("disk.read_bytes")),
+    "disk.write_bytes": (_BYTES_PER_S, rates("disk.write_bytes")),
+    "disk.read_latency": ("s", _per("disk.read_s", "disk.reads")),
+    "disk.write_latency": ("s", _per("disk.write_s", "disk.writes")),
+    "disk.flush_latency": ("s", _per("disk.flush_s", "disk.flushes")),
+    "disk.queue": ("", rates("disk.weighted_s")),
+}
+NET: Table = {
+    "net.rx_bytes": (_BYTES_PER_S, rates("net.rx_bytes")),
+    "net.tx_bytes": (_BYTES_PER_S, rates("net.tx_bytes")),
+}
+SERVER: Table = {
+    "innodb.hit_ratio": (_RATIO, _hit_ratio),
+    "innodb.dirty_share": (_RATIO, _dirty_share),
+    "innodb.checkpoint_age": ("B", _checkpoint_age),
+    "innodb.redo_rate": (_BYTES_PER_S, _redo_rate),
+    "innodb.reads": (_PER_S, rates("status.innodb_pages_read")),
+    "innodb.writes": (_PER_S, rates("status.innodb_pages_written")),
+    "innodb.row_lock_waits": (_PER_S, rates("status.innodb_row_lock_waits")),
+    "threads_running": ("", levels("status.threads_running")),
+}
+PROCESS: Table = {
+    "process.{role}.cpu": (_CORES, rates("process.cpu_user", "process.cpu_system")),
+}

@@ -1,0 +1,220 @@
+"""The file that mydyno-probe writes, read whole or while it still grows.
+
+Format: docs/reference/probe-file.md, version 1. A frame that is short or whose checksum is wrong
+ends the reading; what stands before it counts.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from mydyno.measure.sampled import READ_AT, Column, End, Head, Note, Row, Sampled
+from mydyno.measure.varints import signed, signed_all, unsigned
+from mydyno.model import HostError
+
+_MAGIC = b"mydyno-probe 1\n"
+_FRAME = struct.Struct("<cI")
+_SUM = struct.Struct("<I")
+_NS = 1e-9
+_LARGEST = 2**63 - 1
+
+
+class ProbeFileError(HostError):
+    """The file is not one of the sampler's, or of a version not known here."""
+
+
+class Reader:
+    """Takes a file's bytes as they come and gives its ticks."""
+
+    def __init__(self, name: str = "probe.bin") -> None:
+        """Read nothing yet; `name` is for error messages."""
+        self.head: Head | None = None
+        self.columns: list[Column] = []
+        self.notes: list[Note] = []
+        self.end: End | None = None
+        self.name = name
+        self._rest = b""
+        self._begun = False
+        self._seq = -1
+        self._now = np.zeros(0, dtype=np.int64)
+        self._present = np.zeros(0, dtype=bool)
+        self._scales = np.zeros(0)
+        self._sources: list[str] = []
+        self._of = np.zeros(0, dtype=np.int64)  # each column's source, as a number
+        self._stamps: dict[int, int] = {}  # each source's column probe.read_at
+
+    def take(self, raw: bytes) -> Iterator[Row]:
+        """Yield the ticks that are whole with `raw`.
+
+        Raises `ProbeFileError` for what is not a file of the sampler's.
+        """
+        self._rest += raw
+        start = self._magic()
+        try:
+            while start is not None and (frame := _frame(self._rest, start)):
+                kind, payload, start = frame
+                if row := self._framed(kind, payload):
+                    yield row
+        except (IndexError, ValueError, OverflowError) as error:  # msgspec's are ValueErrors
+            raise ProbeFileError(
+                f"{self.name}: a frame with a right checksum cannot be read ({error}); "
+                "it was written by another version of mydyno-probe"
+            ) from error
+        finally:
+            self._rest = self._rest[start or 0 :]
+
+    def _magic(self) -> int | None:
+        """Return where the frames begin, None as long as the first line is not whole."""
+        if self._begun:
+            return 0
+        if len(self._rest) < len(_MAGIC) and _MAGIC.startswith(self._rest):
+            return None
+        if not self._rest.startswith(_MAGIC):
+            raise ProbeFileError(
+                f"{self.name}: begins with {self._rest[:16]!r}, not with {_MAGIC!r}: "
+                "not a file of mydyno-probe, or one of another version"
+            )
+        self._begun = True
+        return len(_MAGIC)
+
+    def _framed(self, kind: bytes, payload: bytes) -> Row | None:
+        match kind:
+            case b"T":
+                return self._tick(payload)
+            case b"H":
+                self.head = msgspec.json.decode(payload, type=Head)
+            case b"C":
+                self._define(msgspec.json.decode(payload, type=list[Column]))
+            case b"N":
+                self.notes.append(msgspec.json.decode(payload, type=Note))
+            case b"E":
+                self.end = msgspec.json.decode(payload, type=End)
+            case _:
+                pass  # a kind of a later minor version
+        return None
+
+    def _define(self, fresh: list[Column]) -> None:
+        for column in fresh:
+            if column.source not in self._sources:
+                self._sources.append(column.source)
+            if column.name == READ_AT and column.of not in self._sources:
+                self._sources.append(column.of)
+            if column.name == READ_AT:
+                self._stamps[self._sources.index(column.of)] = len(self.columns)
+            self.columns.append(column)
+        more = len(fresh)
+        self._now = np.concatenate((self._now, np.zeros(more, dtype=np.int64)))
+        self._present = np.concatenate((self._present, np.zeros(more, dtype=bool)))
+        self._scales = np.concatenate((self._scales, [c.scale for c in fresh]))
+        belongs = [self._sources.index(_owner(c)) for c in fresh]
+        self._of = np.concatenate((self._of, np.array(belongs, dtype=np.int64)))
+
+    def _tick(self, payload: bytes) -> Row:
+        if self.head is None:
+            raise ValueError("a tick before the head")
+        seq, at = unsigned(payload, 0)
+        if not self._seq < seq <= _LARGEST:
+            raise ValueError(f"tick {seq} after tick {self._seq}")
+        self._seq = seq
+        begin_ns, at = unsigned(payload, at)
+        _, at = unsigned(payload, at)
+        drift_ns, at = signed(payload, at)
+        at = self._gone(payload, at)
+        touched = self._entries(payload, at)
+        wall_ns = self.head.wall_ns + begin_ns + drift_ns
+        return Row(seq, begin_ns * _NS, wall_ns * _NS, self._valid(touched))
+
+    def _gone(self, payload: bytes, at: int) -> int:
+        runs, at = unsigned(payload, at)
+        first = 0
+        for _ in range(runs):
+            gap, at = unsigned(payload, at)
+            length, at = unsigned(payload, at)
+            self._present[first + gap : first + gap + length] = False
+            first += gap + length
+        return at
+
+    def _entries(self, payload: bytes, at: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Add the tick's deltas; return the columns that have one."""
+        size, at = unsigned(payload, at)
+        bits = np.unpackbits(
+            np.frombuffer(payload, np.uint8, count=size, offset=at), bitorder="little"
+        )
+        touched = np.flatnonzero(bits)
+        deltas = signed_all(payload[at + size :])
+        if len(deltas) != len(touched):
+            raise ValueError(f"{len(touched)} columns but {len(deltas)} values")
+        self._now[touched] += deltas
+        self._present[touched] = True
+        return touched
+
+    def _valid(
+        self, touched: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Return the values in base units; those of a source that was not read now are NaN."""
+        read = np.ones(len(self._sources), dtype=bool)
+        for source, stamp in self._stamps.items():
+            read[source] = stamp in touched
+        valid = self._present & read[self._of]
+        return np.where(valid, self._now * self._scales, np.nan)
+
+
+def _owner(column: Column) -> str:
+    """Return whose reading makes a column valid: its source, or for a time of reading, its own."""
+    return column.of if column.name == READ_AT else column.source
+
+
+def _frame(raw: bytes, start: int) -> tuple[bytes, bytes, int] | None:
+    """Return kind, payload and end of the frame at `start`; None where it is torn."""
+    body = start + _FRAME.size
+    if len(raw) < body:
+        return None
+    kind, length = _FRAME.unpack_from(raw, start)
+    end = body + length + _SUM.size
+    if (
+        len(raw) < end
+        or zlib.crc32(raw[start : body + length]) != _SUM.unpack_from(raw, end - 4)[0]
+    ):
+        return None
+    return kind, raw[body : body + length], end
+
+
+def read(path: Path) -> Sampled:
+    """Return all that a file holds.
+
+    Raises `ProbeFileError` for another kind or version of file and for one without a head.
+    """
+    reader = Reader(str(path))
+    try:
+        rows = list(reader.take(path.read_bytes()))
+    except OSError as error:
+        raise ProbeFileError(f"{path}: {error.strerror}") from error
+    return sampled(reader, rows)
+
+
+def sampled(reader: Reader, rows: Sequence[Row]) -> Sampled:
+    """Return some ticks of a reader's as a sample of their own; raise `ProbeFileError` if headless.
+
+    A column has no value in the ticks before it was defined.
+    """
+    if reader.head is None:
+        raise ProbeFileError(
+            f"{reader.name}: ends before its head; the sampler was cut off at its start"
+        )
+    values = np.full((len(rows), len(reader.columns)), np.nan)
+    for number, row in enumerate(rows):
+        values[number, : len(row.values)] = row.values
+    return Sampled(
+        head=reader.head,
+        columns=tuple(reader.columns),
+        seqs=np.array([row.seq for row in rows], dtype=np.int64),
+        mono_s=np.array([row.mono_s for row in rows]),
+        wall_s=np.array([row.wall_s for row in rows]),
+        values=values,
+        notes=tuple(reader.notes),
+        end=reader.end,
+    )
