@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 from mydyno.analyse.result import Result
+from mydyno.report.digest import render_digest
 from mydyno.report.html import render_html
 from mydyno.report.text import render_text
 
 _HERE = Path(__file__).parent / "report"
 _CASES = sorted(path.parent.name for path in _HERE.glob("*/result.json"))
 _INLINED = re.compile(
-    r"(<style>|<script>|<script type=\"text/plain\" id=\"data\">)[^<]*(?:<(?!/s)[^<]*)*"
+    r"(<style>|<script>|<script type=\"text/plain\" id=\"[a-z-]+\">)[^<]*(?:<(?!/s)[^<]*)*"
 )
 _HASH = re.compile(r"&#39;sha256-[^&]*&#39;")
 
@@ -31,6 +32,12 @@ def test_page(case):
     result = msgspec.json.decode((_HERE / case / "result.json").read_bytes(), type=Result)
     page = _INLINED.sub(r"\1…", render_html(result))
     _same(_HERE / case / "want.html", _HASH.sub("'sha256-…'", page))
+
+
+def test_digest_page():
+    digest = msgspec.json.decode((_HERE / "digest" / "digest.json").read_bytes())
+    page = _INLINED.sub(r"\1…", render_digest(digest, "slow.log"))
+    _same(_HERE / "digest" / "want.html", _HASH.sub("'sha256-…'", page))
 
 
 def _same(want: Path, got: str) -> None:

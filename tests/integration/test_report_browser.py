@@ -4,37 +4,39 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from playwright.sync_api import sync_playwright
 
+from integration.browser_steps import PHONE, WIDE, browsing, painted, watched
 from mydyno.analyse.result import Result
 from mydyno.report.html import render_html
 
 pytestmark = pytest.mark.browser
 
 _CASES = Path(__file__).parents[1] / "golden" / "report"
-_NAMES = ("ladder", "no-winner", "many", "hostile")
-_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
-_WIDE, _PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+_NAMES = ("ladder", "sampled", "no-winner", "many", "hostile")
 _INK = """canvas => {
   const dots = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   return dots.some((value) => value !== 0);
 }"""
 
+# The ground of a chart: the commonest colour of a column in the warm-up and of one after it.
+_GROUND = """canvas => {
+  const { width, height } = canvas, r = devicePixelRatio;
+  const dots = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+  return [0.25, 0.8].map((x) => {
+    const seen = {};
+    for (let y = 26 * r; y < height - 34 * r; y++) {
+      const at = 4 * (y * width + Math.round(x * width)), dot = dots.slice(at, at + 4).join();
+      seen[dot] = (seen[dot] || 0) + 1;
+    }
+    return Object.keys(seen).sort((a, b) => seen[b] - seen[a])[0];
+  });
+}"""
+
 
 @pytest.fixture(scope="module")
 def chromium():
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=list(_FLAGS))
+    with browsing() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -49,44 +51,25 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def opened(chromium, folder):
     """Open a report; at the end, nothing was complained of and nothing else was asked for."""
-    contexts, complaints, requests = [], [], []
-
-    def open_(name, *, script=True, **options):
-        context = chromium.new_context(java_script_enabled=script, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda said: complaints.append(said.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto((folder / f"{name}.html").as_uri())
-        if script:
-            page.wait_for_selector("html.drawn")
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
-    assert len([url for url in requests if url.startswith("file:")]) == len(contexts)
+    with watched(chromium, folder, "html.drawn") as open_:
+        yield open_
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [_WIDE, _PHONE, {"width": 1010, "height": 700}])
+@pytest.mark.parametrize("size", [WIDE, PHONE, {"width": 1010, "height": 700}])
 @pytest.mark.parametrize("name", _NAMES)
 def test_it_opens_fits_and_draws(opened, name, size, scheme):
     page = opened(name, viewport=size, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.locator(".canvas canvas").count() == page.locator("figure.time").count() > 0
-    _painted(page)
+    assert page.locator(".canvas canvas").count() == page.locator(".canvas").count() > 0
+    painted(page)
     assert all(canvas.evaluate(_INK) for canvas in page.locator("canvas").all())
     assert page.locator(".panels").first.is_hidden()
     assert page.locator("h1").bounding_box()["y"] < size["height"] / 2
 
 
 def test_the_verdict_comes_first_and_is_not_said_by_colour_alone(opened):
-    page = opened("ladder", viewport=_WIDE)
+    page = opened("ladder", viewport=WIDE)
     assert page.locator("h1").inner_text().startswith("ALL does 1.92 times")
     assert page.locator(".verdicts tbody .verdict").all_inner_texts() == [
         "○ baseline",
@@ -97,20 +80,20 @@ def test_the_verdict_comes_first_and_is_not_said_by_colour_alone(opened):
 
 
 def test_a_treatment_is_switched_by_keyboard(opened):
-    page = opened("ladder", viewport=_WIDE)
-    before = _painted(page)
+    page = opened("ladder", viewport=WIDE)
+    before = painted(page)
     button = page.get_by_role("button", name="MYSQL")
     button.focus()
     page.keyboard.press("Space")
     assert button.get_attribute("aria-pressed") == "false"
-    assert _painted(page) != before
+    assert painted(page) != before
     page.keyboard.press("Enter")
     assert button.get_attribute("aria-pressed") == "true"
-    assert _painted(page) == before
+    assert painted(page) == before
 
 
 def test_a_chart_is_read_out_by_keyboard(opened):
-    page = opened("ladder", viewport=_WIDE)
+    page = opened("ladder", viewport=WIDE)
     page.locator(".canvas").first.focus()
     for _ in range(3):
         page.keyboard.press("PageDown")
@@ -122,13 +105,13 @@ def test_a_chart_is_read_out_by_keyboard(opened):
 
 
 def test_of_many_treatments_only_the_strongest_are_on_at_first(opened):
-    page = opened("many", viewport=_WIDE)
+    page = opened("many", viewport=WIDE)
     assert page.locator(".toggles button").count() == 20
     assert page.locator(".toggles button[aria-pressed=true]").count() == 8
 
 
 def test_every_figure_has_words_and_a_table(opened):
-    page = opened("ladder", viewport=_WIDE)
+    page = opened("ladder", viewport=WIDE)
     figures = page.locator("figure")
     for i in range(figures.count()):
         assert figures.nth(i).locator("figcaption p").inner_text().strip()
@@ -138,7 +121,7 @@ def test_every_figure_has_words_and_a_table(opened):
     assert page.locator("figure.time table").first.locator("tbody tr").count() == 12
 
 
-@pytest.mark.parametrize("size", [_WIDE, _PHONE])
+@pytest.mark.parametrize("size", [WIDE, PHONE])
 def test_without_script_it_is_complete(opened, size):
     page = opened("ladder", script=False, viewport=size)
     assert page.locator(".panels svg[role=img]").count() == 8
@@ -151,7 +134,7 @@ def test_without_script_it_is_complete(opened, size):
 
 
 def test_on_paper_the_drawings_replace_the_canvases_and_everything_is_open(opened):
-    page = opened("ladder", viewport=_WIDE)
+    page = opened("ladder", viewport=WIDE)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".canvas").first.is_hidden()
@@ -163,21 +146,107 @@ def test_on_paper_the_drawings_replace_the_canvases_and_everything_is_open(opene
 
 
 def test_hostile_text_does_nothing(opened):
-    page = opened("hostile", viewport=_WIDE)
+    page = opened("hostile", viewport=WIDE)
     assert page.title().startswith("<script>document.title='owned'</script>")
     assert page.locator("img").count() == 0
     assert page.locator("body script:not([type])").count() == 2
 
 
 def test_the_command_can_be_copied(opened):
-    page = opened("ladder", viewport=_WIDE)
+    page = opened("ladder", viewport=WIDE)
     page.get_by_role("button", name="Copy").click()
     page.wait_for_selector("#copied:not(:empty)")
     assert page.evaluate("String(getSelection())").startswith("mydyno run demo")
 
 
-def _painted(page):
-    """Return the first chart's picture, once the browser has painted what was asked for."""
-    frame = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-    page.evaluate(frame)
-    return page.locator("canvas").first.evaluate("(canvas) => canvas.toDataURL()")
+def test_what_the_machine_did_is_drawn_for_two_trials(opened):
+    page = opened("sampled", viewport=WIDE)
+    shown = page.locator("#resources figure.strips")
+    assert shown.count() == 17
+    assert page.locator("#resources .canvas canvas").count() == 34
+    assert page.locator("#resources .drawing").first.is_hidden()
+    names = page.locator("#strip-cpu .says b").all_inner_texts()
+    assert names == ["STOCK", "ALL"]
+    assert page.locator("#strip-cpu .legend li").count() == 5
+    for i in range(shown.count()):
+        assert all(s.strip() for s in shown.nth(i).locator(".says").all_inner_texts())
+
+
+def test_one_cursor_goes_through_all_strips(opened):
+    page = opened("sampled", viewport=WIDE)
+    page.locator("#strip-cpu .canvas").first.hover(position={"x": 250, "y": 60})
+    told = [" ".join(s.split()) for s in page.locator("#resources .readout").all_inner_texts()]
+    times = [float(text.split()[1]) for text in told if text]
+    assert len(times) == 34
+    assert max(times) - min(times) <= 1.0
+    assert "user" in told[4]
+    assert "cores" in told[4]
+    assert page.locator("#time .readout").first.inner_text() == ""
+
+
+def test_a_strip_is_read_out_by_keyboard_and_the_others_follow(opened):
+    page = opened("sampled", viewport=WIDE)
+    page.locator("#strip-latency .canvas").first.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    read = page.locator("#strip-latency .readout").first
+    assert read.get_attribute("aria-live") == "polite"
+    assert " ".join(read.inner_text().split()).startswith("at 4.")
+    other = page.locator("#strip-network .readout").last.inner_text()
+    assert abs(float(other.split()[1]) - float(read.inner_text().split()[1])) <= 1.0
+
+
+def test_a_trial_is_chosen_by_keyboard(opened):
+    page = opened("sampled", viewport=WIDE)
+    canvas = page.locator("#strip-cpu canvas").last
+    before = painted(page, canvas)
+    pick = page.locator(".picks select").last
+    assert pick.locator("optgroup").count() == 4
+    pick.focus()
+    page.keyboard.press("ArrowUp")
+    assert painted(page, canvas) != before
+    assert page.locator("#strip-cpu .says b").last.inner_text() == "MYSQL"
+    assert "MYSQL" in page.locator("#strip-cpu .canvas").last.get_attribute("aria-label")
+    page.keyboard.press("ArrowDown")
+    assert painted(page, canvas) == before
+
+
+def test_a_trial_without_a_source_says_so(opened):
+    page = opened("sampled", viewport=WIDE)
+    for option in (
+        page.locator(".picks select").first.locator("optgroup").first.locator("option").all()
+    ):
+        page.locator(".picks select").first.select_option(
+            index=int(option.evaluate("(o) => o.index"))
+        )
+        if (
+            page.locator("#strip-redo .says")
+            .first.inner_text()
+            .endswith("Not recorded in this trial.")
+        ):
+            break
+    else:
+        pytest.fail("one of the trials has no server")
+    assert "Not recorded" not in page.locator("#strip-cpu .says").first.inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_warm_up_is_shaded_in_every_strip(opened, scheme):
+    page = opened("sampled", viewport=WIDE, color_scheme=scheme)
+    painted(page)
+    for canvas in page.locator("#resources canvas").all():
+        warm, measured = canvas.evaluate(_GROUND)
+        assert warm != measured, canvas.evaluate("(c) => c.closest('figure').id")
+
+
+def test_strips_without_script_and_on_paper(opened):
+    still = opened("sampled", script=False, viewport=PHONE)
+    assert still.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert still.locator("#resources .drawing svg[role=img]").count() == 34
+    assert still.locator("#resources .drawing").first.is_visible()
+    assert still.locator(".picks").is_hidden()
+    assert still.locator("#resources .used").first.is_visible()
+    page = opened("sampled", viewport=WIDE)
+    page.emulate_media(media="print")
+    assert page.locator("#resources .drawing").first.is_visible()
+    assert page.locator("#resources .canvas").first.is_hidden()

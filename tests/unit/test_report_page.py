@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from mydyno.analyse.result import Comparison, Estimate, Ratio, Result, Row, TrialView
+from mydyno.analyse.result import Comparison, Curve, Estimate, Ratio, Result, Row, TrialView
 from mydyno.report.html import render_html
 from mydyno.report.text import render_text
 
@@ -19,6 +19,18 @@ def test_hostile_text_stays_text():
     quiet = _Reading(render_html(_result("plain")))
     assert read.tags == quiet.tags
     assert not any(name.startswith("on") for name in read.attributes)
+
+
+def test_hostile_names_of_sampled_trials_stay_text():
+    read, quiet = (_Reading(render_html(_sampled(name))) for name in (_EVIL, "plain"))
+    assert read.tags == quiet.tags
+    assert not any(name.startswith("on") for name in read.attributes)
+    assert "optgroup" in read.tags
+
+
+def test_without_a_sampler_one_sentence_says_so():
+    assert "No sampler watched the machine" in render_html(_result("A"))
+    assert "Not recorded in any trial: p99 latency; Processors;" in render_html(_sampled("A"))
 
 
 def test_the_page_loads_nothing():
@@ -110,6 +122,13 @@ def _result(name, verdict="adopt", durability="same"):
     lost = TrialView(1, name, "rw/16", 0, "failed", said, (0.0, 0.0), {}, [])
     facts = {name: {name: name}}
     return Result(compared, name, name, name, name, name, [lost], {}, [], facts, 1, 0.03)
+
+
+def _sampled(name):
+    seconds = [1.0, 2.0, 3.0]
+    work, queue = (Curve(n, "", seconds, [1.0, 2.0, 3.0]) for n in ("tps", "disk.queue"))
+    about = ("ok", "", (1.0, 3.0), {"tps": 1.0}, [work], [queue])
+    return replace(_result(name), trials=[TrialView(1, name, "rw/16", 0, *about)])
 
 
 class _Reading(HTMLParser):

@@ -63,7 +63,11 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 class TrialView(msgspec.Struct, frozen=True):
-    """One finished trial as the report shows it; the window is ``start_s < t <= end_s``."""
+    """One finished trial as the report shows it; the window is ``start_s < t <= end_s``.
+
+    `gauges` is what the sampler saw of the machine, in the time of the curves; where a second was
+    not sampled, it has no value or NaN.
+    """
 
     id: int
     treatment: str
@@ -74,6 +78,7 @@ class TrialView(msgspec.Struct, frozen=True):
     window: tuple[float, float]
     metrics: dict[str, float]
     curves: list[Curve]
+    gauges: list[Curve] = []
 
 
 class ChangeView(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from mydyno.report import curves, dots, findings, latency, panels, units, verdic
 from mydyno.report.curves import Chart
 from mydyno.report.forest import Forest, forest
 from mydyno.report.plot import Style, styles
+from mydyno.report.resources import resources
 from mydyno.report.views import ChartView, LatencyView, Page, RowView, TrialRow, WorkloadView
 
 _MANY = 8  # more curves than this hide each other: the rest are switched on by hand
@@ -29,6 +30,7 @@ def page(result: Result) -> Page:
         tuple((s, tuple(result.changes.get(s.name, ()))) for s in ordered),
         tuple(_trial(result, t, drawn) for t in result.trials),
         _warnings(result),
+        resources(result, ordered),
     )
 
 

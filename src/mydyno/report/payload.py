@@ -4,7 +4,7 @@ import base64
 import gzip
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from sys import byteorder
 
@@ -51,27 +51,39 @@ def encoded(
     keys: list[Key] = []
     codes = array("h")
     for id_, chart in charts:
-        scale = _scale(chart)
+        fits = scale([t.samples for t in chart.tracks], log=chart.log)
         tracks = [(treatments.index(t.treatment), t.block) for t in chart.tracks]
-        about = (id_, chart.unit, chart.step_s, chart.length, scale, chart.warm, chart.end)
+        about = (id_, chart.unit, chart.step_s, chart.length, fits, chart.warm, chart.end)
         keys.append(Key(*about, tracks))
         for track in chart.tracks:
-            codes.extend(_deltas(track.samples, scale, chart.length))
+            codes.extend(deltas(track.samples, fits, chart.length))
+    return keys, packed(codes)
+
+
+def packed(codes: "array[int]") -> str:
+    """Return 16-bit codes, least significant byte first, gzipped, as base64."""
     if byteorder == "big":
         codes.byteswap()
-    return keys, base64.b64encode(gzip.compress(codes.tobytes(), mtime=0)).decode()
+    return squeezed(codes.tobytes())
 
 
-def _scale(chart: Chart) -> Scale:
-    drawn = [s for t in chart.tracks for s in t.samples if drawable(s, log=chart.log)]
+def squeezed(data: bytes) -> str:
+    """Return bytes gzipped, as base64."""
+    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
+
+
+def scale(tracks: Iterable[Samples], *, log: bool) -> Scale:
+    """Return the scale that all samples of these tracks fit on."""
+    drawn = [s for t in tracks for s in t if drawable(s, log=log)]
     low, high = min(drawn, default=1.0), max(drawn, default=1.0)
-    if chart.log:
+    if log:
         return Scale(log=True, low=low, high=max(high, low * 1.001))
     return Scale(log=False, low=min(low, 0.0), high=max(high, 1e-9))
 
 
-def _deltas(samples: Samples, scale: Scale, length: int) -> list[int]:
-    codes = [_code(s, scale) for s in samples] + [_GAP] * (length - len(samples))
+def deltas(samples: Samples, fits: Scale, length: int) -> list[int]:
+    """Return the differences of the codes of `length` samples, those beyond the end as gaps."""
+    codes = [_code(s, fits) for s in samples] + [_GAP] * (length - len(samples))
     return [b - a for a, b in pairwise([0, *codes])]
 
 

@@ -46,7 +46,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One plot: axes, filled bands below lines, and the part of x shaded as warm-up."""
+    """One plot: axes, filled bands below lines, and the parts of x that were not measured.
+
+    Those are from 0 to `warm` and from `end` to 100.
+    """
 
     title: str
     xs: tuple[Tick, ...]
@@ -54,6 +57,12 @@ class Plot:
     bands: tuple[Line, ...]
     lines: tuple[Line, ...]
     warm: float = 0.0
+    end: float = 100.0
+
+    @property
+    def stacked(self) -> bool:
+        """Return whether bands hide the shading, so that it must be laid over them too."""
+        return len(self.bands) > 1
 
 
 def styles(treatments: Sequence[str]) -> dict[str, Style]:

@@ -9,7 +9,9 @@ from mydyno.analyse.result import Ratio
 
 NOTHING = "\N{EN DASH}"  # what stands where there is no value
 TIMES = "\N{MULTIPLICATION SIGN}"
-_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|(?:[kMG]?/|[µm]?)s|min|h|[KMGT]?i?B)(?!\w))")
+_NUMBER_AND_UNIT = re.compile(
+    r"(?<=\d) (?=(?:%|(?:[kMG]?/|[µm]?)s|min|h|[KMGT]?i?B(?:/s)?|cores?|k?IOPS)(?!\w))"
+)
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|[@-_])")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]+")
 _SIZES = ("_size", "_capacity", "_bytes", "_length")  # endings of settings that are bytes
@@ -26,7 +28,8 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 def quantity(value: float, unit: str) -> str:
     """Return a value in a base unit with three figures and a scaled unit: ``1.23 k/s``, ``34 ms``.
 
-    Known units are ``s``, ``B``, ``B/s``, ``/s`` and ``ratio``; any other is scaled by thousands.
+    Known units are ``s``, ``B``, ``B/s``, ``/s``, ``ratio``, ``cores`` and ``share``, a ratio in
+    per cent; any other is scaled by thousands.
     """
     if not math.isfinite(value):
         return NOTHING
@@ -34,6 +37,10 @@ def quantity(value: float, unit: str) -> str:
         return _seconds(value)
     if unit in {"", "ratio"}:
         return _figures(value)
+    if unit == "cores":
+        return f"{_figures(round(value, 2))} cores"
+    if unit == "share":
+        return f"{_figures(100 * value)} %"
     steps = _BINARY if unit.startswith("B") else _SI
     factor, prefix = next((s for s in steps if _rounded(abs(value) / s[0]) >= 1), steps[-1])
     return f"{_figures(value / factor)} {prefix}{unit}"
@@ -47,6 +54,15 @@ def duration(seconds: float) -> str:
         return f"{seconds / _MINUTE_S:.0f} min"
     hours = seconds / _HOUR_S
     return f"{hours:.1f} h" if hours < _TENTHS_BELOW_H else f"{hours:.0f} h"
+
+
+def span(seconds: float) -> str:
+    """Return a length of time with three figures whatever its size: ``34 ms``, ``6.93 min``."""
+    if seconds < _MINUTES_FROM_S:
+        return quantity(seconds, "s")
+    if seconds < 2 * _HOUR_S:
+        return f"{_figures(seconds / _MINUTE_S)} min"
+    return f"{_figures(seconds / _HOUR_S)} h"
 
 
 def moment(text: str) -> str:
@@ -63,6 +79,11 @@ def interval(ratio: Ratio) -> tuple[str, str, str]:
     narrow = ratio.high - ratio.low < _NARROW
     estimate, low, high = (_ratio(x, narrow=narrow) for x in (ratio.ratio, ratio.low, ratio.high))
     return estimate, low, high
+
+
+def times(ratio: float) -> str:
+    """Return a bare ratio with its sign, as in 1.92 times."""
+    return f"{_ratio(ratio, narrow=False)}{TIMES}"
 
 
 def share(value: float) -> str:
@@ -113,6 +134,15 @@ def prose(text: str) -> str:
 def legible(text: str) -> str:
     """Return `text` without terminal escapes and other control characters but line ends."""
     return _CONTROL.sub(" ", _ESCAPE.sub("", text))
+
+
+def number(value: float) -> str:
+    """Return a count in full, as ``1 234 567``, or a mean below 100 with three figures."""
+    if not math.isfinite(value):
+        return NOTHING
+    if abs(value) < 100 and value != int(value):  # noqa: PLR2004 - three figures
+        return _figures(value)
+    return f"{round(value):,}".replace(",", "\N{NO-BREAK SPACE}")
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,6 +7,7 @@ from mydyno.report.curves import Chart
 from mydyno.report.dots import DotPlot
 from mydyno.report.forest import Forest, Whisker
 from mydyno.report.plot import Plot, Style
+from mydyno.report.resources import Resources
 from mydyno.report.verdicts import Verdict
 
 
@@ -83,6 +84,7 @@ class Page:
     changes: tuple[tuple[Style, tuple[ChangeView, ...]], ...]
     trials: tuple[TrialRow, ...]
     warnings: tuple[tuple[str, str], ...]
+    resources: Resources | None
 
     @property
     def weakest(self) -> list[str]:

@@ -4,8 +4,9 @@ import random
 from pathlib import Path
 
 import msgspec
+from digests import small
 from msgspec.structs import replace
-from simulate import campaign, distribution, row
+from simulate import campaign, distribution, gauges, row
 
 from mydyno.analyse.result import ChangeView, Comparison, Result, Row, TrialView
 
@@ -105,6 +106,27 @@ def _ladder_rows(trials) -> list[Row]:
         "Three blocks could tell a ratio of 1.07 from 1, not less: add blocks to tell smaller ones."
     )
     return rows
+
+
+def sampled(blocks: int = 1, span_s: tuple[int, int] = (8, 24)) -> Result:
+    """Return a campaign whose trials a sampler watched; one had no server to ask."""
+    rng = random.Random(11)
+    truth = {"STOCK": 371.0, "MYSQL": 655.0, "ALL": 711.0}
+    trials = campaign(rng, truth, ("rw/16",), blocks=blocks, span_s=span_s)
+    trials = [replace(t, gauges=gauges(rng, t)) for t in trials]
+    if blocks == 1:
+        deaf = [c for c in trials[-1].gauges if not c.name.startswith("innodb.")]
+        trials[-1] = replace(trials[-1], gauges=deaf)
+    whole = ladder()
+    rows = [
+        row("STOCK", "rw/16", trials, None, "baseline"),
+        row("MYSQL", "rw/16", trials, (1.77, 1.62, 1.93), "adopt", (0.55, 0.49, 0.62)),
+        row("ALL", "rw/16", trials, (1.92, 1.71, 2.15), "adopt", (0.51, 0.44, 0.58)),
+    ]
+    compared = _comparison("watched", "STOCK", {"rw/16": "ALL"}, rows, sentence="Adopt ALL.")
+    return replace(
+        whole, comparison=compared, trials=trials, changes={}, distributions=[], blocks=blocks
+    )
 
 
 def no_winner() -> Result:
@@ -231,7 +253,7 @@ def hostile() -> Result:
     )
 
 
-CASES = {"ladder": ladder, "no-winner": no_winner, "many": many, "hostile": hostile}
+CASES = {f.__name__.replace("_", "-"): f for f in (ladder, sampled, no_winner, many, hostile)}
 
 _PARTS = (
     "kyber",
@@ -262,11 +284,14 @@ def _lost(trial: TrialView, error: str = "") -> TrialView:
 
 
 def write(folder: Path) -> None:
-    """Write each case's `result.json`; run this file to make the stored ones anew."""
+    """Write what the golden pages are made of; run this file to make the stored ones anew."""
     for name, make in CASES.items():
         place = folder / name
         place.mkdir(exist_ok=True)
         (place / "result.json").write_bytes(msgspec.json.encode(make()) + b"\n")
+    place = folder / "digest"
+    place.mkdir(exist_ok=True)
+    (place / "digest.json").write_bytes(msgspec.json.encode(small()) + b"\n")
 
 
 if __name__ == "__main__":

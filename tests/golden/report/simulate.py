@@ -53,6 +53,99 @@ def _curves(rng, level, length_s, warm_s, tail):
     return [*found, Curve("latency_p99_s", "s", seconds, tails)] if tail else found
 
 
+def gauges(rng, trial) -> list[Curve]:
+    """Return what a sampler on two cores and a disk of 1100 operations a second would see.
+
+    One second is missing, as if the sampler had been late, and a flush stalls in another.
+    """
+    rates = next(c.values for c in trial.curves if c.name == "tps")
+    best = max(rates)
+    phase = rng.uniform(0.2, 0.8)  # the sampler's second is not the load's
+    found: dict[str, list[float]] = {}
+    for rate in rates:
+        for name, value in _second(rng, rate, best).items():
+            found.setdefault(name, []).append(value)
+    stall = rng.randrange(len(rates) // 2, len(rates))
+    found["disk.flush_latency"][stall] = 0.31
+    lost = rng.randrange(len(rates) // 2, len(rates))
+    seconds = [i + phase for i in range(len(rates)) if i != lost]
+    return [
+        Curve(name, _UNITS.get(name, "/s"), [round(t, 3) for t in seconds], _short(values, lost))
+        for name, values in found.items()
+    ]
+
+
+def _short(values, lost):
+    return [float(f"{v:.4g}") for i, v in enumerate(values) if i != lost]
+
+
+def _second(rng, rate, best):
+    """Return one second of a machine that does `rate` transactions of at most `best`."""
+    part = rate / best
+    noise = [math.exp(rng.gauss(0, 0.08)) for _ in range(12)]
+    user, system, irq = 1.02 * part * noise[0], 0.38 * part * noise[1], 0.06 * part * noise[2]
+    steal = 0.03 * noise[3]
+    busy = min((user + system + irq + steal), 1.97)
+    iowait = (2 - busy) * 0.6
+    reads, writes = 420 * (1.3 - part) * noise[4], 610 * noise[5]
+    flushes = 95 * part * noise[6]
+    wait = 0.0009 / (1.15 - min((reads + writes) / 1100, 1.1))
+    redo = rate * 9000 * noise[7]
+    return {
+        "cpu.user": user,
+        "cpu.system": system,
+        "cpu.iowait": iowait,
+        "cpu.irq": irq,
+        "cpu.steal": steal,
+        "cpu.idle": 2 - busy - iowait,
+        "process.mysqld.cpu": (user + system) * 0.71,
+        "process.load.cpu": (user + system) * 0.26,
+        "disk.reads": reads,
+        "disk.writes": writes,
+        "disk.flushes": flushes,
+        "disk.read_bytes": reads * 16_384,
+        "disk.write_bytes": writes * 21_000,
+        "disk.read_latency": wait * noise[8],
+        "disk.write_latency": wait * 1.4 * noise[9],
+        "disk.flush_latency": 0.0032 * noise[10],
+        "disk.queue": (reads + writes) * wait + 2 * noise[11],
+        "net.rx_bytes": rate * 9_100,
+        "net.tx_bytes": rate * 61_000,
+        "net.retransmits": 0.0,
+        "psi.cpu": min(part * 0.34 * noise[1], 1.0),
+        "psi.io": min(0.62 * noise[2], 1.0),
+        "psi.memory": 0.0,
+        "memory.dirty": 41e6 * noise[3],
+        "innodb.hit_ratio": 1 - 0.011 * (1.3 - part) * noise[4],
+        "innodb.dirty_share": 0.18 * part * noise[5],
+        "innodb.checkpoint_age": 310e6 * part * noise[6],
+        "innodb.redo_rate": redo,
+        "innodb.reads": reads * 0.97,
+        "innodb.writes": writes * 0.8,
+        "innodb.row_lock_waits": 4.2 * part * noise[8],
+        "threads_running": 7.4 * noise[9],
+        "probe.cpu": 0.0021 * noise[10],
+    }
+
+
+_MODES = ("user", "system", "iowait", "irq", "steal", "idle")
+_SIZES = ("disk.read_bytes", "disk.write_bytes", "net.rx_bytes", "net.tx_bytes", "innodb.redo_rate")
+_UNITS = (
+    dict.fromkeys((f"cpu.{mode}" for mode in _MODES), "cores")
+    | dict.fromkeys((f"disk.{verb}_latency" for verb in ("read", "write", "flush")), "s")
+    | dict.fromkeys(_SIZES, "B/s")
+    | {
+        "probe.cpu": "cores",
+        "process.mysqld.cpu": "cores",
+        "process.load.cpu": "cores",
+        "disk.queue": "",
+    }
+    | {"psi.cpu": "ratio", "psi.io": "ratio", "psi.memory": "ratio", "threads_running": ""}
+    | {"innodb.hit_ratio": "ratio", "innodb.dirty_share": "ratio"}
+    | {"innodb.checkpoint_age": "B", "memory.dirty": "B"}
+)
+
+
 def distribution(treatment, workload, middle_s, count) -> Distribution:
     shares = [0.001, 0.01, *(i / 20 for i in range(1, 20)), 0.97, 0.98, 0.99, 0.995, 0.998]
     shares += [0.999, 0.9995, 0.9999, 1 - 1 / count]

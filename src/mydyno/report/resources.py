@@ -1,0 +1,177 @@
+"""What the machine did, as the page shows it: tables of use, and trials side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mydyno.analyse.result import Result, TrialView
+from mydyno.report import curves, readings, stripplot, strips, units, usage, verdicts
+from mydyno.report.plot import Plot, Style
+from mydyno.report.readings import Reading
+from mydyno.report.strips import Strip, Tape
+from mydyno.report.usage import Means, Usage
+
+_PANES = 2
+_POINTS = 600  # of one curve: more cannot be told apart in half the width of a page
+_FEWEST = 60
+_ALL_POINTS = 250_000  # of all trials together: about 0.6 MB of the page
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One trial with its tapes and what is said of each strip, by the strip's id."""
+
+    trial: TrialView
+    style: Style
+    tapes: Mapping[str, Tape]
+    says: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One trial in one strip: the sentence, and the drawing for paper and for no script."""
+
+    name: str
+    says: str
+    plot: Plot | None
+
+
+@dataclass(frozen=True, slots=True)
+class StripView:
+    """One strip: its legend, a pane for each trial shown first, and its means by workload."""
+
+    strip: Strip
+    legend: tuple[Style, ...]
+    panes: tuple[Pane, ...]
+    tables: tuple[tuple[str, Usage], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A trial in the selector: its place among those shown, and what tells it from others."""
+
+    index: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The whole section; `first` are the trials that are chosen at first."""
+
+    usages: tuple[tuple[str, Usage], ...]
+    shown: tuple[Shown, ...]
+    groups: tuple[tuple[str, tuple[Choice, ...]], ...]
+    first: tuple[int, ...]
+    strips: tuple[StripView, ...]
+    missing: tuple[str, ...]
+    cost: str
+
+
+def resources(result: Result, ordered: Sequence[Style]) -> Resources | None:
+    """Return the section, or None when no sampler ran beside any trial."""
+    known = strips.strips(result)
+    trials = strips.sampled(result)
+    if not trials:
+        return None
+    most = _ALL_POINTS // sum(len(t.gauges) + len(t.curves) for t in trials)
+    most = min(max(most, _FEWEST), _POINTS)
+    every = tuple(_shown(result, t, ordered, most) for t in trials)
+    works = list(dict.fromkeys(s.trial.workload for s in every))
+    of = {work: usage.of_treatments(result, work) for work in works}
+    first = _first(result, every)
+    there = [s for s in known if any(s.id in each.tapes for each in every)]
+    return Resources(
+        tuple((work, usage.table(of[work], ordered, _work(result, work))) for work in works),
+        every,
+        tuple(_groups(result, every, works)),
+        first,
+        tuple(_strip(s, [every[i] for i in first], of, ordered) for s in there),
+        tuple(s.title for s in known if s not in there),
+        _cost([means for each in of.values() for means in each.values()]),
+    )
+
+
+def _work(result: Result, workload: str) -> str:
+    return units.heading(curves.response(result, workload))
+
+
+def _cost(each: Sequence[Means]) -> str:
+    """Return what the sampler itself took, where it took most; empty if it did not tell."""
+    spent = [means["probe.cpu"] for means in each if "probe.cpu" in means]
+    if not spent:
+        return ""
+    return f"The sampler itself took at most {units.quantity(max(spent), 'share')} of one core."
+
+
+def _shown(result: Result, trial: TrialView, ordered: Sequence[Style], most: int) -> Shown:
+    known = strips.strips(result)
+    response = curves.response(result, trial.workload)
+    named = strips.of_trial(trial, response)
+    read: Reading = readings.of_trial(trial, response)
+    tapes = {s.id: tape for s in known if (tape := strips.tape(s, named, most))}
+    style = next(s for s in ordered if s.name == trial.treatment)
+    return Shown(trial, style, tapes, {s.id: readings.sentence(s, read) for s in known})
+
+
+def _first(result: Result, every: Sequence[Shown]) -> tuple[int, ...]:
+    """Return the first workload's baseline and leader, each by its median trial."""
+    work = every[0].trial.workload
+    middle = _medians(result, every, work)
+    wanted = [result.comparison.baseline, verdicts.best(result.comparison, work), *middle]
+    names = dict.fromkeys(name for name in wanted if name in middle)
+    return tuple(middle[name] for name in names)[:_PANES]
+
+
+def _medians(result: Result, every: Sequence[Shown], workload: str) -> dict[str, int]:
+    """Return the place of each treatment's median trial by the response; of two the lower."""
+    response = curves.response(result, workload)
+    ranked: dict[str, list[tuple[float, int]]] = {}
+    for i, shown in enumerate(every):
+        if shown.trial.workload == workload:
+            value = shown.trial.metrics.get(response, 0.0)
+            ranked.setdefault(shown.trial.treatment, []).append((value, i))
+    return {name: sorted(each)[(len(each) - 1) // 2][1] for name, each in ranked.items()}
+
+
+def _groups(
+    result: Result, every: Sequence[Shown], works: Sequence[str]
+) -> list[tuple[str, tuple[Choice, ...]]]:
+    """Return the medians of all treatments, and then each treatment's trials."""
+    groups: list[tuple[str, tuple[Choice, ...]]] = []
+    for work in works:
+        under = f", {work}" if len(works) > 1 else ""
+        response = curves.response(result, work)
+        middle = _medians(result, every, work)
+        labels = {i: readings.label(s.trial, response) for i, s in enumerate(every)}
+        names = [n for n in verdicts.treatments(result.comparison) if n in middle]
+        leading = tuple(Choice(middle[n], f"{n}, {labels[middle[n]]}") for n in names)
+        groups.append((f"Median of each treatment{under}", leading))
+        for name in names:
+            mine = [
+                i
+                for i, s in enumerate(every)
+                if (s.trial.treatment, s.trial.workload) == (name, work)
+            ]
+            groups.append(
+                (f"{name}{under}", tuple(Choice(i, f"{name}, {labels[i]}") for i in mine))
+            )
+    return groups
+
+
+def _strip(
+    strip: Strip,
+    first: Sequence[Shown],
+    of: Mapping[str, Mapping[str, Means]],
+    ordered: Sequence[Style],
+) -> StripView:
+    drawn = stripplot.plots(strip, [(s.trial, s.tapes.get(strip.id), s.style) for s in first])
+    panes = (
+        Pane(s.trial.treatment, s.says[strip.id], plot)
+        for s, plot in zip(first, drawn, strict=True)
+    )
+    tables = ((work, usage.of_strip(strip, means, ordered)) for work, means in of.items())
+    return StripView(
+        strip,
+        stripplot.legend(strip),
+        tuple(panes),
+        tuple((work, table) for work, table in tables if table.rows),
+    )

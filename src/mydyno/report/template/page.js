@@ -1,0 +1,26 @@
+// Begins: what the page can do once there is a script; without it the page is still complete.
+(async () => {
+  "use strict";
+  const { byId } = drawing;
+  function onPaper() {
+    let shut = [];
+    addEventListener("beforeprint", () => { shut = [...document.querySelectorAll("details:not([open])")]; shut.forEach((d) => { d.open = true; }); });
+    addEventListener("afterprint", () => shut.forEach((d) => { d.open = false; }));
+  }
+  function copying() {
+    const button = byId("copy"), command = byId("command");
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      getSelection().selectAllChildren(command);
+      try { await navigator.clipboard.writeText(command.textContent); byId("copied").textContent = button.textContent = "Copied"; }
+      catch { byId("copied").textContent = button.textContent = "Selected"; }
+    });
+  }
+  copying();
+  onPaper();
+  if (!("DecompressionStream" in window)) return;
+  const plots = [...await overlaid(), ...await aligned()];
+  if (!plots.length) return;
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach((u) => u.redraw()));
+  document.documentElement.classList.add("drawn");
+})();
