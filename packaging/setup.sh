@@ -59,7 +59,23 @@ if [ ${#chosen[@]} -gt 0 ]; then
   fi
   echo "installing: ${chosen[*]}"
   export DEBIAN_FRONTEND=noninteractive
+  # Some peers of the benches come with a service: it must neither start now nor at the next boot.
+  policy=/usr/sbin/policy-rc.d
+  if [ "$kind" = bench ] && [ ! -e "$policy" ]; then
+    trap 'rm -f "$log" "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"
+  fi
   apt-get install -y -qq --no-install-recommends "${chosen[@]}" >"$log" 2>&1 || { tail -20 "$log" >&2; exit 3; }
+fi
+
+if [ "$kind" = bench ] && command -v systemctl >/dev/null; then
+  units=(atop atopacct atop-rotate.timer sysstat sysstat-collect.timer sysstat-summary.timer
+    prometheus-node-exporter prometheus-mysqld-exporter)
+  for one in ${chosen[@]+"${chosen[@]}"}; do
+    for unit in "${units[@]}"; do
+      case $unit in "$one" | "$one"[.-]* | "${one}acct") systemctl disable --quiet "$unit" 2>/dev/null || true ;; esac
+    done
+  done
 fi
 
 lock=requirements.lock
@@ -72,6 +88,8 @@ if [ ! -e "$stamp" ]; then
   rm -f .venv/.installed-*
   touch "$stamp"
 fi
+
+[ "$kind" != bench ] || .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r bench/requirements-bench.txt
 
 # The probe is pushed to hosts that have nothing: it is one static file, and part of the package.
 target=$(rustc -vV | sed -n 's/^host: //p')
