@@ -1,5 +1,6 @@
 //! How to log in: the [client] section of an option file, read as the server's own clients do.
 
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -19,6 +20,15 @@ const NO_TLS: [&str; 3] = ["", "DISABLED", "PREFERRED"];
 pub enum Place {
     Socket(String),
     Tcp(String, u16),
+}
+
+impl Display for Place {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => to.write_str(path),
+            Self::Tcp(host, port) => write!(to, "{host}:{port}"),
+        }
+    }
 }
 
 /// Who asks, and where; it has no `Debug`, so that no message can hold the password.

@@ -1,11 +1,13 @@
 //! The server's counters: asked when it is time by a thread of its own, and never waited for.
 
 mod answer;
+mod handshake;
 mod life;
 mod login;
 mod meaning;
 mod rows;
 mod session;
+mod wire;
 mod worker;
 
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender, TryRecvError};

@@ -1,18 +1,8 @@
 //! One connection: logged in, made quiet, asked its two questions.
 
-use std::time::Duration;
-
-use mysql::prelude::Queryable;
-use mysql::{Conn, Error, OptsBuilder, Value};
-
+use super::handshake::greet;
 use super::login::{Login, Place};
-
-/// A connection that says nothing for so long is given up.  A server under duress has taken half
-/// a minute for its status, and a second question beside the first would make that worse.
-const PATIENCE: Duration = Duration::from_secs(120);
-const CONNECT: Duration = Duration::from_secs(10);
-const KEEPALIVE_MS: u32 = 30_000;
-const LARGEST_PACKET: usize = 1024 * 1024;
+use super::wire::{Fault, Wire};
 
 /// So that our own questions neither enter the slow log and the general log nor wait for locks,
 /// and the server's defaults change nothing of them.  Each is tried; an older server, or one
@@ -42,39 +32,9 @@ const ACCESS_DENIED: u16 = 1045;
 // "Connections using insecure transport are prohibited", as MySQL and MariaDB number it.
 const INSECURE: [u16; 2] = [3159, 4230];
 
-/// Why there is no answer.
-#[derive(Debug)]
-pub enum Fault {
-    /// The server refused; the connection is good.
-    Refused(u16, String),
-    /// The connection is not.
-    Lost(String),
-}
-
-impl Fault {
-    /// In words.
-    pub fn words(self) -> String {
-        match self {
-            Self::Refused(code, said) => format!("error {code}: {said}"),
-            Self::Lost(why) => why,
-        }
-    }
-}
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::MySqlError(error) => Self::Refused(error.code, error.message),
-            Error::DriverError(error) => Self::Lost(error.to_string()),
-            Error::IoError(error) => Self::Lost(error.to_string()),
-            other => Self::Lost(other.to_string()),
-        }
-    }
-}
-
 /// A connection to the server.
 pub struct Session {
-    conn: Conn,
+    wire: Wire,
     /// The connection's number, which only grows while the server lives.
     pub number: u32,
     metrics: Option<&'static str>,
@@ -88,11 +48,12 @@ impl Session {
     /// # Errors
     /// In words: nobody there, or the server's own message.
     pub fn open(login: &Login) -> Result<Self, String> {
-        let conn =
-            Conn::new(options(login)).map_err(|error| refusal(error.into(), &login.place))?;
+        let place = &login.place;
+        let mut wire = Wire::connect(place).map_err(|error| format!("{place}: {error}"))?;
+        let number = greet(&mut wire, login).map_err(|fault| refusal(fault, place))?;
         let mut session = Self {
-            number: conn.connection_id(),
-            conn,
+            wire,
+            number,
             metrics: None,
             refused: None,
         };
@@ -105,7 +66,7 @@ impl Session {
     /// # Errors
     /// Those of the connection and the server.
     pub fn status(&mut self, each: impl FnMut([&[u8]; 2])) -> Result<(), Fault> {
-        self.ask(STATUS, each)
+        self.wire.ask(STATUS, each)
     }
 
     /// Gives each name, value and type of the engine's metrics that are counted.
@@ -114,28 +75,9 @@ impl Session {
     /// Those of the connection and the server.
     pub fn metrics(&mut self, each: impl FnMut([&[u8]; 3])) -> Result<(), Fault> {
         match self.metrics {
-            Some(question) => self.ask(question, each),
+            Some(question) => self.wire.ask(question, each),
             None => Ok(()),
         }
-    }
-
-    /// Gives the first `N` cells of each row of the answer; NULL is empty.
-    fn ask<const N: usize>(
-        &mut self,
-        question: &str,
-        mut each: impl FnMut([&[u8]; N]),
-    ) -> Result<(), Fault> {
-        for row in self.conn.query_iter(question)? {
-            let row = row?;
-            let mut cells = [&[][..]; N];
-            for (at, cell) in cells.iter_mut().enumerate() {
-                if let Some(Value::Bytes(text)) = row.as_ref(at) {
-                    *cell = text;
-                }
-            }
-            each(cells);
-        }
-        Ok(())
     }
 
     fn prepare(&mut self) -> Result<(), Fault> {
@@ -167,13 +109,13 @@ impl Session {
     fn is_true(&mut self, question: &str) -> Result<bool, Fault> {
         let mut answer = false;
         let each = |[value]: [&[u8]; 1]| answer = value == b"1";
-        self.ask(question, each)?;
+        self.wire.ask(question, each)?;
         Ok(answer)
     }
 
     /// What the server has against a question, if anything; a lost connection stays a fault.
     fn refused(&mut self, question: &str) -> Result<Option<(u16, String)>, Fault> {
-        match self.ask(question, |[]| ()) {
+        match self.wire.ask(question, |[]| ()) {
             Ok(()) => Ok(None),
             Err(Fault::Refused(code, said)) => Ok(Some((code, said))),
             Err(lost) => Err(lost),
@@ -196,24 +138,4 @@ fn refusal(fault: Fault, place: &Place) -> String {
         );
     }
     said
-}
-
-fn options(login: &Login) -> OptsBuilder {
-    let options = OptsBuilder::new()
-        .user(Some(&login.user))
-        .pass((!login.password.is_empty()).then_some(&login.password))
-        // Else it would leave TCP for the socket by itself.
-        .prefer_socket(false)
-        // Else it would ask for this before we are quiet.
-        .max_allowed_packet(Some(LARGEST_PACKET))
-        .read_timeout(Some(PATIENCE))
-        .write_timeout(Some(PATIENCE))
-        .tcp_connect_timeout(Some(CONNECT))
-        .tcp_keepalive_time_ms(Some(KEEPALIVE_MS))
-        .stmt_cache_size(0)
-        .connect_attrs(Some([("program_name", "mydyno-probe")].into()));
-    match &login.place {
-        Place::Socket(path) => options.socket(Some(path)),
-        Place::Tcp(host, port) => options.ip_or_hostname(Some(host)).tcp_port(*port),
-    }
 }

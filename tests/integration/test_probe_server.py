@@ -1,0 +1,221 @@
+"""The sampler on four real servers: what arrives, how it logs in, and what it leaves there."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from integration.probe_steps import (
+    ACCOUNT,
+    CANARY,
+    account,
+    leaks,
+    login,
+    notes,
+    probing,
+    series,
+    status,
+    texts,
+    watched,
+)
+from integration.server_steps import MARIADB, SERVERS, Bench, open_folder
+
+pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
+MYSQL8 = "mysql-8.0.33"
+
+
+@pytest.fixture(scope="module")
+def bench():
+    made = Bench(open_folder())
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=SERVERS)
+def server(bench, request):
+    yield from watched(bench, request.param)
+
+
+@pytest.fixture(params=SERVERS)
+def tcp_server(bench, request):
+    yield from watched(bench, request.param, "tcp")
+
+
+@pytest.fixture(params=(MARIADB, MYSQL8))
+def modern(bench, request):
+    yield from watched(bench, request.param)
+
+
+@pytest.fixture
+def mysql8(bench):
+    yield from watched(bench, MYSQL8)
+
+
+@pytest.fixture
+def mysql8_tcp(bench):
+    yield from watched(bench, MYSQL8, "tcp")
+
+
+def test_a_reading_each_second_is_two_questions_and_nothing_else(server, tmp_path):
+    aborted = status(server, "Aborted_clients")
+    with probing(tmp_path, login(tmp_path, server)) as probe:
+        probe.readings(5)
+        sampled = probe.stop()
+    assert notes(sampled) == []
+    assert np.diff(series(sampled, "probe.read_at", "server")) == pytest.approx(1.0, abs=0.4)
+    assert set(np.diff(series(sampled, "status.questions"))) == {2.0}
+    assert set(series(sampled, "server.up")) == {1.0}
+    assert 0 < series(sampled, "server.answer_s", "status").max() < 0.5
+    assert status(server, "Aborted_clients") == aborted
+
+
+def test_values_are_the_servers_own(server, tmp_path):
+    with probing(tmp_path, login(tmp_path, server)) as probe:
+        probe.readings(2)
+        told = dict(server.query("SHOW GLOBAL STATUS"))
+        sampled = probe.stop()
+    names = [name for name, value in told.items() if value.isdecimal()]
+    still = [name for name in names if name.startswith(("Com_", "Handler_savepoint"))]
+    assert len(names) > 250
+    for name in set(still) - {"Com_show_status", "Com_select", "Com_set_option"}:
+        assert series(sampled, f"status.{name.lower()}")[-1] == int(told[name]), name
+    assert {f"status.{name.lower()}" for name in names} <= {c.name for c in sampled.columns}
+    engine = [column.name for column in sampled.columns if column.name.startswith("innodb.")]
+    assert len(engine) > 40
+    assert series(sampled, "innodb.innodb_page_size")[-1] == 16384
+
+
+def test_tcp_with_a_password_the_server_has_not_seen(tcp_server, tmp_path):
+    defaults = login(tmp_path, tcp_server, tcp=True)
+    for _ in ("full authentication", "from the server's cache"):
+        with probing(tmp_path, defaults) as probe:
+            probe.readings(2)
+            assert leaks(probe, CANARY) == []
+            assert notes(probe.stop()) == []
+
+
+def test_each_way_to_log_in_to_mysql_8(mysql8_tcp, tmp_path):
+    for plugin in ("caching_sha2_password", "mysql_native_password"):
+        for tcp in (True, False):
+            account(mysql8_tcp, plugin=plugin)
+            with probing(tmp_path, login(tmp_path, mysql8_tcp, tcp=tcp)) as probe:
+                probe.readings(1)
+                assert notes(probe.stop()) == []
+    account(mysql8_tcp, plugin="sha256_password")
+    with probing(tmp_path, login(tmp_path, mysql8_tcp, tcp=True)) as probe:
+        sampled = probe.seen(notes)
+    assert "sha256_password" in texts(sampled)[0]
+
+
+def test_a_server_that_demands_tls_is_told_apart(mysql8_tcp, tmp_path):
+    mysql8_tcp.query("SET GLOBAL require_secure_transport = ON")
+    with probing(tmp_path, login(tmp_path, mysql8_tcp, tcp=True)) as probe:
+        sampled = probe.seen(notes)
+    assert "use the socket" in texts(sampled)[0]
+    with probing(tmp_path, login(tmp_path, mysql8_tcp)) as probe:
+        probe.readings(1)
+
+
+def slow_log_of_ours(server, tmp_path):
+    """Return what the strictest slow log has of our account, and the notes."""
+    server.query(
+        "SET GLOBAL log_output = 'TABLE', GLOBAL long_query_time = 0, "
+        "GLOBAL log_queries_not_using_indexes = ON, GLOBAL slow_query_log = ON"
+    )
+    with probing(tmp_path, login(tmp_path, server)) as probe:
+        probe.readings(3)
+        sampled = probe.stop()
+    server.query("SELECT 'others are logged'")
+    server.query("SET GLOBAL slow_query_log = OFF")
+    logged = server.query("SELECT user_host, sql_text FROM mysql.slow_log")
+    assert any("others are logged" in text for _, text in logged)
+    return [text for who, text in logged if who.startswith(ACCOUNT)], sampled
+
+
+def test_our_questions_stay_out_of_the_slow_log(server, tmp_path):
+    restricted = not server.build.mariadb and server.build.version >= (8,)
+    if restricted:
+        account(server, grant="PROCESS, SESSION_VARIABLES_ADMIN")
+    logged, sampled = slow_log_of_ours(server, tmp_path)
+    assert (logged, notes(sampled)) == ([], [])
+
+
+def test_metrics_that_would_enter_the_slow_log_are_left_out(mysql8, tmp_path):
+    logged, sampled = slow_log_of_ours(mysql8, tmp_path)
+    assert (logged, notes(sampled)) == ([], [("gap", "innodb")])
+    assert "SESSION_VARIABLES_ADMIN" in texts(sampled)[0]
+    assert series(sampled, "status.uptime")[-1] > 0
+
+
+def test_our_questions_stay_out_of_the_general_log_where_we_may(modern, tmp_path):
+    account(modern, grant="ALL")
+    modern.query("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = ON")
+    with probing(tmp_path, login(tmp_path, modern)) as probe:
+        probe.readings(3)
+        probe.stop()
+    modern.query("SET GLOBAL general_log = OFF")
+    rows = modern.query("SELECT user_host, argument FROM mysql.general_log")
+    logged = [text for who, text in rows if who.startswith(ACCOUNT)]
+    assert any("SET SESSION sql_log_off" in text for text in logged)
+    assert [text for text in logged if "STATUS" in text or "INNODB_METRICS" in text] == []
+
+
+MAKE = """
+CREATE TABLE sbtest.TABLE_NAME (
+  id INT AUTO_INCREMENT PRIMARY KEY, k INT, pad VARCHAR(250), KEY (k)
+) ENGINE=InnoDB;
+INSERT INTO sbtest.TABLE_NAME (k, pad) VALUES (1, REPEAT('x', 250)), (2, REPEAT('y', 250));
+"""
+DOUBLE = "INSERT INTO sbtest.TABLE_NAME (k, pad) SELECT k, pad FROM sbtest.TABLE_NAME;\n"
+USE = """
+PREPARE p FROM 'SELECT COUNT(*) FROM sbtest.TABLE_NAME WHERE k = 1';
+EXECUTE p;
+UPDATE sbtest.TABLE_NAME SET pad = REPEAT('z', 200), k = k + 1;
+SELECT k, MAX(pad) FROM (SELECT * FROM sbtest.TABLE_NAME ORDER BY pad) q GROUP BY k ORDER BY 2;
+BEGIN; UPDATE sbtest.TABLE_NAME SET k = 0 WHERE id = 1; SELECT SLEEP(0.3); ROLLBACK;
+FLUSH TABLES;
+DROP TABLE sbtest.TABLE_NAME;
+"""
+
+
+def test_every_value_that_falls_is_declared_a_gauge(server, tmp_path):
+    options = ("--interval", "200ms", "--server-interval", "200ms", "--server-deadline", "2s")
+    with probing(tmp_path, login(tmp_path, server), *options) as probe:
+        probe.readings(2)
+        load(server, seconds=12)
+        sampled = probe.stop()
+    fell = {
+        (column.name, column.kind)
+        for column in sampled.columns
+        if column.source == "server"
+        and (np.diff(series(sampled, column.name, column.of)) < 0).any()
+    }
+    assert [name for name, kind in fell if kind == "counter"] == []
+    assert {"status.threads_connected", "status.innodb_buffer_pool_pages_dirty"} <= {
+        name for name, _ in fell
+    }
+    assert {
+        "status.questions",
+        "status.innodb_buffer_pool_reads",
+        "status.threads_created",
+        "status.innodb_data_written",
+        "status.bytes_sent",
+        "innodb.buffer_pages_created",
+    } <= {column.name for column in sampled.columns if column.kind == "counter"}
+
+
+def load(instance, seconds):
+    """Run four clients that come and go, write, wait for each other, and drop what they made."""
+    end = time.monotonic() + seconds
+
+    def work(number):
+        while time.monotonic() < end:
+            table = f"t{number}_{time.monotonic_ns()}"
+            instance.query((MAKE + DOUBLE * 12 + USE).replace("TABLE_NAME", table))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
