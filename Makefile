@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test servers demo test check golden clean
+.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest clean
 PY = .venv/bin/python
 
 setup: ## install what is missing and build
@@ -19,8 +19,8 @@ test: setup-test servers check ## everything: real servers, real devices, a real
 
 check: ## the fast gate: format, lint, types, imports, unit and golden tests
 	@test -x .venv/bin/ruff || packaging/setup.sh test
-	@.venv/bin/ruff format --check --quiet src tests
-	@.venv/bin/ruff check --quiet src tests
+	@.venv/bin/ruff format --check --quiet src tests bench
+	@.venv/bin/ruff check --quiet src tests bench
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/lint-imports --no-cache >/tmp/mydyno-imports.$$$$ 2>&1 || { cat /tmp/mydyno-imports.$$$$; exit 1; }; rm -f /tmp/mydyno-imports.*
 	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --check; else echo "rustfmt is not here: not checked"; fi
@@ -30,6 +30,21 @@ check: ## the fast gate: format, lint, types, imports, unit and golden tests
 
 golden: ## write the golden files anew; read the difference as code
 	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden
+
+wheel: setup ## one wheel that holds the programs too, for this processor
+	@packaging/wheel.sh
+
+fuzz: ## the slow-log parser against invented input, MINUTES=20
+	@bench/fuzz.sh $(or $(MINUTES),20)
+
+setup-bench: setup-test
+	@packaging/setup.sh bench
+
+bench-probe: setup-bench servers ## the sampler beside its peers; ARGS=… shortens it
+	@$(PY) bench/probe.py $(ARGS)
+
+bench-digest: setup-bench ## the digest beside its peers
+	@$(PY) bench/digest.py $(ARGS)
 
 clean:
 	@rm -rf .venv target runs demo-run

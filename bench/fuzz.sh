@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Feeds invented slow logs to the digest for MINUTES, half for each target; fails on the first
-# panic, hang (10 s), difference between two ways of reading, or 512 MB of memory.
+# Feeds invented slow logs to the digest for MINUTES, one processor for each target; fails on the
+# first panic, hang (10 s), difference between two ways of reading, or 512 MB of memory.
 # Needs cargo and a C++ compiler; libFuzzer's coverage works with a stable rustc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,8 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
 cargo build --quiet --release --locked --target "$host" --manifest-path "$here/Cargo.toml"
 
-# The seeds: each golden log behind the four bytes that choose options and cuts, each statement.
+# The seeds: each golden log behind the four bytes that choose options and cuts, each statement;
+# found/ has what once failed.
 seeds=$(mktemp -d)
 trap 'rm -rf "$seeds"' EXIT
 python3 - "$seeds" <<'PYTHON'
@@ -32,13 +33,34 @@ for place, one in enumerate(statements):
     (out / "fingerprint" / str(place)).write_text(one["text"])
 PYTHON
 
+declare -A pids
+start() { # TARGET
+  local found=()
+  [ -d "$here/found/$1" ] && found=("$here/found/$1")
+  mkdir -p "$here/corpus/$1" "$here/artifacts/$1"
+  "$CARGO_TARGET_DIR/$host/release/$1" "$here/corpus/$1" "$seeds/$1" "${found[@]}" \
+    -dict="$here/slowlog.dict" -max_total_time=$((minutes * 60)) -timeout=10 -rss_limit_mb=512 \
+    -max_len=32768 -len_control=20 -print_final_stats=1 -artifact_prefix="$here/artifacts/$1/" \
+    >"$seeds/$1.log" 2>&1 &
+  pids[$1]=$!
+}
+
+finish() { # TARGET
+  if wait "${pids[$1]}"; then
+    echo "$1: no fault in $minutes minutes"
+    tail -n 5 "$seeds/$1.log"
+  else
+    tail -n 60 "$seeds/$1.log" >&2
+    echo "$1: the input is in $here/artifacts/$1" >&2
+    return 1
+  fi
+}
+
+# Ctrl-C does not reach what runs in the background.
+trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$seeds"' EXIT
+start digest_feed
+start fingerprint
 status=0
-for target in digest_feed fingerprint; do
-  mkdir -p "$here/corpus/$target" "$here/artifacts/$target"
-  "$CARGO_TARGET_DIR/$host/release/$target" "$here/corpus/$target" "$seeds/$target" \
-    -dict="$here/slowlog.dict" -max_total_time=$((minutes * 30)) -timeout=10 -rss_limit_mb=512 \
-    -max_len=32768 -len_control=20 -print_final_stats=1 -artifact_prefix="$here/artifacts/$target/" \
-    2>"$seeds/$target.log" || status=1
-  tail -n "$([ $status = 0 ] && echo 12 || echo 60)" "$seeds/$target.log"
-  [ $status = 0 ] || { echo "$target: the input is in $here/artifacts/$target" >&2; exit 1; }
-done
+finish digest_feed || status=1
+finish fingerprint || status=1
+exit $status

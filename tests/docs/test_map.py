@@ -26,6 +26,11 @@ ORDER = [
     "testing",
 ]
 
+CRATES = {
+    "disk": "`mydyno-disk`, the lab disk.",
+    "probe": "`mydyno-probe`, the sampler and the slow log's digest.",
+}
+
 
 def first_sentence(path: Path) -> str:
     doc = ast.get_docstring(ast.parse(path.read_text()))
@@ -44,18 +49,21 @@ def drawn() -> str:
             if f.name != "__init__.py"
         ]
         lines += ["| file | what is in it |", "|---|---|", *rows, ""] if rows else []
-    lines += ["## crates/disk", "", "`mydyno-disk`, the lab disk.", ""]
-    lines += ["| file | what is in it |", "|---|---|"]
-    for path in sorted((ROOT / "crates" / "disk" / "src").glob("*.rs")):
-        first = path.read_text().split("\n", 1)[0]
-        assert first.startswith("//! "), f"{path} says nothing of itself"
-        lines.append(f"| `{path.name}` | {first.removeprefix('//! ')} |")
-    return "\n".join(lines) + "\n"
+    for name, summary in CRATES.items():
+        source = ROOT / "crates" / name / "src"
+        lines += [f"## crates/{name}", "", summary, "", "| file | what is in it |", "|---|---|"]
+        for path in sorted(source.rglob("*.rs")):
+            first = path.read_text().split("\n", 1)[0]
+            assert first.startswith("//! "), f"{path} says nothing of itself"
+            lines.append(f"| `{path.relative_to(source)}` | {first.removeprefix('//! ')} |")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def test_the_map_shows_every_room():
-    rooms = {p.name for p in SOURCE.iterdir() if p.is_dir() and not p.name.startswith("__")}
-    assert rooms == set(ORDER)
+    made = {"__pycache__", "bin"}  # `bin` holds programs that are built, not modules
+    assert {p.name for p in SOURCE.iterdir() if p.is_dir()} - made == set(ORDER)
+    assert {p.name for p in (ROOT / "crates").iterdir()} == set(CRATES)
 
 
 def test_the_map_is_drawn_from_the_modules():

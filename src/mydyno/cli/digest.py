@@ -35,7 +35,7 @@ def digest(context: typer.Context, *, html: Html = None) -> None:
                 "Here also: --html FILE, which writes a page that needs no network.\n\n"
             )
             sys.stdout.flush()
-        os.execv(program, ["mydyno digest", "digest", *given])  # noqa: S606 - its exit code is ours
+        os.execv(program, ["mydyno", "digest", *given])  # noqa: S606 - its exit code is ours
     say(f"page: {_write(program, [a for a in given if a != '--json'], html)}")
 
 

@@ -1,0 +1,147 @@
+//! What can stand behind a statement: the header of the next, the banner of a server, nothing.
+
+use memchr::{memchr, memmem};
+
+/// What is known of bytes that may be part of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    Yes,
+    No,
+    /// More bytes would tell.
+    NotYet,
+}
+
+/// The longest start of a header that has to be looked at.
+const HEADER_START: usize = 16;
+
+/// Whether an event's header starts here.
+pub(super) fn header_starts(text: &[u8], last: bool) -> Known {
+    const STARTS: [&[u8]; 5] = [
+        b"# Time: ",
+        b"# User@Host: ",
+        b"# Thread_id: ",
+        b"# Query_time: ",
+        b"# Schema: ",
+    ];
+    if text.len() < HEADER_START && !last {
+        return if text.is_empty() || text[0] == b'#' {
+            Known::NotYet
+        } else {
+            Known::No
+        };
+    }
+    if STARTS.iter().any(|start| text.starts_with(start)) {
+        Known::Yes
+    } else {
+        Known::No
+    }
+}
+
+/// Whether a line that starts here could be the first of a header that the server wrote.
+pub(super) fn could_be_forged(text: &[u8]) -> bool {
+    text.starts_with(b"# User@Host: ")
+        || (text.starts_with(b"# Time: ") && text.get(8).is_some_and(u8::is_ascii_digit))
+}
+
+/// What stands behind a `;`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// An event that begins here, or the end of the log.
+    Event(usize),
+    Text,
+    NotYet,
+}
+
+/// How much of a line is looked at to see whether it is the server's banner.
+const BANNER: usize = 1024;
+
+/// What stands behind the `;` at `at`, past blank lines and the zeros that a crash leaves.
+#[inline]
+pub(super) fn after(text: &[u8], at: usize, last: bool) -> After {
+    let mut next = at + 1;
+    if text.get(next) == Some(&b'\r') {
+        next += 1;
+    }
+    if text.get(next).is_some_and(|byte| *byte != b'\n') {
+        return After::Text;
+    }
+    while text
+        .get(next)
+        .is_some_and(|byte| matches!(byte, b'\n' | b'\r' | 0))
+    {
+        next += 1;
+    }
+    let rest = &text[next.min(text.len())..];
+    if rest.is_empty() {
+        return if last {
+            After::Event(text.len())
+        } else {
+            After::NotYet
+        };
+    }
+    if rest[0] != b'#' {
+        return banner(rest, last, next);
+    }
+    match header_starts(rest, last) {
+        Known::Yes => After::Event(next),
+        Known::No => After::Text,
+        Known::NotYet => After::NotYet,
+    }
+}
+
+#[cold]
+fn banner(rest: &[u8], last: bool, next: usize) -> After {
+    let line = &rest[..rest.len().min(BANNER)];
+    match memchr(b'\n', line) {
+        Some(end) if is_banner(&line[..end]) => After::Event(next),
+        None if line.len() < BANNER && !last => After::NotYet,
+        _ => After::Text,
+    }
+}
+
+/// Whether a line is the first of the three that a server writes when it opens its log.
+pub(super) fn is_banner(line: &[u8]) -> bool {
+    let version = memmem::find(line, b", Version: ");
+    version.is_some_and(|at| memmem::find(&line[at..], b"started with:").is_some())
+}
+
+/// The most banners that are looked for, one behind the other.
+const BANNERS: usize = 3;
+/// How far before a header the banners can start.
+pub(super) const BEFORE: usize = BANNERS * BANNER;
+
+/// Where the banners start that end at `at`: behind a statement that the server could not write to
+/// its end, so perhaps in the middle of a line.
+pub(super) fn banner_before(text: &[u8], at: usize) -> Option<usize> {
+    let mut start = one_banner_before(text, at)?;
+    for _ in 1..BANNERS {
+        start = one_banner_before(text, start).unwrap_or(start);
+    }
+    Some(start)
+}
+
+fn one_banner_before(text: &[u8], at: usize) -> Option<usize> {
+    let before = &text[at.saturating_sub(BANNER)..at];
+    let last = memmem::rfind(before, b"\nTime")?;
+    let columns = &before[last + 1..];
+    if memchr(b'\n', columns) != Some(columns.len() - 1) || !is_last_of_banner(columns) {
+        return None;
+    }
+    let version = memmem::rfind(&before[..last], b", Version: ")?;
+    let blank = before[..version].iter().rposition(|byte| *byte <= b' ');
+    let start = blank.map_or(0, |blank| blank + 1);
+    let path = memchr(b'/', &before[start..version]).unwrap_or(0);
+    Some(at - before.len() + start + path)
+}
+
+/// Whether a line is one of the two that follow a banner's first.
+pub(super) fn is_of_banner(line: &[u8]) -> bool {
+    line.starts_with(b"Tcp port: ") || line.starts_with(b"TCP Port: ") || is_last_of_banner(line)
+}
+
+/// Whether a line has the names of the columns, which are set with spaces or with tabs.
+fn is_last_of_banner(line: &[u8]) -> bool {
+    let columns = line.strip_prefix(b"Time").unwrap_or_default();
+    columns.trim_ascii_start().len() < columns.len()
+        && columns.trim_ascii_start().starts_with(b"Id Command")
+}

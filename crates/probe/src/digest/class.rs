@@ -1,0 +1,238 @@
+//! A class while it is gathered: its numbers by small keys instead of names.
+
+use std::sync::Arc;
+
+use super::attributes::Attributes;
+use super::fingerprint::Fingerprint;
+use super::histogram::Histogram;
+use super::kept::cut;
+use super::layout::Layout;
+use super::names::Names;
+use super::number::IMPOSSIBLE;
+use super::result::{Class, Counts, Example, Metric, Span};
+use super::tally::Tally;
+
+/// One statement with all that its header says.
+#[derive(Debug)]
+pub(super) struct Event<'a> {
+    pub statement: &'a [u8],
+    pub layout: &'a Layout,
+    pub values: &'a [u64],
+    pub who: Who,
+    pub at_us: Option<i64>,
+    /// One of so many was logged.
+    pub weight: u64,
+    pub query_time_us: Option<u64>,
+}
+
+/// Names by their numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Who {
+    pub user: u32,
+    pub host: u32,
+    pub database: u32,
+}
+
+/// More attributes than these a class does not have.
+const MOST_METRICS: usize = 64;
+const NO_PLACE: u8 = u8::MAX;
+
+/// The statements of one fingerprint so far.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    /// Without its example, users, hosts and databases.
+    class: Class,
+    /// The place among the class's metrics of each value of a layout.
+    places: (u32, Box<[u8]>),
+    users: Tally,
+    hosts: Tally,
+    databases: Tally,
+    slowest: Option<Slowest>,
+}
+
+#[derive(Debug)]
+struct Slowest {
+    statement: Box<[u8]>,
+    query_time_us: u64,
+    at_us: Option<i64>,
+}
+
+impl Gathered {
+    /// A class that has no events, of whose fingerprint at most so many bytes are kept.
+    pub fn new(fingerprint: &Fingerprint, most: usize) -> Self {
+        let text = String::from_utf8_lossy(&fingerprint.text);
+        Self {
+            class: Class {
+                id: fingerprint.id,
+                fingerprint: cut(&text, most).into(),
+                events: 0,
+                events_weighted: 0,
+                span: Span::default(),
+                metrics: Vec::new(),
+                counts: Counts::default(),
+                example: None,
+            },
+            places: (u32::MAX, Box::default()),
+            users: Tally::default(),
+            hosts: Tally::default(),
+            databases: Tally::default(),
+            slowest: None,
+        }
+    }
+
+    /// The class's number.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.class.id
+    }
+
+    /// Adds an event, of whose statement at most `keep` bytes are kept; returns how many of its
+    /// values are impossible.
+    #[inline]
+    pub fn add(
+        &mut self,
+        event: &Event,
+        keep: usize,
+        attributes: &Attributes,
+        room: &mut i64,
+    ) -> u64 {
+        self.class.events += 1;
+        self.class.events_weighted += event.weight;
+        if let Some(at_us) = event.at_us {
+            self.class.span.include(at_us);
+        }
+        self.users.add(event.who.user, room);
+        self.hosts.add(event.who.host, room);
+        self.databases.add(event.who.database, room);
+        let time = event.query_time_us.unwrap_or(0);
+        if self
+            .slowest
+            .as_ref()
+            .is_none_or(|slowest| slowest.query_time_us < time)
+        {
+            self.slowest = Some(Slowest::new(event, keep));
+        }
+        self.measure(event, attributes, room)
+    }
+
+    #[inline]
+    fn measure(&mut self, event: &Event, attributes: &Attributes, room: &mut i64) -> u64 {
+        if self.places.0 != event.layout.number {
+            self.place(event.layout, attributes);
+        }
+        let mut impossible = 0;
+        for (value, place) in event.values.iter().zip(&self.places.1) {
+            if let Some((_, metric)) = self.class.metrics.get_mut(usize::from(*place)) {
+                if *value == IMPOSSIBLE {
+                    impossible += 1;
+                } else {
+                    metric.add(*value, room);
+                }
+            }
+        }
+        for (i, flag) in &event.layout.flags {
+            if event.values[*i] > 0 {
+                self.flag(&attributes.get(*flag).name);
+            }
+        }
+        impossible
+    }
+
+    #[cold]
+    fn place(&mut self, layout: &Layout, attributes: &Attributes) {
+        let metrics = &mut self.class.metrics;
+        let numbers = layout
+            .slots()
+            .filter(|slot| slot.number().is_some())
+            .count();
+        metrics.reserve_exact(numbers.saturating_sub(metrics.len()));
+        let places = layout.slots().map(|slot| {
+            let Some(attribute) = slot.number().map(|number| attributes.get(number)) else {
+                return NO_PLACE;
+            };
+            let known = metrics
+                .iter()
+                .position(|(name, _)| Arc::ptr_eq(name, &attribute.name));
+            let place = known.unwrap_or(metrics.len());
+            if place >= MOST_METRICS {
+                return NO_PLACE;
+            }
+            if place == metrics.len() {
+                metrics.push((Arc::clone(&attribute.name), Metric::new(attribute.decimals)));
+            }
+            u8::try_from(place).unwrap_or(NO_PLACE)
+        });
+        self.places = (layout.number, places.collect());
+    }
+
+    #[cold]
+    fn flag(&mut self, name: &Arc<str>) {
+        let flags = &mut self.class.counts.flags;
+        match flags.iter_mut().find(|(known, _)| Arc::ptr_eq(known, name)) {
+            Some((_, count)) => *count += 1,
+            None => flags.push((Arc::clone(name), 1)),
+        }
+    }
+
+    /// The class as it is reported.
+    pub fn done(self, names: &Names) -> Class {
+        let mut class = self.class;
+        class.metrics.retain(|(_, metric)| metric.count > 0);
+        class.counts.flags.sort_unstable();
+        class.counts.users = self.users.done(names);
+        class.counts.hosts = self.hosts.done(names);
+        class.counts.databases = self.databases.done(names);
+        class.example = self.slowest.map(Slowest::done);
+        class
+    }
+}
+
+impl Slowest {
+    fn new(event: &Event, keep: usize) -> Self {
+        Self {
+            statement: event.statement[..event.statement.len().min(keep)].into(),
+            query_time_us: event.query_time_us.unwrap_or(0),
+            at_us: event.at_us,
+        }
+    }
+
+    fn done(self) -> Example {
+        Example {
+            query: String::from_utf8_lossy(&self.statement).into_owned(),
+            query_time_us: self.query_time_us,
+            at_us: self.at_us,
+        }
+    }
+}
+
+impl Metric {
+    fn new(decimals: u8) -> Self {
+        let histogram = Histogram::default();
+        Self {
+            decimals,
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+            histogram,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, value: u64, room: &mut i64) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.histogram.add(value, room);
+    }
+}
+
+impl Span {
+    /// Grows so that it includes a time.
+    #[inline]
+    pub(super) fn include(&mut self, at_us: i64) {
+        self.first_us = Some(self.first_us.map_or(at_us, |first| first.min(at_us)));
+        self.last_us = Some(self.last_us.map_or(at_us, |last| last.max(at_us)));
+    }
+}

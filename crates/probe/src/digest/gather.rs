@@ -1,0 +1,215 @@
+//! Events gathered into classes.
+
+use hashbrown::HashTable;
+
+use super::attributes::{Attributes, LOCK_TIME, QUERY_TIME, ROWS_EXAMINED, ROWS_SENT, TOTALS};
+use super::class::{Event, Gathered};
+use super::config::Config;
+use super::fingerprint::fingerprint;
+use super::kept::{example_bytes, fingerprint_bytes};
+use super::names::{Names, INHERITED};
+use super::number::IMPOSSIBLE;
+use super::result::{Digest, Oddities, Span, Summary, Totals};
+use super::window::Windows;
+
+/// The most shapes that are remembered.
+const SHAPES: usize = 1 << 16;
+/// Bytes for all that grows with what is seen of a class, and not with the number of classes.
+const ROOM: i64 = 16 << 20;
+/// Bytes that each class adds to it.
+pub(super) const ROOM_OF_CLASS: i64 = 1024;
+
+/// All classes, and the sums over them.
+#[derive(Debug)]
+pub(super) struct Gather {
+    classes: Vec<Gathered>,
+    by_id: HashTable<u32>,
+    by_shape: HashTable<(u64, u32)>,
+    windows: Option<Windows>,
+    events: u64,
+    weight: u64,
+    sums: [u128; TOTALS],
+    span: Span,
+    filtered: u64,
+    pub oddities: Oddities,
+    room: i64,
+    /// The filter asked for a database that only the text before this one tells.
+    pub guessed: bool,
+    /// Whether there is a filter.
+    filters: bool,
+    config: Config,
+}
+
+impl Gather {
+    /// A place for events.
+    pub fn new(config: Config) -> Self {
+        Self {
+            classes: Vec::new(),
+            by_id: HashTable::new(),
+            by_shape: HashTable::new(),
+            windows: config.window_s.map(Windows::new),
+            events: 0,
+            weight: 0,
+            sums: [0; TOTALS],
+            span: Span::default(),
+            filtered: 0,
+            oddities: Oddities::default(),
+            room: ROOM,
+            guessed: false,
+            filters: config.filter.active(),
+            config,
+        }
+    }
+
+    /// Adds an event whose statement has that shape, if that is known.
+    #[inline]
+    pub fn add(
+        &mut self,
+        event: &Event,
+        shape: Option<u64>,
+        names: &Names,
+        attributes: &Attributes,
+    ) {
+        if self.filters && !self.passes(event, names) {
+            self.filtered += 1;
+            return;
+        }
+        let class = self.class(event.statement, shape);
+        let keep = example_bytes(class).min(self.config.keep_example_bytes);
+        let impossible = self.classes[class].add(event, keep, attributes, &mut self.room);
+        self.oddities.impossible_values += impossible;
+        self.events += 1;
+        self.weight += event.weight;
+        if let Some(at_us) = event.at_us {
+            self.span.include(at_us);
+            if let Some(windows) = &mut self.windows {
+                windows.add(
+                    self.classes[class].id(),
+                    at_us,
+                    event.query_time_us.unwrap_or(0),
+                );
+            }
+        }
+        for (sum, place) in self.sums.iter_mut().zip(event.layout.totals) {
+            let value = place.map_or(0, |place| event.values[place]);
+            if value != IMPOSSIBLE {
+                *sum += u128::from(value);
+            }
+        }
+    }
+
+    /// The place of a statement's class.
+    #[inline]
+    fn class(&mut self, statement: &[u8], shape: Option<u64>) -> usize {
+        // pt-query-digest's fingerprint depends on what is in the literals.
+        let shape = shape.filter(|_| !self.config.compat_pt);
+        if let Some(shape) = shape {
+            if let Some((_, class)) = self.by_shape.find(shape, |known| known.0 == shape) {
+                return *class as usize;
+            }
+        }
+        let class = self.new_shape(statement);
+        if let Some(shape) = shape {
+            if self.by_shape.len() == SHAPES {
+                self.by_shape.clear();
+            }
+            self.by_shape
+                .insert_unique(shape, (shape, class), |known| known.0);
+        }
+        class as usize
+    }
+
+    #[cold]
+    fn new_shape(&mut self, statement: &[u8]) -> u32 {
+        let found = fingerprint(statement, self.config.compat_pt);
+        let classes = &mut self.classes;
+        if let Some(class) = self
+            .by_id
+            .find(found.id, |class| classes[*class as usize].id() == found.id)
+        {
+            return *class;
+        }
+        let class = u32::try_from(classes.len()).unwrap_or(u32::MAX);
+        let most = fingerprint_bytes(classes.len());
+        classes.push(Gathered::new(&found, most));
+        self.by_id
+            .insert_unique(found.id, class, |class| classes[*class as usize].id());
+        self.room += ROOM_OF_CLASS;
+        class
+    }
+
+    fn passes(&mut self, event: &Event, names: &Names) -> bool {
+        let filter = &self.config.filter;
+        if filter.database.is_some() && event.who.database == INHERITED {
+            self.guessed = true;
+        }
+        let is = |want: &Option<String>, name: u32| {
+            want.as_ref().is_none_or(|want| *names.text(name) == **want)
+        };
+        let time = |test: &dyn Fn(i64) -> bool| event.at_us.is_some_and(test);
+        event.query_time_us.unwrap_or(0) >= filter.min_time_us
+            && is(&filter.user, event.who.user)
+            && is(&filter.host, event.who.host)
+            && is(&filter.database, event.who.database)
+            && filter
+                .since_us
+                .is_none_or(|since| time(&|at_us| at_us >= since))
+            && filter
+                .until_us
+                .is_none_or(|until| time(&|at_us| at_us < until))
+            && filter
+                .text
+                .as_ref()
+                .is_none_or(|text| contains(event.statement, text.as_bytes()))
+    }
+
+    /// The bytes that are left for what grows; without any, the order of events matters.
+    pub fn room(&self) -> i64 {
+        self.room
+    }
+
+    /// What was gathered, with nothing left.
+    pub fn take(&mut self, names: &Names) -> Digest {
+        let fresh = Self::new(self.config.clone());
+        let done = std::mem::replace(self, fresh);
+        let redact = done.config.redact;
+        let sum = |attribute: u16| done.sums[usize::from(attribute)];
+        let totals = Totals {
+            events: done.events,
+            events_weighted: done.weight,
+            query_time_us: sum(QUERY_TIME),
+            lock_time_us: sum(LOCK_TIME),
+            rows_sent: sum(ROWS_SENT),
+            rows_examined: sum(ROWS_EXAMINED),
+        };
+        drop((done.by_id, done.by_shape));
+        let classes = done.classes.into_iter();
+        let mut digest = Digest {
+            summary: Summary {
+                totals,
+                span: done.span,
+                bytes: 0,
+                oddities: done.oddities,
+                filtered: done.filtered,
+            },
+            classes: classes.map(|class| class.done(names)).collect(),
+            windows: done.windows.map(Windows::done).unwrap_or_default(),
+        };
+        if redact {
+            digest.redact();
+        }
+        digest
+    }
+}
+
+/// Whether a text has another in it, whatever the case of its letters.
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    let Some((first, rest)) = part.split_first() else {
+        return true;
+    };
+    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+    memchr::memchr2_iter(lower, upper, text).any(|at| {
+        text.get(at + 1..=at + rest.len())
+            .is_some_and(|found| found.eq_ignore_ascii_case(rest))
+    })
+}

@@ -1,0 +1,279 @@
+//! Counts of values in buckets a sixty-fourth of an octave wide, small while there are few.
+//!
+//! Values below 128 have a bucket each; above, a bucket's middle is within 0.8 % of every value in
+//! it (log-linear as in G. Tene's `HdrHistogram`, 2012).  Zeros are counted apart.
+
+use super::pages::{bytes_of, Pages};
+
+pub(super) const SUB_BITS: u32 = 6;
+pub(super) const SUB: usize = 1 << SUB_BITS;
+pub(super) const OCTAVES: usize = 64 - SUB_BITS as usize + 1;
+/// More buckets than these and the counts go into pages of an octave each.
+const FEW: usize = 24;
+const COUNT_BITS: u32 = 48;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+
+/// How often each value was seen, to within 0.8 % of the value.
+#[derive(Debug, Clone, Default)]
+pub struct Histogram {
+    zeros: u64,
+    kept: Kept,
+}
+
+/// Bucket numbers with counts, in order, or a page of counts for each octave that has any.
+#[derive(Debug, Clone)]
+enum Kept {
+    Few(Vec<u64>),
+    Many(Box<Pages>),
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl Histogram {
+    /// Counts one value.  Memory it takes is taken from `room`; where there is none left, the value
+    /// goes to the nearest bucket that is there.
+    #[inline]
+    pub(crate) fn add(&mut self, value: u64, room: &mut i64) {
+        if value == 0 {
+            self.zeros += 1;
+        } else {
+            self.count(bucket_of(value), 1, room);
+        }
+    }
+
+    /// Counts all that `other` counted.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let mut room = i64::MAX;
+        self.merge_within(other, &mut room);
+    }
+
+    /// Counts all that `other` counted; memory as for a value.
+    pub(crate) fn merge_within(&mut self, other: &Self, room: &mut i64) {
+        self.zeros += other.zeros;
+        other.each(|bucket, count| self.count(bucket, count, room));
+    }
+
+    /// The memory that the counts take.
+    pub(crate) fn room(&self) -> i64 {
+        match &self.kept {
+            Kept::Few(few) => bytes_of::<u64>(few.capacity()),
+            Kept::Many(pages) => pages.room(),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, bucket: usize, by: u64, room: &mut i64) {
+        match &mut self.kept {
+            Kept::Many(pages) => pages.count(bucket, by, room),
+            Kept::Few(few) => {
+                let at = few.partition_point(|entry| (entry >> COUNT_BITS) < bucket as u64);
+                if few
+                    .get(at)
+                    .is_some_and(|entry| entry >> COUNT_BITS == bucket as u64)
+                {
+                    few[at] += by;
+                } else {
+                    self.insert(at, bucket, by, room);
+                }
+            }
+        }
+    }
+
+    fn insert(&mut self, at: usize, bucket: usize, by: u64, room: &mut i64) {
+        let Kept::Few(few) = &mut self.kept else {
+            return;
+        };
+        if *room <= 0 && !few.is_empty() {
+            let nearest = at.min(few.len() - 1);
+            few[nearest] += by;
+            return;
+        }
+        if few.len() < FEW {
+            if few.len() == few.capacity() {
+                let more = few.len().max(1);
+                few.reserve_exact(more);
+                *room -= bytes_of::<u64>(more);
+            }
+            few.insert(at, (bucket as u64) << COUNT_BITS | by);
+            return;
+        }
+        let mut pages = Box::<Pages>::default();
+        *room -= bytes_of::<Pages>(1);
+        let mut enough = i64::MAX;
+        self.each(|bucket, count| pages.count(bucket, count, &mut enough));
+        pages.count(bucket, by, &mut enough);
+        *room -= i64::MAX - enough;
+        self.kept = Kept::Many(pages);
+    }
+
+    fn each(&self, mut visit: impl FnMut(usize, u64)) {
+        match &self.kept {
+            Kept::Few(few) => {
+                for entry in few {
+                    visit(
+                        usize::try_from(entry >> COUNT_BITS).unwrap_or(0),
+                        entry & COUNT_MASK,
+                    );
+                }
+            }
+            Kept::Many(pages) => pages.each(visit),
+        }
+    }
+
+    /// How many zeros were counted.
+    #[must_use]
+    pub fn zeros(&self) -> u64 {
+        self.zeros
+    }
+
+    /// The buckets that counted something, from the smallest values up: lowest value, highest
+    /// value, count.  Zeros come first, as a bucket of their own.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<(u64, u64, u64)> {
+        let mut found = Vec::new();
+        if self.zeros > 0 {
+            found.push((0, 0, self.zeros));
+        }
+        self.each(|bucket, count| {
+            let (low, high) = bounds(bucket);
+            found.push((low, high, count));
+        });
+        found
+    }
+
+    /// The middle of the bucket that holds the value of rank ⌈share × count⌉ (nearest rank), or
+    /// nothing if nothing was counted.
+    #[must_use]
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_truncation,
+        reason = "a rank is far below 2^52"
+    )]
+    pub fn percentile(&self, share: f64) -> Option<u64> {
+        let buckets = self.buckets();
+        let count: u64 = buckets.iter().map(|bucket| bucket.2).sum();
+        let rank = ((share * count as f64 - 1e-9).ceil() as u64).max(1);
+        let mut seen = 0;
+        buckets.iter().find_map(|(low, high, count)| {
+            seen += count;
+            (seen >= rank).then_some(low + (high - low) / 2)
+        })
+    }
+}
+
+/// The bucket of a value that is not 0.
+#[inline]
+fn bucket_of(value: u64) -> usize {
+    let octave = (value | 1).ilog2().saturating_sub(SUB_BITS - 1);
+    if octave == 0 {
+        return usize::try_from(value).unwrap_or(0);
+    }
+    let sub = usize::try_from(value >> (octave - 1)).unwrap_or(0) & (SUB - 1);
+    (octave as usize) << SUB_BITS | sub
+}
+
+/// The lowest and the highest value of a bucket.
+fn bounds(bucket: usize) -> (u64, u64) {
+    let (octave, sub) = (bucket >> SUB_BITS, (bucket & (SUB - 1)) as u64);
+    if octave == 0 {
+        return (sub, sub);
+    }
+    let low = (sub | SUB as u64) << (octave - 1);
+    (low, low + ((1 << (octave - 1)) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_one_another_without_a_gap() {
+        let mut next = 1;
+        for bucket in 1..OCTAVES << SUB_BITS {
+            let (low, high) = bounds(bucket);
+            assert_eq!(low, next, "bucket {bucket}");
+            assert_eq!((bucket_of(low), bucket_of(high)), (bucket, bucket));
+            next = high.wrapping_add(1);
+        }
+        assert_eq!(next, 0, "the last bucket ends with the largest number");
+    }
+
+    #[test]
+    fn a_percentile_is_within_one_percent() {
+        let mut histogram = Histogram::default();
+        for value in 1..=100_000 {
+            histogram.add(value * 7, &mut 1_000_000);
+        }
+        for (share, want) in [(0.5, 350_000_u64), (0.95, 665_000), (0.99, 693_000)] {
+            let got = histogram.percentile(share).unwrap();
+            assert!(
+                got.abs_diff(want) * 100 <= want,
+                "{share}: {got} for {want}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_nearest_rank_of_few_values_is_one_of_them() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.percentile(0.5), None);
+        for value in [0, 0, 0, 100] {
+            histogram.add(value, &mut 1_000_000);
+        }
+        assert_eq!(histogram.percentile(0.75), Some(0));
+        assert_eq!(histogram.percentile(0.95), Some(100));
+        assert_eq!(histogram.buckets(), [(0, 0, 3), (100, 100, 1)]);
+    }
+
+    #[test]
+    fn merged_halves_equal_the_whole() {
+        let (mut whole, mut odd, mut even) = Default::default();
+        for i in 0..5000_u64 {
+            let value = i * i * 977 % 1_000_003;
+            Histogram::add(&mut whole, value, &mut 1_000_000);
+            Histogram::add(
+                if i % 2 == 0 { &mut even } else { &mut odd },
+                value,
+                &mut 1_000_000,
+            );
+        }
+        odd.merge(&even);
+        assert_eq!(odd.buckets(), whole.buckets());
+    }
+
+    #[test]
+    fn a_count_may_be_larger_than_half_a_word() {
+        let mut histogram = Histogram::default();
+        let mut room = 1_000_000;
+        for value in 1..=100 {
+            histogram.count(bucket_of(value), u64::from(u32::MAX), &mut room);
+            histogram.count(bucket_of(value), 5 << 32 | 7, &mut room);
+        }
+        let want = u64::from(u32::MAX) + (5 << 32 | 7);
+        assert!(histogram.buckets().iter().all(|bucket| bucket.2 == want));
+        assert_eq!(histogram.buckets().len(), 100);
+    }
+
+    #[test]
+    fn without_room_nothing_is_lost_but_the_place() {
+        let mut histogram = Histogram::default();
+        let mut room = 2000;
+        for value in 1..100_000 {
+            histogram.add(value * 997, &mut room);
+        }
+        assert!(room > -2000, "{room}");
+        assert_eq!(
+            histogram
+                .buckets()
+                .iter()
+                .map(|bucket| bucket.2)
+                .sum::<u64>(),
+            99_999
+        );
+    }
+}

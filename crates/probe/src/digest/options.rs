@@ -1,0 +1,195 @@
+//! The options of `mydyno-probe digest`.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+
+use super::config::{Config, Filter};
+use super::order::Order;
+use super::select::Limit;
+use super::when::{length_us, point_us};
+
+/// Gathers the statements of slow logs into classes.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Slow logs, plain or packed by gzip or zstd; - is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub output: Output,
+    #[command(flatten)]
+    pub filter: Filtering,
+    #[command(flatten)]
+    pub reading: Reading,
+    #[command(flatten)]
+    pub following: Following,
+}
+
+/// How the digest is printed.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// Print one JSON object on one line.
+    #[arg(long)]
+    pub json: bool,
+    /// Largest first: total, mean, max, min, count, p50, p95, p99, lock, rows-examined, rows-sent;
+    /// mysqldumpslow's t at l al r ar c; or METRIC:sum|mean|min|max|count|p50|p95|p99.
+    #[arg(
+        short,
+        long,
+        visible_alias = "order-by",
+        value_name = "KEY",
+        default_value = "total"
+    )]
+    pub sort: Order,
+    /// Smallest first.
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// So many classes (0: all), as many as make up a share (95%), or whichever are fewer (95%:20).
+    #[arg(short = 't', long, value_name = "N", default_value = "20")]
+    pub limit: Limit,
+    /// Columns of the text; without it COLUMNS of the environment, or 100.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(80..=1000))]
+    pub width: Option<u16>,
+}
+
+/// Which events count.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Only events")]
+pub struct Filtering {
+    /// whose statement has this text, whatever its case.
+    #[arg(short, long, value_name = "TEXT")]
+    pub grep: Option<String>,
+    /// of this user.
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// from this host or address.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// in this database.
+    #[arg(long, value_name = "NAME")]
+    pub database: Option<String>,
+    /// from this time on: 2026-11-21, "2026-11-21 10:30:00" or 1h (ago).
+    #[arg(long, value_name = "TIME", value_parser = point)]
+    pub since: Option<i64>,
+    /// before this time.
+    #[arg(long, value_name = "TIME", value_parser = point)]
+    pub until: Option<i64>,
+    /// that took at least so long: 0.5 (seconds) or 10ms.
+    #[arg(long, value_name = "TIME", default_value = "0", hide_default_value = true, value_parser = length_us)]
+    pub min_time: u64,
+}
+
+/// How the log is read.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Reading")]
+pub struct Reading {
+    /// Count by windows of this width too.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub window: Option<u64>,
+    /// Replace the literals of the examples by ?.
+    #[arg(long)]
+    pub redact: bool,
+    /// Make fingerprints as another tool makes them.
+    #[arg(long, value_name = "TOOL")]
+    pub compat: Option<Compat>,
+    /// Read each plain file with so many threads; without it as many as there are cores.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+}
+
+/// A tool whose fingerprints are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compat {
+    /// pt-query-digest
+    Pt,
+}
+
+/// How logs are followed.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Following")]
+pub struct Following {
+    /// Read on while the log grows, through rotation, until SIGINT or the duration's end; then print.
+    #[arg(long)]
+    pub follow: bool,
+    /// Leave out what is in the log already.
+    #[arg(long, requires = "follow")]
+    pub new: bool,
+    /// How long to follow.
+    #[arg(long, value_name = "TIME", requires = "follow", value_parser = length)]
+    pub duration: Option<Duration>,
+    /// Print what came in each period of this length.
+    #[arg(long, value_name = "TIME", requires = "follow", value_parser = length)]
+    pub every: Option<Duration>,
+}
+
+impl Options {
+    /// What the engine is asked for.
+    ///
+    /// # Errors
+    /// Options that do not go together.
+    pub fn config(&self) -> Result<Config, String> {
+        let standard_input = self
+            .files
+            .iter()
+            .filter(|file| file.as_os_str() == "-")
+            .count();
+        if self.following.follow && standard_input > 0 {
+            return Err("-: standard input cannot be followed; leave out --follow".to_owned());
+        }
+        if standard_input > 1 {
+            return Err("-: standard input is there once; name it once".to_owned());
+        }
+        let filter = &self.filter;
+        if let (Some(since), Some(until)) = (filter.since, filter.until) {
+            if since >= until {
+                return Err("--since: is not before --until; swap them".to_owned());
+            }
+        }
+        Ok(Config {
+            compat_pt: self.reading.compat == Some(Compat::Pt),
+            window_s: self.reading.window,
+            redact: self.reading.redact,
+            filter: Filter {
+                text: filter.grep.clone(),
+                user: filter.user.clone(),
+                host: filter.host.clone(),
+                database: filter.database.clone(),
+                since_us: filter.since,
+                until_us: filter.until,
+                min_time_us: filter.min_time,
+            },
+            ..Config::default()
+        })
+    }
+
+    /// How many threads read a plain file.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.reading.threads.map_or_else(cores, usize::from)
+    }
+}
+
+fn point(text: &str) -> Result<i64, String> {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    point_us(text, i64::try_from(now.as_micros()).unwrap_or(i64::MAX))
+}
+
+fn length(text: &str) -> Result<Duration, String> {
+    match length_us(text)? {
+        0 => Err(format!("{text}: write a time longer than 0")),
+        us => Ok(Duration::from_micros(us)),
+    }
+}
+
+/// A length of whole seconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    match length_us(text)? {
+        us if us > 0 && us % 1_000_000 == 0 => Ok(us / 1_000_000),
+        _ => Err(format!("{text}: write whole seconds, such as 10s or 1m")),
+    }
+}

@@ -1,0 +1,264 @@
+//! A file digested by several threads, with the answer that one would give.
+//!
+//! The file is cut into segments.  A thread starts a segment at the first line that looks like a
+//! header behind a finished statement.  If it turns out that the segment before ends elsewhere (the
+//! line was part of a literal, say), or that an event needed what only the text before it tells,
+//! the segment is read again from the right place.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::Arc;
+use std::thread;
+
+use memchr::memmem;
+
+use super::behind::{header_starts, Known};
+use super::config::Config;
+use super::engine::Engine;
+use super::result::Digest;
+
+const LARGEST: u64 = 32 << 20;
+const SMALLEST: u64 = 4 << 20;
+const CHUNK: usize = 512 << 10;
+/// With less room than this, one engine might have had none.
+const SPARE: i64 = 1 << 20;
+/// Before the start of a segment, what shows that a statement ended there.
+const BEFORE: u64 = 8;
+
+/// The digest of a plain file.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn digest_file(path: &Path, threads: usize, config: &Config) -> io::Result<Digest> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let share = length / (threads.max(1) as u64 * 8);
+    digest_segments(
+        &file,
+        length,
+        threads,
+        share.clamp(SMALLEST, LARGEST),
+        config,
+    )
+}
+
+/// The digest of a file in segments of that size.
+pub(super) fn digest_segments(
+    file: &File,
+    length: u64,
+    threads: usize,
+    segment: u64,
+    config: &Config,
+) -> io::Result<Digest> {
+    let whole = Config {
+        redact: false,
+        ..config.clone()
+    };
+    let log = Log {
+        file,
+        length,
+        segment,
+        config: &whole,
+    };
+    let parts = if threads > 1 && length > segment {
+        log.parts(threads)?
+    } else {
+        None
+    };
+    let mut digest = match parts {
+        Some(digest) => digest,
+        None => log.read(Engine::new(whole.clone()), length)?.digest,
+    };
+    if config.redact {
+        digest.redact();
+    }
+    Ok(digest)
+}
+
+/// A file of known length, cut into segments.
+#[derive(Debug, Clone, Copy)]
+struct Log<'a> {
+    file: &'a File,
+    length: u64,
+    segment: u64,
+    config: &'a Config,
+}
+
+/// What was read of one segment, and what it leaves to the next.
+#[derive(Debug)]
+struct Part {
+    start: u64,
+    end: u64,
+    digest: Digest,
+    database: Option<Arc<str>>,
+    stamp_us: Option<i64>,
+    guessed: bool,
+    /// The bytes left for what grows.
+    room: i64,
+}
+
+type Sent = (u64, io::Result<Option<Part>>);
+
+impl Log<'_> {
+    /// Reads all segments with that many threads.
+    fn parts(self, threads: usize) -> io::Result<Option<Digest>> {
+        let next = AtomicU64::new(0);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(0);
+            for _ in 0..threads {
+                let (sender, next, stop) = (sender.clone(), &next, &stop);
+                scope.spawn(move || self.work(next, stop, &sender));
+            }
+            drop(sender);
+            let digest = self.join(&receiver);
+            stop.store(true, Ordering::Relaxed);
+            drop(receiver);
+            digest
+        })
+    }
+
+    /// Reads segments until there are none.
+    fn work(self, next: &AtomicU64, stop: &AtomicBool, sender: &SyncSender<Sent>) {
+        while !stop.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number * self.segment >= self.length
+                || sender.send((number, self.part(number))).is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Puts the segments together, in their order; none if there is not enough room for that.
+    fn join(self, receiver: &Receiver<Sent>) -> io::Result<Option<Digest>> {
+        let mut waiting = BTreeMap::new();
+        let mut all: Option<Part> = None;
+        let mut number = 0;
+        for (sent, part) in receiver {
+            waiting.insert(sent, part?);
+            while let Some(part) = waiting.remove(&number) {
+                number += 1;
+                all = Some(self.append(all, part, number * self.segment)?);
+                // Without room the order of events matters, and only one engine keeps to it.
+                if all.as_ref().is_some_and(|all| all.room < SPARE) {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(all.map(|all| all.digest).unwrap_or_default()))
+    }
+
+    fn append(self, all: Option<Part>, part: Option<Part>, limit: u64) -> io::Result<Part> {
+        let Some(mut all) = all else {
+            return match part {
+                Some(part) => Ok(part),
+                None => self.read(Engine::new(self.config.clone()), limit),
+            };
+        };
+        let mut part = match part {
+            Some(part) if part.start == all.end && !part.guessed => part,
+            _ if all.end >= limit.min(self.length) => return Ok(all),
+            _ => self.read(self.engine_behind(&all), limit)?,
+        };
+        if let Some(database) = &all.database {
+            part.digest.inherit(database);
+        }
+        let full = part.room < SPARE;
+        all.digest.merge_within(part.digest, &mut all.room);
+        all.end = part.end;
+        if full {
+            all.room = 0;
+        }
+        all.database = part.database.or(all.database);
+        all.stamp_us = part.stamp_us.or(all.stamp_us);
+        Ok(all)
+    }
+
+    /// An engine that goes on where a part ended.
+    fn engine_behind(self, part: &Part) -> Engine {
+        let mut engine = Engine::within(self.config.clone(), part.end);
+        let carry = &mut engine.reader.carry;
+        carry.unknown = false;
+        carry.stamp_us = part.stamp_us;
+        if let Some(database) = &part.database {
+            carry.database = engine.reader.names.number(database.as_bytes());
+        }
+        engine
+    }
+
+    /// Reads a segment from where it seems to begin; none if it does not seem to.
+    fn part(self, number: u64) -> io::Result<Option<Part>> {
+        let (from, limit) = (number * self.segment, (number + 1) * self.segment);
+        if number == 0 {
+            return self.read(Engine::new(self.config.clone()), limit).map(Some);
+        }
+        match self.beginning(from, limit.min(self.length))? {
+            Some(start) => self
+                .read(Engine::within(self.config.clone(), start), limit)
+                .map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads the events that begin before `limit`.
+    fn read(self, mut engine: Engine, limit: u64) -> io::Result<Part> {
+        let start = engine.position();
+        let mut at = start;
+        while at < self.length && !engine.is_past(limit) {
+            let space = engine.space(CHUNK);
+            let most = space
+                .len()
+                .min(usize::try_from(self.length - at).unwrap_or(usize::MAX));
+            let read = self.file.read_at(&mut space[..most], at)?;
+            if read == 0 {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the file became shorter while it was read",
+                ));
+            }
+            engine.filled(read);
+            at += read as u64;
+            engine.run(at == self.length, limit);
+        }
+        engine.run(at == self.length, limit);
+        let carry = engine.reader.carry;
+        Ok(Part {
+            start,
+            end: engine.position(),
+            database: engine.reader.database(),
+            stamp_us: carry.stamp_us,
+            guessed: engine.guessed(),
+            room: engine.room(),
+            digest: engine.done(),
+        })
+    }
+
+    /// The first place from `from` on where a header stands behind a finished statement.
+    fn beginning(self, from: u64, limit: u64) -> io::Result<Option<u64>> {
+        let mut at = from - BEFORE;
+        let mut text = vec![0; CHUNK];
+        while at < limit {
+            let read = self.file.read_at(&mut text, at)?;
+            let found = memmem::find_iter(&text[..read], b"\n# ")
+                .map(|newline| newline + 1)
+                .find(|start| {
+                    let before = text[..*start].trim_ascii_end();
+                    at + *start as u64 >= from
+                        && before.ends_with(b";")
+                        && header_starts(&text[*start..read], true) == Known::Yes
+                });
+            if let Some(start) = found.map(|start| at + start as u64) {
+                return Ok((start < limit).then_some(start));
+            }
+            // What a line at the end begins with is looked at again.
+            at += (read.saturating_sub(64)).max(1) as u64;
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,110 @@
+//! Whatever way a log comes, packed or not, whole or in parts, the digest is the same.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use flate2::write::GzEncoder;
+use flate2::Compression;
+use serde_json::{json, Value};
+
+use crate::program::{json, run, run_on, Place, LOG};
+
+/// `LOG` by `zstd -19`.
+const ZST: &[u8] = include_bytes!("log.zst");
+
+fn gz(text: &str) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(text.as_bytes()).unwrap();
+    packer.finish().unwrap()
+}
+
+/// A digest without the names of its files.
+fn nameless(mut digest: Value) -> Value {
+    digest["summary"]["files"] = Value::Null;
+    digest
+}
+
+#[test]
+fn packed_or_not_the_digest_is_the_same() {
+    let place = Place::new();
+    let plain = nameless(json(run(&["--json"], &[&place.file("slow.log", LOG)])));
+    assert_eq!(plain["summary"]["events"], json!(3));
+    // Names say nothing: packing is told by the bytes.
+    for (name, bytes) in [("slow.log", gz(LOG)), ("slow.log.gz", ZST.to_vec())] {
+        assert_eq!(
+            nameless(json(run(&["--json"], &[&place.file(name, &bytes)]))),
+            plain
+        );
+        assert_eq!(nameless(json(run_on(&["--json"], &bytes))), plain);
+    }
+    assert_eq!(nameless(json(run_on(&["--json"], LOG.as_bytes()))), plain);
+    assert_eq!(
+        nameless(json(run(
+            &["--json", "--threads=1"],
+            &[&place.file("a", LOG)]
+        ))),
+        plain
+    );
+}
+
+#[test]
+fn packed_parts_follow_one_another() {
+    let place = Place::new();
+    let (first, second) = LOG.split_at(500);
+    let parts = place.file("a", [gz(first), gz(second)].concat());
+    let digest = json(run(&["--json"], &[&parts]));
+    assert_eq!(digest["summary"]["events"], json!(3));
+    assert_eq!(digest["summary"]["bytes"], json!(LOG.len()));
+    let twice = place.file("b", [ZST, ZST].concat());
+    assert_eq!(
+        json(run(&["--json"], &[&twice]))["summary"]["query_time_s"],
+        json!(4.800_014)
+    );
+}
+
+#[test]
+fn the_order_of_the_files_does_not_matter() {
+    let place = Place::new();
+    // A file begins without a database, whatever the one before it used.
+    let log = LOG.replace("use shop;\n", "");
+    let cut = log.find("# Time: 2026-11-21T01:42").unwrap();
+    let (old, new) = (
+        place.file("slow.log.1", &log[..cut]),
+        place.file("slow.log", &log[cut..]),
+    );
+    let digest = |files: &[&Path]| nameless(json(run(&["--json", "--window=60s"], files)));
+    let right = digest(&[&old, &new]);
+    assert_eq!(right, digest(&[&new, &old]));
+    assert_eq!(right, digest(&[&place.file("whole", &log)]));
+    assert_eq!(right["windows"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_torn_pack_gives_what_was_read_and_says_so() {
+    let place = Place::new();
+    let whole = gz(&LOG.repeat(2000));
+    let torn = place.file("slow.log.gz", &whole[..whole.len() / 2]);
+    let output = run(&["--json"], &[&torn]);
+    assert_eq!(output.status.code(), Some(3));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.starts_with("mydyno-probe: "), "{complaint}");
+    assert!(complaint.contains("slow.log.gz: "), "{complaint}");
+    let digest: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        digest["summary"]["events"].as_u64().unwrap() > 1000,
+        "{}",
+        digest["summary"]
+    );
+}
+
+#[test]
+fn a_log_is_left_as_it_is() {
+    let place = Place::new();
+    let log = place.file("slow.log", LOG);
+    let before = fs::metadata(&log).unwrap();
+    json(run(&["--json"], &[&log]));
+    let after = fs::metadata(&log).unwrap();
+    assert_eq!(fs::read(&log).unwrap(), LOG.as_bytes());
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap());
+}

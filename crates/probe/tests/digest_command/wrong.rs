@@ -1,0 +1,87 @@
+//! Wrong requests and files that cannot be read: what is wrong, and the exit code.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Output;
+
+use crate::program::{run, run_on, Place, LOG};
+
+fn complaint(output: &Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    for words in [
+        &["--sort=best"][..],
+        &["--sort=Query_time:worst"],
+        &["--limit=x"],
+        &["--limit=200%"],
+        &["--since=yesterday"],
+        &["--since=2026-02-30"],
+        &["--since=1h", "--until=2h"],
+        &["--min-time=-1"],
+        &["--window=0"],
+        &["--window=0.5s"],
+        &["--compat=other"],
+        &["--threads=0"],
+        &["--width=10"],
+        &["--every=1s"],
+        &["--new"],
+        &["--duration=1s"],
+        &["--follow"],
+        &["--follow", "--duration=0"],
+        &["-"],
+    ] {
+        let words = complaint(&run_on(words, LOG.as_bytes()), 2);
+        assert!(!words.is_empty());
+    }
+    complaint(&run(&[], &[]), 2);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let place = Place::new();
+    let good = place.file("good.log", LOG);
+    let missing = place.path().join("missing.log");
+    let dangling = place.path().join("dangling.log");
+    symlink(&missing, &dangling).unwrap();
+    let cases: [(&Path, &str); 3] = [
+        (&missing, "missing.log: no such file"),
+        (&dangling, "dangling.log: no such file"),
+        (place.path(), ": is a directory"),
+    ];
+    for (path, want) in cases {
+        for follow in [&[][..], &["--follow", "--duration=1s"]] {
+            let words = complaint(&run(follow, &[&good, path]), 3);
+            assert!(
+                words.starts_with("mydyno-probe: ") && words.contains(want),
+                "{words}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_packed_log_is_not_followed() {
+    let place = Place::new();
+    let packed = place.file("slow.log", b"\x1f\x8b\x08\x00");
+    let words = complaint(&run(&["--follow", "--duration=1s"], &[&packed]), 3);
+    assert!(words.contains("slow.log: is packed"), "{words}");
+}
+
+#[test]
+fn a_file_without_rights_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let secret = place.file("secret.log", LOG);
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(&secret).is_ok() {
+        return; // root may read everything
+    }
+    let words = complaint(&run(&[], &[&secret]), 3);
+    assert!(words.contains("secret.log: may not be read"), "{words}");
+}
