@@ -82,8 +82,8 @@ fn pair() -> impl Strategy<Value = (String, String)> {
         for (piece, form, another, blank) in pieces {
             let blank = if blank == 0 { "" } else { " " };
             let forms = PIECES[piece];
-            one += &format!("{}{blank}", forms[form.index(forms.len())]);
-            other += &format!("{}{blank}", forms[another.index(forms.len())]);
+            one.extend([forms[form.index(forms.len())], blank]);
+            other.extend([forms[another.index(forms.len())], blank]);
         }
         (one, other)
     })
