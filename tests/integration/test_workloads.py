@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -57,8 +58,9 @@ def server():
     place = Path(tempfile.mkdtemp(prefix="mydyno-load-"))  # the server's user must reach it
     drop = ()
     if os.geteuid() == 0:
-        drop = ("setpriv", "--reuid=mysql", "--regid=mysql", "--clear-groups")
-        shutil.chown(place, "mysql", "mysql")
+        user = pwd.getpwnam("nobody")  # a server package without its service makes no user mysql
+        drop = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
+        os.chown(place, user.pw_uid, user.pw_gid)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     install = ("mariadb-install-db", "--no-defaults", f"--datadir={place}/data", "--skip-test-db",
                "--auth-root-authentication-method=normal")  # fmt: skip

@@ -11,7 +11,7 @@ use super::reader::Reader;
 use super::result::Digest;
 
 /// How much is read at once; what is read is still in the processor's cache when it is parsed.
-const CHUNK: usize = 512 << 10;
+const CHUNK: usize = 256 << 10;
 /// What is pending is not looked at again before it has grown by this.
 const MORE: usize = 4096;
 

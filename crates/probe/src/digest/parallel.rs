@@ -24,7 +24,7 @@ use super::result::Digest;
 
 const LARGEST: u64 = 32 << 20;
 const SMALLEST: u64 = 4 << 20;
-const CHUNK: usize = 512 << 10;
+const CHUNK: usize = 256 << 10;
 /// With less room than this, one engine might have had none.
 const SPARE: i64 = 1 << 20;
 /// Before the start of a segment, what shows that a statement ended there.

@@ -36,6 +36,11 @@ type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 fn asked(said: Vec<u8>, size: usize) -> Result<Rows, Fault> {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let server = thread::spawn(move || {
+        // Whoever closes before it was asked leaves the question nowhere to go.
+        let mut question = vec![0; 4 + 1 + "SHOW".len()];
+        if theirs.read_exact(&mut question).is_err() {
+            return;
+        }
         for piece in said.chunks(size) {
             if theirs.write_all(piece).is_err() {
                 return;
