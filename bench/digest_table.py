@@ -56,14 +56,13 @@ def _row(row: "Row", speeds: dict[str, float]) -> str:
     if row.absent:
         return f"{row.tool.name:<{_WIDTHS[0]}}  {row.absent}"
     each = [row.log.size / MB / run.cpu_s for run in row.runs]
-    wall = statistics.median(row.log.size / MB / run.wall_s for run in row.runs)
     name = f"{row.tool.name} (cut)" if row.tool.slow else row.tool.name
     told = row.runs[-1].told
     return _line(
         (
             name,
             f"{_short(statistics.median(each))} [{_short(min(each))}..{_short(max(each))}]",
-            _short(wall),
+            _short(_clock(row)),
             _ratio(row.tool.name, "pt-query-digest", speeds),
             _ratio(row.tool.name, "mysqldumpslow", speeds),
             f"{max(run.peak for run in row.runs) / MB:.0f}",
@@ -74,16 +73,17 @@ def _row(row: "Row", speeds: dict[str, float]) -> str:
 
 def _goals(shape: str, rows: list["Row"], speeds: dict[str, float]) -> list[str]:
     one, two = ("mydyno-probe, 1 thread", "mydyno-probe, 2 threads")
+    clock = {row.tool.name: _clock(row) for row in rows if row.runs}
     lines = []
     if one in speeds:
         lines.append(_goal("MB/s a core", speeds[one], _GOALS[shape]))
-        for peer, goal in (("pt-query-digest", _PT), ("mysqldumpslow", _DUMPSLOW)):
-            if peer in speeds:
-                lines.append(_goal(f"times {peer}", speeds[one] / speeds[peer], goal))
-    runs = {row.tool.name: row.runs for row in rows}
-    if runs.get(one) and runs.get(two):
-        medians = [statistics.median(run.wall_s for run in runs[name]) for name in (one, two)]
-        lines.append(_goal("two threads against one, by the clock", medians[0] / medians[1], _TWO))
+    for peer, goal in (("pt-query-digest", _PT), ("mysqldumpslow", _DUMPSLOW)):
+        if one in speeds and peer in speeds:
+            lines.append(_goal(f"times {peer}, one core", speeds[one] / speeds[peer], goal))
+        if two in clock and peer in clock:
+            lines.append(_goal(f"times {peer}, as both are run", clock[two] / clock[peer], goal))
+    if one in clock and two in clock:
+        lines.append(_goal("two threads against one, by the clock", clock[two] / clock[one], _TWO))
     return lines
 
 
@@ -94,6 +94,10 @@ def _goal(what: str, found: float, goal: float) -> str:
 
 def _speed(row: "Row") -> float:
     return statistics.median(row.log.size / MB / run.cpu_s for run in row.runs)
+
+
+def _clock(row: "Row") -> float:
+    return statistics.median(row.log.size / MB / run.wall_s for run in row.runs)
 
 
 def _ratio(name: str, peer: str, speeds: dict[str, float]) -> str:

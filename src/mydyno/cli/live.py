@@ -62,6 +62,7 @@ _DISK = {
     "queue": "",
 }
 _INTERFACE = {"rx_bytes": "B/s", "tx_bytes": "B/s"}
+_FIRST, _COLUMN = 10, 11  # characters of a table's first column, and of the others
 
 
 def live(*, count: int | None, server: Path | None, json: bool) -> None:
@@ -126,21 +127,28 @@ def _lines(shown: Iterator[Moment]) -> None:
 
 
 def _screen(shown: Iterator[Moment]) -> None:
-    with Live(console=Console(), screen=False, auto_refresh=False) as view:
+    console = Console()
+    with Live(console=console, screen=False, auto_refresh=False) as view:
         for moment in shown:
-            view.update(_page(moment), refresh=True)
+            view.update(_page(moment, console.width), refresh=True)
 
 
-def _page(moment: Moment) -> Group:
-    parts = [_table(*section) for section in _sections(moment)]
+def _page(moment: Moment, width: int) -> Group:
+    """Return all tables; one that is too wide goes on below itself."""
+    fit = max(1, (width - _FIRST) // _COLUMN)
+    parts = [
+        _table(heading, dict(list(units_of.items())[at : at + fit]), rows)
+        for heading, units_of, rows in _sections(moment)
+        for at in range(0, len(units_of), fit)
+    ]
     return Group(Text(_clock(moment)), *parts)
 
 
 def _table(heading: str, units_of: Mapping[str, str], rows: Mapping[str, Values]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(heading, min_width=10)
+    table = Table(box=None, padding=0)
+    table.add_column(heading, width=_FIRST)
     for name in units_of:
-        table.add_column(_label(name), justify="right", min_width=8)
+        table.add_column(_label(name), justify="right", width=_COLUMN, overflow="fold")
     for row, values in rows.items():
         table.add_row(row, *(_text(values[name], unit) for name, unit in units_of.items()))
     return table

@@ -39,7 +39,7 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One tick: its time, the host's series, and those of each disk and interface in use."""
+    """One tick: its time, the host's series, and those of each disk and interface used so far."""
 
     wall_s: float
     seq: int
@@ -55,6 +55,7 @@ def moments(path: Path, running: Callable[[], bool]) -> Iterator[Moment]:
     """
     reader = Reader(path.name)
     rows: deque[Row] = deque(maxlen=_KEPT)
+    seen: set[str] = set()
     at = 0
     alive = True
     while alive:
@@ -64,7 +65,7 @@ def moments(path: Path, running: Callable[[], bool]) -> Iterator[Moment]:
         for row in reader.take(raw):
             rows.append(row)
             if len(rows) > 1:
-                yield _moment(sampled(reader, rows))
+                yield _moment(sampled(reader, rows), seen)
         if alive and not raw:
             time.sleep(_PAUSE_S)
     if reader.head is None:
@@ -79,15 +80,15 @@ def _grown(path: Path, at: int) -> bytes:
         return file.read()
 
 
-def _moment(few: Sampled) -> Moment:
+def _moment(few: Sampled, seen: set[str]) -> Moment:
     tables = ((CPU, ALL), (HOST, ""), (_MORE, ""))
     values = {name: value for table, of in tables for name, value in _last(table, few, of)}
     return Moment(
         wall_s=float(few.wall_s[-1]),
         seq=int(few.seqs[-1]),
         values=values | dict(_last(_SERVER, few, "", _KEPT)),
-        disks=_devices(DISK, few, few.instances("disk.reads")),
-        interfaces=_devices(NET, few, few.instances("net.rx_bytes")),
+        disks=_devices(DISK, few, few.instances("disk.reads"), seen),
+        interfaces=_devices(NET, few, few.instances("net.rx_bytes"), seen),
     )
 
 
@@ -99,11 +100,14 @@ def _last(table: Table, few: Sampled, of: str, ticks: int = 1) -> Iterator[tuple
             yield name, float(known[-1])
 
 
-def _devices(table: Table, few: Sampled, devices: Sequence[str]) -> Mapping[str, Values]:
-    """Return the values of each device that does something."""
+def _devices(
+    table: Table, few: Sampled, devices: Sequence[str], seen: set[str]
+) -> Mapping[str, Values]:
+    """Return the values of each device that does something, or did before."""
     found = {device: dict(_last(table, few, device)) for device in devices}
+    seen |= {device for device, values in found.items() if any(v > 0 for v in values.values())}
     return {
         device: {name.partition(".")[2]: value for name, value in values.items()}
         for device, values in found.items()
-        if any(value > 0 for value in values.values())
+        if device in seen
     }

@@ -59,6 +59,9 @@ fn wrong(words: &str) -> ExitCode {
 fn prepare(options: &Options) -> Result<(Life, Vec<Box<dyn Source>>), String> {
     options.check()?;
     let root = Root::default();
+    if !root.path("proc/stat").exists() {
+        return Err("/proc is not mounted here: there is nothing to sample".to_owned());
+    }
     // Before there is any other thread, so that all of them hold the signals.
     let life = Life::new(&root, options.owner)?;
     let mut sources: Vec<Box<dyn Source>> = vec![Box::new(Host::new(&root))];

@@ -5,6 +5,7 @@ use super::super::root::{tick_seconds, Root};
 use super::super::rows::{Keys, Things};
 use super::super::table::{Column, Table};
 use super::super::text::{lines, Words};
+use super::keyed::Keyed;
 use super::Part;
 
 const MODES: [&str; 10] = [
@@ -80,39 +81,14 @@ impl Part for Cpus {
     }
 }
 
-/// /proc/softirqs, summed over the CPUs.
-pub struct SoftIrqs {
-    file: Kept,
-    keys: Keys,
-}
-
-impl SoftIrqs {
-    pub fn new(root: &Root) -> Self {
-        let column = |key: &str| {
-            let which = key.trim_end_matches(':');
-            Some(Column::counter("cpu.softirqs", "count", 1.0).of(which))
-        };
-        Self {
-            file: Kept::new(root.path("proc/softirqs")),
-            keys: Keys::new(column),
-        }
-    }
-}
-
-impl Part for SoftIrqs {
-    fn read(&mut self, look: &mut Look, table: &mut Table) {
-        let Some(text) = self.file.read(look) else {
-            return self.keys.gone(table);
-        };
-        self.keys.begin();
-        // The first line names the CPUs.
-        for line in lines(text).skip(1) {
-            let mut words = Words(line);
-            let key = words.next().unwrap_or_default();
-            let sum = words.filter_map(super::super::text::number).sum();
-            self.keys.set(key, Some(sum), table);
-        }
-    }
+/// /proc/softirqs, summed over the CPUs; the first line names these.
+pub fn soft_irqs(root: &Root) -> Keyed {
+    let column = |key: &str| {
+        let which = key.trim_end_matches(':');
+        Some(Column::counter("cpu.softirqs", "count", 1.0).of(which))
+    };
+    let sum = |words: Words| Some(words.filter_map(super::super::text::number).sum());
+    Keyed::new(root.path("proc/softirqs"), column, sum).below(1)
 }
 
 /// /proc/schedstat: how long what could run waited for a CPU.

@@ -2,9 +2,9 @@
 
 use super::super::file::{Kept, Look};
 use super::super::root::Root;
-use super::super::rows::Keys;
 use super::super::table::{Column, Table};
-use super::super::text::{decimal, lines, number, Words};
+use super::super::text::{decimal, number, Words};
+use super::keyed::Keyed;
 use super::Part;
 
 /// /proc/loadavg.
@@ -40,32 +40,11 @@ impl Part for Load {
 }
 
 /// /proc/pressure/X: the time in which some, or all, waited for it.
-pub struct Pressure {
-    file: Kept,
-    keys: Keys,
-}
-
-impl Pressure {
-    pub fn new(root: &Root, what: &'static str) -> Self {
-        let column = move |key: &str| Some(Column::counter(format!("psi.{what}.{key}"), "s", 1e-6));
-        Self {
-            file: Kept::new(root.path("proc/pressure").join(what)),
-            keys: Keys::new(column),
-        }
-    }
-}
-
-impl Part for Pressure {
-    fn read(&mut self, look: &mut Look, table: &mut Table) {
-        let Some(text) = self.file.read(look) else {
-            return self.keys.gone(table);
-        };
-        self.keys.begin();
-        for line in lines(text) {
-            let mut words = Words(line);
-            let key = words.next().unwrap_or_default();
-            let total = words.find_map(|word| word.strip_prefix(b"total="));
-            self.keys.set(key, total.and_then(number), table);
-        }
-    }
+pub fn pressure(root: &Root, what: &'static str) -> Keyed {
+    let column = move |key: &str| Some(Column::counter(format!("psi.{what}.{key}"), "s", 1e-6));
+    let path = root.path("proc/pressure").join(what);
+    Keyed::new(path, column, |mut words| {
+        let total = words.find_map(|word| word.strip_prefix(b"total="));
+        total.and_then(number)
+    })
 }

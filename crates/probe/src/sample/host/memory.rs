@@ -1,39 +1,14 @@
 //! Memory by use, and the counters of the memory management.
 
-use super::super::file::{Kept, Look};
 use super::super::root::{page_bytes, Root};
-use super::super::rows::Keys;
-use super::super::table::{Column, Table};
-use super::super::text::{lines, Words};
-use super::Part;
+use super::super::table::Column;
+use super::keyed::Keyed;
 
 /// /proc/meminfo.
-pub struct Memory {
-    file: Kept,
-    keys: Keys,
-}
-
-impl Memory {
-    pub fn new(root: &Root) -> Self {
-        Self {
-            file: Kept::new(root.path("proc/meminfo")),
-            keys: Keys::new(memory_column),
-        }
-    }
-}
-
-impl Part for Memory {
-    fn read(&mut self, look: &mut Look, table: &mut Table) {
-        let Some(text) = self.file.read(look) else {
-            return self.keys.gone(table);
-        };
-        self.keys.begin();
-        for line in lines(text) {
-            let mut words = Words(line);
-            let key = words.next().unwrap_or_default();
-            self.keys.set(key, words.number(), table);
-        }
-    }
+pub fn memory(root: &Root) -> Keyed {
+    Keyed::new(root.path("proc/meminfo"), memory_column, |mut words| {
+        words.number()
+    })
 }
 
 /// The column of a line of /proc/meminfo; none for what never changes or says nothing.
@@ -78,37 +53,10 @@ fn snake(key: &str) -> String {
 }
 
 /// /proc/vmstat.
-pub struct Vmstat {
-    file: Kept,
-    keys: Keys,
-}
-
-impl Vmstat {
-    pub fn new(root: &Root) -> Self {
-        Self {
-            file: Kept::new(root.path("proc/vmstat")),
-            keys: Keys::new(vm_column),
-        }
-    }
-}
-
-impl Part for Vmstat {
-    fn read(&mut self, look: &mut Look, table: &mut Table) {
-        let Some(text) = self.file.read(look) else {
-            return self.keys.gone(table);
-        };
-        self.keys.begin();
-        for line in lines(text) {
-            let mut words = Words(line);
-            let key = words.next().unwrap_or_default();
-            // Most rows have no column, and are not worth reading the number of.
-            if let Some(id) = self.keys.column(key, table) {
-                if let Some(value) = words.number() {
-                    table.set(id, value);
-                }
-            }
-        }
-    }
+pub fn vmstat(root: &Root) -> Keyed {
+    Keyed::new(root.path("proc/vmstat"), vm_column, |mut words| {
+        words.number()
+    })
 }
 
 /// The column of a line of /proc/vmstat.

@@ -6,6 +6,7 @@ mod cgroup_memory;
 mod cgroup_place;
 mod cpu;
 mod disk;
+mod keyed;
 mod load;
 mod memory;
 mod net;
@@ -41,14 +42,14 @@ impl Host {
         Self {
             parts: vec![
                 Box::new(cpu::Cpus::new(root)),
-                Box::new(cpu::SoftIrqs::new(root)),
+                Box::new(cpu::soft_irqs(root)),
                 Box::new(cpu::RunDelay::new(root)),
                 Box::new(load::Load::new(root)),
-                Box::new(load::Pressure::new(root, "cpu")),
-                Box::new(load::Pressure::new(root, "io")),
-                Box::new(load::Pressure::new(root, "memory")),
-                Box::new(memory::Memory::new(root)),
-                Box::new(memory::Vmstat::new(root)),
+                Box::new(load::pressure(root, "cpu")),
+                Box::new(load::pressure(root, "io")),
+                Box::new(load::pressure(root, "memory")),
+                Box::new(memory::memory(root)),
+                Box::new(memory::vmstat(root)),
                 Box::new(disk::Disks::new(root)),
                 Box::new(net::Interfaces::new(root)),
                 Box::new(net::Softnet::new(root)),
@@ -56,8 +57,8 @@ impl Host {
                 Box::new(tcp::Tcp::new(root, "proc/self/net/netstat")),
                 Box::new(storage::Md::new(root)),
                 Box::new(storage::Loops::new(root)),
-                Box::new(storage::Zfs::new(root, "arcstats", "arc")),
-                Box::new(storage::Zfs::new(root, "zil", "zil")),
+                Box::new(storage::zfs(root, "arcstats", "arc")),
+                Box::new(storage::zfs(root, "zil", "zil")),
                 Box::new(storage::Btrfs::new(root)),
                 Box::new(cgroup::Group::new(root, "self", "self")),
             ],

@@ -8,6 +8,7 @@ use super::super::root::Root;
 use super::super::rows::{Keys, Things};
 use super::super::table::{Column, Table};
 use super::super::text::{decimal, lines, name, number, Words};
+use super::keyed::Keyed;
 use super::Part;
 
 /// /proc/mdstat.
@@ -131,34 +132,11 @@ impl Part for Loops {
     }
 }
 
-/// A file of ZFS's counters.
-pub struct Zfs {
-    file: Kept,
-    keys: Keys,
-}
-
-impl Zfs {
-    pub fn new(root: &Root, file: &str, group: &'static str) -> Self {
-        Self {
-            file: Kept::new(root.path("proc/spl/kstat/zfs").join(file)),
-            keys: Keys::new(move |key| zfs_column(group, key)),
-        }
-    }
-}
-
-impl Part for Zfs {
-    fn read(&mut self, look: &mut Look, table: &mut Table) {
-        let Some(text) = self.file.read(look) else {
-            return self.keys.gone(table);
-        };
-        self.keys.begin();
-        // A line of numbers, a line of headings, then name, type and value.
-        for line in lines(text).skip(2) {
-            let mut words = Words(line);
-            let key = words.next().unwrap_or_default();
-            self.keys.set(key, words.nth_number(1), table);
-        }
-    }
+/// A file of ZFS's counters: a line of numbers, a line of headings, then name, type and value.
+pub fn zfs(root: &Root, file: &str, group: &'static str) -> Keyed {
+    let path = root.path("proc/spl/kstat/zfs").join(file);
+    let column = move |key: &str| zfs_column(group, key);
+    Keyed::new(path, column, |mut words| words.nth_number(1)).below(2)
 }
 
 /// Sizes and targets are states; the rest counts.

@@ -20,12 +20,41 @@ const LOGS_FEW_ROWS: &str =
     "SELECT @@GLOBAL.slow_query_log AND @@GLOBAL.log_queries_not_using_indexes";
 const WOULD_BE_LOGGED: &str = "log_queries_not_using_indexes is on and would put each question \
     into the slow log: grant SESSION_VARIABLES_ADMIN";
+const IS_MARIADB: &str = "SELECT @@GLOBAL.version LIKE '%MariaDB%'";
 const STATUS: &str = "SHOW GLOBAL STATUS";
+// MariaDB pays some 3 µs for each row; half of them tell no speed and no wait.
+const STATUS_OF_MARIADB: &str = "SHOW GLOBAL STATUS \
+    WHERE LEFT(Variable_name, 4) NOT IN ('Acl_', 'Com_', 'Feat', 'Perf', 'Ssl_') \
+    OR Variable_name IN ('Com_begin', 'Com_call_procedure', 'Com_commit', 'Com_delete', \
+    'Com_delete_multi', 'Com_insert', 'Com_insert_select', 'Com_load', 'Com_multi', 'Com_replace', \
+    'Com_rollback', 'Com_select', 'Com_show_status', 'Com_stmt_execute', 'Com_stmt_prepare', \
+    'Com_update', 'Com_update_multi')";
 // MySQL and MariaDB before 10.5 have a word, later ones a number.
 const METRICS: [&str; 2] = [
     "SELECT NAME, COUNT, TYPE FROM information_schema.INNODB_METRICS WHERE STATUS = 'enabled'",
     "SELECT NAME, COUNT, TYPE FROM information_schema.INNODB_METRICS WHERE ENABLED = 1",
 ];
+// Whether MariaDB 10.5 or later counts more than it does by default.  What it counts by default is
+// in its status too, so that asking for it is a third of a millisecond for nothing.
+const MORE_METRICS: &str = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_METRICS \
+    WHERE ENABLED = 1 AND NAME NOT IN ( \
+    'lock_deadlocks', 'lock_timeouts', 'lock_row_lock_current_waits', 'lock_row_lock_time', \
+    'lock_row_lock_time_max', 'lock_row_lock_waits', 'lock_row_lock_time_avg', \
+    'buffer_pool_size', 'buffer_pool_reads', 'buffer_pool_read_requests', \
+    'buffer_pool_write_requests', 'buffer_pool_wait_free', 'buffer_pool_read_ahead', \
+    'buffer_pool_read_ahead_evicted', 'buffer_pool_pages_total', 'buffer_pool_pages_misc', \
+    'buffer_pool_pages_data', 'buffer_pool_bytes_data', 'buffer_pool_pages_dirty', \
+    'buffer_pool_bytes_dirty', 'buffer_pool_pages_free', 'buffer_pages_created', \
+    'buffer_pages_written', 'buffer_pages_read', 'buffer_data_reads', 'buffer_data_written', \
+    'buffer_LRU_batch_flush_total_pages', 'buffer_LRU_batch_evict_total_pages', \
+    'os_data_reads', 'os_data_writes', 'os_data_fsyncs', 'os_pending_reads', \
+    'os_pending_writes', 'os_log_bytes_written', 'trx_rseg_history_len', \
+    'trx_undo_slots_cached', 'log_waits', 'log_write_requests', 'log_writes', \
+    'adaptive_hash_searches', 'adaptive_hash_searches_btree', 'file_num_open_files', \
+    'ibuf_merges_insert', 'ibuf_merges_delete_mark', 'ibuf_merges_delete', \
+    'ibuf_merges_discard_insert', 'ibuf_merges_discard_delete_mark', \
+    'ibuf_merges_discard_delete', 'ibuf_merges', 'ibuf_size', 'innodb_activity_count', \
+    'innodb_dblwr_writes', 'innodb_dblwr_pages_written', 'innodb_page_size')";
 
 const BAD_FIELD: u16 = 1054;
 const ACCESS_DENIED: u16 = 1045;
@@ -37,6 +66,7 @@ pub struct Session {
     wire: Wire,
     /// The connection's number, which only grows while the server lives.
     pub number: u32,
+    status: &'static str,
     metrics: Option<&'static str>,
     /// Why there are no metrics of the engine.
     pub refused: Option<String>,
@@ -54,6 +84,7 @@ impl Session {
         let mut session = Self {
             wire,
             number,
+            status: STATUS,
             metrics: None,
             refused: None,
         };
@@ -66,7 +97,7 @@ impl Session {
     /// # Errors
     /// Those of the connection and the server.
     pub fn status(&mut self, each: impl FnMut([&[u8]; 2])) -> Result<(), Fault> {
-        self.wire.ask(STATUS, each)
+        self.wire.ask(self.status, each)
     }
 
     /// Gives each name, value and type of the engine's metrics that are counted.
@@ -84,6 +115,9 @@ impl Session {
         for statement in QUIET {
             self.refused(statement)?;
         }
+        if self.is_true(IS_MARIADB)? {
+            self.status = STATUS_OF_MARIADB;
+        }
         if self.refused(FEW_ROWS)?.is_some() && self.is_true(LOGS_FEW_ROWS)? {
             self.refused = Some(WOULD_BE_LOGGED.to_owned());
             return Ok(());
@@ -91,7 +125,8 @@ impl Session {
         for question in METRICS {
             match self.refused(question)? {
                 None => {
-                    self.metrics = Some(question);
+                    let asked = question != METRICS[1] || self.is_true(MORE_METRICS)?;
+                    self.metrics = asked.then_some(question);
                     self.refused = None;
                     return Ok(());
                 }
