@@ -1,0 +1,93 @@
+"""The simulated host as a load: ``tool = "command"``, any spec, no server.
+
+``python -m mydyno.testing.simulate --world cloud --seed 7`` runs the arm that the treatment's
+``load/env`` describes: ``SIM_EFFECT`` (a ratio less one), ``SIM_WARMUP`` (``kind:amplitude:tau``),
+``SIM_TAIL`` and ``SIM_RUN_FACTOR``.  Time is that of the campaign, never of the clock.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+
+from mydyno.model import Trial
+from mydyno.testing.simulate import latency
+from mydyno.testing.simulate.arms import Arm
+from mydyno.testing.simulate.machine import Machine
+from mydyno.testing.simulate.warmups import KINDS, Warmup
+from mydyno.testing.simulate.worlds import WORLDS
+
+_HIGHEST_US, _DIGITS = 3_600_000_000, 3  # as the load's own histograms
+_MOST_S = 100_000
+
+
+def arm_of(environment: Mapping[str, str]) -> Arm:
+    """Return the arm that a treatment's environment describes; raise `ValueError` for nonsense."""
+    told = environment.get("SIM_WARMUP", "exponential:0.4:45")
+    kind, amplitude, tau_s = (*told.split(":"), "", "")[:3]
+    if kind not in KINDS or not tau_s:
+        raise ValueError(f"SIM_WARMUP: {told!r}: write kind:amplitude:tau of {', '.join(KINDS)}")
+    return Arm(
+        effect=math.log1p(float(environment.get("SIM_EFFECT", "0"))),
+        warmup=Warmup(kind, float(amplitude), float(tau_s)),
+        tail=float(environment.get("SIM_TAIL", "0")),
+        run_factor=float(environment.get("SIM_RUN_FACTOR", "1")),
+    )
+
+
+def report(machine: Machine, trial: Trial, *, histograms: bool) -> Iterator[dict[str, object]]:
+    """Yield what a load says of one trial: its overhead, then a second after the other."""
+    press = machine.begin(trial)
+    chance = np.random.default_rng((machine.seed, 8, trial.id))
+    yield {"event": "overhead", "cost_s": press.idle_s}
+    for second in range(_MOST_S):
+        log = float(press.upto(second + 1)[second])
+        tail = press.arm.tail
+        told: dict[str, object] = {
+            "t_s": second + 1,
+            "tps": latency.RATE * math.exp(log),
+            "latency_p99_s": latency.quantile(np.array([log]), tail, 0.99),
+        }
+        if histograms:
+            told["latency_hist"] = _encoded(log, tail, chance)
+        yield told
+
+
+def _encoded(log: float, tail: float, chance: np.random.Generator) -> str:
+    histogram = HdrHistogram(1, _HIGHEST_US, _DIGITS)
+    values, counts = latency.sample(log, tail, chance)
+    for value, count in zip(values, counts, strict=True):
+        if count:
+            histogram.record_value(max(1, round(value * 1e6)), int(count))
+    return str(histogram.encode().decode())
+
+
+def main() -> None:
+    """Print one trial, a JSON object a line, until nobody reads on."""
+    parser = argparse.ArgumentParser(prog="mydyno.testing.simulate", description=__doc__)
+    parser.add_argument("--world", choices=WORLDS, default="cloud")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--histograms", action="store_true", help="latency histograms too")
+    asked = parser.parse_args()
+    told = os.environ
+    try:
+        arm = arm_of(told)
+    except ValueError as error:
+        parser.error(str(error))
+    machine = Machine(WORLDS[asked.world], {"a": arm}, asked.seed)
+    machine.clock_s = float(told.get("MYDYNO_ELAPSED_S", "0"))
+    trial = Trial(int(told.get("MYDYNO_TRIAL", "0")), "a", "w", 0, asked.seed)
+    try:
+        for line in report(machine, trial, histograms=asked.histograms):
+            print(json.dumps(line), flush=True)  # noqa: T201 - its output is the load's
+    except BrokenPipeError:
+        sys.stderr.close()  # who listened has heard enough
+
+
+if __name__ == "__main__":
+    main()
