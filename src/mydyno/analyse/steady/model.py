@@ -1,0 +1,145 @@
+"""The steady level of a trial that may still be warming up: averaged over all shapes."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp
+
+from mydyno.analyse.steady.shapes import BIN_S, MOST_BINS, Array, shapes
+
+_FLAT_PRECISION = 1e-2  # of the level's prior: next to nothing is known of it
+_NONE = 1e8  # precision of a factor that a model does not have
+_TWO = (0.6, 0.4)  # how a factor's prior mean is shared where there are two
+_TWO_SD = 0.12
+
+
+@dataclass(frozen=True)
+class Texture:
+    """The noise of the means of `BIN_S`: first-order autocorrelation and variance of its shocks."""
+
+    rho: float = 0.45
+    variance: float = 0.003
+
+    def whiten(self, values: Array) -> Array:
+        """Return series (..., bins) with independent noise (Prais and Winsten, 1954)."""
+        white = values.copy()
+        white[..., 1:] -= self.rho * values[..., :-1]
+        white[..., 0] *= np.sqrt(1 - self.rho**2)
+        return white
+
+    def log_constant(self, bins: int) -> float:
+        """Return the part of the log evidence that only the noise decides."""
+        shocks = bins * math.log(2 * math.pi * self.variance)
+        return (math.log1p(-(self.rho**2)) - shocks) / 2
+
+    @cached_property
+    def columns(self) -> Array:
+        """Return the shapes' columns, whitened (models, bins, 3)."""
+        return self.whiten(shapes().columns.transpose(0, 2, 1)).transpose(0, 2, 1)
+
+    @cached_property
+    def information(self) -> Array:
+        """Return X'X over the variance for each number of bins less one (bins, models, 3, 3)."""
+        squares = np.einsum("mbi,mbj->bmij", self.columns, self.columns)
+        return np.asarray(np.cumsum(squares, axis=0) / self.variance)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What warm-ups are expected: the log of what is missing at first, and the shapes' weights."""
+
+    missing: float = 0.5
+    missing_sd: float = 0.25
+    log_weight: Array | None = None
+
+    @cached_property
+    def weights(self) -> Array:
+        """Return the log prior probability of each model."""
+        return shapes().log_weight if self.log_weight is None else self.log_weight
+
+    @cached_property
+    def means(self) -> Array:
+        """Return each model's prior means (models, 3)."""
+        means = np.zeros((len(shapes().free), 3))
+        means[shapes().free == 1, 1] = self.missing
+        means[shapes().free == 2, 1:] = np.multiply(_TWO, self.missing)  # noqa: PLR2004
+        return means
+
+    @cached_property
+    def precisions(self) -> Array:
+        """Return each model's prior precisions (models, 3)."""
+        free = shapes().free
+        found = np.full((len(free), 3), _NONE)
+        found[:, 0] = _FLAT_PRECISION
+        found[free == 1, 1] = self.missing_sd**-2
+        found[free == 2, 1:] = _TWO_SD**-2  # noqa: PLR2004
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What some trials of equal length say; arrays are by trial, those by model have a second axis.
+
+    `level` is the posterior mean of the steady log response, `variance` its variance, `warm` the
+    part of that which is there because the shape of the warm-up is not known.
+    """
+
+    level: Array
+    variance: Array
+    warm: Array
+    weight: Array
+    factors: Array
+    log_evidence: Array
+
+
+def fit(series: Array, texture: Texture, prior: Prior) -> Fit:
+    """Return what `series` (trials, bins), logs of means over `BIN_S`, say of their steady levels.
+
+    Every model is linear with normal noise and a normal prior, so that posterior and evidence are
+    in closed form; models are averaged by their evidence (Hoeting et al., 1999, eq. 1 to 3).
+    """
+    bins = min(series.shape[1], MOST_BINS)
+    white = texture.whiten(series[:, :bins])
+    expected = prior.precisions * prior.means
+    projected = np.einsum("mbi,rb->rmi", texture.columns[:, :bins], white) / texture.variance
+    projected += expected
+    precision = texture.information[bins - 1] + prior.precisions[:, :, None] * np.eye(3)
+    covariance = np.linalg.inv(precision)
+    factors = np.einsum("mij,rmj->rmi", covariance, projected)
+    misfit = (white * white).sum(axis=1)[:, None] / texture.variance
+    misfit = misfit + (expected * prior.means).sum(axis=1)
+    misfit -= np.einsum("rmi,rmi->rm", factors, projected)
+    occam = np.log(prior.precisions).sum(axis=1) - np.linalg.slogdet(precision)[1]
+    score = np.where(shapes().seen <= bins, (occam - misfit) / 2 + prior.weights, -np.inf)
+    evidence = logsumexp(score, axis=1)
+    weight = np.exp(score - evidence[:, None])
+    level = (weight * factors[:, :, 0]).sum(axis=1)
+    within = (weight * covariance[:, 0, 0]).sum(axis=1)
+    between = (weight * (factors[:, :, 0] - level[:, None]) ** 2).sum(axis=1)
+    known = 1 / texture.information[bins - 1][0, 0, 0]
+    return Fit(
+        level=level,
+        variance=within + between,
+        warm=np.maximum(within + between - known, 0.0),
+        weight=weight,
+        factors=factors,
+        log_evidence=evidence + texture.log_constant(bins),
+    )
+
+
+def binned(t_s: Array, values: Array) -> Array:
+    """Return the log of the mean rate over each whole `BIN_S` of a load's reports.
+
+    A report's value holds since the report before it; a bin without work counts as a thousandth
+    of the mean, as 0 has no logarithm.
+    """
+    ends = np.asarray(t_s, dtype=np.float64)
+    lengths = np.diff(ends, prepend=0.0)
+    work = np.concatenate([[0.0], np.cumsum(np.asarray(values) * lengths)])
+    edges = np.arange(0.0, ends[-1] + 1e-6, BIN_S)
+    done = np.interp(edges, np.concatenate([[0.0], ends]), work)
+    rates = np.diff(done) / BIN_S
+    least = rates.mean() / 1000 if rates.any() else 1e-9
+    return np.asarray(np.log(np.maximum(rates, least)))

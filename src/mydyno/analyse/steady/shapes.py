@@ -1,0 +1,97 @@
+"""The ways in which a throughput may come to its steady level, as shapes over time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+BIN_S = 10.0  # seconds that are averaged: shorter ones say the same again (METHOD 2.4)
+MOST_BINS = 120  # 20 minutes; what has not settled by then is not steady
+
+_COLD = 0.4  # the share that is missing at first, where the shape of the logarithm depends on it
+_TAUS_S = np.geomspace(4.0, 600.0, 24)
+_FAST_S = np.geomspace(6.0, 150.0, 14)
+_SLOWER = (3.0, 5.0, 8.0)  # the second time scale, in units of the first
+_PARTS = (0.6, 0.8, 0.9)  # of the way that goes at the first time scale
+_LONGEST_S = 900.0
+_EDGES = np.unique(np.round(np.geomspace(1, 48, 22)).astype(int))  # bins before a step
+_FIRST = np.unique(np.round(np.geomspace(1, 12, 10)).astype(int))  # bins before the first of three
+_LATER = tuple((a, b) for a in (1.8, 2.4, 3.2) for b in (3.4, 4.4, 5.6) if b > 1.2 * a)
+_STEPS = (0.5, 0.25, 0.25)  # of the way, in three steps
+_SEEN = 2  # bins behind a step, before which it cannot be told from noise
+# How likely each family is before anything was seen.
+_FAMILIES = {"flat": 0.05, "exponential": 0.40, "two": 0.25, "step": 0.10, "steps": 0.20}
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """`columns` (models, bins, 3): the level, and one or two shapes that end at 0 (else zeros).
+
+    Every shape is -1 at the start and 0 in the end, so that its factor is the log of what is
+    missing at first.  `free` is how many factors a model has; `seen` the number of bins from which
+    on it can be told; `log_weight` the log of its prior probability.
+    """
+
+    columns: Array
+    free: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    log_weight: Array
+
+
+@cache
+def shapes() -> Shapes:
+    """Return all shapes; made once."""
+    found = list(_all())
+    families = [family for family, *_ in found]
+    weight = [np.log(_FAMILIES[f] / families.count(f)) for f in families]
+    columns = [[np.ones(MOST_BINS), one, two] for _, one, two, _ in found]
+    free = [int(one.any()) + int(two.any()) for _, one, two, _ in found]
+    return Shapes(
+        columns=np.array(columns).transpose(0, 2, 1),
+        free=np.array(free),
+        seen=np.array([seen for *_, seen in found]),
+        log_weight=np.array(weight),
+    )
+
+
+def _all() -> Iterator[tuple[str, Array, Array, int]]:
+    times = (np.arange(MOST_BINS) + 0.5) * BIN_S
+    none = np.zeros(MOST_BINS)
+    yield "flat", none, none, 0
+    for tau in _TAUS_S:
+        yield "exponential", _log(np.exp(-times / tau)), none, 0
+    for fast in _FAST_S:
+        for slower in _SLOWER:
+            if fast * slower > _LONGEST_S:
+                continue
+            for part in _PARTS:
+                left = part * np.exp(-times / fast)
+                left += (1 - part) * np.exp(-times / (fast * slower))
+                yield "two", _log(left), none, 0
+    yield from _one_or_two_steps(none)
+    for first in _FIRST:
+        for later in _LATER:
+            edges = (first, round(first * later[0]), round(first * later[1]))
+            shape = sum(p * _before(e) for p, e in zip(_STEPS, edges, strict=True))
+            yield "steps", np.asarray(shape), none, int(edges[-1]) + _SEEN
+
+
+def _one_or_two_steps(none: Array) -> Iterator[tuple[str, Array, Array, int]]:
+    for edge in _EDGES:
+        yield "step", _before(edge), none, int(edge) + _SEEN
+    some = _EDGES[::2]
+    for i, edge in enumerate(some):
+        for other in some[i + 1 :]:
+            yield "step", _before(edge), _before(other), int(other) + _SEEN
+
+
+def _before(edge: int) -> Array:
+    return np.where(np.arange(MOST_BINS) < edge, -1.0, 0.0)
+
+
+def _log(left: Array) -> Array:
+    """Return the shape of a logarithm of which `left`, from 1 to 0, is still to be made up."""
+    return np.asarray(np.log1p(-_COLD * left) / -np.log1p(-_COLD))
