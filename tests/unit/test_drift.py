@@ -1,0 +1,58 @@
+"""Levels beside drift: the banded solution against the dense one, and known truth."""
+
+import numpy as np
+import pytest
+
+from mydyno.analyse.drift import TAU_S, levels, trials_of
+
+
+def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=8, apart_s=400.0):
+    """Return trials in randomised blocks on a host that drifts, and the true levels."""
+    chance = np.random.default_rng(seed)
+    truth = chance.normal(0.0, 0.1, treatments)
+    order = np.concatenate([chance.permutation(treatments) for _ in range(blocks)])
+    at_s = np.arange(len(order)) * apart_s
+    apart = np.abs(np.subtract.outer(at_s, at_s))
+    weather = chance.multivariate_normal(np.zeros(len(order)), drift**2 * np.exp(-apart / TAU_S))
+    level = truth[order] + weather + chance.normal(0.0, noise, len(order))
+    return trials_of(order, at_s, level), truth
+
+
+def dense(trials, found):
+    """Return levels and covariance by the textbook."""
+    apart = np.abs(np.subtract.outer(trials.at_s, trials.at_s))
+    covariance = found.drift_sd**2 * np.exp(-apart / TAU_S)
+    covariance += np.diag(found.noise_sd**2 * trials.weight)
+    design = np.eye(len(found.level))[trials.treatment]
+    inverse = np.linalg.inv(covariance)
+    spread = np.linalg.inv(design.T @ inverse @ design)
+    return spread @ design.T @ inverse @ trials.level, spread
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.05])
+def test_it_is_generalised_least_squares(drift):
+    trials, _ = campaign(1, drift=drift)
+    weighted = trials_of(trials.treatment, trials.at_s, trials.level, 1 + trials.treatment / 3)
+    for one in (trials, weighted):
+        found = levels(one, 5)
+        level, spread = dense(one, found)
+        assert found.level == pytest.approx(level, abs=1e-9)
+        assert found.covariance == pytest.approx(spread, abs=1e-9)
+
+
+def test_contrasts_are_as_sure_as_they_say():
+    z = []
+    for seed in range(200):
+        trials, truth = campaign(seed, drift=0.04)
+        found = levels(trials, 5)
+        for treatment in range(1, 5):
+            ratio, se = found.contrast(treatment, 0)
+            z.append((ratio - truth[treatment] + truth[0]) / se)
+    assert np.std(z) == pytest.approx(1.0, abs=0.12)
+
+
+def test_a_drift_is_found_where_there_is_one():
+    still = [levels(campaign(s, drift=0.0)[0], 5).drift_sd for s in range(30)]
+    moved = [levels(campaign(s, drift=0.05)[0], 5).drift_sd for s in range(30)]
+    assert np.median(still) <= 0.005
+    assert np.median(moved) >= 0.03
