@@ -1,11 +1,11 @@
 """Warm-ups and noise of a campaign, learned from its finished trials (empirical Bayes)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from mydyno.analyse.steady.model import Fit, Prior, Texture, fit
+from mydyno.analyse.steady.model import Fit, Prior, Seen, Texture, fit, see, weigh
 from mydyno.analyse.steady.shapes import Array, shapes
 
 _ROUNDS = 12
@@ -13,6 +13,7 @@ _PSEUDO = 5.0  # trials that the first weights are worth
 _PSEUDO_MISSING = 2.0
 _LEAST_SD = 0.04
 _RHOS = (0.0, 0.2, 0.45, 0.65, 0.8)
+_TURNS = 2
 _FEWEST = 3  # bins of a trial that say something
 
 
@@ -32,12 +33,10 @@ def learn(series: Sequence[Array]) -> Learned:
     """
     learned = Learned()
     groups = list(_equal(series))
-    if not groups:
-        return learned
-    learned = replace(learned, texture=_texture(groups, learned.prior))
-    learned = replace(learned, prior=_prior(groups, learned))
-    learned = replace(learned, texture=_texture(groups, learned.prior))
-    return replace(learned, prior=_prior(groups, learned))
+    for _ in range(_TURNS if groups else 0):
+        texture, seen = _texture(groups, learned.prior)
+        learned = Learned(texture, _prior(seen, texture, learned.prior))
+    return learned
 
 
 def _equal(series: Sequence[Array]) -> Iterator[Array]:
@@ -46,12 +45,11 @@ def _equal(series: Sequence[Array]) -> Iterator[Array]:
         yield np.array([one for one in series if len(one) == bins])
 
 
-def _prior(groups: Sequence[Array], learned: Learned) -> Prior:
-    prior = learned.prior
-    trials = sum(len(group) for group in groups)
+def _prior(seen: Sequence[Seen], texture: Texture, prior: Prior) -> Prior:
+    trials = sum(len(one.squares) for one in seen)
     first = np.exp(shapes().log_weight)
     for _ in range(_ROUNDS):
-        fits = [fit(group, learned.texture, prior) for group in groups]
+        fits = [weigh(one, texture, prior) for one in seen]
         weight = sum((f.weight.sum(axis=0) for f in fits), np.zeros(len(first)))
         weight = (weight + _PSEUDO * first) / (trials + _PSEUDO)
         prior = Prior(*_missing(fits), log_weight=np.log(weight / weight.sum()))
@@ -70,24 +68,30 @@ def _missing(fits: Sequence[Fit]) -> tuple[float, float]:
     return float(mean), max(_LEAST_SD, float(np.sqrt(squares / total)))
 
 
-def _texture(groups: Sequence[Array], prior: Prior) -> Texture:
-    """Return the likeliest of some autocorrelations, each with the variance that goes with it."""
-    found = [_variance(groups, rho, prior) for rho in _RHOS]
-    return max(found, key=lambda t: sum(fit(g, t, prior).log_evidence.sum() for g in groups))
+def _texture(groups: Sequence[Array], prior: Prior) -> tuple[Texture, list[Seen]]:
+    """Return the likeliest of some autocorrelations, with the variance that goes with it."""
+    best, told = -np.inf, (Texture(), list[Seen]())
+    for rho in _RHOS:
+        texture = _with_variance(groups, Texture(rho), prior)
+        seen = [see(group, texture) for group in groups]
+        evidence = sum(float(weigh(s, texture, prior).log_evidence.sum()) for s in seen)
+        if evidence > best:
+            best, told = evidence, (texture, seen)
+    return told
 
 
-def _variance(groups: Sequence[Array], rho: float, prior: Prior) -> Texture:
-    texture = Texture(rho)
-    for _ in range(3):
+def _with_variance(groups: Sequence[Array], texture: Texture, prior: Prior) -> Texture:
+    """Return the texture with the variance of what its likeliest models leave over."""
+    for _ in range(_TURNS):
         squares, count = 0.0, 0.0
         for group in groups:
-            best = fit(group, texture, prior)
-            white = texture.whiten(group)
-            columns = texture.columns[:, : group.shape[1]]
-            for trial, weight, factors in zip(white, best.weight, best.factors, strict=True):
-                likely = int(weight.argmax())
-                rest = trial - columns[likely] @ factors[likely]
-                squares += float(rest @ rest)
-                count += len(trial) - 1 - shapes().free[likely]
-        texture = Texture(rho, max(squares / max(count, 1.0), 1e-8))
+            found = fit(group, texture, prior)
+            likely = found.weight.argmax(axis=1)
+            factors = found.factors[np.arange(len(group)), likely]
+            white = texture.whiten(group[:, : texture.columns.shape[1]])
+            columns = texture.columns[likely, : white.shape[1]]
+            rest = white - np.einsum("rbi,ri->rb", columns, factors)
+            squares += float((rest * rest).sum())
+            count += float(rest.size - len(group) - shapes().free[likely].sum())
+        texture = Texture(texture.rho, max(squares / max(count, 1.0), 1e-8))
     return texture

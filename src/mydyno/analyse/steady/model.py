@@ -94,38 +94,58 @@ class Fit:
     log_evidence: Array
 
 
-def fit(series: Array, texture: Texture, prior: Prior) -> Fit:
-    """Return what `series` (trials, bins), logs of means over `BIN_S`, say of their steady levels.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Trials of equal length as far as no prior matters: their bins, squares, and X'y by model."""
 
-    Every model is linear with normal noise and a normal prior, so that posterior and evidence are
-    in closed form; models are averaged by their evidence (Hoeting et al., 1999, eq. 1 to 3).
-    """
+    bins: int
+    squares: Array
+    projected: Array
+
+
+def see(series: Array, texture: Texture) -> Seen:
+    """Return what `series` (trials, bins) say under this noise."""
     bins = min(series.shape[1], MOST_BINS)
     white = texture.whiten(series[:, :bins])
+    projected = np.einsum("mbi,rb->rmi", texture.columns[:, :bins], white, optimize=True)
+    squares = (white * white).sum(axis=1)
+    return Seen(bins, squares / texture.variance, projected / texture.variance)
+
+
+def fit(series: Array, texture: Texture, prior: Prior) -> Fit:
+    """Return what `series` (trials, bins), logs of means over `BIN_S`, say of steady levels."""
+    return weigh(see(series, texture), texture, prior)
+
+
+def weigh(seen: Seen, texture: Texture, prior: Prior) -> Fit:
+    """Return the posterior, averaged over all shapes by their evidence.
+
+    Every model is linear with normal noise and a normal prior, so that posterior and evidence are
+    in closed form (Hoeting et al., 1999, eq. 1 to 3, for the average).
+    """
+    information = texture.information[seen.bins - 1]
     expected = prior.precisions * prior.means
-    projected = np.einsum("mbi,rb->rmi", texture.columns[:, :bins], white) / texture.variance
-    projected += expected
-    precision = texture.information[bins - 1] + prior.precisions[:, :, None] * np.eye(3)
+    projected = seen.projected + expected
+    precision = information + prior.precisions[:, :, None] * np.eye(3)
     covariance = np.linalg.inv(precision)
     factors = np.einsum("mij,rmj->rmi", covariance, projected)
-    misfit = (white * white).sum(axis=1)[:, None] / texture.variance
-    misfit = misfit + (expected * prior.means).sum(axis=1)
-    misfit -= np.einsum("rmi,rmi->rm", factors, projected)
+    misfit = seen.squares[:, None] + (expected * prior.means).sum(axis=1)
+    misfit = misfit - (factors * projected).sum(axis=2)
     occam = np.log(prior.precisions).sum(axis=1) - np.linalg.slogdet(precision)[1]
-    score = np.where(shapes().seen <= bins, (occam - misfit) / 2 + prior.weights, -np.inf)
+    score = np.where(shapes().seen <= seen.bins, (occam - misfit) / 2 + prior.weights, -np.inf)
     evidence = logsumexp(score, axis=1)
     weight = np.exp(score - evidence[:, None])
     level = (weight * factors[:, :, 0]).sum(axis=1)
     within = (weight * covariance[:, 0, 0]).sum(axis=1)
     between = (weight * (factors[:, :, 0] - level[:, None]) ** 2).sum(axis=1)
-    known = 1 / texture.information[bins - 1][0, 0, 0]
+    known = 1 / information[0, 0, 0]
     return Fit(
         level=level,
         variance=within + between,
         warm=np.maximum(within + between - known, 0.0),
         weight=weight,
         factors=factors,
-        log_evidence=evidence + texture.log_constant(bins),
+        log_evidence=evidence + texture.log_constant(seen.bins),
     )
 
 
