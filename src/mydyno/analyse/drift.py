@@ -111,8 +111,8 @@ def _log_det(banded: Array) -> float:
 
 
 def trials_of(
-    treatments: Sequence[int], at_s: Sequence[float], level: Sequence[float],
-    weight: Sequence[float] | None = None,
+    treatments: Sequence[int], at_s: Sequence[float], level: Sequence[float] | Array,
+    weight: Sequence[float] | Array | None = None,
 ) -> Trials:  # fmt: skip
     """Return trials from sequences; equal weights unless told."""
     one = np.asarray(level, dtype=np.float64)

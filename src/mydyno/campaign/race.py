@@ -1,0 +1,88 @@
+"""A race: randomised blocks of the treatments that are still undecided, with the baseline among."""
+
+import random
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from math import isqrt
+
+from mydyno.model import Outcome, Reset, Trial
+
+Cell = tuple[str, str]  # workload, treatment
+Undecided = Callable[[Sequence[Outcome]], Collection[Cell]]
+"""The cells that another block could still tell something about, after these outcomes."""
+
+_FEWEST = 2  # blocks before anything is decided: one shows no spread
+
+
+@dataclass(frozen=True)
+class Race:
+    """Blocks as `Blocks` has them, but a decided treatment runs no more.
+
+    In each block the baseline is measured as often as is worth it, about the square root of the
+    number of treatments (Dunnett, 1955), spread over the block.  `blocks` or `budget_s` ends it;
+    the budget is checked between blocks.
+    """
+
+    treatments: tuple[str, ...]
+    baseline: str
+    workloads: tuple[str, ...]
+    blocks: int | None
+    budget_s: float | None
+    seed: int
+    undecided: Undecided
+    reset: Reset = Reset.DATASET
+    # What `undecided` said is a function of the history, and asked for once.
+    _orders: dict[int, Sequence[Cell]] = field(default_factory=dict, repr=False, compare=False)
+
+    def next(self, history: Sequence[Outcome]) -> Trial | None:
+        """Return the next trial of the present block, or the first of the next one."""
+        begun, block = 0, 0
+        while True:
+            order = self._order(history[:begun], block)
+            if not order:
+                return None
+            place = len(history) - begun
+            if place < len(order):
+                workload, treatment = order[place]
+                return Trial(
+                    len(history), treatment, workload, block, self.seed + block, self.reset
+                )
+            begun, block = begun + len(order), block + 1
+
+    def _order(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
+        if len(before) not in self._orders:
+            self._orders[len(before)] = self._drawn(before, block)
+        return self._orders[len(before)]
+
+    def _drawn(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
+        """Return the trials of a block, none where the race is over."""
+        if self._over(before, block):
+            return ()
+        every = {(w, t) for w in self.workloads for t in self.treatments if t != self.baseline}
+        running = every if block < _FEWEST else every & set(self.undecided(before))
+        chance = random.Random(f"{self.seed}/{block}")
+        return [
+            (workload, treatment)
+            for workload in chance.sample(self.workloads, len(self.workloads))
+            for treatment in self._one(sorted(t for w, t in running if w == workload), chance)
+        ]
+
+    def _one(self, running: list[str], chance: random.Random) -> list[str]:
+        """Return the order of one workload's treatments, the baseline evenly among them."""
+        if not running:
+            return []
+        chance.shuffle(running)
+        often = max(1, isqrt(len(running)))
+        apart = len(running) / often
+        first = chance.uniform(0, apart)
+        for i in reversed(range(often)):
+            running.insert(round(first + i * apart), self.baseline)
+        return running
+
+    def _over(self, before: Sequence[Outcome], block: int) -> bool:
+        if self.blocks is not None and block >= self.blocks:
+            return True
+        if self.budget_s is None or block == 0:
+            return False
+        spent_s = sum(outcome.machine_time_s for outcome in before)
+        return spent_s + spent_s / block > self.budget_s
