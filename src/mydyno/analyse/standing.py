@@ -57,7 +57,8 @@ def standings(
     names = list(dict.fromkeys(t.treatment for t in trials))
     if baseline not in names or len(trials) < len(names) + 2:
         return {}
-    steady, warm = _steady(trials)
+    learned = learned_from([t.series for t in trials])
+    steady, _, warm = steady_levels(trials, learned)
     number = {name: i for i, name in enumerate(names)}
     told = trials_of([number[t.treatment] for t in trials], [t.at_s for t in trials], steady)
     found = levels(told, len(names))
@@ -76,23 +77,30 @@ def standings(
     }
 
 
-def _steady(trials: Sequence[Pressed]) -> tuple[Array, Array]:
-    """Return each trial's steady log level, and the variance that its warm-up adds to it."""
-    learned = learned_from([t.series for t in trials])
-    level, warm = np.zeros(len(trials)), np.zeros(len(trials))
+def steady_levels(trials: Sequence[Pressed], learned: Learned) -> tuple[Array, Array, Array]:
+    """Return each trial's steady log level, its variance, and the part that the warm-up adds.
+
+    What one start of a server differs from the next is in none of them.
+    """
+    told = np.zeros((3, len(trials)))
     for bins in {len(t.series) for t in trials}:
         which = [i for i, t in enumerate(trials) if len(t.series) == bins]
         found = fit(np.array([trials[i].series for i in which]), learned.texture, learned.prior)
-        level[which], warm[which] = found.level, found.warm
-    return level, warm
+        told[:, which] = found.level, found.variance, found.warm
+    return told[0], told[1], told[2]
 
 
 def learned_from(series: Sequence[Array]) -> Learned:
     """Return what the first trials teach: their number only doubles, so that it stays the same."""
+    return learn(series[: taught_by(len(series))])
+
+
+def taught_by(trials: int) -> int:
+    """Return of how many trials it is learned after so many."""
     count = _FIRST
-    while 2 * count <= min(len(series), _MOST):
+    while 2 * count <= min(trials, _MOST):
         count *= 2
-    return learn(series[:count])
+    return count
 
 
 def _widening(left: Array, found: Levels, shared: float) -> tuple[float, float]:

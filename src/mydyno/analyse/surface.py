@@ -54,6 +54,7 @@ class Surface:
     mean: Array
     covariance: Array
     sizes: tuple[float, float, float]
+    log_evidence: float = 0.0
 
     def best(self, draws: Array) -> Array:
         """Return the probability of each cell to be the best one; `draws` as `normal` draws."""
@@ -85,15 +86,15 @@ def surface(grid: Grid, runs: Runs, block_sd: float) -> Surface:
     """Return the posterior under the most likely sizes of effects (Rasmussen and Williams, 2.2)."""
     sums = _sums(len(grid.cells), runs, block_sd)
     found = [(*_posterior(grid, sums, s), s) for s in product(_MAINS, _PAIRS, _OWN)]
-    _, mean, covariance, sizes = max(found, key=lambda one: one[0])
-    return Surface(mean, covariance, sizes)
+    evidence, mean, covariance, sizes = max(found, key=lambda one: one[0])
+    return Surface(mean, covariance, sizes, evidence)
 
 
 def refreshed(grid: Grid, runs: Runs, block_sd: float, before: Surface) -> Surface:
     """Return the posterior under the sizes of effects that were found before."""
     sums = _sums(len(grid.cells), runs, block_sd)
-    _, mean, covariance = _posterior(grid, sums, before.sizes)
-    return Surface(mean, covariance, before.sizes)
+    evidence, mean, covariance = _posterior(grid, sums, before.sizes)
+    return Surface(mean, covariance, before.sizes, evidence)
 
 
 def _sums(cells: int, runs: Runs, block_sd: float) -> _Sums:

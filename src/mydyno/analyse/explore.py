@@ -1,0 +1,107 @@
+"""Which cell of a grid to measure next, and which are worth confirming."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from mydyno.analyse.standing import Pressed, learned_from, steady_levels, taught_by
+from mydyno.analyse.steady import Learned
+from mydyno.analyse.surface import Grid, Runs, Surface, refreshed, surface
+
+_BLOCK = 6  # trials in which a host is about the same
+_EVERY = 6  # trials after which the sizes of effects are estimated anew
+_FIRST = 12  # trials in drawn order, before anything is chosen
+_DRAWS = 400
+_RUN_SDS = (0.01, 0.02, 0.04)  # what one start of a server differs from the next, as logs
+_BLOCK_SDS = (0.005, 0.03)
+_TRIAL_VARIANCE = 0.03**2  # about what a trial's level is sure to
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A grid with its treatments' names, one for each cell, and the seed of all that is drawn."""
+
+    grid: Grid
+    names: Sequence[str]
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Spreads:
+    """Standard deviations of starts and of blocks, as logs."""
+
+    run: float
+    block: float
+
+
+class Explorer:
+    """Chooses cells; what it says depends on the trials it is shown and on nothing before.
+
+    What is the same for all that follows some first trials is kept, so that asking again is cheap.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self._learned: dict[int, Learned] = {}
+        self._likely: dict[int, tuple[Surface, Spreads]] = {}
+
+    def surface(self, trials: Sequence[Pressed]) -> Surface:
+        """Return what the trials say of all cells.
+
+        Sizes of effects and spreads are those most likely after the last whole `_EVERY`.
+        """
+        whole = len(trials) - len(trials) % _EVERY
+        if whole not in self._likely:
+            runs = self._runs(trials[:whole])
+            tried = [self._tried(runs, Spreads(r, b)) for r, b in product(_RUN_SDS, _BLOCK_SDS)]
+            self._likely[whole] = max(tried, key=lambda one: one[0].log_evidence)
+        found, spreads = self._likely[whole]
+        runs = _with(self._runs(trials), spreads)
+        return refreshed(self.question.grid, runs, spreads.block, found)
+
+    def next_cell(self, trials: Sequence[Pressed]) -> str:
+        """Return the treatment to measure next.
+
+        After some in drawn order: the one that tells most of the difference between the leader
+        and a rival, which is drawn as often as it is likely to be the best (top-two Thompson
+        sampling, Russo, 2020).
+        """
+        names, seed = self.question.names, self.question.seed
+        if len(trials) < _FIRST:
+            order = np.random.default_rng(seed).permutation(len(names))
+            return names[int(order[len(trials) % len(order)])]
+        found = self.surface(trials)
+        leader = int(np.argmax(found.mean))
+        chance = np.random.default_rng((seed, len(trials)))
+        chances = found.best(chance.normal(size=(_DRAWS, len(found.mean))))
+        chances[leader] = 0.0
+        if chances.sum() == 0:
+            return names[leader]
+        rival = int(chance.choice(len(chances), p=chances / chances.sum()))
+        return names[found.ask(leader, rival, _TRIAL_VARIANCE)]
+
+    def finalists(self, trials: Sequence[Pressed], most: int = 3) -> list[str]:
+        """Return the treatments most likely to be the best, the likeliest first."""
+        found = self.surface(trials)
+        chance = np.random.default_rng((self.question.seed, len(trials), 1))
+        chances = found.best(chance.normal(size=(4 * _DRAWS, len(found.mean))))
+        order = np.lexsort((-found.mean, -chances))
+        return [self.question.names[int(i)] for i in order[:most]]
+
+    def _runs(self, trials: Sequence[Pressed]) -> Runs:
+        count = taught_by(len(trials))
+        if count not in self._learned:
+            self._learned[count] = learned_from([t.series for t in trials])
+        level, variance, _ = steady_levels(trials, self._learned[count])
+        number = {name: i for i, name in enumerate(self.question.names)}
+        cell = np.array([number[t.treatment] for t in trials])
+        return Runs(cell, level, variance, np.arange(len(trials)) // _BLOCK)
+
+    def _tried(self, runs: Runs, spreads: Spreads) -> tuple[Surface, Spreads]:
+        return surface(self.question.grid, _with(runs, spreads), spreads.block), spreads
+
+
+def _with(runs: Runs, spreads: Spreads) -> Runs:
+    return Runs(runs.cell, runs.level, runs.variance + spreads.run**2, runs.block)
