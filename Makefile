@@ -31,7 +31,7 @@ check: ## the fast gate: format, lint, types, imports, unit and golden tests
 golden: ## write the golden files anew; read the difference as code
 	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden
 
-wheel: setup ## one wheel that holds the programs too, for this processor
+wheel: setup ## one wheel that holds the probe too, for this processor
 	@packaging/wheel.sh
 
 fuzz: ## the slow-log parser against invented input, MINUTES=20

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One wheel for this processor that holds both programs, in dist/.
+# One wheel for this processor that holds the probe too, in dist/; lab disks need a checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -rf dist && mkdir dist
