@@ -19,20 +19,13 @@ from integration.probe_steps import (
     texts,
     watched,
 )
-from integration.server_steps import MARIADB, SERVERS, Bench, open_folder
+from integration.server_steps import MARIADB, SERVERS
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 MYSQL8 = "mysql-8.0.33"
 # What MariaDB is not asked for, but for these.
 DULL = ("Acl_", "Com_", "Feature_", "Performance_schema_", "Ssl_")
 STATEMENTS = ("Com_select", "Com_insert", "Com_update", "Com_delete", "Com_commit")
-
-
-@pytest.fixture(scope="module")
-def bench():
-    made = Bench(open_folder())
-    yield made
-    made.close()
 
 
 @pytest.fixture(params=SERVERS)

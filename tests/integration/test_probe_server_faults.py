@@ -25,18 +25,11 @@ from integration.probe_steps import (
     texts,
     watched,
 )
-from integration.server_steps import MARIADB, SERVERS, Bench, open_folder
+from integration.server_steps import MARIADB, SERVERS
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 MYSQL8 = "mysql-8.0.33"
 STOPPED_S = 5.0
-
-
-@pytest.fixture(scope="module")
-def bench():
-    made = Bench(open_folder())
-    yield made
-    made.close()
 
 
 @pytest.fixture(params=SERVERS)

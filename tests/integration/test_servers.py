@@ -17,7 +17,6 @@ from integration.server_steps import (
     MARIADB,
     SERVERS,
     SMALL,
-    Bench,
     applied,
     clear,
     drift,
@@ -32,13 +31,6 @@ from mydyno.stack.limits import Limits
 from mydyno.stack.running import Server
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def bench():
-    made = Bench(open_folder())
-    yield made
-    made.close()
 
 
 @pytest.fixture(params=SERVERS)

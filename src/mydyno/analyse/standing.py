@@ -1,7 +1,7 @@
 """Where each treatment stands beside the baseline, after any number of trials."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log1p, sqrt
 
 import numpy as np
@@ -123,7 +123,7 @@ def _standing(
     reach = _times(critical(n, df, aim.alpha), error)
     surely = gain - _times(critical(n, df, aim.alpha / claims), error)
     standing = Standing(gain, gain - reach, gain + reach, surely, n)
-    return Standing(gain, gain - reach, gain + reach, surely, n, _verdict(standing, aim))
+    return replace(standing, verdict=_verdict(standing, aim))
 
 
 def _times(reach: float, error: float) -> float:
