@@ -5,7 +5,7 @@ use mydyno_probe::digest::{Config, Engine, Filter};
 use proptest::prelude::*;
 
 /// Pieces of logs: sound events, odd ones, and what only looks like one.
-const PIECES: [&str; 34] = [
+const PIECES: [&str; 35] = [
     "# Time: 2026-11-21T01:41:22.000001Z\n",
     "# Time: 261121  1:41:22\n",
     "# Time: 071015 21:43:52 # User@Host: a[a] @ h [10.0.0.1]\n# Query_time: 2  Lock_time: 0\n",
@@ -37,6 +37,7 @@ const PIECES: [&str; 34] = [
     "junk\n",
     "'",
     "# no header\n",
+    "# Q\n# T\n",
     ";\n",
     "select 0x1F, 1e5, .5, -3 union select 2 limit 5, 10;\n",
     "\u{e9}\u{1F600} = 'x';\n",
@@ -193,4 +194,34 @@ fn a_long_statement_is_one_event_however_it_is_split() {
 fn an_empty_log_is_a_digest_of_nothing() {
     let digest = digest(b"", &[], &Config::default());
     assert_eq!((digest.summary.totals.events, digest.classes.len()), (0, 0));
+}
+
+/// What fuzzing once found, without the bytes that chose options and cuts.
+#[test]
+fn what_was_found_once_is_the_same_at_every_cut() {
+    const HEAD: usize = 4;
+    let found = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/found/digest_feed");
+    let mut logs = 0;
+    for file in std::fs::read_dir(found).expect("what was found") {
+        let file = file.expect("a file").path();
+        let log = std::fs::read(&file).expect("a log").split_off(HEAD);
+        for config in configs() {
+            let whole = digest(&log, &[], &config);
+            let sums = whole
+                .classes
+                .iter()
+                .filter_map(|class| class.metric("query_time_s"));
+            assert_eq!(
+                sums.map(|metric| metric.sum).sum::<u128>(),
+                whole.summary.totals.query_time_us,
+                "{file:?}"
+            );
+            for cut in 0..=log.len() {
+                let cut_once = said(&digest(&log, &[cut], &config));
+                assert_eq!(cut_once, said(&whole), "{file:?} {cut}");
+            }
+        }
+        logs += 1;
+    }
+    assert!(logs > 0);
 }

@@ -35,6 +35,11 @@ impl Slot {
             _ => None,
         }
     }
+
+    /// Whether it is of an attribute that is reported.
+    pub fn counts(self) -> bool {
+        matches!(self, Self::Flag(_) | Self::Error(_)) || self.number().is_some()
+    }
 }
 
 /// An attribute that is reported.

@@ -24,11 +24,20 @@ pub(super) fn is_missing(body: &[u8], last: bool) -> Known {
     match body {
         [] if last => Known::Yes,
         [] => Known::NotYet,
-        // The log ends within the header's next line.
-        [b'#', ..] if last && memchr(b'\n', body).is_none() && !is_command(body) => Known::Yes,
+        // The log may end within the header's next line.
+        [b'#', ..] if breaks_off(body) && !is_command(body) && !last => Known::NotYet,
+        [b'#', ..] if breaks_off(body) && !is_command(body) => Known::Yes,
         [b'#', ..] => header_starts(body, last),
         _ => is_server_start(body, last),
     }
+}
+
+/// How much of a line is waited for.
+const LINE: usize = 1024;
+
+/// Whether no more is there than the start of a line.
+pub(super) fn breaks_off(body: &[u8]) -> bool {
+    body.len() < LINE && memchr(b'\n', body).is_none()
 }
 
 fn is_server_start(body: &[u8], last: bool) -> Known {
@@ -36,10 +45,10 @@ fn is_server_start(body: &[u8], last: bool) -> Known {
     if !path && !starts_as_banner(body) {
         return Known::No;
     }
-    let line = &body[..body.len().min(1024)];
+    let line = &body[..body.len().min(LINE)];
     match memchr(b'\n', line) {
         Some(newline) if is_banner(&line[..newline]) => Known::Yes,
-        None if line.len() < 1024 && !last => Known::NotYet,
+        None if line.len() < LINE && !last => Known::NotYet,
         _ => Known::No,
     }
 }

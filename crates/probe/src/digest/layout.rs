@@ -165,18 +165,17 @@ impl Layout {
     }
 }
 
+/// What starts a line that a header does not go on with, although it starts with `#`.
+pub(super) const HEADER_ENDS: [&[u8]; 3] =
+    [b"# administrator command: ", b"# Time: ", b"# User@Host: "];
+
 /// Whether a header goes on with this line: it does with any that starts with `#`, but for those
 /// that start another header or are a statement, and Percona Server 8 forgot a `#` (PS-7492).
 pub(super) fn goes_on(line: &[u8]) -> bool {
     if line.first() == Some(&b' ') {
         return line.starts_with(b"  Tmp_tables: ");
     }
-    let ends = [
-        &b"# administrator command: "[..],
-        b"# Time: ",
-        b"# User@Host: ",
-    ];
-    line.first() == Some(&b'#') && !ends.iter().any(|start| line.starts_with(start))
+    line.first() == Some(&b'#') && !HEADER_ENDS.iter().any(|start| line.starts_with(start))
 }
 
 /// The start of the line behind the values, unless the header goes on there.
@@ -225,6 +224,9 @@ impl Finder<'_> {
             let mut slot = self
                 .attributes
                 .slot(key, if word.ends_with(b":") { b"" } else { word });
+            if slot.counts() && self.fields.iter().any(|field| field.slot == slot) {
+                slot = Slot::Word; // a header that was begun twice counts once
+            }
             if value(self.text, start, slot).is_none() {
                 slot = Slot::Text;
             }

@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use super::attributes::{Attributes, QUERY_TIME};
 use super::behind::Known;
-use super::body::{is_command, is_missing, is_plain};
+use super::body::{breaks_off, is_command, is_missing, is_plain};
 use super::class::{Event, Who};
 use super::ending::{Ending, Found};
 use super::gather::Gather;
@@ -200,7 +200,7 @@ impl Reader {
         match is_missing(body, last) {
             Known::NotYet => return Step::NotYet,
             Known::Yes => {
-                let cut = body.is_empty() || memchr(b'\n', body).is_none() && last;
+                let cut = breaks_off(body);
                 gather.oddities.cut_events += u64::from(cut);
                 gather.oddities.headers_without_statement += u64::from(!cut);
                 self.gather(b"", None, told, gather);

@@ -1,8 +1,9 @@
 //! The value of one attribute.
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use super::attributes::Slot;
+use super::layout::HEADER_ENDS;
 use super::number::{count, millionths, MISSING};
 
 /// The value at `at`, and where it ends; none if it is of another kind.
@@ -33,9 +34,24 @@ pub(super) fn value(text: &[u8], at: usize, slot: Slot) -> Option<(u64, usize)> 
                 word.first().is_some_and(u8::is_ascii_digit) || word == b"Yes" || word == b"No";
             (!other).then_some((0, end))
         }
+        Slot::Line if is_other_line(text, at) => None,
         Slot::Line => memchr(b'\n', text.get(at..)?).map(|end| (0, at + end)),
         Slot::Nothing => matches!(text.get(at)?, b'\n' | b'\r').then_some((0, at)),
     }
+}
+
+/// Whether the text before `at`, which a line without keys began with, only starts another word.
+#[cold]
+fn is_other_line(text: &[u8], at: usize) -> bool {
+    let in_key = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let (before, behind) = text.split_at(at.min(text.len()));
+    let rest = behind.iter().position(|byte| !in_key(byte)).unwrap_or(0);
+    let keyed = before.last().is_some_and(in_key)
+        && behind.get(rest) == Some(&b':')
+        && matches!(behind.get(rest + 1), Some(b' ' | b'\r' | b'\n'));
+    let start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+    let ends = |end: &&[u8]| text[start..].starts_with(end) && at - start < end.len();
+    keyed || HEADER_ENDS.iter().any(ends)
 }
 
 #[inline]
