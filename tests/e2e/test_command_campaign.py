@@ -72,6 +72,40 @@ def test_a_true_effect_is_adopted_and_covered(tmp_path):
     assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
 
 
+def simulated(folder: Path, world: str, arms: dict[str, float], **design: object) -> Path:
+    """Return a spec of the simulated host; its effects are known, its time costs nothing."""
+    argv = [sys.executable, "-m", "mydyno.testing.simulate", "--world", world, "--seed", "4"]
+    lines = ['[stack]\nserver = "none"']
+    for name, effect in arms.items():
+        lines += [f"[treatments.{name}]", f'"load/env.SIM_EFFECT" = "{effect}"' if effect else ""]
+    lines += [f'[workloads.w]\ntool = "command"\nargv = {json.dumps(argv)}', "[design]"]
+    lines += [f"{k} = {json.dumps(v)}" for k, v in design.items()]
+    path = folder / "simulated.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_without_a_protocol_trials_are_as_long_as_they_are_worth(tmp_path):
+    arms = {"STOCK": 0.0, "better": 0.2, "worse": -0.15}
+    path = simulated(tmp_path, "bare", arms)
+    done = mydyno("run", path, "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    words = {row["name"]: row["verdict"] for row in found["treatments"]}
+    assert words == {"STOCK": "baseline", "better": "adopt", "worse": "reject"}
+    effect = found["treatments"][1]["effect"]
+    assert effect["low"] <= 1.2 <= effect["high"]
+    lab = next(line for line in done.stderr.splitlines() if line.startswith("lab check: "))
+    assert "can be shown in 8 blocks" in lab
+    trials = done.stderr.splitlines().index(lab)
+    assert trials <= 4
+    events = map(json.loads, (tmp_path / "run" / "journal.jsonl").read_text().splitlines())
+    ends = {
+        e["event"]["outcome"]["window"]["end_s"] for e in events if e["event"]["type"] == "finished"
+    }
+    assert len(ends) > 1
+
+
 def test_no_difference_ends_without_a_winner(tmp_path):
     for seed in range(3):
         folder = tmp_path / str(seed)

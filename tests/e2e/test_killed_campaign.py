@@ -1,11 +1,12 @@
 """A campaign killed before and after every journal record, run again: nothing is different."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mydyno.analyse import summarise
+from mydyno.analyse import Rule
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.loop import Run, run
 from mydyno.campaign.plan import Campaign
@@ -68,8 +69,9 @@ def lines(state: Mapping[str, str]) -> Iterator[bytes]:
 
 def campaign() -> Campaign:
     design = Blocks(tuple(TREATMENTS), ("load",), 2, None, 7)
+    rule = Rule("killed", "STOCK", {"load": "tps"})
     return Campaign(
-        Spec(), "killed", TREATMENTS, "STOCK", {"load": FakeLoad()}, design, Fixed(2, 5)
+        Spec(), "killed", TREATMENTS, "STOCK", {"load": FakeLoad()}, design, Fixed(2, 5), rule
     )
 
 
@@ -80,7 +82,7 @@ def go(folder: Path, host: FakeHost, at: int, *, after: bool) -> bool:
     if isinstance(host, DeadHands):
         host.journal = journal
     try:
-        run(Run(campaign(), FakeBench(host, journal), RunDir(folder), journal, summarise, Silent()))
+        run(Run(campaign(), FakeBench(host, journal), RunDir(folder), journal, Silent()))
     except Killed:
         return True
     finally:
@@ -154,16 +156,8 @@ def test_the_history_of_events_is_whole(tmp_path):
 def test_another_campaign_is_refused(tmp_path):
     go(tmp_path, FakeHost(dict(FOUND), lines), 10**6, after=False)
     journal = FileJournal(tmp_path / "journal.jsonl")
-    other = Campaign(
-        Spec(),
-        "other",
-        {"STOCK": {}},
-        "STOCK",
-        {"load": FakeLoad()},
-        campaign().design,
-        Fixed(1, 2),
-    )
+    other = replace(campaign(), name="other", treatments={"STOCK": {}})
     bench = FakeBench(FakeHost(dict(FOUND), lines), journal)
     with pytest.raises(JournalError, match="holds another campaign"):
-        run(Run(other, bench, RunDir(tmp_path), journal, summarise, Silent()))
+        run(Run(other, bench, RunDir(tmp_path), journal, Silent()))
     journal.close()

@@ -25,7 +25,7 @@ def test_good(path):
         "treatments": campaign.treatments,
         "workloads": {name: w.response for name, w in campaign.workloads.items()},
         "design": repr(campaign.design),
-        "stop": repr(campaign.stop),
+        "stops": repr(campaign.stops),
     }
     hold(path.with_suffix(".json"), msgspec.json.format(msgspec.json.encode(told)).decode() + "\n")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mydyno.analyse.explore import Explorer, Question
-from mydyno.analyse.standing import Pressed
+from mydyno.analyse.sequential import Pressed
 from mydyno.analyse.surface import Grid
 from mydyno.model import Trial
 from mydyno.testing.simulate import BARE, GRID, POPULATION, Machine

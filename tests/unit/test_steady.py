@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mydyno.analyse.steady import Prior, Texture, binned, fit, learn
+from mydyno.analyse.steady import Prior, Texture, fit, learn
 from mydyno.analyse.steady.shapes import shapes
 from mydyno.model import Trial
 from mydyno.testing.simulate import BARE, CLOUD, POPULATION, Machine
@@ -91,14 +91,3 @@ def test_the_same_trials_teach_the_same_in_any_order():
     series, _ = trials(BARE, range(12), 100)
     one, other = learn(series), learn(series[::-1])
     assert one.prior.missing == pytest.approx(other.prior.missing, rel=1e-9)
-
-
-def test_bins_are_means_over_time():
-    t_s = np.arange(1, 31) * 1.0
-    values = np.repeat([100.0, 200.0, 50.0], 10)
-    assert np.exp(binned(t_s, values)) == pytest.approx([100.0, 200.0, 50.0])
-    uneven = binned(np.array([4.0, 10.0, 20.0]), np.array([50.0, 100.0, 80.0]))
-    assert np.exp(uneven) == pytest.approx([80.0, 80.0])
-    stalled = binned(t_s, np.where(t_s <= 10, 0.0, 300.0))
-    assert np.isfinite(stalled).all()
-    assert len(binned(np.array([1.0, 9.0]), np.array([1.0, 1.0]))) == 0

@@ -4,7 +4,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from mydyno.analyse.latency import cumulative, merged
-from mydyno.analyse.summary import summarise
+from mydyno.analyse.summary import summarise, tens
 from mydyno.model import Interval, Window
 
 WINDOW = Window(2, 6)
@@ -77,3 +77,23 @@ def test_the_cumulative_curve_ends_at_one():
     assert points[-1][1] == 1.0
     assert [p[0] for p in points] == sorted(p[0] for p in points)
     assert len(points) <= 410
+
+
+def test_bins_are_means_over_time():
+    seconds = [Interval(t + 1, {"tps": v}) for t, v in enumerate([100.0] * 10 + [200.0] * 10)]
+    assert tens(seconds, "tps").values == pytest.approx((100.0, 200.0))
+    uneven = [Interval(t, {"tps": v}) for t, v in [(4, 50.0), (10, 100.0), (20, 80.0)]]
+    assert tens(uneven, "tps").values == pytest.approx((80.0, 80.0))
+    late = [*seconds[:9], Interval(10.02, {"tps": 100.0}), Interval(19.97, {"tps": 40.0})]
+    found = tens(late, "tps")
+    assert found.t_s == (10.0, 20.0)
+    assert found.values == pytest.approx((100.0, 40.0), rel=0.01)
+    assert tens(seconds[:9], "tps").values == ()
+    assert tens([], "tps").t_s == ()
+
+
+def test_a_bin_of_latencies_is_what_a_window_would_say():
+    told = [Interval(t, {"tps": 1.0, "latency_p99_s": t / 100}) for t in range(1, 21)]
+    assert tens(told, "latency_p99_s").values == pytest.approx((0.06, 0.16))
+    merged_one = [Interval(t, {"tps": 1.0}, histogram([1000 * t])) for t in range(1, 11)]
+    assert tens(merged_one, "latency_p99_s").values == pytest.approx((0.01,), rel=0.01)

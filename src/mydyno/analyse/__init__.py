@@ -1,6 +1,7 @@
 """Statistics and decisions: pure functions from finished trials to verdicts."""
 
-from mydyno.analyse.compare import Rule, compare
-from mydyno.analyse.summary import summarise
+from mydyno.analyse.compare import compare, undecided
+from mydyno.analyse.rule import Rule
+from mydyno.analyse.summary import BIN_S, summarise, tens, unit_of
 
-__all__ = ["Rule", "compare", "summarise"]
+__all__ = ["BIN_S", "Rule", "compare", "summarise", "tens", "undecided", "unit_of"]

@@ -1,56 +1,26 @@
 """A campaign's verdicts: every treatment against the baseline, and which of them wins."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from math import exp, log
 
-from mydyno.analyse.contrasts import Cell, Effect, contrasts
+from mydyno.analyse import fixed
+from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import sentence
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
+from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.summary import unit_of
 from mydyno.analyse.verdicts import detectable, unproven, unstable, verdict
 from mydyno.model import Outcome, Status
 
-CONFIDENCE = 0.95
-DEFAULT_GUARDS = {"latency_p99_s": 0.10, "{response}_logsd": 0.20}
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What is decided on: `responses` by workload, `guards` and `margin` as ratios."""
-
-    name: str
-    baseline: str
-    responses: Mapping[str, str]
-    margin: float = 0.03
-    guards: Mapping[str, float] | None = None
-    durability: Mapping[str, str] | None = None
-    weaker_may_win: bool = False
-
-    def guards_of(self, workload: str) -> dict[str, float]:
-        """Return the guards of one workload, its response's name filled in."""
-        wanted = DEFAULT_GUARDS if self.guards is None else self.guards
-        response = self.responses[workload]
-        named = {name.replace("{response}", response): m for name, m in wanted.items()}
-        # `tps_logsd` of a spec means the response of the workload, whatever its name
-        return {f"{response}_logsd" if n == "tps_logsd" else n: m for n, m in named.items()}
-
-    def gain(self, effect_log: float, workload: str) -> float:
-        """Return the log gain that a log ratio is: a lower latency is a better one."""
-        return -effect_log if self.responses[workload].startswith("latency_") else effect_log
-
-    def class_of(self, treatment: str) -> str:
-        """Return the treatment's durability class."""
-        return (self.durability or {}).get(treatment, "same")
+Cells = Callable[[Sequence[Outcome]], set[tuple[str, str]]]
 
 
 def compare(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> Comparison:
     """Return the verdict on each of `treatments` under each workload of `rule`."""
-    rows = [
-        row for workload in rule.responses for row in _rows(outcomes, rule, workload, treatments)
-    ]
+    found = rows(outcomes, rule, treatments)
     winners = {
-        workload: _winner([r for r in rows if r.workload == workload], rule)
+        workload: _winner([r for r in found if r.workload == workload], rule)
         for workload in rule.responses
     }
     responses = list(dict.fromkeys(rule.responses.values()))
@@ -59,13 +29,53 @@ def compare(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) 
         response=", ".join(responses),
         baseline=rule.baseline,
         machine_time_s=sum(o.machine_time_s for o in outcomes),
-        winner=_winner(rows, rule),
+        winner=_winner(found, rule),
         winners=winners,
-        treatments=rows,
+        treatments=found,
         sentence="",
         warnings=_warnings(outcomes, rule),
     )
     return _with_sentence(comparison)
+
+
+def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
+    """Return the function that tells of which workload and treatment more trials could tell."""
+
+    def cells(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
+        return {
+            (row.workload, row.name) for row in rows(outcomes, rule, treatments) if _open(row, rule)
+        }
+
+    return cells
+
+
+def _open(row: Row, rule: Rule) -> bool:
+    """Return whether a verdict is still to come, or one of its guards still to be shown."""
+    if row.verdict == "inconclusive":
+        return True
+    margins = rule.guards_of(row.workload)
+    return row.verdict == "adopt" and any(g.high >= 1 + margins[n] for n, g in row.guards.items())
+
+
+def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> list[Row]:
+    """Return one row for each workload and treatment."""
+    found: list[Row] = []
+    for workload in rule.responses:
+        measured = _measure(outcomes, rule, workload)
+        trials: dict[str, list[Outcome]] = {}
+        for o in outcomes:
+            if o.trial.workload == workload:
+                trials.setdefault(o.trial.treatment, []).append(o)
+        found += [_row((name, workload), rule, measured, trials) for name in treatments]
+    return found
+
+
+def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
+    if rule.sequential or rule.warming:
+        from mydyno.analyse import sequential  # noqa: PLC0415 - numpy and scipy: half a second
+
+        return sequential.measure(outcomes, rule, workload)
+    return fixed.measure(outcomes, rule, workload)
 
 
 def _with_sentence(comparison: Comparison) -> Comparison:
@@ -74,49 +84,25 @@ def _with_sentence(comparison: Comparison) -> Comparison:
     return structs.replace(comparison, sentence=sentence(comparison))
 
 
-def _rows(
-    outcomes: Sequence[Outcome], rule: Rule, workload: str, treatments: Sequence[str]
-) -> list[Row]:
-    mine = [o for o in outcomes if o.trial.workload == workload]
-    response = rule.responses[workload]
-    logs = _logs(mine, response)
-    effects = contrasts(logs, rule.baseline, confidence=CONFIDENCE, simultaneous=True)
-    guards = {
-        name: contrasts(_logs(mine, name), rule.baseline, confidence=CONFIDENCE, simultaneous=False)
-        for name in rule.guards_of(workload)
-    }
-    rows = []
-    for treatment in treatments:
-        shown = {n: e[treatment] for n, e in guards.items() if treatment in e}
-        rows.append(_row(mine, rule, (treatment, workload), logs, (effects.get(treatment), shown)))
-    return rows
-
-
 def _row(
-    mine: Sequence[Outcome],
-    rule: Rule,
-    cell: tuple[str, str],
-    logs: Mapping[Cell, float],
-    found: tuple[Effect | None, Mapping[str, Effect]],
+    cell: tuple[str, str], rule: Rule, measured: Measured, trials: Mapping[str, Sequence[Outcome]]
 ) -> Row:
     treatment, workload = cell
-    effect, guard_effects = found
+    effect = measured.effects.get(treatment)
+    margins = rule.guards_of(workload)
     guards = {
-        name: (_ratio(e), rule.guards_of(workload)[name]) for name, e in guard_effects.items()
+        name: (_ratio(effects[treatment]), margins[name])
+        for name, effects in measured.guards.items()
+        if treatment in effects
     }
-    trials = [o for o in mine if o.trial.treatment == treatment]
-    warnings = _failures(trials)
-    word = _without_effect(trials)
-    if effect:
-        gained = replace(effect, log_ratio=rule.gain(effect.log_ratio, workload))
-        word = _word(treatment, rule, logs, gained, guards)
-    if treatment == rule.baseline:
-        word = "baseline"
-    elif effect is None and word != "failed" and len({o.trial.block for o in mine}) > 1:
+    mine = trials.get(treatment, [])
+    warnings = _failures(mine)
+    word = _word(cell, rule, measured, (effect, guards), mine)
+    if effect is None and word == "inconclusive" and _blocks(trials) > 1:
         warnings.append("fewer than two blocks hold it and the baseline: no verdict")
     if word == "adopt":
         warnings += unproven(guards)
-    values = [v for (name, _), v in logs.items() if name == treatment]
+    values = measured.values.get(treatment, [])
     return Row(
         name=treatment,
         workload=workload,
@@ -132,46 +118,36 @@ def _row(
 
 
 def _word(
-    treatment: str,
+    cell: tuple[str, str],
     rule: Rule,
-    logs: Mapping[Cell, float],
-    effect: Effect,
-    guards: Mapping[str, tuple[Ratio, float]],
+    measured: Measured,
+    found: tuple[Effect | None, Mapping[str, tuple[Ratio, float]]],
+    mine: Sequence[Outcome],
 ) -> str:
-    ratios = _ratios(logs, rule.baseline)
-    others = [r for name, r in ratios.items() if name != treatment]
-    if unstable(ratios.get(treatment, []), others):
+    treatment, workload = cell
+    effect, guards = found
+    if treatment == rule.baseline:
+        return "baseline"
+    if mine and all(o.status is not Status.OK for o in mine):
+        return "failed"
+    if treatment in measured.unsteady:
+        return "no-steady-state"
+    if effect is None or rule.baseline in measured.unsteady:
+        return "inconclusive"
+    others = [sd for name, sd in measured.sds.items() if name != treatment]
+    if unstable(measured.spreads.get(treatment, []), others):
         return "unstable"
-    return verdict(effect, rule.margin, guards)
+    gained = effect if rule.gain(1.0, workload) > 0 else effect.inverse()
+    return verdict(gained, rule.margin, guards)
 
 
-def _without_effect(trials: Sequence[Outcome]) -> str:
-    failed = trials and all(o.status is not Status.OK for o in trials)
-    return "failed" if failed else "inconclusive"
+def _blocks(trials: Mapping[str, Sequence[Outcome]]) -> int:
+    return len({o.trial.block for mine in trials.values() for o in mine})
 
 
 def _failures(trials: Sequence[Outcome]) -> list[str]:
     bad = [o for o in trials if o.status is not Status.OK]
     return [f"trial {o.trial.id} {o.status.value}: {o.error}" for o in bad]
-
-
-def _logs(outcomes: Sequence[Outcome], metric: str) -> dict[Cell, float]:
-    """Return the log of a metric by treatment and block; trials without it are left out."""
-    found: dict[Cell, float] = {}
-    for o in outcomes:
-        value = next((m.value for m in o.metrics if m.name == metric), 0.0)
-        if o.status is Status.OK and value > 0:
-            found[(o.trial.treatment, o.trial.block)] = log(value)
-    return found
-
-
-def _ratios(logs: Mapping[Cell, float], baseline: str) -> dict[str, list[float]]:
-    """Return each treatment's ratios to the baseline of the same block."""
-    found: dict[str, list[float]] = {}
-    for (name, block), value in logs.items():
-        if name != baseline and (baseline, block) in logs:
-            found.setdefault(name, []).append(exp(value - logs[(baseline, block)]))
-    return found
 
 
 def _ratio(effect: Effect) -> Ratio:
@@ -184,11 +160,13 @@ def _estimate(logs: Sequence[float], response: str) -> Estimate | None:
     return Estimate(exp(sum(logs) / len(logs)), unit_of(response))
 
 
-def _winner(rows: Sequence[Row], rule: Rule) -> str | None:
+def _winner(found: Sequence[Row], rule: Rule) -> str | None:
     """Return the adopted treatment with the largest mean effect that no workload rejects."""
-    spoiled = {r.name for r in rows if r.verdict in {"reject", "unstable", "failed"}}
+    spoiled = {
+        r.name for r in found if r.verdict in {"reject", "unstable", "no-steady-state", "failed"}
+    }
     gains: dict[str, list[float]] = {}
-    for row in rows:
+    for row in found:
         weaker = row.durability == "weaker" and not rule.weaker_may_win
         if row.verdict == "adopt" and row.effect and row.name not in spoiled and not weaker:
             gains.setdefault(row.name, []).append(rule.gain(log(row.effect.ratio), row.workload))

@@ -1,7 +1,7 @@
 """Effects against the baseline from randomised blocks: estimate, standard error, critical value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp
 
@@ -12,20 +12,31 @@ Cell = tuple[str, int]  # treatment, block
 class Effect:
     """A treatment's log ratio against the baseline.
 
-    `critical` widens `se` to the interval: simultaneous over all treatments of the workload
-    (Dunnett, 1955), so that the chance of any false claim in it is one minus the confidence.
+    `critical` widens `se` to the interval; `claim` does so for the bound that a claim rests on,
+    which holds for all treatments of the workload together, so that the chance of any false claim
+    is one minus the confidence.
     """
 
     log_ratio: float
     se: float
     critical: float
     pairs: int
+    claim: float = 0.0
 
     @property
     def interval(self) -> tuple[float, float, float]:
         """Return ratio, low and high."""
         half = self.critical * self.se
         return exp(self.log_ratio), exp(self.log_ratio - half), exp(self.log_ratio + half)
+
+    @property
+    def surely(self) -> float:
+        """Return the log ratio that all treatments together are sure to reach."""
+        return self.log_ratio - max(self.claim, self.critical) * self.se
+
+    def inverse(self) -> "Effect":
+        """Return the effect on the response's inverse."""
+        return replace(self, log_ratio=-self.log_ratio)
 
 
 def contrasts(

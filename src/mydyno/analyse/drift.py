@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 TAU_S = 7200.0  # how long a host's drift remembers (METHOD 5.4); its size is estimated
 _NOISES = (0.002, 0.004, 0.008, 0.015, 0.02, 0.025, 0.03, 0.04, 0.06, 0.1)
 _DRIFTS = (0.0, 0.005, 0.015, 0.03, 0.05, 0.08)
+_BEGIN = (4, 2)  # where the climb begins: a usual host
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,22 @@ def levels(trials: Trials, treatments: int) -> Levels:
 
     The model is level = treatment + drift + noise; the drift is an Ornstein-Uhlenbeck process of
     time constant `TAU_S`.  Both variances maximise the restricted likelihood (Patterson and
-    Thompson, 1971) over a grid.
+    Thompson, 1971) over a grid that is climbed uphill.
     """
-    found = [
-        _solved(trials, treatments, noise, drift) for noise, drift in product(_NOISES, _DRIFTS)
-    ]
-    _, best = max(found, key=lambda pair: pair[0])
-    return best
+    at, solved = _BEGIN, dict[tuple[int, int], tuple[float, Levels]]()
+    while True:
+        around = [
+            (at[0] + i, at[1] + j)
+            for i, j in product((0, -1, 1), repeat=2)
+            if 0 <= at[0] + i < len(_NOISES) and 0 <= at[1] + j < len(_DRIFTS)
+        ]
+        for place in around:
+            if place not in solved:
+                solved[place] = _solved(trials, treatments, _NOISES[place[0]], _DRIFTS[place[1]])
+        best = max(around, key=lambda place: solved[place][0])
+        if best == at:
+            return solved[at][1]
+        at = best
 
 
 def _solved(

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from mydyno.analyse.standing import Pressed, learned_from, steady_levels, taught_by
+from mydyno.analyse.sequential import Pressed, learned_from, steady_levels, taught_by
 from mydyno.analyse.steady import Learned
 from mydyno.analyse.surface import Grid, Runs, Surface, refreshed, surface
 
@@ -94,10 +94,10 @@ class Explorer:
         count = taught_by(len(trials))
         if count not in self._learned:
             self._learned[count] = learned_from([t.series for t in trials])
-        level, variance, _ = steady_levels(trials, self._learned[count])
+        steady = steady_levels(trials, self._learned[count])
         number = {name: i for i, name in enumerate(self.question.names)}
         cell = np.array([number[t.treatment] for t in trials])
-        return Runs(cell, level, variance, np.arange(len(trials)) // _BLOCK)
+        return Runs(cell, steady.level, steady.variance, np.arange(len(trials)) // _BLOCK)
 
     def _tried(self, runs: Runs, spreads: Spreads) -> tuple[Surface, Spreads]:
         return surface(self.question.grid, _with(runs, spreads), spreads.block), spreads

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from math import log
 
 from mydyno.analyse.latency import merged, percentile_s
-from mydyno.model import Interval, Metric, Window
+from mydyno.model import Interval, Metric, Series, Window
 
 _PERCENTILES = {"latency_p50_s": 50.0, "latency_p95_s": 95.0, "latency_p99_s": 99.0}
+BIN_S = 10.0  # seconds that are averaged for analysis: shorter ones say the same again (METHOD 2.4)
+_SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
 _STALL = 0.01  # a second without work counts as this share of the median, as log 0 has no value
 
 
@@ -31,6 +33,43 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
     if logsd is not None:
         metrics[f"{response}_logsd"] = logsd
     return [Metric(name, value, unit_of(name)) for name, value in metrics.items()]
+
+
+def tens(intervals: Sequence[Interval], response: str) -> Series:
+    """Return the response in each whole `BIN_S` since the load began.
+
+    A rate holds since the report before it and is weighted by time; of a latency it is what
+    `summarise` makes of the reports that ended in the bin.
+    """
+    last_s = intervals[-1].t_s if intervals else 0.0
+    bins = int((last_s + _SLACK_S) // BIN_S)
+    ends = tuple(BIN_S * (i + 1) for i in range(bins))
+    rated = not response.startswith("latency_")
+    values = _rates(intervals, response, bins) if rated else _latencies(intervals, response, ends)
+    return Series(response, unit_of(response), ends[: len(values)], tuple(values))
+
+
+def _rates(intervals: Sequence[Interval], response: str, bins: int) -> list[float]:
+    work = [0.0] * bins
+    before_s = 0.0
+    for interval in intervals:
+        value, at_s = interval.values.get(response, 0.0), before_s
+        while at_s < interval.t_s and int(at_s // BIN_S) < bins:
+            place = int(at_s // BIN_S)
+            end_s = min(interval.t_s, BIN_S * (place + 1))
+            work[place] += value * (end_s - at_s)
+            at_s = end_s
+        before_s = interval.t_s
+    return [one / BIN_S for one in work]
+
+
+def _latencies(intervals: Sequence[Interval], response: str, ends: Sequence[float]) -> list[float]:
+    found: list[float] = []
+    for end_s in ends:
+        metrics = summarise(intervals, Window(end_s - BIN_S, end_s), response)
+        value = next((m.value for m in metrics if m.name == response), 0.0)
+        found.append(value or (found[-1] if found else 0.0))  # nothing ended in it: as before
+    return found
 
 
 def within(intervals: Sequence[Interval], window: Window) -> list[Interval]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from math import exp, log, sqrt
-from statistics import stdev
 
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.result import Ratio
@@ -10,7 +9,7 @@ from mydyno.analyse.result import Ratio
 _UNSTABLE_RANGE = 0.30  # relative range of one treatment's trials (TUNA, EuroSys 2025)
 _UNSTABLE_SD = 3.0  # own spread against that of the other treatments (METHOD 5b)
 _NOTABLE_SD = 0.10  # of log ratios: less does not change what a person would do
-_ENOUGH = 3  # a spread of two says nothing
+_ENOUGH = 3
 
 
 def verdict(effect: Effect, margin: float, guards: Mapping[str, tuple[Ratio, float]]) -> str:
@@ -25,7 +24,7 @@ def verdict(effect: Effect, margin: float, guards: Mapping[str, tuple[Ratio, flo
         return "reject" if low > 1 or high < 1 + margin else "inconclusive"
     if 1 / (1 + margin) < low and high < 1 + margin:
         return "equivalent"
-    if low > 1 and log(estimate) >= log(1 + margin) / 2:
+    if effect.surely > 0 and log(estimate) >= log(1 + margin) / 2:
         return "inconclusive" if broken else "adopt"
     return "reject" if high < 1 + margin else "inconclusive"
 
@@ -40,23 +39,32 @@ def unproven(guards: Mapping[str, tuple[Ratio, float]]) -> list[str]:
     ]
 
 
-def unstable(ratios: Sequence[float], others: Sequence[Sequence[float]]) -> bool:
+def unstable(own: Sequence[float], others: Sequence[float]) -> bool:
     """Return whether a treatment differs from itself more than a configuration may.
 
-    `ratios` are its values over the baseline's in each block, `others` those of the other
-    treatments.  Either its relative range exceeds 30 %, or its spread is three times theirs.
+    `own` are the logs of its trials over what the baseline had then, `others` the standard
+    deviations of the other treatments'.  Either its relative range exceeds 30 %, or its spread is
+    three times theirs.
     """
-    if len(ratios) < _ENOUGH:
+    mine = spread(own)
+    if mine is None:
         return False
-    middle = sorted(ratios)[len(ratios) // 2]
-    if (max(ratios) - min(ratios)) / middle > _UNSTABLE_RANGE:
+    middle = sorted(own)[len(own) // 2]
+    if exp(max(own) - middle) - exp(min(own) - middle) > _UNSTABLE_RANGE:
         return True
-    spreads = [stdev(map(log, o)) for o in others if len(o) >= _ENOUGH]
-    if not spreads:
+    if not others:
         return False
-    usual = sqrt(sum(s * s for s in spreads) / len(spreads))
+    usual = sqrt(sum(s * s for s in others) / len(others))
     # of three trials beside very quiet neighbours, one in thirty would be condemned by chance
-    return stdev(map(log, ratios)) > max(_UNSTABLE_SD * usual, _NOTABLE_SD)
+    return mine > max(_UNSTABLE_SD * usual, _NOTABLE_SD)
+
+
+def spread(logs: Sequence[float]) -> float | None:
+    """Return the standard deviation of at least three values; of fewer it says nothing."""
+    if len(logs) < _ENOUGH:
+        return None
+    mean = sum(logs) / len(logs)
+    return sqrt(sum((v - mean) ** 2 for v in logs) / (len(logs) - 1))
 
 
 def detectable(effect: Effect) -> float:

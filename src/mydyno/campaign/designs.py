@@ -11,6 +11,16 @@ from mydyno.model import Outcome, Reset, Trial
 class Design(Protocol):
     """Decides the next trial from those already finished, and from nothing else."""
 
+    @property
+    def blocks(self) -> int | None:
+        """Return after how many blocks it ends at the latest, if that is settled."""
+        ...
+
+    @property
+    def budget_s(self) -> float | None:
+        """Return the machine time in seconds after which it ends, if there is one."""
+        ...
+
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the trial to run after `history`, or None when there is no more to learn."""
         ...

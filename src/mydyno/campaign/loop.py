@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from mydyno.analyse import summarise, tens
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.trial import Attempt, Spent, Summarise, attempt, replayed
+from mydyno.campaign.trial import Attempt, Spent, attempt, replayed
 from mydyno.journal import (
     Finished,
     Interruption,
@@ -47,7 +48,6 @@ class Run:
     bench: Bench
     files: RunDir
     journal: Journal
-    summarise: Summarise
     watcher: Watcher
     build: str = ""
 
@@ -102,11 +102,10 @@ def _one(r: Run, trial: Trial) -> None:
         trial=trial,
         settings=r.campaign.treatments[trial.treatment],
         workload=r.campaign.workloads[trial.workload],
-        stop=r.campaign.stop,
+        stop=r.campaign.stops.of(trial, outcomes(r.journal.events())),
         folder=folder,
         elapsed_s=spent_s(r.journal.events()),
         watch=r.watcher.interval,
-        summarise=r.summarise,
     )
     r.journal.append(Started(trial))
     try:
@@ -121,16 +120,18 @@ def _one(r: Run, trial: Trial) -> None:
 
 
 def reread(
-    files: RunDir, found: Sequence[Outcome], workloads: Mapping[str, Workload], summarise: Summarise
+    files: RunDir, found: Sequence[Outcome], workloads: Mapping[str, Workload]
 ) -> list[tuple[Outcome, Sequence[Interval]]]:
-    """Return each outcome with its intervals, its metrics derived again from the raw output.
+    """Return each outcome with its intervals, what it says derived again from the raw output.
 
-    An outcome whose raw output is gone keeps the metrics of the journal.
+    An outcome whose raw output is gone keeps what is in the journal.
     """
     reread_all: list[tuple[Outcome, Sequence[Interval]]] = []
     for outcome in found:
         workload = workloads[outcome.trial.workload]
         intervals = replayed(files.trial(outcome.trial.id), workload).intervals
-        metrics = summarise(intervals, outcome.window, workload.response) if intervals else ()
-        reread_all.append((replace(outcome, metrics=tuple(metrics) or outcome.metrics), intervals))
+        if metrics := summarise(intervals, outcome.window, workload.response):
+            series = (tens(intervals, workload.response),)
+            outcome = replace(outcome, metrics=tuple(metrics), series=series)  # noqa: PLW2901
+        reread_all.append((outcome, intervals))
     return reread_all

@@ -7,15 +7,28 @@ from dataclasses import dataclass
 
 import msgspec
 
+from mydyno.analyse import Rule, undecided
+from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.designs import Blocks, Design
 from mydyno.campaign.quantities import duration_s
+from mydyno.campaign.race import Race
 from mydyno.campaign.spec import Spec, convert, located
-from mydyno.campaign.stops import Fixed, Stop
+from mydyno.campaign.stops import Fixed, Stops
 from mydyno.campaign.treatments import STOCK, Ground, no_such, treatments_of
 from mydyno.model import Reset, Settings, SpecError
 from mydyno.workloads import TOOLS, Workload
 
 _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
+_RACE_BLOCKS = 8  # and of a race, which most treatments leave before
+_CHECKS = 3  # trials of the baseline that come first and tell what can be seen here at all
+_WARMUP_S = _WINDOW_S = 60.0
+_PROTOCOLS = ("sequential", "fixed")
+_RACE_WHY = (
+    "a race: blocks of all treatments that are still undecided, the baseline among them; a decided "
+    "treatment runs no more"
+)
+_BLOCKS_WHY = "blocks: every treatment once in each"
+_RACES = ("auto", "race", "ladder", "grid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +41,9 @@ class Campaign:
     baseline: str
     workloads: Mapping[str, Workload]
     design: Design
-    stop: Stop
+    stops: Stops
+    rule: Rule
+    why: str = ""
 
     @property
     def digest(self) -> str:
@@ -48,14 +63,28 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     workloads = {w.name: w for w in _workloads(spec, text, place)}
     if spec.stack.server == "none":
         _no_server(treatments, workloads, place)
+    stops = _stops(spec, workloads, place)
+    name = spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1])
+    rule = Rule(
+        name=name,
+        baseline=baseline,
+        responses={name: w.response for name, w in workloads.items()},
+        margin=spec.decide.margin,
+        guards=spec.decide.guards,
+        weaker_may_win=spec.decide.durability == "weaker",
+        sequential=_kind(spec, place, stops) == "race",
+        warming=isinstance(stops, Adaptive),
+    )
     return Campaign(
         spec=spec,
-        name=spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1]),
+        name=name,
         treatments=treatments,
         baseline=baseline,
         workloads=workloads,
-        design=_design(spec, tuple(treatments), tuple(workloads), place),
-        stop=_stop(spec, place),
+        design=_design(spec, rule, (tuple(treatments), tuple(workloads)), place),
+        stops=stops,
+        rule=rule,
+        why=_RACE_WHY if rule.sequential else _BLOCKS_WHY,
     )
 
 
@@ -93,35 +122,61 @@ def _no_server(
         raise SpecError(f'{place}: {wanting[0]} needs a server, but stack.server is "none"')
 
 
-def _design(
-    spec: Spec, treatments: tuple[str, ...], workloads: tuple[str, ...], place: str
-) -> Design:
-    kinds = ("auto", "blocks", "ladder", "grid")
+def _kind(spec: Spec, place: str, stops: Stops) -> str:
+    """Return which design is meant: ``blocks`` or ``race``."""
+    kinds = (*_RACES, "blocks")
     if spec.design.kind not in kinds:
         raise SpecError(f"{place}: design.kind: {no_such(spec.design.kind, kinds)}")
+    fixed = isinstance(stops, Fixed) and spec.design.kind != "race"
+    return "blocks" if fixed or spec.design.kind == "blocks" else "race"
+
+
+def _design(
+    spec: Spec, rule: Rule, names: tuple[tuple[str, ...], tuple[str, ...]], place: str
+) -> Design:
+    treatments, workloads = names
     if len(treatments) < 2:  # noqa: PLR2004 - a comparison takes two
         raise SpecError(f"{place}: one treatment only; a comparison needs another")
     blocks = spec.design.blocks if spec.design.blocks is not None else spec.protocol.blocks
     budget = spec.design.budget
     budget_s = duration_s(budget, f"{place}: design.budget") if budget else None
     if blocks is None and budget_s is None:
-        blocks = _BLOCKS
+        blocks = _RACE_BLOCKS if rule.sequential else _BLOCKS
     if blocks is not None and blocks < 1:
         raise SpecError(f"{place}: blocks is {blocks}; at least 1, and 3 for a verdict")
+    reset, seed = _reset(spec, place), spec.design.seed
+    if not rule.sequential:
+        return Blocks(treatments, workloads, blocks, budget_s, seed, reset)
+    open_cells = undecided(rule, treatments)
+    return Race(
+        treatments, rule.baseline, workloads, blocks, budget_s, seed, open_cells, _CHECKS, reset
+    )
+
+
+def _reset(spec: Spec, place: str) -> Reset:
     try:
-        reset = Reset(spec.protocol.reset)
+        return Reset(spec.protocol.reset)
     except ValueError as error:
         known = [r.value for r in Reset]
         raise SpecError(
             f"{place}: protocol.reset: {no_such(spec.protocol.reset, known)}"
         ) from error
-    return Blocks(treatments, workloads, blocks, budget_s, spec.design.seed, reset)
 
 
-def _stop(spec: Spec, place: str) -> Stop:
+def _stops(spec: Spec, workloads: Mapping[str, Workload], place: str) -> Stops:
     protocol = spec.protocol
-    if protocol.kind != "fixed":
-        raise SpecError(f"{place}: protocol.kind: {no_such(protocol.kind, ('fixed',))}")
-    if protocol.warmup_s < 0 or protocol.window_s <= 0:
+    lengths = (protocol.warmup_s, protocol.window_s)
+    kind = protocol.kind or ("sequential" if lengths == (None, None) else "fixed")
+    if kind not in _PROTOCOLS:
+        raise SpecError(f"{place}: protocol.kind: {no_such(kind, _PROTOCOLS)}")
+    if kind == "sequential":
+        if lengths != (None, None):
+            raise SpecError(
+                f"{place}: protocol.kind: sequential finds warm-up and window by itself; remove "
+                'protocol.warmup_s and protocol.window_s, or say kind = "fixed"'
+            )
+        return Adaptive({name: w.response for name, w in workloads.items()})
+    warmup_s, window_s = (_WARMUP_S if lengths[0] is None else lengths[0]), lengths[1] or _WINDOW_S
+    if warmup_s < 0 or window_s <= 0 or lengths[1] == 0:
         raise SpecError(f"{place}: protocol: warmup_s from 0 and window_s above 0, in seconds")
-    return Fixed(protocol.warmup_s, protocol.window_s)
+    return Fixed(warmup_s, window_s)

@@ -19,7 +19,8 @@ class Race:
     """Blocks as `Blocks` has them, but a decided treatment runs no more.
 
     In each block the baseline is measured as often as is worth it, about the square root of the
-    number of treatments (Dunnett, 1955), spread over the block.  `blocks` or `budget_s` ends it;
+    number of treatments (Dunnett, 1955), spread over the block.  Before all others come `checks`
+    trials of it alone, which tell what can be seen on this host.  `blocks` or `budget_s` ends it;
     the budget is checked between blocks.
     """
 
@@ -29,7 +30,8 @@ class Race:
     blocks: int | None
     budget_s: float | None
     seed: int
-    undecided: Undecided
+    undecided: Undecided = field(repr=False)
+    checks: int = 0
     reset: Reset = Reset.DATASET
     # What `undecided` said is a function of the history, and asked for once.
     _orders: dict[int, Sequence[Cell]] = field(default_factory=dict, repr=False, compare=False)
@@ -61,7 +63,8 @@ class Race:
         every = {(w, t) for w in self.workloads for t in self.treatments if t != self.baseline}
         running = every if block < _FEWEST else every & set(self.undecided(before))
         chance = random.Random(f"{self.seed}/{block}")
-        return [
+        first = [] if block else [(w, self.baseline) for w in self.workloads] * self.checks
+        return first + [
             (workload, treatment)
             for workload in chance.sample(self.workloads, len(self.workloads))
             for treatment in self._one(sorted(t for w, t in running if w == workload), chance)

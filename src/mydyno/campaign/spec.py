@@ -54,11 +54,11 @@ class DesignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[protocol]``: how one trial is run."""
+    """``[protocol]``: how one trial is run; ``kind`` is fixed where a length is given."""
 
-    kind: str = "fixed"
-    warmup_s: float = 60.0
-    window_s: float = 60.0
+    kind: str = ""
+    warmup_s: float | None = None
+    window_s: float | None = None
     blocks: int | None = None
     reset: str = "dataset"
 

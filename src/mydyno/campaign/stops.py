@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mydyno.model import Interval, Window
+from mydyno.model import Interval, Outcome, Trial, Window
 
 
 class Stop(Protocol):
@@ -15,12 +15,25 @@ class Stop(Protocol):
         ...
 
 
+class Stops(Protocol):
+    """Gives each trial its rule, from the trials before it and from nothing else."""
+
+    def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
+        """Return the rule of the trial that follows `history`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """The articles' own protocol: a warm-up and a window of fixed lengths."""
 
     warmup_s: float
     window_s: float
+
+    def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
+        """Return the same rule for all trials."""
+        del trial, history
+        return self
 
     def done(self, intervals: Sequence[Interval]) -> Window | None:
         """Return the window once the last interval has reached its end."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from mydyno.analyse import summarise, tens
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.stops import Stop
 from mydyno.host import Running
@@ -17,7 +18,6 @@ from mydyno.model import (
     CampaignError,
     HostError,
     Interval,
-    Metric,
     MydynoError,
     Outcome,
     Overhead,
@@ -29,7 +29,6 @@ from mydyno.model import (
 )
 from mydyno.workloads import Workload
 
-Summarise = Callable[[Sequence[Interval], Window, str], Sequence[Metric]]
 SILENCE_S = 120.0  # a load that says nothing for so long hangs; reports come every second
 _NOTHING = Window(0.0, 0.0)
 _SETUP = "setup_s"
@@ -70,7 +69,6 @@ class Attempt:
     folder: Path
     elapsed_s: float
     watch: Callable[[Interval], None]
-    summarise: Summarise
 
 
 def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
@@ -92,15 +90,16 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
         return Outcome(a.trial, Status.UNKNOWN, _NOTHING, error=f"unreadable output: {error}")
     if died := bench.ended(a.folder):
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
-    metrics = a.summarise(spent.intervals, window, a.workload.response)
-    return _judged(a, window, metrics)
+    return _judged(a, window, spent.intervals)
 
 
-def _judged(a: Attempt, window: Window, metrics: Sequence[Metric]) -> Outcome:
-    if not any(m.name == a.workload.response for m in metrics):
-        error = f"the load reported no {a.workload.response}, the response decided on"
+def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcome:
+    response = a.workload.response
+    metrics = summarise(intervals, window, response)
+    if not any(m.name == response for m in metrics):
+        error = f"the load reported no {response}, the response decided on"
         return Outcome(a.trial, Status.UNKNOWN, window, error=error)
-    return Outcome(a.trial, Status.OK, window, tuple(metrics))
+    return Outcome(a.trial, Status.OK, window, tuple(metrics), (tens(intervals, response),))
 
 
 def _why(error: MydynoError, bench: Bench, folder: Path) -> str:

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from mydyno.analyse import Rule, compare, summarise
+from mydyno.analyse import Rule, compare
 from mydyno.analyse.latency import cumulative, merged
 from mydyno.analyse.result import (
     ChangeView,
@@ -20,6 +21,7 @@ from mydyno.analyse.summary import unit_of, within
 from mydyno.campaign.loop import reread
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
+from mydyno.campaign.stops import Fixed
 from mydyno.cli.specs import Kept, reopen
 from mydyno.cli.terminal import say
 from mydyno.journal import outcomes, read
@@ -34,18 +36,9 @@ Read = tuple[Outcome, Sequence[Interval]]
 
 
 def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
-    """Return the rule a campaign decides by."""
-    decide = campaign.spec.decide
+    """Return the rule a campaign decides by, once it is known what its settings give up."""
     weaker = {n: "weaker" for n, c in changes.items() if any(x.durability == "weaker" for x in c)}
-    return Rule(
-        name=campaign.name,
-        baseline=campaign.baseline,
-        responses={name: w.response for name, w in campaign.workloads.items()},
-        margin=decide.margin,
-        guards=decide.guards,
-        durability=weaker,
-        weaker_may_win=decide.durability == "weaker",
-    )
+    return replace(campaign.rule, durability=weaker)
 
 
 def verdicts(path: Path) -> Comparison:
@@ -58,7 +51,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     campaign, kept = reopen(path)
     files = RunDir(path)
     events = list(read(files.journal))
-    trials = reread(files, outcomes(events), campaign.workloads, summarise)
+    trials = reread(files, outcomes(events), campaign.workloads)
     changes = _changes(files, campaign, trials)
     comparison = compare([o for o, _ in trials], rule_of(campaign, changes), [*campaign.treatments])
     told = [*_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
@@ -86,8 +79,10 @@ def _started(files: RunDir) -> str:
 
 
 def _protocol(campaign: Campaign) -> str:
-    p = campaign.spec.protocol
-    return f"fixed: {p.warmup_s:g} s of warm-up, then {p.window_s:g} s measured"
+    if isinstance(campaign.stops, Fixed):
+        stops = campaign.stops
+        return f"fixed: {stops.warmup_s:g} s of warm-up, then {stops.window_s:g} s measured"
+    return "sequential: each trial as long as it was worth, its warm-up left out or corrected for"
 
 
 def _complaints(files: RunDir, trials: Sequence[Read]) -> list[str]:

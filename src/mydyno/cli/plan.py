@@ -10,6 +10,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.stops import Fixed
 from mydyno.cli import options
 from mydyno.cli.benches import build
+from mydyno.cli.price import guessed, price
 from mydyno.cli.specs import find
 from mydyno.cli.terminal import duration
 
@@ -17,7 +18,9 @@ from mydyno.cli.terminal import duration
 class Plan(msgspec.Struct, frozen=True):
     """What a campaign would do; `load_s` is the time under load, without restores and restarts.
 
-    `costs` says what each setting interrupts when it is moved.
+    `costs` says what each setting interrupts when it is moved.  Of a race, `trials` and
+    `machine_time_s` are the most there can be, and `detectable` is the smallest ratio above 1 that
+    it can show: both guessed, until the run's first trials tell.
     """
 
     campaign: str
@@ -30,6 +33,9 @@ class Plan(msgspec.Struct, frozen=True):
     trials: int | None
     load_s: float | None
     budget_s: float | None
+    machine_time_s: float | None
+    detectable: float | None
+    why: str
     costs: dict[str, str]
 
 
@@ -51,9 +57,11 @@ def plan(
 
 def of(campaign: Campaign, server: str) -> Plan:
     """Return what a campaign would do."""
-    design, stop = campaign.design, campaign.stop
-    blocks = design.blocks if isinstance(design, Blocks) else None
-    trials = blocks * len(campaign.treatments) * len(campaign.workloads) if blocks else None
+    design, stop = campaign.design, campaign.stops
+    guess = price(campaign)
+    trials = guess.trials if guess else None
+    if isinstance(design, Blocks) and design.blocks:
+        trials = design.blocks * design.size
     length_s = stop.warmup_s + stop.window_s if isinstance(stop, Fixed) else None
     return Plan(
         campaign=campaign.name,
@@ -62,10 +70,13 @@ def of(campaign: Campaign, server: str) -> Plan:
         baseline=campaign.baseline,
         treatments={name: dict(s) for name, s in campaign.treatments.items()},
         workloads=[*campaign.workloads],
-        blocks=blocks,
+        blocks=design.blocks,
         trials=trials,
         load_s=trials * length_s if trials and length_s else None,
-        budget_s=design.budget_s if isinstance(design, Blocks) else None,
+        budget_s=design.budget_s,
+        machine_time_s=guess.seconds if guess else None,
+        detectable=guess.detectable if guess else None,
+        why=campaign.why,
         costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
     )
 
@@ -96,12 +107,21 @@ def _text(found: Plan) -> str:
             f"              {k.removeprefix('db/')} = {v}   ({found.costs[k]})"
             for k, v in settings.items()
         ]
+    lines.append(f"design      {found.why}")
     if found.trials:
-        lines.append(f"trials      {found.trials} in {found.blocks} blocks, order drawn at random")
+        most = "at most " if found.detectable else ""
+        lines.append(
+            f"trials      {most}{found.trials} in {found.blocks} blocks, order drawn at random"
+        )
     if found.load_s:
         lines.append(
             f"time        {duration(found.load_s)} under load, restarts and restores extra"
         )
+    if found.machine_time_s and found.detectable:
+        shown = (found.detectable - 1) * 100
+        lines.append(f"price       at most {duration(found.machine_time_s)} of machine time")
+        lines.append(f"shows       differences of {shown:.1f} % or more")
+        lines.append(f"            ({guessed()})")
     if found.budget_s:
         lines.append(f"budget      {duration(found.budget_s)} of machine time")
     return "\n".join(lines) + "\n"

@@ -1,13 +1,13 @@
 """`mydyno run`: a campaign from its spec to its report; run again, it resumes."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from mydyno.analyse import summarise
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.loop import Run
 from mydyno.campaign.loop import run as run_trials
@@ -17,11 +17,12 @@ from mydyno.campaign.stops import Fixed
 from mydyno.cli import options
 from mydyno.cli.analysis import result
 from mydyno.cli.benches import Built, build
+from mydyno.cli.price import LabCheck
 from mydyno.cli.report import write
 from mydyno.cli.specs import Kept, find, keep
 from mydyno.cli.terminal import Progress, say, width
-from mydyno.journal import FileJournal
-from mydyno.model import MydynoError
+from mydyno.journal import FileJournal, outcomes
+from mydyno.model import MydynoError, Outcome
 from mydyno.report.text import render_text
 
 Output = Annotated[
@@ -49,7 +50,16 @@ def run(
         keep(files, source, kept)
         _keep_facts(files, built)
         bench = built.open(files, journal, say)
-        run_trials(Run(campaign, bench, files, journal, summarise, _progress(campaign), built.name))
+        run_trials(
+            Run(
+                campaign,
+                bench,
+                files,
+                journal,
+                _progress(campaign, outcomes(journal.events())),
+                built.name,
+            )
+        )
     except (KeyboardInterrupt, MydynoError):
         say(f"mydyno: what is done is kept in {files.path}; run the same command again to go on")
         raise
@@ -58,14 +68,14 @@ def run(
     _tell(files.path, json=json)
 
 
-def _progress(campaign: Campaign) -> Progress:
-    design, stop = campaign.design, campaign.stop
+def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:
+    design, stop = campaign.design, campaign.stops
     total = None
     if isinstance(design, Blocks) and design.blocks is not None and design.budget_s is None:
         total = design.blocks * design.size
-    length_s = stop.warmup_s + stop.window_s if isinstance(stop, Fixed) else 0.0
+    length_s = stop.warmup_s + stop.window_s if isinstance(stop, Fixed) else None
     responses = {name: w.response for name, w in campaign.workloads.items()}
-    return Progress(total, responses, length_s)
+    return Progress(total, responses, length_s, LabCheck(campaign, list(already)).after)
 
 
 def _tell(path: Path, *, json: bool) -> None:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mydyno.model import Interval, Outcome, Status, Trial
@@ -33,11 +33,16 @@ def duration(seconds: float) -> str:
 
 @dataclass(slots=True)
 class Progress:
-    """Tells of each trial: one line when it ends, and a live one while it runs on a terminal."""
+    """Tells of each trial: one line when it ends, and a live one while it runs on a terminal.
+
+    `length_s` is how long every trial is, if that is settled; `remark` what else there is to say
+    after a trial.
+    """
 
     total: int | None
     responses: Mapping[str, str]
-    length_s: float
+    length_s: float | None = None
+    remark: Callable[[Outcome], str] = lambda _: ""
     quiet: bool = False
     done: int = 0
     _walls: list[float] = field(default_factory=list)
@@ -57,7 +62,8 @@ class Progress:
             return
         response = self.responses[self._trial.workload]
         value = interval.values.get(response, 0.0)
-        self._live(f"{interval.t_s:4.0f}/{self.length_s:.0f} s  {value:,.0f} {response}")
+        of = f"/{self.length_s:.0f}" if self.length_s else ""
+        self._live(f"{interval.t_s:4.0f}{of} s  {value:,.0f} {response}")
 
     def finished(self, outcome: Outcome) -> None:
         """Write the trial's line."""
@@ -71,7 +77,10 @@ class Progress:
                 told += f"   p99 {metrics['latency_p99_s'] * 1e3:8,.1f} ms"
         else:
             told = f"{outcome.status.value}: {outcome.error}"
-        self._line(f"{self._head(outcome.trial)}  {told}{self._left()}")
+        took = "" if self.length_s else f"   {outcome.window.end_s:.0f} s"
+        self._line(f"{self._head(outcome.trial)}  {told}{took}{self._left()}")
+        if remark := self.remark(outcome):
+            self._line(remark)
 
     def _head(self, trial: Trial) -> str:
         of = f"/{self.total}" if self.total else ""

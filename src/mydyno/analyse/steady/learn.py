@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mydyno.analyse.steady.model import Fit, Prior, Seen, Texture, fit, see, weigh
+from mydyno.analyse.steady.model import Fit, Prior, Seen, Texture, fit, see, variances, weigh
 from mydyno.analyse.steady.shapes import Array, shapes
 
 _ROUNDS = 12
 _PSEUDO = 5.0  # trials that the first weights are worth
-_PSEUDO_MISSING = 2.0
+_PSEUDO_MISSING = 2.0  # and the first guess of what is missing
+_PSEUDO_BINS = 2.0  # that the first variance is worth
 _LEAST_SD = 0.04
 _RHOS = (0.0, 0.2, 0.45, 0.65, 0.8)
 _TURNS = 2
@@ -23,6 +24,16 @@ class Learned:
 
     texture: Texture = field(default_factory=Texture)
     prior: Prior = field(default_factory=Prior)
+    _variances: dict[int, Array] = field(default_factory=dict, repr=False, compare=False)
+
+    def variance_within(self, found: Fit, bins: int) -> float:
+        """Return the variance of the level that would be left after `bins`, the shape being known.
+
+        It is the mean over the trials, each shape being as likely as it is now.
+        """
+        if bins not in self._variances:
+            self._variances[bins] = variances(self.texture, self.prior, bins)
+        return float(found.weight.mean(axis=0) @ self._variances[bins])
 
 
 def learn(series: Sequence[Array]) -> Learned:
@@ -31,12 +42,19 @@ def learn(series: Sequence[Array]) -> Learned:
     Expectation and maximisation in turns (Dempster, Laird and Rubin, 1977) for the shapes' weights
     and what is missing at first, each drawn towards the first guess; the noise by the evidence.
     """
-    learned = Learned()
-    groups = list(_equal(series))
+    groups, learned = list(_equal(series)), Learned()
+    rhos: Sequence[float] = _RHOS
     for _ in range(_TURNS if groups else 0):
-        texture, seen = _texture(groups, learned.prior)
+        texture, seen = _texture(groups, learned.prior, rhos)
         learned = Learned(texture, _prior(seen, texture, learned.prior))
+        rhos = (texture.rho,)
     return learned
+
+
+def glance(series: Sequence[Array]) -> Learned:
+    """Return the noise of very few trials, whose warm-ups tell nothing of others yet."""
+    groups = list(_equal(series))
+    return Learned(_texture(groups, Prior(), _RHOS)[0]) if groups else Learned()
 
 
 def _equal(series: Sequence[Array]) -> Iterator[Array]:
@@ -60,18 +78,25 @@ def _missing(fits: Sequence[Fit]) -> tuple[float, float]:
     """Return mean and standard deviation of the log of what is missing at first."""
     one = shapes().free == 1
     guess = Prior()
-    weight = np.concatenate([f.weight[:, one].ravel() for f in fits])
-    factor = np.concatenate([f.factors[:, one, 1].ravel() for f in fits])
-    total = weight.sum() + _PSEUDO_MISSING
-    mean = (weight @ factor + _PSEUDO_MISSING * guess.missing) / total
-    squares = weight @ (factor - mean) ** 2 + _PSEUDO_MISSING * guess.missing_sd**2
-    return float(mean), max(_LEAST_SD, float(np.sqrt(squares / total)))
+    total, sums, squares = _PSEUDO_MISSING, _PSEUDO_MISSING * guess.missing, 0.0
+    for f in fits:
+        weighted = np.where(one, f.weight, 0.0)
+        factors = f.factors[:, :, 1]
+        total += float(weighted.sum())
+        weighted *= factors
+        sums += float(weighted.sum())
+        squares += float((weighted * factors).sum())
+    mean = sums / total
+    squares += _PSEUDO_MISSING * (guess.missing**2 + guess.missing_sd**2)
+    return mean, max(_LEAST_SD, float(np.sqrt(max(squares / total - mean**2, 0.0))))
 
 
-def _texture(groups: Sequence[Array], prior: Prior) -> tuple[Texture, list[Seen]]:
+def _texture(
+    groups: Sequence[Array], prior: Prior, rhos: Sequence[float]
+) -> tuple[Texture, list[Seen]]:
     """Return the likeliest of some autocorrelations, with the variance that goes with it."""
     best, told = -np.inf, (Texture(), list[Seen]())
-    for rho in _RHOS:
+    for rho in rhos:
         texture = _with_variance(groups, Texture(rho), prior)
         seen = [see(group, texture) for group in groups]
         evidence = sum(float(weigh(s, texture, prior).log_evidence.sum()) for s in seen)
@@ -93,5 +118,6 @@ def _with_variance(groups: Sequence[Array], texture: Texture, prior: Prior) -> T
             rest = white - np.einsum("rbi,ri->rb", columns, factors)
             squares += float((rest * rest).sum())
             count += float(rest.size - len(group) - shapes().free[likely].sum())
-        texture = Texture(texture.rho, max(squares / max(count, 1.0), 1e-8))
+        squares += _PSEUDO_BINS * Texture().variance
+        texture = Texture(texture.rho, squares / (max(count, 0.0) + _PSEUDO_BINS))
     return texture

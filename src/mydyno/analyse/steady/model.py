@@ -2,12 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
-from scipy.special import logsumexp
 
-from mydyno.analyse.steady.shapes import BIN_S, MOST_BINS, Array, shapes
+from mydyno.analyse.steady.shapes import MOST_BINS, Array, shapes
 
 _FLAT_PRECISION = 1e-2  # of the level's prior: next to nothing is known of it
 _NONE = 1e8  # precision of a factor that a model does not have
@@ -17,7 +16,7 @@ _TWO_SD = 0.12
 
 @dataclass(frozen=True)
 class Texture:
-    """The noise of the means of `BIN_S`: first-order autocorrelation and variance of its shocks."""
+    """The noise of means of ten seconds: first-order autocorrelation, variance of its shocks."""
 
     rho: float = 0.45
     variance: float = 0.003
@@ -34,16 +33,22 @@ class Texture:
         shocks = bins * math.log(2 * math.pi * self.variance)
         return (math.log1p(-(self.rho**2)) - shocks) / 2
 
-    @cached_property
+    @property
     def columns(self) -> Array:
         """Return the shapes' columns, whitened (models, bins, 3)."""
-        return self.whiten(shapes().columns.transpose(0, 2, 1)).transpose(0, 2, 1)
+        return _whitened(self.rho)[0]
 
-    @cached_property
-    def information(self) -> Array:
-        """Return X'X over the variance for each number of bins less one (bins, models, 3, 3)."""
-        squares = np.einsum("mbi,mbj->bmij", self.columns, self.columns)
-        return np.asarray(np.cumsum(squares, axis=0) / self.variance)
+    def information(self, bins: int) -> Array:
+        """Return X'X over the variance for a number of bins (models, 3, 3)."""
+        return np.asarray(_whitened(self.rho)[1][bins - 1] / self.variance)
+
+
+@cache
+def _whitened(rho: float) -> tuple[Array, Array]:
+    """Return the shapes' whitened columns, and X'X for each number of bins less one."""
+    columns = Texture(rho).whiten(shapes().columns.transpose(0, 2, 1)).transpose(0, 2, 1)
+    squares = np.einsum("mbi,mbj->bmij", columns, columns)
+    return columns, np.asarray(np.cumsum(squares, axis=0))
 
 
 @dataclass(frozen=True)
@@ -83,12 +88,15 @@ class Fit:
     """What some trials of equal length say; arrays are by trial, those by model have a second axis.
 
     `level` is the posterior mean of the steady log response, `variance` its variance, `warm` the
-    part of that which is there because the shape of the warm-up is not known.
+    part of that which is there because the shape of the warm-up is not known.  `surprise` is how
+    many standard deviations the likeliest shape leaves more than noise would.
     """
 
+    bins: int
     level: Array
     variance: Array
     warm: Array
+    surprise: Array
     weight: Array
     factors: Array
     log_evidence: Array
@@ -107,13 +115,14 @@ def see(series: Array, texture: Texture) -> Seen:
     """Return what `series` (trials, bins) say under this noise."""
     bins = min(series.shape[1], MOST_BINS)
     white = texture.whiten(series[:, :bins])
-    projected = np.einsum("mbi,rb->rmi", texture.columns[:, :bins], white, optimize=True)
+    columns = texture.columns[:, :bins].transpose(1, 0, 2)
+    projected = (white @ columns.reshape(bins, -1)).reshape(len(white), -1, 3)
     squares = (white * white).sum(axis=1)
     return Seen(bins, squares / texture.variance, projected / texture.variance)
 
 
 def fit(series: Array, texture: Texture, prior: Prior) -> Fit:
-    """Return what `series` (trials, bins), logs of means over `BIN_S`, say of steady levels."""
+    """Return what `series` (trials, bins), logs of means over ten seconds, say of steady levels."""
     return weigh(see(series, texture), texture, prior)
 
 
@@ -123,7 +132,7 @@ def weigh(seen: Seen, texture: Texture, prior: Prior) -> Fit:
     Every model is linear with normal noise and a normal prior, so that posterior and evidence are
     in closed form (Hoeting et al., 1999, eq. 1 to 3, for the average).
     """
-    information = texture.information[seen.bins - 1]
+    information = texture.information(seen.bins)
     expected = prior.precisions * prior.means
     projected = seen.projected + expected
     precision = information + prior.precisions[:, :, None] * np.eye(3)
@@ -133,33 +142,46 @@ def weigh(seen: Seen, texture: Texture, prior: Prior) -> Fit:
     misfit = misfit - (factors * projected).sum(axis=2)
     occam = np.log(prior.precisions).sum(axis=1) - np.linalg.slogdet(precision)[1]
     score = np.where(shapes().seen <= seen.bins, (occam - misfit) / 2 + prior.weights, -np.inf)
-    evidence = logsumexp(score, axis=1)
-    weight = np.exp(score - evidence[:, None])
+    highest = score.max(axis=1)
+    weight = np.exp(score - highest[:, None])
+    total = weight.sum(axis=1)
+    weight /= total[:, None]
     level = (weight * factors[:, :, 0]).sum(axis=1)
     within = (weight * covariance[:, 0, 0]).sum(axis=1)
     between = (weight * (factors[:, :, 0] - level[:, None]) ** 2).sum(axis=1)
     known = 1 / information[0, 0, 0]
     return Fit(
+        bins=seen.bins,
         level=level,
         variance=within + between,
         warm=np.maximum(within + between - known, 0.0),
+        surprise=_surprise(misfit, weight, seen.bins),
         weight=weight,
         factors=factors,
-        log_evidence=evidence + texture.log_constant(seen.bins),
+        log_evidence=highest + np.log(total) + texture.log_constant(seen.bins),
     )
 
 
-def binned(t_s: Array, values: Array) -> Array:
-    """Return the log of the mean rate over each whole `BIN_S` of a load's reports.
+def variances(texture: Texture, prior: Prior, bins: int) -> Array:
+    """Return the variance of the level after `bins` for each shape, if it were known."""
+    precision = texture.information(bins) + prior.precisions[:, :, None] * np.eye(3)
+    return np.asarray(np.linalg.inv(precision)[:, 0, 0])
 
-    A report's value holds since the report before it; a bin without work counts as a thousandth
-    of the mean, as 0 has no logarithm.
+
+def left(found: Fit) -> Array:
+    """Return how far each bin of each trial is expected to lie from the steady level (logs)."""
+    columns = shapes().columns[:, : found.bins, 1:]
+    told = np.einsum("mbi,rmi,rm->rb", columns, found.factors[:, :, 1:], found.weight)
+    return np.asarray(told)
+
+
+def _surprise(misfit: Array, weight: Array, bins: int) -> Array:
+    """Return the sum of squares of the likeliest shape as a normal deviate (Wilson and Hilferty).
+
+    Their cube root of a chi-squared variable over its degrees of freedom (1931) is near normal.
     """
-    ends = np.asarray(t_s, dtype=np.float64)
-    lengths = np.diff(ends, prepend=0.0)
-    work = np.concatenate([[0.0], np.cumsum(np.asarray(values) * lengths)])
-    edges = np.arange(0.0, ends[-1] + 1e-6, BIN_S)
-    done = np.interp(edges, np.concatenate([[0.0], ends]), work)
-    rates = np.diff(done) / BIN_S
-    least = rates.mean() / 1000 if rates.any() else 1e-9
-    return np.asarray(np.log(np.maximum(rates, least)))
+    likeliest = weight.argmax(axis=1)
+    squares = misfit[np.arange(len(misfit)), likeliest]
+    df = np.maximum(bins - 1 - shapes().free[likeliest], 1)
+    spread = 2 / (9 * df)
+    return np.asarray((np.cbrt(np.maximum(squares, 0) / df) - (1 - spread)) / np.sqrt(spread))

@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mydyno.analyse.summary import BIN_S
+
 Array = NDArray[np.float64]
-BIN_S = 10.0  # seconds that are averaged: shorter ones say the same again (METHOD 2.4)
 MOST_BINS = 120  # 20 minutes; what has not settled by then is not steady
 
 _COLD = 0.4  # the share that is missing at first, where the shape of the logarithm depends on it

@@ -1,0 +1,75 @@
+"""What a campaign can show and what it costs, before it is run."""
+
+from dataclasses import dataclass
+from math import exp, inf, isqrt, sqrt
+
+from mydyno.analyse.anytime import critical
+
+STARTS_SD = 0.02  # what trials of one treatment differ (logs), until it is measured (METHOD 5.4)
+TRIAL_S = 320.0  # what a trial takes with its restart, until it is measured
+_PRIOR_DF = 2.0  # trials that the first guess of the noise is worth
+_ALPHA = 0.05
+_MOST = 200  # blocks that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The size of a race: treatments beside the baseline, workloads, most blocks, checks."""
+
+    arms: int
+    workloads: int
+    blocks: int
+    checks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a race can do; `detectable` is a ratio above 1, `needed` blocks show nothing to be so.
+
+    `seconds` is what it takes at the most; where much differs, it takes less.
+    """
+
+    noise_sd: float
+    trial_s: float
+    detectable: float
+    needed: int
+    trials: int
+    seconds: float
+
+
+def forecast(
+    size: Size, margin_log: float, noise_sd: float = STARTS_SD, trial_s: float = TRIAL_S
+) -> Forecast:
+    """Return what is to be expected where trials of one treatment differ by `noise_sd` (logs)."""
+    needed = next((n for n in range(2, _MOST) if _reach(size, n, noise_sd) <= margin_log), _MOST)
+    trials = size.workloads * (size.checks + min(size.blocks, needed) * (size.arms + often(size)))
+    return Forecast(
+        noise_sd,
+        trial_s,
+        exp(_reach(size, size.blocks, noise_sd)),
+        needed,
+        trials,
+        trials * trial_s,
+    )
+
+
+def often(size: Size) -> int:
+    """Return how many times a block holds the baseline (Dunnett, 1955)."""
+    return max(1, isqrt(size.arms))
+
+
+def expected_sd(seen: list[float]) -> float:
+    """Return the noise to be expected after the log levels of some trials of one treatment."""
+    if not seen:
+        return STARTS_SD
+    mean = sum(seen) / len(seen)
+    squares = sum((v - mean) ** 2 for v in seen) + _PRIOR_DF * STARTS_SD**2
+    return sqrt(squares / (len(seen) - 1 + _PRIOR_DF))
+
+
+def _reach(size: Size, blocks: int, noise_sd: float) -> float:
+    """Return half the width of an interval after so many blocks, all treatments being there."""
+    baselines = blocks * often(size) + size.checks
+    df = (blocks - 1) * size.arms + baselines - 1
+    factor = critical(blocks, df, _ALPHA)
+    return inf if factor == inf else factor * noise_sd * sqrt(1 / blocks + 1 / baselines)

@@ -1,0 +1,37 @@
+"""What a campaign's trials say under one workload, before any verdict."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+
+from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.verdicts import spread
+from mydyno.model import Outcome, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Effects by treatment, of the response and of each guard by metric; all by log ratio.
+
+    `values` holds each treatment's log responses, one for each trial; `spreads` how its trials
+    differ among themselves, as logs, and `sds` their standard deviations; `unsteady` the treatments
+    that come to no steady state.
+    """
+
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    guards: Mapping[str, Mapping[str, Effect]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    spreads: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    unsteady: Collection[str] = ()
+    sds: Mapping[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = {name: spread(logs) for name, logs in self.spreads.items()}
+        known = {name: sd for name, sd in found.items() if sd is not None}
+        object.__setattr__(self, "sds", known)
+
+
+def log_of(outcome: Outcome, metric: str) -> float | None:
+    """Return the log of a metric of a trial that went well and has it."""
+    value = next((m.value for m in outcome.metrics if m.name == metric), 0.0)
+    return log(value) if outcome.status is Status.OK and value > 0 else None

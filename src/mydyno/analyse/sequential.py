@@ -1,0 +1,224 @@
+"""What is measured where trials and campaign end by what was seen: intervals for any time.
+
+Each trial gives a steady level, though it may still have been warming up; the levels of a
+treatment are compared with the baseline's on a host that drifts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mydyno.analyse.anytime import critical, moderated
+from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.drift import Levels, levels, trials_of
+from mydyno.analyse.measured import Measured, log_of
+from mydyno.analyse.rule import CONFIDENCE, Rule
+from mydyno.analyse.steady import Learned, fit, learn
+from mydyno.model import Outcome, Status
+
+Array = NDArray[np.float64]
+_FIRST = 4  # trials that noise and warm-ups are learned from at first; then twice as many, ...
+_MOST = 128  # ... and no more: the rest would change little
+_SHARED = 0.5  # the part of a warm-up's uncertainty that a treatment's trials have in common
+_SURPRISED = 5.0  # standard deviations beyond noise: no warm-up that is known
+_OFTEN = 0.6  # of a treatment's trials
+_ENOUGH = 2
+_LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no logarithm
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """One finished trial: the binned log response and the campaign's time at its middle."""
+
+    treatment: str
+    at_s: float
+    series: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """Each trial's steady log level and its variances, as `steady.Fit` has them."""
+
+    level: Array
+    variance: Array
+    warm: Array
+    surprise: Array
+
+
+def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
+    """Return effects on the steady level of the response, and on the metrics of the guards."""
+    response = rule.responses[workload]
+    trials = pressed(outcomes, workload, response)
+    if not trials:
+        return Measured()
+    if rule.warming:
+        steady = steady_levels(trials, learned_from([t.series for t in trials]))
+    else:
+        steady = _of_windows(outcomes, workload, response)
+    sign = rule.gain(1.0, workload)
+    of = _by_treatment([t.treatment for t in trials])
+    values = {name: [sign * float(v) for v in steady.level[which]] for name, which in of.items()}
+    found = _levels(trials, steady.level, rule.baseline)
+    if found is None:
+        return Measured(values=values)
+    left = steady.level - found.level[_numbers(trials)]
+    shared = {n: _SHARED * float(np.mean(steady.warm[w])) / len(w) for n, w in of.items()}
+    return Measured(
+        effects=_signed(_effects(found, of, left, rule.baseline, shared), sign),
+        guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
+        values=values,
+        spreads={name: [float(v) for v in left[which]] for name, which in of.items()},
+        unsteady=_unsteady(steady, of),
+    )
+
+
+def pressed(outcomes: Sequence[Outcome], workload: str, response: str) -> list[Pressed]:
+    """Return the trials of a workload that went well, with their places in the campaign's time."""
+    found = []
+    for outcome, began_s in _timed(outcomes):
+        if outcome.trial.workload != workload or outcome.status is not Status.OK:
+            continue
+        series = next((s for s in outcome.series if s.name == response), None)
+        if series is not None and series.values:
+            at_s = began_s + outcome.machine_time_s - series.t_s[-1] / 2
+            sign = -1.0 if response.startswith("latency_") else 1.0
+            found.append(Pressed(outcome.trial.treatment, at_s, sign * logs(series.values)))
+    return found
+
+
+def _of_windows(outcomes: Sequence[Outcome], workload: str, response: str) -> Steady:
+    """Return the levels of the windows that were asked for, taken to be steady."""
+    mine = [o for o in outcomes if o.trial.workload == workload and o.status is Status.OK]
+    sign = -1.0 if response.startswith("latency_") else 1.0
+    level = np.array([sign * (log_of(o, response) or 0.0) for o in mine if o.series])
+    nothing = np.zeros(len(level))
+    return Steady(level, nothing, nothing, nothing)
+
+
+def _signed(effects: dict[str, Effect], sign: float) -> dict[str, Effect]:
+    return effects if sign > 0 else {name: e.inverse() for name, e in effects.items()}
+
+
+def logs(values: Sequence[float]) -> Array:
+    """Return the logarithms of a binned response."""
+    some = np.asarray(values, dtype=np.float64)
+    return np.asarray(np.log(np.maximum(some, max(float(some.mean()) * _LEAST, 1e-12))))
+
+
+def _timed(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, float]]:
+    """Yield each outcome with the campaign's machine time at its beginning."""
+    began_s = 0.0
+    for outcome in outcomes:
+        yield outcome, began_s
+        began_s += outcome.machine_time_s
+
+
+def _by_treatment(names: Sequence[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        found.setdefault(name, []).append(i)
+    return found
+
+
+def _numbers(trials: Sequence[Pressed]) -> list[int]:
+    number = {name: i for i, name in enumerate(_by_treatment([t.treatment for t in trials]))}
+    return [number[t.treatment] for t in trials]
+
+
+def _levels(trials: Sequence[Pressed], level: Array, baseline: str) -> Levels | None:
+    """Return the treatments' levels; None while there is no baseline or nothing to spare."""
+    names = {t.treatment for t in trials}
+    if baseline not in names or len(trials) < len(names) + _ENOUGH:
+        return None
+    return levels(trials_of(_numbers(trials), [t.at_s for t in trials], level), len(names))
+
+
+def _effects(
+    found: Levels, of: Mapping[str, Sequence[int]], left: Array, baseline: str,
+    shared: Mapping[str, float],
+) -> dict[str, Effect]:  # fmt: skip
+    """Return each treatment's effect against the baseline, where an interval can be given."""
+    number = {name: i for i, name in enumerate(of)}
+    claims = max(1, len(of) - 1)
+    alpha = 1 - CONFIDENCE
+    effects = {}
+    for name, which in of.items():
+        reach = critical(len(which), found.df, alpha)
+        if name == baseline or reach == inf:
+            continue
+        log_ratio, se = found.contrast(number[name], number[baseline])
+        own = moderated([float(v) for v in left[list(which)]], found.noise_sd**2)
+        se *= max(1.0, sqrt(own) / found.noise_sd)
+        se = sqrt(se**2 + shared.get(name, 0.0) + shared.get(baseline, 0.0))
+        claim = critical(len(which), found.df, alpha / claims)
+        effects[name] = Effect(log_ratio, se, reach, len(which), claim)
+    return effects
+
+
+def _guard(
+    outcomes: Sequence[Outcome], rule: Rule, workload: str, metric: str
+) -> dict[str, Effect]:
+    """Return the effects on a metric of the measured windows, each one for itself."""
+    trials, values = [], []
+    for outcome, began_s in _timed(outcomes):
+        value = log_of(outcome, metric) if outcome.trial.workload == workload else None
+        if value is not None:
+            at_s = began_s + outcome.machine_time_s / 2
+            trials.append(Pressed(outcome.trial.treatment, at_s, np.zeros(0)))
+            values.append(value)
+    level = np.array(values)
+    found = _levels(trials, level, rule.baseline)
+    if found is None:
+        return {}
+    of = _by_treatment([t.treatment for t in trials])
+    left = level - found.level[_numbers(trials)]
+    return _effects(found, of, left, rule.baseline, {})
+
+
+def _unsteady(steady: Steady, of: Mapping[str, Sequence[int]]) -> list[str]:
+    """Return the treatments most of whose trials no warm-up explains, unless all are like that."""
+    surprised = steady.surprise > _SURPRISED
+    often = {name: float(np.mean(surprised[list(which)])) for name, which in of.items()}
+    usual = float(np.median(list(often.values())))
+    return [
+        name
+        for name, share in often.items()
+        if share >= _OFTEN and share > 2 * usual and len(of[name]) >= _ENOUGH
+    ]
+
+
+def steady_levels(trials: Sequence[Pressed], learned: Learned) -> Steady:
+    """Return each trial's steady log level, its variance, and the part that the warm-up adds.
+
+    What one start of a server differs from the next is in none of them.
+    """
+    told = np.zeros((4, len(trials)))
+    for bins in {len(t.series) for t in trials}:
+        which = [i for i, t in enumerate(trials) if len(t.series) == bins]
+        found = fit(np.array([trials[i].series for i in which]), learned.texture, learned.prior)
+        told[:, which] = found.level, found.variance, found.warm, found.surprise
+    return Steady(*told)
+
+
+def learned_from(series: Sequence[Array]) -> Learned:
+    """Return what the first trials teach: their number only doubles, so that it stays the same."""
+    some = series[: taught_by(len(series))]
+    return _learned(tuple(one.tobytes() for one in some))
+
+
+@lru_cache(maxsize=64)
+def _learned(series: tuple[bytes, ...]) -> Learned:
+    """Return what some trials teach, worked out once: verdicts and lengths both ask."""
+    return learn([np.frombuffer(one) for one in series])
+
+
+def taught_by(trials: int) -> int:
+    """Return of how many trials it is learned after so many."""
+    count = _FIRST
+    while 2 * count <= min(trials, _MOST):
+        count *= 2
+    return count

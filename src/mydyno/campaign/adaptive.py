@@ -1,0 +1,67 @@
+"""Trials that end when more of them would not be worth their time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mydyno.analyse import tens
+from mydyno.campaign.stops import Stop
+from mydyno.model import Interval, Outcome, Series, Trial, Window
+
+if TYPE_CHECKING:  # numpy takes 0.1 s that most commands never need
+    from mydyno.analyse.lengths import Lengths
+
+_SLACK_S = 0.05
+_OVERHEAD_S = 20.0  # what a trial costs besides its load, until one has been seen
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Plans each trial's length from those before it; `responses` by workload."""
+
+    responses: Mapping[str, str]
+    # A function of the trials so far, kept because learning is not for nothing.
+    _known: dict[tuple[str, int], "Lengths"] = field(default_factory=dict, repr=False)
+
+    def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
+        """Return the rule of the trial that follows `history`."""
+        from mydyno.analyse.lengths import lengths, taught  # noqa: PLC0415
+
+        response = self.responses[trial.workload]
+        seen = [
+            s
+            for o in history
+            if o.trial.workload == trial.workload
+            for s in o.series
+            if s.name == response and s.values
+        ]
+        count = taught(len(seen))
+        if (trial.workload, count) not in self._known:
+            found = lengths(seen[:count], _overhead_s(history))
+            self._known[trial.workload, count] = found
+        return Enough(response, self._known[trial.workload, count])
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """Ends one trial at the first of some lengths from which on it would pay no longer."""
+
+    response: str
+    lengths: "Lengths"
+
+    def done(self, intervals: Sequence[Interval]) -> Window | None:
+        """Return the measured window, behind the warm-up as far as that is known."""
+        if not intervals:
+            return None
+        now_s = intervals[-1].t_s + _SLACK_S
+        before_s = intervals[-2].t_s + _SLACK_S if len(intervals) > 1 else 0.0
+        if not any(before_s < s <= now_s for s in self.lengths.looks_s):
+            return None
+        return self.lengths.window(tens(intervals, self.response))
+
+
+def _overhead_s(history: Sequence[Outcome]) -> float:
+    """Return what a trial has cost on average besides its load."""
+    loads: list[tuple[Outcome, Series]] = [(o, s) for o in history for s in o.series[:1] if s.t_s]
+    costs = [o.machine_time_s - s.t_s[-1] for o, s in loads]
+    return sum(costs) / len(costs) if costs else _OVERHEAD_S

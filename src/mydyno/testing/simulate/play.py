@@ -1,0 +1,61 @@
+"""Whole campaigns on a simulated host, in process: a test bed for designs and stop rules."""
+
+import numpy as np
+
+from mydyno.analyse import BIN_S, unit_of
+from mydyno.campaign.adaptive import Enough
+from mydyno.campaign.designs import Design
+from mydyno.campaign.stops import Fixed, Stop, Stops
+from mydyno.model import Metric, Outcome, Series, Status, Trial, Window
+from mydyno.testing.simulate import latency
+from mydyno.testing.simulate.machine import Machine, Press
+from mydyno.testing.simulate.noise import Logs
+
+_BIN = int(BIN_S)
+RESPONSE = "tps"
+
+
+def play(design: Design, stops: Stops, machine: Machine, *, tails: bool = False) -> list[Outcome]:
+    """Return the outcomes of a campaign, run until the design ends it.
+
+    Each has the metric ``tps`` and its series; with `tails` also ``latency_p99_s`` of its window.
+    """
+    history: list[Outcome] = []
+    while (trial := design.next(history)) is not None:
+        history.append(one(machine, trial, stops.of(trial, history), tails=tails))
+    return history
+
+
+def one(machine: Machine, trial: Trial, stop: Stop, *, tails: bool = False) -> Outcome:
+    """Run one trial until its rule has its window."""
+    press = machine.begin(trial)
+    window = _window(press, stop)
+    seconds = round(window.end_s)
+    logs = press.upto(seconds)
+    spent_s = machine.end(press, seconds)
+    inside = logs[round(window.start_s) :]
+    mean = float(np.exp(inside).mean()) * latency.RATE
+    metrics = [Metric(RESPONSE, mean, unit_of(RESPONSE))]
+    if tails:
+        p99_s = latency.quantile(inside, press.arm.tail, 0.99)
+        metrics.append(Metric("latency_p99_s", p99_s, "s"))
+    return Outcome(trial, Status.OK, window, metrics, (_series(logs),), spent_s)
+
+
+def _window(press: Press, stop: Stop) -> Window:
+    if isinstance(stop, Fixed):
+        return Window(stop.warmup_s, stop.warmup_s + stop.window_s)
+    if not isinstance(stop, Enough):
+        raise TypeError(f"{type(stop).__name__}: this test bed knows Fixed and Enough")
+    for look_s in stop.lengths.looks_s:
+        if window := stop.lengths.window(_series(press.upto(int(look_s)))):
+            return window
+    raise RuntimeError("the last look always ends a trial")
+
+
+def _series(logs: Logs) -> Series:
+    """Return what `mydyno.analyse.tens` makes of one report a second."""
+    bins = len(logs) // _BIN
+    rates = np.exp(logs[: bins * _BIN]).reshape(bins, _BIN).mean(axis=1) * latency.RATE
+    ends = tuple(BIN_S * (i + 1) for i in range(bins))
+    return Series(RESPONSE, unit_of(RESPONSE), ends, tuple(map(float, rates)))
