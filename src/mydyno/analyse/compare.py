@@ -98,7 +98,8 @@ def _row(
     mine = trials.get(treatment, [])
     warnings = _failures(mine)
     word = _word(cell, rule, measured, (effect, guards), mine)
-    if effect is None and word == "inconclusive" and _blocks(trials) > 1:
+    proving = any(o.trial.block >= rule.proving_from for o in mine)
+    if effect is None and word == "inconclusive" and proving and _blocks(trials) > 1:
         warnings.append("fewer than two blocks hold it and the baseline: no verdict")
     if word == "adopt":
         warnings += unproven(guards)

@@ -29,7 +29,7 @@ _LATEST = 2 / 3  # of a trial, where its window begins at the latest
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """When to look at a trial, and what to make of it then.
+    """When to look at a trial, from `least_s` to `most_s`, and what to make of it then.
 
     `overhead_s` is what a trial costs besides its load.  Where nothing is `learned` yet, it is
     learned from the trials `before` and the one that runs.
@@ -39,11 +39,12 @@ class Lengths:
     learned: Learned | None
     before: Sequence[Array] = ()
     least_s: float = _UNKNOWN_S
+    most_s: float = LENGTHS_S[-1]
     looks_s: Sequence[float] = field(init=False)
 
     def __post_init__(self) -> None:
-        looks = tuple(s for s in LENGTHS_S if s >= self.least_s)
-        object.__setattr__(self, "looks_s", looks)
+        looks = tuple(s for s in LENGTHS_S if self.least_s <= s <= self.most_s)
+        object.__setattr__(self, "looks_s", looks or (max(self.most_s, LENGTHS_S[0]),))
 
     def window(self, so_far: Series) -> Window | None:
         """Return the measured window of a trial that has told enough, else None."""
@@ -53,7 +54,7 @@ class Lengths:
         learned = self.learned or glance([*self.before, series])
         found = fit(series[None, :], learned.texture, learned.prior)
         now_s = len(series) * BIN_S
-        if now_s < LENGTHS_S[-1] and self._worth_more(found, learned, now_s):
+        if now_s < self.looks_s[-1] - BIN_S and self._worth_more(found, learned, now_s):
             return None
         return Window(BIN_S * _settled(found), now_s)
 
@@ -73,19 +74,20 @@ def taught(trials: int) -> int:
     return min(trials, taught_by(trials))
 
 
-def lengths(before: Sequence[Series], overhead_s: float) -> Lengths:
+def lengths(before: Sequence[Series], overhead_s: float, most_s: float | None = None) -> Lengths:
     """Return the length in seconds that gives most for the machine time of a usual trial.
 
     Kalibera and Jones (2013) weigh a trial's own variance against that between trials; here the
     former includes what is not known of the warm-up, part of which more trials do not average out.
     """
     series = [gains(one) for one in before]
+    most_s = LENGTHS_S[-1] if most_s is None else most_s
     if len(series) < _KNOWN:
-        return Lengths(overhead_s, None, series)
+        return Lengths(overhead_s, None, series, most_s=most_s)
     learned = learned_from(series)
     some = [one for one in series if len(one) * BIN_S >= LENGTHS_S[0]][-_TRIALS:]
     prices = [_price(_known(some, learned, s), s + overhead_s) for s in LENGTHS_S]
-    return Lengths(overhead_s, learned, (), LENGTHS_S[int(np.argmin(prices))])
+    return Lengths(overhead_s, learned, (), LENGTHS_S[int(np.argmin(prices))], most_s)
 
 
 def gains(series: Series) -> Array:

@@ -12,7 +12,8 @@ class Rule:
     """What is decided on: `responses` by workload, `guards` and `margin` as ratios.
 
     `sequential` says that treatments were dropped by what was seen, so that intervals have to hold
-    at any time; `warming` that trials were ended so, and may still have been warming up.
+    at any time; `warming` that trials were ended so, and may still have been warming up.  Trials of
+    blocks before `proving_from` only looked about: they prove nothing of what they found.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Rule:
     weaker_may_win: bool = False
     sequential: bool = False
     warming: bool = False
+    proving_from: int = 0
 
     def guards_of(self, workload: str) -> dict[str, float]:
         """Return the guards of one workload, its response's name filled in."""

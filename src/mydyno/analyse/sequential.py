@@ -27,6 +27,7 @@ _SHARED = 0.5  # the part of a warm-up's uncertainty that a treatment's trials h
 _SURPRISED = 5.0  # standard deviations beyond noise: no warm-up that is known
 _OFTEN = 0.6  # of a treatment's trials
 _ENOUGH = 2
+_LOOKED = "~"  # behind the name of what only looked about
 _LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no logarithm
 
 
@@ -37,6 +38,7 @@ class Pressed:
     treatment: str
     at_s: float
     series: Array
+    block: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,16 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     else:
         steady = _of_windows(outcomes, workload, response)
     sign = rule.gain(1.0, workload)
-    of = _by_treatment([t.treatment for t in trials])
-    values = {name: [sign * float(v) for v in steady.level[which]] for name, which in of.items()}
-    found = _levels(trials, steady.level, rule.baseline)
+    values = {
+        name: [sign * float(v) for v in steady.level[which]]
+        for name, which in _by_treatment([t.treatment for t in trials]).items()
+    }
+    names = [_role(t, rule) for t in trials]
+    of = _by_treatment(names)
+    found = _levels(names, [t.at_s for t in trials], steady.level, rule.baseline)
     if found is None:
         return Measured(values=values)
-    left = steady.level - found.level[_numbers(trials)]
+    left = steady.level - found.level[_numbers(names)]
     shared = {n: _SHARED * float(np.mean(steady.warm[w])) / len(w) for n, w in of.items()}
     return Measured(
         effects=_signed(_effects(found, of, left, rule.baseline, shared), sign),
@@ -74,6 +80,15 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
         spreads={name: [float(v) for v in left[which]] for name, which in of.items()},
         unsteady=_unsteady(steady, of),
     )
+
+
+def _role(trial: Pressed, rule: Rule) -> str:
+    """Return the name a trial is counted under: not its own, where it only looked about.
+
+    The baseline was not chosen for what it showed, so that all of its trials count.
+    """
+    looked = trial.block < rule.proving_from and trial.treatment != rule.baseline
+    return trial.treatment + _LOOKED if looked else trial.treatment
 
 
 def pressed(outcomes: Sequence[Outcome], workload: str, response: str) -> list[Pressed]:
@@ -86,7 +101,8 @@ def pressed(outcomes: Sequence[Outcome], workload: str, response: str) -> list[P
         if series is not None and series.values:
             at_s = began_s + outcome.machine_time_s - series.t_s[-1] / 2
             sign = -1.0 if response.startswith("latency_") else 1.0
-            found.append(Pressed(outcome.trial.treatment, at_s, sign * logs(series.values)))
+            told = sign * logs(series.values)
+            found.append(Pressed(outcome.trial.treatment, at_s, told, outcome.trial.block))
     return found
 
 
@@ -124,17 +140,19 @@ def _by_treatment(names: Sequence[str]) -> dict[str, list[int]]:
     return found
 
 
-def _numbers(trials: Sequence[Pressed]) -> list[int]:
-    number = {name: i for i, name in enumerate(_by_treatment([t.treatment for t in trials]))}
-    return [number[t.treatment] for t in trials]
+def _numbers(names: Sequence[str]) -> list[int]:
+    number = {name: i for i, name in enumerate(_by_treatment(names))}
+    return [number[name] for name in names]
 
 
-def _levels(trials: Sequence[Pressed], level: Array, baseline: str) -> Levels | None:
+def _levels(
+    names: Sequence[str], at_s: Sequence[float], level: Array, baseline: str
+) -> Levels | None:
     """Return the treatments' levels; None while there is no baseline or nothing to spare."""
-    names = {t.treatment for t in trials}
-    if baseline not in names or len(trials) < len(names) + _ENOUGH:
+    count = len(set(names))
+    if baseline not in names or len(names) < count + _ENOUGH:
         return None
-    return levels(trials_of(_numbers(trials), [t.at_s for t in trials], level), len(names))
+    return levels(trials_of(_numbers(names), at_s, level), count)
 
 
 def _effects(
@@ -143,12 +161,12 @@ def _effects(
 ) -> dict[str, Effect]:  # fmt: skip
     """Return each treatment's effect against the baseline, where an interval can be given."""
     number = {name: i for i, name in enumerate(of)}
-    claims = max(1, len(of) - 1)
+    claims = max(1, sum(not name.endswith(_LOOKED) for name in of) - 1)
     alpha = 1 - CONFIDENCE
     effects = {}
     for name, which in of.items():
         reach = critical(len(which), found.df, alpha)
-        if name == baseline or reach == inf:
+        if name == baseline or name.endswith(_LOOKED) or reach == inf:
             continue
         log_ratio, se = found.contrast(number[name], number[baseline])
         own = moderated([float(v) for v in left[list(which)]], found.noise_sd**2)
@@ -163,20 +181,21 @@ def _guard(
     outcomes: Sequence[Outcome], rule: Rule, workload: str, metric: str
 ) -> dict[str, Effect]:
     """Return the effects on a metric of the measured windows, each one for itself."""
-    trials, values = [], []
+    names, times, values = [], [], []
     for outcome, began_s in _timed(outcomes):
         value = log_of(outcome, metric) if outcome.trial.workload == workload else None
         if value is not None:
             at_s = began_s + outcome.machine_time_s / 2
-            trials.append(Pressed(outcome.trial.treatment, at_s, np.zeros(0)))
+            trial = Pressed(outcome.trial.treatment, at_s, np.zeros(0), outcome.trial.block)
+            names.append(_role(trial, rule))
+            times.append(at_s)
             values.append(value)
     level = np.array(values)
-    found = _levels(trials, level, rule.baseline)
+    found = _levels(names, times, level, rule.baseline)
     if found is None:
         return {}
-    of = _by_treatment([t.treatment for t in trials])
-    left = level - found.level[_numbers(trials)]
-    return _effects(found, of, left, rule.baseline, {})
+    left = level - found.level[_numbers(names)]
+    return _effects(found, _by_treatment(names), left, rule.baseline, {})
 
 
 def _unsteady(steady: Steady, of: Mapping[str, Sequence[int]]) -> list[str]:

@@ -17,9 +17,13 @@ _OVERHEAD_S = 20.0  # what a trial costs besides its load, until one has been se
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Plans each trial's length from those before it; `responses` by workload."""
+    """Plans each trial's length from those before it; `responses` by workload.
+
+    `most_s` is what a trial may take with its overhead, if that matters.
+    """
 
     responses: Mapping[str, str]
+    most_s: float | None = None
     # A function of the trials so far, kept because learning is not for nothing.
     _known: dict[tuple[str, int], "Lengths"] = field(default_factory=dict, repr=False)
 
@@ -37,7 +41,9 @@ class Adaptive:
         ]
         count = taught(len(seen))
         if (trial.workload, count) not in self._known:
-            found = lengths(seen[:count], _overhead_s(history))
+            overhead_s = _overhead_s(history)
+            most_s = None if self.most_s is None else self.most_s - overhead_s
+            found = lengths(seen[:count], overhead_s, most_s)
             self._known[trial.workload, count] = found
         return Enough(response, self._known[trial.workload, count])
 

@@ -1,0 +1,193 @@
+"""Which design, protocol and rule a spec asks for, and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mydyno.analyse import Rule, undecided
+from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Blocks, Design
+from mydyno.campaign.quantities import duration_s
+from mydyno.campaign.race import Race
+from mydyno.campaign.search import CONFIRMING, HOURS, Search
+from mydyno.campaign.spec import Spec
+from mydyno.campaign.stops import Fixed, Stops
+from mydyno.campaign.treatments import no_such
+from mydyno.model import Reset, Settings, SpecError
+from mydyno.workloads import Workload
+
+KINDS = ("auto", "blocks", "grid", "ladder", "race", "search")
+_PROTOCOLS = ("sequential", "fixed")
+_BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
+_RACE_BLOCKS = 8  # and of a race, which most treatments leave before
+_CHECKS = 3  # trials of the baseline that come first and tell what can be seen here at all
+_CHECKED_S = 3600.0  # a smaller budget has no room for them
+_FULL = 8  # cells of a grid that are all measured; of more, a part tells most (METHOD 5c)
+_LEAST_BLOCKS = 4  # that a budget must have room for
+_WARMUP_S = _WINDOW_S = 60.0
+_WHY = {
+    "blocks": "blocks: every treatment once in each",
+    "race": "a race: blocks of all treatments that are still undecided, the baseline among them",
+    "grid": "a full grid, raced: blocks of all cells that are still undecided",
+    "ladder": "a ladder, raced: blocks of all rungs that are still undecided",
+    "search": "a search: a part of the cells is tried where the best may be, then the likeliest "
+    "three are proven against the baseline on fresh trials",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A spec with its names resolved; `place` is where faults are told of."""
+
+    spec: Spec
+    place: str
+    treatments: Mapping[str, Settings]
+    baseline: str
+    workloads: Mapping[str, Workload]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """How a campaign goes on, when its trials end, and what it decides by."""
+
+    design: Design
+    stops: Stops
+    rule: Rule
+    why: str
+
+
+def choose(asked: Asked, name: str) -> Chosen:
+    """Return what `asked` says, or what is best where it leaves it open; raise `SpecError`."""
+    if len(asked.treatments) < 2:  # noqa: PLR2004 - a comparison takes two
+        raise SpecError(f"{asked.place}: one treatment only; a comparison needs another")
+    decide = asked.spec.decide
+    fixed = _fixed(asked)
+    kind = _kind(asked, is_fixed=fixed is not None)
+    responses = {name: w.response for name, w in asked.workloads.items()}
+    stops: Stops = fixed or Adaptive(responses, _most_s(asked, kind))
+    rule = Rule(
+        name=name,
+        baseline=asked.baseline,
+        responses=responses,
+        margin=decide.margin,
+        guards=decide.guards,
+        weaker_may_win=decide.durability == "weaker",
+        sequential=kind != "blocks",
+        warming=fixed is None,
+        proving_from=CONFIRMING if kind == "search" else 0,
+    )
+    return Chosen(_design(asked, rule, kind), stops, rule, _WHY[kind])
+
+
+def _kind(asked: Asked, *, is_fixed: bool) -> str:
+    """Return the design's kind (METHOD 5c)."""
+    kind, spec = asked.spec.design.kind, asked.spec
+    if kind not in KINDS:
+        raise SpecError(f"{asked.place}: design.kind: {no_such(kind, KINDS)}")
+    if is_fixed and kind in {"auto", "ladder", "grid"}:
+        return "blocks"  # the articles' own way
+    if kind == "search":
+        _searchable(asked)
+    if kind != "auto":
+        return kind
+    if spec.design.rungs:
+        return "ladder"
+    if not spec.factors:
+        return "race"
+    large = len(_cells(asked)) > _FULL
+    return "search" if large and len(asked.workloads) == 1 else "grid"
+
+
+def _searchable(asked: Asked) -> None:
+    if not asked.spec.factors:
+        raise SpecError(f"{asked.place}: design.kind: a search goes over [factors]; there are none")
+    if len(asked.workloads) > 1:
+        raise SpecError(
+            f"{asked.place}: design.kind: a search has one load to find the best for, and there "
+            f"are {len(asked.workloads)}; keep one, or race them all"
+        )
+
+
+def _design(asked: Asked, rule: Rule, kind: str) -> Design:
+    spec, names = asked.spec, tuple(asked.treatments)
+    blocks = spec.design.blocks if spec.design.blocks is not None else spec.protocol.blocks
+    budget_s = _budget_s(asked)
+    if blocks is not None and blocks < 1:
+        raise SpecError(f"{asked.place}: blocks is {blocks}; at least 1, and 3 for a verdict")
+    reset, seed, workloads = _reset(asked), spec.design.seed, tuple(asked.workloads)
+    open_cells = undecided(rule, names)
+    if kind == "search":
+        (workload,) = workloads
+        cells, response = _cells(asked), rule.responses[workload]
+        return Search(
+            cells=cells,
+            baseline=rule.baseline,
+            workload=workload,
+            response=response,
+            blocks=blocks,
+            budget_s=budget_s or HOURS * 3600 * len(cells),
+            seed=seed,
+            undecided=open_cells,
+            reset=reset,
+        )
+    if blocks is None and budget_s is None:
+        blocks = _BLOCKS if kind == "blocks" else _RACE_BLOCKS
+    if kind == "blocks":
+        return Blocks(names, workloads, blocks, budget_s, seed, reset)
+    checks = _CHECKS if budget_s is None or budget_s >= _CHECKED_S else 0
+    return Race(names, rule.baseline, workloads, blocks, budget_s, seed, open_cells, checks, reset)
+
+
+def _cells(asked: Asked) -> dict[str, tuple[int, ...]]:
+    """Return each cell's levels, numbered by factor, by its treatment's name."""
+    cells = {name: list(s.values()) for name, s in asked.treatments.items() if s}
+    known = [list(dict.fromkeys(levels)) for levels in zip(*cells.values(), strict=True)]
+    return {
+        name: tuple(of.index(value) for of, value in zip(known, values, strict=True))
+        for name, values in cells.items()
+    }
+
+
+def _budget_s(asked: Asked) -> float | None:
+    budget = asked.spec.design.budget
+    return duration_s(budget, f"{asked.place}: design.budget") if budget else None
+
+
+def _most_s(asked: Asked, kind: str) -> float | None:
+    """Return the seconds that a trial may take if the budget is to have enough of them in it."""
+    budget_s = _budget_s(asked)
+    if kind == "search":
+        cells = len(_cells(asked))
+        return Search.most_s(cells, budget_s or HOURS * 3600 * cells)
+    if budget_s is None:
+        return None
+    return budget_s / (_LEAST_BLOCKS * len(asked.treatments) * len(asked.workloads))
+
+
+def _reset(asked: Asked) -> Reset:
+    told = asked.spec.protocol.reset
+    try:
+        return Reset(told)
+    except ValueError as error:
+        known = [r.value for r in Reset]
+        raise SpecError(f"{asked.place}: protocol.reset: {no_such(told, known)}") from error
+
+
+def _fixed(asked: Asked) -> Fixed | None:
+    """Return the fixed lengths that are asked for, if any."""
+    protocol, place = asked.spec.protocol, asked.place
+    settled = protocol.warmup_s is not None or protocol.window_s is not None
+    kind = protocol.kind or ("fixed" if settled else "sequential")
+    if kind not in _PROTOCOLS:
+        raise SpecError(f"{place}: protocol.kind: {no_such(kind, _PROTOCOLS)}")
+    if kind == "sequential" and settled:
+        raise SpecError(
+            f"{place}: protocol.kind: sequential finds warm-up and window by itself; remove "
+            'protocol.warmup_s and protocol.window_s, or say kind = "fixed"'
+        )
+    if kind == "sequential":
+        return None
+    warmup_s = _WARMUP_S if protocol.warmup_s is None else protocol.warmup_s
+    window_s = _WINDOW_S if protocol.window_s is None else protocol.window_s
+    if warmup_s < 0 or window_s <= 0:
+        raise SpecError(f"{place}: protocol: warmup_s from 0 and window_s above 0, in seconds")
+    return Fixed(warmup_s, window_s)
