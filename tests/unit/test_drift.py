@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mydyno.analyse.drift import TAU_S, levels, trials_of
+from mydyno.analyse.drift import TAU_S, levels, one_hot, trials_of
 
 
 def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=8, apart_s=400.0):
@@ -15,7 +15,7 @@ def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=8, apart_s=400.0)
     apart = np.abs(np.subtract.outer(at_s, at_s))
     weather = chance.multivariate_normal(np.zeros(len(order)), drift**2 * np.exp(-apart / TAU_S))
     level = truth[order] + weather + chance.normal(0.0, noise, len(order))
-    return trials_of(order, at_s, level), truth
+    return trials_of(one_hot(order), at_s, level), truth
 
 
 def dense(trials, found):
@@ -23,7 +23,7 @@ def dense(trials, found):
     apart = np.abs(np.subtract.outer(trials.at_s, trials.at_s))
     covariance = found.drift_sd**2 * np.exp(-apart / TAU_S)
     covariance += np.diag(found.noise_sd**2 * trials.weight)
-    design = np.eye(len(found.level))[trials.treatment]
+    design = trials.design
     inverse = np.linalg.inv(covariance)
     spread = np.linalg.inv(design.T @ inverse @ design)
     return spread @ design.T @ inverse @ trials.level, spread
@@ -32,9 +32,10 @@ def dense(trials, found):
 @pytest.mark.parametrize("drift", [0.0, 0.05])
 def test_it_is_generalised_least_squares(drift):
     trials, _ = campaign(1, drift=drift)
-    weighted = trials_of(trials.treatment, trials.at_s, trials.level, 1 + trials.treatment / 3)
+    weights = 1 + trials.design.argmax(axis=1) / 3
+    weighted = trials_of(trials.design, trials.at_s, trials.level, weights)
     for one in (trials, weighted):
-        found = levels(one, 5)
+        found = levels(one)
         level, spread = dense(one, found)
         assert found.level == pytest.approx(level, abs=1e-9)
         assert found.covariance == pytest.approx(spread, abs=1e-9)
@@ -44,7 +45,7 @@ def test_contrasts_are_as_sure_as_they_say():
     z = []
     for seed in range(200):
         trials, truth = campaign(seed, drift=0.04)
-        found = levels(trials, 5)
+        found = levels(trials)
         for treatment in range(1, 5):
             ratio, se = found.contrast(treatment, 0)
             z.append((ratio - truth[treatment] + truth[0]) / se)
@@ -52,7 +53,7 @@ def test_contrasts_are_as_sure_as_they_say():
 
 
 def test_a_drift_is_found_where_there_is_one():
-    still = [levels(campaign(s, drift=0.0)[0], 5).drift_sd for s in range(30)]
-    moved = [levels(campaign(s, drift=0.05)[0], 5).drift_sd for s in range(30)]
+    still = [levels(campaign(s, drift=0.0)[0]).drift_sd for s in range(30)]
+    moved = [levels(campaign(s, drift=0.05)[0]).drift_sd for s in range(30)]
     assert np.median(still) <= 0.005
     assert np.median(moved) >= 0.03

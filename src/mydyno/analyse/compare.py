@@ -16,8 +16,16 @@ from mydyno.model import Outcome, Status
 Cells = Callable[[Sequence[Outcome]], set[tuple[str, str]]]
 
 
-def compare(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> Comparison:
-    """Return the verdict on each of `treatments` under each workload of `rule`."""
+def compare(
+    outcomes: Sequence[Outcome],
+    rule: Rule,
+    treatments: Sequence[str],
+    cells: Mapping[str, Mapping[str, str]] | None = None,
+) -> Comparison:
+    """Return the verdict on each of `treatments` under each workload of `rule`.
+
+    `cells` holds each treatment's levels, where there are factors: then it is told which did it.
+    """
     found = rows(outcomes, rule, treatments)
     winners = {
         workload: _winner([r for r in found if r.workload == workload], rule)
@@ -35,7 +43,30 @@ def compare(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) 
         sentence="",
         warnings=_warnings(outcomes, rule),
     )
-    return _with_sentence(comparison)
+    return _with_sentence(_with_parts(comparison, outcomes, rule, cells or {}))
+
+
+def _with_parts(
+    comparison: Comparison,
+    outcomes: Sequence[Outcome],
+    rule: Rule,
+    cells: Mapping[str, Mapping[str, str]],
+) -> Comparison:
+    if not cells:
+        return comparison
+    from msgspec import structs  # noqa: PLC0415
+
+    from mydyno.analyse.attribution import attribute, few  # noqa: PLC0415 - numpy and scipy
+
+    told = [attribute(outcomes, rule, workload, cells) for workload in rule.responses]
+    parts = [part for parts, _ in told for part in parts]
+    winner = comparison.winner
+    return structs.replace(
+        comparison,
+        parts=parts,
+        together=[pair for _, pairs in told for pair in pairs],
+        share=few(parts, cells.get(winner, {}), winner, rule) if winner else "",
+    )
 
 
 def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
@@ -60,6 +91,8 @@ def _open(row: Row, rule: Rule) -> bool:
 def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> list[Row]:
     """Return one row for each workload and treatment."""
     found: list[Row] = []
+    if rule.screening:
+        return found
     for workload in rule.responses:
         measured = _measure(outcomes, rule, workload)
         trials: dict[str, list[Outcome]] = {}
@@ -177,7 +210,9 @@ def _winner(found: Sequence[Row], rule: Rule) -> str | None:
 
 
 def _warnings(outcomes: Sequence[Outcome], rule: Rule) -> list[str]:
-    warnings = []
+    warnings: list[str] = []
+    if rule.screening:
+        return warnings
     if not any(o.trial.treatment == rule.baseline for o in outcomes):
         warnings.append(f"{rule.baseline}, the baseline, has no finished trial yet")
     blocks = {o.trial.block for o in outcomes}

@@ -18,12 +18,12 @@ _BEGIN = (4, 2)  # where the climb begins: a usual host
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Finished trials in order of time: treatment's number, middle in seconds, level, weight.
+    """Finished trials in order of time: row of the design, middle in seconds, level, weight.
 
-    `weight` is a trial's variance relative to that of the others.
+    `design` is (trials, coefficients); `weight` is a trial's variance relative to the others'.
     """
 
-    treatment: NDArray[np.int64]
+    design: Array
     at_s: Array
     level: Array
     weight: Array
@@ -31,7 +31,7 @@ class Trials:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Each treatment's log level, their covariance, and what was found of noise and drift."""
+    """Each coefficient, their covariance, and what was found of noise and drift."""
 
     level: Array
     covariance: Array
@@ -46,12 +46,12 @@ class Levels:
         return float(self.level[treatment] - self.level[baseline]), float(np.sqrt(variance))
 
 
-def levels(trials: Trials, treatments: int) -> Levels:
-    """Return the levels of `treatments`, each of which must have a trial.
+def levels(trials: Trials, memory_s: float = TAU_S) -> Levels:
+    """Return the coefficients of a design whose columns are independent.
 
-    The model is level = treatment + drift + noise; the drift is an Ornstein-Uhlenbeck process of
-    time constant `TAU_S`.  Both variances maximise the restricted likelihood (Patterson and
-    Thompson, 1971) over a grid that is climbed uphill.
+    The model is level = design x coefficients + drift + noise; the drift is an Ornstein-Uhlenbeck
+    process of time constant `memory_s`.  Both variances maximise the restricted likelihood
+    (Patterson and Thompson, 1971) over a grid that is climbed uphill.
     """
     at, solved = _BEGIN, dict[tuple[int, int], tuple[float, Levels]]()
     while True:
@@ -62,31 +62,29 @@ def levels(trials: Trials, treatments: int) -> Levels:
         ]
         for place in around:
             if place not in solved:
-                solved[place] = _solved(trials, treatments, _NOISES[place[0]], _DRIFTS[place[1]])
+                sds = (_NOISES[place[0]], _DRIFTS[place[1]])
+                solved[place] = _solved(trials, sds, memory_s)
         best = max(around, key=lambda place: solved[place][0])
         if best == at:
             return solved[at][1]
         at = best
 
 
-def _solved(
-    trials: Trials, treatments: int, noise_sd: float, drift_sd: float
-) -> tuple[float, Levels]:
-    n = len(trials.level)
-    both = np.zeros((n, treatments + 1))
-    both[np.arange(n), trials.treatment] = 1.0
-    both[:, -1] = trials.level
+def _solved(trials: Trials, sds: tuple[float, float], memory_s: float) -> tuple[float, Levels]:
+    noise_sd, drift_sd = sds
+    both = np.column_stack([trials.design, trials.level])
     variance = noise_sd**2 * trials.weight
-    solved, log_det = _whitened(both, variance, trials.at_s, drift_sd)
+    solved, log_det = _whitened(both, variance, _drifting(trials.at_s, drift_sd, memory_s))
     information = both[:, :-1].T @ solved[:, :-1]
     covariance = np.asarray(np.linalg.inv(information), dtype=np.float64)
     level = covariance @ (both[:, :-1].T @ solved[:, -1])
     rest = float(trials.level @ solved[:, -1] - level @ information @ level)
     reml = -(log_det + np.linalg.slogdet(information)[1] + rest) / 2
-    return float(reml), Levels(level, covariance, noise_sd, drift_sd, n - treatments)
+    df = len(trials.level) - trials.design.shape[1]
+    return float(reml), Levels(level, covariance, noise_sd, drift_sd, df)
 
 
-def _whitened(both: Array, variance: Array, at_s: Array, drift_sd: float) -> tuple[Array, float]:
+def _whitened(both: Array, variance: Array, drift: Array | None) -> tuple[Array, float]:
     """Return the inverse covariance times `both`, and the log determinant of the covariance.
 
     The drift's precision is tridiagonal, so that this costs no more than the columns are long
@@ -94,20 +92,21 @@ def _whitened(both: Array, variance: Array, at_s: Array, drift_sd: float) -> tup
     """
     scaled = both / variance[:, None]
     log_det = float(np.log(variance).sum())
-    if drift_sd == 0:
+    if drift is None:
         return scaled, log_det
-    precision = _precision(at_s, drift_sd)
-    sum_of_both = precision.copy()
+    sum_of_both = drift.copy()
     sum_of_both[1] += 1 / variance
     inner = solveh_banded(sum_of_both, scaled)
-    log_det += _log_det(sum_of_both) - _log_det(precision)
+    log_det += _log_det(sum_of_both) - _log_det(drift)
     return scaled - inner / variance[:, None], log_det
 
 
-def _precision(at_s: Array, drift_sd: float) -> Array:
+def _drifting(at_s: Array, drift_sd: float, memory_s: float) -> Array | None:
     """Return the precision of the drift at these times, in the upper form of banded matrices."""
-    keep = np.exp(-np.diff(at_s) / TAU_S)
-    fresh = drift_sd**2 * -np.expm1(-2 * np.diff(at_s) / TAU_S)
+    if drift_sd == 0:
+        return None
+    keep = np.exp(-np.diff(at_s) / memory_s)
+    fresh = drift_sd**2 * -np.expm1(-2 * np.diff(at_s) / memory_s)
     banded = np.zeros((2, len(at_s)))
     banded[0, 1:] = -keep / fresh
     banded[1, 0] = drift_sd**-2
@@ -120,14 +119,20 @@ def _log_det(banded: Array) -> float:
     return 2 * float(np.log(cholesky_banded(banded)[1]).sum())
 
 
+def one_hot(treatments: Sequence[int]) -> Array:
+    """Return the design whose coefficients are the levels of treatments numbered from 0."""
+    which = np.asarray(treatments)
+    return np.asarray(np.equal.outer(which, np.arange(which.max() + 1)), dtype=np.float64)
+
+
 def trials_of(
-    treatments: Sequence[int], at_s: Sequence[float], level: Sequence[float] | Array,
+    design: Array, at_s: Sequence[float], level: Sequence[float] | Array,
     weight: Sequence[float] | Array | None = None,
 ) -> Trials:  # fmt: skip
     """Return trials from sequences; equal weights unless told."""
     one = np.asarray(level, dtype=np.float64)
     return Trials(
-        np.asarray(treatments, dtype=np.int64),
+        design,
         np.asarray(at_s, dtype=np.float64),
         one,
         np.ones_like(one) if weight is None else np.asarray(weight, dtype=np.float64),

@@ -69,6 +69,14 @@ class Lengths:
         return _price(variances, seconds + self.overhead_s)
 
 
+def still_to_come(so_far: Series) -> float:
+    """Return how much of a trial's warm-up is expected to be left at its end, as a log."""
+    series = gains(so_far)
+    learned = glance([series])
+    found = fit(series[None, :], learned.texture, learned.prior)
+    return float(np.abs(left(found)[0, -1]))
+
+
 def taught(trials: int) -> int:
     """Return of how many first trials the lengths of the next one are learned."""
     return min(trials, taught_by(trials))

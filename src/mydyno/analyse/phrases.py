@@ -5,12 +5,30 @@ from math import log
 
 from mydyno.analyse.result import Comparison, Row
 
+_NAMED = 5
+
 
 def sentence(comparison: Comparison) -> str:
     """Return one sentence that a person can repeat: who wins, by how much, how sure it is."""
     if comparison.winner:
-        return _won(comparison, comparison.winner)
+        return " ".join(filter(None, (_won(comparison, comparison.winner), comparison.share)))
+    if comparison.parts and not comparison.treatments:
+        return _screened(comparison)
     return _leave(comparison)
+
+
+def _screened(comparison: Comparison) -> str:
+    """Return which factors matter, the strongest first."""
+    ordered = sorted(comparison.parts, key=lambda part: -abs(log(part.effect.ratio)))
+    sure = [part for part in ordered if not part.effect.low <= 1 <= part.effect.high]
+    if not sure:
+        return f"None of {len(ordered)} settings was shown to matter."
+    told = ", ".join(f"{p.factor} = {p.level} ({p.effect.ratio:.2f}x)" for p in sure[:_NAMED])
+    more = f" and {len(sure) - _NAMED} more" if len(sure) > _NAMED else ""
+    return (
+        f"Of {len(ordered)} settings these matter most: {told}{more}. A screen ranks, it does not "
+        "prove: race the best of them."
+    )
 
 
 def _won(comparison: Comparison, winner: str) -> str:

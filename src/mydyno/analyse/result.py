@@ -39,8 +39,30 @@ class Row(msgspec.Struct, frozen=True):
     detectable: float | None = None
 
 
+class Part(msgspec.Struct, frozen=True):
+    """What one factor's `level` gives over the level `against`, over the levels of all others."""
+
+    workload: str
+    factor: str
+    level: str
+    against: str
+    effect: Ratio
+
+
+class Together(msgspec.Struct, frozen=True):
+    """What a pair of levels gives beyond what each of them does by itself (an interaction)."""
+
+    workload: str
+    levels: dict[str, str]
+    effect: Ratio
+
+
 class Comparison(msgspec.Struct, frozen=True):
-    """`mydyno compare DIR --json`: verdicts against the baseline, and the winners."""
+    """`mydyno compare DIR --json`: verdicts against the baseline, the winners, what did it.
+
+    `parts` and `together` are there where treatments are made of factors or bundles; `share` says
+    which few of a winner's changes give most of its gain.
+    """
 
     campaign: str
     response: str
@@ -51,6 +73,9 @@ class Comparison(msgspec.Struct, frozen=True):
     treatments: list[Row]
     sentence: str
     warnings: list[str]
+    parts: list[Part] = []
+    together: list[Together] = []
+    share: str = ""
 
 
 class Curve(msgspec.Struct, frozen=True):

@@ -14,6 +14,9 @@ class Rule:
     `sequential` says that treatments were dropped by what was seen, so that intervals have to hold
     at any time; `warming` that trials were ended so, and may still have been warming up.  Trials of
     blocks before `proving_from` only looked about: they prove nothing of what they found.
+
+    `screening` says that it is factors that are asked about, not treatments; `hot` that one server
+    was switched to and fro.
     """
 
     name: str
@@ -26,6 +29,8 @@ class Rule:
     sequential: bool = False
     warming: bool = False
     proving_from: int = 0
+    screening: bool = False
+    hot: bool = False
 
     def guards_of(self, workload: str) -> dict[str, float]:
         """Return the guards of one workload, its response's name filled in."""

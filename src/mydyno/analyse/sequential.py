@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mydyno.analyse.anytime import critical, moderated
 from mydyno.analyse.contrasts import Effect
-from mydyno.analyse.drift import Levels, levels, trials_of
+from mydyno.analyse.drift import TAU_S, Levels, levels, one_hot, trials_of
 from mydyno.analyse.measured import Measured, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.steady import Learned, fit, learn
@@ -27,6 +27,7 @@ _SHARED = 0.5  # the part of a warm-up's uncertainty that a treatment's trials h
 _SURPRISED = 5.0  # standard deviations beyond noise: no warm-up that is known
 _OFTEN = 0.6  # of a treatment's trials
 _ENOUGH = 2
+_HOT_TAU_S = 120.0  # how long what disturbs half minutes lasts: neighbours, checkpoints
 _LOOKED = "~"  # behind the name of what only looked about
 _LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no logarithm
 
@@ -53,14 +54,9 @@ class Steady:
 
 def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     """Return effects on the steady level of the response, and on the metrics of the guards."""
-    response = rule.responses[workload]
-    trials = pressed(outcomes, workload, response)
+    trials, steady = steady_of(outcomes, rule, workload)
     if not trials:
         return Measured()
-    if rule.warming:
-        steady = steady_levels(trials, learned_from([t.series for t in trials]))
-    else:
-        steady = _of_windows(outcomes, workload, response)
     sign = rule.gain(1.0, workload)
     values = {
         name: [sign * float(v) for v in steady.level[which]]
@@ -68,7 +64,7 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     }
     names = [_role(t, rule) for t in trials]
     of = _by_treatment(names)
-    found = _levels(names, [t.at_s for t in trials], steady.level, rule.baseline)
+    found = _levels(names, [t.at_s for t in trials], steady.level, rule)
     if found is None:
         return Measured(values=values)
     left = steady.level - found.level[_numbers(names)]
@@ -80,6 +76,17 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
         spreads={name: [float(v) for v in left[which]] for name, which in of.items()},
         unsteady=_unsteady(steady, of),
     )
+
+
+def steady_of(
+    outcomes: Sequence[Outcome], rule: Rule, workload: str
+) -> tuple[list[Pressed], Steady]:
+    """Return the trials of a workload that went well, and the steady level of each."""
+    response = rule.responses[workload]
+    trials = pressed(outcomes, workload, response)
+    if trials and rule.warming:
+        return trials, steady_levels(trials, learned_from([t.series for t in trials]))
+    return trials, _of_windows(outcomes, workload, response)
 
 
 def _role(trial: Pressed, rule: Rule) -> str:
@@ -145,14 +152,13 @@ def _numbers(names: Sequence[str]) -> list[int]:
     return [number[name] for name in names]
 
 
-def _levels(
-    names: Sequence[str], at_s: Sequence[float], level: Array, baseline: str
-) -> Levels | None:
+def _levels(names: Sequence[str], at_s: Sequence[float], level: Array, rule: Rule) -> Levels | None:
     """Return the treatments' levels; None while there is no baseline or nothing to spare."""
     count = len(set(names))
-    if baseline not in names or len(names) < count + _ENOUGH:
+    if rule.baseline not in names or len(names) < count + _ENOUGH:
         return None
-    return levels(trials_of(_numbers(names), at_s, level), count)
+    memory_s = _HOT_TAU_S if rule.hot else TAU_S
+    return levels(trials_of(one_hot(_numbers(names)), at_s, level), memory_s)
 
 
 def _effects(
@@ -191,7 +197,7 @@ def _guard(
             times.append(at_s)
             values.append(value)
     level = np.array(values)
-    found = _levels(names, times, level, rule.baseline)
+    found = _levels(names, times, level, rule)
     if found is None:
         return {}
     left = level - found.level[_numbers(names)]

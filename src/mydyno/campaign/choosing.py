@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isqrt
 
-from mydyno.analyse import Rule, undecided
+from mydyno.analyse import Rule, compare, undecided
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.designs import Blocks, Design
+from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.quantities import duration_s
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import CONFIRMING, HOURS, Search
 from mydyno.campaign.spec import Spec
 from mydyno.campaign.stops import Fixed, Stops
-from mydyno.campaign.treatments import no_such
+from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
+from mydyno.campaign.treatments import less_of, no_such, rungs_of, screened
 from mydyno.model import Reset, Settings, SpecError
 from mydyno.workloads import Workload
 
-KINDS = ("auto", "blocks", "grid", "ladder", "race", "search")
+KINDS = ("auto", "blocks", "grid", "ladder", "race", "screen", "search", "switchback")
 _PROTOCOLS = ("sequential", "fixed")
 _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
 _RACE_BLOCKS = 8  # and of a race, which most treatments leave before
@@ -28,7 +31,12 @@ _WHY = {
     "blocks": "blocks: every treatment once in each",
     "race": "a race: blocks of all treatments that are still undecided, the baseline among them",
     "grid": "a full grid, raced: blocks of all cells that are still undecided",
-    "ladder": "a ladder, raced: blocks of all rungs that are still undecided",
+    "ladder": "a ladder, raced: blocks of all rungs that are still undecided; then the winner "
+    "without each of its parts, which tells their shares",
+    "screen": "a screen: a Plackett-Burman design and its foldover rank the settings in as few "
+    "runs as there can be",
+    "switchback": "a switchback: one server is switched between treatments every half minute; a "
+    "quarter of the segments are the baseline's",
     "search": "a search: a part of the cells is tried where the best may be, then the likeliest "
     "three are proven against the baseline on fresh trials",
 }
@@ -64,6 +72,8 @@ def choose(asked: Asked, name: str) -> Chosen:
     kind = _kind(asked, is_fixed=fixed is not None)
     responses = {name: w.response for name, w in asked.workloads.items()}
     stops: Stops = fixed or Adaptive(responses, _most_s(asked, kind))
+    if kind == "switchback":
+        stops = Segments(responses)
     rule = Rule(
         name=name,
         baseline=asked.baseline,
@@ -71,9 +81,11 @@ def choose(asked: Asked, name: str) -> Chosen:
         margin=decide.margin,
         guards=decide.guards,
         weaker_may_win=decide.durability == "weaker",
-        sequential=kind != "blocks",
-        warming=fixed is None,
+        sequential=kind not in {"blocks", "screen"},
+        warming=isinstance(stops, Adaptive),
         proving_from=CONFIRMING if kind == "search" else 0,
+        screening=kind == "screen",
+        hot=kind == "switchback",
     )
     return Chosen(_design(asked, rule, kind), stops, rule, _WHY[kind])
 
@@ -83,12 +95,14 @@ def _kind(asked: Asked, *, is_fixed: bool) -> str:
     kind, spec = asked.spec.design.kind, asked.spec
     if kind not in KINDS:
         raise SpecError(f"{asked.place}: design.kind: {no_such(kind, KINDS)}")
-    if is_fixed and kind in {"auto", "ladder", "grid"}:
+    if is_fixed and kind in {"auto", "ladder", "grid"} and not screened(spec):
         return "blocks"  # the articles' own way
     if kind == "search":
         _searchable(asked)
     if kind != "auto":
         return kind
+    if screened(spec):
+        return "screen"
     if spec.design.rungs:
         return "ladder"
     if not spec.factors:
@@ -129,12 +143,33 @@ def _design(asked: Asked, rule: Rule, kind: str) -> Design:
             undecided=open_cells,
             reset=reset,
         )
+    if kind == "screen":
+        runs = tuple(name for name, settings in asked.treatments.items() if settings)
+        return Blocks(runs, workloads, blocks or 1, budget_s, seed, reset)
+    if kind == "switchback" and blocks is None and budget_s is None:
+        budget_s = SHARE * 3600 * len(names) * len(workloads)
     if blocks is None and budget_s is None:
         blocks = _BLOCKS if kind == "blocks" else _RACE_BLOCKS
     if kind == "blocks":
         return Blocks(names, workloads, blocks, budget_s, seed, reset)
     checks = _CHECKS if budget_s is None or budget_s >= _CHECKED_S else 0
-    return Race(names, rule.baseline, workloads, blocks, budget_s, seed, open_cells, checks, reset)
+    hot = kind == "switchback"
+    race = Race(
+        treatments=names,
+        baseline=rule.baseline,
+        workloads=workloads,
+        blocks=blocks,
+        budget_s=budget_s,
+        seed=seed,
+        undecided=open_cells,
+        checks=CHECKS if hot else checks,
+        often=often if hot else isqrt,
+        reset=Reset.NONE if hot else reset,
+    )
+    if kind != "ladder":
+        return race
+    less = {rung: list(of) for rung, of in less_of(rungs_of(spec, asked.place)).items()}
+    return Ladder(race, less, lambda outcomes: compare(outcomes, rule, names).winner)
 
 
 def _cells(asked: Asked) -> dict[str, tuple[int, ...]]:

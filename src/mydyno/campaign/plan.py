@@ -3,16 +3,25 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from mydyno.analyse import Rule
 from mydyno.campaign.choosing import Asked, choose
 from mydyno.campaign.designs import Design
+from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.spec import Spec, convert, located
 from mydyno.campaign.stops import Stops
-from mydyno.campaign.treatments import STOCK, Ground, no_such, treatments_of
+from mydyno.campaign.treatments import (
+    STOCK,
+    Ground,
+    less_of,
+    no_such,
+    rungs_of,
+    spare_of,
+    treatments_of,
+)
 from mydyno.model import Settings, SpecError
 from mydyno.workloads import TOOLS, Workload
 
@@ -30,6 +39,7 @@ class Campaign:
     stops: Stops
     rule: Rule
     why: str = ""
+    cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -51,6 +61,8 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
         _no_server(treatments, workloads, place)
     name = spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1])
     chosen = choose(Asked(spec, place, treatments, baseline, workloads), name)
+    if isinstance(chosen.design, Ladder):
+        treatments |= spare_of(spec, place, ground)
     return Campaign(
         spec=spec,
         name=name,
@@ -61,7 +73,24 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
         stops=chosen.stops,
         rule=chosen.rule,
         why=chosen.why,
+        cells=_levels(spec, treatments, place),
     )
+
+
+def _levels(
+    spec: Spec, treatments: Mapping[str, Settings], place: str
+) -> dict[str, dict[str, str]]:
+    """Return each treatment's level of each factor: a setting's value, or a bundle on or off."""
+    if spec.factors:
+        return {n: {k.removeprefix("db/"): v for k, v in s.items()} for n, s in treatments.items()}
+    rungs = rungs_of(spec, place)
+    spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
+    used = dict.fromkeys(part for parts in rungs.values() for part in parts)
+    return {
+        name: {part: "on" if part in parts else "off" for part in used}
+        for name, parts in {**spare, **rungs}.items()
+        if name in treatments
+    }
 
 
 def _baseline(spec: Spec, treatments: Mapping[str, Settings], place: str) -> str:

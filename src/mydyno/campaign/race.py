@@ -21,7 +21,7 @@ class Race:
     In each block the baseline is measured as often as is worth it, about the square root of the
     number of treatments (Dunnett, 1955), spread over the block.  Before all others come `checks`
     trials of it alone, which tell what can be seen on this host.  `blocks` or `budget_s` ends it;
-    the budget is checked between blocks.
+    the budget is checked between blocks.  `often` is how many times a block holds the baseline.
     """
 
     treatments: tuple[str, ...]
@@ -33,23 +33,32 @@ class Race:
     undecided: Undecided = field(repr=False)
     checks: int = 0
     reset: Reset = Reset.DATASET
+    often: Callable[[int], int] = field(default=isqrt, repr=False)
     # What `undecided` said is a function of the history, and asked for once.
     _orders: dict[int, Sequence[Cell]] = field(default_factory=dict, repr=False, compare=False)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
-        begun, block = 0, 0
-        while True:
-            order = self._order(history[:begun], block)
-            if not order:
-                return None
-            place = len(history) - begun
-            if place < len(order):
-                workload, treatment = order[place]
-                return Trial(
-                    len(history), treatment, workload, block, self.seed + block, self.reset
-                )
-            begun, block = begun + len(order), block + 1
+        block, begun = self._block(history)
+        order = self._order(history[:begun], block)
+        if not order:
+            return None
+        workload, treatment = order[len(history) - begun]
+        return Trial(len(history), treatment, workload, block, self.seed + block, self.reset)
+
+    def ended(self, history: Sequence[Outcome]) -> int | None:
+        """Return after how many of these trials the race was over, or None if it goes on."""
+        block, begun = self._block(history)
+        return None if self._order(history[:begun], block) else begun
+
+    def _block(self, history: Sequence[Outcome]) -> tuple[int, int]:
+        """Return the present block and where it began; the last one is empty."""
+        block = begun = 0
+        while order := self._order(history[:begun], block):
+            if len(history) < begun + len(order):
+                break
+            block, begun = block + 1, begun + len(order)
+        return block, begun
 
     def _order(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
         if len(before) not in self._orders:
@@ -75,7 +84,7 @@ class Race:
         if not running:
             return []
         chance.shuffle(running)
-        often = max(1, isqrt(len(running)))
+        often = max(1, self.often(len(running)))
         apart = len(running) / often
         first = chance.uniform(0, apart)
         for i in reversed(range(often)):

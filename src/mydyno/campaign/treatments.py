@@ -14,6 +14,7 @@ from mydyno.model import Settings, SpecError
 LAYERS = ("alloc", "block", "env", "fs", "kernel", "limits", "mysqld", "net")
 ROLES = ("db", "load")
 STOCK = "STOCK"
+_SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +42,97 @@ def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]
         raw = {
             n: _merged(t, f"{place}: treatments.{n}", ground) for n, t in spec.treatments.items()
         }
+    elif screened(spec):
+        raw = _screen(spec, place)
     elif spec.factors:
         raw = _grid(spec, ground)
     else:
-        raw = _ladder(spec, place, ground)
+        raw = _bundled(rungs_of(spec, place), spec, place, ground)
     return {name: _settings(values, f"{place}: {name}", ground) for name, values in raw.items()}
 
 
-def _ladder(spec: Spec, place: str, ground: Ground) -> dict[str, dict[str, Any]]:
-    """Return each rung's settings: a bundle, a sum of bundles (``A+B``), ALL of them, or none.
+def rungs_of(spec: Spec, place: str) -> dict[str, tuple[str, ...]]:
+    """Return the bundles on each rung: one, a sum of them (``A+B``), ALL of them, or none.
 
     A rung named again is another treatment of the same settings: ``STOCK-2`` shows the noise.
     """
-    bundles = {n: _merged(t, f"{place}: bundles.{n}", ground) for n, t in spec.bundles.items()}
-    rungs: dict[str, dict[str, Any]] = {}
+    rungs: dict[str, tuple[str, ...]] = {}
     for rung in spec.design.rungs:
         parts = [] if rung == STOCK else rung.split("+")
-        if rung == "ALL" and rung not in bundles:
-            parts = list(bundles)
-        unknown = [part for part in parts if part not in bundles]
+        if rung == "ALL" and rung not in spec.bundles:
+            parts = list(spec.bundles)
+        unknown = [part for part in parts if part not in spec.bundles]
         if unknown:
-            raise SpecError(f"{place}: design.rungs: {rung}: {no_such(unknown[0], bundles)}")
+            raise SpecError(f"{place}: design.rungs: {rung}: {no_such(unknown[0], spec.bundles)}")
         again = sum(1 for name in rungs if name == rung or name.startswith(f"{rung}-"))
-        name = f"{rung}-{again + 1}" if again else rung
-        rungs[name] = {k: v for part in parts for k, v in bundles[part].items()}
+        rungs[f"{rung}-{again + 1}" if again else rung] = tuple(parts)
     return rungs
+
+
+def less_of(rungs: Mapping[str, tuple[str, ...]]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return, for each rung of several bundles, what it is without each of them, by name.
+
+    Where that is a rung already, it is that rung.
+    """
+    known: dict[frozenset[str], str] = {}
+    for name, parts in rungs.items():
+        known.setdefault(frozenset(parts), name)
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for rung, parts in rungs.items():
+        for part in parts if len(parts) > 1 else ():
+            left = tuple(p for p in parts if p != part)
+            name = known.get(frozenset(left), "+".join(left))
+            found.setdefault(rung, {})[name] = left
+    return found
+
+
+def spare_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
+    """Return the settings of what rungs are without one of their bundles, and no rung itself."""
+    rungs = rungs_of(spec, place)
+    spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
+    told = _bundled({n: p for n, p in spare.items() if n not in rungs}, spec, place, ground)
+    return {name: _settings(values, f"{place}: {name}", ground) for name, values in told.items()}
+
+
+def _bundled(
+    rungs: Mapping[str, tuple[str, ...]], spec: Spec, place: str, ground: Ground
+) -> dict[str, dict[str, Any]]:
+    """Return the settings of each rung: those of its bundles, later ones over earlier ones."""
+    bundles = {n: _merged(t, f"{place}: bundles.{n}", ground) for n, t in spec.bundles.items()}
+    return {
+        name: {k: v for part in parts for k, v in bundles[part].items()}
+        for name, parts in rungs.items()
+    }
+
+
+def screened(spec: Spec) -> bool:
+    """Return whether factors are screened: too many to try every combination, of two levels."""
+    two = all(len(levels) == 2 and levels != ["*"] for levels in spec.factors.values())  # noqa: PLR2004
+    return spec.design.kind == "screen" or (
+        spec.design.kind == "auto" and two and len(spec.factors) >= _SCREENED
+    )
+
+
+def _screen(spec: Spec, place: str) -> dict[str, dict[str, Any]]:
+    """Return the runs of a Plackett-Burman design and its foldover (1946; Box and Wilson, 1951).
+
+    The foldover, each level turned round, keeps main effects clear of what pairs do together.
+    """
+    from pydoe import fold, pbdesign  # noqa: PLC0415 - over a second that only screens need
+
+    for key, levels in spec.factors.items():
+        if len(levels) != 2:  # noqa: PLR2004
+            raise SpecError(
+                f"{place}: factors.{key}: a screen wants two levels, and there are {len(levels)}"
+            )
+    rows = fold(pbdesign(len(spec.factors)))
+    return {
+        f"run-{number:02d}": {
+            key: levels[int(at > 0)]
+            for (key, levels), at in zip(spec.factors.items(), row, strict=True)
+        }
+        for number, row in enumerate(rows, 1)
+    }
 
 
 def _grid(spec: Spec, ground: Ground) -> dict[str, dict[str, Any]]:

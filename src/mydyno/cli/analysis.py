@@ -53,7 +53,8 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     events = list(read(files.journal))
     trials = reread(files, outcomes(events), campaign.workloads)
     changes = _changes(files, campaign, trials)
-    comparison = compare([o for o, _ in trials], rule_of(campaign, changes), [*campaign.treatments])
+    rule = rule_of(campaign, changes)
+    comparison = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
     told = [*_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
     return Result(

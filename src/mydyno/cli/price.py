@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import log, log1p
 
 from mydyno.analyse.forecast import STARTS_SD, TRIAL_S, Forecast, Size, expected_sd, forecast
+from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.race import Race
 from mydyno.cli.terminal import duration
@@ -27,7 +28,7 @@ def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
 def said(found: Forecast, campaign: Campaign) -> str:
     """Return a forecast in a sentence or two."""
     margin = campaign.spec.decide.margin
-    blocks = campaign.design.blocks if isinstance(campaign.design, Race) else None
+    blocks = campaign.design.blocks
     told = (
         f"trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}; "
         f"{_percent(found.detectable - 1)} or more can be shown"
@@ -67,9 +68,14 @@ class LabCheck:
         return f"lab check: {said(found, self.campaign)}" if found else ""
 
 
+def _race(campaign: Campaign) -> Race | None:
+    design = campaign.design.race if isinstance(campaign.design, Ladder) else campaign.design
+    return design if isinstance(design, Race) else None
+
+
 def _size(campaign: Campaign) -> Size | None:
-    design = campaign.design
-    if not isinstance(design, Race):
+    design = _race(campaign)
+    if design is None:
         return None
     blocks = design.blocks or 1_000
     return Size(len(design.treatments) - 1, len(design.workloads), blocks, design.checks)

@@ -6,7 +6,7 @@ from mydyno.analyse import BIN_S, unit_of
 from mydyno.campaign.adaptive import Enough
 from mydyno.campaign.designs import Design
 from mydyno.campaign.stops import Fixed, Stop, Stops
-from mydyno.model import Metric, Outcome, Series, Status, Trial, Window
+from mydyno.model import Interval, Metric, Outcome, Series, Status, Trial, Window
 from mydyno.testing.simulate import latency
 from mydyno.testing.simulate.machine import Machine, Press
 from mydyno.testing.simulate.noise import Logs
@@ -46,11 +46,22 @@ def _window(press: Press, stop: Stop) -> Window:
     if isinstance(stop, Fixed):
         return Window(stop.warmup_s, stop.warmup_s + stop.window_s)
     if not isinstance(stop, Enough):
-        raise TypeError(f"{type(stop).__name__}: this test bed knows Fixed and Enough")
+        return _second_by_second(press, stop)
     for look_s in stop.lengths.looks_s:
         if window := stop.lengths.window(_series(press.upto(int(look_s)))):
             return window
     raise RuntimeError("the last look always ends a trial")
+
+
+def _second_by_second(press: Press, stop: Stop) -> Window:
+    """Return the window of any rule, shown each second as a load would report it."""
+    intervals: list[Interval] = []
+    while True:
+        log = float(press.upto(len(intervals) + 1)[-1])
+        values = {RESPONSE: latency.RATE * float(np.exp(log))}
+        intervals.append(Interval(len(intervals) + 1.0, values))
+        if window := stop.done(intervals):
+            return window
 
 
 def _series(logs: Logs) -> Series:

@@ -1,0 +1,74 @@
+"""A ladder: its rungs raced, then the winner without each of its parts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mydyno.campaign.race import Race
+from mydyno.model import Outcome, Trial
+
+_BLOCKS = 3  # of the winner and what it is without each part: a share is told, nothing is claimed
+Winner = Callable[[Sequence[Outcome]], str | None]
+"""The treatment that these outcomes show to be the best, if any."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Races the rungs; then asks what each part of the winner gave, by leaving it out.
+
+    The rungs' order hides what parts do together, and `without` shows it: for each rung the
+    treatments that lack one of its parts.
+    """
+
+    race: Race
+    without: Mapping[str, Sequence[str]]
+    winner: Winner = field(repr=False)
+    # A function of the trials so far, kept because asking again is not for nothing.
+    _seconds: dict[int, Race | None] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def blocks(self) -> int | None:
+        """Return the most blocks of the first race."""
+        return self.race.blocks
+
+    @property
+    def budget_s(self) -> float | None:
+        """Return the budget of all of it."""
+        return self.race.budget_s
+
+    def next(self, history: Sequence[Outcome]) -> Trial | None:
+        """Return the next trial of the rungs' race, or of the winner's parts."""
+        ended = self.race.ended(history)
+        if ended is None:
+            return self.race.next(history)
+        second = self._second(history[:ended])
+        trial = second.next(history[ended:]) if second else None
+        if trial is None:
+            return None
+        return replace(
+            trial, id=len(history), block=trial.block + history[ended - 1].trial.block + 1
+        )
+
+    def _second(self, first: Sequence[Outcome]) -> Race | None:
+        if len(first) not in self._seconds:
+            self._seconds[len(first)] = self._drawn(first)
+        return self._seconds[len(first)]
+
+    def _drawn(self, first: Sequence[Outcome]) -> Race | None:
+        best = self.winner(first)
+        parts = self.without.get(best, ()) if best else ()
+        left_s = None
+        if self.race.budget_s is not None:
+            left_s = self.race.budget_s - sum(o.machine_time_s for o in first)
+        if best is None or not parts or (left_s is not None and left_s <= 0):
+            return None
+        others = [t for t in dict.fromkeys((best, *parts)) if t != self.race.baseline]
+        cells = {(w, t) for w in self.race.workloads for t in others}
+        return replace(
+            self.race,
+            treatments=(self.race.baseline, *others),
+            blocks=_BLOCKS,
+            budget_s=left_s,
+            undecided=lambda _: cells,
+            checks=0,
+            _orders={},
+        )

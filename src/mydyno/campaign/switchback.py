@@ -1,0 +1,58 @@
+"""Switching one running server to and fro: short segments, none of which needs a restart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mydyno.analyse import tens
+from mydyno.campaign.stops import Fixed, Stop
+from mydyno.model import Interval, Outcome, Status, Trial, Window
+
+CHECKS = 1  # trials that come first, for the server to reach its steady state
+WASHOUT_S, SEGMENT_S = 5.0, 30.0  # dropped at its start, and the whole of a segment (METHOD 5a)
+SHARE = 0.115  # of an hour for each treatment, without a budget
+_SETTLED_S = (120.0, 180.0, 240.0, 300.0, 360.0, 420.0, 480.0, 540.0, 600.0, 720.0, 900.0)
+_SLACK_S = 0.05
+_BIAS = 0.002  # that may be left of the warm-up where the first trial ends
+
+
+def often(treatments: int) -> int:
+    """Return how many segments of a block are the baseline's: a quarter of them."""
+    return round(treatments / 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """A long trial first, then segments of the same short length."""
+
+    responses: dict[str, str]
+
+    def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
+        """Return the rule of the trial that follows `history`: settle once, then segments."""
+        settled = any(o.trial.workload == trial.workload and o.status is Status.OK for o in history)
+        # after a failure the server was started anew
+        broken = history and history[-1].status is not Status.OK
+        if settled and not broken:
+            return Fixed(WASHOUT_S, SEGMENT_S - WASHOUT_S)
+        return Settled(self.responses[trial.workload])
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Ends a trial once next to nothing is left of the warm-up; its window is the last segment."""
+
+    response: str
+
+    def done(self, intervals: Sequence[Interval]) -> Window | None:
+        """Return the last segment when the server has settled, or after a quarter of an hour."""
+        if not intervals:
+            return None
+        now_s = intervals[-1].t_s + _SLACK_S
+        before_s = intervals[-2].t_s + _SLACK_S if len(intervals) > 1 else 0.0
+        look_s = next((s for s in _SETTLED_S if before_s < s <= now_s), None)
+        if look_s is None:
+            return None
+        from mydyno.analyse.lengths import still_to_come  # noqa: PLC0415 - numpy
+
+        if look_s < _SETTLED_S[-1] and still_to_come(tens(intervals, self.response)) > _BIAS:
+            return None
+        return Window(look_s - SEGMENT_S, look_s)

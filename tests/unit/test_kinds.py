@@ -1,0 +1,155 @@
+"""Ladders, screens and switchbacks on the simulated host, whose truth is known."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mydyno.analyse import Rule, compare, undecided
+from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.plan import Campaign, plan
+from mydyno.campaign.race import Race
+from mydyno.campaign.spec import decode
+from mydyno.campaign.stops import Fixed
+from mydyno.campaign.switchback import CHECKS, Segments, Settled, often
+from mydyno.campaign.treatments import Ground
+from mydyno.model import Reset, Status
+from mydyno.testing.simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
+from mydyno.testing.simulate.play import play
+
+GROUND = Ground(8 * 2**30, 4, "mysql", (8, 0, 33))
+LOAD = """
+[workloads.w]
+tool = "command"
+argv = ["x"]
+[stack]
+server = "none"
+[decide]
+guards = {}
+"""
+
+
+def campaign(text) -> Campaign:
+    return plan(decode(text + LOAD, "x.toml"), text, "x.toml", GROUND)
+
+
+def played(c: Campaign, arms, *, seed=1, world=BARE):
+    return play(c.design, c.stops, Machine(world, arms, seed))
+
+
+def bundles(**gains):
+    """Return a ladder's spec of these bundles and the arms of all their sums."""
+    lines = [f'[bundles.{name}]\n"load/env.{name}" = "1"' for name in gains]
+    rungs = ["STOCK", *gains, "ALL"]
+    text = "\n".join([*lines, f"[design]\nrungs = {rungs}\nblocks = 6\n"])
+    c = campaign(text)
+    return c, {
+        name: Arm(sum(gains[k.removeprefix("load/env.")] for k in settings), Warmup(tau_s=20.0))
+        for name, settings in c.treatments.items()
+    }
+
+
+def test_a_ladder_tells_what_each_part_of_the_winner_gives():
+    c, arms = bundles(KERN=0.08, MYSQL=0.40, JE=0.05)
+    assert {"MYSQL+JE", "KERN+JE", "KERN+MYSQL"} <= set(c.treatments)
+    outcomes = played(c, arms)
+    found = compare(outcomes, c.rule, list(c.treatments), c.cells)
+    assert found.winner == "ALL"
+    ended = c.design.race.ended(outcomes)
+    later = {o.trial.treatment for o in outcomes[ended:]}
+    assert {"STOCK", "ALL"} <= later <= {"STOCK", "ALL", "MYSQL+JE", "KERN+JE", "KERN+MYSQL"}
+    parts = {p.factor: p.effect for p in found.parts}
+    assert parts["MYSQL"].low <= math.exp(0.40) <= parts["MYSQL"].high
+    assert found.share.startswith("2 of 3 changes give ")
+    assert found.sentence.endswith(": MYSQL, KERN.")
+    blocks = [o.trial.block for o in outcomes]
+    assert blocks == sorted(blocks)
+
+
+def test_a_ladder_goes_on_as_it_would_have():
+    c, arms = bundles(KERN=0.08, MYSQL=0.40, JE=0.05)
+    outcomes = played(c, arms)
+    fresh, _ = bundles(KERN=0.08, MYSQL=0.40, JE=0.05)
+    for n in (len(outcomes), len(outcomes) - 1, c.design.race.ended(outcomes), 7, 0):
+        want = outcomes[n].trial if n < len(outcomes) else None
+        assert fresh.design.next(outcomes[:n]) == want
+
+
+def test_a_ladder_without_a_winner_ends_with_its_race():
+    c, arms = bundles(KERN=0.0, MYSQL=-0.2)
+    outcomes = played(c, arms)
+    assert c.design.race.ended(outcomes) == len(outcomes)
+
+
+def screen(settings):
+    lines = [f'"load/env.S{i:02d}" = [0, 1]' for i in range(settings)]
+    return campaign("\n".join(["[factors]", *lines, "[design]", 'kind = "screen"', ""]))
+
+
+def test_a_screen_finds_the_strong_settings_in_forty_runs():
+    c = screen(19)
+    truth = SCREEN.effects(3)
+    arms = {
+        name: Arm(float(sum(truth[int(k[-2:])] for k, v in cell.items() if v == "1")))
+        for name, cell in c.cells.items()
+        if cell
+    }
+    outcomes = played(c, arms, world=CLOUD)
+    assert len(outcomes) == 40
+    found = compare(outcomes, c.rule, list(c.treatments), c.cells)
+    assert found.treatments == []
+    assert found.winner is None
+    ranked = sorted(found.parts, key=lambda p: -abs(math.log(p.effect.ratio)))
+    strong = {f"load/env.S{i:02d}" for i in np.argsort(-np.abs(truth))[:3]}
+    assert {p.factor for p in ranked[:3]} == strong
+    assert "Of 19 settings these matter most: load/env.S" in found.sentence
+
+
+def test_a_screen_wants_two_levels_and_auto_chooses_it_for_many():
+    many = "[factors]\n" + "".join(f'"load/env.S{i}" = [0, 1]\n' for i in range(8))
+    assert "Plackett-Burman" in campaign(many).why
+    with pytest.raises(Exception, match=r"factors.load/env.A: a screen wants two levels"):
+        campaign('[factors]\n"load/env.A" = [0, 1, 2]\n[design]\nkind = "screen"\n')
+
+
+HOT = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, hot=True)
+
+
+def switched(arms, *, world=CLOUD, seed=1, blocks=30):
+    names = tuple(arms)
+    cells = undecided(HOT, names)
+    race = Race(names, "base", ("w",), blocks, None, seed, cells, CHECKS, Reset.NONE, often)
+    return play(race, Segments({"w": "tps"}), Machine(world, arms, seed))
+
+
+def test_a_switchback_decides_in_half_minutes():
+    effects = {"base": 0.0, "up": 0.10, "down": -0.10, "same": 0.0, "a": 0.0, "b": 0.2, "c": 0.0}
+    outcomes = switched({name: Arm(e, Warmup(tau_s=30.0)) for name, e in effects.items()})
+    rows = {r.name: r for r in compare(outcomes, HOT, list(effects)).treatments}
+    assert rows["up"].verdict == "adopt"
+    assert rows["down"].verdict == "reject"
+    assert rows["same"].verdict in {"equivalent", "reject", "inconclusive"}
+    assert {o.window.end_s for o in outcomes[1:]} == {30.0}
+    assert outcomes[0].window.end_s >= 120.0
+    base = sum(o.trial.treatment == "base" for o in outcomes[1:])
+    assert base / len(outcomes) > 0.2
+
+
+def test_after_a_failure_the_server_settles_again():
+    arms = {name: Arm(0.0, Warmup(tau_s=10.0)) for name in ("base", "a")}
+    outcomes = switched(arms, blocks=2)
+    segments = Segments({"w": "tps"})
+    trial = outcomes[3].trial
+    assert isinstance(segments.of(trial, []), Settled)
+    assert segments.of(trial, outcomes[:3]) == Fixed(5.0, 25.0)
+    failed = [*outcomes[:2], replace(outcomes[2], status=Status.FAILED, error="died")]
+    assert isinstance(segments.of(trial, failed), Settled)
+
+
+def test_why_is_told_of_each_kind():
+    two = '[treatments.A]\n[treatments.B]\n"load/env.X" = 1\n'
+    assert campaign(two).why.startswith("a race")
+    assert isinstance(campaign(two).stops, Adaptive)
+    assert campaign(two + '[design]\nkind = "switchback"\n').why.startswith("a switchback")
+    assert campaign(two + '[design]\nkind = "blocks"\n').why.startswith("blocks")
