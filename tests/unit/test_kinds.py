@@ -60,7 +60,7 @@ def test_a_ladder_tells_what_each_part_of_the_winner_gives():
     later = {o.trial.treatment for o in outcomes[ended:]}
     assert {"STOCK", "ALL"} <= later <= {"STOCK", "ALL", "MYSQL+JE", "KERN+JE", "KERN+MYSQL"}
     parts = {p.factor: p.effect for p in found.parts}
-    assert parts["MYSQL"].low <= math.exp(0.40) <= parts["MYSQL"].high
+    assert parts["MYSQL"].ratio == pytest.approx(math.exp(0.40), rel=0.04)
     assert found.share.startswith("2 of 3 changes give ")
     assert found.sentence.endswith(": MYSQL, KERN.")
     blocks = [o.trial.block for o in outcomes]
@@ -98,7 +98,7 @@ def test_a_screen_finds_the_strong_settings_in_forty_runs():
     outcomes = played(c, arms, world=CLOUD)
     assert len(outcomes) == 40
     found = compare(outcomes, c.rule, list(c.treatments), c.cells)
-    assert found.treatments == []
+    assert {row.verdict for row in found.treatments} == {"inconclusive"}
     assert found.winner is None
     ranked = sorted(found.parts, key=lambda p: -abs(math.log(p.effect.ratio)))
     strong = {f"load/env.S{i:02d}" for i in np.argsort(-np.abs(truth))[:3]}

@@ -90,8 +90,7 @@ def test_each_nine_takes_the_same_room():
 
 
 def test_an_interval_far_beyond_the_others_is_cut_with_a_sign():
-    rows = [_row("A", Ratio(1.1, 1.0, 1.2)), _row("B", Ratio(1.2, 0.01, math.inf))]
-    made = forest.forest(rows, 0.03)
+    made = forest.forest([Ratio(1.1, 1.0, 1.2), Ratio(1.2, 0.01, math.inf)], 0.03)
     wild = made.whisker(Ratio(1.2, 0.01, math.inf))
     assert (wild.cut_low, wild.cut_high) == (True, True)
     assert (wild.low, wild.high) == (0, 100)
@@ -100,7 +99,7 @@ def test_an_interval_far_beyond_the_others_is_cut_with_a_sign():
 
 
 def test_without_effects_there_is_still_an_axis():
-    assert 49 < forest.forest([_row("A", None)], 0.0).one < 51
+    assert 49 < forest.forest([], 0.0).one < 51
 
 
 def test_styles_are_unique_and_the_baseline_is_grey():

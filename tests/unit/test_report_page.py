@@ -6,7 +6,17 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from mydyno.analyse.result import Comparison, Curve, Estimate, Ratio, Result, Row, TrialView
+from mydyno.analyse.result import (
+    Comparison,
+    Curve,
+    Estimate,
+    Part,
+    Ratio,
+    Result,
+    Row,
+    Together,
+    TrialView,
+)
 from mydyno.report.html import render_html
 from mydyno.report.text import render_text
 
@@ -50,6 +60,14 @@ def test_a_result_with_nothing_in_it_is_still_a_page():
     empty = Result(compared, "", "", "", "", "", [], {}, [], {}, 0)
     assert "Nothing was run." in render_html(empty)
     assert render_text(empty, 80).startswith("Nothing was run.\n")
+
+
+def test_what_did_it_is_told_in_page_and_text():
+    page, told = render_html(_result("A")), _flat(_result("A"))
+    assert "Which changes did it" in page
+    assert "beyond what each does by itself" in page
+    assert "1.10 [1.00..1.20] A = A, not A" in told
+    assert "A = A with b = 1, beyond each by itself" in told
 
 
 def test_weaker_durability_is_said_aloud():
@@ -117,7 +135,11 @@ def _result(name, verdict="adopt", durability="same"):
         Row(name, *about, guards, ["Few blocks: add one."]),
     ]
     winners = {"rw/16": name}
-    compared = Comparison(name, "tps", "STOCK", 60.0, name, winners, rows, "It is so.", [name])
+    ratio = Ratio(1.1, 1.0, 1.2)
+    parts = [Part("rw/16", name, name, name, ratio)]
+    together = [Together("rw/16", {name: name, "b": "1"}, ratio)]
+    told = ("It is so.", [name], parts, together, name)
+    compared = Comparison(name, "tps", "STOCK", 60.0, name, winners, rows, *told)
     said = "mysqld died\nlast words"
     lost = TrialView(1, name, "rw/16", 0, "failed", said, (0.0, 0.0), {}, [])
     facts = {name: {name: name}}

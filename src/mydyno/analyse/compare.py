@@ -92,7 +92,7 @@ def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> 
     """Return one row for each workload and treatment."""
     found: list[Row] = []
     if rule.screening:
-        return found
+        treatments = [name for name in treatments if name != rule.baseline]
     for workload in rule.responses:
         measured = _measure(outcomes, rule, workload)
         trials: dict[str, list[Outcome]] = {}
@@ -166,7 +166,7 @@ def _word(
         return "failed"
     if treatment in measured.unsteady:
         return "no-steady-state"
-    if effect is None or rule.baseline in measured.unsteady:
+    if effect is None or rule.baseline in measured.unsteady or treatment in measured.wavering:
         return "inconclusive"
     others = [sd for name, sd in measured.sds.items() if name != treatment]
     if unstable(measured.spreads.get(treatment, []), others):

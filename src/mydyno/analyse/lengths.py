@@ -1,12 +1,13 @@
 """How long a trial is worth running: where its variance times its cost is least."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mydyno.analyse.sequential import learned_from, logs, taught_by
+from mydyno.analyse.settling import moving
 from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, glance, left
 from mydyno.model import Series, Window
 
@@ -15,12 +16,12 @@ LENGTHS_S = (
     30.0, 40.0, 50.0, 60.0, 80.0, 100.0, 120.0, 150.0, 180.0, 220.0, 260.0, 300.0, 360.0, 420.0,
     500.0, 600.0, 720.0, 900.0,
 )  # fmt: skip
-_UNKNOWN_S = 60.0  # the least that is run while nothing is known of warm-ups here
-_KNOWN = 4  # trials that tell something of them
+_LEAST_S = 60.0  # fewer means than six hardly tell a warm-up from noise
+_KNOWN = 8  # trials that tell something of them
+_LEFT = 0.02  # of a usual warm-up, where a trial may end: what is extrapolated stays small
 _STARTS_SD = 0.015  # what one start differs from the next (METHOD 5.4)
+_LONGER = 1.5  # times the last trial of a treatment that still moved
 _TRIALS = 16  # that are looked at
-_BLOCKS = 6  # about how many trials a treatment gets
-_SHARED = 0.1  # the part of a warm-up's uncertainty that its trials have in common
 _AHEAD = 4.0  # times the present length are looked at
 _WORTH = 0.95  # another length has to be better by this
 _BIAS = 0.004  # that is left in a measured window: an eighth of the usual margin (METHOD 5a)
@@ -38,12 +39,14 @@ class Lengths:
     overhead_s: float
     learned: Learned | None
     before: Sequence[Array] = ()
-    least_s: float = _UNKNOWN_S
+    least_s: float = _LEAST_S
     most_s: float = LENGTHS_S[-1]
     looks_s: Sequence[float] = field(init=False)
 
     def __post_init__(self) -> None:
         looks = tuple(s for s in LENGTHS_S if self.least_s <= s <= self.most_s)
+        if self.learned is None:
+            looks = tuple(s for s in looks[:-1:2]) + looks[-1:]  # looking costs more then
         object.__setattr__(self, "looks_s", looks or (max(self.most_s, LENGTHS_S[0]),))
 
     def window(self, so_far: Series) -> Window | None:
@@ -59,14 +62,14 @@ class Lengths:
         return Window(BIN_S * _settled(found), now_s)
 
     def _worth_more(self, found: Fit, learned: Learned, now_s: float) -> bool:
-        here = self._price((float(found.variance[0]), float(found.warm[0])), now_s)
+        here = self._price(float(found.variance[0]), now_s)
         later = [s for s in LENGTHS_S if now_s < s <= _AHEAD * now_s]
         return any(
             self._price(_forecast(found, learned, s), s) < _WORTH * here for s in later
         )  # fmt: skip
 
-    def _price(self, variances: tuple[float, float], seconds: float) -> float:
-        return _price(variances, seconds + self.overhead_s)
+    def _price(self, variance: float, seconds: float) -> float:
+        return _price(variance, seconds + self.overhead_s)
 
 
 def still_to_come(so_far: Series) -> float:
@@ -95,7 +98,19 @@ def lengths(before: Sequence[Series], overhead_s: float, most_s: float | None = 
     learned = learned_from(series)
     some = [one for one in series if len(one) * BIN_S >= LENGTHS_S[0]][-_TRIALS:]
     prices = [_price(_known(some, learned, s), s + overhead_s) for s in LENGTHS_S]
-    return Lengths(overhead_s, learned, (), LENGTHS_S[int(np.argmin(prices))], most_s)
+    warm = next((i for i, log in enumerate(learned.usually_left()) if log < _LEFT), 0)
+    least_s = max(_LEAST_S, LENGTHS_S[int(np.argmin(prices))], warm * BIN_S)
+    return Lengths(overhead_s, learned, (), least_s, most_s)
+
+
+def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
+    """Return the lengths for a treatment whose trials `before` still moved where they ended."""
+    if lengths.learned is None or not before:
+        return lengths
+    last_s = before[-1].t_s[-1]
+    if not moving([gains(one) for one in before], lengths.learned.texture):
+        return lengths
+    return replace(lengths, least_s=min(_LONGER * last_s, lengths.most_s))
 
 
 def gains(series: Series) -> Array:
@@ -111,33 +126,29 @@ def _settled(found: Fit) -> int:
     return next((i for i in range(latest) if bias[i] <= _BIAS), latest)
 
 
-def _price(variances: tuple[float, float], seconds: float) -> float:
-    """Return the variance that a trial leaves of its treatment's level, times what it costs."""
-    variance, warm = variances
-    own = variance - _SHARED * warm + _STARTS_SD**2
-    return (own + _BLOCKS * _SHARED * warm) * seconds
+def _price(variance: float, seconds: float) -> float:
+    """Return the variance of a trial as one of its treatment's, times what it costs."""
+    return (variance + _STARTS_SD**2) * seconds
 
 
-def _known(series: Sequence[Array], learned: Learned, seconds: float) -> tuple[float, float]:
-    """Return the usual variance of trials of that length, and the warm-up's part of it."""
+def _known(series: Sequence[Array], learned: Learned, seconds: float) -> float:
+    """Return the usual variance of the level of trials of that length."""
     bins = round(seconds / BIN_S)
-    told = []
+    told: list[float] = []
+    if enough := [one[:bins] for one in series if len(one) >= bins]:
+        told += fit(np.array(enough), learned.texture, learned.prior).variance.tolist()
     for one in series:
-        enough = len(one) >= bins
-        found = fit(one[None, :bins] if enough else one[None, :], learned.texture, learned.prior)
-        here = float(found.variance[0]), float(found.warm[0])
-        told.append(here if enough else _forecast(found, learned, seconds))
-    variance, warm = np.median(told, axis=0)
-    return float(variance), float(warm)
+        if len(one) < bins:
+            found = fit(one[None, :], learned.texture, learned.prior)
+            told.append(_forecast(found, learned, seconds))
+    return float(np.median(told))
 
 
-def _forecast(found: Fit, learned: Learned, seconds: float) -> tuple[float, float]:
-    """Return variance and warm-up's part at a later time, the shapes being as likely as now.
+def _forecast(found: Fit, learned: Learned, seconds: float) -> float:
+    """Return the variance of the level at a later time, the shapes being as likely as now.
 
     What lies between the shapes falls as what lies within them does.
     """
     bins = round(seconds / BIN_S)
     now, within = (learned.variance_within(found, n) for n in (found.bins, bins))
-    variance = float(found.variance.mean()) * within / now
-    known = 1 / float(learned.texture.information(bins)[0, 0, 0])
-    return variance, max(variance - known, 0.0)
+    return float(found.variance.mean()) * within / now

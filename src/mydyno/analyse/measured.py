@@ -15,7 +15,7 @@ class Measured:
 
     `values` holds each treatment's log responses, one for each trial; `spreads` how its trials
     differ among themselves, as logs, and `sds` their standard deviations; `unsteady` the treatments
-    that come to no steady state.
+    that come to no steady state, `wavering` those of which that is not ruled out yet.
     """
 
     effects: Mapping[str, Effect] = field(default_factory=dict)
@@ -23,6 +23,7 @@ class Measured:
     values: Mapping[str, Sequence[float]] = field(default_factory=dict)
     spreads: Mapping[str, Sequence[float]] = field(default_factory=dict)
     unsteady: Collection[str] = ()
+    wavering: Collection[str] = ()
     sds: Mapping[str, float] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ def sentence(comparison: Comparison) -> str:
     """Return one sentence that a person can repeat: who wins, by how much, how sure it is."""
     if comparison.winner:
         return " ".join(filter(None, (_won(comparison, comparison.winner), comparison.share)))
-    if comparison.parts and not comparison.treatments:
+    if comparison.parts and all(row.effect is None for row in comparison.treatments):
         return _screened(comparison)
     return _leave(comparison)
 

@@ -17,16 +17,18 @@ from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.drift import TAU_S, Levels, levels, one_hot, trials_of
 from mydyno.analyse.measured import Measured, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
-from mydyno.analyse.steady import Learned, fit, learn
+from mydyno.analyse.settling import LONG_S, jumping, moving
+from mydyno.analyse.steady import BIN_S, Learned, fit, learn
 from mydyno.model import Outcome, Status
 
 Array = NDArray[np.float64]
-_FIRST = 4  # trials that noise and warm-ups are learned from at first; then twice as many, ...
-_MOST = 128  # ... and no more: the rest would change little
-_SHARED = 0.5  # the part of a warm-up's uncertainty that a treatment's trials have in common
-_SURPRISED = 5.0  # standard deviations beyond noise: no warm-up that is known
-_OFTEN = 0.6  # of a treatment's trials
+_FIRST = 8  # trials that noise and warm-ups are learned from at first; then twice as many, ...
+_MOST = 64  # ... and no more: the rest would change little
 _ENOUGH = 2
+_STARTS_SD = 0.015
+_WILD = 9.0  # times the usual variance of a treatment's trials
+_MANY = 5  # treatments that show what is usual
+_MEDIAN = 0.6  # of squares of few trials, about, where their mean is 1
 _HOT_TAU_S = 120.0  # how long what disturbs half minutes lasts: neighbours, checkpoints
 _LOOKED = "~"  # behind the name of what only looked about
 _LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no logarithm
@@ -49,7 +51,6 @@ class Steady:
     level: Array
     variance: Array
     warm: Array
-    surprise: Array
 
 
 def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
@@ -62,19 +63,21 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
         name: [sign * float(v) for v in steady.level[which]]
         for name, which in _by_treatment([t.treatment for t in trials]).items()
     }
+    unsteady, wavering = _unsteady(trials) if rule.warming else ([], [])
     names = [_role(t, rule) for t in trials]
     of = _by_treatment(names)
-    found = _levels(names, [t.at_s for t in trials], steady.level, rule)
+    sure = (_STARTS_SD**2 + steady.variance) / _STARTS_SD**2 if rule.warming else None
+    found, weight = _levels((names, [t.at_s for t in trials]), steady.level, rule, sure)
     if found is None:
         return Measured(values=values)
     left = steady.level - found.level[_numbers(names)]
-    shared = {n: _SHARED * float(np.mean(steady.warm[w])) / len(w) for n, w in of.items()}
     return Measured(
-        effects=_signed(_effects(found, of, left, rule.baseline, shared), sign),
+        effects=_signed(_effects(found, of, left / np.sqrt(weight), rule.baseline), sign),
         guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
         values=values,
         spreads={name: [float(v) for v in left[which]] for name, which in of.items()},
-        unsteady=_unsteady(steady, of),
+        unsteady=unsteady,
+        wavering=wavering,
     )
 
 
@@ -119,7 +122,7 @@ def _of_windows(outcomes: Sequence[Outcome], workload: str, response: str) -> St
     sign = -1.0 if response.startswith("latency_") else 1.0
     level = np.array([sign * (log_of(o, response) or 0.0) for o in mine if o.series])
     nothing = np.zeros(len(level))
-    return Steady(level, nothing, nothing, nothing)
+    return Steady(level, nothing, nothing)
 
 
 def _signed(effects: dict[str, Effect], sign: float) -> dict[str, Effect]:
@@ -152,19 +155,47 @@ def _numbers(names: Sequence[str]) -> list[int]:
     return [number[name] for name in names]
 
 
-def _levels(names: Sequence[str], at_s: Sequence[float], level: Array, rule: Rule) -> Levels | None:
-    """Return the treatments' levels; None while there is no baseline or nothing to spare."""
+def _levels(
+    trials: tuple[Sequence[str], Sequence[float]],
+    level: Array,
+    rule: Rule,
+    sure: Array | None = None,
+) -> tuple[Levels | None, Array]:
+    """Return the treatments' levels, None while there is no baseline or nothing to spare.
+
+    Beside them stand the trials' variances relative to each other: `sure`, where that is known; a
+    treatment that varies far more than the others counts for less, lest all seem to vary so.
+    """
+    names, at_s = trials
     count = len(set(names))
+    weight = np.ones(len(level)) if sure is None else sure
     if rule.baseline not in names or len(names) < count + _ENOUGH:
-        return None
+        return None, weight
     memory_s = _HOT_TAU_S if rule.hot else TAU_S
-    return levels(trials_of(one_hot(_numbers(names)), at_s, level), memory_s)
+    design, numbers = one_hot(_numbers(names)), np.array(_numbers(names))
+    found = levels(trials_of(design, at_s, level, weight), memory_s)
+    wild = _weights((level - found.level[numbers]) / np.sqrt(weight), numbers)
+    if (wild > 1).any():
+        weight = weight * wild
+        found = levels(trials_of(design, at_s, level, weight), memory_s)
+    return found, weight
+
+
+def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:
+    """Return each trial's variance, where its treatment's own is large, relative to the usual."""
+    counts = np.bincount(numbers)
+    squares = np.bincount(numbers, left**2)
+    several = counts > 1
+    own = squares[several] / (counts[several] - 1)
+    usual = float(np.median(own)) / _MEDIAN if len(own) >= _MANY else np.inf
+    ratio = np.ones(len(counts))
+    ratio[several] = own / max(usual, 1e-12)
+    return np.where(ratio > _WILD, ratio, 1.0)[numbers]
 
 
 def _effects(
-    found: Levels, of: Mapping[str, Sequence[int]], left: Array, baseline: str,
-    shared: Mapping[str, float],
-) -> dict[str, Effect]:  # fmt: skip
+    found: Levels, of: Mapping[str, Sequence[int]], left: Array, baseline: str
+) -> dict[str, Effect]:
     """Return each treatment's effect against the baseline, where an interval can be given."""
     number = {name: i for i, name in enumerate(of)}
     claims = max(1, sum(not name.endswith(_LOOKED) for name in of) - 1)
@@ -177,7 +208,6 @@ def _effects(
         log_ratio, se = found.contrast(number[name], number[baseline])
         own = moderated([float(v) for v in left[list(which)]], found.noise_sd**2)
         se *= max(1.0, sqrt(own) / found.noise_sd)
-        se = sqrt(se**2 + shared.get(name, 0.0) + shared.get(baseline, 0.0))
         claim = critical(len(which), found.df, alpha / claims)
         effects[name] = Effect(log_ratio, se, reach, len(which), claim)
     return effects
@@ -197,23 +227,28 @@ def _guard(
             times.append(at_s)
             values.append(value)
     level = np.array(values)
-    found = _levels(names, times, level, rule)
+    found, weight = _levels((names, times), level, rule)
     if found is None:
         return {}
-    left = level - found.level[_numbers(names)]
-    return _effects(found, _by_treatment(names), left, rule.baseline, {})
+    left = (level - found.level[_numbers(names)]) / np.sqrt(weight)
+    return _effects(found, _by_treatment(names), left, rule.baseline)
 
 
-def _unsteady(steady: Steady, of: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return the treatments most of whose trials no warm-up explains, unless all are like that."""
-    surprised = steady.surprise > _SURPRISED
-    often = {name: float(np.mean(surprised[list(which)])) for name, which in of.items()}
-    usual = float(np.median(list(often.values())))
-    return [
-        name
-        for name, share in often.items()
-        if share >= _OFTEN and share > 2 * usual and len(of[name]) >= _ENOUGH
-    ]
+def _unsteady(trials: Sequence[Pressed]) -> tuple[list[str], list[str]]:
+    """Return the treatments that do not settle, and those of which that is not ruled out yet.
+
+    They jump about, or still move after a very long trial.
+    """
+    texture = learned_from([t.series for t in trials]).texture
+    series: dict[str, list[Array]] = {}
+    for trial in trials:
+        series.setdefault(trial.treatment, []).append(trial.series)
+    surely, may = jumping(series, texture)
+    for name, told in series.items():
+        long = [one for one in told if len(one) * BIN_S >= LONG_S]
+        if name not in surely and moving(long, texture):
+            surely.append(name)
+    return surely, may
 
 
 def steady_levels(trials: Sequence[Pressed], learned: Learned) -> Steady:
@@ -221,11 +256,11 @@ def steady_levels(trials: Sequence[Pressed], learned: Learned) -> Steady:
 
     What one start of a server differs from the next is in none of them.
     """
-    told = np.zeros((4, len(trials)))
+    told = np.zeros((3, len(trials)))
     for bins in {len(t.series) for t in trials}:
         which = [i for i, t in enumerate(trials) if len(t.series) == bins]
         found = fit(np.array([trials[i].series for i in which]), learned.texture, learned.prior)
-        told[:, which] = found.level, found.variance, found.warm, found.surprise
+        told[:, which] = found.level, found.variance, found.warm
     return Steady(*told)
 
 

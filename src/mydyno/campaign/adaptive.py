@@ -29,23 +29,19 @@ class Adaptive:
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`."""
-        from mydyno.analyse.lengths import lengths, taught  # noqa: PLC0415
+        from mydyno.analyse.lengths import lengths, longer, taught  # noqa: PLC0415
 
         response = self.responses[trial.workload]
-        seen = [
-            s
-            for o in history
-            if o.trial.workload == trial.workload
-            for s in o.series
-            if s.name == response and s.values
-        ]
+        mine = [o for o in history if o.trial.workload == trial.workload]
+        seen = _series(mine, response)
         count = taught(len(seen))
         if (trial.workload, count) not in self._known:
             overhead_s = _overhead_s(history)
             most_s = None if self.most_s is None else self.most_s - overhead_s
             found = lengths(seen[:count], overhead_s, most_s)
             self._known[trial.workload, count] = found
-        return Enough(response, self._known[trial.workload, count])
+        own = _series([o for o in mine if o.trial.treatment == trial.treatment], response)
+        return Enough(response, longer(self._known[trial.workload, count], own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +60,10 @@ class Enough:
         if not any(before_s < s <= now_s for s in self.lengths.looks_s):
             return None
         return self.lengths.window(tens(intervals, self.response))
+
+
+def _series(outcomes: Sequence[Outcome], response: str) -> list[Series]:
+    return [s for o in outcomes for s in o.series if s.name == response and s.values]
 
 
 def _overhead_s(history: Sequence[Outcome]) -> float:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.analyse.result import Ratio, Row
+from mydyno.analyse.result import Ratio
 from mydyno.report.axis import Axis, logarithmic
 from mydyno.report.plot import Tick
 from mydyno.report.units import TIMES
@@ -40,9 +40,9 @@ class Forest:
         return Whisker(at, low, high, effect.low < self.axis.low, effect.high > self.axis.high)
 
 
-def forest(rows: Sequence[Row], margin: float) -> Forest:
-    """Return the axis for these rows' effects; `margin` is a ratio less one."""
-    low, high = _reach([row.effect for row in rows if row.effect], 1 + margin)
+def forest(effects: Sequence[Ratio], margin: float) -> Forest:
+    """Return the axis for these effects; `margin` is a ratio less one."""
+    low, high = _reach(effects, 1 + margin)
     axis = logarithmic(low, high, 4)
     marks = tuple(Tick(axis.at(value), f"{value:g}{TIMES}") for value in axis.ticks)
     band = (axis.at(1 / (1 + margin)), axis.at(1 + margin))

@@ -14,6 +14,7 @@ _SHEETS = ("vendor/uPlot.min.css", "template/report.css", "template/narrow.css")
 _SCRIPTS = ("drawing", "charts", "aligned", "page")
 _SECTIONS = (
     ("verdicts", "Verdicts"),
+    ("parts", "Which changes did it"),
     ("changes", "Changes"),
     ("time", "Over time"),
     ("resources", "Resources"),

@@ -7,6 +7,7 @@ from mydyno.analyse.result import Distribution, Ratio, Result, Row, TrialView
 from mydyno.report import curves, dots, findings, latency, panels, units, verdicts
 from mydyno.report.curves import Chart
 from mydyno.report.forest import Forest, forest
+from mydyno.report.parts import parts
 from mydyno.report.plot import Style, styles
 from mydyno.report.resources import resources
 from mydyno.report.views import ChartView, LatencyView, Page, RowView, TrialRow, WorkloadView
@@ -31,6 +32,7 @@ def page(result: Result) -> Page:
         tuple(_trial(result, t, drawn) for t in result.trials),
         _warnings(result),
         resources(result, ordered),
+        parts(compared, result.margin),
     )
 
 
@@ -39,7 +41,7 @@ def _workload(
 ) -> WorkloadView:
     compared = result.comparison
     rows = verdicts.rows(compared, workload)
-    axis = forest(rows, result.margin)
+    axis = forest([row.effect for row in rows if row.effect], result.margin)
     response = curves.response(result, workload)
     trials = [t for t in result.trials if t.workload == workload]
     unit = next((row.value.unit for row in rows if row.value), "")

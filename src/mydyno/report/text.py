@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mydyno.analyse.result import Comparison, Result, Row
-from mydyno.report import units, verdicts
+from mydyno.report import parts, units, verdicts
 
 _GUARD = "latency_p99_s"
 _GAP = "  "
@@ -28,14 +28,14 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     """
     width = max(width, _NARROWEST)
     compared = result.comparison
-    parts = [_wrapped(compared.sentence, width)]
+    told = [_wrapped(compared.sentence, width)]
     if result.lab:
-        parts.append(_wrapped(f"This was a lab: {result.lab}", width))
-    parts += [_table(compared, width), _footing(result, width)]
-    parts += [_wrapped(f"! {said}", width, "  ") for said in _warnings(compared)]
+        told.append(_wrapped(f"This was a lab: {result.lab}", width))
+    told += [_table(compared, width), _did_it(compared, width), _footing(result, width)]
+    told += [_wrapped(f"! {said}", width, "  ") for said in _warnings(compared)]
     if report:
-        parts.append(f"Report: {_clean(report)}")
-    return "\n\n".join(part for part in parts if part) + "\n"
+        told.append(f"Report: {_clean(report)}")
+    return "\n\n".join(part for part in told if part) + "\n"
 
 
 def _table(compared: Comparison, width: int) -> str:
@@ -50,6 +50,27 @@ def _table(compared: Comparison, width: int) -> str:
         f"Workload {_clean(workload)}\n{_grouped(verdicts.rows(compared, workload), width)}"
         for workload in verdicts.workloads(compared)
     )
+
+
+def _did_it(compared: Comparison, width: int) -> str:
+    """Return what each change gives by itself, and pairs beyond that."""
+    if not compared.parts:
+        return ""
+    told = [
+        (f"{part.factor} = {part.level}", f"not {part.against}", part)
+        for part in parts.ordered(compared.parts)
+    ]
+    several = len({part.workload for part in compared.parts}) > 1
+    lines = []
+    for changed, against, part in told:
+        ratio, low, high = units.interval(part.effect)
+        where = f", {part.workload}" if several else ""
+        lines.append(f"{ratio} [{low}..{high}]  {changed}, {against}{where}")
+    for pair in compared.together:
+        ratio, low, high = units.interval(pair.effect)
+        lines.append(f"{ratio} [{low}..{high}]  {parts.together(pair)}, beyond each by itself")
+    head = "What each change gives by itself, over all others:"
+    return "\n".join([head, *(_wrapped(line, width, "    ") for line in lines)])
 
 
 def _grouped(rows: Sequence[Row], width: int) -> str:

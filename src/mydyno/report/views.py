@@ -6,6 +6,7 @@ from mydyno.analyse.result import ChangeView, Result, Row, TrialView
 from mydyno.report.curves import Chart
 from mydyno.report.dots import DotPlot
 from mydyno.report.forest import Forest, Whisker
+from mydyno.report.parts import PartsView
 from mydyno.report.plot import Plot, Style
 from mydyno.report.resources import Resources
 from mydyno.report.verdicts import Verdict
@@ -85,6 +86,7 @@ class Page:
     trials: tuple[TrialRow, ...]
     warnings: tuple[tuple[str, str], ...]
     resources: Resources | None
+    parts: tuple[PartsView, ...] = ()
 
     @property
     def weakest(self) -> list[str]:

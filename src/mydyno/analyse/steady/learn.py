@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mydyno.analyse.steady.model import Fit, Prior, Seen, Texture, fit, see, variances, weigh
+from mydyno.analyse.steady.model import Fit, Prior, Seen, Texture, fit, see, weigh
 from mydyno.analyse.steady.shapes import Array, shapes
 
 _ROUNDS = 12
@@ -14,6 +14,7 @@ _PSEUDO_MISSING = 2.0  # and the first guess of what is missing
 _PSEUDO_BINS = 2.0  # that the first variance is worth
 _LEAST_SD = 0.04
 _RHOS = (0.0, 0.2, 0.45, 0.65, 0.8)
+_SOME_RHOS = (0.2, 0.45, 0.65)
 _TURNS = 2
 _FEWEST = 3  # bins of a trial that say something
 
@@ -24,16 +25,20 @@ class Learned:
 
     texture: Texture = field(default_factory=Texture)
     prior: Prior = field(default_factory=Prior)
-    _variances: dict[int, Array] = field(default_factory=dict, repr=False, compare=False)
 
     def variance_within(self, found: Fit, bins: int) -> float:
         """Return the variance of the level that would be left after `bins`, the shape being known.
 
         It is the mean over the trials, each shape being as likely as it is now.
         """
-        if bins not in self._variances:
-            self._variances[bins] = variances(self.texture, self.prior, bins)
-        return float(found.weight.mean(axis=0) @ self._variances[bins])
+        variances = self.prior.ready(self.texture, bins).covariance[:, 0, 0]
+        return float(found.weight.mean(axis=0) @ variances)
+
+    def usually_left(self) -> Array:
+        """Return how far each bin of a usual trial lies from its steady level, as logs."""
+        weight = np.exp(self.prior.weights)
+        curves = np.einsum("mbi,mi->mb", shapes().columns[:, :, 1:], self.prior.means[:, 1:])
+        return np.asarray(weight @ np.abs(curves))
 
 
 def learn(series: Sequence[Array]) -> Learned:
@@ -54,7 +59,7 @@ def learn(series: Sequence[Array]) -> Learned:
 def glance(series: Sequence[Array]) -> Learned:
     """Return the noise of very few trials, whose warm-ups tell nothing of others yet."""
     groups = list(_equal(series))
-    return Learned(_texture(groups, Prior(), _RHOS)[0]) if groups else Learned()
+    return Learned(_texture(groups, Prior(), _SOME_RHOS)[0]) if groups else Learned()
 
 
 def _equal(series: Sequence[Array]) -> Iterator[Array]:

@@ -1,7 +1,7 @@
 """The steady level of a trial that may still be warming up: averaged over all shapes."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import numpy as np
@@ -58,6 +58,22 @@ class Prior:
     missing: float = 0.5
     missing_sd: float = 0.25
     log_weight: Array | None = None
+    _ready: "dict[tuple[Texture, int], Ready]" = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def ready(self, texture: Texture, bins: int) -> "Ready":
+        """Return what the posterior needs besides the trials, worked out once."""
+        if (texture, bins) not in self._ready:
+            information = texture.information(bins)
+            precision = information + self.precisions[:, :, None] * np.eye(3)
+            known = float(information[0, 0, 0])
+            log_odds = np.log(self.precisions).sum(axis=1) - np.linalg.slogdet(precision)[1]
+            log_odds = np.where(shapes().seen <= bins, log_odds / 2 + self.weights, -np.inf)
+            self._ready[texture, bins] = Ready(
+                np.asarray(np.linalg.inv(precision), dtype=np.float64), log_odds, 1 / known
+            )
+        return self._ready[texture, bins]
 
     @cached_property
     def weights(self) -> Array:
@@ -84,19 +100,29 @@ class Prior:
 
 
 @dataclass(frozen=True, slots=True)
+class Ready:
+    """Of each shape the covariance of its factors and its log odds before any trial.
+
+    `least` is the variance of the level if there were no warm-up.
+    """
+
+    covariance: Array
+    log_odds: Array
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
 class Fit:
     """What some trials of equal length say; arrays are by trial, those by model have a second axis.
 
     `level` is the posterior mean of the steady log response, `variance` its variance, `warm` the
-    part of that which is there because the shape of the warm-up is not known.  `surprise` is how
-    many standard deviations the likeliest shape leaves more than noise would.
+    part of that which is there because the shape of the warm-up is not known.
     """
 
     bins: int
     level: Array
     variance: Array
     warm: Array
-    surprise: Array
     weight: Array
     factors: Array
     log_evidence: Array
@@ -132,40 +158,29 @@ def weigh(seen: Seen, texture: Texture, prior: Prior) -> Fit:
     Every model is linear with normal noise and a normal prior, so that posterior and evidence are
     in closed form (Hoeting et al., 1999, eq. 1 to 3, for the average).
     """
-    information = texture.information(seen.bins)
+    ready = prior.ready(texture, seen.bins)
     expected = prior.precisions * prior.means
     projected = seen.projected + expected
-    precision = information + prior.precisions[:, :, None] * np.eye(3)
-    covariance = np.linalg.inv(precision)
-    factors = np.einsum("mij,rmj->rmi", covariance, projected)
+    factors = np.einsum("mij,rmj->rmi", ready.covariance, projected)
     misfit = seen.squares[:, None] + (expected * prior.means).sum(axis=1)
     misfit = misfit - (factors * projected).sum(axis=2)
-    occam = np.log(prior.precisions).sum(axis=1) - np.linalg.slogdet(precision)[1]
-    score = np.where(shapes().seen <= seen.bins, (occam - misfit) / 2 + prior.weights, -np.inf)
+    score = ready.log_odds - misfit / 2
     highest = score.max(axis=1)
     weight = np.exp(score - highest[:, None])
     total = weight.sum(axis=1)
     weight /= total[:, None]
     level = (weight * factors[:, :, 0]).sum(axis=1)
-    within = (weight * covariance[:, 0, 0]).sum(axis=1)
+    within = (weight * ready.covariance[:, 0, 0]).sum(axis=1)
     between = (weight * (factors[:, :, 0] - level[:, None]) ** 2).sum(axis=1)
-    known = 1 / information[0, 0, 0]
     return Fit(
         bins=seen.bins,
         level=level,
         variance=within + between,
-        warm=np.maximum(within + between - known, 0.0),
-        surprise=_surprise(misfit, weight, seen.bins),
+        warm=np.maximum(within + between - ready.least, 0.0),
         weight=weight,
         factors=factors,
         log_evidence=highest + np.log(total) + texture.log_constant(seen.bins),
     )
-
-
-def variances(texture: Texture, prior: Prior, bins: int) -> Array:
-    """Return the variance of the level after `bins` for each shape, if it were known."""
-    precision = texture.information(bins) + prior.precisions[:, :, None] * np.eye(3)
-    return np.asarray(np.linalg.inv(precision)[:, 0, 0])
 
 
 def left(found: Fit) -> Array:
@@ -173,15 +188,3 @@ def left(found: Fit) -> Array:
     columns = shapes().columns[:, : found.bins, 1:]
     told = np.einsum("mbi,rmi,rm->rb", columns, found.factors[:, :, 1:], found.weight)
     return np.asarray(told)
-
-
-def _surprise(misfit: Array, weight: Array, bins: int) -> Array:
-    """Return the sum of squares of the likeliest shape as a normal deviate (Wilson and Hilferty).
-
-    Their cube root of a chi-squared variable over its degrees of freedom (1931) is near normal.
-    """
-    likeliest = weight.argmax(axis=1)
-    squares = misfit[np.arange(len(misfit)), likeliest]
-    df = np.maximum(bins - 1 - shapes().free[likeliest], 1)
-    spread = 2 / (9 * df)
-    return np.asarray((np.cbrt(np.maximum(squares, 0) / df) - (1 - spread)) / np.sqrt(spread))

@@ -1,0 +1,76 @@
+"""Whether a treatment comes to a steady state at all: what no warm-up of a single trial can tell.
+
+A jump late in one trial looks like the last step of its warm-up.  That of another trial comes at
+another time, and goes the other way; a warm-up belongs to the treatment.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from mydyno.analyse.steady import Texture
+
+Array = NDArray[np.float64]
+LONG_S = 700.0  # what still moves after so long does not settle
+_BLOCK = 5  # bins: jumps stay for longer than that
+_SURELY, _PERHAPS = 0.0003, 0.05
+_ENOUGH = 5  # trials after which what may be is not
+_REFERENCE_DF = 60
+_FEWEST = 2  # trials
+_SIGMAS = 3.0
+_NOTABLE = 0.05  # between thirds of a trial, as logs: more than a slow warm-up still does
+
+
+def jumping(series: Mapping[str, Sequence[Array]], texture: Texture) -> tuple[list[str], list[str]]:
+    """Return the treatments whose trials differ in their course more than noise lets them.
+
+    Those that surely do come first, then those of too few trials that may do.
+
+    Beside each trial's own mean and the course all of a treatment's trials share, means of fifty
+    seconds have the variance of noise (F test, against the usual treatment or the noise that was
+    learned, whichever is larger).
+    """
+    found = {name: _roughness(of) for name, of in series.items()}
+    known = {name: told for name, told in found.items() if told is not None}
+    if not known:
+        return [], []
+    usual = max(_variance(texture), float(np.median([value for value, _ in known.values()])))
+    chance = {n: stats.f.sf(value / usual, df, _REFERENCE_DF) for n, (value, df) in known.items()}
+    surely = [name for name, p in chance.items() if p < _SURELY]
+    may = [n for n, p in chance.items() if _SURELY <= p < _PERHAPS and len(series[n]) < _ENOUGH]
+    return surely, may
+
+
+def moving(series: Sequence[Array], texture: Texture) -> bool:
+    """Return whether the last third of a treatment's trials lies clear of the third before it."""
+    if not series:
+        return False
+    third = min(len(one) for one in series) // 3
+    if third < _FEWEST:
+        return False
+    changes = [one[2 * third : 3 * third].mean() - one[third : 2 * third].mean() for one in series]
+    long_run = texture.variance / (1 - texture.rho) ** 2
+    error = np.sqrt(2 * long_run / third / len(series))
+    return bool(abs(float(np.mean(changes))) > max(_SIGMAS * error, _NOTABLE))
+
+
+def _roughness(series: Sequence[Array]) -> tuple[float, int] | None:
+    """Return the variance of block means about course and mean, and its degrees of freedom."""
+    blocks = min((len(one) for one in series), default=0) // _BLOCK
+    if len(series) < _FEWEST or blocks < _FEWEST:
+        return None
+    means = np.array(
+        [one[: blocks * _BLOCK].reshape(blocks, _BLOCK).mean(axis=1) for one in series]
+    )
+    rest = means - means.mean(axis=1, keepdims=True) - means.mean(axis=0) + means.mean()
+    df = (len(series) - 1) * (blocks - 1)
+    return float((rest**2).sum() / df), df
+
+
+def _variance(texture: Texture) -> float:
+    """Return the variance of a block's mean under this noise."""
+    apart = np.abs(np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK)))
+    covariance = texture.variance / (1 - texture.rho**2) * texture.rho**apart
+    return float(covariance.mean())
