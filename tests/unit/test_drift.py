@@ -6,7 +6,7 @@ import pytest
 from mydyno.analyse.drift import TAU_S, levels, one_hot, trials_of
 
 
-def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=8, apart_s=400.0):
+def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=16, apart_s=400.0):
     """Return trials in randomised blocks on a host that drifts, and the true levels."""
     chance = np.random.default_rng(seed)
     truth = chance.normal(0.0, 0.1, treatments)
@@ -57,3 +57,16 @@ def test_a_drift_is_found_where_there_is_one():
     moved = [levels(campaign(s, drift=0.05)[0]).drift_sd for s in range(30)]
     assert np.median(still) <= 0.005
     assert np.median(moved) >= 0.03
+
+
+def test_few_trials_average_over_what_they_do_not_tell():
+    inside, z = [], []
+    for seed in range(150):
+        trials, truth = campaign(seed, drift=0.04, blocks=4)
+        found = levels(trials)
+        for treatment in range(1, 5):
+            ratio, se = found.contrast(treatment, 0)
+            z.append((ratio - truth[treatment] + truth[0]) / se)
+        inside.append(found.df)
+    assert set(inside) == {15}
+    assert np.mean(np.abs(z) < 2.131) == pytest.approx(0.95, abs=0.03)  # t of 15, 95 %

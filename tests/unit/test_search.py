@@ -30,8 +30,8 @@ def stops():
 @pytest.fixture(scope="module")
 def campaign():
     """Return the true effects of a grid's cells and the outcomes of a search over it."""
-    arms = {"".join(map(str, cell)): arm for cell, arm in GRID.arms(2, POPULATION).items()}
-    outcomes = play(design(), stops(), Machine(CLOUD, arms, 2))
+    arms = {"".join(map(str, cell)): arm for cell, arm in GRID.arms(3, POPULATION).items()}
+    outcomes = play(design(), stops(), Machine(CLOUD, arms, 3))
     return {name: arm.effect for name, arm in arms.items()}, outcomes
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from mydyno.analyse.drift import Levels, levels, trials_of
 from mydyno.analyse.result import Part, Ratio, Together
-from mydyno.analyse.rule import CONFIDENCE, Rule
+from mydyno.analyse.rule import CONFIDENCE, FIRST, Rule
 from mydyno.analyse.sequential import steady_of
 from mydyno.model import Outcome
 
@@ -76,7 +76,7 @@ def attribute(
     told = _told(outcomes, rule, workload, cells)
     if told is None:
         return [], []
-    coded = _Coded(_factors(told.cells, cells.get(rule.baseline)))
+    coded = _Coded(_factors(told.cells, cells.get(rule.baseline) or cells.get(FIRST)))
     found = told.fitted(coded)
     if not coded.factors or found is None:
         return [], []

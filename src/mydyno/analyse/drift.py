@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 TAU_S = 7200.0  # how long a host's drift remembers (METHOD 5.4); its size is estimated
 _NOISES = (0.002, 0.004, 0.008, 0.015, 0.02, 0.025, 0.03, 0.04, 0.06, 0.1)
 _DRIFTS = (0.0, 0.005, 0.015, 0.03, 0.05, 0.08)
+_MANY = 60  # degrees of freedom that tell noise and drift apart
 _BEGIN = (4, 2)  # where the climb begins: a usual host
 
 
@@ -50,9 +51,12 @@ def levels(trials: Trials, memory_s: float = TAU_S) -> Levels:
     """Return the coefficients of a design whose columns are independent.
 
     The model is level = design x coefficients + drift + noise; the drift is an Ornstein-Uhlenbeck
-    process of time constant `memory_s`.  Both variances maximise the restricted likelihood
-    (Patterson and Thompson, 1971) over a grid that is climbed uphill.
+    process of time constant `memory_s`.  Of many trials both variances maximise the restricted
+    likelihood (Patterson and Thompson, 1971) over a grid that is climbed uphill; few trials do not
+    tell them, and what follows is averaged over the grid by that likelihood.
     """
+    if len(trials.level) - trials.design.shape[1] < _MANY:
+        return _averaged([_solved(trials, (n, d), memory_s) for n, d in product(_NOISES, _DRIFTS)])
     at, solved = _BEGIN, dict[tuple[int, int], tuple[float, Levels]]()
     while True:
         around = [
@@ -68,6 +72,23 @@ def levels(trials: Trials, memory_s: float = TAU_S) -> Levels:
         if best == at:
             return solved[at][1]
         at = best
+
+
+def _averaged(found: Sequence[tuple[float, Levels]]) -> Levels:
+    """Return the mean over models by their likelihood, with what lies between them."""
+    scores = np.array([score for score, _ in found])
+    weight = np.exp(scores - scores.max())
+    weight /= weight.sum()
+    every = [one for _, one in found]
+    level = np.asarray(sum(w * one.level for w, one in zip(weight, every, strict=True)))
+    spread = np.zeros_like(every[0].covariance)
+    for w, one in zip(weight, every, strict=True):
+        spread += w * (one.covariance + np.outer(one.level - level, one.level - level))
+    noise, drift = (
+        float(np.sqrt(weight @ np.array([getattr(one, name) ** 2 for one in every])))
+        for name in ("noise_sd", "drift_sd")
+    )
+    return Levels(level, spread, noise, drift, every[0].df)
 
 
 def _solved(trials: Trials, sds: tuple[float, float], memory_s: float) -> tuple[float, Levels]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 CONFIDENCE = 0.95
+FIRST = ""  # in the place of a treatment's name: each factor's first level
 DEFAULT_GUARDS = {"latency_p99_s": 0.10, "{response}_logsd": 0.20}
 
 

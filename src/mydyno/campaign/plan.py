@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mydyno.analyse import Rule
+from mydyno.analyse import FIRST, Rule
 from mydyno.campaign.choosing import Asked, choose
 from mydyno.campaign.designs import Design
 from mydyno.campaign.ladder import Ladder
@@ -82,7 +82,9 @@ def _levels(
 ) -> dict[str, dict[str, str]]:
     """Return each treatment's level of each factor: a setting's value, or a bundle on or off."""
     if spec.factors:
-        return {n: {k.removeprefix("db/"): v for k, v in s.items()} for n, s in treatments.items()}
+        first = {key: str(levels[0]) for key, levels in spec.factors.items()}
+        told = {FIRST: first, **treatments}
+        return {n: {k.removeprefix("db/"): v for k, v in s.items()} for n, s in told.items()}
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
     used = dict.fromkeys(part for parts in rungs.values() for part in parts)

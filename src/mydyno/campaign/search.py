@@ -15,10 +15,10 @@ if TYPE_CHECKING:  # numpy and scipy take half a second that most commands never
 CONFIRMING = 1  # the first block whose trials may prove something; those before only look about
 HOURS = 0.1  # for each cell, without a budget: a tenth of an hour's run of every one
 _FEWEST = 12
-_LOOKING = 0.75  # of the budget
-_SHARE = 0.73  # of the cells that the budget should be good for
-_FINALISTS = 3
-_BLOCKS = 6  # that finalists get at the most
+_LOOKING = 0.6  # of the budget; the rest is for the proof
+_SHARE = 0.55  # of the cells that it should be good for
+_FINALISTS = 2
+_BLOCKS = 12  # that finalists get at the most
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,132 @@
+"""How often decisions are right, and at what price: ours and others', on simulated hosts."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import decisions_ours as ours
+import decisions_rivals as rivals
+import decisions_table as table
+
+WORLDS = ("bare", "cloud", "noisy")
+SHARES = (0.05, 0.075, 0.10, 0.15)
+_CHUNK = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Campaigns of one kind in one world; `seeds` of them."""
+
+    kind: str
+    world: str
+    seeds: int
+    run: Callable[[str, int], ours.Told]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}@{self.world}"
+
+
+def cells(main: int, others: int) -> list[Cell]:
+    """Return all cells, the main ones first."""
+    kinds: list[tuple[str, int, Callable[[str, int], ours.Told]]] = [
+        ("aa", main, ours.aa),
+        ("race", main, ours.raced),
+        ("search-0.100", main, ours.searched(0.10)),
+        ("hour-grid-best", main, rivals.hour_grid(0.0)),
+        ("hot", others, ours.switched),
+        ("screen", main, ours.screened),
+        ("never", others, ours.unsettled),
+        ("warm-up", others, ours.warmed),
+        ("ablation", others, ours.ablated),
+        ("hour-grid-3%", others, rivals.hour_grid(0.03)),
+        *((f"search-{s:.3f}", others, ours.searched(s)) for s in SHARES if s != 0.10),
+        ("random-search", others, rivals.random_search),
+        ("halving", others, rivals.halving),
+        ("tpe", others, rivals.tpe),
+        ("hour-point", others, rivals.point(600, 3000)),
+        ("hour-point-aa", others, partial(rivals.point(600, 3000), null=True)),
+        ("4-min-point", others, rivals.point(60, 180)),
+        ("4-min-point-aa", others, partial(rivals.point(60, 180), null=True)),
+        ("hour-welch", others, rivals.welch),
+        ("hour-welch-aa", others, partial(rivals.welch, null=True)),
+        ("next", 3, ours.deciding),
+    ]
+    return [Cell(kind, world, seeds, run) for kind, seeds, run in kinds for world in WORLDS]
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000, help="of each main cell (1000)")
+    parser.add_argument("--others", type=int, default=200, help="of rivals and ablations (200)")
+    parser.add_argument("--only", action="append", help="only kinds that begin so")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    parser.add_argument("--minutes", type=float, help="stop after so long; run again to go on")
+    parser.add_argument(
+        "--kept", type=Path, default=Path("bench-decisions"), help="folder of what is done already"
+    )
+    parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
+    return parser.parse_args()
+
+
+def done(kept: Path, cell: Cell) -> dict[int, ours.Told]:
+    """Return the campaigns of a cell that an earlier run has done, by seed."""
+    path = kept / f"{cell.name}.jsonl"
+    if not path.exists():
+        return {}
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    return {line["seed"]: line for line in lines if line["seed"] <= cell.seeds}
+
+
+def _one(name: str, seed: int, sizes: tuple[int, int]) -> ours.Told:
+    cell = next(c for c in cells(*sizes) if c.name == name)
+    began_s, cpu_s = time.perf_counter(), time.process_time()
+    try:
+        told = dict(cell.run(cell.world, seed))
+    except ImportError:
+        return {"seed": seed, "absent": 1}
+    spent = {"wall_s": time.perf_counter() - began_s, "cpu_s": time.process_time() - cpu_s}
+    return {"seed": seed, **told, **spent}
+
+
+def left(kept: Path, found: list[Cell]) -> Iterator[tuple[Cell, list[int]]]:
+    """Yield chunks of seeds that are still to be run, a chunk of each cell in turn."""
+    todo = {
+        c.name: (c, [s for s in range(1, c.seeds + 1) if s not in done(kept, c)]) for c in found
+    }
+    while any(seeds for _, seeds in todo.values()):
+        for name, (cell, seeds) in todo.items():
+            if seeds:
+                yield cell, seeds[:_CHUNK]
+                todo[name] = (cell, seeds[_CHUNK:])
+
+
+def main() -> None:
+    asked = options()
+    sizes = (asked.seeds, asked.others)
+    found = [c for c in cells(*sizes) if not asked.only or c.kind.startswith(tuple(asked.only))]
+    asked.kept.mkdir(exist_ok=True)
+    began_s = time.monotonic()
+    if not asked.table:
+        with ProcessPoolExecutor(asked.jobs) as pool:
+            for cell, seeds in left(asked.kept, found):
+                if asked.minutes and time.monotonic() - began_s > asked.minutes * 60:
+                    sys.stderr.write("time is up; run the same command to go on\n")
+                    break
+                sys.stderr.write(f"{cell.name}: seeds {seeds[0]} to {seeds[-1]}\n")
+                with (asked.kept / f"{cell.name}.jsonl").open("a") as lines:
+                    for told in pool.map(
+                        _one, [cell.name] * len(seeds), seeds, [sizes] * len(seeds)
+                    ):
+                        print(json.dumps(told), file=lines)
+    sys.stdout.write(table.text({c.name: list(done(asked.kept, c).values()) for c in found}))
+
+
+if __name__ == "__main__":
+    main()
