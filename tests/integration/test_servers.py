@@ -26,7 +26,7 @@ from integration.server_steps import (
 )
 from mydyno.host import ask
 from mydyno.model import Cost, HostError, RefusedError, SpecError
-from mydyno.server import find, prepare, record, sweep
+from mydyno.server import find, preload, prepare, record, sweep
 from mydyno.stack.limits import Limits
 from mydyno.stack.running import Server
 
@@ -39,6 +39,35 @@ def one(bench, request):
     yield made
     made.instance.stop()
     clear(made)
+
+
+def status(instance, name):
+    return int(instance.query(f"SHOW GLOBAL STATUS LIKE '{name}'")[0][1])
+
+
+def test_a_list_of_pages_fills_the_pool_at_every_start(one):
+    instance = one.instance
+    with applied(one):
+        instance.query("CREATE TABLE sbtest.full (id INT PRIMARY KEY AUTO_INCREMENT, t CHAR(250))")
+        instance.query("INSERT INTO sbtest.full (t) VALUES (REPEAT('x', 250))")
+        for _ in range(15):
+            instance.query("INSERT INTO sbtest.full (t) SELECT t FROM sbtest.full")
+        pages = preload.page_list(instance)
+    listed = len(pages.splitlines())
+    assert listed * 16384 > 8_000_000
+    preload.write(instance, pages)
+    for _ in range(2):  # no stop replaces the list
+        with applied(one):
+            preload.load(instance)
+            held = status(instance, "Innodb_buffer_pool_pages_data")
+            before = status(instance, "Innodb_buffer_pool_reads")
+            assert instance.query("SELECT SUM(LENGTH(t)) FROM sbtest.full") == [("8192000",)]
+            assert held >= 0.7 * listed  # a file has pages that are not used yet
+            assert status(instance, "Innodb_buffer_pool_reads") - before < listed / 50
+    (instance.place.data / "ib_buffer_pool").unlink()
+    with applied(one):
+        preload.load(instance)  # without a list there is nothing to wait for
+        instance.query("DROP TABLE sbtest.full")
 
 
 def test_stock_is_what_the_build_does_unasked(one):

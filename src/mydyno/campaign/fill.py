@@ -8,7 +8,7 @@ from mydyno.campaign.stores import StoreKey
 from mydyno.dataset import Store
 from mydyno.host import Host
 from mydyno.model import Action
-from mydyno.server import Instance
+from mydyno.server import Instance, preload
 from mydyno.workloads import Target, Workload
 
 _HOURS_S = 12 * 3600.0  # the largest data set a person would wait for
@@ -23,6 +23,7 @@ class Filling:
     work: Path
     instance: Instance | None
     checked: Callable[[], None]
+    preloaded: bool = True
 
 
 def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
@@ -42,8 +43,11 @@ def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Worklo
     try:
         f.checked()
         _prepare(f.host, workload, target_of(instance, f.work, f.work))
+        pages = preload.page_list(instance) if f.preloaded else b""
     finally:
         instance.stop(grace_s=_STOP_S)
+    if pages:
+        preload.write(instance, pages)
 
 
 def write_owned(host: Host, instance: Instance, lines: str = "") -> None:

@@ -11,7 +11,7 @@ from mydyno.campaign.stores import strip
 from mydyno.host import Host, ask
 from mydyno.journal import Journal
 from mydyno.model import Change, Cost, Reset, Settings, Trial
-from mydyno.server import Instance
+from mydyno.server import Instance, preload
 from mydyno.stack import Layer
 from mydyno.stack.mysqld import Mysqld
 
@@ -76,6 +76,7 @@ class Launcher:
         self.instance.start()
         self.up = True
         launched.verify(self.host, settings)
+        preload.load(self.instance)
         return made
 
     def ended(self, folder: Path, reset: Reset) -> str:

@@ -33,7 +33,9 @@ def prepare(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) 
     Raises `SpecError` for a setting that server, disk or host do not know, before any trial.
     """
     checked = partial(_check, p, launcher, stores)
-    filling = Filling(p.host, p.made("load"), launcher.instance if launcher else None, checked)
+    instance = launcher.instance if launcher else None
+    preloaded = p.campaign.spec.protocol.preload
+    filling = Filling(p.host, p.made("load"), instance, checked, preloaded)
     known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
     for key, workload in needed(p.campaign).items():
         store = stores[key] = p.make(key)

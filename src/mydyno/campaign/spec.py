@@ -61,6 +61,7 @@ class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window_s: float | None = None
     blocks: int | None = None
     reset: str = "dataset"
+    preload: bool = True
 
 
 class DecideTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

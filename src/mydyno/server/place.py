@@ -68,6 +68,13 @@ class Place:
         return self.home / "mysqld.err"
 
 
+# Each start takes the pages that `preload` lists, and no stop replaces the list.
+_PRELOADED = (
+    "innodb_buffer_pool_load_at_startup = ON",
+    "innodb_buffer_pool_dump_at_shutdown = OFF",
+)
+
+
 def options(build: Build, place: Place, port: int, *, certificate: bool = False) -> str:
     """Return the instance's own option file; port 0 keeps it off the network."""
     tls = (("ssl_cert", place.certificate), ("ssl_key", place.key)) if certificate else ()
@@ -83,6 +90,7 @@ def options(build: Build, place: Place, port: int, *, certificate: bool = False)
         *(["bind_address = 127.0.0.1", f"port = {port}"] if port else ["skip_networking"]),
         *(["mysqlx = 0"] if not build.mariadb and build.version >= _X_PLUGIN else []),
         *(f"{name} = {place_text(path)}" for name, path in tls),
+        *_PRELOADED,
         f"!include {place.owned}",
     ]
     return "\n".join(lines) + "\n"
