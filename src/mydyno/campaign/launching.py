@@ -10,12 +10,13 @@ from mydyno.campaign.rig import Launched, learn
 from mydyno.campaign.stores import strip
 from mydyno.host import Host, ask
 from mydyno.journal import Journal
-from mydyno.model import Change, Cost, Reset, Settings, Trial
+from mydyno.model import Change, Cost, HostError, Reset, Settings, Trial
 from mydyno.server import Instance, preload
 from mydyno.stack import Layer
 from mydyno.stack.mysqld import Mysqld
 
 _STOP_S = 120.0  # a clean shutdown of a server whose data set stays
+_ANSWER_S = 2.0
 _SHOWN = 200  # lines of the error log that are kept with a trial
 
 
@@ -86,7 +87,7 @@ class Launcher:
         """
         if not self.up:
             return ""
-        died = "" if self.instance.pid else "the server died: " + self._last_words()
+        died = "" if self._lives() else "the server died: " + self._last_words()
         for name, lines in (
             ("mysqld.err", self.instance.error_tail(_SHOWN)),
             ("my.cnf", _options(self.instance)),
@@ -100,6 +101,14 @@ class Launcher:
         """Stop the server."""
         self.up = False
         self.instance.stop(grace_s=grace_s)
+
+    def _lives(self) -> bool:
+        """Return whether the server still runs; one that is being killed takes a moment to go."""
+        try:
+            self.instance.ready(timeout_s=_ANSWER_S)
+        except HostError:
+            return bool(self.instance.pid)
+        return True
 
     def _last_words(self) -> str:
         return " | ".join(self.instance.error_tail())
