@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest clean
+.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest bench-decisions clean
 PY = .venv/bin/python
 
 setup: ## install what is missing and build
@@ -45,6 +45,9 @@ bench-probe: setup-bench servers ## the sampler beside its peers; ARGS=… short
 
 bench-digest: setup-bench ## the digest beside its peers
 	@$(PY) bench/digest.py $(ARGS)
+
+bench-decisions: setup-test ## how often decisions are right, on simulated hosts; ARGS=… shortens it
+	@$(PY) bench/decisions.py $(ARGS)
 
 clean:
 	@rm -rf .venv target runs demo-run

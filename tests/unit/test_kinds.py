@@ -136,6 +136,20 @@ def test_a_switchback_decides_in_half_minutes():
     assert base / len(outcomes) > 0.2
 
 
+def test_what_carries_over_gives_no_verdict():
+    effects = {"base": 0.0, "up": 0.3, "down": -0.3, "a": 0.2, "b": -0.2}
+
+    def words(carry_s):
+        arms = {n: Arm(e, Warmup(tau_s=20.0), carry_s=carry_s) for n, e in effects.items()}
+        outcomes = switched(arms, blocks=20)
+        return compare(outcomes, HOT, list(effects)).treatments
+
+    slow = words(12.0)
+    assert {row.verdict for row in slow} == {"baseline", "inconclusive"}
+    assert all("had not taken hold" in row.warnings[0] for row in slow if row.name != "base")
+    assert {row.verdict for row in words(1.0) if row.name in {"up", "down"}} == {"adopt", "reject"}
+
+
 def test_after_a_failure_the_server_settles_again():
     arms = {name: Arm(0.0, Warmup(tau_s=10.0)) for name in ("base", "a")}
     outcomes = switched(arms, blocks=2)

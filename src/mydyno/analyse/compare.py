@@ -13,6 +13,10 @@ from mydyno.analyse.summary import unit_of
 from mydyno.analyse.verdicts import detectable, unproven, unstable, verdict
 from mydyno.model import Outcome, Status
 
+_CARRIES = (
+    "a switch had not taken hold when its segment was measured, so that the one before it shows "
+    'through; compare with restarts: design.kind = "race"'
+)
 Cells = Callable[[Sequence[Outcome]], set[tuple[str, str]]]
 
 
@@ -134,6 +138,8 @@ def _row(
     proving = any(o.trial.block >= rule.proving_from for o in mine)
     if effect is None and word == "inconclusive" and proving and _blocks(trials) > 1:
         warnings.append("fewer than two blocks hold it and the baseline: no verdict")
+    if measured.carries and treatment != rule.baseline:
+        warnings.append(_CARRIES)
     if word == "adopt":
         warnings += unproven(guards)
     values = measured.values.get(treatment, [])
@@ -166,7 +172,8 @@ def _word(
         return "failed"
     if treatment in measured.unsteady:
         return "no-steady-state"
-    if effect is None or rule.baseline in measured.unsteady or treatment in measured.wavering:
+    doubtful = measured.carries or rule.baseline in measured.unsteady
+    if effect is None or doubtful or treatment in measured.wavering:
         return "inconclusive"
     others = [sd for name, sd in measured.sds.items() if name != treatment]
     if unstable(measured.spreads.get(treatment, []), others):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,12 @@ LENGTHS_S = (
 )  # fmt: skip
 _LEAST_S = 60.0  # fewer means than six hardly tell a warm-up from noise
 _KNOWN = 8  # trials that tell something of them
+_UNSURE = 0.03  # standard deviation of a level that is too little to know, whatever it costs
 _LEFT = 0.02  # of a usual warm-up, where a trial may end: what is extrapolated stays small
 _STARTS_SD = 0.015  # what one start differs from the next (METHOD 5.4)
 _LONGER = 1.5  # times the last trial of a treatment that still moved
+_BLOCKS = 3  # that treatments are at least in
+_REACH = 4.5  # standard errors that an interval has then to either side (anytime)
 _TRIALS = 16  # that are looked at
 _AHEAD = 4.0  # times the present length are looked at
 _WORTH = 0.95  # another length has to be better by this
@@ -29,25 +33,42 @@ _LATEST = 2 / 3  # of a trial, where its window begins at the latest
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
-    """When to look at a trial, from `least_s` to `most_s`, and what to make of it then.
+class Terms:
+    """What a trial costs besides its load, what it may take at most, and the margin as a log."""
 
-    `overhead_s` is what a trial costs besides its load.  Where nothing is `learned` yet, it is
-    learned from the trials `before` and the one that runs.
+    overhead_s: float = 20.0
+    most_s: float = LENGTHS_S[-1]
+    margin_log: float = 0.03
+
+    def price(self, variance: float, seconds: float) -> float:
+        """Return what it costs to know a treatment by trials whose level has this variance.
+
+        That is time by the number of trials, which grows with the standard deviation: the reach of
+        an interval for any time falls about as their number does while they are few.  No trial need
+        be more exact than the margin asks for, since a few blocks are run in any case.
+        """
+        wanted = _BLOCKS * self.margin_log**2 / (2 * _REACH**2)
+        return sqrt(max(variance + _STARTS_SD**2, wanted)) * (seconds + self.overhead_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """When to look at a trial, from `least_s` on, and what to make of it then.
+
+    Where nothing is `learned` yet, it is learned from the trials `before` and the one that runs.
     """
 
-    overhead_s: float
+    terms: Terms
     learned: Learned | None
     before: Sequence[Array] = ()
     least_s: float = _LEAST_S
-    most_s: float = LENGTHS_S[-1]
     looks_s: Sequence[float] = field(init=False)
 
     def __post_init__(self) -> None:
-        looks = tuple(s for s in LENGTHS_S if self.least_s <= s <= self.most_s)
+        looks = tuple(s for s in LENGTHS_S if self.least_s <= s <= self.terms.most_s)
         if self.learned is None:
             looks = tuple(s for s in looks[:-1:2]) + looks[-1:]  # looking costs more then
-        object.__setattr__(self, "looks_s", looks or (max(self.most_s, LENGTHS_S[0]),))
+        object.__setattr__(self, "looks_s", looks or (max(self.terms.most_s, LENGTHS_S[0]),))
 
     def window(self, so_far: Series) -> Window | None:
         """Return the measured window of a trial that has told enough, else None."""
@@ -62,14 +83,13 @@ class Lengths:
         return Window(BIN_S * _settled(found), now_s)
 
     def _worth_more(self, found: Fit, learned: Learned, now_s: float) -> bool:
-        here = self._price(float(found.variance[0]), now_s)
+        if found.variance[0] > max(_UNSURE, self.terms.margin_log / 2) ** 2:
+            return True
+        here = self.terms.price(float(found.variance[0]), now_s)
         later = [s for s in LENGTHS_S if now_s < s <= _AHEAD * now_s]
         return any(
-            self._price(_forecast(found, learned, s), s) < _WORTH * here for s in later
+            self.terms.price(_forecast(found, learned, s), s) < _WORTH * here for s in later
         )  # fmt: skip
-
-    def _price(self, variance: float, seconds: float) -> float:
-        return _price(variance, seconds + self.overhead_s)
 
 
 def still_to_come(so_far: Series) -> float:
@@ -85,22 +105,21 @@ def taught(trials: int) -> int:
     return min(trials, taught_by(trials))
 
 
-def lengths(before: Sequence[Series], overhead_s: float, most_s: float | None = None) -> Lengths:
+def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
     """Return the length in seconds that gives most for the machine time of a usual trial.
 
     Kalibera and Jones (2013) weigh a trial's own variance against that between trials; here the
     former includes what is not known of the warm-up, part of which more trials do not average out.
     """
     series = [gains(one) for one in before]
-    most_s = LENGTHS_S[-1] if most_s is None else most_s
     if len(series) < _KNOWN:
-        return Lengths(overhead_s, None, series, most_s=most_s)
+        return Lengths(terms, None, series)
     learned = learned_from(series)
     some = [one for one in series if len(one) * BIN_S >= LENGTHS_S[0]][-_TRIALS:]
-    prices = [_price(_known(some, learned, s), s + overhead_s) for s in LENGTHS_S]
+    prices = [terms.price(_known(some, learned, s), s) for s in LENGTHS_S]
     warm = next((i for i, log in enumerate(learned.usually_left()) if log < _LEFT), 0)
     least_s = max(_LEAST_S, LENGTHS_S[int(np.argmin(prices))], warm * BIN_S)
-    return Lengths(overhead_s, learned, (), least_s, most_s)
+    return Lengths(terms, learned, (), least_s)
 
 
 def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
@@ -110,7 +129,7 @@ def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
     last_s = before[-1].t_s[-1]
     if not moving([gains(one) for one in before], lengths.learned.texture):
         return lengths
-    return replace(lengths, least_s=min(_LONGER * last_s, lengths.most_s))
+    return replace(lengths, least_s=min(_LONGER * last_s, lengths.terms.most_s))
 
 
 def gains(series: Series) -> Array:
@@ -124,11 +143,6 @@ def _settled(found: Fit) -> int:
     bias = np.abs(left(found)[0][::-1].cumsum() / np.arange(1, found.bins + 1))[::-1]
     latest = int(found.bins * _LATEST)
     return next((i for i in range(latest) if bias[i] <= _BIAS), latest)
-
-
-def _price(variance: float, seconds: float) -> float:
-    """Return the variance of a trial as one of its treatment's, times what it costs."""
-    return (variance + _STARTS_SD**2) * seconds
 
 
 def _known(series: Sequence[Array], learned: Learned, seconds: float) -> float:
@@ -145,10 +159,12 @@ def _known(series: Sequence[Array], learned: Learned, seconds: float) -> float:
 
 
 def _forecast(found: Fit, learned: Learned, seconds: float) -> float:
-    """Return the variance of the level at a later time, the shapes being as likely as now.
+    """Return the variance of the level that is to be expected at a later time.
 
-    What lies between the shapes falls as what lies within them does.
+    What is not known of the shape falls faster than noise does, for the wrong ones fall away: here
+    by the square of the time, which is about what simulated warm-ups do.
     """
     bins = round(seconds / BIN_S)
     now, within = (learned.variance_within(found, n) for n in (found.bins, bins))
-    return float(found.variance.mean()) * within / now
+    rest = max(float(found.variance.mean()) - now, 0.0)
+    return within + rest * (found.bins / bins) ** 2

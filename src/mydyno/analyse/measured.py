@@ -15,7 +15,8 @@ class Measured:
 
     `values` holds each treatment's log responses, one for each trial; `spreads` how its trials
     differ among themselves, as logs, and `sds` their standard deviations; `unsteady` the treatments
-    that come to no steady state, `wavering` those of which that is not ruled out yet.
+    that come to no steady state, `wavering` those of which that is not ruled out yet.  `carries`
+    says that hot switches had not taken hold when they were measured.
     """
 
     effects: Mapping[str, Effect] = field(default_factory=dict)
@@ -24,6 +25,7 @@ class Measured:
     spreads: Mapping[str, Sequence[float]] = field(default_factory=dict)
     unsteady: Collection[str] = ()
     wavering: Collection[str] = ()
+    carries: bool = False
     sds: Mapping[str, float] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mydyno.analyse.anytime import critical, moderated
+from mydyno.analyse.carryover import carries
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.drift import TAU_S, Levels, levels, one_hot, trials_of
 from mydyno.analyse.measured import Measured, log_of
@@ -71,13 +72,17 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     if found is None:
         return Measured(values=values)
     left = steady.level - found.level[_numbers(names)]
+    effects = _signed(_effects(found, of, left / np.sqrt(weight), rule.baseline), sign)
+    response = rule.responses[workload]
+    mine = [o for o in outcomes if o.trial.workload == workload]
     return Measured(
-        effects=_signed(_effects(found, of, left / np.sqrt(weight), rule.baseline), sign),
+        effects=effects,
         guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
         values=values,
         spreads={name: [float(v) for v in left[which]] for name, which in of.items()},
         unsteady=unsteady,
         wavering=wavering,
+        carries=rule.hot and carries(mine, response, effects),
     )
 
 

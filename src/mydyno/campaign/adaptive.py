@@ -1,7 +1,8 @@
 """Trials that end when more of them would not be worth their time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import log1p
 from typing import TYPE_CHECKING
 
 from mydyno.analyse import tens
@@ -9,7 +10,7 @@ from mydyno.campaign.stops import Stop
 from mydyno.model import Interval, Outcome, Series, Trial, Window
 
 if TYPE_CHECKING:  # numpy takes 0.1 s that most commands never need
-    from mydyno.analyse.lengths import Lengths
+    from mydyno.analyse.lengths import Lengths, Terms
 
 _SLACK_S = 0.05
 _OVERHEAD_S = 20.0  # what a trial costs besides its load, until one has been seen
@@ -19,11 +20,13 @@ _OVERHEAD_S = 20.0  # what a trial costs besides its load, until one has been se
 class Adaptive:
     """Plans each trial's length from those before it; `responses` by workload.
 
-    `most_s` is what a trial may take with its overhead, if that matters.
+    `most_s` is what a trial may take with its overhead, if that matters; `margin` is that of the
+    decision, a ratio less one.
     """
 
     responses: Mapping[str, str]
     most_s: float | None = None
+    margin: float = 0.03
     # A function of the trials so far, kept because learning is not for nothing.
     _known: dict[tuple[str, int], "Lengths"] = field(default_factory=dict, repr=False)
 
@@ -36,12 +39,16 @@ class Adaptive:
         seen = _series(mine, response)
         count = taught(len(seen))
         if (trial.workload, count) not in self._known:
-            overhead_s = _overhead_s(history)
-            most_s = None if self.most_s is None else self.most_s - overhead_s
-            found = lengths(seen[:count], overhead_s, most_s)
-            self._known[trial.workload, count] = found
+            self._known[trial.workload, count] = lengths(seen[:count], self._terms(history))
         own = _series([o for o in mine if o.trial.treatment == trial.treatment], response)
         return Enough(response, longer(self._known[trial.workload, count], own))
+
+    def _terms(self, history: Sequence[Outcome]) -> "Terms":
+        from mydyno.analyse.lengths import Terms  # noqa: PLC0415
+
+        overhead_s = _overhead_s(history)
+        told = Terms(overhead_s, margin_log=log1p(self.margin))
+        return told if self.most_s is None else replace(told, most_s=self.most_s - overhead_s)
 
 
 @dataclass(frozen=True, slots=True)

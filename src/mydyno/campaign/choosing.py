@@ -38,7 +38,7 @@ _WHY = {
     "switchback": "a switchback: one server is switched between treatments every half minute; a "
     "quarter of the segments are the baseline's",
     "search": "a search: a part of the cells is tried where the best may be, then the likeliest "
-    "three are proven against the baseline on fresh trials",
+    "two are proven against the baseline on fresh trials",
 }
 
 
@@ -71,7 +71,7 @@ def choose(asked: Asked, name: str) -> Chosen:
     fixed = _fixed(asked)
     kind = _kind(asked, is_fixed=fixed is not None)
     responses = {name: w.response for name, w in asked.workloads.items()}
-    stops: Stops = fixed or Adaptive(responses, _most_s(asked, kind))
+    stops: Stops = fixed or Adaptive(responses, _most_s(asked, kind), decide.margin)
     if kind == "switchback":
         stops = Segments(responses)
     rule = Rule(

@@ -1,6 +1,7 @@
 """`mydyno plan`: what `run` would do, and nothing done."""
 
 import sys
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,8 @@ from mydyno.cli.benches import build
 from mydyno.cli.price import guessed, price
 from mydyno.cli.specs import find
 from mydyno.cli.terminal import duration
+
+_WIDTH = 96
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -37,6 +40,7 @@ class Plan(msgspec.Struct, frozen=True):
     detectable: float | None
     why: str
     costs: dict[str, str]
+    guess: str = ""
 
 
 def plan(
@@ -77,6 +81,7 @@ def of(campaign: Campaign, server: str) -> Plan:
         machine_time_s=guess.seconds if guess else None,
         detectable=guess.detectable if guess else None,
         why=campaign.why,
+        guess=guessed(guess, campaign) if guess else "",
         costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
     )
 
@@ -107,12 +112,11 @@ def _text(found: Plan) -> str:
             f"              {k.removeprefix('db/')} = {v}   ({found.costs[k]})"
             for k, v in settings.items()
         ]
-    lines.append(f"design      {found.why}")
+    lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))
     if found.trials:
         most = "at most " if found.detectable else ""
-        lines.append(
-            f"trials      {most}{found.trials} in {found.blocks} blocks, order drawn at random"
-        )
+        blocks = f" in {found.blocks} blocks" if found.blocks else ""
+        lines.append(f"trials      {most}{found.trials}{blocks}, order drawn at random")
     if found.load_s:
         lines.append(
             f"time        {duration(found.load_s)} under load, restarts and restores extra"
@@ -121,7 +125,7 @@ def _text(found: Plan) -> str:
         shown = (found.detectable - 1) * 100
         lines.append(f"price       at most {duration(found.machine_time_s)} of machine time")
         lines.append(f"shows       differences of {shown:.1f} % or more")
-        lines.append(f"            ({guessed()})")
+        lines.append(f"            ({found.guess})")
     if found.budget_s:
         lines.append(f"budget      {duration(found.budget_s)} of machine time")
     return "\n".join(lines) + "\n"

@@ -1,34 +1,46 @@
 """What a campaign can show and what it costs: guessed before its first trials, measured after."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log, log1p
 
-from mydyno.analyse.forecast import STARTS_SD, TRIAL_S, Forecast, Size, expected_sd, forecast
+from mydyno.analyse.forecast import (
+    STARTS_SD,
+    TRIAL_S,
+    Forecast,
+    Size,
+    expected_sd,
+    forecast,
+    often,
+)
+from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.race import Race
+from mydyno.campaign.stops import Fixed
 from mydyno.cli.terminal import duration
 from mydyno.model import Outcome, Status
+
+_MOST_BLOCKS = 1_000  # without blocks or budget, which a plan never is
+_RESTART_S = 20.0
 
 
 def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
     """Return what a race can do, by the checks that were `seen`; None for another design."""
-    size = _size(campaign)
+    checks = _checks(campaign, seen)
+    trial_s = sum(o.machine_time_s for o in checks) / len(checks) if checks else _guess_s(campaign)
+    size = _size(campaign, trial_s)
     if size is None:
         return None
-    checks = _checks(campaign, seen)
-    margin = log1p(campaign.spec.decide.margin)
-    if not checks:
-        return forecast(size, margin)
-    trial_s = sum(o.machine_time_s for o in checks) / len(checks)
-    return forecast(size, margin, expected_sd(_levels(campaign, checks)), trial_s)
+    noise_sd = expected_sd(_levels(campaign, checks)) if checks else STARTS_SD
+    return forecast(size, log1p(campaign.spec.decide.margin), noise_sd, trial_s)
 
 
 def said(found: Forecast, campaign: Campaign) -> str:
     """Return a forecast in a sentence or two."""
     margin = campaign.spec.decide.margin
-    blocks = campaign.design.blocks
+    size = _size(campaign, found.trial_s)
+    blocks = size.blocks if size else None
     told = (
         f"trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}; "
         f"{_percent(found.detectable - 1)} or more can be shown"
@@ -43,12 +55,13 @@ def said(found: Forecast, campaign: Campaign) -> str:
     )
 
 
-def guessed() -> str:
+def guessed(found: Forecast, campaign: Campaign) -> str:
     """Return what a forecast rests on before anything was measured."""
-    return (
-        f"guessed from trials that repeat to {_percent(STARTS_SD)} and take {duration(TRIAL_S)}; "
-        "the first trials are of the baseline alone and tell"
+    size = _size(campaign, found.trial_s)
+    told = (
+        f"guessed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
     )
+    return f"{told}; the first {size.checks} tell" if size and size.checks else told
 
 
 @dataclass(slots=True)
@@ -61,7 +74,7 @@ class LabCheck:
     def after(self, outcome: Outcome) -> str:
         """Return what the checks have shown, once: after the last of them."""
         self.seen.append(outcome)
-        size = _size(self.campaign)
+        size = _size(self.campaign, TRIAL_S)
         if size is None or len(self.seen) != size.checks * size.workloads:
             return ""
         found = price(self.campaign, self.seen)
@@ -73,17 +86,31 @@ def _race(campaign: Campaign) -> Race | None:
     return design if isinstance(design, Race) else None
 
 
-def _size(campaign: Campaign) -> Size | None:
+def _size(campaign: Campaign, trial_s: float) -> Size | None:
+    """Return the size of a race whose trials take so long; its budget may end it before."""
     design = _race(campaign)
     if design is None:
         return None
-    blocks = design.blocks or 1_000
-    return Size(len(design.treatments) - 1, len(design.workloads), blocks, design.checks)
+    size = Size(len(design.treatments) - 1, len(design.workloads), 0, design.checks)
+    blocks = design.blocks or _MOST_BLOCKS
+    if design.budget_s is not None:
+        trials = design.budget_s / trial_s / size.workloads - size.checks
+        blocks = min(blocks, max(1, int(trials / (size.arms + often(size)))))
+    return replace(size, blocks=blocks)
+
+
+def _guess_s(campaign: Campaign) -> float:
+    """Return how long a trial may take: as long as is usual, or as the budget lets it."""
+    stops = campaign.stops
+    if isinstance(stops, Fixed):
+        return stops.warmup_s + stops.window_s + _RESTART_S
+    most_s = stops.most_s if isinstance(stops, Adaptive) else None
+    return min(TRIAL_S, most_s or TRIAL_S)
 
 
 def _checks(campaign: Campaign, seen: Sequence[Outcome]) -> list[Outcome]:
     """Return the trials that came first, of the first workload, as far as they went well."""
-    size = _size(campaign)
+    size = _size(campaign, TRIAL_S)
     count = size.checks * size.workloads if size else 0
     first = next(iter(campaign.workloads))
     mine = [o for o in seen[:count] if o.trial.workload == first]

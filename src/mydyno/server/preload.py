@@ -49,7 +49,7 @@ def load(instance: Instance, *, timeout_s: float = 900.0) -> None:
     began_s = time.monotonic()
     while (spent_s := time.monotonic() - began_s) < timeout_s:
         told = next((row[1] for row in instance.query(_STATUS)), "").lower()
-        waiting = "not started" in told and spent_s < _BEGINS_S
+        waiting = (not told or "not started" in told) and spent_s < _BEGINS_S
         if "completed" in told or not (waiting or _RUNS.search(told)):
             return
         time.sleep(_POLL_S)

@@ -11,10 +11,10 @@ from mydyno.analyse.steady.shapes import Array, shapes
 _ROUNDS = 12
 _PSEUDO = 5.0  # trials that the first weights are worth
 _PSEUDO_MISSING = 2.0  # and the first guess of what is missing
-_PSEUDO_BINS = 2.0  # that the first variance is worth
+_PSEUDO_BINS = 0.5  # that the first variance is worth
 _LEAST_SD = 0.04
 _RHOS = (0.0, 0.2, 0.45, 0.65, 0.8)
-_SOME_RHOS = (0.2, 0.45, 0.65)
+_SOME_RHOS = (0.2, 0.45)
 _TURNS = 2
 _FEWEST = 3  # bins of a trial that say something
 
@@ -29,10 +29,13 @@ class Learned:
     def variance_within(self, found: Fit, bins: int) -> float:
         """Return the variance of the level that would be left after `bins`, the shape being known.
 
-        It is the mean over the trials, each shape being as likely as it is now.
+        It is the mean over the trials; likely shapes count for more than they are likely now, as
+        they will.
         """
         variances = self.prior.ready(self.texture, bins).covariance[:, 0, 0]
-        return float(found.weight.mean(axis=0) @ variances)
+        likely = found.weight**2
+        likely /= likely.sum(axis=1, keepdims=True)
+        return float(likely.mean(axis=0) @ variances)
 
     def usually_left(self) -> Array:
         """Return how far each bin of a usual trial lies from its steady level, as logs."""

@@ -24,7 +24,7 @@ _LATER = tuple((a, b) for a in (1.8, 2.4, 3.2) for b in (3.4, 4.4, 5.6) if b > 1
 _STEPS = (0.5, 0.25, 0.25)  # of the way, in three steps
 _SEEN = 2  # bins behind a step, before which it cannot be told from noise
 # How likely each family is before anything was seen.
-_FAMILIES = {"flat": 0.05, "exponential": 0.40, "two": 0.25, "step": 0.10, "steps": 0.20}
+_FAMILIES = {"flat": 0.25, "exponential": 0.32, "two": 0.20, "step": 0.08, "steps": 0.15}
 
 
 @dataclass(frozen=True, slots=True)
