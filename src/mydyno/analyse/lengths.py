@@ -139,10 +139,14 @@ def gains(series: Series) -> Array:
 
 
 def _settled(found: Fit) -> int:
-    """Return the first bin behind which what is left of the warm-up hardly biases the mean."""
+    """Return the first bin behind which what is left of the warm-up hardly biases the mean.
+
+    The bin in which the last of it happened is not measured either.
+    """
     bias = np.abs(left(found)[0][::-1].cumsum() / np.arange(1, found.bins + 1))[::-1]
     latest = int(found.bins * _LATEST)
-    return next((i for i in range(latest) if bias[i] <= _BIAS), latest)
+    first = next((i for i in range(latest) if bias[i] <= _BIAS), latest)
+    return min(first + 1, latest) if first else 0
 
 
 def _known(series: Sequence[Array], learned: Learned, seconds: float) -> float:

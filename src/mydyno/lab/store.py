@@ -1,5 +1,6 @@
 """A data set on a lab disk: its golden copy is the disk's base, back when the overlay drops."""
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from mydyno.stack.fs import mkfs
 from mydyno.stack.fs import mount as mount_command
 
 _MEASURE_S = 2
+_BUSY_S, _AGAIN_S = 10.0, 0.05  # a busy filesystem is tried again for so long, every so often
 
 
 @dataclass(slots=True)
@@ -90,9 +92,17 @@ class LabStore:
         self._run("mkdir", "-p", str(self.live))
 
     def _unmount(self) -> None:
-        """Unmount whatever lies on the mount point: it is shared by the stores of a campaign."""
+        """Unmount whatever lies on the mount point: it is shared by the stores of a campaign.
+
+        The rings of a server that was killed are taken down a moment after it is gone.
+        """
+        end_s = time.monotonic() + _BUSY_S
         while self.host.run(Action(("mountpoint", "-q", str(self.where)))).returncode == 0:
-            self._run("umount", str(self.where))
+            done = self.host.run(Action(("umount", str(self.where))), timeout_s=600)
+            if done.returncode and time.monotonic() < end_s:
+                time.sleep(_AGAIN_S)
+            else:
+                done.check()
 
     def _run(self, *argv: str) -> None:
         self.host.run(Action(argv), timeout_s=600).check()

@@ -55,8 +55,8 @@ def _whitened(rho: float) -> tuple[Array, Array]:
 class Prior:
     """What warm-ups are expected: the log of what is missing at first, and the shapes' weights."""
 
-    missing: float = 0.5
-    missing_sd: float = 0.25
+    missing: float = 0.2
+    missing_sd: float = 0.3
     log_weight: Array | None = None
     _ready: "dict[tuple[Texture, int], Ready]" = field(
         default_factory=dict, repr=False, compare=False
@@ -69,7 +69,7 @@ class Prior:
             precision = information + self.precisions[:, :, None] * np.eye(3)
             known = float(information[0, 0, 0])
             log_odds = np.log(self.precisions).sum(axis=1) - np.linalg.slogdet(precision)[1]
-            log_odds = np.where(shapes().seen <= bins, log_odds / 2 + self.weights, -np.inf)
+            log_odds = np.where(shapes().told(bins), log_odds / 2 + self.weights, -np.inf)
             self._ready[texture, bins] = Ready(
                 np.asarray(np.linalg.inv(precision), dtype=np.float64), log_odds, 1 / known
             )

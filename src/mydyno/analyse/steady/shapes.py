@@ -22,9 +22,10 @@ _EDGES = np.unique(np.round(np.geomspace(1, 48, 22)).astype(int))  # bins before
 _FIRST = np.unique(np.round(np.geomspace(1, 12, 10)).astype(int))  # bins before the first of three
 _LATER = tuple((a, b) for a in (1.8, 2.4, 3.2) for b in (3.4, 4.4, 5.6) if b > 1.2 * a)
 _STEPS = (0.5, 0.25, 0.25)  # of the way, in three steps
+_MOST_LEFT = 0.5  # of what is missing at first, at the end of a trial
 _SEEN = 2  # bins behind a step, before which it cannot be told from noise
 # How likely each family is before anything was seen.
-_FAMILIES = {"flat": 0.25, "exponential": 0.32, "two": 0.20, "step": 0.08, "steps": 0.15}
+_FAMILIES = {"flat": 0.5, "exponential": 0.22, "two": 0.13, "step": 0.05, "steps": 0.10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class Shapes:
     free: NDArray[np.int64]
     seen: NDArray[np.int64]
     log_weight: Array
+
+    def told(self, bins: int) -> NDArray[np.bool_]:
+        """Return which shapes a trial of so many bins can tell: most of the way lies within it.
+
+        Of a slower one it would only repeat what was expected before it.
+        """
+        left = -self.columns[:, bins - 1, 1:].sum(axis=1)
+        return np.asarray((self.seen <= bins) & (left <= _MOST_LEFT))
 
 
 @cache
