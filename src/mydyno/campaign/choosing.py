@@ -1,8 +1,7 @@
 """Which design, protocol and rule a spec asks for, and why."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import isqrt
+from dataclasses import dataclass, replace
 
 from mydyno.analyse import Rule, compare, undecided
 from mydyno.campaign.adaptive import Adaptive
@@ -122,54 +121,69 @@ def _searchable(asked: Asked) -> None:
 
 
 def _design(asked: Asked, rule: Rule, kind: str) -> Design:
-    spec, names = asked.spec, tuple(asked.treatments)
+    spec, names, workloads = asked.spec, tuple(asked.treatments), tuple(asked.workloads)
     blocks = spec.design.blocks if spec.design.blocks is not None else spec.protocol.blocks
-    budget_s = _budget_s(asked)
+    budget_s, reset, seed = _budget_s(asked), _reset(asked), spec.design.seed
     if blocks is not None and blocks < 1:
         raise SpecError(f"{asked.place}: blocks is {blocks}; at least 1, and 3 for a verdict")
-    reset, seed, workloads = _reset(asked), spec.design.seed, tuple(asked.workloads)
-    open_cells = undecided(rule, names)
     if kind == "search":
-        (workload,) = workloads
-        cells, response = _cells(asked), rule.responses[workload]
-        return Search(
-            cells=cells,
-            baseline=rule.baseline,
-            workload=workload,
-            response=response,
-            blocks=blocks,
-            budget_s=budget_s or HOURS * 3600 * len(cells),
-            seed=seed,
-            undecided=open_cells,
-            reset=reset,
-        )
+        return _search(asked, rule, blocks, budget_s)
     if kind == "screen":
         runs = tuple(name for name, settings in asked.treatments.items() if settings)
         return Blocks(runs, workloads, blocks or 1, budget_s, seed, reset)
-    if kind == "switchback" and blocks is None and budget_s is None:
-        budget_s = SHARE * 3600 * len(names) * len(workloads)
-    if blocks is None and budget_s is None:
-        blocks = _BLOCKS if kind == "blocks" else _RACE_BLOCKS
     if kind == "blocks":
-        return Blocks(names, workloads, blocks, budget_s, seed, reset)
-    checks = _CHECKS if budget_s is None or budget_s >= _CHECKED_S else 0
-    hot = kind == "switchback"
-    race = Race(
-        treatments=names,
-        baseline=rule.baseline,
-        workloads=workloads,
-        blocks=blocks,
-        budget_s=budget_s,
-        seed=seed,
-        undecided=open_cells,
-        checks=CHECKS if hot else checks,
-        often=often if hot else isqrt,
-        reset=Reset.NONE if hot else reset,
-    )
+        settled = _BLOCKS if blocks is None and budget_s is None else blocks
+        return Blocks(names, workloads, settled, budget_s, seed, reset)
+    race = _race(asked, rule, blocks, budget_s)
+    if kind == "switchback":
+        return _switchback(race, settled=blocks is not None)
     if kind != "ladder":
         return race
     less = {rung: list(of) for rung, of in less_of(rungs_of(spec, asked.place)).items()}
     return Ladder(race, less, lambda outcomes: compare(outcomes, rule, names).winner)
+
+
+def _search(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None) -> Search:
+    (workload,) = asked.workloads
+    cells = _cells(asked)
+    return Search(
+        cells=cells,
+        baseline=rule.baseline,
+        workload=workload,
+        response=rule.responses[workload],
+        blocks=blocks,
+        budget_s=budget_s or HOURS * 3600 * len(cells),
+        seed=asked.spec.design.seed,
+        undecided=undecided(rule, tuple(asked.treatments)),
+        reset=_reset(asked),
+    )
+
+
+def _race(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None) -> Race:
+    names = tuple(asked.treatments)
+    return Race(
+        treatments=names,
+        baseline=rule.baseline,
+        workloads=tuple(asked.workloads),
+        blocks=_RACE_BLOCKS if blocks is None and budget_s is None else blocks,
+        budget_s=budget_s,
+        seed=asked.spec.design.seed,
+        undecided=undecided(rule, names),
+        checks=_CHECKS if budget_s is None or budget_s >= _CHECKED_S else 0,
+        reset=_reset(asked),
+    )
+
+
+def _switchback(race: Race, *, settled: bool) -> Race:
+    """Return the race as segments of one running server, the baseline's a quarter of them.
+
+    Unless the number of blocks is `settled` or there is a budget, it gets one.
+    """
+    hot = replace(race, checks=CHECKS, often=often, reset=Reset.NONE, _orders={})
+    if settled or race.budget_s is not None:
+        return hot
+    cells = len(race.treatments) * len(race.workloads)
+    return replace(hot, blocks=None, budget_s=SHARE * 3600 * cells)
 
 
 def _cells(asked: Asked) -> dict[str, tuple[int, ...]]:
