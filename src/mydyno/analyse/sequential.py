@@ -91,10 +91,12 @@ def steady_of(
 ) -> tuple[list[Pressed], Steady]:
     """Return the trials of a workload that went well, and the steady level of each."""
     response = rule.responses[workload]
+    if not rule.warming:
+        return _windows(outcomes, workload, response)
     trials = pressed(outcomes, workload, response)
-    if trials and rule.warming:
-        return trials, steady_levels(trials, learned_from([t.series for t in trials]))
-    return trials, _of_windows(outcomes, workload, response)
+    if not trials:
+        return [], Steady(np.zeros(0), np.zeros(0), np.zeros(0))
+    return trials, steady_levels(trials, learned_from([t.series for t in trials]))
 
 
 def _role(trial: Pressed, rule: Rule) -> str:
@@ -121,13 +123,21 @@ def pressed(outcomes: Sequence[Outcome], workload: str, response: str) -> list[P
     return found
 
 
-def _of_windows(outcomes: Sequence[Outcome], workload: str, response: str) -> Steady:
-    """Return the levels of the windows that were asked for, taken to be steady."""
-    mine = [o for o in outcomes if o.trial.workload == workload and o.status is Status.OK]
+def _windows(
+    outcomes: Sequence[Outcome], workload: str, response: str
+) -> tuple[list[Pressed], Steady]:
+    """Return the trials and the levels of the windows that were asked for, taken to be steady."""
     sign = -1.0 if response.startswith("latency_") else 1.0
-    level = np.array([sign * (log_of(o, response) or 0.0) for o in mine if o.series])
+    trials, level = [], []
+    for outcome, began_s in _timed(outcomes):
+        value = log_of(outcome, response) if outcome.trial.workload == workload else None
+        if value is not None:
+            at_s = began_s + outcome.machine_time_s / 2
+            name, block = outcome.trial.treatment, outcome.trial.block
+            trials.append(Pressed(name, at_s, np.zeros(0), block))
+            level.append(sign * value)
     nothing = np.zeros(len(level))
-    return Steady(level, nothing, nothing)
+    return trials, Steady(np.array(level), nothing, nothing)
 
 
 def _signed(effects: dict[str, Effect], sign: float) -> dict[str, Effect]:
