@@ -1,4 +1,4 @@
-"""How long a trial is worth running: where its variance times its cost is least."""
+"""How long a trial is worth running: where its uncertainty times its cost is least."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from mydyno.analyse.sequential import learned_from, logs, taught_by
+from mydyno.analyse.sequential import STARTS_SD, gains, learned_from, taught_by
 from mydyno.analyse.settling import moving
 from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, glance, left
 from mydyno.model import Series, Window
@@ -21,7 +21,6 @@ _LEAST_S = 60.0  # fewer means than six hardly tell a warm-up from noise
 _KNOWN = 8  # trials that tell something of them
 _UNSURE = 0.03  # standard deviation of a level that is too little to know, whatever it costs
 _LEFT = 0.02  # of a usual warm-up, where a trial may end: what is extrapolated stays small
-_STARTS_SD = 0.015  # what one start differs from the next (METHOD 5.4)
 _LONGER = 1.5  # times the last trial of a treatment that still moved
 _BLOCKS = 3  # that treatments are at least in
 _REACH = 4.5  # standard errors that an interval has then to either side (anytime)
@@ -48,7 +47,7 @@ class Terms:
         be more exact than the margin asks for, since a few blocks are run in any case.
         """
         wanted = _BLOCKS * self.margin_log**2 / (2 * _REACH**2)
-        return sqrt(max(variance + _STARTS_SD**2, wanted)) * (seconds + self.overhead_s)
+        return sqrt(max(variance + STARTS_SD**2, wanted)) * (seconds + self.overhead_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Lengths:
     def __post_init__(self) -> None:
         looks = tuple(s for s in LENGTHS_S if self.least_s <= s <= self.terms.most_s)
         if self.learned is None:
-            looks = tuple(s for s in looks[:-1:2]) + looks[-1:]  # looking costs more then
+            looks = looks[:-1:2] + looks[-1:]  # looking costs more then
         object.__setattr__(self, "looks_s", looks or (max(self.terms.most_s, LENGTHS_S[0]),))
 
     def window(self, so_far: Series) -> Window | None:
@@ -130,12 +129,6 @@ def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
     if not moving([gains(one) for one in before], lengths.learned.texture):
         return lengths
     return replace(lengths, least_s=min(_LONGER * last_s, lengths.terms.most_s))
-
-
-def gains(series: Series) -> Array:
-    """Return the logarithms of a response, of which more is better."""
-    told = logs(series.values)
-    return -told if series.name.startswith("latency_") else told
 
 
 def _settled(found: Fit) -> int:

@@ -20,13 +20,13 @@ from mydyno.analyse.measured import Measured, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.settling import LONG_S, jumping, moving
 from mydyno.analyse.steady import BIN_S, Learned, fit, learn
-from mydyno.model import Outcome, Status
+from mydyno.model import Outcome, Series, Status
 
 Array = NDArray[np.float64]
 _FIRST = 8  # trials that noise and warm-ups are learned from at first; then twice as many, ...
 _MOST = 64  # ... and no more: the rest would change little
 _ENOUGH = 2
-_STARTS_SD = 0.015
+STARTS_SD = 0.015  # what one start differs from the next (METHOD 5.4)
 _WILD = 9.0  # times the usual variance of a treatment's trials
 _MANY = 5  # treatments that show what is usual
 _MEDIAN = 0.6  # of squares of few trials, about, where their mean is 1
@@ -47,11 +47,10 @@ class Pressed:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Each trial's steady log level and its variances, as `steady.Fit` has them."""
+    """Each trial's steady log level and its variance, as `steady.Fit` has them."""
 
     level: Array
     variance: Array
-    warm: Array
 
 
 def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
@@ -67,7 +66,7 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     unsteady, wavering = _unsteady(trials) if rule.warming else ([], [])
     names = [_role(t, rule) for t in trials]
     of = _by_treatment(names)
-    sure = (_STARTS_SD**2 + steady.variance) / _STARTS_SD**2 if rule.warming else None
+    sure = (STARTS_SD**2 + steady.variance) / STARTS_SD**2 if rule.warming else None
     found, weight = _levels((names, [t.at_s for t in trials]), steady.level, rule, sure)
     if found is None:
         return Measured(values=values)
@@ -92,10 +91,11 @@ def steady_of(
     """Return the trials of a workload that went well, and the steady level of each."""
     response = rule.responses[workload]
     if not rule.warming:
-        return _windows(outcomes, workload, response)
+        trials, level = _windows(outcomes, workload, response)
+        return trials, Steady(rule.gain(1.0, workload) * level, np.zeros(len(level)))
     trials = pressed(outcomes, workload, response)
     if not trials:
-        return [], Steady(np.zeros(0), np.zeros(0), np.zeros(0))
+        return [], Steady(np.zeros(0), np.zeros(0))
     return trials, steady_levels(trials, learned_from([t.series for t in trials]))
 
 
@@ -117,37 +117,35 @@ def pressed(outcomes: Sequence[Outcome], workload: str, response: str) -> list[P
         series = next((s for s in outcome.series if s.name == response), None)
         if series is not None and series.values:
             at_s = began_s + outcome.machine_time_s - series.t_s[-1] / 2
-            sign = -1.0 if response.startswith("latency_") else 1.0
-            told = sign * logs(series.values)
-            found.append(Pressed(outcome.trial.treatment, at_s, told, outcome.trial.block))
+            trial = outcome.trial
+            found.append(Pressed(trial.treatment, at_s, gains(series), trial.block))
     return found
 
 
 def _windows(
-    outcomes: Sequence[Outcome], workload: str, response: str
-) -> tuple[list[Pressed], Steady]:
-    """Return the trials and the levels of the windows that were asked for, taken to be steady."""
-    sign = -1.0 if response.startswith("latency_") else 1.0
+    outcomes: Sequence[Outcome], workload: str, metric: str
+) -> tuple[list[Pressed], Array]:
+    """Return the trials whose windows have a metric, without their series, and its logs."""
     trials, level = [], []
     for outcome, began_s in _timed(outcomes):
-        value = log_of(outcome, response) if outcome.trial.workload == workload else None
+        value = log_of(outcome, metric) if outcome.trial.workload == workload else None
         if value is not None:
             at_s = began_s + outcome.machine_time_s / 2
             name, block = outcome.trial.treatment, outcome.trial.block
             trials.append(Pressed(name, at_s, np.zeros(0), block))
-            level.append(sign * value)
-    nothing = np.zeros(len(level))
-    return trials, Steady(np.array(level), nothing, nothing)
+            level.append(value)
+    return trials, np.array(level)
 
 
 def _signed(effects: dict[str, Effect], sign: float) -> dict[str, Effect]:
     return effects if sign > 0 else {name: e.inverse() for name, e in effects.items()}
 
 
-def logs(values: Sequence[float]) -> Array:
-    """Return the logarithms of a binned response."""
-    some = np.asarray(values, dtype=np.float64)
-    return np.asarray(np.log(np.maximum(some, max(float(some.mean()) * _LEAST, 1e-12))))
+def gains(series: Series) -> Array:
+    """Return the logarithms of a binned response, of which more is better."""
+    some = np.asarray(series.values, dtype=np.float64)
+    told = np.asarray(np.log(np.maximum(some, max(float(some.mean()) * _LEAST, 1e-12))))
+    return -told if series.name.startswith("latency_") else told
 
 
 def _timed(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, float]]:
@@ -232,17 +230,9 @@ def _guard(
     outcomes: Sequence[Outcome], rule: Rule, workload: str, metric: str
 ) -> dict[str, Effect]:
     """Return the effects on a metric of the measured windows, each one for itself."""
-    names, times, values = [], [], []
-    for outcome, began_s in _timed(outcomes):
-        value = log_of(outcome, metric) if outcome.trial.workload == workload else None
-        if value is not None:
-            at_s = began_s + outcome.machine_time_s / 2
-            trial = Pressed(outcome.trial.treatment, at_s, np.zeros(0), outcome.trial.block)
-            names.append(_role(trial, rule))
-            times.append(at_s)
-            values.append(value)
-    level = np.array(values)
-    found, weight = _levels((names, times), level, rule)
+    trials, level = _windows(outcomes, workload, metric)
+    names = [_role(t, rule) for t in trials]
+    found, weight = _levels((names, [t.at_s for t in trials]), level, rule)
     if found is None:
         return {}
     left = (level - found.level[_numbers(names)]) / np.sqrt(weight)
@@ -267,15 +257,15 @@ def _unsteady(trials: Sequence[Pressed]) -> tuple[list[str], list[str]]:
 
 
 def steady_levels(trials: Sequence[Pressed], learned: Learned) -> Steady:
-    """Return each trial's steady log level, its variance, and the part that the warm-up adds.
+    """Return each trial's steady log level and its variance.
 
-    What one start of a server differs from the next is in none of them.
+    What one start of a server differs from the next is in neither of them.
     """
-    told = np.zeros((3, len(trials)))
+    told = np.zeros((2, len(trials)))
     for bins in {len(t.series) for t in trials}:
         which = [i for i, t in enumerate(trials) if len(t.series) == bins]
         found = fit(np.array([trials[i].series for i in which]), learned.texture, learned.prior)
-        told[:, which] = found.level, found.variance, found.warm
+        told[:, which] = found.level, found.variance
     return Steady(*told)
 
 

@@ -65,14 +65,11 @@ class Prior:
     def ready(self, texture: Texture, bins: int) -> "Ready":
         """Return what the posterior needs besides the trials, worked out once."""
         if (texture, bins) not in self._ready:
-            information = texture.information(bins)
-            precision = information + self.precisions[:, :, None] * np.eye(3)
-            known = float(information[0, 0, 0])
+            precision = texture.information(bins) + self.precisions[:, :, None] * np.eye(3)
             log_odds = np.log(self.precisions).sum(axis=1) - np.linalg.slogdet(precision)[1]
             log_odds = np.where(shapes().told(bins), log_odds / 2 + self.weights, -np.inf)
-            self._ready[texture, bins] = Ready(
-                np.asarray(np.linalg.inv(precision), dtype=np.float64), log_odds, 1 / known
-            )
+            covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
+            self._ready[texture, bins] = Ready(covariance, log_odds)
         return self._ready[texture, bins]
 
     @cached_property
@@ -101,28 +98,23 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Of each shape the covariance of its factors and its log odds before any trial.
-
-    `least` is the variance of the level if there were no warm-up.
-    """
+    """Of each shape the covariance of its factors and its log odds before any trial."""
 
     covariance: Array
     log_odds: Array
-    least: float
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
     """What some trials of equal length say; arrays are by trial, those by model have a second axis.
 
-    `level` is the posterior mean of the steady log response, `variance` its variance, `warm` the
-    part of that which is there because the shape of the warm-up is not known.
+    `level` is the posterior mean of the steady log response, `variance` its variance: that of the
+    noise, and what is there because the shape of the warm-up is not known.
     """
 
     bins: int
     level: Array
     variance: Array
-    warm: Array
     weight: Array
     factors: Array
     log_evidence: Array
@@ -176,7 +168,6 @@ def weigh(seen: Seen, texture: Texture, prior: Prior) -> Fit:
         bins=seen.bins,
         level=level,
         variance=within + between,
-        warm=np.maximum(within + between - ready.least, 0.0),
         weight=weight,
         factors=factors,
         log_evidence=highest + np.log(total) + texture.log_constant(seen.bins),
