@@ -66,9 +66,9 @@ class Prior:
         """Return what the posterior needs besides the trials, worked out once."""
         if (texture, bins) not in self._ready:
             precision = texture.information(bins) + self.precisions[:, :, None] * np.eye(3)
-            log_odds = np.log(self.precisions).sum(axis=1) - np.linalg.slogdet(precision)[1]
+            covariance, determinant = _inverse(precision)
+            log_odds = np.log(self.precisions).sum(axis=1) - np.log(determinant)
             log_odds = np.where(shapes().told(bins), log_odds / 2 + self.weights, -np.inf)
-            covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
             self._ready[texture, bins] = Ready(covariance, log_odds)
         return self._ready[texture, bins]
 
@@ -94,6 +94,16 @@ class Prior:
         found[free == 1, 1] = self.missing_sd**-2
         found[free == 2, 1:] = _TWO_SD**-2  # noqa: PLR2004
         return found
+
+
+def _inverse(symmetric: Array) -> tuple[Array, Array]:
+    """Return inverses and determinants of matrices (n, 3, 3) by cofactors, faster than LAPACK."""
+    (a, b, c), (_, d, e), (_, _, f) = symmetric.transpose(1, 2, 0)
+    aa, ab, ac = d * f - e * e, c * e - b * f, b * e - c * d
+    bc = b * c - a * e
+    determinant = a * aa + b * ab + c * ac
+    adjoint = np.array([[aa, ab, ac], [ab, a * f - c * c, bc], [ac, bc, a * d - b * b]])
+    return np.asarray((adjoint / determinant).transpose(2, 0, 1)), determinant
 
 
 @dataclass(frozen=True, slots=True)
