@@ -123,7 +123,7 @@ def searched(share: float) -> Callable[[str, int], Told]:
         names = tuple(arms)
         cells = {name: tuple(map(int, name)) for name in names}
         stock = names[0]
-        rule = replace(_VERDICTS, baseline=stock, proving_from=1)
+        rule = replace(_VERDICTS, baseline=stock, proving_from=1, choosing=True)
         budget_s = share * HOUR_S * len(names)
         design = Search(
             cells, stock, "w", "tps", None, budget_s, seed, undecided(rule, names)

@@ -9,6 +9,7 @@ from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import sentence
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
+from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
 from mydyno.analyse.verdicts import detectable, unproven, unstable, verdict
 from mydyno.model import Outcome, Status
@@ -30,6 +31,7 @@ def compare(
 
     `cells` holds each treatment's levels, where there are factors: then it is told which did it.
     """
+    outcomes = sound(outcomes, rule)
     found = rows(outcomes, rule, treatments)
     winners = {
         workload: _winner([r for r in found if r.workload == workload], rule)
@@ -77,9 +79,9 @@ def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
     """Return the function that tells of which workload and treatment more trials could tell."""
 
     def cells(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
-        return {
-            (row.workload, row.name) for row in rows(outcomes, rule, treatments) if _open(row, rule)
-        }
+        found = rows(sound(outcomes, rule), rule, treatments)
+        some = [row for row in found if _open(row, rule)]
+        return {(row.workload, row.name) for row in some + _rivals(found, rule)}
 
     return cells
 
@@ -90,6 +92,25 @@ def _open(row: Row, rule: Rule) -> bool:
         return True
     margins = rule.guards_of(row.workload)
     return row.verdict == "adopt" and any(g.high >= 1 + margins[n] for n, g in row.guards.items())
+
+
+def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
+    """Return the adopted rows, while the best is asked for and more than one may be it."""
+    if not rule.choosing:
+        return []
+    told: list[Row] = []
+    for workload in rule.responses:
+        gains = {
+            row.name: sorted(
+                rule.gain(log(end), workload) for end in (row.effect.low, row.effect.high)
+            )
+            for row in found
+            if row.workload == workload and row.verdict == "adopt" and row.effect
+        }
+        best = max((low for low, _ in gains.values()), default=0.0)
+        may = [n for n, (_, high) in gains.items() if high >= best]
+        told += [r for r in found if r.workload == workload and r.name in may and len(may) > 1]
+    return told
 
 
 def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> list[Row]:
@@ -168,7 +189,7 @@ def _word(
     effect, guards = found
     if treatment == rule.baseline:
         return "baseline"
-    if mine and all(o.status is not Status.OK for o in mine):
+    if mine and all(o.status in {Status.FAILED, Status.UNKNOWN} for o in mine):
         return "failed"
     if treatment in measured.unsteady:
         return "no-steady-state"
@@ -222,6 +243,7 @@ def _warnings(outcomes: Sequence[Outcome], rule: Rule) -> list[str]:
         return warnings
     if not any(o.trial.treatment == rule.baseline for o in outcomes):
         warnings.append(f"{rule.baseline}, the baseline, has no finished trial yet")
+    warnings += [told for workload in rule.responses if (told := limited(outcomes, workload))]
     blocks = {o.trial.block for o in outcomes}
     if len(blocks) == 1:
         warnings.append("one block only: it shows no spread, so it gives no verdict")

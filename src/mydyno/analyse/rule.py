@@ -17,7 +17,8 @@ class Rule:
     blocks before `proving_from` only looked about: they prove nothing of what they found.
 
     `screening` says that it is factors that are asked about, not treatments; `hot` that one server
-    was switched to and fro.
+    was switched to and fro; `choosing` that the best is asked for, so that what is adopted is
+    measured on until it is told from the best.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Rule:
     proving_from: int = 0
     screening: bool = False
     hot: bool = False
+    choosing: bool = False
 
     def guards_of(self, workload: str) -> dict[str, float]:
         """Return the guards of one workload, its response's name filled in."""

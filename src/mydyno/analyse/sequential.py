@@ -43,6 +43,7 @@ class Pressed:
     at_s: float
     series: Array
     block: int = 0
+    id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def pressed(outcomes: Sequence[Outcome], workload: str, response: str) -> list[P
         if series is not None and series.values:
             at_s = began_s + outcome.machine_time_s - series.t_s[-1] / 2
             trial = outcome.trial
-            found.append(Pressed(trial.treatment, at_s, gains(series), trial.block))
+            found.append(Pressed(trial.treatment, at_s, gains(series), trial.block, trial.id))
     return found
 
 

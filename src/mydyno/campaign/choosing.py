@@ -83,6 +83,7 @@ def choose(asked: Asked, name: str) -> Chosen:
         sequential=kind not in {"blocks", "screen"},
         warming=isinstance(stops, Adaptive),
         proving_from=CONFIRMING if kind == "search" else 0,
+        choosing=kind == "search",
         screening=kind == "screen",
         hot=kind == "switchback",
     )

@@ -132,6 +132,8 @@ def reread(
         intervals = replayed(files.trial(outcome.trial.id), workload).intervals
         if metrics := summarise(intervals, outcome.window, workload.response):
             series = (tens(intervals, workload.response),)
+            told = {m.name for m in metrics}
+            metrics += [m for m in outcome.metrics if m.name not in told]  # what was sampled
             outcome = replace(outcome, metrics=tuple(metrics), series=series)  # noqa: PLW2901
         reread_all.append((outcome, intervals))
     return reread_all

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +18,7 @@ from mydyno.model import (
     CampaignError,
     HostError,
     Interval,
+    Metric,
     MydynoError,
     Outcome,
     Overhead,
@@ -99,7 +100,17 @@ def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcom
     if not any(m.name == response for m in metrics):
         error = f"the load reported no {response}, the response decided on"
         return Outcome(a.trial, Status.UNKNOWN, window, error=error)
+    metrics += _gauges(a.folder, window)
     return Outcome(a.trial, Status.OK, window, tuple(metrics), (tens(intervals, response),))
+
+
+def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
+    """Return what was used of the processors by whom; nothing where that was not sampled."""
+    from mydyno.measure.sampled_trial import sampled_series, used  # noqa: PLC0415 - numpy
+
+    with suppress(HostError):  # a trial is worth having without its sample
+        return used(sampled_series(folder), window)
+    return ()
 
 
 def _why(error: MydynoError, bench: Bench, folder: Path) -> str:

@@ -163,4 +163,5 @@ SERVER: Table = {
 }
 PROCESS: Table = {
     "process.{role}.cpu": (_CORES, rates("process.cpu_user", "process.cpu_system")),
+    "process.{role}.threads": ("", levels("process.threads")),
 }

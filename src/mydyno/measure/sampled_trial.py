@@ -1,6 +1,6 @@
 """A trial's sample read again: its series in the time of the load, and what the window used."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,8 @@ from mydyno.model import Metric, Series, Window
 _BUSY = ("cpu.user", "cpu.system", "cpu.irq")
 _STEAL = ("cpu.steal",)
 _ALL = (*_BUSY, *_STEAL, "cpu.iowait", "cpu.idle")
+_LOAD = "process.load.cpu"
+_OURS = (_LOAD, "process.mysqld.cpu", "probe.cpu")
 _LEAST_S = 1e-3  # what cannot be told apart from a load's very beginning
 
 
@@ -42,22 +44,45 @@ def _since_start(one: Series) -> Series:
 
 
 def used(found: Sequence[Series], window: Window) -> tuple[Metric, ...]:
-    """Return what was used of the processors in a window, and what the sampler itself took.
+    """Return what was used of the processors in a window, by whom.
 
-    `cpu_busy_ratio` and `cpu_steal_ratio` are shares of all processors' time;
-    `probe_cpu_cores` is in cores.  What was not sampled is left out.
+    `cpu_busy_ratio` and `cpu_steal_ratio` are shares of all processors' time; in cores are
+    `probe_cpu_cores`, the sampler itself, and `cpu_other_cores`, what neither server nor load nor
+    sampler used; `load_cpu_ratio` is the share of what the load's threads can use.  What was not
+    sampled is left out.
     """
-    spent = {s.name: _sum(s, window) for s in found if s.name in {*_ALL, "probe.cpu"}}
+    spent = {s.name: _sum(s, window) for s in found if s.name in {*_ALL, *_OURS}}
     total = sum(spent.get(name, 0.0) for name in _ALL)
     if not total:
         return ()
-    ticks = sum(window.holds(t_s) for s in found if s.name == "cpu.idle" for t_s in s.t_s)
-    own = [Metric("probe_cpu_cores", spent["probe.cpu"] / ticks, "cores")] if ticks else []
+    busy = sum(spent.get(name, 0.0) for name in _BUSY)
     return (
-        Metric("cpu_busy_ratio", sum(spent.get(n, 0.0) for n in _BUSY) / total, "ratio"),
+        Metric("cpu_busy_ratio", busy / total, "ratio"),
         Metric("cpu_steal_ratio", sum(spent.get(n, 0.0) for n in _STEAL) / total, "ratio"),
-        *own,
+        *_by_whom(found, window, spent, busy),
     )
+
+
+def _by_whom(
+    found: Sequence[Series], window: Window, spent: Mapping[str, float], busy: float
+) -> Iterator[Metric]:
+    ticks = sum(window.holds(t_s) for s in found if s.name == "cpu.idle" for t_s in s.t_s)
+    if not ticks:
+        return
+    yield Metric("probe_cpu_cores", spent.get("probe.cpu", 0.0) / ticks, "cores")
+    if _LOAD not in spent:
+        return
+    ours = sum(spent.get(name, 0.0) for name in _OURS)
+    yield Metric("cpu_other_cores", max(0.0, busy - ours) / ticks, "cores")
+    threads = next((s for s in found if s.name == "process.load.threads"), None)
+    if threads and (
+        most := max(
+            (v for t, v in zip(threads.t_s, threads.values, strict=True) if window.holds(t)),
+            default=0.0,
+        )
+    ):
+        cores = round(sum(spent.get(name, 0.0) for name in _ALL) / ticks)
+        yield Metric("load_cpu_ratio", spent[_LOAD] / ticks / max(1.0, min(most, cores)), "ratio")
 
 
 def _sum(one: Series, window: Window) -> float:

@@ -38,11 +38,15 @@ class Reset(Enum):
 
 
 class Status(Enum):
-    """How a trial ended; UNKNOWN means it may or may not have measured what was asked."""
+    """How a trial ended; UNKNOWN means it may or may not have measured what was asked.
+
+    VOID is what analysis makes of a trial that something else spoiled; no trial ends so.
+    """
 
     OK = "ok"
     FAILED = "failed"
     UNKNOWN = "unknown"
+    VOID = "void"
 
 
 class Verdict(IntEnum):

@@ -1,0 +1,72 @@
+"""Trials that something else spoiled: they are named and left out of every verdict."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from mydyno.analyse.rule import Rule
+from mydyno.model import Outcome, Status
+
+# By gauge of the measured window: how far above the campaign's median it spoils a trial, and why.
+_GAUGES: Mapping[str, tuple[float, str]] = {
+    "cpu_steal_ratio": (0.05, "the host gave {:.0%} of its processors to other guests"),
+    "cpu_other_cores": (0.25, "other programs kept {:.1f} cores busy"),
+}
+_LIMIT = 0.9  # of its processors, from where on a load may be what is measured
+
+
+def sound(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
+    """Return the outcomes, those void that something else than their treatment decided.
+
+    A load, a neighbour or a state of the disk that is always there spoils nothing: it is the host.
+    """
+    why = _busy(outcomes)
+    left = [_void(o, why) for o in outcomes]
+    return [_void(o, _states(left, rule)) for o in left] if rule.responses else left
+
+
+def _void(outcome: Outcome, why: Mapping[int, str]) -> Outcome:
+    if outcome.trial.id not in why or outcome.status is not Status.OK:
+        return outcome
+    return replace(outcome, status=Status.VOID, error=why[outcome.trial.id])
+
+
+def _busy(outcomes: Sequence[Outcome]) -> dict[int, str]:
+    """Return the trials in whose windows the host had more else to do than usual."""
+    found: dict[int, str] = {}
+    for name, (more, told) in _GAUGES.items():
+        values = {o.trial.id: v for o in outcomes if (v := _gauge(o, name)) is not None}
+        usual = median(values.values()) if values else 0.0
+        for trial, value in values.items():
+            if value > usual + more:
+                found[trial] = f"{told.format(value)}; usual here: {told.format(usual)}"
+    return found
+
+
+def _states(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, str]:
+    from mydyno.analyse.sequential import pressed  # noqa: PLC0415 - numpy and scipy
+    from mydyno.analyse.states import of_another_state  # noqa: PLC0415
+
+    found: dict[int, str] = {}
+    for workload, response in rule.responses.items():
+        found |= of_another_state(pressed(outcomes, workload, response))
+    return found
+
+
+def limited(outcomes: Sequence[Outcome], workload: str) -> str:
+    """Return a warning where the load itself may have been the limit, or ``""``."""
+    shares = [
+        share
+        for o in outcomes
+        if o.trial.workload == workload and (share := _gauge(o, "load_cpu_ratio")) is not None
+    ]
+    if not shares or median(shares) < _LIMIT:
+        return ""
+    return (
+        f"{workload}: the load kept {median(shares):.0%} of the processors it can use busy: it may "
+        "be the limit, and not what is compared; give it more threads, or a host of its own"
+    )
+
+
+def _gauge(outcome: Outcome, name: str) -> float | None:
+    return next((m.value for m in outcome.metrics if m.name == name), None)

@@ -1,0 +1,140 @@
+"""Whether a host has been in two states: burst credits that were spent change all treatments alike.
+
+What was measured in one state is not compared with what was measured in the other.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import expm1, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mydyno.analyse.sequential import Pressed
+from mydyno.analyse.summary import BIN_S
+
+Array = NDArray[np.float64]
+_SHIFT = log(1.2)  # between two states; drift and neighbours hardly reach it
+_SHARED = 0.75  # of the treatments that were seen in both states go with it, ...
+_HALF = 0.5  # ... by half of it at least
+_FEWEST = 2  # treatments, and trials in either state
+_FALL = log(1.25)  # within a trial
+_SIDE = 2  # bins to either side of a fall
+_SUDDEN = 0.6  # of a fall happens at once: what slows down does so for longer
+_NOISES = 4.0  # standard deviations of a mean of `_SIDE` bins
+_END = 3  # a trial ends with a third of its bins, at least so many
+
+
+def of_another_state(trials: Sequence[Pressed]) -> dict[int, str]:
+    """Return the trials, by number, that are not of the host's most frequent state, and why."""
+    falls = _falls(trials)
+    whole = [t for t in trials if t.id not in falls]
+    eras = [whole[a:b] for a, b in _eras(whole)]
+    kept = max(reversed(eras), key=len, default=[])
+    told = {
+        t.id: f"the host did {_percent(_shift(era, kept))} then than at other times: were burst "
+        "credits spent, or has other work begun or ended?"
+        for era in eras
+        for t in era
+        if era is not kept
+    }
+    return told | falls
+
+
+def _falls(trials: Sequence[Pressed]) -> dict[int, str]:
+    """Return the trials in which the load fell for good, as others did from then on."""
+    found: dict[int, str] = {}
+    for i, trial in enumerate(trials):
+        if (at := _fall(trial.series)) and _went_on(trials, i, at[1]):
+            found[trial.id] = (
+                f"the load fell by {-expm1(-at[1]) * 100:.0f} % at {at[0] * BIN_S:.0f} s and did "
+                "not recover: were burst credits spent?"
+            )
+    return found
+
+
+def _went_on(trials: Sequence[Pressed], at: int, depth: float) -> bool:
+    """Return whether other treatments have fallen with a trial, or none has been seen since."""
+    mine = trials[at].treatment
+    before = _by_treatment(t for t in trials[:at] if t.treatment != mine)
+    after = _by_treatment(t for t in trials[at + 1 :] if t.treatment in before)
+    shifts = [np.mean(before[name]) - np.mean(told) for name, told in after.items()]
+    return not shifts or float(np.median(shifts)) >= _HALF * depth
+
+
+def _fall(series: Array) -> tuple[int, float] | None:
+    """Return the bin at which a trial fell to where it stayed, and how far as a log."""
+    if len(series) < 2 * _SIDE or series.max() - _end(series) < _FALL:
+        return None
+    means = np.convolve(series, np.full(_SIDE, 1 / _SIDE), "valid")
+    steps = means[:-_SIDE] - means[_SIDE:]
+    at = int(steps.argmax()) + _SIDE
+    before, after = means[at - _SIDE], series[at:]
+    depth = float(before - after.mean())
+    noise = float(np.median(np.abs(np.diff(series)))) * 1.05  # sd of differences over sqrt(2)
+    stays = float(means[at:].max()) < before - depth / 2
+    sudden = steps[at - _SIDE] >= _SUDDEN * depth
+    return (at, depth) if depth >= max(_FALL, _NOISES * noise) and stays and sudden else None
+
+
+def _eras(trials: Sequence[Pressed], begin: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each stretch of trials in one state, by binary segmentation."""
+    at = _change(trials)
+    if at is None:
+        yield begin, begin + len(trials)
+        return
+    yield from _eras(trials[:at], begin)
+    yield from _eras(trials[at:], begin + at)
+
+
+def _change(trials: Sequence[Pressed]) -> int | None:
+    """Return the first trial of another state: least squares for a shift that all share.
+
+    The statistic is that of Page (1954), each trial beside the mean of its treatment.
+    """
+    if len(trials) < 2 * _FEWEST:
+        return None
+    names = {name: i for i, name in enumerate(dict.fromkeys(t.treatment for t in trials))}
+    hot = np.zeros((len(trials), len(names)))
+    hot[np.arange(len(trials)), [names[t.treatment] for t in trials]] = 1.0
+    ends = np.array([_end(t.series) for t in trials])
+    counts = hot.sum(axis=0)
+    rest = ends - hot @ (hot.T @ ends / counts)
+    before = hot.cumsum(axis=0)[:-1]
+    spread = (before * (counts - before) / counts).sum(axis=1)
+    sums = rest.cumsum()[:-1]
+    gain = np.where(spread > 0, sums**2 / np.maximum(spread, 1e-9), 0.0)
+    gain[: _FEWEST - 1] = gain[len(gain) - _FEWEST + 1 :] = 0.0
+    at = int(gain.argmax())
+    shift = -sums[at] / max(spread[at], 1e-9)
+    both = (before[at] > 0) & (before[at] < counts)
+    if abs(shift) < _SHIFT or both.sum() < _FEWEST:
+        return None
+    early, late = hot[: at + 1, both], hot[at + 1 :, both]
+    moved = (late.T @ ends[at + 1 :]) / late.sum(axis=0) - (early.T @ ends[: at + 1]) / early.sum(
+        axis=0
+    )
+    shared = (moved / shift >= _HALF).mean() >= _SHARED
+    return at + 1 if shared else None
+
+
+def _end(series: Array) -> float:
+    return float(np.median(series[-max(_END, len(series) // 3) :]))
+
+
+def _by_treatment(trials: Iterable[Pressed]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for trial in trials:
+        found.setdefault(trial.treatment, []).append(_end(trial.series))
+    return found
+
+
+def _shift(era: Sequence[Pressed], kept: Sequence[Pressed]) -> float:
+    """Return how far an era lies above the other, as a log, by treatments that are in both."""
+    here, there = _by_treatment(era), _by_treatment(kept)
+    both = [float(np.mean(here[n]) - np.mean(there[n])) for n in here.keys() & there.keys()]
+    return float(np.mean(both)) if both else 0.0
+
+
+def _percent(log_ratio: float) -> str:
+    share = expm1(log_ratio) * 100
+    return f"{abs(share):.0f} % {'more' if share > 0 else 'less'}"
