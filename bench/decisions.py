@@ -13,8 +13,10 @@ from pathlib import Path
 import decisions_ours as ours
 import decisions_rivals as rivals
 import decisions_table as table
+import decisions_trials as trials
 
 WORLDS = ("bare", "cloud", "noisy")
+HELD_OUT = {"aa", "race", "search-0.100", "hour-grid-best", "hot", "screen", "never", "credits"}
 SHARES = (0.05, 0.075, 0.10, 0.15)
 _CHUNK = 20
 
@@ -42,8 +44,10 @@ def cells(main: int, others: int) -> list[Cell]:
         ("hour-grid-best", main, rivals.hour_grid(0.0)),
         ("hot", others, ours.switched),
         ("screen", main, ours.screened),
-        ("never", others, ours.unsettled),
-        ("warm-up", others, ours.warmed),
+        ("never", others, trials.unsettled),
+        ("credits", others, trials.spent),
+        ("warm-up", others, trials.warmed(0.40)),
+        ("warm-up-preloaded", others, trials.warmed(0.10)),
         ("ablation", others, ours.ablated),
         ("hour-grid-3%", others, rivals.hour_grid(0.03)),
         *((f"search-{s:.3f}", others, ours.searched(s)) for s in SHARES if s != 0.10),
@@ -56,9 +60,13 @@ def cells(main: int, others: int) -> list[Cell]:
         ("4-min-point-aa", others, partial(rivals.point(60, 180), null=True)),
         ("hour-welch", others, rivals.welch),
         ("hour-welch-aa", others, partial(rivals.welch, null=True)),
-        ("next", 3, ours.deciding),
+        ("next", 3, trials.deciding),
     ]
-    return [Cell(kind, world, seeds, run) for kind, seeds, run in kinds for world in WORLDS]
+    return [
+        Cell(kind, world, min(seeds, others) if world == "held-out" else seeds, run)
+        for kind, seeds, run in kinds
+        for world in (*WORLDS, *(["held-out"] if kind in HELD_OUT else []))
+    ]
 
 
 def options() -> argparse.Namespace:

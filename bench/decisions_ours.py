@@ -1,7 +1,6 @@
 """Campaigns of ours on simulated hosts: what each of them got right, wrong, and at what price."""
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -17,33 +16,38 @@ from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import Search
-from mydyno.campaign.stops import Fixed
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
 from mydyno.campaign.treatments import STOCK
-from mydyno.model import Outcome, Reset, Trial
+from mydyno.model import Outcome, Reset
 from mydyno.testing.simulate import (
     GRID,
     POPULATION,
+    POPULATIONS,
     SCREEN,
     WORLDS,
     Arm,
     Machine,
-    Warmup,
+    Population,
 )
 from mydyno.testing.simulate.latency import SIGMA
-from mydyno.testing.simulate.play import one, play
+from mydyno.testing.simulate.play import play
 
 Told = Mapping[str, float]
 ARMS = 60
 HOUR_S = 3600.0
 MARGIN = math.log(1.03)
-_BASE = "base"
+BASE = "base"
 _Z99 = 2.3263
 _RULE = Rule(
-    "bench", _BASE, {"w": "tps"}, guards={"latency_p99_s": 0.1}, sequential=True, warming=True
+    "bench", BASE, {"w": "tps"}, guards={"latency_p99_s": 0.1}, sequential=True, warming=True
 )
 # Guards would turn verdicts on the throughput into others; p99 is judged for its coverage.
-_VERDICTS = replace(_RULE, guards={})
+VERDICTS = replace(_RULE, guards={})
+
+
+def population(world: str) -> Population:
+    """Return the population that goes with a world."""
+    return POPULATIONS.get(world, POPULATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +61,12 @@ class Raced:
 
 def race(world: str, seed: int, *, null: bool = False) -> Raced:
     """Run a race of sixty treatments that need a restart."""
-    arms = POPULATION.arms(seed, ARMS, null=null)
+    arms = population(world).arms(seed, ARMS, null=null)
     names = tuple(arms)
-    design = Race(names, _BASE, ("w",), 8, None, seed, undecided(_VERDICTS, names), 3)
+    design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
     stops = Adaptive({"w": "tps"})
     outcomes = play(design, stops, Machine(WORLDS[world], arms, seed), tails=True)
-    return Raced(arms, outcomes, compare(outcomes, _VERDICTS, names))
+    return Raced(arms, outcomes, compare(outcomes, VERDICTS, names))
 
 
 def aa(world: str, seed: int) -> Told:
@@ -79,7 +83,7 @@ def raced(world: str, seed: int) -> Told:
     for name, effect in guards.items():
         _, low, high = effect.interval
         told["p99_intervals"] = told.get("p99_intervals", 0) + 1
-        inside = low <= math.exp(_p99(found.arms[name]) - _p99(found.arms[_BASE])) <= high
+        inside = low <= math.exp(_p99(found.arms[name]) - _p99(found.arms[BASE])) <= high
         told["p99_covered"] = told.get("p99_covered", 0) + inside
     told["hours"] = _hours(found.compared)
     told["trials"] = len(found.outcomes)
@@ -91,11 +95,11 @@ def ablated(world: str, seed: int) -> Told:
     found = race(world, seed)
     names = list(found.arms)
 
-    def again(rule: Rule = _VERDICTS) -> Told:
+    def again(rule: Rule = VERDICTS) -> Told:
         return scored(found.arms, compare(found.outcomes, rule, names).treatments)
 
     told = {"all": again()}
-    told["cut, not corrected"] = again(replace(_VERDICTS, warming=False))
+    told["cut, not corrected"] = again(replace(VERDICTS, warming=False))
     with patch.object(drift, "_DRIFTS", (0.0, 0.0, 0.0)):
         told["no drift"] = again()
     with patch.object(sequential, "critical", _each_look):
@@ -119,11 +123,11 @@ def searched(share: float) -> Callable[[str, int], Told]:
     """Return the search of a grid of sixty cells for a share of the hour grid's time."""
 
     def run(world: str, seed: int) -> Told:
-        arms = grid(seed)
+        arms = grid(world, seed)
         names = tuple(arms)
         cells = {name: tuple(map(int, name)) for name in names}
         stock = names[0]
-        rule = replace(_VERDICTS, baseline=stock, proving_from=1, choosing=True)
+        rule = replace(VERDICTS, baseline=stock, proving_from=1, choosing=True)
         budget_s = share * HOUR_S * len(names)
         design = Search(
             cells, stock, "w", "tps", None, budget_s, seed, undecided(rule, names)
@@ -135,9 +139,11 @@ def searched(share: float) -> Callable[[str, int], Told]:
     return run
 
 
-def grid(seed: int) -> dict[str, Arm]:
+def grid(world: str, seed: int) -> dict[str, Arm]:
     """Return a grid's cells by name; the first is stock."""
-    return {"".join(map(str, cell)): arm for cell, arm in GRID.arms(seed, POPULATION).items()}
+    return {
+        "".join(map(str, cell)): arm for cell, arm in GRID.arms(seed, population(world)).items()
+    }
 
 
 def chosen(arms: Mapping[str, Arm], name: str, stock: str) -> dict[str, float]:
@@ -170,12 +176,12 @@ def screened(world: str, seed: int) -> Told:
         f"run-{i:02d}": {f"s{k:02d}": str(int(at > 0)) for k, at in enumerate(row)}
         for i, row in enumerate(rows, 1)
     }
-    population = POPULATION.arms(seed, len(cells) - 1, null=True)
+    drawn = population(world).arms(seed, len(cells) - 1, null=True)
     arms = {
         name: replace(arm, effect=float(sum(truth[int(k[1:])] for k in cell if cell[k] == "1")))
-        for (name, cell), arm in zip(cells.items(), population.values(), strict=True)
+        for (name, cell), arm in zip(cells.items(), drawn.values(), strict=True)
     }
-    rule = replace(_VERDICTS, baseline=STOCK, sequential=False, screening=True)
+    rule = replace(VERDICTS, baseline=STOCK, sequential=False, screening=True)
     design = Blocks(tuple(cells), ("w",), 1, None, seed)
     outcomes = play(design, Adaptive({"w": "tps"}), Machine(WORLDS[world], arms, seed))
     first = {FIRST: dict.fromkeys(next(iter(cells.values())), "0")}
@@ -194,93 +200,17 @@ def screened(world: str, seed: int) -> Told:
 
 def switched(world: str, seed: int) -> Told:
     """Return what a switchback told of sixty treatments that need no restart."""
-    arms = POPULATION.arms(seed, ARMS)
+    arms = population(world).arms(seed, ARMS)
     names = tuple(arms)
-    rule = replace(_VERDICTS, warming=False, hot=True)
+    rule = replace(VERDICTS, warming=False, hot=True)
     budget_s = SHARE * HOUR_S * len(names)
     design = Race(
-        names, _BASE, ("w",), None, budget_s, seed, undecided(rule, names), CHECKS, Reset.NONE,
+        names, BASE, ("w",), None, budget_s, seed, undecided(rule, names), CHECKS, Reset.NONE,
         often,
     )  # fmt: skip
     outcomes = play(design, Segments({"w": "tps"}), Machine(WORLDS[world], arms, seed))
     compared = compare(outcomes, rule, names)
     return scored(arms, compared.treatments) | {"hours": _hours(compared)}
-
-
-def unsettled(world: str, seed: int) -> Told:
-    """Return whether treatments that never settle were found among twenty, and no others."""
-    arms = dict(POPULATION.arms(seed, 20))
-    never = {"a20": Warmup("never", 0.4, 45.0), "a19": Warmup("trend", 0.3, 300.0)}
-    arms |= {name: replace(arms[name], warmup=warmup) for name, warmup in never.items()}
-    names = tuple(arms)
-    design = Race(names, _BASE, ("w",), 8, None, seed, undecided(_VERDICTS, names), 3)
-    outcomes = play(design, Adaptive({"w": "tps"}), Machine(WORLDS[world], arms, seed))
-    rows = compare(outcomes, _VERDICTS, names).treatments
-    found = {row.name for row in rows if row.verdict == "no-steady-state"}
-    return {
-        "never": len(never),
-        "found": len(found & never.keys()),
-        "adopted": sum(row.verdict == "adopt" and row.name in never for row in rows),
-        "settling": len(names) - 1 - len(never),
-        "wrongly": len(found - never.keys()),
-    }
-
-
-def warmed(world: str, seed: int) -> Told:
-    """Return the residual bias of trials' levels beside that of dropping ten minutes.
-
-    Each treatment is run many times, so that its noise averages out and the bias remains.
-    """
-    arms = POPULATION.arms(seed, 8)
-    machine = Machine(WORLDS[world], arms, seed)
-    names = [name for name in arms for _ in range(8)]
-    order = np.random.default_rng(seed).permutation(names)
-    outcomes: list[Outcome] = []
-    stops = Adaptive({"w": "tps"})
-    for i, name in enumerate(order):
-        trial = Trial(i, str(name), "w", 0, seed)
-        outcomes.append(one(machine, trial, stops.of(trial, outcomes)))
-    trials, steady = sequential.steady_of(outcomes, _VERDICTS, "w")
-    left = {n: _left(trials, steady.level, n, arms[n].effect) for n in arms}
-    middle = median(left.values())
-    dropped = {n: _dropped(arms[n].warmup, seed) for n in arms}
-    ends = [o.series[0].t_s[-1] for o in outcomes]
-    return {
-        "trials": len(arms),
-        "near": sum(abs(bias - middle) <= 0.005 for bias in left.values()),
-        "near_dropped": sum(abs(bias) <= 0.005 for bias in dropped.values()),
-        "seconds": sum(ends) / len(ends),
-    }
-
-
-def _left(
-    trials: Sequence[sequential.Pressed], level: np.ndarray, name: str, truth: float
-) -> float:
-    mine = [float(level[i]) - truth for i, t in enumerate(trials) if t.treatment == name]
-    return sum(mine) / len(mine)
-
-
-def _dropped(warmup: Warmup, seed: int) -> float:
-    return warmup.bias(600.0, 720.0, seed)
-
-
-def deciding(world: str, seed: int) -> Told:
-    """Return how long a race of sixty takes to say what comes next, in milliseconds."""
-    arms = POPULATION.arms(seed, ARMS)
-    names = tuple(arms)
-    always = {("w", name) for name in names}
-    design = Race(names, _BASE, ("w",), None, None, seed, undecided(_VERDICTS, names), 3)
-    forced = replace(design, undecided=lambda _: always, _orders={}, blocks=9)
-    outcomes = play(forced, Fixed(60.0, 60.0), Machine(WORLDS[world], arms, seed))
-    times = []
-    for n in range(len(outcomes) - 40, len(outcomes)):
-        began = time.perf_counter()
-        forced.next(outcomes[:n])
-        times.append((time.perf_counter() - began) * 1e3)
-    began = time.perf_counter()
-    undecided(_VERDICTS, names)(outcomes)
-    block_ms = (time.perf_counter() - began) * 1e3
-    return {"median_ms": median(times), "block_ms": block_ms, "trials": len(outcomes)}
 
 
 def scored(arms: Mapping[str, Arm], rows: Sequence[Row]) -> dict[str, float]:
@@ -292,9 +222,9 @@ def scored(arms: Mapping[str, Arm], rows: Sequence[Row]) -> dict[str, float]:
     told["overstated"] = 0.0
     widths = []
     for row in rows:
-        if row.name == _BASE:
+        if row.name == BASE:
             continue
-        truth = arms[row.name].effect - arms[_BASE].effect
+        truth = arms[row.name].effect - arms[BASE].effect
         told["arms"] += 1
         told["undecided"] += row.verdict == "inconclusive"
         if row.effect:

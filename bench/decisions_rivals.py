@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy import stats
 
-from decisions_ours import ARMS, HOUR_S, MARGIN, Told, chosen, grid
+from decisions_ours import ARMS, HOUR_S, MARGIN, Told, chosen, grid, population
 from mydyno.model import Trial
-from mydyno.testing.simulate import POPULATION, WORLDS, Arm, Machine
+from mydyno.testing.simulate import WORLDS, Arm, Machine
 
 Logs = np.ndarray
 _BATCH_S = 100
@@ -32,7 +32,7 @@ def point(warmup_s: int, window_s: int) -> Callable[[str, int], Told]:
     """Return the grid of single runs: what is better by the margin is adopted."""
 
     def run(world: str, seed: int, *, null: bool = False) -> Told:
-        arms = POPULATION.arms(seed, ARMS, null=null)
+        arms = population(world).arms(seed, ARMS, null=null)
         logs, hours = _runs(world, arms, seed, (warmup_s, window_s))
         base = math.log(np.exp(logs["base"]).mean())
         words = {
@@ -47,7 +47,7 @@ def point(warmup_s: int, window_s: int) -> Callable[[str, int], Told]:
 
 def welch(world: str, seed: int, *, null: bool = False) -> Told:
     """Return the hour grid with Welch's test on the means of 100 s, as papers do it."""
-    arms = POPULATION.arms(seed, ARMS, null=null)
+    arms = population(world).arms(seed, ARMS, null=null)
     logs, hours = _runs(world, arms, seed, (600, 3000))
     batches = {n: np.exp(told).reshape(-1, _BATCH_S).mean(axis=1) for n, told in logs.items()}
     words = {}
@@ -63,7 +63,7 @@ def hour_grid(bar: float) -> Callable[[str, int], Told]:
     """Return the hour grid of cells: the best one, if it is above stock by `bar`."""
 
     def run(world: str, seed: int) -> Told:
-        arms = grid(seed)
+        arms = grid(world, seed)
         stock = next(iter(arms))
         logs, hours = _runs(world, arms, seed, (600, 3000))
         levels = {name: math.log(np.exp(told).mean()) for name, told in logs.items()}
@@ -81,7 +81,7 @@ class _Bench:
     """A host to try cells on, a run at a time."""
 
     def __init__(self, world: str, seed: int) -> None:
-        self.arms = grid(seed)
+        self.arms = grid(world, seed)
         self.names = list(self.arms)
         self.machine = Machine(WORLDS[world], self.arms, seed)
         self.count = 0

@@ -121,9 +121,15 @@ def _other(kind: str, world: str, rows: Sequence[Told]) -> str:
             f"{share(_sum(rows, 'adopted'), _sum(rows, 'never'))} %; steady ones called so "
             f"{share(_sum(rows, 'wrongly'), _sum(rows, 'settling'))} %"
         ),
+        "credits": lambda: (
+            f"end of a burst flagged {share(_sum(rows, 'flagged'), _sum(rows, 'campaigns'))} %, "
+            f"compared across {share(_sum(rows, 'crossed'), _sum(rows, 'campaigns'))} %; told "
+            f"where there was none {share(_sum(rows, 'wrongly'), _sum(rows, 'campaigns'))} %"
+        ),
         "warm-up": lambda: (
             f"bias within 0.5 %: {share(_sum(rows, 'near'), _sum(rows, 'trials'))} % of "
-            f"treatments' trials in {_mean(rows, 'seconds'):.0f} s; dropping 600 s of 720: "
+            f"treatments (mean {_mean(rows, 'bias') * 100:.2f} %), "
+            f"{_mean(rows, 'seconds'):.0f} s a trial; dropping 600 s of 720: "
             f"{share(_sum(rows, 'near_dropped'), _sum(rows, 'trials'))} %"
         ),
         "next": lambda: (
@@ -131,7 +137,7 @@ def _other(kind: str, world: str, rows: Sequence[Told]) -> str:
             f"trials (median); between blocks {_mean(rows, 'block_ms'):.0f} ms"
         ),
     }
-    return f"{kind}, {world}, n = {len(rows)}: {told[kind]()}"
+    return f"{kind}, {world}, n = {len(rows)}: {told[kind.removesuffix('-preloaded')]()}"
 
 
 def text(cells: Cells) -> str:

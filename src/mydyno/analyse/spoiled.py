@@ -20,9 +20,10 @@ def sound(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
 
     A load, a neighbour or a state of the disk that is always there spoils nothing: it is the host.
     """
-    why = _busy(outcomes)
-    left = [_void(o, why) for o in outcomes]
-    return [_void(o, _states(left, rule)) for o in left] if rule.responses else left
+    busy = _busy(outcomes)
+    left = [_void(o, busy) for o in outcomes]
+    states = _states(left, rule)
+    return [_void(o, states) for o in left]
 
 
 def _void(outcome: Outcome, why: Mapping[int, str]) -> Outcome:

@@ -3,8 +3,9 @@
 What was measured in one state is not compared with what was measured in the other.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import expm1, log
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,7 @@ _END = 3  # a trial ends with a third of its bins, at least so many
 def of_another_state(trials: Sequence[Pressed]) -> dict[int, str]:
     """Return the trials, by number, that are not of the host's most frequent state, and why."""
     falls = _falls(trials)
-    whole = [t for t in trials if t.id not in falls]
-    eras = [whole[a:b] for a, b in _eras(whole)]
+    eras = [era for some in _between(trials, falls) for era in _eras(some)]
     kept = max(reversed(eras), key=len, default=[])
     told = {
         t.id: f"the host did {_percent(_shift(era, kept))} then than at other times: were burst "
@@ -63,7 +63,7 @@ def _went_on(trials: Sequence[Pressed], at: int, depth: float) -> bool:
 
 def _fall(series: Array) -> tuple[int, float] | None:
     """Return the bin at which a trial fell to where it stayed, and how far as a log."""
-    if len(series) < 2 * _SIDE or series.max() - _end(series) < _FALL:
+    if len(series) < 2 * _SIDE or max(series.tolist()) - _end(series) < _FALL:
         return None
     means = np.convolve(series, np.full(_SIDE, 1 / _SIDE), "valid")
     steps = means[:-_SIDE] - means[_SIDE:]
@@ -76,14 +76,26 @@ def _fall(series: Array) -> tuple[int, float] | None:
     return (at, depth) if depth >= max(_FALL, _NOISES * noise) and stays and sudden else None
 
 
-def _eras(trials: Sequence[Pressed], begin: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each stretch of trials in one state, by binary segmentation."""
+def _between(trials: Sequence[Pressed], falls: Collection[int]) -> Iterator[list[Pressed]]:
+    """Yield the stretches of trials that lie between those of `falls`."""
+    some: list[Pressed] = []
+    for trial in trials:
+        if trial.id in falls:
+            yield some
+            some = []
+        else:
+            some.append(trial)
+    yield some
+
+
+def _eras(trials: Sequence[Pressed]) -> Iterator[Sequence[Pressed]]:
+    """Yield each stretch of trials in one state, by binary segmentation."""
     at = _change(trials)
     if at is None:
-        yield begin, begin + len(trials)
+        yield trials
         return
-    yield from _eras(trials[:at], begin)
-    yield from _eras(trials[at:], begin + at)
+    yield from _eras(trials[:at])
+    yield from _eras(trials[at:])
 
 
 def _change(trials: Sequence[Pressed]) -> int | None:
@@ -118,7 +130,8 @@ def _change(trials: Sequence[Pressed]) -> int | None:
 
 
 def _end(series: Array) -> float:
-    return float(np.median(series[-max(_END, len(series) // 3) :]))
+    last = series[-max(_END, len(series) // 3) :].tolist()
+    return float(median(last))  # of so few, faster than numpy's
 
 
 def _by_treatment(trials: Iterable[Pressed]) -> dict[str, list[float]]:

@@ -5,14 +5,26 @@ from mydyno.testing.simulate.credits import Bucket
 from mydyno.testing.simulate.machine import Machine, Press, World
 from mydyno.testing.simulate.noise import Drift, Neighbour, Noise, Runs, Seconds
 from mydyno.testing.simulate.warmups import Warmup
-from mydyno.testing.simulate.worlds import BARE, CLOUD, GRID, NOISY, POPULATION, SCREEN, WORLDS
+from mydyno.testing.simulate.worlds import (
+    BARE,
+    CLOUD,
+    GRID,
+    HELD_OUT,
+    NOISY,
+    POPULATION,
+    POPULATIONS,
+    SCREEN,
+    WORLDS,
+)
 
 __all__ = [
     "BARE",
     "CLOUD",
     "GRID",
+    "HELD_OUT",
     "NOISY",
     "POPULATION",
+    "POPULATIONS",
     "SCREEN",
     "WORLDS",
     "Arm",

@@ -18,9 +18,9 @@ class Warmup:
     """A kind of warm-up: `amplitude` is missing at the start (negative: is too much), for `tau_s`.
 
     Kinds: ``none``, ``exponential``, ``stepwise`` (three steps, not at the same time in each
-    start), ``two-scale`` (a fifth of the amplitude takes four times as long), ``slow-down``
-    (exponential from above), ``never`` (jumps between levels for ever), ``trend`` (goes down or up
-    for ever, an amplitude each `tau_s`).
+    start), ``two-scale`` (a fifth of the amplitude takes four times as long), ``power`` (falls by
+    the square of the time), ``slow-down`` (exponential from above), ``never`` (jumps between levels
+    for ever), ``trend`` (goes down or up for ever, an amplitude each `tau_s`).
     """
 
     kind: str = "exponential"
@@ -56,6 +56,10 @@ def _two_scale(warmup: Warmup, times: Logs, _: np.random.Generator) -> Logs:
     return np.log1p(-warmup.amplitude * (fast + slow))
 
 
+def _power(warmup: Warmup, times: Logs, _: np.random.Generator) -> Logs:
+    return np.asarray(np.log1p(-warmup.amplitude / (1 + times / warmup.tau_s) ** 2))
+
+
 def _stepwise(warmup: Warmup, times: Logs, chance: np.random.Generator) -> Logs:
     level = np.full(len(times), -warmup.amplitude)
     for at, done in _STEPS:
@@ -79,6 +83,7 @@ KINDS = {
     "exponential": _exponential,
     "slow-down": _slow_down,
     "two-scale": _two_scale,
+    "power": _power,
     "stepwise": _stepwise,
     "never": _never,
     "trend": _trend,

@@ -1,0 +1,131 @@
+"""Burst credits that were spent, other work, steal: what they spoiled is found, and nothing else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mydyno.analyse import Rule, compare, undecided
+from mydyno.analyse.sequential import Pressed
+from mydyno.analyse.spoiled import limited, sound
+from mydyno.analyse.states import of_another_state
+from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.race import Race
+from mydyno.model import Metric, Outcome, Status, Trial, Window
+from mydyno.testing.simulate import CLOUD, POPULATION, Bucket, Machine, Warmup
+from mydyno.testing.simulate.play import play
+
+
+def trials(chance, blocks=4, arms=3, bins=15):
+    """Return trials without end of arms that differ, in blocks."""
+    return [
+        Pressed(f"a{i % arms}", 300.0 * i, 0.3 * (i % arms) + chance.normal(0, 0.05, bins), 0, i)
+        for i in range(blocks * arms)
+    ]
+
+
+def lower(trial, by, since=0):
+    return replace(trial, series=trial.series - by * (np.arange(len(trial.series)) >= since))
+
+
+@pytest.mark.parametrize("by", [0.35, 1.2])
+@pytest.mark.parametrize("since", [3, 7, 11])
+@pytest.mark.parametrize("at", [2, 5, 9])
+def test_a_fall_that_all_share_is_another_state(by, since, at):
+    told = trials(np.random.default_rng(1))
+    fallen = [*told[:at], lower(told[at], by, since), *(lower(t, by) for t in told[at + 1 :])]
+    out = of_another_state(fallen)
+    states = {fallen[i].id > at for i in range(len(told)) if fallen[i].id not in out}
+    assert len(states) == 1
+    assert at in out
+    assert f"at {since * 10} s" in out[at]
+
+
+def test_what_falls_by_itself_stays():
+    told = trials(np.random.default_rng(2))
+    told[4] = lower(told[4], 0.4, 7)
+    assert of_another_state(told) == {}
+
+
+def test_a_fall_in_the_last_trial_is_not_trusted():
+    told = trials(np.random.default_rng(3))
+    told[-1] = lower(told[-1], 0.4, 7)
+    assert list(of_another_state(told)) == [len(told) - 1]
+
+
+def test_noise_drift_and_effects_are_no_states():
+    for seed in range(200):
+        chance = np.random.default_rng(seed)
+        drift = np.cumsum(chance.normal(0, 0.02, 12))
+        told = [lower(t, d) for t, d in zip(trials(chance), drift, strict=True)]
+        assert of_another_state(told) == {}
+
+
+def test_few_trials_and_short_ones_tell_nothing():
+    told = trials(np.random.default_rng(4))
+    assert of_another_state([]) == {}
+    assert of_another_state(told[:2]) == {}
+    assert of_another_state([replace(t, series=t.series[:1]) for t in told]) == {}
+
+
+def test_a_race_does_not_compare_across_states():
+    arms = POPULATION.arms(3, 6)
+    world = replace(CLOUD, bucket=Bucket(4000.0, 0.0, 0.7))
+    names = tuple(arms)
+    rule = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+    race = Race(names, "base", ("w",), 8, None, 3, undecided(rule, names), 3)
+    outcomes = play(race, Adaptive({"w": "tps"}), Machine(world, arms, 3))
+    marked = sound(outcomes, rule)
+    load_s = np.cumsum([o.series[0].t_s[-1] for o in outcomes])
+    burst = [bool(end_s <= 4000) for end_s in load_s]
+    kept = {b for b, o in zip(burst, marked, strict=True) if o.status is Status.OK}
+    assert len(kept) == 1
+    assert any(
+        "credits" in w for row in compare(outcomes, rule, names).treatments for w in row.warnings
+    )
+    assert sum(o.machine_time_s for o in marked) == sum(o.machine_time_s for o in outcomes)
+
+
+def test_a_treatment_that_never_settles_is_not_taken_for_a_state():
+    arms = POPULATION.arms(4, 8) | {
+        "a08": replace(POPULATION.arms(4, 8)["a08"], warmup=Warmup("never"))
+    }
+    names = tuple(arms)
+    rule = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+    race = Race(names, "base", ("w",), 4, None, 4, undecided(rule, names), 3)
+    outcomes = play(race, Adaptive({"w": "tps"}), Machine(CLOUD, arms, 4))
+    void = [o.trial.treatment for o in sound(outcomes, rule) if o.status is Status.VOID]
+    assert set(void) <= {"a08"}
+
+
+def outcome(number, **gauges):
+    told = [Metric("tps", 100.0, "/s"), *(Metric(n, v, "ratio") for n, v in gauges.items())]
+    return Outcome(Trial(number, "base", "w", number, 1), Status.OK, Window(0, 60), told)
+
+
+RULE = Rule("c", "base", {"w": "tps"}, guards={})
+
+
+def test_steal_out_of_the_usual_spoils_a_trial():
+    some = [outcome(i, cpu_steal_ratio=0.02) for i in range(4)]
+    marked = sound([*some, outcome(4, cpu_steal_ratio=0.12)], RULE)
+    assert [o.status for o in marked] == [Status.OK] * 4 + [Status.VOID]
+    assert "12%" in marked[4].error
+
+
+def test_what_is_always_there_spoils_nothing():
+    some = [outcome(i, cpu_steal_ratio=0.2, cpu_other_cores=1.0) for i in range(5)]
+    assert sound(some, RULE) == some
+
+
+def test_other_work_spoils_a_trial():
+    some = [outcome(i, cpu_other_cores=0.05) for i in range(3)]
+    marked = sound([outcome(9, cpu_other_cores=0.8), *some], RULE)
+    assert marked[0].status is Status.VOID
+    assert "0.8 cores busy" in marked[0].error
+
+
+@pytest.mark.parametrize(("share", "wanted"), [(0.95, True), (0.5, False)])
+def test_a_load_that_is_the_limit_is_named(share, wanted):
+    assert bool(limited([outcome(i, load_cpu_ratio=share) for i in range(3)], "w")) is wanted
+    assert limited([outcome(1)], "w") == ""
