@@ -65,7 +65,7 @@ def race(world: str, seed: int, *, null: bool = False) -> Raced:
     names = tuple(arms)
     design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
     stops = Adaptive({"w": "tps"})
-    outcomes = play(design, stops, Machine(WORLDS[world], arms, seed), tails=True)
+    outcomes = play(design, stops, Machine(WORLDS[world], arms, seed), tails=not null)
     return Raced(arms, outcomes, compare(outcomes, VERDICTS, names))
 
 
