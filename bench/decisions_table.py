@@ -161,11 +161,12 @@ def text(cells: Cells) -> str:
         if rows and name.split("@")[0] in {"aa", "race"}
     ]
     return (
-        "\n\n".join([_columns(lines), _columns(choices), "\n".join(others), "\n".join(cost)]) + "\n"
+        "\n\n".join([columns(lines), columns(choices), "\n".join(others), "\n".join(cost)]) + "\n"
     )
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> str:
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as text in columns, nothing for a head alone."""
     if len(rows) == 1:
         return ""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

@@ -8,7 +8,7 @@ from mydyno.measure.probe_file import read
 from mydyno.measure.sampled_trial import sampled_series, used
 from mydyno.measure.sampler import load_reported
 from mydyno.measure.where import Where
-from mydyno.model import Metric, Window
+from mydyno.model import Metric, Series, Window
 from unit.sampler_file import File
 
 HERE = Where("vda", "eth0")
@@ -184,6 +184,27 @@ def test_a_trial_is_told_in_the_time_of_its_load(tmp_path):
     )
     assert used(found, Window(50.0, 60.0)) == ()
     assert used((), window) == ()
+
+
+def test_who_used_the_processors_is_told():
+    ticks = tuple(float(t) for t in range(1, 5))
+    levels = {
+        "cpu.user": 1.2,
+        "cpu.system": 0.3,
+        "cpu.idle": 2.5,
+        "process.mysqld.cpu": 0.7,
+        "process.load.cpu": 0.5,
+        "process.load.threads": 3.0,
+        "probe.cpu": 0.01,
+    }
+    found = [Series(name, "cores", ticks, (value,) * 4) for name, value in levels.items()]
+    told = {m.name: m.value for m in used(found, Window(1.0, 4.0))}
+    assert told["cpu_other_cores"] == pytest.approx(1.5 - 0.7 - 0.5 - 0.01)
+    assert told["load_cpu_ratio"] == pytest.approx(0.5 / 3)  # three threads on four processors
+    without = [s for s in found if not s.name.startswith("process.load")]
+    assert {"cpu_other_cores", "load_cpu_ratio"} & {
+        m.name for m in used(without, Window(1, 4))
+    } == set()
 
 
 def test_the_first_report_says_when_the_load_began(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Burst credits that were spent, other work, steal: what they spoiled is found, and nothing else."""
+"""Spent burst credits, other work, steal: what they spoiled is found, and nothing else."""
 
 from dataclasses import replace
 

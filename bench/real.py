@@ -1,0 +1,47 @@
+"""Decisions on a real server, where the truth is known: doses given to it, and traces of it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import real_live
+import real_replay
+import real_table as table
+import real_traces
+
+PARTS = ("traces", "replay", "live")
+KEPT = Path(__file__).parent / "real" / "traces"
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=PARTS, action="append", help="only this part")
+    parser.add_argument("--server", action="append", help="a basedir; the first one is dosed too")
+    parser.add_argument("--campaigns", type=int, default=10, help="live ones (10)")
+    parser.add_argument("--replays", type=int, default=500, help="campaigns for each dose (500)")
+    parser.add_argument("--record", action="store_true", help="traces anew, two hours of them")
+    parser.add_argument(
+        "--kept", type=Path, default=Path("bench-real"), help="folder of what is done already"
+    )
+    parser.add_argument("--traces", type=Path, default=KEPT, help="folder of recorded traces")
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = options()
+    wanted = set(asked.only or PARTS)
+    asked.kept.mkdir(parents=True, exist_ok=True)
+    asked.traces.mkdir(parents=True, exist_ok=True)
+    servers = asked.server or ["auto"]
+    if asked.record and "traces" in wanted:
+        for server in servers:
+            real_traces.record(server, asked.kept, asked.traces)
+    found = real_traces.kept(asked.traces)
+    if "replay" in wanted and found:
+        sys.stdout.write(table.replayed(found, real_replay.replays(found, asked.replays)))
+    if "live" in wanted:
+        sys.stdout.write(table.live(real_live.campaigns(servers[0], asked.campaigns, asked.kept)))
+
+
+if __name__ == "__main__":
+    main()

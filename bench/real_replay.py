@@ -1,0 +1,85 @@
+"""Campaigns on recorded traces of a real server, with a dose injected into one of two arms."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mydyno.analyse import Rule, compare, undecided
+from mydyno.analyse.result import Row
+from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.race import Race
+from mydyno.model import Trial
+from mydyno.testing.simulate import Arm
+from mydyno.testing.simulate.latency import RATE
+from mydyno.testing.simulate.play import play
+from real_traces import Traces
+
+DOSES = (0.0, 0.05, -0.05, 0.02, -0.02)
+RULE = Rule("replay", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+BLOCKS = 12
+_SHIFT = 5  # starts of one server, so that two campaigns seldom pair them alike
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One trial: the seconds of a recorded start, those of the arm's dose multiplied."""
+
+    arm: Arm
+    idle_s: float
+    logs: "np.ndarray[tuple[int], np.dtype[np.float64]]"
+
+    def upto(self, n: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        """Return the log throughput of the first `n` seconds."""
+        return self.logs[:n]
+
+
+@dataclass(slots=True)
+class Recorded:
+    """A host that says again what a real one said, in the order of time, from any start on."""
+
+    traces: Traces
+    arms: Mapping[str, Arm]
+    begin_at: int
+    begun: int = field(default=0)
+
+    def begin(self, trial: Trial) -> Start:
+        """Return the next recorded start, as the trial's arm."""
+        starts = self.traces.starts
+        told = np.log(np.maximum(starts[(self.begin_at + self.begun) % len(starts)], 1.0) / RATE)
+        self.begun += 1
+        arm = self.arms[trial.treatment]
+        return Start(arm, self.traces.idle_s, told + arm.effect)
+
+    def end(self, press: Start, n: int) -> float:
+        """Return the machine time of a trial that ended after `n` seconds."""
+        return press.idle_s + n
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a campaign said of its dose."""
+
+    dose: float
+    row: Row
+    trials: int
+    hours: float
+
+
+def replays(found: Sequence[Traces], count: int) -> list[Replayed]:
+    """Return `count` campaigns for each dose, the servers in turn."""
+    return [_one(found[n % len(found)], dose, n) for dose in DOSES for n in range(count)]
+
+
+def _one(traces: Traces, dose: float, seed: int) -> Replayed:
+    arms = {"base": Arm(), "dosed": Arm(math.log1p(dose))}
+    design = Race(
+        tuple(arms), "base", ("w",), BLOCKS, None, seed, undecided(RULE, tuple(arms)), 3
+    )  # fmt: skip
+    longest_s = min(map(len, traces.starts)) // 10 * 10
+    stops = Adaptive({"w": "tps"}, longest_s + traces.idle_s)
+    outcomes = play(design, stops, Recorded(traces, arms, seed * _SHIFT))
+    compared = compare(outcomes, RULE, tuple(arms))
+    (row,) = (r for r in compared.treatments if r.name == "dosed")
+    return Replayed(dose, row, len(outcomes), compared.machine_time_s / 3600)

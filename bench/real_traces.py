@@ -1,0 +1,69 @@
+"""Traces of a real server on which nothing differs: recorded by mydyno, kept as one small file."""
+
+import json
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mydyno.cli.analysis import result
+from mydyno.cli.specs import reopen
+
+HERE = Path(__file__).parent / "real"
+MYDYNO = str(Path(sys.executable).with_name("mydyno"))
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """Starts of one server, each the throughput of every second; `idle_s` went before each load."""
+
+    server: str
+    machine: str
+    recorded: str
+    idle_s: float
+    starts: Sequence[Sequence[float]]
+
+    @property
+    def hours(self) -> float:
+        """Return how long the load ran."""
+        return sum(map(len, self.starts)) / 3600
+
+
+def record(server: str, runs: Path, traces: Path) -> None:
+    """Run the campaign of `traces.toml`, or go on with it, and keep what its loads said."""
+    name = re.sub(r"\W+", "-", Path(server).name)
+    folder = runs / f"traces-{name}"
+    spec = str(HERE / "traces.toml")
+    argv = [MYDYNO, "run", spec, "--set", f"stack.server={server}", "-o", str(folder)]
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    (traces / f"{name}.json").write_text(json.dumps(asdict(of_run(folder))) + "\n")
+
+
+def of_run(folder: Path) -> Traces:
+    """Return the traces of a finished run directory."""
+    _, about = reopen(folder)
+    found = result(folder, sampled=False)
+    starts = [
+        [round(v, 1) for v in curve.values]
+        for trial in found.trials
+        for curve in trial.curves
+        if curve.name == found.comparison.response and trial.status == "ok"
+    ]
+    load_s = sum(map(len, starts))
+    idle_s = (found.comparison.machine_time_s - load_s) / max(1, len(starts))
+    return Traces(about.build, _machine(found.facts), found.started, round(idle_s, 1), starts)
+
+
+def _machine(facts: Mapping[str, Mapping[str, str]]) -> str:
+    told = {k: v for group in facts.values() for k, v in group.items()}
+    return ", ".join(told[k] for k in ("cpu", "cores", "memory", "kernel") if k in told) or (
+        platform.platform()
+    )
+
+
+def kept(folder: Path) -> list[Traces]:
+    """Return the traces that were recorded before."""
+    return [Traces(**json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))]
