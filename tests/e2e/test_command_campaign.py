@@ -222,3 +222,19 @@ def test_another_spec_in_the_same_directory_is_refused(tmp_path):
     done = mydyno("run", path, "-o", tmp_path / "run", "--set", "design.blocks=3")
     assert done.returncode == 2
     assert "another version of its spec" in done.stderr
+
+
+def test_the_winner_is_soaked_when_asked(tmp_path):
+    told = tmp_path / "elapsed"
+    path = spec(tmp_path, LOAD, 0.10, "1", str(told), blocks=5, soak="20m")
+    done = mydyno("run", path, "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "B held over a soak of 20 minutes" in found["soak"]
+    assert found["soak"] in found["sentence"]
+    assert [r["trials"] for r in found["treatments"]] == [5, 5]
+    again = mydyno("run", path, "-o", tmp_path / "run", "--json")
+    assert json.loads(again.stdout) == found
+    report = mydyno("report", tmp_path / "run", "--json")
+    assert len(json.loads(report.stdout)["trials"]) == 11
+    assert "soak" in mydyno("plan", path).stdout

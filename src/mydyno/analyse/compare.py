@@ -9,6 +9,7 @@ from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import sentence
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
+from mydyno.analyse.soak import soaked
 from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
 from mydyno.analyse.verdicts import detectable, unproven, unstable, verdict
@@ -31,7 +32,9 @@ def compare(
 
     `cells` holds each treatment's levels, where there are factors: then it is told which did it.
     """
-    outcomes = sound(outcomes, rule)
+    spent_s = sum(o.machine_time_s for o in outcomes)
+    soak = soaked(outcomes, rule)
+    outcomes = sound([o for o in outcomes if not o.trial.soak], rule)
     found = rows(outcomes, rule, treatments)
     winners = {
         workload: _winner([r for r in found if r.workload == workload], rule)
@@ -42,12 +45,13 @@ def compare(
         campaign=rule.name,
         response=", ".join(responses),
         baseline=rule.baseline,
-        machine_time_s=sum(o.machine_time_s for o in outcomes),
+        machine_time_s=spent_s,
         winner=_winner(found, rule),
         winners=winners,
         treatments=found,
         sentence="",
         warnings=_warnings(outcomes, rule),
+        soak=soak,
     )
     return _with_sentence(_with_parts(comparison, outcomes, rule, cells or {}))
 

@@ -11,7 +11,8 @@ _NAMED = 5
 def sentence(comparison: Comparison) -> str:
     """Return one sentence that a person can repeat: who wins, by how much, how sure it is."""
     if comparison.winner:
-        return " ".join(filter(None, (_won(comparison, comparison.winner), comparison.share)))
+        told = (_won(comparison, comparison.winner), comparison.share, comparison.soak)
+        return " ".join(filter(None, told))
     if comparison.parts and all(row.effect is None for row in comparison.treatments):
         return _screened(comparison)
     return _leave(comparison)

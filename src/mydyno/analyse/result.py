@@ -61,7 +61,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """`mydyno compare DIR --json`: verdicts against the baseline, the winners, what did it.
 
     `parts` and `together` are there where treatments are made of factors or bundles; `share` says
-    which few of a winner's changes give most of its gain.
+    which few of a winner's changes give most of its gain, `soak` whether the winner held for long.
     """
 
     campaign: str
@@ -76,6 +76,7 @@ class Comparison(msgspec.Struct, frozen=True):
     parts: list[Part] = []
     together: list[Together] = []
     share: str = ""
+    soak: str = ""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -104,6 +105,7 @@ class TrialView(msgspec.Struct, frozen=True):
     metrics: dict[str, float]
     curves: list[Curve]
     gauges: list[Curve] = []
+    soak: bool = False
 
 
 class ChangeView(msgspec.Struct, frozen=True):
@@ -128,7 +130,8 @@ class Distribution(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """Everything a report shows; made from a run directory alone, no host needed.
 
-    `margin` is `[decide] margin` as a ratio less one (0.03), 0 where there was none.
+    `margin` is `[decide] margin` as a ratio less one (0.03), 0 where there was none; `closed_loops`
+    are the workloads whose latencies leave out what a stall would have kept waiting.
     """
 
     comparison: Comparison
@@ -143,3 +146,4 @@ class Result(msgspec.Struct, frozen=True):
     facts: dict[str, dict[str, str]]
     blocks: int
     margin: float = 0.0
+    closed_loops: list[str] = []

@@ -61,7 +61,7 @@ def run(r: Run) -> None:
     _open(r)
     _settle(r)
     with r.bench.opened():
-        while trial := r.campaign.design.next(outcomes(r.journal.events())):
+        while trial := r.campaign.next(outcomes(r.journal.events())):
             _one(r, trial)
 
 
@@ -102,7 +102,7 @@ def _one(r: Run, trial: Trial) -> None:
         trial=trial,
         settings=r.campaign.treatments[trial.treatment],
         workload=r.campaign.workloads[trial.workload],
-        stop=r.campaign.stops.of(trial, outcomes(r.journal.events())),
+        stop=r.campaign.stop(trial, outcomes(r.journal.events())),
         folder=folder,
         elapsed_s=spent_s(r.journal.events()),
         watch=r.watcher.interval,

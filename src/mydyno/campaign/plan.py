@@ -2,17 +2,19 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from mydyno.analyse import FIRST, Rule
+from mydyno.analyse import FIRST, Rule, compare
 from mydyno.campaign.choosing import Asked, choose
 from mydyno.campaign.designs import Design
 from mydyno.campaign.ladder import Ladder
+from mydyno.campaign.quantities import duration_s
+from mydyno.campaign.soak import Soak
 from mydyno.campaign.spec import Spec, convert, located
-from mydyno.campaign.stops import Stops
+from mydyno.campaign.stops import Stop, Stops
 from mydyno.campaign.treatments import (
     STOCK,
     Ground,
@@ -22,7 +24,7 @@ from mydyno.campaign.treatments import (
     spare_of,
     treatments_of,
 )
-from mydyno.model import Settings, SpecError
+from mydyno.model import Outcome, Settings, SpecError, Trial
 from mydyno.workloads import TOOLS, Workload
 
 
@@ -40,6 +42,19 @@ class Campaign:
     rule: Rule
     why: str = ""
     cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    soak: Soak | None = None
+
+    def next(self, history: Sequence[Outcome]) -> Trial | None:
+        """Return the trial to run after `history`: the design's, then the soak if there is one."""
+        short = [o for o in history if not o.trial.soak]
+        trial = self.design.next(short)
+        return self.soak.next(history) if trial is None and self.soak else trial
+
+    def stop(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
+        """Return the rule that ends the trial that follows `history`."""
+        if trial.soak and self.soak:
+            return self.soak.stop
+        return self.stops.of(trial, history)
 
     @property
     def digest(self) -> str:
@@ -74,7 +89,15 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
         rule=chosen.rule,
         why=chosen.why,
         cells=_levels(spec, treatments, place),
+        soak=_soak(spec, place, chosen.rule, tuple(treatments)),
     )
+
+
+def _soak(spec: Spec, place: str, rule: Rule, treatments: Sequence[str]) -> Soak | None:
+    if spec.design.soak is None:
+        return None
+    seconds = duration_s(spec.design.soak, f"{place}: design.soak")
+    return Soak(seconds, lambda outcomes: compare(outcomes, rule, treatments).winner)
 
 
 def _levels(

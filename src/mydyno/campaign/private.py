@@ -65,7 +65,7 @@ class PrivateBench:
                 self._close(keep=not finished)
 
     def _finished(self) -> bool:
-        return self.parts.campaign.design.next(outcomes(self.parts.journal.events())) is None
+        return self.parts.campaign.next(outcomes(self.parts.journal.events())) is None
 
     def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
         """Restore the data, apply the treatment, start the server, and see that all took effect."""

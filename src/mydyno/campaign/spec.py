@@ -51,6 +51,7 @@ class DesignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blocks: int | None = None
     budget: str | None = None
     seed: int = 1
+    soak: str | None = None
 
 
 class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ from mydyno.analyse.result import (
     Result,
     TrialView,
 )
+from mydyno.analyse.spoiled import sound
 from mydyno.analyse.summary import unit_of, within
 from mydyno.campaign.loop import reread
 from mydyno.campaign.plan import Campaign
@@ -28,7 +29,7 @@ from mydyno.journal import outcomes, read
 from mydyno.measure import complaint
 from mydyno.measure.sampled_trial import sampled_series, used
 from mydyno.model import HostError, Interval, Outcome, Series, Status
-from mydyno.workloads import TellsSession
+from mydyno.workloads import MayWait, TellsSession
 
 _SHOWN = ("latency_p99_s",)
 
@@ -55,6 +56,8 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     changes = _changes(files, campaign, trials)
     rule = rule_of(campaign, changes)
     comparison = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
+    short = [o for o, _ in trials if not o.trial.soak]
+    judged = {o.trial.id: o for o in sound(short, rule)}
     told = [*_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
     return Result(
@@ -64,12 +67,18 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         started=_started(files),
         protocol=_protocol(campaign),
         lab=_fact(files, "lab"),
-        trials=[_view(o, i, campaign, _gauges(files, o) if sampled else ()) for o, i in trials],
+        trials=[
+            _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o) if sampled else ())
+            for o, i in trials
+        ],
         changes=changes,
         distributions=_distributions(trials),
         facts=_facts(files, kept) | _sessions(files, campaign, trials),
-        blocks=len({o.trial.block for o, _ in trials}),
+        blocks=len({o.trial.block for o in short}),
         margin=campaign.spec.decide.margin,
+        closed_loops=[
+            n for n, w in campaign.workloads.items() if isinstance(w, MayWait) and w.closed_loop
+        ],
     )
 
 
@@ -117,6 +126,7 @@ def _view(
         metrics={m.name: m.value for m in (*outcome.metrics, *used(gauges, outcome.window))},
         curves=[c for name in (response, *_SHOWN) if (c := _curve(name, intervals))],
         gauges=[Curve(g.name, g.unit, list(g.t_s), list(g.values)) for g in gauges],
+        soak=trial.soak,
     )
 
 

@@ -41,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True):
     why: str
     costs: dict[str, str]
     guess: str = ""
+    soak_s: float | None = None
 
 
 def plan(
@@ -83,6 +84,7 @@ def of(campaign: Campaign, server: str) -> Plan:
         why=campaign.why,
         guess=guessed(guess, campaign) if guess else "",
         costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
+        soak_s=campaign.soak.seconds if campaign.soak else None,
     )
 
 
@@ -113,6 +115,8 @@ def _text(found: Plan) -> str:
             for k, v in settings.items()
         ]
     lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))
+    if found.soak_s:
+        lines.append(f"soak        the winner for {duration(found.soak_s)} more, after all trials")
     if found.trials:
         most = "at most " if found.detectable else ""
         blocks = f" in {found.blocks} blocks" if found.blocks else ""

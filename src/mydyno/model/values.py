@@ -92,7 +92,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One cell of the design, to be run once: `workload` is ``rw/16``, `block` counts from 0."""
+    """One cell of the design, to be run once: `workload` is ``rw/16``, `block` counts from 0.
+
+    A `soak` is long and compared with nothing: it shows what short trials cannot.
+    """
 
     id: int
     treatment: str
@@ -100,6 +103,7 @@ class Trial:
     block: int
     seed: int
     reset: Reset = Reset.DATASET
+    soak: bool = False
 
 
 @dataclass(frozen=True, slots=True)

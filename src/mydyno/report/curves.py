@@ -55,7 +55,9 @@ class Chart:
 
 def charts(result: Result, workload: str) -> list[Chart]:
     """Return the response over time and then the p99 over time, without those nobody measured."""
-    trials = [t for t in result.trials if t.workload == workload and t.status == "ok"]
+    trials = [
+        t for t in result.trials if t.workload == workload and t.status == "ok" and not t.soak
+    ]
     metrics = dict.fromkeys((response(result, workload), TAIL))
     found = [_chart(workload, metric, trials) for metric in metrics]
     return [chart for chart in found if chart]

@@ -47,6 +47,7 @@ def plot(
         return None
     room = 0.08 * (max(values) - min(values) or max(values))
     axis = linear(max(min(values) - room, 0.0), max(values) + room, 5)
+    trials = [t for t in trials if not t.soak]
     named = {s.name: [t for t in trials if t.treatment == s.name] for s in styles}
     rows = [_row(s, named[s.name], axis, (response, unit)) for s in styles if named[s.name]]
     return DotPlot(ticks(axis, unit), tuple(rows), _spread(named, response))
@@ -71,7 +72,7 @@ def _row(style: Style, trials: Sequence[TrialView], axis: Axis, shown: tuple[str
 
 def _counts(trial: TrialView, response: str) -> bool:
     value = trial.metrics.get(response)
-    return trial.status == "ok" and value is not None and math.isfinite(value)
+    return trial.status == "ok" and not trial.soak and value is not None and math.isfinite(value)
 
 
 def _geometric(values: Sequence[float]) -> float | None:

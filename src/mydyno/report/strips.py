@@ -122,7 +122,7 @@ _KNOWN = (
 
 def sampled(result: Result) -> list[TrialView]:
     """Return the good trials that a sampler watched."""
-    return [t for t in result.trials if t.status == "ok" and t.gauges]
+    return [t for t in result.trials if t.status == "ok" and t.gauges and not t.soak]
 
 
 def strips(result: Result) -> list[Strip]:

@@ -123,6 +123,11 @@ class Fio:
         return False
 
     @property
+    def closed_loop(self) -> bool:
+        """Return whether threads wait for their answers before they ask again."""
+        return not {"rate", "rate_iops"} & self.params.options.keys()
+
+    @property
     def data_key(self) -> str:
         """Return the options that shape the files; jobs that differ in others share them."""
         given = options.normal(self.params.options)

@@ -74,6 +74,16 @@ class Workload(Protocol):
 
 
 @runtime_checkable
+class MayWait(Protocol):
+    """A load that may be a closed loop: each thread asks again when it was answered, not before."""
+
+    @property
+    def closed_loop(self) -> bool:
+        """Return whether it is one, so that a stall is met once by each thread and no more."""
+        ...
+
+
+@runtime_checkable
 class TellsSession(Protocol):
     """A load whose own connection says what it is: cipher, client library, versions."""
 

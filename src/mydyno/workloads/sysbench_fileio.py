@@ -77,6 +77,11 @@ class SysbenchFileio:
         return False
 
     @property
+    def closed_loop(self) -> bool:
+        """Return whether threads wait for their answers before they ask again."""
+        return True
+
+    @property
     def data_key(self) -> str:
         """Return the files' number and total size; every mode works on the same files."""
         return f"sysbench/fileio/{self.params.file_num}x{self.params.file_total_size}"

@@ -69,6 +69,11 @@ class SysbenchOltp:
         return True
 
     @property
+    def closed_loop(self) -> bool:
+        """Return whether threads wait for their answers before they ask again."""
+        return self.params.rate == 0
+
+    @property
     def data_key(self) -> str:
         """Return the tables' number, size and shape; the scripts but one share a schema."""
         if self.params.script == "bulk_insert":

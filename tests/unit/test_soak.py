@@ -1,0 +1,65 @@
+"""The winner's long trial: when it is run, and what it tells."""
+
+import numpy as np
+import pytest
+
+from mydyno.analyse import Rule, compare
+from mydyno.analyse.soak import soaked
+from mydyno.campaign.soak import Soak
+from mydyno.model import Metric, Outcome, Series, Status, Trial, Window
+
+RULE = Rule("c", "base", {"w": "tps"}, guards={})
+
+
+def outcome(number, treatment="base", rates=(), *, soak=False, status=Status.OK):
+    times = tuple(10.0 * (i + 1) for i in range(len(rates)))
+    series = (Series("tps", "/s", times, tuple(map(float, rates))),)
+    trial = Trial(number, treatment, "w", number, 7, soak=soak)
+    metrics = [Metric("tps", float(np.mean(rates)) if len(rates) else 100.0, "/s")]
+    return Outcome(trial, status, Window(0.0, 10.0 * len(rates)), metrics, series, 600.0)
+
+
+def rates(change, bins=360, seed=1):
+    noise = np.random.default_rng(seed).normal(0, 0.03, bins)
+    return 1000 * np.exp(noise + change * np.linspace(0, 1, bins))
+
+
+def test_the_winner_is_soaked_once_after_all_trials():
+    soak = Soak(3600.0, lambda _: "fast")
+    before = [outcome(0), outcome(1, "fast")]
+    trial = soak.next(before)
+    assert (trial.id, trial.treatment, trial.workload, trial.soak) == (2, "fast", "w", True)
+    assert soak.next([*before, outcome(2, "fast", soak=True)]) is None
+    assert soak.stop.warmup_s + soak.stop.window_s == pytest.approx(3600.0)
+
+
+def test_without_a_winner_there_is_nothing_to_soak():
+    assert Soak(3600.0, lambda _: None).next([outcome(0)]) is None
+    assert Soak(3600.0, lambda _: "fast").next([]) is None
+
+
+@pytest.mark.parametrize(("change", "wanted"), [(0.0, "held"), (-0.2, "got worse"), (0.2, "held")])
+def test_what_fades_is_told(change, wanted):
+    told = soaked([outcome(0, "fast", rates(change), soak=True)], RULE)
+    assert wanted in told
+    assert "60 minutes" in told
+
+
+def test_what_holds_is_seldom_said_to_fade():
+    told = [soaked([outcome(0, "a", rates(0.0, seed=s), soak=True)], RULE) for s in range(200)]
+    assert sum("worse" in one for one in told) <= 4
+
+
+def test_a_short_soak_and_a_failed_one_are_named():
+    assert "too short" in soaked([outcome(0, "a", rates(0, 10), soak=True)], RULE)
+    assert "failed" in soaked([outcome(0, "a", soak=True, status=Status.FAILED)], RULE)
+    assert soaked([outcome(0)], RULE) == ""
+
+
+def test_a_soak_is_compared_with_nothing():
+    some = [outcome(i, name, rates(0, 20, i)) for i, name in enumerate(["base", "fast"] * 3)]
+    soak = outcome(6, "fast", rates(1.0), soak=True)
+    with_it, without = (compare(o, RULE, ["base", "fast"]) for o in ([*some, soak], some))
+    assert with_it.treatments == without.treatments
+    assert with_it.machine_time_s == without.machine_time_s + 600.0
+    assert "held" in with_it.soak
