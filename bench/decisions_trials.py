@@ -10,7 +10,7 @@ import numpy as np
 from decisions_ours import ARMS, BASE, VERDICTS, Told, population
 from mydyno.analyse import compare, sequential, undecided
 from mydyno.analyse.spoiled import sound
-from mydyno.analyse.steady import Learned, fit
+from mydyno.analyse.steady import tail
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.campaign.stops import Fixed
@@ -97,11 +97,10 @@ def warmed(amplitude: float) -> Callable[[str, int], Told]:
         for name in np.random.default_rng(seed).permutation(list(arms) * _TAUGHT):
             trial = Trial(len(outcomes), str(name), "w", 0, seed)
             outcomes.append(one(machine, trial, stops.of(trial, outcomes)))
-        learned = sequential.learned_from([sequential.gains(o.series[0]) for o in outcomes])
         still = {n: replace(a, warmup=Warmup("none")) for n, a in arms.items()}
         twins = (machine, Machine(WORLDS[world], still, seed))
         twins[1].clock_s = machine.clock_s
-        told = [_biased(twins, name, outcomes, learned) for name in arms]
+        told = [_biased(twins, name, outcomes) for name in arms]
         dropped = [a.warmup.bias(600.0, 720.0, seed) for a in arms.values()]
         return {
             "trials": len(arms),
@@ -115,7 +114,7 @@ def warmed(amplitude: float) -> Callable[[str, int], Told]:
 
 
 def _biased(
-    twins: tuple[Machine, Machine], name: str, before: Sequence[Outcome], learned: Learned
+    twins: tuple[Machine, Machine], name: str, before: Sequence[Outcome]
 ) -> tuple[float, float]:
     """Return the mean bias of a treatment's trials, and how long they were."""
     stop = Adaptive({"w": "tps"}).of(Trial(len(before), name, "w", 0, 0), before)
@@ -126,9 +125,7 @@ def _biased(
         end_s = warm.series[0].t_s[-1]
         still = one(twins[1], trial, Fixed(0.0, end_s))
         series, noise = (sequential.gains(o.series[0])[None, :] for o in (warm, still))
-        white, level = learned.texture.whiten(noise), learned.texture.whiten(np.ones_like(noise))
-        best = float((white * level).sum() / (level * level).sum())
-        biases.append(float(fit(series, learned.texture, learned.prior).level[0]) - best)
+        biases.append(float(tail.level(series)[0] - tail.level(noise)[0]))
         lengths.append(end_s)
     return float(np.mean(biases)), float(np.mean(lengths))
 

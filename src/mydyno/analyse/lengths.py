@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mydyno.analyse.sequential import STARTS_SD, gains, learned_from, taught_by
 from mydyno.analyse.settling import moving
-from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, glance, left
+from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, glance, left, tail
 from mydyno.model import Series, Window
 
 Array = NDArray[np.float64]
@@ -27,8 +27,6 @@ _REACH = 4.5  # standard errors that an interval has then to either side (anytim
 _TRIALS = 16  # that are looked at
 _AHEAD = 4.0  # times the present length are looked at
 _WORTH = 0.95  # another length has to be better by this
-_BIAS = 0.004  # that is left in a measured window: an eighth of the usual margin (METHOD 5a)
-_LATEST = 2 / 3  # of a trial, where its window begins at the latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class Lengths:
         object.__setattr__(self, "looks_s", looks or (max(self.terms.most_s, LENGTHS_S[0]),))
 
     def window(self, so_far: Series) -> Window | None:
-        """Return the measured window of a trial that has told enough, else None."""
+        """Return the measured window of a trial that has told enough, its end, else None."""
         series = gains(so_far)
         if len(series) == 0:
             return None
@@ -79,7 +77,7 @@ class Lengths:
         now_s = len(series) * BIN_S
         if now_s < self.looks_s[-1] - BIN_S and self._worth_more(found, learned, now_s):
             return None
-        return Window(BIN_S * _settled(found), now_s)
+        return Window(BIN_S * tail.begin(len(series)), now_s)
 
     def _worth_more(self, found: Fit, learned: Learned, now_s: float) -> bool:
         if found.variance[0] > max(_UNSURE, self.terms.margin_log / 2) ** 2:
@@ -129,17 +127,6 @@ def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
     if not moving([gains(one) for one in before], lengths.learned.texture):
         return lengths
     return replace(lengths, least_s=min(_LONGER * last_s, lengths.terms.most_s))
-
-
-def _settled(found: Fit) -> int:
-    """Return the first bin behind which what is left of the warm-up hardly biases the mean.
-
-    The bin in which the last of it happened is not measured either.
-    """
-    bias = np.abs(left(found)[0][::-1].cumsum() / np.arange(1, found.bins + 1))[::-1]
-    latest = int(found.bins * _LATEST)
-    first = next((i for i in range(latest) if bias[i] <= _BIAS), latest)
-    return min(first + 1, latest) if first else 0
 
 
 def _known(series: Sequence[Array], learned: Learned, seconds: float) -> float:

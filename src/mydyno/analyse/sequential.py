@@ -19,7 +19,7 @@ from mydyno.analyse.drift import TAU_S, Levels, levels, one_hot, trials_of
 from mydyno.analyse.measured import Measured, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.settling import LONG_S, jumping, moving
-from mydyno.analyse.steady import BIN_S, Learned, fit, learn
+from mydyno.analyse.steady import BIN_S, Learned, fit, learn, tail
 from mydyno.model import Outcome, Series, Status
 
 Array = NDArray[np.float64]
@@ -258,15 +258,16 @@ def _unsteady(trials: Sequence[Pressed]) -> tuple[list[str], list[str]]:
 
 
 def steady_levels(trials: Sequence[Pressed], learned: Learned) -> Steady:
-    """Return each trial's steady log level and its variance.
+    """Return each trial's level, that of its end, and its variance about the steady one, as logs.
 
     What one start of a server differs from the next is in neither of them.
     """
     told = np.zeros((2, len(trials)))
     for bins in {len(t.series) for t in trials}:
         which = [i for i, t in enumerate(trials) if len(t.series) == bins]
-        found = fit(np.array([trials[i].series for i in which]), learned.texture, learned.prior)
-        told[:, which] = found.level, found.variance
+        series = np.array([trials[i].series for i in which])
+        found = fit(series, learned.texture, learned.prior)
+        told[:, which] = tail.level(series), tail.variance(found, learned.texture)
     return Steady(*told)
 
 

@@ -92,7 +92,7 @@ def _protocol(campaign: Campaign) -> str:
     if isinstance(campaign.stops, Fixed):
         stops = campaign.stops
         return f"fixed: {stops.warmup_s:g} s of warm-up, then {stops.window_s:g} s measured"
-    return "sequential: each trial as long as it was worth, its warm-up left out or corrected for"
+    return "sequential: each trial as long as it was worth, its last third measured"
 
 
 def _complaints(files: RunDir, trials: Sequence[Read]) -> list[str]:
