@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest bench-decisions clean
+.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest bench-decisions bench-real clean
 PY = .venv/bin/python
 
 setup: ## install what is missing and build
@@ -48,6 +48,9 @@ bench-digest: setup-bench ## the digest beside its peers
 
 bench-decisions: setup-test ## how often decisions are right, on simulated hosts; ARGS=… shortens it
 	@$(PY) bench/decisions.py $(ARGS)
+
+bench-real: setup-bench servers ## decisions on a real server: doses live, and injected into its traces
+	@$(PY) bench/real.py $(ARGS)
 
 clean:
 	@rm -rf .venv target runs demo-run
