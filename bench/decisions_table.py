@@ -117,7 +117,9 @@ def _other(kind: str, world: str, rows: Sequence[Told]) -> str:
             f"{_mean(rows, 'runs'):.0f} runs, {_mean(rows, 'hours'):.1f} h"
         ),
         "never": lambda: (
-            f"never steady found {share(_sum(rows, 'found'), _sum(rows, 'never'))} %, adopted "
+            f"never steady found {share(_sum(rows, 'found'), _sum(rows, 'never'))} %, unstable "
+            f"{share(_sum(rows, 'unstable'), _sum(rows, 'never'))} %, rejected "
+            f"{share(_sum(rows, 'rejected'), _sum(rows, 'never'))} %, adopted "
             f"{share(_sum(rows, 'adopted'), _sum(rows, 'never'))} %; steady ones called so "
             f"{share(_sum(rows, 'wrongly'), _sum(rows, 'settling'))} %"
         ),

@@ -32,11 +32,15 @@ def unsettled(world: str, seed: int) -> Told:
     design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
     outcomes = play(design, Adaptive({"w": "tps"}), Machine(WORLDS[world], arms, seed))
     rows = compare(outcomes, VERDICTS, names).treatments
-    found = {row.name for row in rows if row.verdict == "no-steady-state"}
+    words = {row.name: row.verdict for row in rows}
+    found = {name for name, word in words.items() if word == "no-steady-state"}
+    theirs = [words[name] for name in never]
     return {
         "never": len(never),
         "found": len(found & never.keys()),
-        "adopted": sum(row.verdict == "adopt" and row.name in never for row in rows),
+        "unstable": theirs.count("unstable"),
+        "rejected": theirs.count("reject"),
+        "adopted": theirs.count("adopt"),
         "settling": len(names) - 1 - len(never),
         "wrongly": len(found - never.keys()),
     }
