@@ -238,3 +238,12 @@ def test_the_winner_is_soaked_when_asked(tmp_path):
     report = mydyno("report", tmp_path / "run", "--json")
     assert len(json.loads(report.stdout)["trials"]) == 11
     assert "soak" in mydyno("plan", path).stdout
+
+
+def test_a_plan_says_what_a_switchback_can_show(tmp_path):
+    path = spec(tmp_path, LOAD, 0.10, "1", str(tmp_path / "told"), kind="switchback")
+    path.write_text(path.read_text().replace("warmup_s = 10\nwindow_s = 30\n", ""))
+    plenty = mydyno("plan", path, "--budget", "1h").stdout
+    assert "take 30 s)" in plenty
+    assert "differences of" in plenty
+    assert "nothing: the budget" in mydyno("plan", path, "--budget", "2m").stdout

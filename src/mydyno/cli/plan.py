@@ -2,6 +2,7 @@
 
 import sys
 import textwrap
+from math import isfinite
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from mydyno.cli.specs import find
 from mydyno.cli.terminal import duration
 
 _WIDTH = 96
+_TOO_SHORT = "nothing: the budget has no room for two blocks"
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -128,7 +130,8 @@ def _text(found: Plan) -> str:
     if found.machine_time_s and found.detectable:
         shown = (found.detectable - 1) * 100
         lines.append(f"price       at most {duration(found.machine_time_s)} of machine time")
-        lines.append(f"shows       differences of {shown:.1f} % or more")
+        told = f"differences of {shown:.1f} % or more" if isfinite(shown) else _TOO_SHORT
+        lines.append(f"shows       {told}")
         lines.append(f"            ({found.guess})")
     if found.budget_s:
         lines.append(f"budget      {duration(found.budget_s)} of machine time")

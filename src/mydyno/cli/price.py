@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import log, log1p
+from math import isinf, log, log1p
 
 from mydyno.analyse.forecast import (
     STARTS_SD,
@@ -18,11 +18,13 @@ from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.race import Race
 from mydyno.campaign.stops import Fixed
+from mydyno.campaign.switchback import SEGMENT_S, Segments
 from mydyno.cli.terminal import duration
 from mydyno.model import Outcome, Status
 
 _MOST_BLOCKS = 1_000  # without blocks or budget, which a plan never is
 _RESTART_S = 20.0
+_SEGMENTS_SD = 0.05  # what half minutes differ (logs): METHOD 5.4's noise within a trial
 
 
 def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
@@ -32,7 +34,8 @@ def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
     size = _size(campaign, trial_s)
     if size is None:
         return None
-    noise_sd = expected_sd(_levels(campaign, checks)) if checks else STARTS_SD
+    usual_sd = _SEGMENTS_SD if isinstance(campaign.stops, Segments) else STARTS_SD
+    noise_sd = expected_sd(_levels(campaign, checks)) if checks else usual_sd
     return forecast(size, log1p(campaign.spec.decide.margin), noise_sd, trial_s)
 
 
@@ -41,10 +44,10 @@ def said(found: Forecast, campaign: Campaign) -> str:
     margin = campaign.spec.decide.margin
     size = _size(campaign, found.trial_s)
     blocks = size.blocks if size else None
+    within = f" in {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
     told = (
         f"trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}; "
-        f"{_percent(found.detectable - 1)} or more can be shown"
-        f"{f' in {blocks} blocks' if blocks else ''}; "
+        f"{_shown(found)} can be shown{within}; "
         f"at most {found.trials} trials, {duration(found.seconds)} of machine time"
     )
     if blocks is None or found.needed <= blocks:
@@ -61,7 +64,8 @@ def guessed(found: Forecast, campaign: Campaign) -> str:
     told = (
         f"guessed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
     )
-    return f"{told}; the first {size.checks} tell" if size and size.checks else told
+    checked = size and size.checks and not isinstance(campaign.stops, Segments)
+    return f"{told}; the first {size.checks} tell" if size and checked else told
 
 
 @dataclass(slots=True)
@@ -75,6 +79,8 @@ class LabCheck:
         """Return what the checks have shown, once: after the last of them."""
         self.seen.append(outcome)
         size = _size(self.campaign, TRIAL_S)
+        if isinstance(self.campaign.stops, Segments):
+            return ""  # one settling trial, longer than any other, tells nothing of them
         if size is None or len(self.seen) != size.checks * size.workloads:
             return ""
         found = price(self.campaign, self.seen)
@@ -102,6 +108,8 @@ def _size(campaign: Campaign, trial_s: float) -> Size | None:
 def _guess_s(campaign: Campaign) -> float:
     """Return how long a trial may take: as long as is usual, or as the budget lets it."""
     stops = campaign.stops
+    if isinstance(stops, Segments):
+        return SEGMENT_S
     if isinstance(stops, Fixed):
         return stops.warmup_s + stops.window_s + _RESTART_S
     most_s = stops.most_s if isinstance(stops, Adaptive) else None
@@ -121,6 +129,10 @@ def _levels(campaign: Campaign, checks: Sequence[Outcome]) -> list[float]:
     """Return the logs of the response in the measured windows."""
     response = next(iter(campaign.workloads.values())).response
     return [log(m.value) for o in checks for m in o.metrics if m.name == response and m.value > 0]
+
+
+def _shown(found: Forecast) -> str:
+    return "nothing" if isinf(found.detectable) else f"{_percent(found.detectable - 1)} or more"
 
 
 def _percent(share: float) -> str:
