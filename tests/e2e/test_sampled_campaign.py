@@ -49,6 +49,7 @@ HOST = {
     *("disk.write_latency", "disk.flush_latency", "disk.queue"),
     *("net.retransmits", "memory.dirty", "probe.cpu"),
     *("process.mysqld.cpu", "process.load.cpu"),
+    *("process.mysqld.threads", "process.load.threads"),
 }
 SERVER = {
     *("innodb.hit_ratio", "innodb.dirty_share", "innodb.redo_rate", "innodb.reads"),
@@ -139,6 +140,8 @@ def test_each_trial_has_its_series_over_its_window(folder, server, age):
         assert 0 < trial.metrics["cpu_busy_ratio"] <= 1
         assert 0 <= trial.metrics["cpu_steal_ratio"] < 1
         assert 0 < trial.metrics["probe_cpu_cores"] < 0.02
+        assert 0 <= trial.metrics["cpu_other_cores"] < (os.cpu_count() or 1)
+        assert 0 < trial.metrics["load_cpu_ratio"] < 1
     files = [p for p in (folder / "run" / "trials").rglob("*") if p.is_file()]
     assert [p for p in files if b"My1-" in p.read_bytes()] == []  # as our passwords begin
 

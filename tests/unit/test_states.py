@@ -125,6 +125,15 @@ def test_other_work_spoils_a_trial():
     assert "0.8 cores busy" in marked[0].error
 
 
+def test_too_few_trials_and_too_short_windows_show_nothing_unusual():
+    few = [outcome(0, cpu_other_cores=0.0), outcome(1, cpu_other_cores=1.0)]
+    assert sound(few, RULE) == few
+    several = [outcome(i, cpu_other_cores=float(i == 3)) for i in range(4)]
+    short = [replace(o, window=Window(0.0, 2.0)) for o in several]
+    assert sound(several, RULE) != several
+    assert sound(short, RULE) == short
+
+
 @pytest.mark.parametrize(("share", "wanted"), [(0.95, True), (0.5, False)])
 def test_a_load_that_is_the_limit_is_named(share, wanted):
     assert bool(limited([outcome(i, load_cpu_ratio=share) for i in range(3)], "w")) is wanted

@@ -7,11 +7,13 @@ from statistics import median
 from mydyno.analyse.rule import Rule
 from mydyno.model import Outcome, Status
 
-# By gauge of the measured window: how far above the campaign's median it spoils a trial, and why.
+# By gauge of the measured window: how far above the usual it spoils a trial, and why.
 _GAUGES: Mapping[str, tuple[float, str]] = {
     "cpu_steal_ratio": (0.05, "the host gave {:.0%} of its processors to other guests"),
     "cpu_other_cores": (0.25, "other programs kept {:.1f} cores busy"),
 }
+_FEWEST = 3  # trials of a treatment that show what is usual
+_LEAST_S = 10.0  # of a window: in less, a program that starts looks like a load
 _LIMIT = 0.9  # of its processors, from where on a load may be what is measured
 
 
@@ -33,14 +35,27 @@ def _void(outcome: Outcome, why: Mapping[int, str]) -> Outcome:
 
 
 def _busy(outcomes: Sequence[Outcome]) -> dict[int, str]:
-    """Return the trials in whose windows the host had more else to do than usual."""
+    """Return the trials in whose windows the host had more else to do than usual.
+
+    That is beside trials of the same treatment, for the kernel's and a lab disk's own work goes with
+    what the load does.
+    """
+    alike: dict[tuple[str, str], list[Outcome]] = {}
+    for o in outcomes:
+        if o.status is Status.OK and o.window.end_s - o.window.start_s >= _LEAST_S:
+            alike.setdefault((o.trial.treatment, o.trial.workload), []).append(o)
     found: dict[int, str] = {}
     for name, (more, told) in _GAUGES.items():
-        values = {o.trial.id: v for o in outcomes if (v := _gauge(o, name)) is not None}
-        usual = median(values.values()) if values else 0.0
-        for trial, value in values.items():
-            if value > usual + more:
-                found[trial] = f"{told.format(value)}; usual here: {told.format(usual)}"
+        for some in alike.values():
+            values = {o.trial.id: v for o in some if (v := _gauge(o, name)) is not None}
+            if len(values) < _FEWEST:
+                continue
+            usual = median(values.values())
+            found |= {
+                trial: f"{told.format(value)}; usual here: {told.format(usual)}"
+                for trial, value in values.items()
+                if value > usual + more
+            }
     return found
 
 
