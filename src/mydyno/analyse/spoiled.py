@@ -37,7 +37,7 @@ def _void(outcome: Outcome, why: Mapping[int, str]) -> Outcome:
 def _busy(outcomes: Sequence[Outcome]) -> dict[int, str]:
     """Return the trials in whose windows the host had more else to do than usual.
 
-    That is beside trials of the same treatment, for the kernel's and a lab disk's own work goes with
+    That is beside trials of the same treatment: the kernel's and a lab disk's own work goes with
     what the load does.
     """
     alike: dict[tuple[str, str], list[Outcome]] = {}
