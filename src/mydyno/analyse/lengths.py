@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mydyno.analyse.sequential import STARTS_SD, gains, learned_from, taught_by
-from mydyno.analyse.settling import LIKELY, moving
+from mydyno.analyse.settling import moving
 from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, glance, left, tail
 from mydyno.model import Series, Window
 
@@ -124,7 +124,7 @@ def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
     if lengths.learned is None or not before:
         return lengths
     last_s = before[-1].t_s[-1]
-    if not moving([gains(one) for one in before], lengths.learned.texture, LIKELY):
+    if not moving([gains(one) for one in before], lengths.learned.texture):
         return lengths
     return replace(lengths, least_s=min(_LONGER * last_s, lengths.terms.most_s))
 

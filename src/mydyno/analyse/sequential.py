@@ -18,7 +18,7 @@ from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.drift import TAU_S, Levels, levels, one_hot, trials_of
 from mydyno.analyse.measured import Measured, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
-from mydyno.analyse.settling import LIKELY, LONG_S, jumping, moving
+from mydyno.analyse.settling import ENOUGH, LONG_S, jumping, moving
 from mydyno.analyse.steady import BIN_S, Learned, fit, learn, tail
 from mydyno.model import Outcome, Series, Status
 
@@ -254,7 +254,7 @@ def _unsteady(trials: Sequence[Pressed]) -> tuple[list[str], list[str]]:
         long = [one for one in told if len(one) * BIN_S >= LONG_S]
         if name not in surely and moving(long, texture):
             surely.append(name)
-        elif not long and moving(told, texture, LIKELY):
+        elif len(told) < ENOUGH and not long and moving(told, texture):
             may.append(name)  # its next trial is longer
     return surely, may
 

@@ -16,11 +16,11 @@ Array = NDArray[np.float64]
 LONG_S = 700.0  # what still moves after so long does not settle
 _BLOCK = 5  # bins: jumps stay for longer than that
 _CERTAIN, _PERHAPS = 0.0003, 0.05
-_ENOUGH = 5  # trials after which what may be is not
+ENOUGH = 5  # trials after which what may be is not
 _REFERENCE_DF = 60
 _FEWEST = 2  # trials
 _SEVERAL = 4  # trials whose own differences tell their error
-SURELY, LIKELY = 3.0, 2.0  # standard errors
+_SIGMAS = 3.0
 _NOTABLE = 0.04  # between thirds of a trial, as logs: more than a slow warm-up still does
 
 
@@ -40,15 +40,15 @@ def jumping(series: Mapping[str, Sequence[Array]], texture: Texture) -> tuple[li
     usual = max(_variance(texture), float(np.median([value for value, _ in known.values()])))
     chance = {n: stats.f.sf(value / usual, df, _REFERENCE_DF) for n, (value, df) in known.items()}
     surely = [name for name, p in chance.items() if p < _CERTAIN]
-    may = [n for n, p in chance.items() if _CERTAIN <= p < _PERHAPS and len(series[n]) < _ENOUGH]
+    may = [n for n, p in chance.items() if _CERTAIN <= p < _PERHAPS and len(series[n]) < ENOUGH]
     return surely, may
 
 
-def moving(series: Sequence[Array], texture: Texture, sigmas: float = SURELY) -> bool:
+def moving(series: Sequence[Array], texture: Texture) -> bool:
     """Return whether the last third of a treatment's trials lies clear of the third before it.
 
-    By so many standard errors, of the noise that was learned or of the trials' own differences,
-    whichever is smaller: what moves for ever looks like noise of long memory.
+    The standard error is of the noise that was learned or of the trials' own differences, whichever
+    is smaller: what moves for ever looks like noise of long memory.
     """
     if not series:
         return False
@@ -59,7 +59,7 @@ def moving(series: Sequence[Array], texture: Texture, sigmas: float = SURELY) ->
     error = np.sqrt(2 * texture.variance / (1 - texture.rho) ** 2 / third / len(series))
     if len(series) >= _SEVERAL:
         error = min(error, float(np.std(changes, ddof=1)) / np.sqrt(len(series)))
-    return bool(abs(float(np.mean(changes))) > max(sigmas * error, _NOTABLE))
+    return bool(abs(float(np.mean(changes))) > max(_SIGMAS * error, _NOTABLE))
 
 
 def _roughness(series: Sequence[Array]) -> tuple[float, int] | None:
