@@ -43,23 +43,23 @@ def record(server: str, runs: Path, traces: Path) -> None:
 
 
 def of_run(folder: Path) -> Traces:
-    """Return the traces of a finished run directory."""
+    """Return the traces of a run directory; trials that something else spoiled are left out."""
     _, about = reopen(folder)
     found = result(folder, sampled=False)
-    starts = [
-        [round(v, 1) for v in curve.values]
+    told = {
+        trial.id: [round(v, 1) for v in curve.values]
         for trial in found.trials
         for curve in trial.curves
-        if curve.name == found.comparison.response and trial.status == "ok"
-    ]
-    load_s = sum(map(len, starts))
-    idle_s = (found.comparison.machine_time_s - load_s) / max(1, len(starts))
+        if curve.name == found.comparison.response
+    }
+    idle_s = (found.comparison.machine_time_s - sum(map(len, told.values()))) / max(1, len(told))
+    starts = [told[t.id] for t in found.trials if t.status == "ok" and t.id in told]
     return Traces(about.build, _machine(found.facts), found.started, round(idle_s, 1), starts)
 
 
 def _machine(facts: Mapping[str, Mapping[str, str]]) -> str:
     told = {k: v for group in facts.values() for k, v in group.items()}
-    return ", ".join(told[k] for k in ("cpu", "cores", "memory", "kernel") if k in told) or (
+    return ", ".join(told[k] for k in ("processor", "memory", "kernel") if k in told) or (
         platform.platform()
     )
 
