@@ -61,6 +61,16 @@ def test_noise_drift_and_effects_are_no_states():
         assert of_another_state(told) == {}
 
 
+def test_first_trials_of_the_baseline_alone_may_be_of_another_state():
+    chance = np.random.default_rng(5)
+    checks = [Pressed("a0", 300.0 * i, chance.normal(0, 0.05, 15), 0, 100 + i) for i in range(3)]
+    assert set(of_another_state([*checks, *(lower(t, 0.5) for t in trials(chance))])) == {
+        100,
+        101,
+        102,
+    }
+
+
 def test_few_trials_and_short_ones_tell_nothing():
     told = trials(np.random.default_rng(4))
     assert of_another_state([]) == {}

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 _SHIFT = log(1.2)  # between two states; drift and neighbours hardly reach it
 _SHARED = 0.75  # of the treatments that were seen in both states go with it, ...
 _HALF = 0.5  # ... by half of it at least
-_FEWEST = 2  # treatments, and trials in either state
+_FEWEST = 2  # treatments that are in both states, or trials of one in either
 _FALL = log(1.25)  # within a trial
 _SIDE = 2  # bins to either side of a fall
 _SUDDEN = 0.6  # of a fall happens at once: what slows down does so for longer
@@ -119,7 +119,8 @@ def _change(trials: Sequence[Pressed]) -> int | None:
     at = int(gain.argmax())
     shift = -sums[at] / max(spread[at], 1e-9)
     both = (before[at] > 0) & (before[at] < counts)
-    if abs(shift) < _SHIFT or both.sum() < _FEWEST:
+    often = (before[at] >= _FEWEST) & (counts - before[at] >= _FEWEST)
+    if abs(shift) < _SHIFT or (both.sum() < _FEWEST and not often.any()):
         return None
     early, late = hot[: at + 1, both], hot[at + 1 :, both]
     moved = (late.T @ ends[at + 1 :]) / late.sum(axis=0) - (early.T @ ends[: at + 1]) / early.sum(
