@@ -38,7 +38,9 @@ def record(server: str, runs: Path, traces: Path) -> None:
     folder = runs / f"traces-{name}"
     spec = str(HERE / "traces.toml")
     argv = [MYDYNO, "run", spec, "--set", f"stack.server={server}", "-o", str(folder)]
-    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    code = subprocess.run(argv, check=False, stdout=subprocess.DEVNULL).returncode
+    if code:
+        sys.exit(f"{folder}: mydyno ended with {code}; run the same command again to go on")
     (traces / f"{name}.json").write_text(json.dumps(asdict(of_run(folder))) + "\n")
 
 
