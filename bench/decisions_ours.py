@@ -28,6 +28,7 @@ from mydyno.testing.simulate import (
     Arm,
     Machine,
     Population,
+    World,
 )
 from mydyno.testing.simulate.latency import SIGMA
 from mydyno.testing.simulate.play import play
@@ -63,10 +64,17 @@ def race(world: str, seed: int, *, null: bool = False) -> Raced:
     """Run a race of sixty treatments that need a restart."""
     arms = population(world).arms(seed, ARMS, null=null)
     names = tuple(arms)
-    design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
-    stops = Adaptive({"w": "tps"})
-    outcomes = play(design, stops, Machine(WORLDS[world], arms, seed), tails=not null)
+    outcomes = played(arms, WORLDS[world], seed, tails=not null)
     return Raced(arms, outcomes, compare(outcomes, VERDICTS, names))
+
+
+def played(
+    arms: Mapping[str, Arm], world: World, seed: int, *, tails: bool = False
+) -> Sequence[Outcome]:
+    """Return the outcomes of a race as a spec without further wishes has it."""
+    names = tuple(arms)
+    design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
+    return play(design, Adaptive({"w": "tps"}), Machine(world, arms, seed), tails=tails)
 
 
 def aa(world: str, seed: int) -> Told:
@@ -99,7 +107,7 @@ def ablated(world: str, seed: int) -> Told:
         return scored(found.arms, compare(found.outcomes, rule, names).treatments)
 
     told = {"all": again()}
-    told["cut, not corrected"] = again(replace(VERDICTS, warming=False))
+    told["leftover not counted"] = again(replace(VERDICTS, warming=False))
     with patch.object(drift, "_DRIFTS", (0.0, 0.0, 0.0)):
         told["no drift"] = again()
     with patch.object(sequential, "critical", _each_look):

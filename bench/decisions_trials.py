@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from decisions_ours import ARMS, BASE, VERDICTS, Told, population
+from decisions_ours import ARMS, BASE, VERDICTS, Told, played, population
 from mydyno.analyse import compare, sequential, undecided
 from mydyno.analyse.spoiled import sound
 from mydyno.analyse.steady import tail
@@ -29,8 +29,7 @@ def unsettled(world: str, seed: int) -> Told:
     never = {"a20": Warmup("never", 0.4, 45.0), "a19": Warmup("trend", 0.3, 300.0)}
     arms |= {name: replace(arms[name], warmup=warmup) for name, warmup in never.items()}
     names = tuple(arms)
-    design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
-    outcomes = play(design, Adaptive({"w": "tps"}), Machine(WORLDS[world], arms, seed))
+    outcomes = played(arms, WORLDS[world], seed)
     rows = compare(outcomes, VERDICTS, names).treatments
     words = {row.name: row.verdict for row in rows}
     found = {name for name, word in words.items() if word == "no-steady-state"}
@@ -58,10 +57,7 @@ def spent(world: str, seed: int) -> Told:
         ("burst", replace(WORLDS[world], bucket=bucket)),
         ("plain", WORLDS[world]),
     ):
-        arms = population(world).arms(seed, 8)
-        names = tuple(arms)
-        design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
-        outcomes = play(design, Adaptive({"w": "tps"}), Machine(one_world, arms, seed))
+        outcomes = played(population(world).arms(seed, 8), one_world, seed)
         kept = [o.status is Status.OK for o in sound(outcomes, VERDICTS)]
         told[f"{name}_void"] = len(kept) - sum(kept)
         if name == "burst":

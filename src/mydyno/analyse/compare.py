@@ -112,8 +112,9 @@ def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
             if row.workload == workload and row.verdict == "adopt" and row.effect
         }
         best = max((low for low, _ in gains.values()), default=0.0)
-        may = [n for n, (_, high) in gains.items() if high >= best]
-        told += [r for r in found if r.workload == workload and r.name in may and len(may) > 1]
+        may = {name for name, (_, high) in gains.items() if high >= best}
+        if len(may) > 1:
+            told += [row for row in found if row.workload == workload and row.name in may]
     return told
 
 

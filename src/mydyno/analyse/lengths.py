@@ -20,7 +20,9 @@ LENGTHS_S = (
 _LEAST_S = 60.0  # fewer means than six hardly tell a warm-up from noise
 _KNOWN = 8  # trials that tell something of them
 _UNSURE = 0.03  # standard deviation of a level that is too little to know, whatever it costs
-_LEFT = 0.02  # of a usual warm-up, where a trial may end: what is extrapolated stays small
+_LEFT = (
+    0.02  # of a usual warm-up, where a trial may end: what its end still holds of it stays small
+)
 _LONGER = 1.5  # times the last trial of a treatment that still moved
 _BLOCKS = 3  # that treatments are at least in
 _REACH = 4.5  # standard errors that an interval has then to either side (anytime)

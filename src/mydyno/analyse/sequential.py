@@ -48,7 +48,7 @@ class Pressed:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Each trial's steady log level and its variance, as `steady.Fit` has them."""
+    """Each trial's log level, that of its end, and its variance about the steady one."""
 
     level: Array
     variance: Array
