@@ -1,4 +1,4 @@
-//! One disk: its bytes, its caps, its counters, and the orders it takes.
+//! The device that is served: its bytes, its caps, its counters, and the orders it takes.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
-use crate::bucket::Cap;
-use crate::classes::cap_json;
 use crate::command::{parse, Command};
-use crate::pacer::{Caps, Pacer};
 use crate::store::Store;
+use crate::throttle::{Limits, Throttle};
 use crate::timer::Timer;
 
 /// Time that each kind of request takes beyond the caps.
@@ -22,13 +20,11 @@ pub struct Latency {
     pub flush: Duration,
 }
 
-/// What a disk is started with.
+/// What a device is started with.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub class: Option<String>,
-    pub caps: Caps,
-    pub capped: bool,
-    pub credits: f64,
+    pub limits: Limits,
     pub latency: Latency,
 }
 
@@ -41,46 +37,48 @@ struct Counters {
     bytes_written: AtomicU64,
 }
 
-/// A disk that can be read, written and ordered about from any thread.
+/// A device that can be read, written and ordered about from any thread.
 pub struct Disk {
     pub store: Store,
     pub timer: Timer,
     class: Option<String>,
     latency: Latency,
-    pacer: Mutex<Pacer>,
+    throttle: Throttle,
     counters: Counters,
     last_error: Mutex<String>,
 }
 
 impl Disk {
-    /// A disk over `store`.
+    /// A device over `store`.
     pub fn new(store: Store, timer: Timer, setup: Setup) -> Self {
         Self {
+            throttle: Throttle::new(store.stripe(), &setup.limits),
             store,
             timer,
             class: setup.class,
             latency: setup.latency,
-            pacer: Mutex::new(Pacer::new(setup.caps, setup.credits, setup.capped)),
             counters: Counters::default(),
             last_error: Mutex::default(),
         }
     }
 
-    /// Counts a read of `len` bytes; returns when it may be answered.
-    pub fn admit_read(&self, len: u32) -> Instant {
+    /// Counts a read of `len` bytes at `at`; returns when it may be answered.
+    pub fn admit_read(&self, at: u64, len: u32) -> Instant {
         count(&self.counters.reads, 1);
         count(&self.counters.bytes_read, u64::from(len));
-        self.admit(len, self.latency.read)
+        self.admit(at, len, self.latency.read)
     }
 
-    /// Counts a write of `len` bytes; returns when it may be answered.
-    pub fn admit_write(&self, len: u32) -> Instant {
+    /// Counts a write of `len` bytes at `at`; returns when it may be answered.
+    pub fn admit_write(&self, at: u64, len: u32) -> Instant {
         count(&self.counters.writes, 1);
         count(&self.counters.bytes_written, u64::from(len));
-        self.admit(len, self.latency.write)
+        self.admit(at, len, self.latency.write)
     }
 
     /// Counts a flush, which no cloud counts as an I/O; returns when it may be answered.
+    ///
+    /// It goes to all disks at once, which take the same time for it.
     pub fn admit_flush(&self) -> Instant {
         count(&self.counters.flushes, 1);
         Instant::now() + self.latency.flush
@@ -99,36 +97,31 @@ impl Disk {
 
     /// The state as one JSON object and a newline.
     pub fn state(&self) -> String {
-        let (capped, [ios, bytes]) = {
-            let pacer = lock(&self.pacer);
-            (pacer.on(), pacer.state(Instant::now()))
-        };
-        let chunks = self.store.overlay_chunks();
-        let state = json!({
-            "pid": std::process::id(),
-            "size": self.store.size(),
-            "mode": if chunks.is_some() { "overlay" } else { "direct" },
-            "class": self.class,
-            "capped": capped,
-            "caps": {"iops": cap_json(cap(ios)), "bytes_per_s": cap_json(cap(bytes))},
-            "credits": {"iops": credits(ios), "bytes_per_s": credits(bytes)},
-            "counters": self.counters.json(),
-            "overlay_chunks": chunks.unwrap_or(0),
-            "last_error": *lock(&self.last_error),
-        });
+        let stripe = self.store.stripe();
+        let pages = self.store.overlay_pages();
+        let mut state = self.throttle.state(Instant::now());
+        state["pid"] = json!(std::process::id());
+        state["size"] = json!(self.store.size());
+        state["chunk"] = json!(stripe.chunk());
+        state["mode"] = json!(if pages.is_some() { "overlay" } else { "direct" });
+        state["class"] = json!(self.class);
+        state["counters"] = self.counters.json();
+        state["overlay_pages"] = json!(pages.unwrap_or(0));
+        state["last_error"] = json!(*lock(&self.last_error));
         format!("{state}\n")
     }
 
-    fn admit(&self, len: u32, latency: Duration) -> Instant {
-        let now = Instant::now();
-        lock(&self.pacer).admit(len, now, self.timer.late()) + latency
+    fn admit(&self, at: u64, len: u32, latency: Duration) -> Instant {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let late = self.timer.late();
+        self.throttle.admit(at, len, Instant::now(), late) + latency
     }
 
     fn obey(&self, line: &str) -> io::Result<()> {
         let now = Instant::now();
         match parse(line).map_err(refused)? {
-            Command::Cap(on) => lock(&self.pacer).switch(on, now),
-            Command::Credits(level) => lock(&self.pacer).set_level(level, now),
+            Command::Cap(on) => self.throttle.switch(on, now),
+            Command::Credits(level) => self.throttle.set_level(level, now),
             Command::Drop if !self.store.drop_overlay()? => {
                 return Err(refused(
                     "drop: nothing is frozen yet, so nothing to go back to",
@@ -154,14 +147,6 @@ impl Counters {
             "bytes_written": read(&self.bytes_written),
         })
     }
-}
-
-fn cap(state: Option<(Cap, f64)>) -> Option<Cap> {
-    state.map(|(cap, _)| cap)
-}
-
-fn credits(state: Option<(Cap, f64)>) -> Option<f64> {
-    state.map(|(_, left)| left)
 }
 
 fn count(counter: &AtomicU64, by: u64) {

@@ -185,7 +185,7 @@ impl Filesystem for Files {
             return reply.data(&self.read_view(fh, offset));
         }
         // The bytes are fetched at once, from memory mostly; only the answer waits.
-        let due = self.disk.admit_read(size);
+        let due = self.disk.admit_read(offset, size);
         match self.disk.store.read(offset, size) {
             Ok(data) => self.disk.timer.at(due, move || reply.data(&data)),
             Err(error) => reply.error(error.into()),
@@ -211,7 +211,7 @@ impl Filesystem for Files {
                 Err(error) => reply.error(errno(&error)),
             };
         }
-        let due = self.disk.admit_write(size);
+        let due = self.disk.admit_write(offset, size);
         match self.disk.store.write(offset, data) {
             Ok(()) => self.disk.timer.at(due, move || reply.written(size)),
             Err(error) => reply.error(errno(&error)),

@@ -1,7 +1,7 @@
-//! `mydyno-disk`: a lab disk with the caps and bursts of a cloud disk, served over FUSE.
+//! `mydyno-disk`: lab disks with the caps and bursts of cloud disks, striped, served over FUSE.
 
 mod bucket;
-mod chunks;
+mod caps;
 mod classes;
 mod command;
 mod disk;
@@ -10,7 +10,14 @@ mod life;
 mod options;
 mod overlay;
 mod pacer;
+mod pages;
 mod store;
+#[cfg(test)]
+mod store_tests;
+mod stripe;
+mod throttle;
+#[cfg(test)]
+mod throttle_tests;
 mod timer;
 
 use std::io::Write;
@@ -61,7 +68,7 @@ fn mount(serve: &Serve, setup: disk::Setup) -> std::io::Result<()> {
     // Before any thread is made, so that all of them hold the signals.
     let signals = life::hold_signals();
     let owner = owner(serve)?;
-    let store = Store::open(&serve.base, &serve.overlay, serve.size, serve.frozen)?;
+    let store = Store::open(&serve.files(), serve.stripe(), serve.size, serve.frozen)?;
     let disk = Arc::new(Disk::new(store, Timer::start()?, setup));
     let session = Session::new(Files::new(disk), &serve.mount, &config(serve))?;
     life::end_on_signal(signals, serve.mount.clone());

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::bucket::Cap;
-use crate::classes;
+use crate::caps::CapOptions;
 use crate::command::parse_level;
 use crate::disk::{Latency, Setup};
-use crate::pacer::Caps;
+use crate::store::Files;
+use crate::stripe::Stripe;
+use crate::throttle::Limits;
 
-/// A lab disk with the caps and bursts of a cloud disk.
+/// Lab disks with the caps and bursts of cloud disks, served as one striped device.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Options {
@@ -21,9 +22,9 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 pub enum Task {
-    /// Serve one disk until it is unmounted or told to end.
+    /// Serve one device until it is unmounted or told to end.
     Serve(Box<Serve>),
-    /// List the disk classes.
+    /// List the disk and VM classes.
     Classes {
         /// As JSON.
         #[arg(long)]
@@ -36,19 +37,23 @@ pub struct Serve {
     /// An empty directory; `disk` and `ctl` appear in it.
     #[arg(long)]
     pub mount: PathBuf,
-    /// The file that holds the disk; made if it is not there.
-    #[arg(long)]
-    pub base: PathBuf,
-    /// Where what is written after `freeze` is kept; the file has no name while it is used.
-    #[arg(long)]
-    pub overlay: PathBuf,
-    /// The size of the disk in bytes, a multiple of 4096.
+    /// The file that holds a disk, made if it is not there; once for each disk of the stripe.
+    #[arg(long, required = true)]
+    pub base: Vec<PathBuf>,
+    /// Where what is written after `freeze` is kept, for each disk; the file has no name while it
+    /// is used.
+    #[arg(long, required = true)]
+    pub overlay: Vec<PathBuf>,
+    /// The size of the device in bytes, a multiple of 4096; all disks share it.
     #[arg(long, value_parser = parse_size)]
     pub size: u64,
-    /// The base is frozen already: begin with an empty overlay.
+    /// The bytes on one disk before the next one's, a multiple of 4096.
+    #[arg(long, default_value_t = 512 * 1024, value_parser = parse_size)]
+    pub chunk: u64,
+    /// The bases are frozen already: begin with empty overlays.
     #[arg(long)]
     pub frozen: bool,
-    /// The bucket at the start: empty, full, or a share between 0 and 1.
+    /// All buckets at the start: empty, full, or a share between 0 and 1.
     #[arg(long, default_value = "empty", value_parser = parse_level)]
     pub credits: f64,
     /// Start with the caps off; `cap on` switches them on.
@@ -67,28 +72,6 @@ pub struct Serve {
 }
 
 #[derive(Debug, Args)]
-struct CapOptions {
-    /// A disk class; the other caps replace its own, one by one.
-    #[arg(long)]
-    class: Option<String>,
-    /// I/Os per second.
-    #[arg(long, value_parser = parse_rate)]
-    iops: Option<f64>,
-    /// 10^6 bytes per second.
-    #[arg(long, value_parser = parse_rate)]
-    mbps: Option<f64>,
-    /// I/Os per second while there are credits.
-    #[arg(long, value_parser = parse_rate)]
-    burst_iops: Option<f64>,
-    /// 10^6 bytes per second while there are credits.
-    #[arg(long, value_parser = parse_rate)]
-    burst_mbps: Option<f64>,
-    /// How long a full bucket lasts at the burst rate; 1800 if a burst is given without it.
-    #[arg(long, value_parser = parse_rate)]
-    burst_seconds: Option<f64>,
-}
-
-#[derive(Debug, Args)]
 #[allow(clippy::struct_field_names)] // the unit belongs to the name
 struct LatencyOptions {
     /// Added to every read.
@@ -103,17 +86,45 @@ struct LatencyOptions {
 }
 
 impl Serve {
-    /// What the disk is to be, or which option is wrong.
+    /// How the device's bytes lie on its disks.
+    pub fn stripe(&self) -> Stripe {
+        Stripe::new(self.base.len(), self.chunk)
+    }
+
+    /// The files of each disk.
+    pub fn files(&self) -> Vec<Files> {
+        let pairs = self.base.iter().zip(&self.overlay);
+        pairs
+            .map(|(base, overlay)| Files {
+                base: base.clone(),
+                overlay: overlay.clone(),
+            })
+            .collect()
+    }
+
+    /// What the device is to be, or which option is wrong.
     pub fn setup(&self) -> Result<Setup, String> {
-        let caps = self.caps.resolve(self.size)?;
-        if caps.ios.is_none() && caps.bytes.is_none() && !self.uncapped {
-            return Err("no cap given: name a --class, --iops, --mbps, or --uncapped".into());
+        if self.base.len() != self.overlay.len() {
+            return Err("--base and --overlay: as many of the one as of the other".into());
+        }
+        let each = self.stripe().disk_size(self.size);
+        if each == 0 {
+            return Err("--size: less than one --chunk on each disk".into());
+        }
+        let limits = Limits {
+            on: !self.uncapped,
+            credits: self.credits,
+            ..self.caps.resolve(each)?
+        };
+        let none = limits.disk.ios.is_none() && limits.disk.bytes.is_none() && limits.vm.is_none();
+        if none && !self.uncapped {
+            return Err(
+                "no cap given: name a --class, --iops, --mbps, a --vm, or --uncapped".into(),
+            );
         }
         Ok(Setup {
             class: self.caps.class.clone(),
-            caps,
-            capped: !self.uncapped,
-            credits: self.credits,
+            limits,
             latency: Latency {
                 read: Duration::from_micros(self.latency.read_us),
                 write: Duration::from_micros(self.latency.write_us),
@@ -121,64 +132,6 @@ impl Serve {
             },
         })
     }
-}
-
-impl CapOptions {
-    fn resolve(&self, size: u64) -> Result<Caps, String> {
-        let class = match &self.class {
-            None => None,
-            Some(name) => Some(classes::find(name, size).ok_or_else(|| {
-                format!("--class {name}: not known; `mydyno-disk classes` lists them")
-            })?),
-        };
-        let mega = |mb: Option<f64>| mb.map(|mb| mb * 1e6);
-        Ok(Caps {
-            ios: self.cap(
-                class.and_then(|c| c.ios),
-                self.iops,
-                self.burst_iops,
-                "iops",
-            )?,
-            bytes: self.cap(
-                class.and_then(|c| c.bytes),
-                mega(self.mbps),
-                mega(self.burst_mbps),
-                "mbps",
-            )?,
-        })
-    }
-
-    /// One cap: the class's own where nothing else is given.
-    fn cap(
-        &self,
-        class: Option<Cap>,
-        base: Option<f64>,
-        burst: Option<f64>,
-        name: &str,
-    ) -> Result<Option<Cap>, String> {
-        if base.is_none() && burst.is_none() && self.burst_seconds.is_none() {
-            return Ok(class);
-        }
-        let Some(base) = base.or(class.map(|cap| cap.base)) else {
-            return match burst {
-                Some(_) => Err(format!("--burst-{name} needs --{name}")),
-                None => Ok(None),
-            };
-        };
-        let burst = burst
-            .or(class.map(|cap| cap.burst))
-            .unwrap_or(base)
-            .max(base);
-        let seconds = self.burst_seconds.unwrap_or(1800.0);
-        Ok(Some(Cap::bursting(base, burst, seconds)))
-    }
-}
-
-fn parse_rate(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|rate: &f64| rate.is_finite() && *rate > 0.0)
-        .ok_or_else(|| format!("{text:?}: a number above 0 is wanted"))
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
@@ -191,6 +144,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bucket::Cap;
 
     fn setup(more: &[&str]) -> Result<Setup, String> {
         let fixed = "mydyno-disk serve --mount m --base b --overlay o --size 4096";
@@ -204,9 +158,8 @@ mod tests {
 
     #[test]
     fn an_option_replaces_one_cap_of_the_class() {
-        let caps = setup(&["--class", "azure-p15", "--iops", "500"])
-            .expect("valid")
-            .caps;
+        let given = ["--class", "azure-p15", "--iops", "500"];
+        let caps = setup(&given).expect("valid").limits.disk;
         assert_eq!(caps.ios, Some(Cap::bursting(500.0, 3500.0, 1800.0)));
         assert_eq!(caps.bytes, Some(Cap::bursting(125e6, 170e6, 1800.0)));
     }
@@ -221,7 +174,7 @@ mod tests {
             "--burst-seconds",
             "2",
         ];
-        let caps = setup(&given).expect("valid").caps;
+        let caps = setup(&given).expect("valid").limits.disk;
         assert_eq!(caps.ios, Some(Cap::bursting(100.0, 300.0, 2.0)));
         assert_eq!(caps.bytes, None);
     }
@@ -230,15 +183,42 @@ mod tests {
     fn no_cap_must_be_said() {
         assert!(setup(&[]).is_err());
         let free = setup(&["--uncapped"]).expect("valid");
-        assert!(!free.capped && free.caps.ios.is_none());
+        assert!(!free.limits.on && free.limits.disk.ios.is_none());
         let waiting = setup(&["--uncapped", "--class", "aws-gp3"]).expect("valid");
-        assert!(!waiting.capped && waiting.caps.ios.is_some());
+        assert!(!waiting.limits.on && waiting.limits.disk.ios.is_some());
+    }
+
+    #[test]
+    fn each_base_is_a_disk_and_gp2_takes_the_size_of_one() {
+        let files = "mydyno-disk serve --mount m --base a --base b --overlay c --overlay d";
+        let more = [
+            "--size",
+            "429496729600",
+            "--class",
+            "aws-gp2",
+            "--vm",
+            "azure-d2s-v3",
+        ];
+        let all = files.split(' ').chain(more);
+        let Task::Serve(serve) = Options::try_parse_from(all).expect("valid").task else {
+            panic!("serve");
+        };
+        assert_eq!(serve.stripe(), Stripe::new(2, 512 * 1024));
+        assert_eq!(serve.files()[1].overlay, PathBuf::from("d"));
+        let limits = serve.setup().expect("valid").limits;
+        assert_eq!(limits.disk.ios.map(|cap| cap.base), Some(600.0));
+        assert_eq!(limits.vm.map(|vm| vm.name), Some("azure-d2s-v3".into()));
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let wrong: [&[&str]; 6] = [
+        let wrong: [&[&str]; 11] = [
             &["--class", "azure-p5"],
+            &["--vm", "azure-p15"],
+            &["--class", "azure-d8s-v3"],
+            &["--uncapped", "--chunk", "5000"],
+            &["--uncapped", "--base", "b2"],
+            &["--uncapped", "--base", "b2", "--overlay", "o2"],
             &["--burst-iops", "10"],
             &["--iops", "0"],
             &["--iops", "many"],

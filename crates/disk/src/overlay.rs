@@ -7,16 +7,16 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::chunks::{by_region, Chunks, CHUNK, REGION};
+use crate::pages::{by_region, Pages, PAGE, REGION};
 
-/// Writers that may raise chunks at once, each in a region of its own.
-const STRIPES: u64 = 64;
+/// Writers that may raise pages at once, each in a region of its own.
+const LOCKS: u64 = 64;
 
-/// Chunks that differ from the base.
+/// Pages that differ from the base.
 pub struct Overlay {
     file: File,
-    chunks: Chunks,
-    stripes: Vec<Mutex<()>>,
+    pages: Pages,
+    locks: Vec<Mutex<()>>,
 }
 
 impl Overlay {
@@ -35,19 +35,19 @@ impl Overlay {
         fs::remove_file(path)?;
         Ok(Self {
             file,
-            chunks: Chunks::new(size),
-            stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
+            pages: Pages::new(size),
+            locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
         })
     }
 
-    /// How many chunks differ from the base.
-    pub fn chunks(&self) -> u64 {
-        self.chunks.held()
+    /// How many pages differ from the base.
+    pub fn pages(&self) -> u64 {
+        self.pages.held()
     }
 
     /// Fills `data` with the bytes at `at`.
     pub fn read(&self, base: &File, at: u64, data: &mut [u8]) -> io::Result<()> {
-        for run in self.chunks.runs(at..at + data.len() as u64) {
+        for run in self.pages.runs(at..at + data.len() as u64) {
             let part = offset(&run.bytes, at);
             let from = if run.held { &self.file } else { base };
             from.read_exact_at(&mut data[part], run.bytes.start)?;
@@ -59,7 +59,7 @@ impl Overlay {
     pub fn write(&self, base: &File, at: u64, data: &[u8]) -> io::Result<()> {
         for bytes in by_region(at..at + data.len() as u64) {
             let part = &data[offset(&bytes, at)];
-            if self.chunks.holds_all(&bytes) {
+            if self.pages.holds_all(&bytes) {
                 self.file.write_all_at(part, bytes.start)?;
             } else {
                 self.raise(base, &bytes, part)?;
@@ -68,29 +68,29 @@ impl Overlay {
         Ok(())
     }
 
-    /// Writes into chunks of which some are not held yet.
+    /// Writes into pages of which some are not held yet.
     ///
-    /// The lock keeps a second writer of such a chunk from copying the base over the first
+    /// The lock keeps a second writer of such a page from copying the base over the first
     /// one's bytes.  Only one lock is held at a time, and who finds all bits set needs none.
     fn raise(&self, base: &File, bytes: &Range<u64>, data: &[u8]) -> io::Result<()> {
-        let stripe = usize::try_from(bytes.start / REGION % STRIPES).unwrap_or(0);
-        let _held = self.stripes[stripe]
+        let lock = usize::try_from(bytes.start / REGION % LOCKS).unwrap_or(0);
+        let _held = self.locks[lock]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         for edge in [bytes.start, bytes.end] {
-            if edge % CHUNK != 0 && !self.chunks.holds(edge) {
-                self.copy_up(base, edge / CHUNK * CHUNK)?;
+            if edge % PAGE != 0 && !self.pages.holds(edge) {
+                self.copy_up(base, edge / PAGE * PAGE)?;
             }
         }
         self.file.write_all_at(data, bytes.start)?;
-        self.chunks.hold(bytes);
+        self.pages.hold(bytes);
         Ok(())
     }
 
     fn copy_up(&self, base: &File, at: u64) -> io::Result<()> {
-        let mut chunk = vec![0; length(&(0..CHUNK))];
-        base.read_exact_at(&mut chunk, at)?;
-        self.file.write_all_at(&chunk, at)
+        let mut page = vec![0; length(&(0..PAGE))];
+        base.read_exact_at(&mut page, at)?;
+        self.file.write_all_at(&page, at)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of the disk: a base file, and above it an overlay that can be thrown away.
+//! The bytes of the device: a base file for each disk, and above it an overlay to throw away.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,61 +8,72 @@ use std::sync::{PoisonError, RwLock};
 use std::thread;
 
 use crate::overlay::Overlay;
+use crate::stripe::Stripe;
+
+/// The files of one disk.
+#[derive(Debug, Clone)]
+pub struct Files {
+    pub base: PathBuf,
+    pub overlay: PathBuf,
+}
 
 /// Where writes go.
 enum Stage {
-    /// Before the freeze: straight to the base.
+    /// Before the freeze: straight to the bases.
     Direct,
-    /// After it: the base is never written again.
-    Frozen(Overlay),
+    /// After it: the bases are never written again.
+    Frozen(Vec<Overlay>),
 }
 
-/// The disk's bytes; any number of threads may read and write at once.
+/// The device's bytes; any number of threads may read and write at once.
 pub struct Store {
+    stripe: Stripe,
     size: u64,
-    base: File,
-    overlay_path: PathBuf,
+    bases: Vec<File>,
+    overlays: Vec<PathBuf>,
     stage: RwLock<Stage>,
 }
 
 impl Store {
-    /// Opens the base, making it `size` bytes long if it is shorter; `frozen` begins with an
-    /// empty overlay above it.
-    pub fn open(base: &Path, overlay: &Path, size: u64, frozen: bool) -> io::Result<Self> {
-        let base = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(base)?;
-        if base.metadata()?.len() < size {
-            base.set_len(size)?;
-        }
-        let stage = if frozen {
-            Stage::Frozen(Overlay::open(overlay, size)?)
-        } else {
-            Stage::Direct
+    /// Opens the base of each disk, making it as long as its part of `size` if it is shorter;
+    /// `frozen` begins with an empty overlay above each.
+    pub fn open(files: &[Files], stripe: Stripe, size: u64, frozen: bool) -> io::Result<Self> {
+        let length = stripe.disk_size(size);
+        let open = |files: &Files| open_base(&files.base, length);
+        let mut store = Self {
+            stripe,
+            size: length * stripe.disks() as u64,
+            bases: files.iter().map(open).collect::<io::Result<_>>()?,
+            overlays: files.iter().map(|files| files.overlay.clone()).collect(),
+            stage: RwLock::new(Stage::Direct),
         };
-        Ok(Self {
-            size,
-            base,
-            overlay_path: overlay.to_owned(),
-            stage: RwLock::new(stage),
-        })
+        if frozen {
+            store.stage = RwLock::new(Stage::Frozen(store.fresh()?));
+        }
+        Ok(store)
     }
 
-    /// The size of the disk in bytes.
+    /// The size of the device in bytes, which is that of whole chunks.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Reads up to `len` bytes at `at`, fewer at the end of the disk.
+    /// How the bytes lie on the disks.
+    pub fn stripe(&self) -> Stripe {
+        self.stripe
+    }
+
+    /// Reads up to `len` bytes at `at`, fewer at the end of the device.
     pub fn read(&self, at: u64, len: u32) -> io::Result<Vec<u8>> {
         let end = (at + u64::from(len)).min(self.size);
         let mut data = vec![0; usize::try_from(end.saturating_sub(at)).unwrap_or(0)];
-        match &*self.stage.read().unwrap_or_else(PoisonError::into_inner) {
-            Stage::Direct => self.base.read_exact_at(&mut data, at)?,
-            Stage::Frozen(overlay) => overlay.read(&self.base, at, &mut data)?,
+        let stage = self.stage.read().unwrap_or_else(PoisonError::into_inner);
+        for piece in self.stripe.pieces(at, data.len()) {
+            let (base, part) = (&self.bases[piece.disk], &mut data[piece.bytes]);
+            match &*stage {
+                Stage::Direct => base.read_exact_at(part, piece.at)?,
+                Stage::Frozen(overlays) => overlays[piece.disk].read(base, piece.at, part)?,
+            }
         }
         Ok(data)
     }
@@ -72,10 +83,15 @@ impl Store {
         if at + data.len() as u64 > self.size {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        match &*self.stage.read().unwrap_or_else(PoisonError::into_inner) {
-            Stage::Direct => self.base.write_all_at(data, at),
-            Stage::Frozen(overlay) => overlay.write(&self.base, at, data),
+        let stage = self.stage.read().unwrap_or_else(PoisonError::into_inner);
+        for piece in self.stripe.pieces(at, data.len()) {
+            let (base, part) = (&self.bases[piece.disk], &data[piece.bytes]);
+            match &*stage {
+                Stage::Direct => base.write_all_at(part, piece.at)?,
+                Stage::Frozen(overlays) => overlays[piece.disk].write(base, piece.at, part)?,
+            }
         }
+        Ok(())
     }
 
     /// Makes the bytes written so far the base of all that follows; returns false if that was
@@ -85,144 +101,48 @@ impl Store {
         if matches!(*stage, Stage::Frozen(_)) {
             return Ok(false);
         }
-        *stage = Stage::Frozen(Overlay::open(&self.overlay_path, self.size)?);
+        *stage = Stage::Frozen(self.fresh()?);
         Ok(true)
     }
 
-    /// Goes back to the base; returns false if there is no overlay yet.
+    /// Goes back to the bases; returns false if there is no overlay yet.
     pub fn drop_overlay(&self) -> io::Result<bool> {
         let mut stage = self.stage.write().unwrap_or_else(PoisonError::into_inner);
         if matches!(*stage, Stage::Direct) {
             return Ok(false);
         }
-        let fresh = Stage::Frozen(Overlay::open(&self.overlay_path, self.size)?);
+        let fresh = Stage::Frozen(self.fresh()?);
         let old = std::mem::replace(&mut *stage, fresh);
         // Giving gigabytes back to the filesystem takes it a while; nobody needs to wait for it.
         thread::spawn(move || drop(old));
         Ok(true)
     }
 
-    /// How many chunks differ from the base; `None` before the freeze.
-    pub fn overlay_chunks(&self) -> Option<u64> {
+    /// How many pages differ from the bases; `None` before the freeze.
+    pub fn overlay_pages(&self) -> Option<u64> {
         match &*self.stage.read().unwrap_or_else(PoisonError::into_inner) {
             Stage::Direct => None,
-            Stage::Frozen(overlay) => Some(overlay.chunks()),
+            Stage::Frozen(overlays) => Some(overlays.iter().map(Overlay::pages).sum()),
         }
+    }
+
+    /// An empty overlay for each disk.
+    fn fresh(&self) -> io::Result<Vec<Overlay>> {
+        let length = self.size / self.stripe.disks() as u64;
+        let open = |path: &PathBuf| Overlay::open(path, length);
+        self.overlays.iter().map(open).collect()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chunks::REGION;
-    use std::fs;
-
-    const SIZE: u64 = 2 * REGION;
-
-    /// A folder of this test's own, removed at its end.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("mydyno-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).expect("a temporary folder");
-            Self(path)
-        }
-
-        fn store(&self, frozen: bool) -> Store {
-            let overlay = self.0.join("overlay");
-            Store::open(&self.0.join("base"), &overlay, SIZE, frozen).expect("a store")
-        }
+fn open_base(path: &Path, length: u64) -> io::Result<File> {
+    let base = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    if base.metadata()?.len() < length {
+        base.set_len(length)?;
     }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn pattern(seed: u64, len: usize) -> Vec<u8> {
-        let byte = |i: usize| (i as u64 * 31 + seed * 7 + 1).to_le_bytes()[0];
-        (0..len).map(byte).collect()
-    }
-
-    #[test]
-    fn a_dropped_overlay_gives_the_base_again() {
-        let folder = Folder::new("drop");
-        let store = folder.store(false);
-        let whole = u32::try_from(SIZE).expect("small");
-        store.write(1000, &pattern(1, 9000)).expect("direct");
-        let golden = store.read(0, whole).expect("read");
-        assert!(store.freeze().expect("freeze"));
-        for at in [0, 511, 4096, REGION - 100, SIZE - 3000] {
-            store.write(at, &pattern(at, 3000)).expect("overlay");
-        }
-        assert_ne!(store.read(0, whole).expect("read"), golden);
-        assert!(store.drop_overlay().expect("drop"));
-        assert_eq!(store.read(0, whole).expect("read"), golden);
-        assert_eq!(store.overlay_chunks(), Some(0));
-    }
-
-    #[test]
-    fn partial_writes_keep_the_base_around_them() {
-        let folder = Folder::new("partial");
-        let store = folder.store(false);
-        let mut want = pattern(3, 20_000);
-        store.write(0, &want).expect("direct");
-        store.freeze().expect("freeze");
-        for (at, len) in [
-            (512, 512),
-            (4000, 200),
-            (8192, 4096),
-            (12_000, 7000),
-            (600, 10),
-        ] {
-            let data = pattern(at as u64, len);
-            store.write(at as u64, &data).expect("overlay");
-            want[at..at + len].copy_from_slice(&data);
-        }
-        assert_eq!(store.read(0, 20_000).expect("read"), want);
-    }
-
-    #[test]
-    fn writers_of_one_chunk_do_not_undo_each_other() {
-        let folder = Folder::new("race");
-        let store = folder.store(true);
-        let sectors = 256_u64;
-        thread::scope(|scope| {
-            for first in 0..4 {
-                let store = &store;
-                scope.spawn(move || {
-                    for sector in (first..sectors).step_by(4) {
-                        store
-                            .write(sector * 512, &pattern(sector, 512))
-                            .expect("write");
-                    }
-                });
-            }
-        });
-        for sector in 0..sectors {
-            let got = store.read(sector * 512, 512).expect("read");
-            assert_eq!(got, pattern(sector, 512), "sector {sector}");
-        }
-    }
-
-    #[test]
-    fn the_end_of_the_disk_is_held() {
-        let folder = Folder::new("end");
-        let store = folder.store(false);
-        assert_eq!(store.read(SIZE - 100, 4096).expect("read").len(), 100);
-        assert_eq!(store.read(SIZE + 1, 4096).expect("read").len(), 0);
-        assert!(store.write(SIZE - 100, &[1; 101]).is_err());
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused_and_no_file_is_left() {
-        let folder = Folder::new("stages");
-        let store = folder.store(false);
-        assert!(!store.drop_overlay().expect("nothing to drop"));
-        assert!(store.freeze().expect("first"));
-        assert!(!store.freeze().expect("second"));
-        assert!(!folder.0.join("overlay").exists());
-    }
+    Ok(base)
 }

@@ -1,28 +1,28 @@
-//! Which chunks of the disk the overlay holds: a bitmap that many threads read and fill.
+//! Which pages of a disk its overlay holds: a bitmap that many threads read and fill.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The size of a chunk in bytes.
-pub const CHUNK: u64 = 4096;
+/// The size of a page in bytes.
+pub const PAGE: u64 = 4096;
 /// The bytes that one word of the bitmap covers.
-pub const REGION: u64 = CHUNK * 64;
+pub const REGION: u64 = PAGE * 64;
 
-/// A part of a request whose chunks are all held, or all not held.
+/// A part of a request whose pages are all held, or all not held.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Run {
     pub bytes: Range<u64>,
     pub held: bool,
 }
 
-/// One bit per chunk; a bit once set stays set.
+/// One bit per page; a bit once set stays set.
 #[derive(Debug)]
-pub struct Chunks {
+pub struct Pages {
     words: Box<[AtomicU64]>,
     held: AtomicU64,
 }
 
-impl Chunks {
+impl Pages {
     /// An empty map for a disk of `size` bytes.
     pub fn new(size: u64) -> Self {
         Self {
@@ -33,22 +33,22 @@ impl Chunks {
         }
     }
 
-    /// How many chunks are held.
+    /// How many pages are held.
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Whether the chunk that contains byte `at` is held.
+    /// Whether the page that contains byte `at` is held.
     pub fn holds(&self, at: u64) -> bool {
         self.missing(&(at..at + 1)) == 0
     }
 
-    /// Whether every chunk touched by `bytes`, which lie in one region, is held.
+    /// Whether every page touched by `bytes`, which lie in one region, is held.
     pub fn holds_all(&self, bytes: &Range<u64>) -> bool {
         self.missing(bytes) == 0
     }
 
-    /// Marks every chunk touched by `bytes`, which lie in one region, as held.
+    /// Marks every page touched by `bytes`, which lie in one region, as held.
     ///
     /// Release pairs with the acquire of a reader: who sees the bit sees the overlay's bytes.
     pub fn hold(&self, bytes: &Range<u64>) {
@@ -63,7 +63,7 @@ impl Chunks {
         let mut runs: Vec<Run> = Vec::with_capacity(1);
         let mut at = bytes.start;
         while at < bytes.end {
-            let end = (at / CHUNK + 1) * CHUNK;
+            let end = (at / PAGE + 1) * PAGE;
             let end = end.min(bytes.end);
             let held = self.holds(at);
             match runs.last_mut() {
@@ -83,10 +83,10 @@ impl Chunks {
         mask & !word.load(Ordering::Acquire)
     }
 
-    /// Returns the word of the region and the bits of the chunks in it.
+    /// Returns the word of the region and the bits of the pages in it.
     fn locate(&self, bytes: &Range<u64>) -> (&AtomicU64, u64) {
-        let first = bytes.start / CHUNK;
-        let last = (bytes.end - 1) / CHUNK;
+        let first = bytes.start / PAGE;
+        let last = (bytes.end - 1) / PAGE;
         debug_assert_eq!(first / 64, last / 64, "one region");
         let index = usize::try_from(first / 64).unwrap_or(usize::MAX);
         let mask = (u64::MAX >> (63 - (last - first))) << (first % 64);
@@ -111,13 +111,13 @@ mod tests {
 
     #[test]
     fn runs_follow_the_bits() {
-        let map = Chunks::new(1 << 20);
-        map.hold(&(CHUNK..3 * CHUNK));
-        let got = map.runs(100..4 * CHUNK + 7);
+        let map = Pages::new(1 << 20);
+        map.hold(&(PAGE..3 * PAGE));
+        let got = map.runs(100..4 * PAGE + 7);
         let want = [
-            (100..CHUNK, false),
-            (CHUNK..3 * CHUNK, true),
-            (3 * CHUNK..4 * CHUNK + 7, false),
+            (100..PAGE, false),
+            (PAGE..3 * PAGE, true),
+            (3 * PAGE..4 * PAGE + 7, false),
         ];
         let want = want.map(|(bytes, held)| Run { bytes, held });
         assert_eq!(got, want);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_run_crosses_regions() {
-        let map = Chunks::new(4 * REGION);
+        let map = Pages::new(4 * REGION);
         for part in by_region(0..2 * REGION) {
             map.hold(&part);
         }
@@ -136,18 +136,18 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_the_last_chunk_of_a_region_are_its_own() {
-        let map = Chunks::new(3 * REGION);
+    fn the_first_and_the_last_page_of_a_region_are_its_own() {
+        let map = Pages::new(3 * REGION);
         map.hold(&(REGION..REGION + 1));
         map.hold(&(2 * REGION - 1..2 * REGION));
         assert!(!map.holds(REGION - 1) && map.holds(REGION));
-        assert!(map.holds(2 * REGION - CHUNK) && !map.holds(2 * REGION));
+        assert!(map.holds(2 * REGION - PAGE) && !map.holds(2 * REGION));
         assert_eq!(map.held(), 2);
     }
 
     #[test]
     fn holding_twice_counts_once() {
-        let map = Chunks::new(REGION);
+        let map = Pages::new(REGION);
         map.hold(&(0..REGION));
         map.hold(&(5..6));
         assert_eq!(map.held(), 64);
