@@ -1,28 +1,34 @@
 """A data set in a plain directory: its golden copy beside it, restored by reflink or by copying."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.host import Host
+from mydyno.dataset import copying
+from mydyno.host import Host, ask
 from mydyno.model import Action, HostError
 
 _COPY_S = 3600.0  # a data set of some hundred gigabytes on a slow disk
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DirectoryStore:
-    """A folder in `home`; `reflinks` says that its filesystem shares blocks between files."""
+    """A folder in `home`; `reflinks` says that its filesystem shares blocks between files.
+
+    A filesystem that clones whole folders (ZFS) would have a store of its own, as the lab disk has.
+    """
 
     host: Host
     home: Path
     live: Path
     reflinks: bool
     disk: str = ""
+    workers: int = copying.WORKERS
+    _sampled: bool = field(default=False, init=False)
 
     @property
     def method(self) -> str:
         """Return how it is restored: one method for the whole campaign."""
-        return "reflink" if self.reflinks else "copy"
+        return "reflink" if self.reflinks else f"copy, {self.workers} workers"
 
     def open(self) -> bool:
         """Empty the live folder; return whether there is a golden copy."""
@@ -36,13 +42,18 @@ class DirectoryStore:
         self._run("mv", "-T", str(self.live), str(self._golden))
 
     def restore(self, mount: str) -> None:
-        """Replace the live folder by the golden copy."""
+        """Replace the live folder by the golden copy, and see that all of it is there.
+
+        Raise `HostError` where a name, a right or a size differs, or, of the first restoration,
+        a sample of the contents.
+        """
         if mount:
             raise HostError("mount options cannot be set on a plain directory; use a lab device")
         self._remove(self.live)
-        how = "always" if self.reflinks else "never"
-        argv = ("cp", "-a", f"--reflink={how}", "-T", str(self._golden), str(self.live))
-        self.host.run(Action(argv), timeout_s=_COPY_S).check()
+        entries = ask(self.host, copying.listing(self._golden), timeout_s=_COPY_S)
+        for action in self._copied(entries):
+            self.host.run(action, timeout_s=_COPY_S).check()
+        self._verify(entries)
 
     def loading(self) -> None:
         """Write out what the copy left dirty, so that every load begins with a quiet disk."""
@@ -53,6 +64,25 @@ class DirectoryStore:
         self._remove(self.live)
         if not keep:
             self._remove(self.home)
+
+    def _copied(self, entries: list[copying.Entry]) -> list[Action]:
+        if self.reflinks:
+            same = ("cp", "-a", "--reflink=always", "-T", str(self._golden), str(self.live))
+            return [Action(same)]
+        first = copying.skeleton(self._golden, self.live)
+        return [first, *copying.contents(self._golden, self.live, entries, self.workers)]
+
+    def _verify(self, entries: list[copying.Entry]) -> None:
+        there = ask(self.host, copying.listing(self.live), timeout_s=_COPY_S)
+        if wrong := copying.differing(entries, there):
+            raise HostError(
+                f"{self.live}: {len(wrong)} files differ from the golden copy after it was put "
+                f"back, {wrong[0]!r} among them"
+            )
+        if not self._sampled:
+            compared = copying.sample(self._golden, self.live, entries)
+            self.host.run(compared, timeout_s=_COPY_S).check()
+            self._sampled = True
 
     @property
     def _golden(self) -> Path:

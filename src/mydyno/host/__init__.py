@@ -1,6 +1,26 @@
-"""Where commands run: this machine or a fake; everything else reaches a machine through here."""
+"""Where commands run: this machine, a namespace, one reached by ssh, a fake; all through here."""
 
+from mydyno.host.files import beside, carried, program
 from mydyno.host.local import Local
-from mydyno.host.protocol import Completed, Host, Running, ask
+from mydyno.host.namespace import Namespaced
+from mydyno.host.protocol import Away, Completed, Host, Running, ask
+from mydyno.host.reach import LOCAL, reach
+from mydyno.host.rebootable import Rebootable
+from mydyno.host.ssh import Ssh
 
-__all__ = ["Completed", "Host", "Local", "Running", "ask"]
+__all__ = [
+    "LOCAL",
+    "Away",
+    "Completed",
+    "Host",
+    "Local",
+    "Namespaced",
+    "Rebootable",
+    "Running",
+    "Ssh",
+    "ask",
+    "beside",
+    "carried",
+    "program",
+    "reach",
+]

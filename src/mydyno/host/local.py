@@ -90,14 +90,18 @@ class Local:
         return LocalRunning(process)
 
     def push(self, local: Path, remote: Path) -> None:
-        """Copy a file, whole or not at all."""
+        """Copy a file with its mode, whole or not at all."""
         with tempfile.NamedTemporaryFile(dir=remote.parent, delete=False) as part:
             part.write(local.read_bytes())
+        shutil.copymode(local, part.name)
         Path(part.name).replace(remote)
 
     def pull(self, remote: Path, local: Path) -> None:
-        """Copy a file."""
-        shutil.copyfile(remote, local)
+        """Copy a file, whole or not at all; raise `HostError` where there is none."""
+        try:
+            self.push(remote, local)
+        except OSError as error:
+            raise HostError(f"{remote}: {error.strerror}") from error
 
 
 def _missing(action: Action) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
-from mydyno.model import Action, HostError, Probe
+from mydyno.model import Action, HostError, Probe, UnknownEndError
 
 T = TypeVar("T")
 _SHOWN = 400  # characters of a tool's complaint that a person can still read
@@ -63,18 +63,42 @@ class Host(Protocol):
         ...
 
     def start(self, action: Action, *, stderr: Path | None = None) -> Running:
-        """Start a command in the background; its standard error goes to `stderr` or nowhere."""
+        """Start a command in the background; standard error goes to the host's file `stderr`."""
         ...
 
     def push(self, local: Path, remote: Path) -> None:
-        """Copy a file to the host, whole or not at all."""
+        """Copy a file to the host with its mode, whole or not at all."""
         ...
 
     def pull(self, remote: Path, local: Path) -> None:
-        """Copy a file from the host."""
+        """Copy a file from the host, whole or not at all."""
+        ...
+
+
+@runtime_checkable
+class Away(Protocol):
+    """A host that does not see our files; its folders hold for as long as its session does."""
+
+    def folder(self) -> Path:
+        """Return a folder on the host for what is carried there; it is gone when we are."""
+        ...
+
+    def run_folder(self) -> Path:
+        """Return the folder of locks on the host, as mydyno there would choose it."""
+        ...
+
+    def addresses(self) -> tuple[str, str]:
+        """Return our address as the host sees it, and the host's as we do."""
         ...
 
 
 def ask(host: Host, probe: Probe[T], *, timeout_s: float = 60.0) -> T:
-    """Return what a probe's reply means; raise `HostError` if its command fails."""
-    return probe.parse(host.run(probe.action, timeout_s=timeout_s).check().stdout)
+    """Return what a probe's reply means; raise `HostError` if its command fails.
+
+    A question whose answer was lost with the link is asked again: it changes nothing.
+    """
+    try:
+        done = host.run(probe.action, timeout_s=timeout_s)
+    except UnknownEndError:
+        done = host.run(probe.action, timeout_s=timeout_s)
+    return probe.parse(done.check().stdout)

@@ -1,0 +1,59 @@
+"""Where an ``ssh://`` host is: user, name and port, as a spec writes them."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from mydyno.model import SpecError
+
+_SCHEME = "ssh://"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*")  # a leading dash would be an option of ssh
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.$@\\-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host as ssh knows it, by name or by an alias of its configuration; 0 is its own port."""
+
+    host: str
+    user: str = ""
+    port: int = 0
+
+    @property
+    def text(self) -> str:
+        """Return it as a spec writes it."""
+        user = f"{self.user}@" if self.user else ""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{_SCHEME}{user}{name}" + (f":{self.port}" if self.port else "")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the arguments of ssh that name it."""
+        login = ("-l", self.user) if self.user else ()
+        port = ("-p", str(self.port)) if self.port else ()
+        return (*login, *port, "--", self.host)
+
+
+def parse(text: str) -> Address:
+    """Return the address; raise `SpecError` for what is no ``ssh://[user@]host[:port]``."""
+    wrong = SpecError(f"{_hidden(text)!r} is no host: write local, or ssh://user@host:port")
+    if not text.startswith(_SCHEME):
+        raise wrong
+    try:
+        parts = urlsplit(text)
+        host, port = parts.netloc.rpartition("@")[2], parts.port or 0
+    except ValueError as error:
+        raise wrong from error
+    if parts.password is not None:
+        raise SpecError(f"{_hidden(text)!r}: no passwords here; use a key, or ssh-agent")
+    name = host.partition("]")[0][1:] if host.startswith("[") else host.partition(":")[0]
+    user = parts.username or ""
+    rest = parts.path.strip("/") or parts.query or parts.fragment
+    if not _NAME.fullmatch(name) or (user and not _USER.fullmatch(user)) or rest:
+        raise wrong
+    return Address(name, user, port)
+
+
+def _hidden(text: str) -> str:
+    """Return the text without what may be a password."""
+    return re.sub(r":[^:@/]*@", ":***@", text)

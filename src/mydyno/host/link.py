@@ -1,0 +1,264 @@
+"""One connection to an ``ssh://`` host, which all commands to it share (ControlMaster)."""
+
+import itertools
+import os
+import queue
+import re
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.host.address import Address
+from mydyno.host.refusals import refusal
+from mydyno.model import HostError, MydynoError, RefusedError
+
+_CONNECT_S = 30.0
+_END_S = 5.0
+_LONGEST = 60  # a socket's path holds 107 bytes, and ssh adds some of its own
+# A host that is silent for fifteen seconds is taken for lost; what runs there is not.
+_FIXED = (
+    *("-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "EscapeChar=none", "-T"),
+    *("-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
+    *("-o", "ForwardAgent=no", "-o", "ForwardX11=no", "-o", "ClearAllForwardings=yes"),
+    *("-o", "PermitLocalCommand=no", "-o", "ControlPersist=no", "-o", "RequestTTY=no"),
+    *("-o", "RemoteCommand=none"),
+)
+_PARTED = b"over\n"
+_FIELDS = 4  # number, exit code, lengths of both outputs
+_HELLO = re.compile(rb"^mydyno (.*)\n", re.MULTILINE)
+_UNCHECKED = ("false", "no", "off")
+# Its first argument is removed when ssh has ended, even if we have not lived to see it.
+_TIDY = '"$@"; rm -rf -- "$0"'
+
+
+Said = tuple[int, bytes, bytes]
+"""The exit code of an order's own script, and both its outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a host is reached: its address, and the configuration file that is not the user's own."""
+
+    address: Address
+    config: Path | None = None
+
+    @property
+    def tool(self) -> tuple[str, ...]:
+        """Return ssh with its configuration."""
+        return ("ssh", *(("-F", str(self.config)) if self.config else ()))
+
+
+class Link:
+    """A connection that is up; its first command's stdin stays open, for the beats."""
+
+    def __init__(self, way: Way, command: str, first: bytes = b"") -> None:
+        """Connect, run `command` and give it `first`; raise `HostError` with the next step.
+
+        Raises `RefusedError` for a host key that is not known, or not checked.
+        """
+        refuse_unchecked(way)
+        self._way = way
+        self._down = False
+        self._folder = tempfile.mkdtemp(prefix="mydyno-", dir=_short())
+        master = ("-M", "-S", f"{self._folder}/c", *way.address.words, command)
+        self._process = subprocess.Popen(
+            ("sh", "-c", _TIDY, self._folder, *way.tool, *_FIXED, *master),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # without a terminal nothing can ask for a password
+            env=_environment(),
+        )
+        self._speak = threading.Lock()
+        self._frames = itertools.count(1)
+        self._waiting: dict[int, queue.SimpleQueue[Said | None]] = {}
+        self._give(first)
+        self.hello, rest = self._greeting()
+        self._parted = False
+        self._listener = threading.Thread(target=self._listen, args=(rest,), daemon=True)
+        self._listener.start()
+
+    @property
+    def alive(self) -> bool:
+        """Return whether it is still up, as far as ssh has noticed."""
+        return not self._down and self._process.poll() is None
+
+    def beat(self) -> None:
+        """Tell the host that we are there."""
+        self._give(b"\n")
+
+    def argv(self, command: str) -> tuple[str, ...]:
+        """Return the command that runs another one over this connection, and over no other."""
+        mine = ("-S", f"{self._folder}/c", "-o", "ControlMaster=no", "-o", "ProxyCommand=false")
+        return (*self._way.tool, *_FIXED, *mine, *self._way.address.words, command)
+
+    def tell(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> Said | None:
+        """Return what the far end said to an order, None where the link went down.
+
+        Raises `TimeoutError`.
+        """
+        frame, reply = next(self._frames), queue.SimpleQueue[Said | None]()
+        self._waiting[frame] = reply
+        order = shlex.join(words).encode()
+        self._give(b"%d %d %d\n" % (frame, len(order), len(stdin)) + order + stdin)
+        try:
+            return None if self._down else reply.get(timeout=timeout_s)
+        except queue.Empty as error:
+            raise TimeoutError from error
+        finally:
+            self._waiting.pop(frame, None)
+
+    def follow(self, command: str) -> "subprocess.Popen[bytes]":
+        """Run a command whose output is read as it comes."""
+        return subprocess.Popen(
+            self.argv(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=_environment(),
+        )
+
+    def close(self, *, grace_s: float = _END_S) -> bool:
+        """Close the line, wait for the host to end its session, hang up; return whether it has."""
+        with suppress(OSError):
+            if self._process.stdin:
+                self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(grace_s)
+        self._listener.join(_END_S)
+        self.cut()
+        return self._parted
+
+    def cut(self) -> None:
+        """Hang up at once."""
+        self._down = True
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with suppress(OSError):
+                if pipe:
+                    pipe.close()
+
+    def _listen(self, rest: bytes) -> None:
+        """Hand each reply to who waits for it, and None to all when the link goes down."""
+        out = self._process.stdout
+        while out and (raw := _read(out.fileno())):
+            rest += raw
+            while whole := _framed(rest):
+                frame, said, rest = whole
+                if waiting := self._waiting.get(frame):
+                    waiting.put(said)
+        self._down, self._parted = True, rest.endswith(_PARTED)
+        for waiting in list(self._waiting.values()):
+            waiting.put(None)
+
+    def _give(self, raw: bytes) -> None:
+        with suppress(OSError, ValueError), self._speak:  # who needs a line finds that it is down
+            if self._process.stdin:
+                self._process.stdin.write(raw)
+                self._process.stdin.flush()
+
+    def _greeting(self) -> tuple[Sequence[str], bytes]:
+        """Return the words of the host's first line to us, past what its shell may print."""
+        end_s = time.monotonic() + _CONNECT_S
+        out, seen = self._process.stdout, b""
+        while out and (left_s := end_s - time.monotonic()) > 0:
+            if not select.select([out], [], [], left_s)[0]:
+                break
+            raw = os.read(out.fileno(), 4096)
+            seen += raw
+            if found := _HELLO.search(seen):
+                return found[1].decode(errors="replace").split(), seen[found.end() :]
+            if not raw:
+                break
+        raise self._refusal()
+
+    def _refusal(self) -> MydynoError:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGTERM)
+        words = self._process.stderr.read() if self._process.stderr else b""
+        self.cut()
+        return refusal(self._way.address.text, words)
+
+
+def refuse_unchecked(way: Way) -> None:
+    """Raise `RefusedError` where the user's configuration does not check the keys of a host.
+
+    The jump hosts on the way are looked at too.
+    """
+    said = _effective(way)
+    if said.get("stricthostkeychecking") in _UNCHECKED:
+        raise RefusedError(
+            f"{way.address.text}: your ssh configuration has StrictHostKeyChecking no for it; "
+            "mydyno connects to nothing it cannot be sure of: set it to yes, ask or accept-new"
+        )
+    for jump in filter(None, said.get("proxyjump", "none").split(",")):
+        if jump != "none":
+            refuse_unchecked(Way(_jump(jump), way.config))
+
+
+def _jump(text: str) -> Address:
+    user, _, rest = text.removeprefix("ssh://").rpartition("@")
+    host, _, port = rest.rpartition(":") if rest.count(":") == 1 else (rest.strip("[]"), "", "")
+    return Address(host or rest, user, int(port or 0))
+
+
+def _effective(way: Way) -> dict[str, str]:
+    """Return what ssh makes of its configuration for a host."""
+    try:
+        argv = (*way.tool, "-G", *way.address.words)
+        done = subprocess.run(argv, capture_output=True, check=False, env=_environment())
+    except FileNotFoundError as error:
+        raise HostError("ssh: not found here; apt-get install openssh-client") from error
+    if done.returncode:
+        raise refusal(way.address.text, done.stderr)
+    pairs = (line.partition(" ") for line in done.stdout.decode(errors="replace").splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except (OSError, ValueError):
+        return b""
+
+
+def _framed(raw: bytes) -> tuple[int, Said, bytes] | None:
+    """Return the first frame's number, what it says, and the rest; None where it is not whole."""
+    head, _, body = raw.partition(b"\n")
+    fields = head.split()
+    if len(fields) != _FIELDS:  # not whole yet, or the far end's last words
+        return None
+    frame, code, out, err = map(int, fields)
+    if len(body) < out + err:
+        return None
+    return frame, (code, body[:out], body[out : out + err]), body[out + err :]
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+
+
+def _short() -> str:
+    folder = tempfile.gettempdir()
+    return folder if len(folder) <= _LONGEST else "/tmp"  # noqa: S108 - a fresh folder in it
+
+
+def command(*words: str) -> str:
+    """Return the command line for the host's own shell, every word quoted."""
+    return shlex.join(words)

@@ -1,0 +1,262 @@
+"""A host over the system's ssh: nothing is installed there, and nothing of ours stays."""
+
+import atexit
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.host.address import Address
+from mydyno.host.link import Way
+from mydyno.host.protocol import Completed, Running
+from mydyno.host.session import LEASE_S, Reply, Session
+from mydyno.model import Action, HostError, UnknownEndError
+
+PATIENCE_S = 60.0  # for a link that is cut; less than the lease, lest we come back to nothing
+_ORDER_S = 60.0
+_FILE_S = 600.0
+_KILLED = -9
+_SIGNALLED = 128  # what a shell adds to the number of the signal that ended a command
+_PUT = 'install -m "$1" /dev/stdin "$2.$$" && mv -f "$2.$$" "$2"'
+
+
+class Ssh:
+    """A host over ssh; it connects when it is first used, and closes when we end."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        config: Path | None = None,
+        lease_s: float = LEASE_S,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._way = Way(address, config)
+        self._lease_s = lease_s
+        self._patience_s = patience_s
+        self._session: Session | None = None
+        self._old = ""
+        self._lock = threading.RLock()
+
+    @property
+    def name(self) -> str:
+        """Return the address as a spec writes it."""
+        return self._way.address.text
+
+    def folder(self) -> Path:
+        """Return a folder on the host that ends with our session; programs may be started there."""
+        return self._open().folder / "files"
+
+    def run_folder(self) -> Path:
+        """Return the folder of locks on the host, as mydyno there would choose it."""
+        return self._open().run_folder
+
+    def addresses(self) -> tuple[str, str]:
+        """Return our address as the host sees it, and its own by which we reached it."""
+        return self._open().addresses
+
+    def run(self, action: Action, *, timeout_s: float = 60.0) -> Completed:
+        """Run a command; after a cut learn how it ended, and never run it twice.
+
+        Raises `UnknownEndError` where that cannot be learnt.
+        """
+        reply = self._act("act", action, "", timeout_s)
+        return Completed(action, int(reply.word), reply.out, reply.err)
+
+    def start(self, action: Action, *, stderr: Path | None = None) -> Running:
+        """Start a command; it and its output outlive the link, but not the session."""
+        errors = str(stderr or os.devnull)
+        session = self._open()
+        number, reply = self._begun(session, "start", action, errors, _ORDER_S)
+        return SshRunning(self, session, number, int(reply.out.split()[0]))
+
+    def push(self, local: Path, remote: Path) -> None:
+        """Copy a file to the host with its mode, whole or not at all."""
+        mode = f"{local.stat().st_mode & 0o777:o}"
+        put = Action(("sh", "-c", _PUT, "put", mode, str(remote)), local.read_bytes())
+        self.run(put, timeout_s=_FILE_S).check()
+
+    def pull(self, remote: Path, local: Path) -> None:
+        """Copy a file from the host, whole or not at all."""
+        raw = self.run(Action(("cat", "--", str(remote))), timeout_s=_FILE_S).check().stdout
+        part = local.with_name(f".{local.name}.part")
+        part.write_bytes(raw)
+        part.replace(local)
+
+    def close(self) -> None:
+        """End what we began there and hang up; the next use connects anew."""
+        with self._lock:
+            if self._session is not None:
+                atexit.unregister(self.close)
+                self._session.close()
+                self._session = None
+
+    def tell(self, session: Session, *words: object, timeout_s: float = _ORDER_S) -> Reply:
+        """Return the reply to an order that may be given twice; raise `UnknownEndError` if none."""
+        while True:
+            try:
+                reply = session.tell(words, b"", timeout_s)
+            except TimeoutError:
+                reply = None
+            if reply is not None:
+                return self._known(session, reply)
+            self.renew(session)
+
+    def renew(self, session: Session) -> None:
+        """Connect again after a cut; raise `UnknownEndError` where that cannot be."""
+        try:
+            session.renew(self._patience_s)
+        finally:
+            self._leave(session)
+
+    def _open(self) -> Session:
+        with self._lock:
+            if self._session is None:
+                self._session = Session(self._way, self._lease_s, self._old)
+                atexit.register(self.close)
+            return self._session
+
+    def _leave(self, session: Session) -> None:
+        """Forget a session that is over, so that the next use opens another."""
+        with self._lock:
+            if session.over and self._session is session:
+                self._old, self._session = str(session.folder), None
+                atexit.unregister(self.close)
+                session.close()
+
+    def _known(self, session: Session, reply: Reply) -> Reply:
+        if reply.word == "over":
+            session.over = True
+            self._leave(session)
+            raise UnknownEndError(f"{self.name}: has ended our session; what ran there is ended")
+        return reply
+
+    def _act(self, order: str, action: Action, errors: str, timeout_s: float) -> Reply:
+        session = self._open()
+        number, reply = self._begun(session, order, action, errors, timeout_s)
+        session.settled(number)
+        return reply
+
+    def _begun(
+        self, session: Session, order: str, action: Action, errors: str, timeout_s: float
+    ) -> tuple[int, Reply]:
+        """Return number and reply of an act that has begun once and no more."""
+        end_s = time.monotonic() + timeout_s
+        while True:
+            number = next(session.numbers)
+            reply = self._tried(session, (order, number), action, (errors, end_s))
+            match reply.word:
+                case "never":
+                    continue  # it was cut off before it began, and now never will
+                case "missing":
+                    raise HostError(
+                        f"{action.argv[0]}: not found on {self.name}; install it or name its path"
+                    )
+                case "lost":
+                    raise UnknownEndError(
+                        f"{self.name}: {action.argv[0]} was ended there by something else"
+                    )
+                case _:
+                    return number, reply
+
+    def _tried(
+        self, session: Session, what: tuple[str, int], action: Action, how: tuple[str, float]
+    ) -> Reply:
+        (order, number), (errors, end_s) = what, how
+        forget = session.forgettable()
+        words = (order, number, forget, errors, *action.argv)
+        try:
+            reply = session.tell(words, action.stdin, _left(end_s))
+            while reply is None:
+                self.renew(session)
+                kind = "code" if order == "act" else "pid"
+                reply = session.tell(("fetch", number, kind), b"", _left(end_s))
+        except TimeoutError as error:
+            self._halt(session, number)
+            raise HostError(f"{action.argv[0]}: no end in time on {self.name}") from error
+        except KeyboardInterrupt:
+            self._halt(session, number)
+            raise
+        return self._known(session, reply)
+
+    def _halt(self, session: Session, number: int) -> None:
+        """End an act that nobody waits for any more, or see that it never begins."""
+        self.tell(session, "halt", number)
+
+
+@dataclass(frozen=True, slots=True)
+class SshRunning:
+    """A command on the host, in a process group of its own; its output is a file there."""
+
+    host: Ssh
+    session: Session
+    number: int
+    pid: int
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield each line as it comes; after a cut go on from the byte where we were."""
+        rest, at = b"", 0
+        while True:
+            process = self.session.follow(self.number, at)
+            try:
+                for raw in self._bytes(process):
+                    at += len(raw)
+                    *whole, rest = (rest + raw).split(b"\n")
+                    yield from (line + b"\n" for line in whole)
+                over = process.stderr.read() if process.stderr else b""
+                whole_end = process.wait() == 0 and b"mydyno %d done\n" % self.number in over
+            finally:
+                _end(process)
+            if whole_end:
+                break
+            if self.session.over:
+                raise UnknownEndError(f"{self.host.name}: its output is cut off: the session ended")
+            self.host.renew(self.session)
+        if rest:
+            yield rest
+
+    def _bytes(self, process: "subprocess.Popen[bytes]") -> Iterator[bytes]:
+        """Yield what comes after the mark."""
+        mark, seen, begun = b"mydyno %d\n" % self.number, b"", False
+        out = process.stdout
+        while out and (raw := os.read(out.fileno(), 65536)):
+            if begun:
+                yield raw
+                continue
+            seen += raw
+            begun = mark in seen
+            if begun and (after := seen.partition(mark)[2]):
+                yield after
+
+    def returncode(self) -> int | None:
+        """Return its exit code, negative for a signal, or None while it runs."""
+        return self._ended("code", self.number)
+
+    def stop(self, *, grace_s: float = 10.0) -> int:
+        """End its group; one whose session is over has been ended with that."""
+        code = self._ended("stop", self.number, f"{grace_s:.0f}", timeout_s=_ORDER_S + grace_s)
+        return _KILLED if code is None else code
+
+    def _ended(self, *words: object, timeout_s: float = _ORDER_S) -> int | None:
+        if self.session.over:
+            return _KILLED
+        word = self.host.tell(self.session, *words, timeout_s=timeout_s).word
+        if word == "running":
+            return None
+        code = int(word) if word.isdigit() else -_KILLED + _SIGNALLED
+        return _SIGNALLED - code if code > _SIGNALLED else code
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
+
+
+def _left(end_s: float) -> float:
+    return max(0.1, end_s - time.monotonic())

@@ -1,0 +1,271 @@
+"""A campaign over ssh, end to end: server and load on different hosts, and nothing stays there."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from integration.ssh_steps import hosts, join
+from mydyno.campaign.rundir import RunDir
+from mydyno.cli.private import work_folders
+from mydyno.host import Ssh
+from mydyno.host.address import Address
+from mydyno.workloads.sysbench_report import parse_session
+
+pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
+
+SPEC = """
+[campaign]
+name = "far"
+[stack]
+host = "ssh://root@{db}"
+{load}
+server = "auto"
+device = "here"
+[treatments.STOCK]
+[treatments.POOL]
+"mysqld.innodb_buffer_pool_size" = "64M"
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_write"
+tables = 1
+table_size = 2000
+threads = 2
+[protocol]
+warmup_s = 1
+window_s = 3
+blocks = 1
+"""
+TLS = """
+[campaign]
+name = "far"
+[stack]
+host = "{db}"
+load = "{load}"
+server = "auto"
+[treatments.STOCK]
+"net.transport" = "tcp"
+"net.tls" = "on"
+[treatments.PLAIN]
+"net.transport" = "tcp"
+"net.tls" = "off"
+[workloads.tpcc]
+tool = "sysbench-tpcc"
+threads = 2
+check = 1
+[workloads.slap]
+tool = "mysqlslap"
+auto_generate = true
+queries = 200
+[protocol]
+warmup_s = 1
+window_s = 3
+blocks = 1
+"""
+LINK = """
+[stack]
+host = "ssh://root@{db}"
+server = "auto"
+[treatments.STOCK]
+[treatments.LINK]
+"net.address" = "lab"
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_only"
+"""
+MAIN = "from mydyno.cli import main; main()"
+
+
+@pytest.fixture
+def net():
+    with hosts("db", "client") as made:
+        join(made.db, made.client)
+        yield made
+
+
+def mydyno(net, *arguments):
+    argv = [sys.executable, "-c", MAIN, *map(str, arguments)]
+    env = {**os.environ, "MYDYNO_SSH_CONFIG": str(net.config)}
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=500, env=env, cwd=net.folder
+    )
+
+
+def spec(net, load=""):
+    path = net.folder / "far.toml"
+    path.write_text(SPEC.format(db=net.db.address, load=load))
+    return path
+
+
+def clean(net):
+    for far in (net.db, net.client):
+        assert far.processes() == []
+        assert far.left() == []
+    assert not any(
+        work.exists() for work in work_folders(Ssh(Address("db")), RunDir(net.folder / "run"))
+    )
+
+
+def outcomes(run):
+    events = [
+        json.loads(line)["event"] for line in (run / "journal.jsonl").read_text().splitlines()
+    ]
+    return [e["outcome"] for e in events if e["type"] == "finished"]
+
+
+def test_server_and_load_on_two_far_hosts(net):
+    path, run = spec(net, f'load = "ssh://root@{net.client.address}"'), net.folder / "run"
+    done = mydyno(net, "run", path, "-o", run)
+    assert done.returncode == 0, done.stderr
+    found = outcomes(run)
+    assert [o["status"] for o in found] == ["ok", "ok"], found
+    for number in (0, 1):
+        trial = run / "trials" / f"{number:04d}"
+        assert {"load.out", "load.err", "probe.bin", "my.cnf", "mysqld.err"} <= {
+            p.name for p in trial.iterdir()
+        }
+        assert (trial / "load.start").read_text().endswith(" wall\n")
+    clean(net)
+    assert not (run / "work").exists()
+    files = [p for p in run.rglob("*") if p.is_file()]
+    assert [p for p in files if b"My1-" in p.read_bytes()] == []  # as our passwords begin
+    done = mydyno(net, "status", run)
+    assert "finished; 2 of 2 trials" in done.stdout
+
+
+def test_a_load_beside_a_far_server_goes_over_its_socket(net):
+    run = net.folder / "run"
+    done = mydyno(net, "run", spec(net), "-o", run)
+    assert done.returncode == 0, done.stderr
+    assert [o["status"] for o in outcomes(run)] == ["ok", "ok"]
+    clean(net)
+
+
+def test_plan_and_inspect(net):
+    done = mydyno(net, "plan", spec(net))
+    assert done.returncode == 0, done.stderr
+    assert "MariaDB" in done.stdout
+    done = mydyno(net, "inspect", "--host", f"ssh://root@{net.db.address}", "--json")
+    assert json.loads(done.stdout)["host"]["memory"]
+    clean(net)
+
+
+def begun(net, run, process):
+    """Wait until the first trial's load has reported."""
+    raw = run / "trials" / "0000" / "load.out"
+    end = time.monotonic() + 300
+    while not (raw.exists() and raw.stat().st_size) and time.monotonic() < end:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+
+
+def started(net, path, run, code=MAIN):
+    argv = [sys.executable, "-c", code, "run", str(path), "-o", str(run)]
+    env = {**os.environ, "MYDYNO_SSH_CONFIG": str(net.config)}
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=env, cwd=net.folder)
+
+
+def test_a_load_goes_on_through_a_cut(net):
+    run = net.folder / "run"
+    process = started(net, spec(net), run)
+    begun(net, run, process)
+    net.db.hang_up()
+    _, told = process.communicate(timeout=400)
+    assert process.returncode == 0, told
+    assert [o["status"] for o in outcomes(run)] == ["ok", "ok"]
+    clean(net)
+
+
+# The host gives us up sooner than the link comes back.
+IMPATIENT = (
+    "import mydyno.host.ssh as s\n"
+    "s.Ssh.__init__.__kwdefaults__.update(lease_s=10.0, patience_s=5.0)\n"
+)
+
+
+def test_a_host_lost_in_a_trial_makes_it_unknown_and_is_put_right(net):
+    run = net.folder / "run"
+    process = started(net, spec(net), run, IMPATIENT + MAIN)
+    begun(net, run, process)
+    net.db.cut(40)
+    _, told = process.communicate(timeout=400)
+    statuses = [o["status"] for o in outcomes(run)]
+    assert statuses[0] == "unknown", told
+    done = mydyno(net, "run", spec(net), "-o", run)  # where the host was away for too long
+    assert done.returncode == 0, done.stderr
+    assert [o["status"] for o in outcomes(run)][1:] == ["ok"]
+    clean(net)
+
+
+def test_killed_it_leaves_no_process_and_is_gone_on_with(net):
+    run = net.folder / "run"
+    process = started(net, spec(net), run)
+    begun(net, run, process)
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 20
+    while (net.db.processes() or net.db.left()) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert net.db.processes() == []
+    assert net.db.left() == []
+    done = mydyno(net, "run", spec(net), "-o", run)
+    assert done.returncode == 0, done.stderr
+    assert [o["status"] for o in outcomes(run)] == ["ok", "ok"]
+    clean(net)
+
+
+def test_rollback_removes_what_a_killed_run_has_left(net):
+    run = net.folder / "run"
+    process = started(net, spec(net), run)
+    begun(net, run, process)
+    process.kill()
+    process.communicate()
+    done = mydyno(net, "rollback", run)
+    assert done.returncode == 0, done.stderr
+    assert "removed: /var/tmp/mydyno-" in done.stdout
+    clean(net)
+    assert not (run / "work").exists()
+
+
+def test_a_lab_disk_on_a_far_host(net):
+    path, run = spec(net), net.folder / "run"
+    lab = 'device = { lab = "loop", size = "512M", class = "azure-p30" }'
+    path.write_text(path.read_text().replace('device = "here"', lab))
+    done = mydyno(net, "run", path, "-o", run)
+    assert done.returncode == 0, done.stderr
+    assert [o["status"] for o in outcomes(run)] == ["ok", "ok"]
+    clean(net)
+
+
+@pytest.mark.parametrize("where", [("db", "client"), ("db", "db"), ("local", "client")])
+def test_scripts_and_certificates_go_where_the_load_is(net, where):
+    known = {"db": net.db.address, "client": net.client.address}
+    db, load = (f"ssh://root@{known[one]}" if one in known else one for one in where)
+    path, run = net.folder / "far.toml", net.folder / "run"
+    path.write_text(TLS.format(db=db, load=load))
+    done = mydyno(net, "run", path, "-o", run)
+    assert done.returncode == 0, done.stderr
+    found = outcomes(run)
+    assert [o["status"] for o in found] == ["ok"] * 4, found
+    spoken = set()
+    for outcome in found:
+        with (run / "trials" / f"{outcome['trial']['id']:04d}" / "load.out").open("rb") as lines:
+            if outcome["trial"]["workload"].startswith("tpcc"):
+                secret = parse_session(lines)["ssl_cipher"] != ""
+                spoken.add((outcome["trial"]["treatment"], secret))
+    assert spoken == {("STOCK", True), ("PLAIN", False)}
+    clean(net)
+    files = [p for p in run.rglob("*") if p.is_file()]
+    assert [p for p in files if b"PRIVATE KEY" in p.read_bytes()] == []
+
+
+def test_a_labs_link_is_not_made_on_a_far_host(net):
+    path = net.folder / "far.toml"
+    path.write_text(LINK.format(db=net.db.address))
+    done = mydyno(net, "run", path, "-o", net.folder / "run")
+    assert done.returncode == 2, done.stderr
+    assert "a lab's link is made on this machine alone" in done.stderr
+    clean(net)
