@@ -8,6 +8,7 @@ wanted() { sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$@"; }
 lists=(packaging/apt.txt)
 [ "$kind" = run ] || lists+=(packaging/apt-test.txt)
 [ "$kind" = bench ] && lists+=(packaging/apt-bench.txt)
+[ "$kind" = vm ] && lists+=(packaging/apt-vm.txt)
 
 # A tool that is there from elsewhere needs no package.
 have() {
@@ -59,9 +60,10 @@ if [ ${#chosen[@]} -gt 0 ]; then
   fi
   echo "installing: ${chosen[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  # Some peers of the benches come with a service: it must neither start now nor at the next boot.
+  # Some packages of tests and benches come with a service: it must not start now, and those of the
+  # benches not at the next boot.
   policy=/usr/sbin/policy-rc.d
-  if [ "$kind" = bench ] && [ ! -e "$policy" ]; then
+  if [ "$kind" != run ] && [ ! -e "$policy" ]; then
     trap 'rm -f "$log" "$policy"' EXIT
     printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"
   fi

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from integration.lab_steps import HOST, MIB, SIZE, digest, lab_maker, run, traces, within
-from mydyno.lab import Caps, LabSpec, attach, create, down, listing, sweep
+from mydyno.lab import Caps, LabSpec, Stripe, attach, create, down, listing, sweep
 from mydyno.lab.process import alive
 from mydyno.model import HostError, RefusedError, SpecError
 
@@ -83,6 +84,21 @@ def test_a_lab_in_use_whose_daemon_is_lost_is_removed_whole(lab, tmp_path, kind,
     assert not os.path.ismount(tmp_path / "mnt")
 
 
+def test_a_lab_is_removed_whole_after_somebody_looked_for_its_lost_disk(lab, tmp_path):
+    disk = lab()
+    put_to_use(disk.device, tmp_path / "mnt")
+    os.kill(disk.state.daemon.pid, signal.SIGKILL)
+    backing = Path("/sys/block", disk.name, "loop/backing_file")
+    until = time.monotonic() + 5
+    while not backing.read_text().endswith(" (deleted)\n") and time.monotonic() < until:
+        with suppress(OSError):
+            (tmp_path / "lab" / "fuse" / "disk").stat()
+    assert backing.read_text().endswith(" (deleted)\n")
+    disk.remove()
+    assert traces(tmp_path / "lab") == []
+    assert not os.path.ismount(tmp_path / "mnt")
+
+
 def test_a_lab_in_use_is_removed_without_waiting_for_its_caps(lab, tmp_path):
     disk = lab(caps=Caps(bytes_per_s=1e6))
     disk.cap(on=False)
@@ -117,20 +133,22 @@ def test_a_daemon_told_to_end_unmounts(lab, tmp_path):
 
 OWNER = """
 import sys, time
+from contextlib import suppress
 from pathlib import Path
 from mydyno.host import Local
-from mydyno.lab import LabSpec, create
-disk = create(Local(), LabSpec("lab", int(sys.argv[2])), Path(sys.argv[1]), keep=len(sys.argv) > 3)
-if len(sys.argv) > 3:
+from mydyno.lab import LabSpec, Stripe, create
+spec = LabSpec("lab", int(sys.argv[2]), stripe=Stripe(int(sys.argv[3]), 65536))
+disk = create(Local(), spec, Path(sys.argv[1]), keep=len(sys.argv) > 4)
+if len(sys.argv) > 4:
     disk.freeze()
 print(disk.device, flush=True)
 time.sleep(600)
 """
 
 
-def killed_owner(home, *more, before=lambda device: None):
+def killed_owner(home, *more, disks=1, before=lambda device: None):
     """Let another process make a lab, do something with it, and kill that process."""
-    script = [sys.executable, "-c", OWNER, str(home), str(SIZE), *more]
+    script = [sys.executable, "-c", OWNER, str(home), str(SIZE), str(disks), *more]
     with subprocess.Popen(script, stdout=subprocess.PIPE) as owner:
         device = owner.stdout.readline().decode().strip()
         before(device)
@@ -138,10 +156,11 @@ def killed_owner(home, *more, before=lambda device: None):
     return device
 
 
-def test_what_a_killed_owner_left_is_swept(tmp_path):
+@pytest.mark.parametrize("disks", [1, 4])
+def test_what_a_killed_owner_left_is_swept(tmp_path, disks):
     target = tmp_path / "mnt"
     home = tmp_path / "lab"
-    killed_owner(home, before=lambda device: put_to_use(device, target))
+    killed_owner(home, disks=disks, before=lambda device: put_to_use(device, target))
     assert traces(home)
     lines = sweep()
     assert len(lines) == 1
@@ -149,6 +168,20 @@ def test_what_a_killed_owner_left_is_swept(tmp_path):
     assert traces(home) == []
     assert not os.path.ismount(target)
     assert listing() == sweep() == ()
+
+
+def test_a_lab_killed_at_any_moment_of_its_making_is_swept(tmp_path):
+    """Ten owners, each killed a little later than the one before."""
+    home = tmp_path / "lab"
+    script = [sys.executable, "-c", OWNER, str(home), str(SIZE), "4"]
+    for number in range(10):
+        with subprocess.Popen(script, stdout=subprocess.DEVNULL) as owner:
+            within(20, lambda: listing() != ())
+            time.sleep(0.03 * number)
+            owner.kill()
+        sweep()
+        assert within(5, lambda: traces(home) == []), traces(home)
+        assert listing() == ()
 
 
 def test_its_daemon_ends_with_its_owner(tmp_path):
@@ -161,17 +194,19 @@ def test_its_daemon_ends_with_its_owner(tmp_path):
     assert not Path(f"/sys/block/{Path(device).name}/loop/backing_file").exists()
 
 
-def test_a_kept_base_is_used_again_by_who_resumes(tmp_path, lab):
+@pytest.mark.parametrize("disks", [1, 3])
+def test_a_kept_base_is_used_again_by_who_resumes(tmp_path, lab, disks):
     home = tmp_path / "lab"
 
     def fill(device):
         run("dd", "if=/dev/zero", f"of={device}", "bs=1M", "count=1", "oflag=direct")
 
-    killed_owner(home, "keep", before=fill)
+    killed_owner(home, "keep", disks=disks, before=fill)
     sweep()
     assert listing()[0].phase == "kept"
-    assert {p.name for p in home.iterdir()} == {"base.img", "golden.json"}
-    disk = lab()
+    bases = {"base.img", "base-1.img", "base-2.img"} if disks > 1 else {"base.img"}
+    assert {p.name for p in home.iterdir()} == bases | {"golden.json"}
+    disk = lab(stripe=Stripe(disks, 65536))
     assert disk.frozen
     disk.drop()
     disk.remove()
@@ -187,14 +222,24 @@ def test_a_base_of_another_boot_is_not_trusted(tmp_path, lab):
     assert not lab().frozen
 
 
+def test_a_base_of_another_stripe_is_not_used(tmp_path, lab):
+    disk = lab(stripe=Stripe(2, 65536))
+    disk.freeze()
+    disk.remove(keep_base=True)
+    assert not lab(stripe=Stripe(3, 65536)).frozen
+
+
+@pytest.mark.parametrize("disks", [1, 4])
 @pytest.mark.parametrize("phase", ["starting", "attaching", "removing"])
-def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, run_dir, phase):
+def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, run_dir, phase, disks):
     """The record as it was when its owner died: the daemon's id may not have been written."""
     home = tmp_path / "lab"
-    killed_owner(home)
+    killed_owner(home, disks=disks)
     record = run_dir / "labs" / "lab.json"
-    words = json.loads(record.read_text()) | {"phase": phase, "device": ""}
-    record.write_text(json.dumps(words | ({"daemon": None} if phase == "starting" else {})))
+    words = json.loads(record.read_text())
+    words["lab"] |= {"phase": phase, "loop": {"device": "", "queue": {}}}
+    words["lab"] |= {"daemon": None} if phase == "starting" else {}
+    record.write_text(json.dumps(words))
     sweep()
     assert within(3, lambda: traces(home) == [])
     assert listing() == ()

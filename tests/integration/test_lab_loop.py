@@ -3,16 +3,19 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from integration.lab_steps import HOST, MIB, digest, lab_maker, run
-from mydyno.lab import Caps, Latency, available
+from integration.lab_steps import HOST, MIB, digest, lab_maker, run, within
+from mydyno.lab import Caps, LabDevice, Latency, Stripe, available
 from mydyno.model import HostError, RefusedError, SpecError
 
 pytestmark = pytest.mark.root
+SLOW = {"base": 250.0, "burst": 250.0, "credits": 0.0}
 SMALL_BUCKET = Caps(iops=1000, burst_iops=3000, burst_s=1.5)
 
 
@@ -71,8 +74,11 @@ def verify(device):
     fio(device, "randwrite", mixed, *checked, "--do_verify=1", "--randrepeat=0")
 
 
-def test_every_byte_written_is_read_again(lab):
-    disk = lab(size=256 * MIB)
+@pytest.mark.parametrize(
+    "stripe", [Stripe(), Stripe(2, 4096), Stripe(3, 12 << 10), Stripe(4, 64 << 10), Stripe(8)]
+)
+def test_every_byte_written_is_read_again(lab, stripe):
+    disk = lab(size=256 * MIB, stripe=stripe)
     verify(disk.device)
     disk.freeze()
     before = digest(disk.device)
@@ -89,7 +95,7 @@ def test_every_byte_written_is_read_again(lab):
     )
     disk.drop()  # sectors: chunks that are written in part
     fio(disk.device, "randwrite", *tiny, "--iodepth=32", "--size=32m", "--do_verify=1")
-    assert disk.stats()["overlay_chunks"] > 0
+    assert disk.stats()["overlay_pages"] > 0
 
 
 def test_an_empty_p15_gives_1100_and_a_full_one_3500(lab):
@@ -113,12 +119,53 @@ def test_a_burst_ends_with_its_credits_and_idling_earns_them(lab):
     assert not disk.stats()["capped"]
 
 
+def test_striped_disks_pay_each_for_itself_and_all_to_the_vm(lab):
+    disk = lab(caps=Caps(iops=400), stripe=Stripe(4, 16 << 10))
+    assert disk.measure(2).read_iops == pytest.approx(1600, rel=0.05)
+    # each I/O of 32 KiB costs one at each of two disks
+    assert capped_iops(disk.device, 800, 2, block="32k") == pytest.approx(800, rel=0.06)
+    shared = lab("shared", caps=Caps(iops=1500), stripe=Stripe(4), vm="azure-d2s-v3")
+    reads = shared.measure(2).reads
+    assert reads.rate == pytest.approx(48e6 / 16384, rel=0.1)
+    assert reads.promise.by == "the VM, bytes"
+
+
+def test_one_busy_disk_leaves_the_others_their_credits(lab):
+    disk = lab(caps=SMALL_BUCKET, stripe=Stripe(2, 16 << 10))
+    disk.credits("full")
+    reader = ("--bs=16k", "--iodepth=8", "--zonemode=strided", "--zonesize=16k", "--zonerange=16k")
+    fio(disk.device, "read", *reader, "--zoneskip=16k", "--time_based", "--runtime=1")
+    first, second = (each["credits"]["iops"] for each in disk.stats()["disks"])
+    assert first < second - 300
+    assert second > 2900
+
+
 def test_a_large_request_counts_per_256_kib_and_bytes_are_capped(lab):
     disk = lab(caps=Caps(iops=400))
     # Not larger: the kernel itself may cut what has more than 128 pages, and not in the middle.
     assert capped_iops(disk.device, 200, 1, block="384k") == pytest.approx(200, rel=0.05)
     slow = lab("slow", caps=Caps(bytes_per_s=52428800))
     assert capped_iops(slow.device, 200, 1, block="256k") == pytest.approx(200, rel=0.05)
+
+
+def test_a_cap_that_does_not_hold_is_told_with_its_numbers(lab, monkeypatch):
+    disk = lab(caps=Caps(iops=500))
+    honest = LabDevice.stats
+
+    def half(device):
+        return {**honest(device), "caps": {"iops": SLOW, "bytes_per_s": None}}
+
+    monkeypatch.setattr(LabDevice, "stats", half)
+    with pytest.raises(HostError, match=r"caps do not hold: .* randread of 16K a second"):
+        disk.measure(1)
+
+
+def test_a_machine_that_is_too_slow_is_told_with_its_numbers(lab):
+    disk = lab(caps=Caps(iops=5_000_000))
+    reads = disk.measure(1).reads
+    assert not reads.kept
+    assert not reads.leaks
+    assert "the disks, IOPS promise 5,000,000" in reads.told
 
 
 def test_measuring_shows_the_caps_and_leaves_the_credits_as_they_were(lab):
@@ -158,8 +205,35 @@ def test_dropping_gives_the_golden_bytes_in_no_time(lab, tmp_path, kind):
         assert digest(disk.device) != golden
         began = time.monotonic()
         disk.drop()
-        assert time.monotonic() - began < 0.2
+        assert time.monotonic() - began < 0.5
         assert digest(disk.device) == golden
+
+
+def test_a_copy_of_the_mount_in_another_namespace_keeps_the_bytes_from_being_dropped(
+    lab, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mydyno.lab.device._RELEASED_S", 0.5)
+    disk = lab(disk_class="azure-p80", credits="full")
+    disk.cap(on=False)
+    target = tmp_path / "mnt"
+    target.mkdir()
+    run("mkfs.ext4", "-q", disk.device)
+    disk.freeze()
+    run("mount", disk.device, target)
+    copy = subprocess.Popen(["unshare", "--mount", "sleep", "60"])
+    try:
+        within(5, lambda: _namespace(copy.pid) != _namespace("self"))
+        run("umount", target)
+        with pytest.raises(RefusedError, match=rf"namespace of process {copy.pid}"):
+            disk.drop()
+    finally:
+        copy.kill()
+        copy.wait()
+    disk.drop()
+
+
+def _namespace(pid):
+    return Path(f"/proc/{pid}/ns/mnt").readlink()
 
 
 def test_added_latency_is_added(lab):
@@ -185,6 +259,7 @@ def test_orders_that_make_no_sense_say_why(lab):
 
 
 def test_without_the_binary_the_reason_is_a_sentence(monkeypatch):
+    monkeypatch.delenv("MYDYNO_DISK", raising=False)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert "make setup" in available(HOST)

@@ -37,11 +37,27 @@ def test_what_is_forgotten_is_gone_and_may_be_forgotten_again(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("junk", [b"", b"{", b"[]", b'{"spec": 1}'])
+@pytest.mark.parametrize(
+    "junk", [b"", b"{", b"[]", b'{"spec": 1}', b'{"version": "x"}', b'{"version": 2}']
+)
 def test_a_record_that_cannot_be_read_is_named(tmp_path, junk):
     (tmp_path / "one.json").write_bytes(junk)
     with pytest.raises(HostError, match=r"one\.json"):
         Registry(tmp_path).all()
+
+
+def test_a_record_of_an_older_version_is_a_lab_of_one_disk(tmp_path):
+    old = b"""{"spec": {"lab": "one", "size": 4096, "disk_class": "azure-p15"}, "phase": "up",
+        "host": "localhost", "home": "/home/of/it", "owner": {"pid": 1, "started": 2}}"""
+    (tmp_path / "one.json").write_bytes(old)
+    found = Registry(tmp_path).read("one")
+    assert (found.owner, found.spec.stripe.disks) == (Process(1, 2), 1)
+
+
+def test_a_record_of_a_newer_version_is_left_alone(tmp_path):
+    (tmp_path / "one.json").write_bytes(b'{"version": 3, "lab": {}}')
+    with pytest.raises(HostError, match="newer mydyno"):
+        Registry(tmp_path).read("one")
 
 
 def test_a_half_written_record_is_not_seen(tmp_path):

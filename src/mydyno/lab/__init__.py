@@ -1,25 +1,34 @@
-"""Emulated devices: a lab disk with the caps of a cloud disk under a real block device."""
+"""Emulated devices: disks with the caps of a cloud's, and links with the rate of a network's."""
 
-from mydyno.lab.binary import available
+from mydyno.lab.binary import available, classes
 from mydyno.lab.device import LabDevice
+from mydyno.lab.gauge import Measured
+from mydyno.lab.link import LabLink, sweep_links
+from mydyno.lab.linkgauge import Throughput, gauge
 from mydyno.lab.loop import attach, create, down, listing, sweep
 from mydyno.lab.process import Process
 from mydyno.lab.registry import LabState, run_folder
-from mydyno.lab.values import Caps, LabSpec, Latency, Measured
+from mydyno.lab.values import Caps, LabSpec, Latency, Stripe
 
 __all__ = [
     "Caps",
     "LabDevice",
+    "LabLink",
     "LabSpec",
     "LabState",
     "Latency",
     "Measured",
     "Process",
+    "Stripe",
+    "Throughput",
     "attach",
     "available",
+    "classes",
     "create",
     "down",
+    "gauge",
     "listing",
     "run_folder",
     "sweep",
+    "sweep_links",
 ]

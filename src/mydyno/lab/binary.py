@@ -1,15 +1,17 @@
 """Where mydyno-disk is, whether a lab can be made here, and how the daemon is called."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
 
-from mydyno.host import Host
+from mydyno.host import Host, Local
 from mydyno.lab.paths import Paths
 from mydyno.lab.values import LabSpec, level_text
-from mydyno.model import Action
+from mydyno.model import Action, RefusedError
 
 _NAME = "mydyno-disk"
+_NOT_BUILT = "mydyno-disk is not built; `make setup` builds it."
 _MEGA = 1e6
 # A disk is not slower because the processor is busy: its daemon goes before what loads it.
 _FIRST = ("nice", "-n", "-10")
@@ -17,7 +19,9 @@ _TOOLS = ("losetup", "blockdev", "umount", "kill", "tee")
 
 
 def binary() -> str:
-    """Return the path of mydyno-disk: beside this Python, else on PATH, else empty."""
+    """Return the path of mydyno-disk: $MYDYNO_DISK, beside this Python, on PATH, else empty."""
+    if named := os.environ.get("MYDYNO_DISK"):
+        return named
     beside = Path(sys.executable).parent / _NAME
     return str(beside) if beside.is_file() else shutil.which(_NAME) or ""
 
@@ -32,15 +36,26 @@ def available(host: Host) -> str:
     missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
     if missing:
         return f"{', '.join(missing)} not found; install util-linux, procps and coreutils."
-    if not binary():
-        return "mydyno-disk is not built; `make setup` builds it."
+    if not os.access(binary(), os.X_OK):
+        return _NOT_BUILT
     return ""
 
 
+def classes(*, json: bool) -> str:
+    """Return the tables of disk and VM classes; raise `RefusedError` without mydyno-disk."""
+    if not binary():
+        raise RefusedError(_NOT_BUILT)
+    more = ("--json",) if json else ()
+    return Local().run(Action((binary(), "classes", *more))).check().stdout.decode()
+
+
 def serve(spec: LabSpec, paths: Paths, *, owner_pid: int | None, frozen: bool) -> Action:
-    """Return the command that serves a lab disk."""
-    argv = [*_FIRST, binary(), "serve", "--mount", str(paths.mount), "--base", str(paths.base)]
-    argv += ["--overlay", str(paths.overlay), "--size", str(spec.size)]
+    """Return the command that serves a lab device."""
+    argv = [*_FIRST, binary(), "serve", "--mount", str(paths.mount), "--size", str(spec.size)]
+    disks = spec.stripe.disks
+    for base, overlay in zip(paths.bases(disks), paths.overlays(disks), strict=True):
+        argv += ["--base", str(base), "--overlay", str(overlay)]
+    argv += ["--chunk", str(spec.stripe.chunk)]
     argv += ["--credits", level_text(spec.credits), *_caps(spec), *_latency(spec)]
     argv += [] if spec.capped else ["--uncapped"]
     argv += ["--frozen"] if frozen else []
@@ -58,6 +73,7 @@ def _caps(spec: LabSpec) -> list[str]:
         "--burst-seconds": caps.burst_s,
     }
     named = ["--class", spec.disk_class] if spec.disk_class else []
+    named += ["--vm", spec.vm] if spec.vm else []
     given = ((name, value) for name, value in values.items() if value is not None)
     return named + [word for name, value in given for word in (name, repr(value))]
 

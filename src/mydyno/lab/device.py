@@ -1,5 +1,6 @@
 """One lab disk that is up: its block device, its orders, its measure and its end."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -8,13 +9,16 @@ from typing import Any
 from mydyno.host import Host, Running
 from mydyno.lab import golden
 from mydyno.lab.control import Control
-from mydyno.lab.devices import mounts_of
-from mydyno.lab.gauge import random_rate, sequential_rate
+from mydyno.lab.devices import mounted_elsewhere, mounts_of
+from mydyno.lab.gauge import Gauge, Measured, Reading, measure, random, sequential
 from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Registry
 from mydyno.lab.teardown import take_apart
-from mydyno.lab.values import Measured, level_text
+from mydyno.lab.values import level_text
 from mydyno.model import Action, HostError, RefusedError
+
+_RELEASED_S, _POLL_S = 10.0, 0.2  # what lives for less is waited for
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class LabDevice:
         """Make what the disk holds its base; raise `RefusedError` while it is mounted."""
         self._quiet("freeze")
         self._control.order("freeze")
-        golden.mark(self.host, self._paths.golden, self.state.spec.size)
+        golden.mark(self.host, self._paths.golden, self.state.spec)
 
     def drop(self) -> None:
         """Throw away all that was written since the freeze; raise `RefusedError` while mounted.
@@ -70,26 +74,45 @@ class LabDevice:
         self._flush()
 
     def stats(self) -> Mapping[str, Any]:
-        """Return the disk's state: caps and credits, counters, `overlay_chunks` of 4 KiB."""
+        """Return the disk's state: caps and credits, counters, `overlay_pages` of 4 KiB."""
         return self._control.state()
 
     def measure(self, seconds: int = 5, *, write: bool = False) -> Measured:
-        """Return what the disk gives from the spec's credit level, `seconds` for each number.
+        """Return what the device gives from the spec's credit level, `seconds` for each number.
 
         Random writes (of zeros) are measured only if asked for, and refused with `RefusedError`
-        once anything was written.  Takes a second more per number, to drain what idling earned.
+        once anything was written.  Takes a second more per number, in which fio comes up to speed.
+        What is not as the caps promise is measured again: others may have been at work.  Raise
+        `HostError` with the numbers where it is far above them each time: no cap holds then.
         """
         stats = self.stats()
         if write and (stats["mode"] != "direct" or stats["counters"]["bytes_written"]):
             raise RefusedError(f"{self.device}: holds data; measure writes only on a fresh disk")
-        rates = []
-        for rw in ("randread", "randwrite") if write else ("randread",):
-            self.credits()
-            rates.append(random_rate(self.host, self.device, rw, seconds))
+        stripe = self.state.spec.stripe
+        reads = self._nearest(random(stripe, "randread"), seconds)
+        writes = self._nearest(random(stripe, "randwrite"), seconds) if write else None
+        found = Measured(reads, self._nearest(sequential(stripe), seconds), writes)
         self.credits()
-        sequential = sequential_rate(self.host, self.device, seconds)
+        return found
+
+    def _nearest(self, gauge: Gauge, seconds: int) -> Reading:
+        """Return the one of a few readings that is nearest to what is promised.
+
+        A busy machine takes away, and a load that was held up finds credits that it did not earn.
+        """
+        found: list[Reading] = []
+        stripe = self.state.spec.stripe
+        while len(found) < _TRIES and not (found and found[-1].kept):
+            found.append(measure(self.host, self.device, gauge, stripe, seconds, self._begin))
+        nearest = min(found, key=lambda reading: reading.apart)
+        if nearest.leaks:
+            raise HostError(f"{self.device}: the caps do not hold: {nearest.told}")
+        return nearest
+
+    def _begin(self) -> Mapping[str, Any]:
+        """Set the spec's credits and return the state from which they count."""
         self.credits()
-        return Measured(rates[0], sequential, rates[1] if write else None)
+        return self.stats()
 
     def remove(self, *, keep_base: bool = False) -> None:
         """Take the lab apart, its mounts included; its base stays for a resumed campaign if asked.
@@ -117,7 +140,23 @@ class LabDevice:
             raise RefusedError(
                 f"{self.device}: {purpose}: mounted on {', '.join(targets)}; unmount it first"
             )
+        self._released(purpose)
         self._flush()
+
+    def _released(self, purpose: str) -> None:
+        """See that no other mount namespace keeps the filesystem alive.
+
+        Its kernel half would go on writing to bytes that are no longer those it knows.
+        """
+        end_s = time.monotonic() + _RELEASED_S
+        while holders := mounted_elsewhere(self.host, self.device):
+            if time.monotonic() > end_s:
+                raise RefusedError(
+                    f"{self.device}: {purpose}: still mounted in the mount namespace of process "
+                    f"{', '.join(map(str, holders))}, made while the lab was mounted; end it, "
+                    "then run again"
+                )
+            time.sleep(_POLL_S)
 
     def _flush(self) -> None:
         done = self.host.run(Action(("blockdev", "--flushbufs", self.device)))

@@ -44,15 +44,31 @@ def parse_loops(raw: bytes) -> Sequence[tuple[str, str]]:
 
 
 def loops_on(host: Host, backing: Path) -> Sequence[str]:
-    """Return the loop devices whose backing file is this very one."""
+    """Return the loop devices whose backing file is this very one.
+
+    Whoever looks at the file after its daemon has died makes the kernel call it deleted.
+    """
     loops = ask(host, Probe(_LOOPS, parse_loops))
-    return tuple(device for device, file in loops if file == str(backing))
+    ours = (str(backing), f"{backing} (deleted)")
+    return tuple(device for device, file in loops if file in ours)
 
 
 def mounts_of(host: Host, source: str) -> Sequence[str]:
     """Return where a device is mounted, the oldest first."""
     mounts = ask(host, Probe(_MOUNTS, parse_mounts))
     return tuple(mount.target for mount in mounts if mount.source == source)
+
+
+def mounted_elsewhere(host: Host, device: str) -> Sequence[int]:
+    """Return the processes in whose mount namespace a device is still mounted.
+
+    A namespace that was made while ours was mounted has a copy of it, which our `umount` leaves.
+    """
+    files = ("find", "/proc", "-mindepth", "2", "-maxdepth", "2", "-name", "mountinfo")
+    found = host.run(Action((*files, "-exec", "grep", "-ls", "--", f" {device} ", "{}", "+")))
+    return sorted(
+        {int(n) for n in re.findall(r"^/proc/(\d+)/", found.stdout.decode(), re.MULTILINE)}
+    )
 
 
 def mounted_at(host: Host, target: Path) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mydyno.host import Host, Local, Running
+from mydyno.host import Host, Local, Running, carried
 from mydyno.lab import golden, process, queue
-from mydyno.lab.binary import available, serve
+from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
 from mydyno.lab.paths import Paths
 from mydyno.lab.process import Process
@@ -96,7 +96,7 @@ def _orphaned(host: Host, state: LabState) -> bool:
 
 def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
     paths = Paths(Path(state.home))
-    keep = state.keep and golden.marked(host, paths.golden, state.spec.size)
+    keep = state.keep and golden.marked(host, paths.golden, state.spec)
     removed = take_apart(host, labs, state, base=not keep)
     return f"lab {state.spec.lab}: left over; removed {', '.join(removed)}"
 
@@ -128,18 +128,18 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
 
 def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
     paths = Paths(Path(state.home))
-    frozen = golden.marked(host, paths.golden, state.spec.size)
+    frozen = golden.marked(host, paths.golden, state.spec)
     host.run(Action(("mkdir", "--parents", str(paths.mount)))).check()
     if not frozen:
-        stale = (str(paths.base), str(paths.golden))
-        host.run(Action(("rm", "--force", "--", *stale))).check()
+        stale = (*paths.bases(state.spec.stripe.disks), paths.golden)
+        host.run(Action(("rm", "--force", "--", *map(str, stale)))).check()
     running = _start(host, paths, state, frozen=frozen, made=made)
     daemon = process.identify(host, running.pid)
     state = labs.write(replace(state, phase="attaching", daemon=daemon))
     options = ("--find", "--show", "--direct-io=on")
     done = host.run(Action(("losetup", *options, str(paths.disk)))).check()
     device = done.stdout.decode().strip()
-    was = queue.seen(host, Path(device).name)
+    was = queue.begin(host, Path(device).name)
     state = labs.write(replace(state, phase="up", loop=Loop(device, was)))
     return LabDevice(host, labs, state, running)
 
@@ -151,7 +151,7 @@ def _start(
     local_owner: Process | None = state.owner if host.name == Local().name else None
     owner_pid = local_owner.pid if local_owner else None
     action = serve(state.spec, paths, owner_pid=owner_pid, frozen=frozen)
-    running = host.start(action, stderr=paths.log)
+    running = host.start(carried(host, action, Path(binary())), stderr=paths.log)
     made.append(running)
     if next(running.lines(), b"").strip() == b"ready":
         return running

@@ -25,15 +25,13 @@ class Paths:
         """Return the file that takes orders and tells the state."""
         return self.mount / "ctl"
 
-    @property
-    def base(self) -> Path:
-        """Return the file that holds what was written before the freeze."""
-        return self.home / "base.img"
+    def bases(self, disks: int) -> tuple[Path, ...]:
+        """Return the files that hold what was written before the freeze, one for each disk."""
+        return tuple(self.home / f"base{_number(n)}.img" for n in range(disks))
 
-    @property
-    def overlay(self) -> Path:
-        """Return where what is written after it is kept, under a name that is gone at once."""
-        return self.home / "overlay.img"
+    def overlays(self, disks: int) -> tuple[Path, ...]:
+        """Return where what is written after it is kept, under names that are gone at once."""
+        return tuple(self.home / f"overlay{_number(n)}.img" for n in range(disks))
 
     @property
     def golden(self) -> Path:
@@ -44,3 +42,8 @@ class Paths:
     def log(self) -> Path:
         """Return what mydyno-disk complained of."""
         return self.home / "disk.log"
+
+
+def _number(disk: int) -> str:
+    """Return what tells a disk's files from the first one's."""
+    return f"-{disk}" if disk else ""

@@ -12,6 +12,7 @@ from mydyno.lab.process import Process
 from mydyno.lab.values import LabSpec
 from mydyno.model import HostError
 
+VERSION = 2  # of the record: 1 had no stripe, and is read as one disk
 Phase = Literal["starting", "attaching", "up", "removing", "kept"]
 
 
@@ -47,6 +48,17 @@ class LabState:
         return self.loop.device
 
 
+class _Record(msgspec.Struct, frozen=True):
+    """A state as it is written down."""
+
+    lab: LabState
+    version: int = VERSION
+
+
+class _Version(msgspec.Struct, frozen=True):
+    version: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Registry:
     """The folder of the records, on the machine that mydyno runs on."""
@@ -57,7 +69,7 @@ class Registry:
         """Record a state, whole or not at all, and return it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f".{state.spec.lab}.{os.getpid()}"
-        part.write_bytes(msgspec.json.encode(state))
+        part.write_bytes(msgspec.json.encode(_Record(state)))
         part.replace(self._path(state.spec.lab))
         return state
 
@@ -69,7 +81,7 @@ class Registry:
         """Return the state of one lab, or None; raise `HostError` if it cannot be read."""
         path = self._path(lab)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=LabState)
+            return _decode(path.read_bytes(), path)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
@@ -89,6 +101,16 @@ class Registry:
 
     def _path(self, lab: str) -> Path:
         return self.folder / f"{lab}.json"
+
+
+def _decode(raw: bytes, path: Path) -> LabState:
+    """Return the state in a record of this version or an older one."""
+    version = msgspec.json.decode(raw, type=_Version).version
+    if version > VERSION:
+        raise HostError(f"{path}: written by a newer mydyno (version {version}); use that one")
+    if version == 1:
+        return msgspec.json.decode(raw, type=LabState)
+    return msgspec.json.decode(raw, type=_Record).lab
 
 
 def run_folder() -> Path:

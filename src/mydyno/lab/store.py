@@ -6,8 +6,9 @@ from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.lab.device import LabDevice
+from mydyno.lab.gauge import Measured
 from mydyno.lab.loop import create
-from mydyno.lab.values import LabSpec, Measured
+from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
 from mydyno.stack.fs import mkfs
 from mydyno.stack.fs import mount as mount_command
@@ -18,7 +19,10 @@ _BUSY_S, _AGAIN_S = 10.0, 0.05  # a busy filesystem is tried again for so long, 
 
 @dataclass(slots=True)
 class LabStore:
-    """A filesystem of `kind` on a lab disk of its own, mounted at `where`."""
+    """A filesystem of `kind` on a lab disk of its own, mounted at `where`.
+
+    `options` are of its mkfs; with the mount options `shaping` it is filled.
+    """
 
     host: Host
     spec: LabSpec
@@ -26,6 +30,7 @@ class LabStore:
     where: Path
     kind: str = "ext4"
     options: str = ""
+    shaping: str = ""
     measured: Measured | None = None
     _device: list[LabDevice] = field(default_factory=list)
 
@@ -58,7 +63,7 @@ class LabStore:
         device.cap(on=False)
         if not sealed:
             self._run(*mkfs(self.kind, self.options, device.device))
-            self._mount("")
+            self._mount(self.shaping)
         return sealed
 
     def seal(self) -> None:

@@ -14,6 +14,7 @@ from mydyno.lab.registry import LabState, Registry
 from mydyno.model import Action, HostError
 
 _POLL_S = 0.02
+_REMOVAL_S = 600.0  # giving gigabytes back takes a busy filesystem its time
 
 
 def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
@@ -29,7 +30,7 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
         put_back(host, Path(state.device).name, state.loop.queue)
     removed += freed
     removed += _unmount(host, paths.mount)
-    removed += _delete(host, paths, base=base)
+    removed += _delete(host, paths, state.spec.stripe.disks, base=base)
     if stuck:
         raise HostError(
             f"lab {state.spec.lab}: {', '.join(stuck)} still in use: end what uses it "
@@ -79,11 +80,10 @@ def _unmount(host: Host, mount: Path) -> list[str]:
     return removed
 
 
-def _delete(host: Host, paths: Paths, *, base: bool) -> list[str]:
-    kept = () if base else (paths.base, paths.golden)
-    files = (paths.base, paths.overlay, paths.golden, paths.log)
-    doomed = [str(path) for path in files if path not in kept]
-    host.run(Action(("rm", "--force", "--", *doomed))).check()
+def _delete(host: Host, paths: Paths, disks: int, *, base: bool) -> list[str]:
+    golden = (*paths.bases(disks), paths.golden) if base else ()
+    doomed = map(str, (*golden, *paths.overlays(disks), paths.log))
+    host.run(Action(("rm", "--force", "--", *doomed)), timeout_s=_REMOVAL_S).check()
     for folder in (paths.mount, paths.home):
         host.run(Action(("rmdir", "--ignore-fail-on-non-empty", "--", str(folder))))
     return [f"files in {paths.home}"]

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 from mydyno.model import SpecError
 
-CHUNK = 4096  # bytes; the grain of the overlay, which the size must be a multiple of
+PAGE = 4096  # bytes; the grain of overlays, of which sizes and chunks are multiples
+DISKS = 64  # more than any VM of these clouds takes
+CHUNK = 64 << 20  # bytes; far more than any I/O
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -33,11 +35,20 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class LabSpec:
-    """One lab disk: `lab` is its name on this machine, `size` is in bytes.
+class Stripe:
+    """RAID level 0 over equal disks, with `chunk` bytes on one before the next; one is not cut."""
 
-    `disk_class` is a name of ``mydyno-disk classes``; empty with no caps means uncapped.
-    `credits` is ``empty``, ``full`` or a share between 0 and 1.
+    disks: int = 1
+    chunk: int = 512 << 10  # bytes; mdadm's default
+
+
+@dataclass(frozen=True, slots=True)
+class LabSpec:
+    """One lab device: `lab` is its name on this machine, `size` is its own in bytes.
+
+    `disk_class` is what each disk may do, `vm` what all may together: names of ``mydyno lab
+    classes``; neither, and no caps, means uncapped.  `credits` of disks and VM at the start are
+    ``empty``, ``full`` or a share between 0 and 1.
     """
 
     lab: str
@@ -46,23 +57,21 @@ class LabSpec:
     credits: str | float = "empty"
     caps: Caps = field(default_factory=Caps)
     latency: Latency = field(default_factory=Latency)
+    stripe: Stripe = field(default_factory=Stripe)
+    vm: str = ""
 
     @property
     def capped(self) -> bool:
         """Return whether any cap is asked for."""
-        return bool(self.disk_class) or self.caps != Caps()
+        return bool(self.disk_class or self.vm) or self.caps != Caps()
 
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a lab disk gave: 16 KiB random I/O at depth 32, and sequential reads.
-
-    `write_iops` is None where writing would have destroyed something.
-    """
-
-    read_iops: float
-    read_bytes_per_s: float
-    write_iops: float | None = None
+    @property
+    def told(self) -> str:
+        """Return in words what stands in for real disks: ``4 disks of azure-p15, ...``."""
+        kind = self.disk_class or ("capped" if self.capped else "uncapped")
+        each = f"{self.stripe.disks} x {kind}" if self.stripe.disks > 1 else kind
+        chunk = f", chunks of {self.stripe.chunk >> 10}K" if self.stripe.disks > 1 else ""
+        return each + chunk + (f", on {self.vm}" if self.vm else "")
 
 
 def check(spec: LabSpec) -> None:
@@ -71,9 +80,22 @@ def check(spec: LabSpec) -> None:
         raise SpecError(
             f"lab {spec.lab!r}: a name has up to 64 letters, digits, dots, dashes and underscores"
         )
-    if spec.size <= 0 or spec.size % CHUNK:
-        raise SpecError(f"lab {spec.lab}: size {spec.size}: give a multiple of {CHUNK} bytes")
+    if spec.size <= 0 or spec.size % PAGE:
+        raise SpecError(f"lab {spec.lab}: size {spec.size}: give a multiple of {PAGE} bytes")
+    check_stripe(spec.stripe, f"lab {spec.lab}")
+    if spec.stripe.disks * spec.stripe.chunk > spec.size:
+        raise SpecError(f"lab {spec.lab}: size {spec.size}: less than one chunk on each disk")
     level_text(spec.credits)
+
+
+def check_stripe(stripe: Stripe, place: str) -> None:
+    """Raise `SpecError` for a stripe that no lab can have."""
+    if not 1 <= stripe.disks <= DISKS:
+        raise SpecError(f"{place}: {stripe.disks} disks: give 1 to {DISKS}")
+    if not PAGE <= stripe.chunk <= CHUNK or stripe.chunk % PAGE:
+        raise SpecError(
+            f"{place}: chunk {stripe.chunk}: give a multiple of 4K from 4K to {CHUNK >> 20}M"
+        )
 
 
 def level_text(level: str | float) -> str:

@@ -1,0 +1,188 @@
+"""A lab's link: a network namespace for the load, and a pair of interfaces to it and no further."""
+
+import os
+import random
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network, ip_network
+from pathlib import Path
+
+import msgspec
+
+from mydyno.host import Host, Local, Namespaced
+from mydyno.lab import process
+from mydyno.lab.process import Process
+from mydyno.lab.registry import run_folder
+from mydyno.model import Action, HostError, Probe, RefusedError
+
+# For benchmarks of networks, routed nowhere (RFC 2544, C.2.2); four addresses are one link.
+_BLOCK = ip_network("198.18.0.0/15")
+_LENGTH = 30
+_ATTEMPTS = 100
+_TOOLS = ("ip", "tc", "nsenter", "xargs", "iperf3")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """One link: its name, its network as ``198.18.4.8/30``, the host it is on, and its owner."""
+
+    link: str
+    network: str
+    host: str
+    owner: Process | None
+
+    @property
+    def device(self) -> str:
+        """Return the interface on the host's side, which shows the load's traffic."""
+        return f"{self.link}h"
+
+    @property
+    def peer(self) -> str:
+        """Return the interface inside the namespace."""
+        return f"{self.link}l"
+
+    @property
+    def address(self) -> str:
+        """Return the address on the host's side, for the server."""
+        return str(ip_network(self.network)[1])
+
+    @property
+    def load_address(self) -> str:
+        """Return the address inside, for the load."""
+        return str(ip_network(self.network)[2])
+
+
+class LabLink:
+    """A link of this process on a host: made by `up`, gone with `down`."""
+
+    def __init__(self, host: Host, state: LinkState) -> None:
+        self.host = host
+        self.state = state
+
+    @property
+    def inside(self) -> Host:
+        """Return the host as a load sees it: only this link, and a loopback of its own."""
+        return Namespaced(self.host, self.state.link)
+
+    def up(self) -> None:
+        """Make the link; on any failure leave nothing.  Raise `RefusedError` where none can be."""
+        if reason := available(self.host):
+            raise RefusedError(f'net.address = "lab": {reason}')
+        _record(self.state)
+        try:
+            for argv in _made(self.state):
+                self.host.run(Action(argv)).check()
+        except BaseException:
+            self.down()
+            raise
+
+    def down(self) -> Sequence[str]:
+        """Remove the link, whatever state it is in; return what was removed."""
+        return _remove(self.host, self.state)
+
+
+def planned(host: Host) -> LabLink:
+    """Return a link that is not made yet, of a new name and a network that the host has not."""
+    taken = _networks(host)
+    every = 1 << (_LENGTH - _BLOCK.prefixlen)
+    for _ in range(_ATTEMPTS):
+        first = int(_BLOCK.network_address) + 4 * random.randrange(every)
+        network = IPv4Network((first, _LENGTH))
+        if not any(network.overlaps(other) for other in taken):
+            owner = process.identify(Local(), os.getpid())
+            name = f"mydyno{secrets.token_hex(4)}"  # one letter less than an interface's longest
+            return LabLink(host, LinkState(name, str(network), host.name, owner))
+    raise RefusedError(f"{host.name}: its routes leave no room in {_BLOCK} for a lab's link")
+
+
+def available(host: Host) -> str:
+    """Return an empty string if a link can be made on `host`, else the reason in a sentence."""
+    if host.run(Action(("id", "-u"))).stdout.strip() != b"0":
+        return "A lab's link needs root, for its namespace and its interfaces."
+    missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
+    if missing:
+        return f"{', '.join(missing)} not found; install iproute2, iperf3, util-linux, findutils."
+    return ""
+
+
+def sweep_links(host: Host) -> Sequence[str]:
+    """Remove what links of dead owners left on `host`; return a line for each."""
+    lines = []
+    for path in sorted(_folder().glob("*.json")):
+        state = _read(path)
+        if state.host == host.name and not process.alive(Local(), state.owner):
+            lines.append(f"link {state.link}: left over; removed {', '.join(_remove(host, state))}")
+    return lines
+
+
+def _made(state: LinkState) -> Sequence[tuple[str, ...]]:
+    """Return the commands: an interface at each side, no route but to the other, no IPv6."""
+    inside = ("ip", "-n", state.link)
+    ends = ((("ip",), state.device, state.address), (inside, state.peer, state.load_address))
+    veth = ("ip", "link", "add", state.device, "type", "veth", "peer", "name", state.peer)
+    made = [("ip", "netns", "add", state.link), (*veth, "netns", state.link)]
+    made.append((*inside, "link", "set", "lo", "up"))
+    for ip, device, address in ends:
+        made.append((*ip, "link", "set", device, "addrgenmode", "none"))
+        made.append((*ip, "address", "add", f"{address}/{_LENGTH}", "dev", device))
+        made.append((*ip, "link", "set", device, "up"))
+    return made
+
+
+def _remove(host: Host, state: LinkState) -> list[str]:
+    """Remove both interfaces with the one, then the namespace, then the record."""
+    removed = []
+    for kind, name in (("link", state.device), ("netns", state.link)):
+        if host.run(Action(("ip", kind, "delete", name))).returncode == 0:
+            removed.append(f"{kind} {name}")
+        elif _there(host, kind, name):
+            raise HostError(f"link {state.link}: {kind} {name} cannot be removed; `ip {kind} list`")
+    _path(state).unlink(missing_ok=True)
+    return removed or ["its record"]
+
+
+def _there(host: Host, kind: str, name: str) -> bool:
+    place = "/sys/class/net" if kind == "link" else "/run/netns"
+    return host.run(Action(("test", "-e", f"{place}/{name}"))).returncode == 0
+
+
+def _networks(host: Host) -> Sequence[IPv4Network]:
+    """Return the networks that the host has a route to; of all tables, the default one not."""
+    question = ("ip", "-4", "-j", "route", "show", "table", "all")
+    probe = Probe(Action(question), _parse_routes)
+    return probe.parse(host.run(probe.action).check().stdout)
+
+
+class _Route(msgspec.Struct, frozen=True):
+    dst: str = "default"
+
+
+def _parse_routes(raw: bytes) -> Sequence[IPv4Network]:
+    routes = msgspec.json.decode(raw or b"[]", type=list[_Route])
+    return tuple(IPv4Network(r.dst, strict=False) for r in routes if r.dst != "default")
+
+
+def _folder() -> Path:
+    return run_folder() / "links"
+
+
+def _path(state: LinkState) -> Path:
+    return _folder() / f"{state.link}.json"
+
+
+def _record(state: LinkState) -> None:
+    _folder().mkdir(parents=True, exist_ok=True)
+    part = _folder() / f".{state.link}"
+    part.write_bytes(msgspec.json.encode(state))
+    part.replace(_path(state))
+
+
+def _read(path: Path) -> LinkState:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=LinkState)
+    except msgspec.DecodeError as error:
+        raise HostError(
+            f"{path}: not the record of a link ({error}); look for it with `ip netns list`, then "
+            "remove the file"
+        ) from error

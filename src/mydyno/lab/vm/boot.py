@@ -1,0 +1,123 @@
+"""Making machines, finding them again, and sweeping up after dead owners."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.lab import process
+from mydyno.lab.vm import running, seed
+from mydyno.lab.vm.accel import accelerator
+from mydyno.lab.vm.image import Image, build, refuse_lacking
+from mydyno.lab.vm.machine import Vm
+from mydyno.lab.vm.record import Records, records
+from mydyno.lab.vm.throttles import throttle
+from mydyno.lab.vm.values import VmPaths, VmSpec, VmState, check
+from mydyno.model import Action, RefusedError, SpecError
+from mydyno.server.ports import free_port
+
+
+def create(
+    host: Host, spec: VmSpec, home: Path, say: Callable[[str], None], *, detached: bool = False
+) -> Vm:
+    """Return a new machine that answers, its files in `home`, a folder of its own.
+
+    The image is built first where there is none.  `detached`: it outlives this process, until
+    `down`.  Raise `SpecError` for an impossible machine, `RefusedError` where none can be made or
+    the name is in use, `HostError` if it does not boot.
+    """
+    check(spec)
+    refuse_lacking(host)
+    caps = throttle(host, spec.disk_class) if spec.disk_class else spec.throttle
+    image = build(host, say)
+    kernel = image.kernel(spec.kernel)
+    kept = records()
+    _clear(host, kept, spec.lab)
+    found = accelerator(host, image, kept.folder.parent / "accelerator")
+    us = process.identify(host, os.getpid())
+    told = replace(spec, throttle=caps)
+    where, port = str(home.absolute()), free_port(host)
+    state = VmState(told, where, str(image.folder), "starting", found, port, kernel.release, us)
+    kept.write(state)
+    return _raise_up(host, kept, replace(state, owner=None if detached else us), image)
+
+
+def attach(host: Host, lab: str) -> Vm:
+    """Return a machine that is up; raise `SpecError` if there is none of that name."""
+    kept = records()
+    state = kept.read(lab)
+    if state is None:
+        known = ", ".join(s.spec.lab for s in kept.all()) or "none"
+        raise SpecError(f"lab {lab}: no such machine on {host.name}; there: {known}")
+    return Vm(host, kept, state)
+
+
+def listing() -> Sequence[VmState]:
+    """Return the machines, by name."""
+    return records().all()
+
+
+def sweep(host: Host) -> Sequence[str]:
+    """Remove what machines of dead owners left; return a line for each.
+
+    Can be run at any time, by anyone.
+    """
+    kept = records()
+    orphans = [state for state in kept.all() if _orphaned(host, state)]
+    return tuple(
+        f"lab {state.spec.lab}: left over; removed "
+        f"{', '.join(running.take_apart(host, kept, state))}"
+        for state in orphans
+    )
+
+
+def down(host: Host, lab: str) -> Sequence[str]:
+    """Remove a machine and all it wrote; return what was removed.
+
+    Raise `SpecError` if there is none of that name, `RefusedError` if another process uses it.
+    """
+    vm = attach(host, lab)
+    owner = vm.state.owner
+    if owner is not None and owner.pid != os.getpid() and process.alive(host, owner):
+        raise RefusedError(f"lab {lab}: in use by process {owner.pid}; end that first")
+    return vm.remove()
+
+
+def _orphaned(host: Host, state: VmState) -> bool:
+    """Return whether nobody wants it: its maker is dead, or it outlived that and is dead itself."""
+    if state.owner is not None or state.phase != "up":
+        return not process.alive(host, state.owner)
+    return not running.alive(host, VmPaths(Path(state.home)))
+
+
+def _clear(host: Host, kept: Records, lab: str) -> None:
+    """Make room for a machine of this name."""
+    old = kept.read(lab)
+    if old is None:
+        return
+    if not _orphaned(host, old):
+        raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
+    running.take_apart(host, kept, old)
+
+
+def _raise_up(host: Host, kept: Records, state: VmState, image: Image) -> Vm:
+    """Make its files, boot it; on any failure leave nothing."""
+    paths = VmPaths(Path(state.home))
+    try:
+        host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.home)))).check()
+        seed.plant(host, state.spec.lab, paths, state.port)
+        _disks(host, state.spec, paths, image)
+        return Vm(host, kept, running.start(host, kept, state))
+    except BaseException:
+        running.take_apart(host, kept, state)
+        raise
+
+
+def _disks(host: Host, spec: VmSpec, paths: VmPaths, image: Image) -> None:
+    """Make the overlay of the root filesystem, and the data disks: holes that fill as written."""
+    over = ("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.root))
+    host.run(Action((*over, str(paths.root)))).check()
+    for number in range(spec.disks):
+        argv = ("truncate", f"--size={spec.size}", str(paths.disk(number)))
+        host.run(Action(argv)).check()

@@ -1,0 +1,97 @@
+"""One machine that is up: how it is reached, its disks, its kernels, its end."""
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.lab.vm import running
+from mydyno.lab.vm.image import Image
+from mydyno.lab.vm.qemu import serial
+from mydyno.lab.vm.record import Records
+from mydyno.lab.vm.values import VmPaths, VmState
+from mydyno.model import Action, HostError
+
+_SHUTDOWN_S = 180.0  # under emulation a shutdown takes most of a minute
+_POLL_S = 0.2
+_EMULATED = 10.0  # times slower; more on a busy machine
+
+
+@dataclass(slots=True)
+class Vm:
+    """A machine of ours on `host`; its state changes when it is booted anew."""
+
+    host: Host
+    records: Records
+    state: VmState
+
+    @property
+    def url(self) -> str:
+        """Return its address as a spec names a host."""
+        return f"ssh://{self.state.spec.lab}"
+
+    @property
+    def config(self) -> Path:
+        """Return the ssh configuration that knows it: for ``ssh -F``, or $MYDYNO_SSH_CONFIG."""
+        return self._paths.config
+
+    @property
+    def patience(self) -> float:
+        """Return how many times longer than a real machine it may take."""
+        return 1.0 if self.state.accelerator == "kvm" else _EMULATED
+
+    @property
+    def ssh(self) -> tuple[str, ...]:
+        """Return the options under which ``ssh`` reaches it, and nothing else under its name."""
+        return ("-F", str(self._paths.config))
+
+    @property
+    def disks(self) -> Sequence[str]:
+        """Return its data disks as it names them, whatever order it found them in."""
+        numbers = range(self.state.spec.disks)
+        return tuple(f"/dev/disk/by-id/virtio-{serial(number)}" for number in numbers)
+
+    @property
+    def releases(self) -> Sequence[str]:
+        """Return the kernels it can be booted with."""
+        return Image(Path(self.state.image)).releases
+
+    @property
+    def emulated(self) -> str:
+        """Return in a sentence that its times mean nothing, or an empty string under KVM."""
+        if self.state.accelerator == "kvm":
+            return ""
+        return "The machine was emulated (QEMU's TCG, no KVM here): its timings mean nothing."
+
+    def reboot(self, release: str = "") -> None:
+        """Shut it down in order and boot it again, with the kernel named or the one it has.
+
+        Raise `SpecError` for a kernel that the image lacks, `HostError` if it does not come back.
+        """
+        kernel = Image(Path(self.state.image)).kernel(release or self.state.release)
+        self.shut_down()
+        self.state = running.start(self.host, self.records, self.state, kernel.release)
+
+    def shut_down(self) -> None:
+        """Power it off; one that does not go is cut off from its power."""
+        argv = ("ssh", *self.ssh, self.state.spec.lab, "--", "systemctl", "poweroff")
+        with suppress(HostError):  # what does not answer is cut off below
+            self.host.run(Action(argv), timeout_s=_SHUTDOWN_S)
+        end_s = time.monotonic() + _SHUTDOWN_S
+        while running.alive(self.host, self._paths) and time.monotonic() < end_s:
+            time.sleep(_POLL_S)
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """End it as a power cut would: what it had not flushed is lost."""
+        running.end(self.host, self._paths)
+
+    def remove(self) -> Sequence[str]:
+        """Remove it with all it wrote; return what was removed.  Can be called again."""
+        return running.take_apart(self.host, self.records, self.state)
+
+    @property
+    def _paths(self) -> VmPaths:
+        return VmPaths(Path(self.state.home))

@@ -1,0 +1,61 @@
+"""The record of the machines that are up: one file for each, written before each act."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from mydyno.lab.registry import run_folder
+from mydyno.lab.vm.values import Phase, VmState
+from mydyno.model import HostError
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The folder of the records, which a reboot empties as it ends the machines."""
+
+    folder: Path
+
+    def write(self, state: VmState) -> VmState:
+        """Record a state, whole or not at all, and return it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f".{state.spec.lab}.{os.getpid()}"
+        part.write_bytes(msgspec.json.encode(state))
+        part.replace(self._path(state.spec.lab))
+        return state
+
+    def step(self, state: VmState, phase: Phase) -> VmState:
+        """Record that a phase begins, and return the state in it."""
+        return self.write(replace(state, phase=phase))
+
+    def read(self, lab: str) -> VmState | None:
+        """Return the state of one machine, or None; raise `HostError` if it cannot be read."""
+        path = self._path(lab)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=VmState)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise HostError(
+                f"{path}: not the record of a machine ({error}); look for its QEMU with "
+                "`pgrep -a qemu`, then remove the file"
+            ) from error
+
+    def all(self) -> Sequence[VmState]:
+        """Return the state of every machine, by name."""
+        states = (self.read(path.stem) for path in sorted(self.folder.glob("[!.]*.json")))
+        return tuple(state for state in states if state is not None)
+
+    def forget(self, lab: str) -> None:
+        """Remove the record of a machine that is gone."""
+        self._path(lab).unlink(missing_ok=True)
+
+    def _path(self, lab: str) -> Path:
+        return self.folder / f"{lab}.json"
+
+
+def records() -> Records:
+    """Return the records of this machine's VMs."""
+    return Records(run_folder() / "vms")

@@ -1,0 +1,100 @@
+"""A machine's QEMU: started, waited for, found again by its command line, and ended."""
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.lab import process
+from mydyno.lab.vm import qemu
+from mydyno.lab.vm.image import Image
+from mydyno.lab.vm.record import Records
+from mydyno.lab.vm.values import VmPaths, VmState
+from mydyno.model import Action, HostError
+
+_BOOT_S = 900.0  # under emulation on a busy machine; under KVM it takes ten seconds
+_POLL_S = 1.0
+_TAIL = 1500  # bytes of the console that tell why a boot failed
+
+
+def start(host: Host, records: Records, state: VmState, release: str = "") -> VmState:
+    """Start a machine with a kernel, or the one it had; return its state when it answers.
+
+    Until then it is ours, whoever's it is after: if we are killed, a sweep removes it.  Raise
+    `HostError` with its last words if it does not answer.
+    """
+    paths = VmPaths(Path(state.home))
+    us = process.identify(host, os.getpid())
+    up = replace(state, phase="up", release=release or state.release)
+    state = records.write(replace(up, phase="starting", owner=us))
+    kernel = Image(Path(state.image)).kernel(state.release)
+    boot = qemu.Boot(str(kernel.vmlinuz), str(kernel.initrd), state.accelerator)
+    argv = qemu.command(state.spec, paths, boot, state.port)
+    # One that belongs to us ends with us, whatever ends us; a detached one stays.
+    bound = () if up.owner is None else ("setpriv", "--pdeathsig", "KILL")
+    complaints = paths.home / "qemu.log"
+    started = host.start(Action((*bound, *argv)), stderr=complaints)
+    end_s = time.monotonic() + _BOOT_S
+    while time.monotonic() < end_s:
+        if started.returncode() is not None:
+            raise HostError(f"{_place(state)}: QEMU ended: {_tail(host, complaints)}")
+        if _answers(host, state, paths):
+            return records.write(up)
+        time.sleep(_POLL_S)
+    raise HostError(
+        f"{_place(state)}: no answer in {_BOOT_S:.0f} s; its console ends: "
+        f"{_tail(host, paths.console)}"
+    )
+
+
+def found(host: Host, paths: VmPaths) -> Sequence[process.Process]:
+    """Return the QEMU of a machine: the processes whose command line names its pid file."""
+    pattern = rf"^\S*{qemu.PROGRAM} .*-pidfile {re.escape(str(paths.mark))} "
+    listed = host.run(Action(("pgrep", "--full", "--", pattern))).stdout.split()
+    seen = (process.identify(host, int(pid)) for pid in listed)
+    return tuple(one for one in seen if one is not None)
+
+
+def alive(host: Host, paths: VmPaths) -> bool:
+    """Return whether its QEMU runs."""
+    return bool(found(host, paths))
+
+
+def end(host: Host, paths: VmPaths) -> Sequence[int]:
+    """Kill its QEMU and return the ids of what was killed."""
+    return tuple(one.pid for one in found(host, paths) if process.kill(host, one))
+
+
+def take_apart(host: Host, records: Records, state: VmState) -> Sequence[str]:
+    """Remove a machine, whatever state it is in; return what of it was removed.
+
+    Can be cut short and run again.
+    """
+    paths = VmPaths(Path(state.home))
+    records.step(state, "removing")
+    removed = [f"process {pid}" for pid in end(host, paths)]
+    host.run(Action(("rm", "--recursive", "--force", "--", str(paths.home)))).check()
+    removed.append(f"files in {paths.home}")
+    records.forget(state.spec.lab)
+    return tuple(removed)
+
+
+def _answers(host: Host, state: VmState, paths: VmPaths) -> bool:
+    argv = ("ssh", "-F", str(paths.config), state.spec.lab, "--", "uname", "-r")
+    try:
+        done = host.run(Action(argv), timeout_s=_BOOT_S)
+    except HostError:
+        return False
+    return done.returncode == 0 and done.stdout.decode().strip() == state.release
+
+
+def _place(state: VmState) -> str:
+    return f"lab {state.spec.lab} (Linux {state.release}, {state.accelerator})"
+
+
+def _tail(host: Host, file: Path) -> str:
+    words = host.run(Action(("tail", "-c", str(_TAIL), str(file)))).stdout
+    return words.decode(errors="replace").strip() or "nothing"

@@ -1,0 +1,152 @@
+"""A data set on the disks of a machine: array and filesystem made anew for every trial."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mydyno.host import Host, ask
+from mydyno.model import Action, HostError, Settings
+from mydyno.stack import zfs
+from mydyno.stack.fs import mkfs, mount
+from mydyno.stack.raid import NONE, Raid, geometry
+
+_DATASET = "mydyno/data"
+_STEPS = 3  # an array is stopped, its superblocks are cleared, the next is made
+_STEP_S, _COPY_S = 600.0, 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a data set's bytes lie on: an array by `raid` (``level`` …), a filesystem on it.
+
+    `options` are those of mkfs, or of ``zpool create``; `properties` those of ZFS.
+    """
+
+    kind: str = "ext4"
+    options: str = ""
+    raid: Settings = field(default_factory=dict)
+    properties: Settings = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class VmStore:
+    """A data set in a machine, mounted at `where`; its golden copy is in `home`, on the root disk.
+
+    The disks are shared by the data sets of a campaign: one of them is on the disks at a time.
+    """
+
+    host: Host
+    disks: tuple[str, ...]
+    home: Path
+    where: Path
+    shape: Shape = field(default_factory=Shape)
+    method: str = "made anew and copied"
+
+    @property
+    def live(self) -> Path:
+        """Return the folder of the data on the mounted disks."""
+        return self.where / "data"
+
+    @property
+    def disk(self) -> str:
+        """Return the name in /sys/block of what the filesystem stands on: ``md127``, ``vdb``."""
+        argv = ("readlink", "-f", self._devices()[0])
+        return Path(self._run(*argv).decode().strip()).name
+
+    def open(self) -> bool:
+        """Make the filesystem where there is no golden copy; return whether there is one."""
+        self._run("mkdir", "-p", str(self.home), str(self.where))
+        sealed = self.host.run(Action(("test", "-d", str(self._golden)))).returncode == 0
+        if not sealed:
+            self._make("")
+        return sealed
+
+    def seal(self) -> None:
+        """Copy what `live` holds to the golden copy: it is there whole, or not at all."""
+        part = self.home / "part"
+        self._run("rm", "-rf", "--", str(part))
+        self._copy(self.live, part)
+        self._run("mv", "-T", str(part), str(self._golden))
+
+    def restore(self, mount: str) -> None:
+        """Make array and filesystem anew, and copy the golden copy there."""
+        self._make(mount)
+        self._copy(self._golden, self.live)
+
+    def loading(self) -> None:
+        """Write out what the copy left dirty."""
+        self._run("sync", "-f", str(self.live))
+
+    def close(self, *, keep: bool) -> None:
+        """Leave the disks empty, and remove the golden copy unless it is kept."""
+        self._clear()
+        self._array({"level": NONE})
+        if not keep:
+            self._run("rm", "-rf", "--", str(self.home))
+
+    @property
+    def _golden(self) -> Path:
+        return self.home / "golden"
+
+    def _make(self, options: str) -> None:
+        """Put an empty filesystem on the disks, mounted with `options`."""
+        self._clear()
+        self._array({"level": NONE, **self.shape.raid})
+        if self.shape.kind == "zfs":
+            self._make_pool()
+        else:
+            self._make_filesystem(options)
+        self._run("mkdir", "-p", str(self.live))
+
+    def _make_pool(self) -> None:
+        self._run("modprobe", "zfs")
+        devices = self._devices()
+        for action in zfs.create(self.shape.options, _DATASET, str(self.where), devices):
+            self._act(action)
+        layer = zfs.Zfs(_DATASET)
+        for change in layer.plan(ask(self.host, layer.observe()), self.shape.properties):
+            self._act(change.action)
+
+    def _make_filesystem(self, options: str) -> None:
+        kind = self.shape.kind
+        stripes = geometry(ask(self.host, Raid(self.disks).observe()))
+        known = " ".join(stripes.options(kind)) if stripes else ""
+        devices = self._devices()
+        first, more = devices[0], devices[1:] if kind == "btrfs" else ()
+        self._run(*mkfs(kind, f"{known} {self.shape.options}", first, *more))
+        self._run(*mount(kind, options, first, str(self.where), *more))
+
+    def _devices(self) -> Sequence[str]:
+        """Return what a filesystem is made on: the array, else the disks themselves."""
+        now = ask(self.host, Raid(self.disks).observe())
+        return (now["array"],) if "array" in now else self.disks
+
+    def _array(self, want: Mapping[str, str]) -> None:
+        """Bring the array about, step by step; raise `HostError` if it does not come."""
+        layer = Raid(self.disks)
+        for _ in range(_STEPS):
+            changes = layer.plan(ask(self.host, layer.observe()), want)
+            if not changes:
+                return
+            self._act(changes[0].action)
+        if layer.plan(ask(self.host, layer.observe()), want):
+            raise HostError(f"{self.host.name}: no array of {dict(want)} came about")
+
+    def _clear(self) -> None:
+        """Unmount, end the pool, and take our filesystem's marks off the disks."""
+        if self.host.run(Action(("mountpoint", "-q", str(self.where)))).returncode == 0:
+            pool = self.host.run(Action(("zfs", "list", "-H", "-o", "name", str(self.where))))
+            ours = pool.returncode == 0 and pool.stdout.decode().strip() == _DATASET
+            self._act(zfs.destroy(_DATASET) if ours else Action(("umount", str(self.where))))
+        self._run("wipefs", "--all", "--quiet", *self._devices())
+
+    def _copy(self, source: Path, target: Path) -> None:
+        self._run("mkdir", "-p", str(target))
+        argv = ("cp", "-a", "--reflink=auto", "-T", str(source), str(target))
+        self.host.run(Action(argv), timeout_s=_COPY_S).check()
+
+    def _run(self, *argv: str) -> bytes:
+        return self._act(Action(argv))
+
+    def _act(self, action: Action) -> bytes:
+        return self.host.run(action, timeout_s=_STEP_S).check().stdout

@@ -1,0 +1,117 @@
+"""A machine of the VM lab: what it is, that its kernel can change, and that nothing of it stays."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mydyno.apply import apply, rollback
+from mydyno.host import Local, ask
+from mydyno.journal import MemoryJournal
+from mydyno.lab import vm
+from mydyno.lab.vm import running
+from mydyno.lab.vm.record import records
+from mydyno.lab.vm.values import VmPaths
+from mydyno.model import Action, Cost, RefusedError
+from mydyno.stack import Site
+from mydyno.stack.kernel import Kernel
+
+
+def words(guest, *argv):
+    return guest.run(Action(argv)).check().stdout.decode().split()
+
+
+def test_it_is_the_kernel_asked_for_with_as_many_disks_of_the_class(guest, machine):
+    assert words(guest, "uname", "-r") == [machine.state.release]
+    sizes = words(
+        guest, "lsblk", "--nodeps", "--noheadings", "--bytes", "-o", "SIZE", *machine.disks
+    )
+    assert sizes == [str(1 << 30)] * machine.state.spec.disks
+    assert machine.state.spec.throttle.iops == 1100
+
+
+def test_it_has_what_the_layers_need_and_no_server_runs(guest):
+    for tool in ("mdadm", "zpool", "mkfs.xfs", "mkfs.btrfs", "lvs", "fio", "sysbench", "mariadbd"):
+        words(guest, "which", tool)
+    assert words(guest, "systemctl", "show", "-P", "ActiveState", "mariadb") == ["inactive"]
+
+
+def test_another_host_key_is_refused(machine, tmp_path):
+    wrong = tmp_path / "known_hosts"
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "k"], check=True
+    )
+    public = (tmp_path / "k.pub").read_text()
+    wrong.write_text(f"[127.0.0.1]:{machine.state.port} {public}")
+    config = machine.config.read_text().replace(
+        str(machine.config.parent / "known_hosts"), str(wrong)
+    )
+    other = tmp_path / "config"
+    other.write_text(config)
+    argv = ["ssh", "-F", other, machine.state.spec.lab, "true"]
+    done = subprocess.run(argv, capture_output=True, check=False)
+    assert done.returncode == 255
+    assert b"REMOTE HOST IDENTIFICATION HAS CHANGED" in done.stderr
+
+
+def test_nothing_leads_out_of_it(guest):
+    argv = ("timeout", "20", "bash", "-c", "exec 3<>/dev/tcp/10.0.2.2/22")
+    assert guest.run(Action(argv)).returncode != 0
+
+
+def test_the_kernel_is_a_factor_whose_change_is_a_reboot(guest, timed):
+    layer = Kernel(("release", "sysctl.vm.swappiness"))
+    site, journal = Site("db", guest, (layer,)), MemoryJournal()
+    before = dict(ask(guest, layer.observe()))
+    (change,) = layer.plan(before, {"release": "6.12", "sysctl.vm.swappiness": "7"})
+    assert change.cost is Cost.REBOOT
+    with timed("another kernel, and a sysctl after it"):
+        apply(
+            site, {"db/kernel.release": "6.12", "db/kernel.sysctl.vm.swappiness": "7"}, journal, 0
+        )
+    now = ask(guest, layer.observe())
+    assert now["release"].startswith("6.12.")
+    assert now["sysctl.vm.swappiness"] == "7"
+    with timed("rollback to the first kernel"):
+        assert rollback(site, journal) == ["db/kernel.release", "db/kernel.sysctl.vm.swappiness"]
+    assert ask(guest, layer.observe()) == before
+
+
+def test_a_host_of_the_user_is_not_rebooted():
+    site = Site("db", Local(), (Kernel(("release",)),))
+    with pytest.raises(RefusedError, match="machines of its own"):
+        apply(site, {"db/kernel.release": "6.1"}, MemoryJournal(), 0)
+
+
+_OWNER = """
+import sys
+from pathlib import Path
+from mydyno.host import Local
+from mydyno.lab import vm
+spec = vm.VmSpec(sys.argv[1], 1, 1 << 30)
+vm.create(Local(), spec, Path(sys.argv[2]), print, detached=sys.argv[3] == "detached")
+"""
+
+
+@pytest.mark.parametrize("kind", ["owned", "detached"])
+def test_a_controller_that_is_killed_leaves_nothing_after_the_next_sweep(image, tmp_path, kind):
+    name, home = f"kill-{kind}-{os.getpid()}", tmp_path / "home"
+    argv = [sys.executable, "-c", _OWNER, name, str(home), kind]
+    with subprocess.Popen(argv) as owner:
+        while not running.alive(Local(), VmPaths(home)):
+            assert owner.poll() is None
+            time.sleep(0.2)
+        assert not any(name in line for line in vm.sweep(Local()))  # its owner lives
+        owner.send_signal(signal.SIGKILL)
+    assert any(name in line for line in vm.sweep(Local()))
+    assert not running.alive(Local(), VmPaths(home))
+    assert not home.exists()
+    assert records().read(name) is None
+
+
+def test_a_name_in_use_is_refused(machine, tmp_path):
+    with pytest.raises(RefusedError, match="there already"):
+        vm.create(Local(), vm.VmSpec(machine.state.spec.lab), tmp_path / "other", print)

@@ -1,0 +1,51 @@
+"""A data set on the disks of a machine comes back as it was sealed, whatever it lies on."""
+
+from pathlib import Path
+
+import pytest
+
+from mydyno.host import ask
+from mydyno.lab.vm.store import Shape, VmStore
+from mydyno.model import Action
+from mydyno.stack import atime
+from mydyno.stack.raid import Raid
+
+_FILL = 'mkdir -p "$1/deep" && head -c 300000 /dev/urandom >"$1/deep/one" && echo two >"$1/two"'
+_DIGEST = 'cd "$1" && find . -type f -exec sha256sum {} + | sort'
+_SPOIL = 'echo x >"$1/deep/one"; rm "$1/two"; echo three >"$1/three"'
+
+SHAPES = {
+    "xfs on md 0": Shape("xfs", raid={"level": "0", "chunk": "64K"}),
+    "ext4 on md 10": Shape("ext4", raid={"level": "10", "chunk": "128K"}),
+    "btrfs of two": Shape("btrfs", "-d raid1 -m raid1"),
+    "zfs": Shape(
+        "zfs", "-o ashift=12", properties={"zfs.recordsize": "16K", "zfs.compression": "lz4"}
+    ),
+}
+
+
+def script(guest, text, folder):
+    return guest.run(Action(("sh", "-c", text, "sh", str(folder))), timeout_s=300).check().stdout
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_was_sealed_comes_back(guest, disks, timed, name):
+    shape = SHAPES[name]
+    mine = disks[:4] if shape.raid else disks[:2]
+    home = Path("/var/lib/mydyno") / name.replace(" ", "-")
+    store = VmStore(guest, mine, home, Path("/srv/store"), shape)
+    with timed(f"store on {name}: filled, sealed, restored twice"):
+        assert store.open() is False
+        script(guest, _FILL, store.live)
+        want = script(guest, _DIGEST, store.live)
+        store.seal()
+        for _ in range(2):
+            store.restore("" if shape.kind == "zfs" else "noatime")
+            assert script(guest, _DIGEST, store.live) == want
+            script(guest, _SPOIL, store.live)
+            assert script(guest, _DIGEST, store.live) != want
+        if shape.kind != "zfs":
+            assert ask(guest, atime.probe(str(store.where))) == "noatime"
+        store.close(keep=False)
+    now = ask(guest, Raid(mine).observe())
+    assert (now["level"], now["foreign"]) == ("none", "")
