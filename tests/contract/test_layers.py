@@ -6,10 +6,12 @@ from mydyno.apply import apply, rollback
 from mydyno.host import Local, ask
 from mydyno.journal import Changing, MemoryJournal, RolledBack
 from mydyno.lab import LabSpec, create
+from mydyno.lab.link import planned
 from mydyno.model import DriftError, SpecError
 from mydyno.stack import Site
 from mydyno.stack.block import Block
 from mydyno.stack.kernel import Kernel
+from mydyno.stack.link import Link
 from mydyno.testing import FakeHost, FakeLayer
 
 
@@ -87,6 +89,20 @@ def test_the_kernel_layer():
         Site("db", Local(), (Kernel(("sysctl.vm.swappiness",)),)),
         {"db/kernel.sysctl.vm.swappiness": "43"},
     )
+
+
+@pytest.mark.root
+def test_the_layer_of_the_labs_link():
+    link = planned(Local())
+    link.up()
+    try:
+        state = link.state
+        site = Site("db", Local(), (Link(state.device, state.link, state.peer),))
+        check(site, {"db/link.rate": "100mbit"}, owned=True)
+        with pytest.raises(SpecError, match="100kbit to 100gbit"):
+            apply(site, {"db/link.rate": "2bit"}, MemoryJournal(), 0)
+    finally:
+        link.down()
 
 
 def test_a_host_that_does_not_follow_is_drift():

@@ -7,7 +7,7 @@ import pytest
 from mydyno.dataset import DirectoryStore
 from mydyno.dataset.directory import reflinks
 from mydyno.host import Local
-from mydyno.lab import LabSpec, listing
+from mydyno.lab import LabSpec, Stripe, listing
 from mydyno.lab.store import LabStore
 from mydyno.model import HostError
 
@@ -70,7 +70,8 @@ def test_a_directory_has_no_mount_options(tmp_path):
 
 @pytest.mark.root
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
-def test_a_lab_disk(tmp_path, kind):
-    spec = LabSpec(f"store-{tmp_path.name}", 512 << 20)
+@pytest.mark.parametrize("disks", [1, 4])
+def test_a_lab_disk(tmp_path, kind, disks):
+    spec = LabSpec(f"store-{tmp_path.name}", 512 << 20, stripe=Stripe(disks, 64 << 10))
     check(lambda: LabStore(HOST, spec, tmp_path / "home", tmp_path / "mnt", kind))
     assert spec.lab not in {state.spec.lab for state in listing(HOST)}

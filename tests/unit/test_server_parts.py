@@ -22,16 +22,16 @@ def build(flavour="mysql", version=(8, 0, 33)):
 
 
 def test_the_option_file_is_off_the_network_unless_a_port_is_given():
-    closed = options(build(), PLACE, 0)
+    closed = options(build(), PLACE)
     assert "skip_networking\n" in closed
     assert "port" not in closed
-    opened = options(build(), PLACE, 21000)
+    opened = options(build(), PLACE, ("127.0.0.1", 21000))
     assert "skip_networking" not in opened
     assert "bind_address = 127.0.0.1\nport = 21000\n" in opened
 
 
 def test_the_treatment_s_file_is_read_last_so_that_it_wins():
-    assert options(build(), PLACE, 0).endswith("!include /srv/h/zz-mydyno.cnf\n")
+    assert options(build(), PLACE).endswith("!include /srv/h/zz-mydyno.cnf\n")
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def test_the_treatment_s_file_is_read_last_so_that_it_wins():
     [("mysql", (8, 0, 33), True), ("mysql", (5, 6, 14), False), ("mariadb", (11, 4, 5), False)],
 )
 def test_the_x_protocol_is_off_where_it_exists(flavour, version, there):
-    assert ("mysqlx = 0" in options(build(flavour, version), PLACE, 0)) is there
+    assert ("mysqlx = 0" in options(build(flavour, version), PLACE)) is there
 
 
 def test_paths_with_blanks_and_quotes_are_quoted():
     place = Place(Path('/srv/a "b"'), Path("/mnt/c d"), Path("/run/x"))
-    text = options(build(), place, 0)
+    text = options(build(), place)
     assert 'datadir = "/mnt/c d"\n' in text
     assert 'pid_file = "/srv/a \\"b\\"/mysqld.pid"\n' in text
 
@@ -55,14 +55,14 @@ def test_a_password_can_be_read_back_from_its_file():
     assert password_in("[client]\n") == ""
 
 
-def test_launch_files_become_environment_limits_and_transport():
+def test_launch_files_become_environment_limits_and_network():
     raw = (
         b"/srv/h/launch/alloc:LD_PRELOAD=/lib/libjemalloc.so.2\n"
         b"/srv/h/launch/alloc:MALLOC_CONF=narenas:2\n"
         b"/srv/h/launch/env:TZ=Europe/Berlin\n"
         b"/srv/h/launch/env:ODD=a=b:c\n"
         b"/srv/h/launch/limits:nofile=4096\n"
-        b"/srv/h/launch/transport:transport=tcp\n"
+        b"/srv/h/launch/net:transport=tcp\n"
     )
     asked = launch.parse(raw, PLACE.launch)
     assert asked.environment == {
@@ -72,7 +72,7 @@ def test_launch_files_become_environment_limits_and_transport():
         "ODD": "a=b:c",
     }
     assert asked.limits == {"nofile": "4096"}
-    assert asked.transport == "tcp"
+    assert asked.net == {"transport": "tcp"}
 
 
 def test_no_launch_files_ask_for_nothing():
@@ -121,7 +121,7 @@ def test_anonymous_and_remote_accounts_are_dropped_and_internal_ones_kept():
 )
 def test_accounts_speak_each_server_s_dialect(flavour, version, native, clause, root):
     text = sql(build(flavour, version), native=native)
-    assert f"CREATE USER 'mydyno'@'127.0.0.1' {clause};" in text
+    assert f"CREATE USER 'mydyno'@'%' {clause};" in text
     assert root in text
     assert text.index("sql_log_bin") < text.index("'L'")
 

@@ -2,12 +2,13 @@
 
 import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mydyno.host import Host, Running
 from mydyno.model import Action, HostError, RefusedError, SpecError
-from mydyno.server import accounts, certificate, client, launch, place, record
+from mydyno.server import accounts, authority, certificate, client, launch, place, record, tls
 from mydyno.server.build import Build
 from mydyno.server.identity import Identity, refuse_unreachable, unprivileged
 from mydyno.server.initialise import initialise
@@ -39,14 +40,18 @@ class Instance:
     The kernel ends the server when the thread that called `start` ends, whatever ends it.
     """
 
-    def __init__(self, host: Host, build: Build, where: Place, identity: Identity) -> None:
+    def __init__(
+        self, host: Host, build: Build, where: Place, identity: Identity, address: str = ""
+    ) -> None:
+        """Own what is in `where`; `address` is of this host, for loads from elsewhere."""
         self.host = host
+        self.address = address
         self.build = build
         self.place = where
         self.identity = identity
         self._running: Running | None = None
         self._log_from = 0
-        self._port = 0
+        self._listen = ("", 0)
 
     @property
     def client(self) -> tuple[str, ...]:
@@ -61,10 +66,10 @@ class Instance:
     @property
     def endpoint(self) -> Endpoint:
         """Return how a load reaches the running instance."""
-        socket = "" if self._port else str(self.place.socket)
-        host = "127.0.0.1" if self._port else ""
+        host, port = self._listen
+        socket = "" if host else str(self.place.socket)
         user, database = accounts.LOAD_USER, accounts.DATABASE
-        return Endpoint(socket, host, self._port, user, self.place.load, database)
+        return Endpoint(socket, host, port, user, self.place.load, database)
 
     def initialise(self) -> None:
         """Fill the data folder: system tables, accounts, an empty `sbtest`; leave it stopped.
@@ -88,6 +93,9 @@ class Instance:
         between our look and its bind is answered by another port.
         """
         asked = launch.parse(self.host.run(launch.question(self.place)).stdout, self.place.launch)
+        if self.address:  # and only now: before it had accounts, nobody else was to reach it
+            there = {"transport": "tcp", "address": self.address}
+            asked = replace(asked, net={**there, **asked.net})
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             self._start_once(asked)
             try:
@@ -95,7 +103,7 @@ class Instance:
                 return
             except HostError as error:
                 self.stop()
-                if attempt == _PORT_ATTEMPTS or not (self._port and _port_taken(str(error))):
+                if attempt == _PORT_ATTEMPTS or not (self._listen[1] and _port_taken(str(error))):
                     raise
 
     def ready(self, *, timeout_s: float = 60.0, _argv: tuple[str, ...] = ()) -> None:
@@ -140,9 +148,11 @@ class Instance:
     def _start_once(self, asked: launch.Launch) -> None:
         if self.pid:
             raise HostError(f"{self.place.home}: the instance already runs as {self.pid}")
-        self._port = free_port(self.host) if asked.transport == "tcp" else 0
-        tls = certificate.ensure(self.host, self.build, self.place, self.identity)
-        text = place.options(self.build, self.place, self._port, certificate=tls)
+        tcp = asked.net.get("transport") == "tcp"
+        address = asked.net.get("address", place.LOOPBACK)
+        self._listen = (address, free_port(self.host)) if tcp else ("", 0)
+        options = self._tls(asked.net.get("tls", ""))
+        text = place.options(self.build, self.place, self._listen, options)
         _install(self.host, self.place.options, "644", text)
         stale = (self.place.pid_file, self.place.socket, f"{self.place.socket}.lock")
         self.host.run(Action(("rm", "-f", "--", *map(str, stale)))).check()
@@ -152,6 +162,20 @@ class Instance:
         action = launch.command(self.build, self.place, self.identity, asked)
         self._running = self.host.start(action, stderr=self.place.log)
         self._record(self._running.pid)
+
+    def _tls(self, asked: str) -> Sequence[tuple[str, str]]:
+        """Return the server's options for TLS, and let the load's option file ask for the same."""
+        home = self.place
+        lines = tls.client_lines(home.tls, asked) if asked else ()
+        password = _password(self.host, home.load)
+        text = place.client_options(accounts.LOAD_USER, password, None, lines)
+        _install(self.host, home.load, "600", text)
+        if not asked:
+            kept = certificate.ensure(self.host, self.build, home, self.identity)
+            return (("ssl_cert", str(home.certificate)), ("ssl_key", str(home.key))) if kept else ()
+        if asked != tls.OFF:
+            authority.ensure(self.host, home.tls, self.identity)
+        return tls.server_options(self.build, home.tls, asked)
 
     def _answers(self, argv: tuple[str, ...], patience_s: float) -> bool:
         if self.host.run(Action(("test", "-S", str(self.place.socket)))).returncode:
@@ -191,8 +215,10 @@ class Instance:
         client.query(self.host, argv, text, 60.0)
 
 
-def prepare(host: Host, build: Build, *, home: Path, data: Path) -> Instance:
+def prepare(host: Host, build: Build, *, home: Path, data: Path, address: str = "") -> Instance:
     """Return an instance that lives in `home` with its data in `data`; nothing is started.
+
+    With an `address` it listens there, for a load on another host, and not on its socket alone.
 
     The home gets what is missing: folders for its user alone, passwords, empty option and
     launch files; what is there is kept, so that a resumed run finds its accounts again.  Raise
@@ -209,8 +235,8 @@ def prepare(host: Host, build: Build, *, home: Path, data: Path) -> Instance:
     _keep_or_install(host, where.owned, "644", "[mysqld]\n")
     if not _exists(host, where.log):
         host.run(Action(identity.install("-m", "640", "/dev/null", str(where.log)))).check()
-    _install(host, where.options, "644", place.options(build, where, 0))
-    return Instance(host, build, where, identity)
+    _install(host, where.options, "644", place.options(build, where))
+    return Instance(host, build, where, identity, address)
 
 
 def _run_folder(host: Host, identity: Identity, home: Path) -> Path:

@@ -15,11 +15,11 @@ _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the launch files ask for: environment, resource limits (name to value), transport."""
+    """What the launch files ask for: environment, resource limits and network, name to value."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
-    transport: str = "socket"
+    net: Mapping[str, str] = field(default_factory=dict)
 
 
 def question(place: Place) -> Action:
@@ -38,8 +38,7 @@ def parse(raw: bytes, folder: Path) -> Launch:
     environment: dict[str, str] = {}
     for name in _ENVIRONMENT_FILES:
         environment |= files.get(name, {})
-    transport = files.get("transport", {}).get("transport", "socket")
-    return Launch(environment, files.get("limits", {}), transport)
+    return Launch(environment, files.get("limits", {}), files.get("net", {}))
 
 
 def command(build: Build, place: Place, identity: Identity, launch: Launch) -> Action:

@@ -1,10 +1,13 @@
 """Where a private instance keeps its files, and what its own option files say."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.server.build import Build
 
+LOOPBACK = "127.0.0.1"
+NO_TLS = "loose-ssl = 0"  # the clients of MariaDB 11.4 leave a server that has none
 LONGEST_SOCKET = 100  # sun_path holds 107 bytes; some are left for a server's own suffix
 _X_PLUGIN = (8, 0, 11)  # the first MySQL that listens for the X protocol unasked
 
@@ -29,7 +32,7 @@ class Place:
 
     @property
     def launch(self) -> Path:
-        """Return the folder of the layers' launch files: alloc, env, limits, transport."""
+        """Return the folder of the layers' launch files: alloc, env, limits, net."""
         return self.home / "launch"
 
     @property
@@ -63,6 +66,11 @@ class Place:
         return self.home / "tls-key.pem"
 
     @property
+    def tls(self) -> Path:
+        """Return the folder of the authority, and of the certificates that it signed."""
+        return self.home / "tls"
+
+    @property
     def log(self) -> Path:
         """Return the error log; it is kept from start to start."""
         return self.home / "mysqld.err"
@@ -75,9 +83,13 @@ _PRELOADED = (
 )
 
 
-def options(build: Build, place: Place, port: int, *, certificate: bool = False) -> str:
-    """Return the instance's own option file; port 0 keeps it off the network."""
-    tls = (("ssl_cert", place.certificate), ("ssl_key", place.key)) if certificate else ()
+def options(
+    build: Build,
+    place: Place,
+    listen: tuple[str, int] = ("", 0),
+    tls: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Return the instance's own option file; without an address to listen on it has no network."""
     lines = [
         "# written by mydyno at every start; a treatment's settings are in zz-mydyno.cnf",
         "[mysqld]",
@@ -87,20 +99,30 @@ def options(build: Build, place: Place, port: int, *, certificate: bool = False)
         f"pid_file = {place_text(place.pid_file)}",
         f"log_error = {place_text(place.log)}",
         f"tmpdir = {place_text(place.home / 'tmp')}",
-        *(["bind_address = 127.0.0.1", f"port = {port}"] if port else ["skip_networking"]),
+        *_listening(*listen),
         *(["mysqlx = 0"] if not build.mariadb and build.version >= _X_PLUGIN else []),
-        *(f"{name} = {place_text(path)}" for name, path in tls),
+        *(f"{name} = {quoted(value)}" for name, value in tls),
         *_PRELOADED,
         f"!include {place.owned}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def client_options(user: str, password: str, socket: Path | None = None) -> str:
+def _listening(address: str, port: int) -> list[str]:
+    """Return where to listen; a load that comes from elsewhere is not looked up by its name."""
+    if not address:
+        return ["skip_networking"]
+    lines = [f"bind_address = {address}", f"port = {port}"]
+    return lines if address == LOOPBACK else [*lines, "skip_name_resolve"]
+
+
+def client_options(
+    user: str, password: str, socket: Path | None = None, tls: Sequence[str] = ()
+) -> str:
     """Return a client option file; with a socket, one that connects by itself."""
-    lines = ["[client]", f"user = {user}", f"password = {password}"]
+    lines = ["[client]", f"user = {user}", f"password = {password}", *tls]
     if socket:
-        lines += [f"socket = {place_text(socket)}", "protocol = socket"]
+        lines += [f"socket = {place_text(socket)}", "protocol = socket", NO_TLS]
     return "\n".join(lines) + "\n"
 
 
@@ -112,5 +134,10 @@ def password_in(text: str) -> str:
 
 def place_text(path: Path) -> str:
     """Return a path as an option file's value, quoted so that spaces and # survive."""
-    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return quoted(str(path))
+
+
+def quoted(value: str) -> str:
+    """Return an option file's value in quotes."""
+    text = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'

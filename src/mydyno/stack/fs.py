@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError
+from mydyno.stack.known.mounts import missing
 
 KEYS = ("type", "mkfs", "mount")
 _FORCE = {
@@ -74,14 +75,23 @@ class Fs:
                 raise SpecError(f"fs.mount: {option}: {_REMOVED[option]}")
 
 
-def mkfs(kind: str, options: str, device: str) -> tuple[str, ...]:
-    """Return the command that makes a filesystem of `kind` on a device of ours."""
-    return (f"mkfs.{kind}", *_FORCE[kind], *shlex.split(options), device)
+def mkfs(kind: str, options: str, device: str, *more: str) -> tuple[str, ...]:
+    """Return the command that makes a filesystem of `kind` on a device of ours.
+
+    Only btrfs takes `more` of them: its profiles (``-d raid10 -m raid10``) say how it uses them.
+    """
+    if more and kind != "btrfs":
+        raise SpecError(f"fs.type = {kind!r}: takes one device; stripe the disks below it (raid)")
+    return (f"mkfs.{kind}", *_FORCE[kind], *shlex.split(options), device, *more)
 
 
-def mount(kind: str, options: str, device: str, where: str) -> tuple[str, ...]:
-    """Return the command that mounts it."""
-    chosen = ("-o", canonical(options)) if options else ()
+def mount(kind: str, options: str, device: str, where: str, *more: str) -> tuple[str, ...]:
+    """Return the command that mounts it.
+
+    `more` are the other devices of a btrfs, named lest nobody has told the kernel of them.
+    """
+    named = ",".join((*(f"device={other}" for other in more), *filter(None, (options,))))
+    chosen = ("-o", canonical(named)) if named else ()
     return ("mount", "-t", kind, *chosen, device, where)
 
 
@@ -108,13 +118,6 @@ def _contraries(option: str) -> set[str]:
     return {name, name.removeprefix("no") if name.startswith("no") else f"no{name}"}
 
 
-def missing(now: str, want: str) -> list[str]:
-    """Return the wanted options that a mount does not show; `defaults` and the like are silent."""
-    silent = {"defaults", "rw", "auto", "nofail", "inode64"}
-    shown = set(now.split(","))
-    return [o for o in canonical(want).split(",") if o and o not in shown | silent]
-
-
 def _same(key: str, now: str, want: str) -> bool:
     return not missing(now, want) if key == "mount" else now == want
 
@@ -126,4 +129,6 @@ def _unsafe(options: str) -> bool:
 def _parse(raw: bytes) -> Settings:
     found = json.loads(raw)["filesystems"][0]
     options = canonical(str(found["options"]))
+    if not missing(options, "strictatime"):
+        options = canonical(f"{options},strictatime")  # so that a remount can keep it
     return {"type": str(found["fstype"]), "mount": options, "target": str(found["target"])}

@@ -1,12 +1,15 @@
-"""Host-wide kernel settings: sysctl values and transparent huge pages."""
+"""Host-wide kernel settings: release, sysctl values, module parameters, transparent huge pages."""
 
 import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Action, Change, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
+from mydyno.stack.known.values import normalise
 
+RELEASE = "release"
+_RUNNING = "/proc/sys/kernel/osrelease"
 _THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 _NAME = re.compile(r"[a-z0-9_][A-Za-z0-9_.:/-]*")
 _TWINS = {
@@ -14,6 +17,9 @@ _TWINS = {
     for kind in ("dirty", "dirty_background")
     for unit, other in (("bytes", "ratio"), ("ratio", "bytes"))
 }  # setting one zeroes the other, and neither takes a zero itself (FACTS 4.1)
+_MODULE = re.compile(r"module\.(?P<module>\w+)\.(?P<parameter>\w+)")
+_NO_WAY_BACK = {"module.zfs.zfs_arc_max": "0"}  # what can be left and never set again (FACTS 3.3)
+_FIXED = {"thp": _THP, RELEASE: _RUNNING}
 # a file that is missing prints nothing: an unknown name is then refused with its neighbours
 _PROGRAM = r"""
 BEGIN {
@@ -25,7 +31,10 @@ BEGIN {
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Keys `sysctl.<name>` and `thp`; only those given in `keys` are looked at."""
+    """Keys `release`, `sysctl.<name>`, `module.<module>.<parameter>`, `thp`; only those in `keys`.
+
+    A release is named whole, or by what it begins with: ``6.1`` is any 6.1.x.
+    """
 
     keys: tuple[str, ...]
 
@@ -54,8 +63,13 @@ class Kernel:
         return {key: _chosen(key, "\n".join(values)) for key, values in shown.items()}
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
-        """Return the online changes; raise `SpecError` for a name this kernel does not have."""
-        plain = {key: " ".join(value.split()) for key, value in want.items()}
+        """Return the changes; raise `SpecError` for a name this kernel does not have.
+
+        Another release comes first and alone: what is set before a reboot is gone after it.
+        """
+        if RELEASE in want and not same_release(now.get(RELEASE, ""), want[RELEASE]):
+            return [_rebooted(now.get(RELEASE, ""), want[RELEASE])]
+        plain = {key: _plain(key, value) for key, value in want.items() if key != RELEASE}
         zeroed = {_TWINS[key]: "0" for key in plain if key in _TWINS and plain[key] != "0"}
         wanted = {**{key: zero for key, zero in zeroed.items() if key in now}, **plain}
         for key in sorted(wanted):
@@ -71,19 +85,42 @@ class Kernel:
 
 def path(key: str) -> str:
     """Return the file of a key; as in sysctl, a dot within a name is written as a slash."""
-    if key == "thp":
-        return _THP
+    if key in _FIXED:
+        return _FIXED[key]
+    if found := _MODULE.fullmatch(key):
+        return f"/sys/module/{found['module']}/parameters/{found['parameter']}"
     name = key.removeprefix("sysctl.")
     if not key.startswith("sysctl.") or not _NAME.fullmatch(name) or ".." in name:
-        raise SpecError(f"kernel.{key}: unknown; kernel has thp and sysctl.<name>")
+        raise SpecError(
+            f"kernel.{key}: unknown; "
+            "kernel has release, thp, sysctl.<name> and module.<module>.<parameter>"
+        )
     return "/proc/sys/" + name.translate(str.maketrans("./", "/."))
 
 
 def write(key: str, value: str) -> Action:
     """Return the command that sets a key until the next boot."""
-    if key == "thp":
-        return Action(("tee", _THP), value.encode())
+    if key == "thp" or _MODULE.fullmatch(key):
+        return Action(("tee", path(key)), value.encode())
     return Action(("sysctl", "-q", "-w", f"{key.removeprefix('sysctl.')}={value}"))
+
+
+def same_release(now: str, want: str) -> bool:
+    """Return whether a release is the wanted one, or of the wanted line: 6.1.0-56 of 6.1."""
+    return now == want or now.startswith((f"{want}.", f"{want}-"))
+
+
+def _rebooted(before: str, after: str) -> Change:
+    """Return the change to another release; a host that can be rebooted carries it out itself."""
+    return Change(RELEASE, before, after, Action(("systemctl", "reboot")), Cost.REBOOT)
+
+
+def _plain(key: str, value: str) -> str:
+    """Return a value as the kernel shows it."""
+    words = " ".join(value.split())
+    if not _MODULE.fullmatch(key):
+        return words
+    return {"on": "Y", "off": "N"}.get(words.lower(), normalise(words))
 
 
 def _action(key: str, wanted: Settings) -> Action:
@@ -108,6 +145,11 @@ def _refuse(key: str, wanted: Settings, now: Settings) -> None:
         raise SpecError(f"kernel.{key}: this host's kernel does not have it{hint}")
     if key == "thp" and value not in ("always", "madvise", "never"):
         raise SpecError(f"kernel.thp = {value!r}: one of always, madvise, never")
+    if _NO_WAY_BACK.get(key) == now[key] != value:
+        raise SpecError(
+            f"kernel.{key} is {now[key]} here, its own choice, which it does not take again while "
+            "the module is loaded: give it a value in /etc/modprobe.d and load the module anew"
+        )
     twin = _TWINS.get(key, "")
     if twin and value == "0" != now[key] and wanted.get(twin, "0") == "0":
         raise SpecError(f"kernel.{key} = 0: the kernel takes no zero: set kernel.{twin} instead")

@@ -9,12 +9,12 @@ from mydyno.stack import running
 from mydyno.stack.known.values import normalise
 from mydyno.stack.running import OWNED, Server
 
-_ROWS = {
+ROWS = {
     "nofile": "Max open files",
     "nproc": "Max processes",
     "memlock": "Max locked memory",
 }
-_INHERITED = dict.fromkeys(_ROWS, "inherited")
+_INHERITED = dict.fromkeys(ROWS, "inherited")
 _VALUE = re.compile(r"\d+|unlimited")
 
 
@@ -48,18 +48,18 @@ class Limits:
 def parse(raw: bytes) -> Settings:
     """Return the soft limits of the running process, else those that its launch file asks for."""
     seen = running.parse(raw)
-    settings = {key: value for key, value in seen.own.items() if key in _ROWS}
+    settings = {key: value for key, value in seen.own.items() if key in ROWS}
     held = ",".join(sorted(settings))
     for line in seen.files.get("limits", []):
-        for key, title in _ROWS.items():
+        for key, title in ROWS.items():
             if line.startswith(title):
                 settings[key] = line.removeprefix(title).split()[0]
     return {**settings, OWNED: held} if held else settings
 
 
 def _value(key: str, value: str) -> str:
-    if key not in _ROWS:
-        raise SpecError(f"limits.{key}: unknown; limits has {', '.join(_ROWS)}")
+    if key not in ROWS:
+        raise SpecError(f"limits.{key}: unknown; limits has {', '.join(ROWS)}")
     plain = normalise(value).lower()
     if not _VALUE.fullmatch(plain):
         raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")

@@ -1,0 +1,78 @@
+"""The server settings that belong to ZFS and must never travel to another filesystem."""
+
+from collections.abc import Mapping, Sequence
+
+from mydyno.model import Settings
+from mydyno.stack.known.values import normalise
+
+_PAGE = 16384  # bytes; InnoDB's default page
+_RECORD = 131072  # bytes; the default of recordsize
+_UNPROTECTED = frozenset(("0", "detect_only"))  # values of innodb_doublewrite without repair
+_BYPASSED = (2, 3)  # from this version of ZFS on, O_DIRECT goes past the ARC
+
+
+def companions(version: tuple[int, ...], flavour: str) -> Settings:
+    """Return what a server on ZFS should be set to besides, by the version of ZFS.
+
+    Whole pages are written copy-on-write, so that nothing can be torn (OpenZFS documentation,
+    "Workload Tuning: InnoDB"): the doublewrite buffer is not needed.  Neighbours are never beside
+    each other, and native AIO is not native there.  Until 2.2 O_DIRECT was taken and ignored, or
+    refused by 0.7; since 2.3 it passes the ARC by, which `direct=disabled` prevents.
+    """
+    found = {
+        "innodb_doublewrite": "0",
+        "innodb_use_native_aio": "0",
+        "innodb_flush_neighbors": "0",
+    }
+    if flavour == "mariadb":
+        found["innodb_use_atomic_writes"] = "0"
+    if version < _BYPASSED:
+        found["innodb_flush_method"] = "fsync"
+    return found
+
+
+def unsafe(name: str, settings: Settings) -> str:
+    """Return why a treatment of full keys would tear pages, or an empty string.
+
+    Without its doublewrite buffer InnoDB cannot repair a page of which a power cut wrote a part;
+    only a filesystem that writes a whole page or nothing makes it needless.
+    """
+    plain = normalise(settings.get("db/mysqld.innodb_doublewrite", "1")).casefold()
+    if plain not in _UNPROTECTED:
+        return ""
+    if settings.get("db/fs.type") != "zfs":
+        kind = settings.get("db/fs.type", "the filesystem found")
+        return (
+            f"{name}: innodb_doublewrite = {plain} belongs to ZFS; on {kind} a power cut tears "
+            "pages that nothing can repair: leave it on there, or set fs.type = zfs"
+        )
+    page = _bytes(settings, "db/mysqld.innodb_page_size", _PAGE)
+    record = _bytes(settings, "db/fs.zfs.recordsize", _RECORD)
+    if record < page:
+        return (
+            f"{name}: innodb_doublewrite = {plain} with recordsize {record} below the page size "
+            f"{page}: such a page is written in pieces and may tear; use recordsize = {page}"
+        )
+    return ""
+
+
+def travelled(treatments: Mapping[str, Settings]) -> Sequence[str]:
+    """Return what is unsafe of a spec that has treatments on ZFS, a sentence each.
+
+    Where no treatment is on ZFS, a buffer switched off is a plain loss of durability, which is
+    judged as such (FACTS 6.3).
+    """
+    if not any(settings.get("db/fs.type") == "zfs" for settings in treatments.values()):
+        return ()
+    told = (unsafe(name, settings) for name, settings in treatments.items())
+    return tuple(sentence for sentence in told if sentence)
+
+
+def protected(settings: Settings) -> bool:
+    """Return whether a treatment of full keys is whole without its doublewrite buffer."""
+    return settings.get("db/fs.type") == "zfs" and not unsafe("", settings)
+
+
+def _bytes(settings: Settings, key: str, default: int) -> int:
+    plain = normalise(settings.get(key, ""))
+    return int(plain) if plain.isdigit() else default

@@ -1,0 +1,124 @@
+"""The lab's link: how fast it is, both ways alike; a link of the host's own is never touched."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from mydyno.model import Action, Change, Probe, Settings, SpecError
+
+UNLIMITED = "unlimited"
+_BITS = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_RATE = re.compile(rf"(\d+(?:\.\d+)?)({'|'.join(_BITS)})")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+_SLOWEST, _FASTEST = 10**5, 10**11  # bit/s
+_BURST_S = 0.002  # a shaper that wakes so late loses nothing
+_BURST = 4096  # bytes, more than one frame
+_QUEUE = 1000 * 1514  # bytes: a network card's usual queue of a thousand frames
+
+
+class _Options(msgspec.Struct, frozen=True):
+    rate: int = 0  # bytes per second
+
+
+class _Shaper(msgspec.Struct, frozen=True):
+    kind: str
+    options: _Options = _Options()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Key `link.rate` of a pair of interfaces: `device` on the host, `peer` in `namespace`."""
+
+    device: str
+    namespace: str
+    peer: str
+
+    @property
+    def name(self) -> str:
+        """Return the layer's part of a key."""
+        return "link"
+
+    @property
+    def owned(self) -> bool:
+        """Return that the link is the lab's."""
+        return True
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for the shapers of both ends."""
+        return Probe(self._tc("qdisc show"), parse)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the change; raise `SpecError` for a key or a rate that cannot be."""
+        for key in want.keys() - {"rate"}:
+            raise SpecError(f"link.{key}: not a setting of the lab's link; it has link.rate")
+        before = now["rate"]
+        after = normal(want.get("rate", UNLIMITED))
+        return [Change("rate", before, after, self._shaped(after))] if before != after else []
+
+    def _shaped(self, rate: str) -> Action:
+        """Return the command that puts a token bucket before both ends, or takes it away.
+
+        A packet larger than the bucket is cut into frames by the kernel, so that a slow link's
+        bucket can be as small as a frame.
+        """
+        if rate == UNLIMITED:
+            return self._tc("qdisc replace", "root noqueue")
+        burst = max(_BURST, round(bytes_per_s(rate) * _BURST_S))
+        bucket = f"root tbf rate {rate} burst {burst} limit {_QUEUE + burst}"
+        return self._tc("qdisc replace", bucket)
+
+    def _tc(self, command: str, rest: str = "") -> Action:
+        """Return one command that runs `tc` for both ends; it fails if either does."""
+        ends = (("-j", self.device), (f"-j -n {self.namespace}", self.peer))
+        lines = (f"{options} {command} dev {device} {rest}".rstrip() for options, device in ends)
+        return Action(("xargs", "-L", "1", "tc"), "".join(f"{line}\n" for line in lines).encode())
+
+
+def parse(raw: bytes) -> Settings:
+    """Return the rate, ``uneven`` where the ends do not have the same."""
+    lines = [line for line in raw.split(b"\n") if line.startswith(b"[")]
+    rates = {_rate_of(msgspec.json.decode(line, type=list[_Shaper])) for line in lines}
+    return {"rate": rates.pop() if len(rates) == 1 else "uneven"}
+
+
+def normal(rate: str) -> str:
+    """Return a rate as ``1gbit``, ``100mbit`` or ``12500kbit``; raise `SpecError` for another."""
+    if rate == UNLIMITED:
+        return rate
+    found = _RATE.fullmatch(rate.lower())
+    bits = round(float(found[1]) * _BITS[found[2]]) if found else 0
+    if not _SLOWEST <= bits <= _FASTEST:
+        raise SpecError(
+            f"link.rate = {rate!r}: write 1gbit, 100mbit or 500kbit, from 100kbit to 100gbit, "
+            "or 40% of the load's traffic"
+        )
+    return text(bits)
+
+
+def text(bits: float) -> str:
+    """Return bits per second, cut to whole kilobits, in the largest unit that keeps them whole."""
+    kilobits = max(1, int(bits) // 1000)
+    units = ((10**6, "gbit"), (10**3, "mbit"), (1, "kbit"))
+    size, unit = next((size, unit) for size, unit in units if kilobits % size == 0)
+    return f"{kilobits // size}{unit}"
+
+
+def share(rate: str) -> float | None:
+    """Return the ratio that ``40%`` stands for, None for any other rate."""
+    found = _SHARE.fullmatch(rate)
+    return float(found[1]) / 100 if found else None
+
+
+def bytes_per_s(rate: str) -> float:
+    """Return a normal rate in bytes per second."""
+    found = _RATE.fullmatch(rate)
+    if found is None:
+        raise ValueError(f"{rate!r} is no rate")
+    return float(found[1]) * _BITS[found[2]] / 8
+
+
+def _rate_of(shapers: Sequence[_Shaper]) -> str:
+    rate = next((s.options.rate for s in shapers if s.kind == "tbf"), 0)
+    return text(rate * 8) if rate else UNLIMITED

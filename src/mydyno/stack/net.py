@@ -1,0 +1,120 @@
+"""How a load reaches a private server: socket or TCP, at which address, with or without TLS."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+from mydyno.model import Change, Probe, Settings, SpecError
+from mydyno.stack import running
+from mydyno.stack.known.tls import refusal
+from mydyno.stack.running import OWNED
+
+LAB = "lab"  # the address on the lab's own link
+_DEFAULT = {"transport": "socket", "address": "127.0.0.1", "tls": "default"}
+_CHOICES = ("socket", "tcp")
+_SHOWN = ("skip_networking", "bind_address", "have_ssl", "tls_version", "tls_ciphersuites",
+          "ssl_cipher")  # fmt: skip
+_QUESTION = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ({});\n".format(
+    ", ".join(f"'{name}'" for name in _SHOWN)
+).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """Keys `net.transport`, `net.address` and `net.tls`; `own` is the launch file.
+
+    Unasked, a private instance listens on its socket alone, and server and load do about TLS what
+    they do by default.  `lab` is the server's address on the lab's link, where there is one.
+    """
+
+    own: Path
+    client: tuple[str, ...]
+    flavour: str = ""
+    version: tuple[int, ...] = ()
+    lab: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the layer's part of a key."""
+        return "net"
+
+    @property
+    def owned(self) -> bool:
+        """Return that its file belongs to mydyno."""
+        return True
+
+    def observe(self) -> Probe[Settings]:
+        """Return the question for the launch file, and for the server where it answers."""
+        return Probe(running.beside(self.own, self.client, _QUESTION), self.parse)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes; raise `SpecError` for another key, or a value that cannot be."""
+        for key in want.keys() - _DEFAULT.keys():
+            raise SpecError(f"net.{key}: not a setting; net has {', '.join(_DEFAULT)}")
+        aim = {"transport": "tcp", **want} if "address" in want else dict(want)
+        self._refuse(aim)
+        text = "".join(f"{key}={self._written(key, value)}\n" for key, value in aim.items())
+        return running.changes(now, aim, _DEFAULT, running.install(self.own, text))
+
+    def parse(self, raw: bytes) -> Settings:
+        """Return what the server shows of what the file asks, else what the file asks for."""
+        lines = raw.decode(errors="replace").splitlines()
+        own = running.pairs([line for line in lines if "\t" not in line])
+        rows = (line.partition("\t") for line in lines if "\t" in line)
+        shown = {name: value for name, _, value in rows}
+        settings = {"transport": own.get("transport", _DEFAULT["transport"])}
+        settings |= {key: own[key] for key in ("address", "tls") if key in own}
+        if "skip_networking" in shown:
+            settings["transport"] = "socket" if shown["skip_networking"] == "ON" else "tcp"
+            told = {"address": shown.get("bind_address", ""), "tls": _tls(shown)}
+            settings |= {key: told[key] for key in settings.keys() & told.keys()}
+        if self.lab and settings.get("address") == self.lab:
+            settings["address"] = LAB
+        return {**settings, OWNED: ",".join(sorted(own))} if own else settings
+
+    def _written(self, key: str, value: str) -> str:
+        return self.lab if (key, value) == ("address", LAB) else value
+
+    def _refuse(self, aim: Settings) -> None:
+        transport = aim.get("transport", _DEFAULT["transport"])
+        if transport not in _CHOICES:
+            raise SpecError(f"net.transport = {transport!r}: one of {', '.join(_CHOICES)}")
+        if "address" in aim:
+            _refuse_address(aim["address"], transport, self.lab)
+        if "tls" not in aim:
+            return
+        if transport != "tcp":
+            raise SpecError(
+                f'net.tls = {aim["tls"]!r}: needs TCP: set net.transport = "tcp" in every '
+                "treatment, so that they differ by TLS alone"
+            )
+        if told := refusal(aim["tls"], self.flavour, self.version):
+            raise SpecError(f"net.tls = {aim['tls']!r}: {told}")
+
+
+def _refuse_address(address: str, transport: str, lab: str) -> None:
+    if transport != "tcp":
+        raise SpecError(f'net.address = {address!r}: an address needs net.transport = "tcp"')
+    if address == LAB:
+        if not lab:
+            raise SpecError(f"net.address = {address!r}: this bench has no lab link")
+        return
+    with suppress(ValueError):
+        if not ip_address(address).is_unspecified:  # never on every interface there is
+            return
+    raise SpecError(
+        f'net.address = {address!r}: write "{LAB}", or an address of this host: 192.0.2.7'
+    )
+
+
+def _tls(shown: Mapping[str, str]) -> str:
+    """Return off, on, or the only version or cipher that the server speaks."""
+    versions = shown.get("tls_version", "on")
+    if shown.get("have_ssl") in ("NO", "DISABLED") or not versions:
+        return "off"
+    if "," in versions or versions == "on":
+        return "on"
+    ciphers = shown.get("tls_ciphersuites") if versions == "TLSv1.3" else ""
+    return (ciphers or shown.get("ssl_cipher", "")).partition(":")[0] or versions

@@ -1,0 +1,71 @@
+"""A change that takes a reboot: hosts that can carry it out, others are refused before a record."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from mydyno.apply import apply, rollback
+from mydyno.journal import Changing, MemoryJournal
+from mydyno.model import Action, Change, Cost, RefusedError
+from mydyno.stack import Site
+from mydyno.stack.kernel import Kernel
+from mydyno.testing import FakeHost, FakeLayer
+
+FULL = {"6.1": "6.1.0-56", "6.12": "6.12.117"}
+KERNEL = Kernel(("release", "sysctl.vm.swappiness"))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(FakeLayer):
+    """The kernel layer's own plan, over a host that is a dictionary."""
+
+    def plan(self, now, want):
+        return [
+            change
+            if change.cost is Cost.REBOOT
+            else Change(change.key, change.before, change.after, set_(change))
+            for change in KERNEL.plan(now, want)
+        ]
+
+
+def set_(change):
+    return Action(("set", change.key, change.after))
+
+
+@dataclass(slots=True)
+class Machine(FakeHost):
+    booted: list[str] = field(default_factory=list)
+
+    def reboot(self, release=""):
+        self.booted.append(release)
+        self.state["release"] = FULL.get(release, release)
+        self.state["sysctl.vm.swappiness"] = "60"  # what was set is gone
+
+
+def site(kind):
+    host = kind({"release": FULL["6.1"], "sysctl.vm.swappiness": "60"}, iter)
+    return host, Site("db", host, (Planned(),))
+
+
+def test_the_machine_boots_first_and_the_rest_is_set_after():
+    host, there = site(Machine)
+    journal = MemoryJournal()
+    want = {"db/kernel.release": "6.12", "db/kernel.sysctl.vm.swappiness": "1"}
+    assert {c.key for c in apply(there, want, journal, 0)} == set(want)
+    assert host.state == {"release": FULL["6.12"], "sysctl.vm.swappiness": "1"}
+    assert apply(there, want, journal, 1) == []
+    apply(there, {}, journal, 2)
+    assert host.state == {"release": FULL["6.1"], "sysctl.vm.swappiness": "60"}
+    apply(there, want, journal, 3)
+    rollback(there, journal)
+    assert host.state == {"release": FULL["6.1"], "sysctl.vm.swappiness": "60"}
+    assert host.booted == ["6.12", FULL["6.1"]] * 2
+
+
+def test_a_host_that_cannot_be_booted_is_refused_before_any_record():
+    host, there = site(FakeHost)
+    journal = MemoryJournal()
+    with pytest.raises(RefusedError, match="a reboot of fake"):
+        apply(there, {"db/kernel.release": "6.12"}, journal, 0)
+    assert not [e for e in journal.events() if isinstance(e, Changing)]
+    assert host.state["release"] == FULL["6.1"]

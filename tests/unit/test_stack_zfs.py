@@ -1,0 +1,123 @@
+"""ZFS's properties, and the server settings that belong to it and stay there."""
+
+import re
+
+import pytest
+
+from mydyno.model import Cost, Durability, SpecError
+from mydyno.stack.known.zfs import companions, protected, travelled
+from mydyno.stack.zfs import Zfs, create, destroy
+
+OFF = {"db/mysqld.innodb_doublewrite": "OFF"}
+ZFS = {"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}
+
+
+def test_no_doublewrite_is_whole_on_zfs():
+    assert travelled({"zfs": {**ZFS, **OFF}, "ext4": {"db/fs.type": "ext4"}}) == ()
+    assert protected({**ZFS, **OFF})
+
+
+@pytest.mark.parametrize("value", ["0", "OFF", "off", "DETECT_ONLY"])
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
+def test_it_must_not_travel_to_another_filesystem(kind, value):
+    other = {"db/fs.type": kind, "db/mysqld.innodb_doublewrite": value}
+    (told,) = travelled({"zfs": {**ZFS, **OFF}, "other": other})
+    assert told.startswith(f"other: innodb_doublewrite = {value.replace('OFF', '0').lower()}"[:28])
+    assert kind in told
+
+
+def test_nor_to_the_filesystem_that_is_found():
+    assert len(travelled({"zfs": ZFS, "plain": OFF})) == 1
+
+
+def test_records_below_the_page_tear_on_zfs_too():
+    small = {**ZFS, **OFF, "db/fs.zfs.recordsize": "8K"}
+    assert "recordsize = 16384" in travelled({"small": small})[0]
+    page = {"db/mysqld.innodb_page_size": "4K"}
+    assert travelled({"small": {**small, **page}}) == ()
+    assert not protected(small)
+
+
+def test_without_any_zfs_it_is_a_plain_loss_of_durability():
+    assert travelled({"plain": OFF}) == ()
+    assert not protected(OFF)
+
+
+@pytest.mark.parametrize("value", ["ON", "DETECT_AND_RECOVER", "fast"])
+def test_values_that_repair_travel(value):
+    assert travelled({"zfs": ZFS, "x": {"db/mysqld.innodb_doublewrite": value}}) == ()
+
+
+def test_direct_io_is_bypassing_from_2_3_on():
+    assert "innodb_flush_method" not in companions((2, 3, 2), "mysql")
+    assert companions((2, 2, 9), "mysql")["innodb_flush_method"] == "fsync"
+    assert companions((2, 3), "mariadb")["innodb_use_atomic_writes"] == "0"
+
+
+# As `zpool get` and `zfs get` print with -H -p (OpenZFS 2.3): name, property, value, tabs between.
+TOLD = b"""\
+mydyno\tashift\t12
+mydyno\tautotrim\toff
+mydyno\tcompatibility\toff
+mydyno/data\trecordsize\t131072
+mydyno/data\tcompression\ton
+mydyno/data\tprimarycache\tall
+mydyno/data\tlogbias\tlatency
+mydyno/data\tsync\tstandard
+mydyno/data\tatime\ton
+"""
+LAYER = Zfs("mydyno/data")
+NOW = LAYER.parse(TOLD)
+
+
+def test_properties_of_pool_and_dataset_are_read():
+    assert NOW["type"] == "zfs"
+    assert (NOW["zfs.ashift"], NOW["zfs.recordsize"]) == ("12", "131072")
+    assert "zfs.compatibility" not in NOW  # of the pool, and none of those that are set
+    assert LAYER.parse(b"cannot open 'mydyno/data': dataset does not exist\n") == {}
+
+
+def test_what_only_holds_for_new_data_costs_a_new_copy_of_it():
+    want = {"zfs.recordsize": "16K", "zfs.primarycache": "metadata", "zfs.autotrim": "on"}
+    told = {c.key: (c.cost, c.action.argv) for c in LAYER.plan(NOW, want)}
+    assert told == {
+        "zfs.autotrim": (Cost.ONLINE, ("zpool", "set", "autotrim=on", "mydyno")),
+        "zfs.primarycache": (Cost.ONLINE, ("zfs", "set", "primarycache=metadata", "mydyno/data")),
+        "zfs.recordsize": (Cost.REFORMAT, ("zfs", "set", "recordsize=16384", "mydyno/data")),
+    }
+    assert LAYER.plan(NOW, {"zfs.recordsize": "128K", "zfs.atime": "on"}) == []
+
+
+@pytest.mark.parametrize("key", ["sync=disabled", "zfs.sync=disabled"])
+def test_what_loses_commits_is_marked(key):
+    name, _, value = key.partition("=")
+    if not name.startswith("zfs."):
+        with pytest.raises(SpecError, match="unknown"):
+            LAYER.plan(NOW, {name: value})
+        return
+    (change,) = LAYER.plan(NOW, {name: value})
+    assert change.durability is Durability.WEAKER
+
+
+@pytest.mark.parametrize(
+    ("want", "told"),
+    [
+        ({"zfs.recordsise": "16K"}, "did you mean fs.zfs.recordsize"),
+        ({"zfs.ashift": "13"}, 'fs.mkfs = "-o ashift=13" instead'),
+        ({"mount": "noatime"}, "noatime is fs.zfs.atime = off"),
+        ({"type": "ext4"}, "the data is on ZFS"),
+        ({"discard": "1"}, "unknown"),
+    ],
+)
+def test_what_zfs_does_not_have_is_refused_with_what_it_has(want, told):
+    with pytest.raises(SpecError, match=re.escape(told)):
+        LAYER.plan(NOW, want)
+
+
+def test_a_pool_is_made_without_force_and_in_no_cache_file():
+    pool, data = create("-o ashift=12", "mydyno/data", "/srv", ("/dev/a", "/dev/b"))
+    assert "-f" not in pool.argv
+    assert pool.argv[-3:] == ("mydyno", "/dev/a", "/dev/b")
+    assert "cachefile=none" in pool.argv
+    assert data.argv == ("zfs", "create", "-o", "mountpoint=/srv", "mydyno/data")
+    assert destroy("mydyno/data").argv == ("zpool", "destroy", "mydyno")
