@@ -11,13 +11,22 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from golden.rewrite import hold
-from mydyno.workloads import fio_report, sysbench_fileio, sysbench_report
+from mydyno.workloads import fio_report, mysqlslap, sysbench_fileio, sysbench_report
 
 CASES = Path(__file__).parent / "workloads"
 PARSERS = {
     "fio": fio_report.parse,
+    "mysqlslap": mysqlslap.parse,
     "sysbench-fileio": sysbench_fileio.reader(16384),
     "sysbench-oltp": sysbench_report.parse,
+    "sysbench-tpcc": sysbench_report.parse,
+}
+REAL = {
+    "fio": "randrw",
+    "mysqlslap": "write_mariadb",
+    "sysbench-fileio": "rndrw",
+    "sysbench-oltp": "read_write",
+    "sysbench-tpcc": "mix",
 }
 
 
@@ -35,13 +44,14 @@ def reading(tool, raw):
     try:
         for interval in PARSERS[tool](raw):
             values = {name: round(value, 9) for name, value in interval.values.items()}
-            intervals.append(
-                {"t_s": interval.t_s, "values": values, "latency": shape(interval.latency)}
-            )
+            told = {"t_s": interval.t_s, "values": values, "latency": shape(interval.latency)}
+            if interval.kinds:
+                told["kinds"] = {kind: shape(latency) for kind, latency in interval.kinds.items()}
+            intervals.append(told)
     except ValueError as problem:
         error = str(problem)
     found = {"intervals": intervals, "error": error}
-    if tool == "sysbench-oltp":
+    if tool in {"sysbench-oltp", "sysbench-tpcc"}:
         try:
             found["session"] = dict(sysbench_report.parse_session(raw))
         except ValueError:
@@ -62,8 +72,7 @@ def test_raw_output_is_read_as_recorded(case):
 
 @pytest.mark.parametrize("tool", PARSERS)
 def test_every_cut_of_real_output_is_read_without_a_crash(tool):
-    real = {"fio": "randrw", "sysbench-fileio": "rndrw", "sysbench-oltp": "read_write"}[tool]
-    raw = (CASES / tool / real / "raw.txt").read_bytes()
+    raw = (CASES / tool / REAL[tool] / "raw.txt").read_bytes()
     whole = len(reading(tool, raw.splitlines(keepends=True))["intervals"])
     step = max(1, len(raw) // 60)
     for end in range(0, len(raw), step):
@@ -74,8 +83,7 @@ def test_every_cut_of_real_output_is_read_without_a_crash(tool):
 
 @pytest.mark.parametrize("tool", PARSERS)
 def test_intervals_come_with_the_line_that_ends_them(tool):
-    real = {"fio": "randrw", "sysbench-fileio": "rndrw", "sysbench-oltp": "read_write"}[tool]
-    raw = (CASES / tool / real / "raw.txt").read_bytes().splitlines(keepends=True)
+    raw = (CASES / tool / REAL[tool] / "raw.txt").read_bytes().splitlines(keepends=True)
     taken = []
 
     def live():

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mydyno.model import SpecError
+from mydyno.workloads.environment import prefix
 from mydyno.workloads.protocol import Target
 
 _LINE_BYTES = 255  # sysbench reads a config file through a buffer of 256 bytes
+_TLS = "ssl-ca"  # an option file that names an authority asks for TLS
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " "}
 
 
@@ -42,6 +44,17 @@ def client_section(text: str) -> Mapping[str, str]:
     return found
 
 
+def sysbench(target: Target, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the command that starts sysbench with an environment, where it can speak TLS.
+
+    Version 1.0 reads ``cacert.pem``, ``client-cert.pem`` and ``client-key.pem`` by these names
+    from the folder that it is started in.
+    """
+    given = client_section(_read(target.password_file))
+    folder = Path(given[_TLS]).parent if _TLS in given else None
+    return (*prefix(env, directory=folder), "sysbench")
+
+
 def _settings(target: Target) -> dict[str, str]:
     given = client_section(_read(target.password_file))
     address = (
@@ -54,6 +67,7 @@ def _settings(target: Target) -> dict[str, str]:
         }
     )
     return {
+        "mysql-ssl": "on" if _TLS in given else "",
         "mysql-user": target.user or given.get("user", ""),
         "mysql-password": given.get("password", ""),
         "mysql-db": target.database,

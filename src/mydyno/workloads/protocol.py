@@ -84,6 +84,24 @@ class MayWait(Protocol):
 
 
 @runtime_checkable
+class Verifies(Protocol):
+    """A load whose data must satisfy conditions, whatever it did and however it was stopped."""
+
+    def verify(self, target: Target, seed: int) -> Sequence[Action]:
+        """Return commands to run after the load; one that fails says what is violated."""
+        ...
+
+
+@runtime_checkable
+class TellsTotals(Protocol):
+    """A load whose output ends with what all of the run amounts to."""
+
+    def totals(self, lines: Iterable[bytes]) -> Mapping[str, float]:
+        """Return that, by metric in base units: exact where intervals were rounded."""
+        ...
+
+
+@runtime_checkable
 class TellsSession(Protocol):
     """A load whose own connection says what it is: cipher, client library, versions."""
 

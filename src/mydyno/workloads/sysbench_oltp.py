@@ -10,8 +10,7 @@ import msgspec
 
 from mydyno.model import Action, SpecError
 from mydyno.workloads import options, sysbench_options
-from mydyno.workloads.client_file import connection_file
-from mydyno.workloads.environment import prefix
+from mydyno.workloads.client_file import connection_file, sysbench
 from mydyno.workloads.protocol import Reports, Target, Workload
 from mydyno.workloads.sysbench_report import METRICS, parse, parse_session
 
@@ -91,7 +90,7 @@ class SysbenchOltp:
         chosen = sysbench_options.SHAPE | sysbench_options.RANDOM | sysbench_options.CLIENT
         given = (*self._tables(), *options.words(self._chosen(chosen), "on", "off"))
         client = options.words(self._chosen(sysbench_options.CLIENT), "on", "off")
-        tool = (*prefix({}), "sysbench")
+        tool = sysbench(target, {})
         if self.params.script == "bulk_insert":
             made = (*tool, "bulk_insert", config, f"--threads={self.threads}", *given)
             return [Action((*made, command)) for command in ("cleanup", "prepare")]
@@ -107,8 +106,7 @@ class SysbenchOltp:
         """Return an endless run that reports every second; `env` is the load tool's own."""
         hook = {"MYDYNO_SCRIPT": self.params.script}
         argv = (
-            *prefix(dict(env) | hook),
-            "sysbench",
+            *sysbench(target, dict(env) | hook),
             str(_LUA / "report.lua"),
             f"--config-file={connection_file(target)}",
             *self._tables(),

@@ -1,15 +1,25 @@
 """The lines that our Lua hook prints under sysbench, read one by one."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Annotated
 
 import msgspec
 
-from mydyno.model import Interval
+from mydyno.model import Interval, of_kind
 from mydyno.workloads.latency import QUANTILE_NAMES, recorded
 from mydyno.workloads.lines import failure, no_report, whole
 
 METRICS = ("tps", "reads", "writes", "other", "errors", "reconnects", *QUANTILE_NAMES)
+
+# The kinds of TPC-C's transactions, and what the rate of each is called.
+KIND_RATES = {
+    "new_order": "new_orders",
+    "payment": "payments",
+    "order_status": "order_statuses",
+    "delivery": "deliveries",
+    "stock_level": "stock_levels",
+}
 
 _Rate = Annotated[float, msgspec.Meta(ge=0)]
 _PASSED_OVER = ("WARNING: ", "ALERT: ", "DEBUG: ", "(last message repeated ")
@@ -25,7 +35,7 @@ class _Session(msgspec.Struct, frozen=True, tag_field="event", tag="session"):
 
 
 class _Second(msgspec.Struct, frozen=True, tag_field="event", tag="second"):
-    t_s: _Rate
+    t_s: Annotated[float, msgspec.Meta(gt=0)]
     tps: _Rate
     reads: _Rate
     writes: _Rate
@@ -35,6 +45,7 @@ class _Second(msgspec.Struct, frozen=True, tag_field="event", tag="second"):
     queue_length: _Rate
     p99_s: _Rate
     latency_us: list[int] | None = None
+    kinds: dict[str, list[int]] = {}
 
 
 _READ = msgspec.json.Decoder(_Session | _Second)
@@ -45,12 +56,15 @@ def parse(lines: Iterable[bytes]) -> Iterator[Interval]:
 
     Queries are counted apart as `reads` and `writes`; `tps` counts the script's events.  With a
     fixed rate latency includes the time an event has waited in the queue, and `queue_length` is
-    the number that wait.  Raises `ValueError` naming the line for sysbench's own fatal errors
-    and for what cannot be a report.
+    the number that wait.  Where latencies come by kind, each has its rate and its histogram, and
+    throughput and histogram of the whole are the sums of them.  Raises `ValueError` naming the
+    line for sysbench's own fatal errors and for what cannot be a report.
     """
+    before_s = 0.0
     for report in _reports(lines):
         if isinstance(report, _Second):
-            yield _interval(report)
+            yield _interval(report, report.t_s - before_s)
+            before_s = report.t_s
 
 
 def parse_session(lines: Iterable[bytes]) -> Mapping[str, str]:
@@ -79,13 +93,25 @@ def _reports(lines: Iterable[bytes]) -> Iterator[_Session | _Second]:
             raise no_report("sysbench", number, text, str(error)) from error
 
 
-def _interval(second: _Second) -> Interval:
-    flat = second.latency_us
-    latency, quantiles = "", {"latency_p99_s": second.p99_s}
-    if flat is not None:
-        latency, quantiles = recorded(zip(flat[::2], flat[1::2], strict=True))
+def _interval(second: _Second, span_s: float) -> Interval:
     values = {
         name: getattr(second, name)
         for name in ("tps", "reads", "writes", "other", "errors", "reconnects", "queue_length")
     }
-    return Interval(second.t_s, values | quantiles, latency)
+    if second.kinds:  # sysbench counts one when its thread has thought, too
+        rates = {kind: sum(flat[1::2]) / span_s for kind, flat in second.kinds.items()}
+        values |= {KIND_RATES.get(kind, kind): rate for kind, rate in rates.items()}
+        values["tps"] = sum(rates.values())
+    kinds: dict[str, str] = {}
+    for kind, flat in second.kinds.items():
+        kinds[kind], quantiles = recorded(_pairs(flat))
+        values |= {of_kind(name, kind): value for name, value in quantiles.items()}
+    every = list(chain(*second.kinds.values())) if second.kinds else second.latency_us
+    if every is None:
+        return Interval(second.t_s, values | {"latency_p99_s": second.p99_s})
+    latency, quantiles = recorded(_pairs(every))
+    return Interval(second.t_s, values | quantiles, latency, kinds)
+
+
+def _pairs(flat: list[int]) -> Iterable[tuple[int, int]]:
+    return zip(flat[::2], flat[1::2], strict=True)

@@ -4,7 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mydyno.workloads import command, fio, sysbench_fileio, sysbench_oltp
+from mydyno.workloads import (
+    command,
+    fio,
+    imported,
+    mysqlslap,
+    sysbench_fileio,
+    sysbench_oltp,
+    sysbench_tpcc,
+)
 from mydyno.workloads.protocol import Workload
 
 
@@ -19,6 +27,9 @@ class Tool:
 TOOLS: Mapping[str, Tool] = {
     "command": Tool(command.Params, command.cells),
     "fio": Tool(fio.Params, fio.cells),
+    "imported": Tool(imported.Params, imported.cells),
+    "mysqlslap": Tool(mysqlslap.Params, mysqlslap.cells),
     "sysbench-fileio": Tool(sysbench_fileio.Params, sysbench_fileio.cells),
     "sysbench-oltp": Tool(sysbench_oltp.Params, sysbench_oltp.cells),
+    "sysbench-tpcc": Tool(sysbench_tpcc.Params, sysbench_tpcc.cells),
 }

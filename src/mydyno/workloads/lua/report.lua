@@ -1,8 +1,10 @@
--- Runs a bundled sysbench script as it is and prints one JSON object a line, every second.
+-- Runs a bundled sysbench script as it is, or one of ours, and prints one JSON object a line,
+-- every second.
 --
 -- Needs sysbench 1.0 or 1.1, and the script's name in MYDYNO_SCRIPT.
 -- Lines: {"event": "session", ...} once, as the first connection stands; then "second" with
 -- rates per second and that second's latencies as a flat list: microseconds, count, ...
+-- A script that counts its latencies itself, by kind, says so by a function `own_latencies`.
 --
 -- Overhead: none in the threads that press.  sysbench itself counts every event into its one
 -- latency histogram and folds the counts of the last interval into `temp_array` just before it
@@ -22,7 +24,8 @@ local function absolute_only(path)
    return table.concat(kept, ";")
 end
 
-package.path = absolute_only(package.path)
+local here = debug.getinfo(1, "S").source:match("^@(.*/)")
+package.path = here .. "?.lua;" .. absolute_only(package.path)
 require(assert(os.getenv("MYDYNO_SCRIPT"), "MYDYNO_SCRIPT names no bundled script"))
 
 -- The leading fields of sb_histogram_t, the same in 1.0.20 and 1.1; proven by `plausible`.
@@ -122,6 +125,12 @@ local function latencies(h)
    return table.concat(parts, ",")
 end
 
+local function told()
+   if own_latencies then return own_latencies() end
+   local h = histogram()
+   return h and ', "latency_us": [' .. latencies(h) .. "]" or ""
+end
+
 local SECOND = '{"event": "second", "t_s": %.3f, "tps": %.3f, "reads": %.3f, "writes": %.3f, '
    .. '"other": %.3f, "errors": %.3f, "reconnects": %.3f, "queue_length": %.0f, "p99_s": %.6f%s}'
 
@@ -132,9 +141,8 @@ local reported = 0
 function sysbench.hooks.report_intermediate(stat)
    local s = stat.time_total - reported
    reported = stat.time_total
-   local h = histogram()
    say(SECOND:format(
       stat.time_total, stat.events / s, stat.reads / s, stat.writes / s, stat.other / s,
       stat.errors / s, stat.reconnects / s, stat.queue_length or 0, stat.latency_pct,
-      h and ', "latency_us": [' .. latencies(h) .. "]" or ""))
+      told()))
 end

@@ -1,0 +1,58 @@
+"""All runs of a text, whichever tool they are of, and what of it was not understood."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mydyno.workloads.foreign import fio_json, fio_text, mysqlslap, sysbench
+from mydyno.workloads.foreign.claims import claims
+from mydyno.workloads.foreign.reading import Doubt, Found, Reading
+from mydyno.workloads.foreign.text import Text, text_of
+
+_SAME = 0.001  # ratio: fio prints fewer digits for people than in JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a text holds: its runs in order, what began and gave none, figures that do not follow.
+
+    `lines` counts its lines that are not blank; `strange` are the places, counted from 0, of those
+    that belong to nothing that was understood.
+    """
+
+    readings: Sequence[Reading]
+    rejected: Sequence[Doubt]
+    unfounded: Sequence[Doubt]
+    lines: int
+    strange: Sequence[int]
+    text: Text
+
+
+def read(data: bytes) -> Log:
+    """Return the runs in `data`; raise `ValueError` for what is no text."""
+    text = text_of(data)
+    json = fio_json.find(text)
+    rest = text.without(json.known)
+    found = [json, _but_for(fio_text.find(rest), json), mysqlslap.find(rest), sysbench.find(rest)]
+    readings = sorted((r for f in found for r in f.readings), key=lambda r: r.lines[0])
+    known = {n for f in found for n in f.known}
+    filled = [n for n, line in enumerate(text.lines) if line.strip()]
+    return Log(
+        readings=tuple(readings),
+        rejected=tuple(sorted((d for f in found for d in f.rejected), key=lambda d: d.line)),
+        unfounded=tuple(claims(text.lines, known, readings)),
+        lines=len(filled),
+        strange=tuple(n for n in filled if n not in known),
+        text=text,
+    )
+
+
+def _but_for(found: Found, json: Found) -> Found:
+    """Return the runs of a text less those that fio gave as JSON too (normal,json)."""
+    kept = [r for r in found.readings if not any(_is_same(r, other) for other in json.readings)]
+    return Found(tuple(kept), found.rejected, found.known)
+
+
+def _is_same(one: Reading, other: Reading) -> bool:
+    inside = one.lines[0] <= other.lines[0] and other.lines[-1] <= one.lines[-1]
+    a, b = one.totals["iops"], other.totals["iops"]
+    return inside and abs(a - b) <= _SAME * max(a, b)

@@ -1,0 +1,133 @@
+"""The lines that sysbench prints, from 0.4.8 to 1.1: what each of them is."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from mydyno.model import Interval
+
+_MIB = 2**20
+_N = r"(\d+(?:\.\d+)?)"
+
+VERSION = re.compile(r"^\s*sysbench v?(\d+\.\d+\S*?):?(?:\s|$)(?!.*--)")
+RUNNING = re.compile(r"^\s*Running the test with following options")
+FAILED = re.compile(r"^\s*(?:FATAL|ALERT): (.*)")
+
+TRAITS: Mapping[str, re.Pattern[str]] = {
+    "threads": re.compile(r"^\s*Number of threads: *(\d+)"),
+    "rate": re.compile(r"^\s*Target transaction rate: *(\d+)"),
+    "files": re.compile(r"^\s*(\d+) files, [\d.]+ ?[KMGT]?i?[bB] each$"),
+    "file_total_size": re.compile(r"^\s*([\d.]+ ?[KMGT]?i?[bB]) total file size"),
+    "block_size": re.compile(r"^\s*Block size ([\d.]+ ?[KMGT]?i?[bB])"),
+    "flags": re.compile(r"^\s*Extra file open flags: *(.+)"),
+    "fsync": re.compile(r"^\s*(?:Periodic FSYNC enabled, )?[Cc]alling fsync\(\) (each \d+|after)"),
+    "rwratio": re.compile(r"^\s*Read/Write ratio for combined random IO test: *([\d.]+)"),
+    "io_mode": re.compile(r"^\s*Using (synchronous|asynchronous|.*mmaped?) ?.*I/O"),
+    "mode": re.compile(r"^\s*Doing (sequential|random) (\S+(?: \([\w ]+\))?) test"),
+    "oltp": re.compile(
+        r"^\s*(?:Running|Doing) (mixed OLTP|simple OLTP|non-transactional|read-only)"
+    ),
+}
+REMARK = re.compile(
+    r"^\s*(?:Threads started!|Done\.|Time limit exceeded|\(last message repeated|WARNING: |"
+    r"Initializing |Random number generator seed|Report intermediate|Number of (?:IO|random) req|"
+    r"Calling fsync\(\) at the end|Using |Not using |Doing OLTP test|Maximum number of requests|"
+    r"No DB drivers|Creating |Inserting |\d+ bytes written in|Removing test files|Dropping table|"
+    r"\d+ files, \d+[KM]b each, |\[ *\d+s ?\] queue length|Latency histogram|Prime numbers limit|"
+    r"\s*value  ---|\s*[\d.]+ \|\**\s+\d+$|Specified percentage)"
+)
+HEADINGS = re.compile(
+    r"^\s*(?:SQL statistics:|OLTP test statistics:|queries performed:|General statistics:|"
+    r"Test execution summary:|Latency \(ms\):|Throughput:|File operations:|per-request statistics:|"
+    r"response time:|Threads fairness:)\s*$"
+)
+
+SUMMARY: Mapping[str, re.Pattern[str]] = {
+    "q_read": re.compile(r"^\s*read: +(\d+)$"),
+    "q_write": re.compile(r"^\s*write: +(\d+)$"),
+    "q_other": re.compile(r"^\s*other: +(\d+)$"),
+    "q_total": re.compile(r"^\s*total: +(\d+)$"),
+    "transactions": re.compile(rf"^\s*transactions: +(\d+) +\({_N} per sec\.\)"),
+    "queries": re.compile(rf"^\s*queries: +(\d+) +\({_N} per sec\.\)"),
+    "requests": re.compile(rf"^\s*read/write requests: +(\d+) +\({_N} per sec\.\)"),
+    "others": re.compile(rf"^\s*other operations: +(\d+) +\({_N} per sec\.\)"),
+    "errors": re.compile(rf"^\s*(?:ignored errors|deadlocks): +(\d+) +\({_N} per sec\.\)"),
+    "reconnects": re.compile(rf"^\s*reconnects: +(\d+) +\({_N} per sec\.\)"),
+    "seconds": re.compile(rf"^\s*(?:total time|time elapsed): +{_N}s"),
+    "events": re.compile(r"^\s*total number of events: +(\d+)"),
+    "eps": re.compile(rf"^\s*events/s \(eps\): +{_N}"),
+    "taken": re.compile(rf"^\s*total time taken by event execution: +{_N}"),
+    "min": re.compile(rf"^\s*min: +{_N}(ms|s)?\b"),
+    "avg": re.compile(rf"^\s*avg: +{_N}(ms|s)?\b"),
+    "max": re.compile(rf"^\s*max: +{_N}(ms|s)?\b"),
+    "sum": re.compile(rf"^\s*sum: +{_N}$"),
+    "percentile": re.compile(rf"^\s*(?:approx\. *)?(\d+)(?:th|st|nd|rd)? percentile: +{_N}(ms|s)?"),
+    "fair": re.compile(rf"^\s*events \(avg/stddev\): +{_N}/"),
+    "fair_time": re.compile(rf"^\s*execution time \(avg/stddev\): +{_N}/"),
+    "reads": re.compile(rf"^\s*reads/s: +{_N}"),
+    "writes": re.compile(rf"^\s*writes/s: +{_N}"),
+    "fsyncs": re.compile(rf"^\s*fsyncs/s: +{_N}"),
+    "mib_read": re.compile(rf"^\s*read, MiB/s: +{_N}"),
+    "mib_written": re.compile(rf"^\s*written, MiB/s: +{_N}"),
+    "iops_read": re.compile(rf"^\s*read: +IOPS={_N} +{_N} MiB/s"),
+    "iops_write": re.compile(rf"^\s*write: +IOPS={_N} +{_N} MiB/s"),
+    "iops_fsync": re.compile(rf"^\s*fsync: +IOPS={_N}"),
+    "performed": re.compile(
+        r"^\s*Operations performed: +(\d+) [Rr]eads?, (\d+) [Ww]rites?, (\d+) [Oo]ther = (\d+)"
+    ),
+    "transferred": re.compile(
+        rf"^\s*Read \S+ +Written \S+ +Total transferred \S+ +\({_N}([KMG])b/"
+    ),
+    "executed": re.compile(rf"^\s*{_N} Requests/sec executed"),
+    "speed": re.compile(r"^\s*(CPU speed:|[\d.]+ MiB transferred)"),
+}
+
+_MARKED = re.compile(r": |/s|MiB|CPU speed:")  # one of them is in each of these lines
+
+_REPORT = re.compile(r"\[ *(\d+(?:\.\d+)?)s ?\] +(?=\S)(?!queue length)(.*)")
+_MIXED = re.compile(rf"\(r/w/o: *{_N}/{_N}/{_N}\)")
+_PAIR = re.compile(rf"([a-z]+(?:/s)?):? +{_N}( ?Mi?[bB]/s)?")
+_RATES = {"tps": "tps", "qps": "qps", "eps": "eps", "reads": "reads", "reads/s": "reads",
+          "writes": "writes", "writes/s": "writes", "fsyncs": "fsyncs", "err/s": "errors",
+          "errors": "errors", "reconn/s": "reconnects", "reconnects": "reconnects"}  # fmt: skip
+_MEGABYTES = {"reads": "read_bytes", "writes": "write_bytes"}
+_LATE = re.compile(rf"\(ms, ?(\d+)%\):? *{_N}|response time: *{_N}ms \((\d+)%\)")
+_THREADS = re.compile(r"\b(?:thds|threads): *(\d+)|\b(\d+) threads,")
+
+
+def interval_of(line: str) -> tuple[Interval, str] | None:
+    """Return the interval that a line reports, and the number of threads it names, if any."""
+    found = _REPORT.search(line) if "s" in line and "]" in line else None
+    if not found:
+        return None
+    rest = found[2]
+    values: dict[str, float] = {}
+    for key, number, unit in _PAIR.findall(rest):
+        if unit and key in _MEGABYTES:
+            values[_MEGABYTES[key]] = float(number) * _MIB
+        elif key in _RATES:
+            values[_RATES[key]] = float(number)
+    if mixed := _MIXED.search(rest):
+        values |= dict(zip(("reads", "writes", "other"), map(float, mixed.groups()), strict=True))
+    if not values:
+        return None
+    if late := _LATE.search(rest):
+        percent, milliseconds = (late[1], late[2]) if late[1] else (late[4], late[3])
+        values[f"latency_p{percent}_s"] = float(milliseconds) / 1e3
+    threads = _THREADS.search(rest)
+    return Interval(float(found[1]), values), (threads[1] or threads[2]) if threads else ""
+
+
+def summary_of(line: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what a line of the closing report says, by key, as the texts it holds."""
+    for key, pattern in SUMMARY.items() if _MARKED.search(line) else ():
+        if found := pattern.match(line):
+            yield key, tuple(part or "" for part in found.groups())
+            return
+
+
+def trait_of(line: str) -> tuple[str, str] | None:
+    """Return the name and value of what was run, if a line says it."""
+    for name, pattern in TRAITS.items():
+        if found := pattern.match(line):
+            return name, " ".join(found.groups())
+    return None
