@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest bench-decisions bench-real clean
+.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
 
 setup: ## install what is missing and build
@@ -16,6 +16,12 @@ demo: setup ## which of four configurations is better, on a real server, with a 
 
 test: setup-test servers check ## everything: real servers, real devices, a real browser
 	@$(PY) -m pytest -q tests/contract tests/integration tests/e2e tests/docs
+
+setup-vm:
+	@packaging/setup.sh vm
+
+test-vm: setup-vm ## the VM lab: image, md, ZFS, kernels, reboots; root, and an hour without KVM
+	@$(PY) -m pytest -q -p no:randomly -p no:cacheprovider --capture=sys tests/vm
 
 check: ## the fast gate: format, lint, types, imports, unit and golden tests
 	@test -x .venv/bin/ruff || packaging/setup.sh test
@@ -46,11 +52,21 @@ bench-probe: setup-bench servers ## the sampler beside its peers; ARGS=… short
 bench-digest: setup-bench ## the digest beside its peers
 	@$(PY) bench/digest.py $(ARGS)
 
-bench-decisions: setup-test ## how often decisions are right, on simulated hosts; ARGS=… shortens it
+bench-decisions: setup-bench ## how often decisions are right, on simulated hosts; ARGS=… shortens it
 	@$(PY) bench/decisions.py $(ARGS)
 
 bench-real: setup-bench servers ## decisions on a real server: doses live, and injected into its traces
 	@$(PY) bench/real.py $(ARGS)
+
+bench-tpcc: setup-bench servers ## TPC-C under sysbench beside go-tpc, on one server
+	@packaging/go-tpc.sh
+	@$(PY) bench/tpcc.py $(ARGS)
+
+bench-restore: setup-bench ## golden copies put back, beside cp -a; as root; ARGS=… shortens it
+	@$(PY) bench/restore.py $(ARGS)
+
+bench-lab: setup-test ## striped lab disks: what is promised, what is measured; needs root
+	@$(PY) bench/lab.py $(ARGS)
 
 clean:
 	@rm -rf .venv target runs demo-run

@@ -18,7 +18,7 @@ _WIDTHS = (32, 8, 26, 22, 9, 11)
 def head(ask: argparse.Namespace, server: str) -> str:
     """Return what machine this is and how the figures come about."""
     machine = (
-        f"{_model()}, {os.cpu_count()} cores, {_memory() / 1e9:.0f} GB, "
+        f"{model()}, {os.cpu_count()} cores, {_memory() / 1e9:.0f} GB, "
         f"kernel {platform.release()}, {time.strftime('%Y-%m-%d')}"
     )
     lines = [
@@ -131,7 +131,7 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms"
 
 
-def _model() -> str:
+def model() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()

@@ -16,7 +16,7 @@ KEPT = Path(__file__).parent / "real" / "traces"
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=PARTS, action="append", help="only this part")
-    parser.add_argument("--server", action="append", help="a basedir; the first one is dosed too")
+    parser.add_argument("--server", action="append", help="a basedir; several take turns")
     parser.add_argument("--campaigns", type=int, default=10, help="live ones (10)")
     parser.add_argument("--replays", type=int, default=500, help="campaigns for each dose (500)")
     parser.add_argument("--record", action="store_true", help="traces anew, two hours of them")
@@ -40,7 +40,7 @@ def main() -> None:
     if "replay" in wanted and found:
         sys.stdout.write(table.replayed(found, real_replay.replays(found, asked.replays)))
     if "live" in wanted:
-        sys.stdout.write(table.live(real_live.campaigns(servers[0], asked.campaigns, asked.kept)))
+        sys.stdout.write(table.live(real_live.campaigns(servers, asked.campaigns, asked.kept)))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 from real_traces import HERE, MYDYNO
@@ -26,10 +28,10 @@ class Live:
     hours: float
 
 
-def campaigns(server: str, count: int, runs: Path) -> list[Live]:
-    """Run the campaigns, or go on with them; return what they said."""
+def campaigns(servers: Sequence[str], count: int, runs: Path) -> list[Live]:
+    """Run the campaigns, the servers in turns, or go on with them; return what they said."""
     found: list[Live] = []
-    for number in range(1, count + 1):
+    for number, server in zip(range(1, count + 1), cycle(servers), strict=False):
         name = re.sub(r"\W+", "-", Path(server).name)
         folder = runs / f"live-{name}-{number:02d}"
         spec = runs / f"live-{number:02d}.toml"

@@ -7,6 +7,7 @@ import msgspec
 
 from golden.rewrite import hold
 from mydyno.analyse.result import Comparison, Result
+from mydyno.cli.imported import Imported
 from mydyno.cli.plan import Plan
 from mydyno.cli.status import Status
 
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_schema_is_that_of_the_values():
-    kinds = [Comparison, Result, Status, Plan]
+    kinds = [Comparison, Result, Status, Plan, Imported]
     named, parts = msgspec.json.schema_components(kinds)
     told = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,4 +1,4 @@
-"""Runs every golden case of the layers of a private instance, and of the kernel's.
+"""Runs every golden case of the layers of a private instance, of a filesystem and of the kernel.
 
 A case is a JSON file: what the layer is (`layer`), what a command printed (`raw`) or is known
 (`now`), what is wanted (`want`), and what that gives (`gives`: the settings read, the changes, or
@@ -11,25 +11,34 @@ from pathlib import Path
 import pytest
 
 from golden.rewrite import hold
-from mydyno.model import Change, SpecError
+from mydyno.model import Change, HostError, RefusedError, SpecError
 from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.alloc import parse as parse_alloc
 from mydyno.stack.env import Env
 from mydyno.stack.env import parse as parse_env
+from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
 from mydyno.stack.known.variables import Variable
 from mydyno.stack.limits import Limits
 from mydyno.stack.limits import parse as parse_limits
+from mydyno.stack.link import Link
+from mydyno.stack.link import parse as parse_link
+from mydyno.stack.net import Net
+from mydyno.stack.raid import Raid
 from mydyno.stack.running import Server
-from mydyno.stack.transport import Transport
-from mydyno.stack.transport import parse as parse_transport
+from mydyno.stack.service import ServiceLimits
+from mydyno.stack.service import parse as parse_service
+from mydyno.stack.zfs import Zfs
 
 _FOLDER = Path(__file__).parent / "stack"
-_LAYERS = ("mysqld", "alloc", "env", "limits", "kernel", "transport")
+_LAYERS = (
+    *("mysqld", "alloc", "env", "fs", "limits", "kernel", "net", "link", "raid", "service", "zfs"),
+)
 _CASES = sorted(case for layer in _LAYERS for case in (_FOLDER / layer).glob("*.json"))
 _HOME = Path("/home/of/instance")
 _OPTIONS = _HOME / "my.cnf"
+_FS = Fs("/mnt/x", "/dev/loop7")
 
 
 def _server(name):
@@ -47,15 +56,26 @@ def _mysqld(given):
     return mysqld.Mysqld(("client",), file, given["flavour"], version, variables, stock)
 
 
+def _net(given):
+    version = tuple(given.get("version", ()))
+    lab = given.get("lab", "")
+    return Net(_HOME / "launch/net", ("client",), given.get("flavour", ""), version, lab)
+
+
 def _layer(kind, given):
     """Return the layer that a case is about, and the reading of its command's output."""
     return {
         "mysqld": lambda: (_mysqld(given), mysqld.parse),
         "alloc": lambda: (Alloc(_server("alloc"), given.get("libraries", {})), parse_alloc),
+        "fs": lambda: (_FS, _FS.observe().parse),
         "env": lambda: (Env(_server("env")), parse_env),
         "limits": lambda: (Limits(_server("limits")), parse_limits),
         "kernel": lambda: (Kernel(tuple(given["keys"])), Kernel(tuple(given["keys"])).parse),
-        "transport": lambda: (Transport(_HOME / "launch/transport", ("client",)), parse_transport),
+        "net": lambda: (_net(given), _net(given).parse),
+        "link": lambda: (Link("labh", "lab", "labl"), parse_link),
+        "raid": lambda: (Raid(tuple(given["disks"])), Raid(tuple(given["disks"])).parse),
+        "service": lambda: (ServiceLimits(given["unit"]), parse_service),
+        "zfs": lambda: (Zfs(given["dataset"]), Zfs(given["dataset"]).parse),
     }[kind]()
 
 
@@ -76,14 +96,17 @@ def _gives(kind, case):
     gives = {}
     now = case.get("now", {})
     if "raw" in case:
-        gives["now"] = now = dict(parse("\n".join(case["raw"]).encode()))
+        try:
+            gives["now"] = now = dict(parse("\n".join(case["raw"]).encode()))
+        except HostError as error:
+            return {"error": str(error)}
     if "want" in case:
         try:
             changes = layer.plan(now, case["want"])
             gives["changes"] = [_shown(change) for change in changes]
             if kind == "mysqld":
                 gives["online"] = [each.stdin.decode() for each in layer.online(changes)]
-        except SpecError as error:
+        except (SpecError, RefusedError) as error:
             gives["error"] = str(error)
     return gives
 

@@ -10,7 +10,7 @@ HOST = Local()
 
 def prepare(cell, target):
     for action in cell.prepare(target):
-        HOST.run(action).check()
+        HOST.run(action, timeout_s=900).check()
 
 
 def live(cell, target, count, seed=7):

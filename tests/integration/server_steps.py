@@ -17,8 +17,8 @@ from mydyno.stack.env import Env
 from mydyno.stack.known.variables import describe
 from mydyno.stack.limits import Limits
 from mydyno.stack.mysqld import Mysqld
+from mydyno.stack.net import Net
 from mydyno.stack.running import Server
-from mydyno.stack.transport import Transport
 
 HOST = Local()
 SERVERS = ("mariadb-10.11", "mariadb-11.4.5", "mysql-8.0.33", "mysql-5.6.14")
@@ -57,7 +57,7 @@ def layers_of(instance, stock, variables):
         alloc=Alloc(server("alloc"), ask(HOST, installed())),
         env=Env(server("env")),
         limits=Limits(server("limits")),
-        net=Transport(place.launch / "transport", client),
+        net=Net(place.launch / "net", client, build.flavour, version),
     )
 
 

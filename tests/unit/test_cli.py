@@ -1,6 +1,7 @@
 """The command line: quick to help, and wrong requests are told what is wrong."""
 
 import inspect
+import keyword
 import subprocess
 import sys
 from importlib import import_module
@@ -21,7 +22,8 @@ def mydyno(*arguments, cwd=None):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_summary_is_the_docstring(name):
-    command = getattr(import_module(f"mydyno.cli.{name}"), name)
+    word = f"{name}_" if keyword.iskeyword(name) else name
+    command = getattr(import_module(f"mydyno.cli.{word}"), word)
     told = command.info.help if isinstance(command, typer.Typer) else inspect.getdoc(command)
     assert told.split("\n")[0] == COMMANDS[name]
 
@@ -70,10 +72,27 @@ def test_a_plan_is_shown_and_nothing_done(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_recipes_are_listed():
+def test_recipes_are_listed_with_what_they_take():
     done = mydyno("recipes")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        "demo",
-        "io-scheduler",
-        "pinterest-ladder",
-    ]
+    names = [line.split()[0] for line in done.stdout.splitlines() if line and line[0] != " "]
+    assert {"demo", "io-scheduler", "pinterest-ladder"} <= set(names)
+    assert names == sorted(names)
+    for word in ("time", "needs", "touches"):
+        assert done.stdout.count(f"\n  {word} ") == len(names)
+    assert "with --scale small" in done.stdout
+
+
+def test_a_recipe_is_printed_to_begin_with():
+    assert mydyno("recipes", "demo").stdout.startswith("# Four configurations")
+    done = mydyno("recipes", "domo")
+    assert done.returncode == 2
+    assert "did you mean demo?" in done.stderr
+
+
+def test_a_size_is_what_set_would_say_and_set_goes_before_it():
+    shown = mydyno("plan", "pinterest-ladder", "--scale", "small", "--set", "protocol.window_s=30")
+    assert "21 in 3 blocks" in shown.stdout
+    assert "12 min under load" in shown.stdout  # 21 x 35 s
+    done = mydyno("plan", "pinterest-ladder", "--scale", "tiny")
+    assert done.returncode == 2
+    assert "pinterest-ladder.toml: --scale tiny: it has small" in done.stderr

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from mydyno.measure import Sampling
 from mydyno.measure.derive import series
 from mydyno.measure.probe_file import read
 from mydyno.measure.sampled_trial import sampled_series, used
-from mydyno.measure.sampler import load_reported
 from mydyno.measure.where import Where
 from mydyno.model import Metric, Series, Window
 from unit.sampler_file import File
@@ -209,7 +209,23 @@ def test_who_used_the_processors_is_told():
 
 def test_the_first_report_says_when_the_load_began(tmp_path, monkeypatch):
     monkeypatch.setattr("time.monotonic_ns", lambda: 9_000_000_000)
-    load_reported(tmp_path, 1.25)
+    Sampling(tmp_path).reported(1.25)
     monkeypatch.setattr("time.monotonic_ns", lambda: 99_000_000_000)
-    load_reported(tmp_path, 2.25)
+    Sampling(tmp_path).reported(2.25)
     assert (tmp_path / "load.start").read_text() == "7750000000\n"
+
+
+def test_how_full_a_link_was_is_told_only_of_a_known_speed(tmp_path):
+    columns = counters("net.rx_bytes", "net.tx_bytes", of="eth0")
+    ticks = [(0, 0), (100, 900), (300, 1000)]
+    file = sample(tmp_path, columns, ticks)
+    known = made(tmp_path, file, Where("", "eth0", 1000.0))
+    assert [round(v, 3) for _, v in known["net.used"]] == [0.9, 0.2]
+    assert "net.used" not in made(tmp_path, file, Where("", "eth0"))
+    assert "net.used" not in made(tmp_path, file, Where("", "eth1", 1000.0))
+
+
+def test_of_a_far_host_by_its_own_wall_clock(tmp_path, monkeypatch):
+    monkeypatch.setattr("time.monotonic_ns", lambda: 9_000_000_000)
+    Sampling(tmp_path, ahead_ns=1_000_000_000_000).reported(1.25)
+    assert (tmp_path / "load.start").read_text() == "1007750000000 wall\n"

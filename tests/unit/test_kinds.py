@@ -14,7 +14,7 @@ from mydyno.campaign.spec import decode
 from mydyno.campaign.stops import Fixed
 from mydyno.campaign.switchback import CHECKS, Segments, Settled, often
 from mydyno.campaign.treatments import Ground
-from mydyno.model import Reset, Status
+from mydyno.model import Reset, SpecError, Status
 from mydyno.testing.simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno.testing.simulate.play import play
 
@@ -167,3 +167,50 @@ def test_why_is_told_of_each_kind():
     assert isinstance(campaign(two).stops, Adaptive)
     assert campaign(two + '[design]\nkind = "switchback"\n').why.startswith("a switchback")
     assert campaign(two + '[design]\nkind = "blocks"\n').why.startswith("blocks")
+
+
+def grid(kind, *, cells=""):
+    levels = {"A": 2, "B": 2, "C": 3, "D": 5}
+    lines = [f'"load/env.{k}" = {list(range(n))}' for k, n in levels.items()]
+    return campaign("\n".join(["[factors]", *lines, "[design]", f'kind = "{kind}"', cells, ""]))
+
+
+def test_a_fraction_of_a_grid_tells_factors_and_pairs_that_half_of_it_holds():
+    c = grid("fraction")
+    assert len(c.treatments) == 31  # with the host as it is found
+    assert "A=0,B=0,C=0,D=0" in c.treatments  # what the others are compared with
+    assert set(c.treatments) < {*grid("grid").treatments}
+    chosen = [s for s in c.treatments.values() if s]
+    assert c.why.startswith("a fraction")
+    for key, levels in (("A", 2), ("B", 2), ("C", 3), ("D", 5)):
+        counts = [sum(s[f"load/env.{key}"] == str(v) for s in chosen) for v in range(levels)]
+        assert min(counts) >= 30 / levels / 2  # each level as often as it is needed
+    arms = {
+        name: Arm(
+            0.10 * (s.get("load/env.A") == "1")
+            + 0.06 * (s.get("load/env.C") == "2")
+            + 0.12 * (s.get("load/env.B") == "1" and s.get("load/env.D") == "4"),
+            Warmup(tau_s=20.0),
+        )
+        for name, s in c.treatments.items()
+    }
+    found = compare(
+        played(replace(c, design=replace(c.design, blocks=2)), arms),
+        c.rule,
+        list(c.treatments),
+        c.cells,
+    )
+    by = {
+        (p.factor.removeprefix("load/env."), p.level): math.log(p.effect.ratio) for p in found.parts
+    }
+    assert by["A", "1"] == pytest.approx(0.10, abs=0.03)
+    assert by["C", "2"] == pytest.approx(0.06, abs=0.03)
+    assert any({"load/env.B", "load/env.D"} == set(t.levels) for t in found.together)
+
+
+def test_a_fraction_may_be_smaller_and_says_what_it_cannot_be():
+    assert len(grid("fraction", cells="cells = 16").treatments) == 17
+    with pytest.raises(SpecError, match=r"x.toml:8: design.cells is 61; from 2 to the grid's 60"):
+        grid("fraction", cells="cells = 61")
+    with pytest.raises(SpecError, match=r"a fraction goes over \[factors\]"):
+        campaign('[treatments.A]\n[treatments.B]\n[design]\nkind = "fraction"\n')

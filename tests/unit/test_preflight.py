@@ -1,14 +1,14 @@
 """Before anything is made: a missing tool, too little room and a busy host are told."""
 
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from mydyno.campaign.parts import Hosts
 from mydyno.campaign.preflight import busy, preflight
 from mydyno.campaign.spec import decode
-from mydyno.host import Local
+from mydyno.host import Completed, Local
 from mydyno.measure.facts import work
 from mydyno.model import RefusedError, SpecError
 
@@ -21,26 +21,36 @@ script = "oltp_read_write"
 """
 
 
-def check(folder):
-    preflight(Local(), decode(SPEC, "s.toml"), {}, folder)
+WORKLOADS = {"rw": SimpleNamespace(needs_server=True, data_key="sbtest")}
 
 
-def test_a_missing_tool_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+class Answers(Local):
+    """This machine, but for the tools and the room it says it has."""
+
+    def __init__(self, path="/usr/bin/sysbench", free=10 << 30):
+        super().__init__()
+        object.__setattr__(self, "told", {"which": path, "stat": f"{free // 4096} 4096"})
+
+    def run(self, action, *, timeout_s=60.0):
+        return Completed(action, 0, self.told[action.argv[0]].encode(), b"")
+
+
+def check(folder, **told):
+    host = Answers(**told)
+    preflight(Hosts(host, host), decode(SPEC, "s.toml"), WORKLOADS, folder)
+
+
+def test_a_missing_tool_is_named(tmp_path):
     with pytest.raises(SpecError, match="sysbench is not installed; apt-get install sysbench"):
-        check(tmp_path)
+        check(tmp_path, path="")
 
 
-def test_too_little_room_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 << 30))
+def test_too_little_room_is_refused(tmp_path):
     with pytest.raises(RefusedError, match=r"5\.0 GiB free, and this campaign may need 9\.0"):
-        check(tmp_path / "not" / "there" / "yet")
+        check(tmp_path / "not" / "there" / "yet", free=5 << 30)
 
 
-def test_enough_room_passes(monkeypatch, tmp_path):
-    monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10 << 30))
+def test_enough_room_passes(tmp_path):
     check(tmp_path)
     assert list(Path(tmp_path).iterdir()) == []
 

@@ -179,6 +179,19 @@ def test_a_tail_of_one_operation_is_not_drawn():
     assert latency.plot([]) is None
 
 
+def test_kinds_are_told_apart_and_never_taken_for_the_whole():
+    whole = Distribution("A", "rw", 200, [(0.01, 0.5), (0.9, 1.0)])
+    kind = Distribution("A", "rw", 50, [(0.02, 0.95), (0.03, 0.99), (0.4, 1.0)], "stock_level")
+    other = Distribution("A", "w", 50, [(0.02, 1.0)], "payment")
+    style = plot.Style("A", 1, 1)
+    found = latency.of_workload([kind, whole, other], "rw", [style])
+    assert [d for _, d in found] == [whole]
+    head, rows = latency.kinds([kind, whole, other], "rw", [style])
+    assert rows == [["stock level", "A", "50", "25 %", "20 ms", "20 ms", "30 ms", "400 ms"]]
+    assert len(head) == len(rows[0])
+    assert latency.kinds([whole], "rw", [style])[1] == []
+
+
 def test_repeats_are_told_by_their_widest_treatment():
     trials = [_trial(i, [1.0], {"tps": v}) for i, v in enumerate((100.0, 110.0))]
     drawn = dots.plot(trials, [plot.Style("STOCK", 0, 0)], "tps", "/s")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mydyno.host import Local
-from mydyno.measure import Watch, Where, complaint, disk_of, load_started, sampler, sampling
+from mydyno.measure import Watch, Where, complaint, disk_of, sampler, sampling
 from mydyno.model import HostError
 
 STANDS_IN = """#!/usr/bin/env python3
@@ -70,8 +70,8 @@ def running(folder):
 def test_it_is_told_what_to_watch_and_ends_with_the_load(program, folder, tmp_path):
     program(WAITS)
     watch = Watch(Where("loop3", "lo"), {"mysqld": 4711}, tmp_path / "admin.cnf")
-    with sampling(Local(), folder, watch):
-        load_started(folder, 4712)
+    with sampling(Local(), folder, watch) as told:
+        told.started(4712)
         until(lambda: written(folder))
         assert running(folder) != []
     assert running(folder) == []
@@ -86,7 +86,11 @@ def test_it_is_told_what_to_watch_and_ends_with_the_load(program, folder, tmp_pa
         "--server-defaults": str(tmp_path / "admin.cnf"),
     }
     assert (folder / "load.pid").read_text() == "4712\n"
-    assert json.loads((folder / "probe.json").read_text()) == {"disk": "loop3", "interface": "lo"}
+    assert json.loads((folder / "probe.json").read_text()) == {
+        "disk": "loop3",
+        "interface": "lo",
+        "link_bytes_per_s": None,
+    }
     assert complaint(folder) == ""
 
 
@@ -129,8 +133,9 @@ def test_one_that_cannot_be_started_is_said(folder, monkeypatch):
 def test_a_folder_that_is_gone_fails_nothing(program, tmp_path):
     program(WAITS)
     nowhere = tmp_path / "gone"
-    with sampling(Local(), nowhere, Watch(Where())):
-        load_started(nowhere, 1)
+    with sampling(Local(), nowhere, Watch(Where())) as told:
+        told.started(1)
+        told.reported(1.0)
     assert complaint(nowhere) == ""
 
 

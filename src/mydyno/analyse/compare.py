@@ -7,6 +7,7 @@ from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import sentence
+from mydyno.analyse.plain import plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
@@ -180,6 +181,7 @@ def _row(
         guards={name: ratio for name, (ratio, _) in guards.items()},
         warnings=warnings,
         detectable=detectable(effect) if effect else None,
+        plain=plain(mine),
     )
 
 

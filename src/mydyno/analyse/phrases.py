@@ -57,8 +57,10 @@ def _what(comparison: Comparison) -> str:
 
 def _leave(comparison: Comparison) -> str:
     rows = [r for r in comparison.treatments if r.verdict != "baseline"]
-    if rows and all(r.effect is None for r in rows):
-        return "No verdict: too few trials have finished."
+    if not rows:
+        return f"No verdict: there is nothing to compare {comparison.baseline} with."
+    if all(r.effect is None for r in rows):
+        return _too_few(rows)
     if weaker := _weaker(rows):
         return (
             f"Leave it alone: only {', '.join(weaker)} would win, by giving up durability; "
@@ -69,6 +71,12 @@ def _leave(comparison: Comparison) -> str:
     if not seen:
         return told
     return f"{told} A difference of {(max(seen) - 1) * 100:.1f} % or more would have been seen."
+
+
+def _too_few(rows: Sequence[Row]) -> str:
+    if max(row.trials for row in rows) == 1:
+        return "No verdict: each ran once only, and a single run each proves next to nothing."
+    return "No verdict: too few trials have finished."
 
 
 def _weaker(rows: Sequence[Row]) -> list[str]:

@@ -24,7 +24,8 @@ class Row(msgspec.Struct, frozen=True):
 
     `verdict` is adopt, reject, equivalent, unstable, inconclusive, no-steady-state or failed;
     the baseline's own row has verdict ``baseline``.  `effect` is None where nothing could be
-    compared.  `detectable` is the smallest ratio the campaign could have told from 1.
+    compared.  `detectable` is the smallest ratio the campaign could have told from 1.  `plain` are
+    means over its trials of what is shown without a verdict: `storage_bytes`, `compression_ratio`.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Row(msgspec.Struct, frozen=True):
     guards: dict[str, Ratio]
     warnings: list[str]
     detectable: float | None = None
+    plain: dict[str, Estimate] = {}
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -119,19 +121,24 @@ class ChangeView(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """Latencies of one treatment and workload, all windows merged: ``(latency_s, share <= it)``."""
+    """Latencies of one treatment and workload, all windows merged: ``(latency_s, share <= it)``.
+
+    `kind` names the kind of transaction where the load tells them apart, and is empty for all.
+    """
 
     treatment: str
     workload: str
     count: int
     points: list[tuple[float, float]]
+    kind: str = ""
 
 
 class Result(msgspec.Struct, frozen=True):
     """Everything a report shows; made from a run directory alone, no host needed.
 
     `margin` is `[decide] margin` as a ratio less one (0.03), 0 where there was none; `closed_loops`
-    are the workloads whose latencies leave out what a stall would have kept waiting.
+    are the workloads whose latencies leave out what a stall would have kept waiting; `imported`
+    says that others made the runs, so that their order and their settings are not known.
     """
 
     comparison: Comparison
@@ -147,3 +154,4 @@ class Result(msgspec.Struct, frozen=True):
     blocks: int
     margin: float = 0.0
     closed_loops: list[str] = []
+    imported: bool = False

@@ -4,9 +4,14 @@ from collections.abc import Sequence
 from math import log
 
 from mydyno.analyse.latency import merged, percentile_s
-from mydyno.model import Interval, Metric, Series, Window
+from mydyno.model import Interval, Metric, Series, Window, of_kind
 
-_PERCENTILES = {"latency_p50_s": 50.0, "latency_p95_s": 95.0, "latency_p99_s": 99.0}
+_PERCENTILES = {
+    "latency_p50_s": 50.0,
+    "latency_p95_s": 95.0,
+    "latency_p99_s": 99.0,
+    "latency_max_s": 100.0,
+}
 BIN_S = 10.0  # seconds that are averaged for analysis: shorter ones say the same again (METHOD 2.4)
 _SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
 _STALL = 0.01  # a second without work counts as this share of the median, as log 0 has no value
@@ -24,11 +29,10 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
         return []
     seconds = _lengths(intervals, inside)
     metrics = _values(inside, seconds)
-    histograms = [i.latency for i in inside if i.latency]
-    if histograms:
-        total = merged(histograms)
-        for name, percent in _PERCENTILES.items():
-            metrics[name] = percentile_s(total, percent)
+    metrics |= _percentiles([i.latency for i in inside])
+    for kind in dict.fromkeys(kind for i in inside for kind in i.kinds):
+        found = _percentiles([i.kinds.get(kind, "") for i in inside])
+        metrics |= {of_kind(name, kind): value for name, value in found.items()}
     logsd = _logsd([i.values.get(response, 0.0) for i in inside])
     if logsd is not None:
         metrics[f"{response}_logsd"] = logsd
@@ -81,9 +85,20 @@ def unit_of(name: str) -> str:
     """Return the base unit a metric's name carries."""
     if name.endswith("_s"):
         return "s"
+    if name.startswith("storage_"):
+        return "B"
     if name.endswith(("_ratio", "_logsd")):
         return "ratio"
     return "B/s" if name.endswith("bytes") else "/s"
+
+
+def _percentiles(encoded: Sequence[str]) -> dict[str, float]:
+    """Return the percentiles of all histograms together; nothing where there are none."""
+    histograms = [text for text in encoded if text]
+    if not histograms:
+        return {}
+    total = merged(histograms)
+    return {name: percentile_s(total, percent) for name, percent in _PERCENTILES.items()}
 
 
 def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, float]:

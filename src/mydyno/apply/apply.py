@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mydyno.host import Host, ask
+from mydyno.host import Host, Rebootable, ask
 from mydyno.journal import Changing, Journal, RolledBack, first_values
-from mydyno.model import Change, DriftError, HostError, Settings
+from mydyno.model import Change, Cost, DriftError, HostError, RefusedError, Settings
 from mydyno.stack import Layer, Site
 
 _PASSES = 3  # a new scheduler brings its tunables, and resets attributes that were set with it
@@ -62,14 +62,34 @@ def _bring(
         changes = _planned(host, layer, aim)
         if not changes:
             return made
+        refuse_reboot(host, changes)
         full = recorded(changes, layer, place)
-        for action in dict.fromkeys(c.action for c in changes):
-            host.run(action, timeout_s=_TIMEOUT_S).check()
+        _act(host, changes)
         made += [c for c in full if c.key not in {m.key for m in made}]
     if left := _planned(host, layer, aim):
         told = ", ".join(f"{place[1]}{c.key} is {c.before}, not {c.after}" for c in left)
         raise DriftError(f"{host.name}: {told}")
     return made
+
+
+def refuse_reboot(host: Host, changes: Sequence[Change]) -> None:
+    """Raise `RefusedError` for a change that takes a reboot of a host that is not ours."""
+    for change in changes:
+        if change.cost is Cost.REBOOT and not isinstance(host, Rebootable):
+            raise RefusedError(
+                f"{change.key} is {change.before} and should be {change.after}: that takes a "
+                f"reboot of {host.name}, which mydyno only does to machines of its own (a VM lab)"
+            )
+
+
+def _act(host: Host, changes: Sequence[Change]) -> None:
+    """Carry changes out, each command once; a reboot is the host's own affair."""
+    for change in changes:
+        if change.cost is Cost.REBOOT and isinstance(host, Rebootable):
+            host.reboot(change.after)
+    rest = (c.action for c in changes if c.cost is not Cost.REBOOT)
+    for action in dict.fromkeys(rest):
+        host.run(action, timeout_s=_TIMEOUT_S).check()
 
 
 def _planned(host: Host, layer: Layer, aim: tuple[Settings, Settings]) -> Sequence[Change]:

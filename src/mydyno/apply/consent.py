@@ -6,6 +6,7 @@ from mydyno.model import RefusedError, Settings
 from mydyno.stack import Layer
 
 HOST = "host"
+REFORMAT = "reformat:"
 
 
 def consent(
@@ -21,3 +22,12 @@ def consent(
                     f"{name}: {rest} changes the whole host, not only the server under test; "
                     "add --allow host to consent (it is put back when the campaign ends)"
                 )
+
+
+def consent_reformat(device: str, allow: Sequence[str]) -> None:
+    """Raise `RefusedError` unless the user named this very device."""
+    if REFORMAT + device not in allow:
+        raise RefusedError(
+            f"stack.device: {device} would be formatted; add --allow {REFORMAT}{device} to "
+            "consent (it is refused all the same unless it is empty)"
+        )

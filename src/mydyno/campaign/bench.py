@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mydyno.host import Host
+from mydyno.measure import Sampling
 from mydyno.model import Settings, Trial
 from mydyno.workloads import Target, Workload
 
@@ -13,9 +14,8 @@ from mydyno.workloads import Target, Workload
 class Bench(Protocol):
     """Where trials happen: a private server on a lab disk, or nothing but a program."""
 
-    @property
-    def host(self) -> Host:
-        """Return the host the load runs on."""
+    def load_host(self, workload: Workload) -> Host:
+        """Return the host that a load runs on."""
         ...
 
     @property
@@ -35,12 +35,26 @@ class Bench(Protocol):
         """
         ...
 
-    def watched(self, folder: Path) -> AbstractContextManager[None]:
+    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample host and server into the trial's folder while its load runs."""
+        ...
+
+    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+        """See, at the load's first report, that it came as the treatment wants it to.
+
+        Raises `DriftError` where its session has not the TLS that was asked for.
+        """
         ...
 
     def ended(self, folder: Path) -> str:
         """Keep the logs of the trial that has just ended; return why its server died, or ``""``."""
+        ...
+
+    def put_right(self) -> None:
+        """Bring host and data to where a trial can begin, after one whose end is not known.
+
+        Raises `HostError` where the host does not come back.
+        """
         ...
 
 
@@ -51,6 +65,11 @@ class NoServer:
     host: Host
     timed: bool = False
 
+    def load_host(self, workload: Workload) -> Host:
+        """Return the only host there is."""
+        del workload
+        return self.host
+
     def opened(self) -> AbstractContextManager[None]:
         """Prepare nothing."""
         return nullcontext()
@@ -60,12 +79,18 @@ class NoServer:
         del trial, settings, workload
         return Target(work=folder, directory=folder)
 
-    def watched(self, folder: Path) -> AbstractContextManager[None]:
+    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample nothing: nothing is known of where the load's work is done."""
-        del folder
-        return nullcontext()
+        return nullcontext(Sampling(folder))
+
+    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+        """See nothing: there is no server to come to."""
+        del settings, workload, folder
 
     def ended(self, folder: Path) -> str:
         """Return nothing: there is no server that could have died."""
         del folder
         return ""
+
+    def put_right(self) -> None:
+        """Do nothing: nothing was changed."""

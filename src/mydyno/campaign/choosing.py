@@ -7,17 +7,30 @@ from mydyno.analyse import Rule, compare, undecided
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.designs import Blocks, Design
 from mydyno.campaign.ladder import Ladder
+from mydyno.campaign.past import KIND, Past
+from mydyno.campaign.plots import plots
 from mydyno.campaign.quantities import duration_s
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import CONFIRMING, HOURS, Search
 from mydyno.campaign.spec import Spec
 from mydyno.campaign.stops import Fixed, Stops
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
-from mydyno.campaign.treatments import less_of, no_such, rungs_of, screened
+from mydyno.campaign.treatments import less_of, no_such, numbered, rungs_of, screened
 from mydyno.model import Reset, Settings, SpecError
 from mydyno.workloads import Workload
 
-KINDS = ("auto", "blocks", "grid", "ladder", "race", "screen", "search", "switchback")
+KINDS = (
+    "auto",
+    "blocks",
+    "fraction",
+    "grid",
+    "imported",
+    "ladder",
+    "race",
+    "screen",
+    "search",
+    "switchback",
+)
 _PROTOCOLS = ("sequential", "fixed")
 _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
 _RACE_BLOCKS = 8  # and of a race, which most treatments leave before
@@ -30,8 +43,11 @@ _WHY = {
     "blocks": "blocks: every treatment once in each",
     "race": "a race: blocks of all treatments that are still undecided, the baseline among them",
     "grid": "a full grid, raced: blocks of all cells that are still undecided",
+    "fraction": "a fraction: the cells of the grid that tell most of each factor and of pairs "
+    "(D-optimal), raced; what the others do is told by the factors' effects",
     "ladder": "a ladder, raced: blocks of all rungs that are still undecided; then the winner "
     "without each of its parts, which tells their shares",
+    "imported": "imported: the runs that others made, and none to follow",
     "screen": "a screen: a Plackett-Burman design and its foldover rank the settings in as few "
     "runs as there can be",
     "switchback": "a switchback: one server is switched between treatments every half minute; a "
@@ -64,6 +80,8 @@ class Chosen:
 
 def choose(asked: Asked, name: str) -> Chosen:
     """Return what `asked` says, or what is best where it leaves it open; raise `SpecError`."""
+    if asked.spec.design.kind == KIND:
+        return _past(asked, name)
     if len(asked.treatments) < 2:  # noqa: PLR2004 - a comparison takes two
         raise SpecError(f"{asked.place}: one treatment only; a comparison needs another")
     decide = asked.spec.decide
@@ -90,6 +108,14 @@ def choose(asked: Asked, name: str) -> Chosen:
     return Chosen(_design(asked, rule, kind), stops, rule, _WHY[kind])
 
 
+def _past(asked: Asked, name: str) -> Chosen:
+    """Return what imported logs are compared by: runs as they were, of which none follows."""
+    decide, responses = asked.spec.decide, {n: w.response for n, w in asked.workloads.items()}
+    unknown = dict.fromkeys(asked.treatments, "unknown")
+    rule = Rule(name, asked.baseline, responses, decide.margin, decide.guards, unknown)
+    return Chosen(Past(), Fixed(asked.spec.protocol.warmup_s or 0.0, 0.0), rule, _WHY[KIND])
+
+
 def _kind(asked: Asked, *, is_fixed: bool) -> str:
     """Return the design's kind (METHOD 5c)."""
     kind, spec = asked.spec.design.kind, asked.spec
@@ -97,8 +123,8 @@ def _kind(asked: Asked, *, is_fixed: bool) -> str:
         raise SpecError(f"{asked.place}: design.kind: {no_such(kind, KINDS)}")
     if is_fixed and kind in {"auto", "ladder", "grid"} and not screened(spec):
         return "blocks"  # the articles' own way
-    if kind == "search":
-        _searchable(asked)
+    if kind in {"fraction", "search"}:
+        _gridded(asked, kind)
     if kind != "auto":
         return kind
     if screened(spec):
@@ -111,10 +137,10 @@ def _kind(asked: Asked, *, is_fixed: bool) -> str:
     return "search" if large and len(asked.workloads) == 1 else "grid"
 
 
-def _searchable(asked: Asked) -> None:
+def _gridded(asked: Asked, kind: str) -> None:
     if not asked.spec.factors:
-        raise SpecError(f"{asked.place}: design.kind: a search goes over [factors]; there are none")
-    if len(asked.workloads) > 1:
+        raise SpecError(f"{asked.place}: design.kind: a {kind} goes over [factors]; there are none")
+    if kind == "search" and len(asked.workloads) > 1:
         raise SpecError(
             f"{asked.place}: design.kind: a search has one load to find the best for, and there "
             f"are {len(asked.workloads)}; keep one, or race them all"
@@ -134,7 +160,7 @@ def _design(asked: Asked, rule: Rule, kind: str) -> Design:
         return Blocks(runs, workloads, blocks or 1, budget_s, seed, reset)
     if kind == "blocks":
         settled = _BLOCKS if blocks is None and budget_s is None else blocks
-        return Blocks(names, workloads, settled, budget_s, seed, reset)
+        return Blocks(names, workloads, settled, budget_s, seed, reset, _plots(asked))
     race = _race(asked, rule, blocks, budget_s)
     if kind == "switchback":
         return _switchback(race, settled=blocks is not None)
@@ -172,7 +198,13 @@ def _race(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None) 
         undecided=undecided(rule, names),
         checks=_CHECKS if budget_s is None or budget_s >= _CHECKED_S else 0,
         reset=_reset(asked),
+        plots=_plots(asked),
     )
+
+
+def _plots(asked: Asked) -> Mapping[str, str]:
+    device = asked.spec.stack.device
+    return plots(asked.treatments, one_device=isinstance(device, str) and device != "here")
 
 
 def _switchback(race: Race, *, settled: bool) -> Race:
@@ -188,13 +220,7 @@ def _switchback(race: Race, *, settled: bool) -> Race:
 
 
 def _cells(asked: Asked) -> dict[str, tuple[int, ...]]:
-    """Return each cell's levels, numbered by factor, by its treatment's name."""
-    cells = {name: list(s.values()) for name, s in asked.treatments.items() if s}
-    known = [list(dict.fromkeys(levels)) for levels in zip(*cells.values(), strict=True)]
-    return {
-        name: tuple(of.index(value) for of, value in zip(known, values, strict=True))
-        for name, values in cells.items()
-    }
+    return numbered({name: settings for name, settings in asked.treatments.items() if settings})
 
 
 def _budget_s(asked: Asked) -> float | None:

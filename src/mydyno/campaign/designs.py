@@ -1,10 +1,11 @@
 """Designs: the next trial as a pure function of the finished ones."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from mydyno.campaign.plots import gathered
 from mydyno.model import Outcome, Reset, Trial
 
 
@@ -34,7 +35,8 @@ class Blocks:
     lies near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
     trials of a block share one seed, so that they meet the same load.
     `blocks` or `budget_s` ends it, whichever comes first; the budget is checked between blocks,
-    and no block is begun that, by the mean of those before it, would overrun.
+    and no block is begun that, by the mean of those before it, would overrun.  Treatments of one
+    whole plot (`mydyno.campaign.plots`) stay together.
     """
 
     treatments: tuple[str, ...]
@@ -43,6 +45,7 @@ class Blocks:
     budget_s: float | None
     seed: int
     reset: Reset = Reset.DATASET
+    plots: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
@@ -67,8 +70,9 @@ class Blocks:
 
     def _order(self, block: int) -> list[tuple[str, str]]:
         chance = random.Random(f"{self.seed}/{block}")
-        return [
+        order = [
             (workload, treatment)
             for workload in chance.sample(self.workloads, len(self.workloads))
             for treatment in chance.sample(self.treatments, len(self.treatments))
         ]
+        return gathered(order, self.plots, chance)

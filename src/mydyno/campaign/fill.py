@@ -1,12 +1,14 @@
 """Filling a data set once: the server initialised in its shape, the load's tables made, sealed."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mydyno.campaign.parts import Hosts
 from mydyno.campaign.stores import StoreKey
 from mydyno.dataset import Store
-from mydyno.host import Host
+from mydyno.host import Away, Host, Local, carried
 from mydyno.model import Action
 from mydyno.server import Instance, preload
 from mydyno.workloads import Target, Workload
@@ -19,7 +21,7 @@ _STOP_S = 900.0  # a clean shutdown writes every dirty page
 class Filling:
     """What is needed to fill data sets: where tools keep small files, and who looks on first."""
 
-    host: Host
+    hosts: Hosts
     work: Path
     instance: Instance | None
     checked: Callable[[], None]
@@ -31,18 +33,18 @@ def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
     if key.server and f.instance is not None:
         _with_server(f, f.instance, key, workload)
     else:
-        _prepare(f.host, workload, Target(work=f.work, directory=store.live))
+        _prepare(f, workload, Target(work=f.work, directory=store.live))
     store.seal()
 
 
 def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Workload) -> None:
     lines = "".join(f"{name} = {value}\n" for name, value in key.shape)
-    write_owned(f.host, instance, lines)
+    write_owned(f.hosts.db, instance, lines)
     instance.initialise()
     instance.start()
     try:
         f.checked()
-        _prepare(f.host, workload, target_of(instance, f.work, f.work))
+        _prepare(f, workload, target_of(instance, f.work, f.work))
         pages = preload.page_list(instance) if f.preloaded else b""
     finally:
         instance.stop(grace_s=_STOP_S)
@@ -60,7 +62,7 @@ def write_owned(host: Host, instance: Instance, lines: str = "") -> None:
 
 
 def target_of(instance: Instance, work: Path, directory: Path) -> Target:
-    """Return the target of a load on a running private server."""
+    """Return the target of a load on a running private server; `work` is a folder of ours."""
     end = instance.endpoint
     return Target(
         work=work,
@@ -69,11 +71,39 @@ def target_of(instance: Instance, work: Path, directory: Path) -> Target:
         tcp_host=end.tcp_host,
         tcp_port=end.tcp_port,
         user=end.user,
-        password_file=end.password_file,
+        password_file=_password_file(instance, work),
         database=end.database,
     )
 
 
-def _prepare(host: Host, workload: Workload, target: Target) -> None:
+def _password_file(instance: Instance, work: Path) -> Path:
+    """Return the load's client option file where we can read it: beside the server, or a copy.
+
+    The copy names copies of the certificates, so that both can be carried to where the load is.
+    """
+    there = instance.endpoint.password_file
+    if not isinstance(instance.host, Away) and not instance.address:
+        return there
+    text = _text(instance.host, there)
+    tls = instance.place.tls
+    for name in sorted(set(re.findall(rf'"{re.escape(str(tls))}/([^"/]+)"', text))):
+        _keep(_text(instance.host, tls / name), work / tls.name / name)
+    here = work / there.name
+    _keep(text.replace(f'"{tls}/', f'"{work / tls.name}/'), here)
+    return here
+
+
+def _text(host: Host, path: Path) -> str:
+    return host.run(Action(("cat", str(path)))).check().stdout.decode()
+
+
+def _keep(text: str, here: Path) -> None:
+    install = ("install", "-D", "-m", "600", "/dev/stdin", str(here))
+    Local().run(Action(install, text.encode())).check()
+
+
+def _prepare(f: Filling, workload: Workload, target: Target) -> None:
+    host = f.hosts.of(workload)
     for action in workload.prepare(target):
-        host.run(action, timeout_s=_HOURS_S).check()
+        there = carried(host, action, target.work, target.password_file)
+        host.run(there, timeout_s=_HOURS_S).check()

@@ -10,29 +10,34 @@ from mydyno.campaign.rig import Launched, learn
 from mydyno.campaign.stores import strip
 from mydyno.host import Host, ask
 from mydyno.journal import Journal
-from mydyno.model import Change, Cost, HostError, Reset, Settings, Trial
+from mydyno.model import Action, Change, Cost, HostError, Reset, Settings, Trial
 from mydyno.server import Instance, preload
 from mydyno.stack import Layer
 from mydyno.stack.mysqld import Mysqld
 
 _STOP_S = 120.0  # a clean shutdown of a server whose data set stays
 _ANSWER_S = 2.0
+_HEADING = "# %f\\n"
 _SHOWN = 200  # lines of the error log that are kept with a trial
 
 
 @dataclass(slots=True)
 class Launcher:
-    """A private server between trials; `launched` is None until stock was learnt."""
+    """A private server between trials; `launched` is None until stock was learnt.
+
+    `link` is its address on the lab's link, where there is one.
+    """
 
     host: Host
     instance: Instance
     journal: Journal
     launched: Launched | None = None
     up: bool = False
+    link: str = ""
 
     def learn(self) -> Launched:
         """Return the layers and stock of the server that runs now at its defaults."""
-        self.launched = self.launched or learn(self.instance)
+        self.launched = self.launched or learn(self.instance, self.link)
         return self.launched
 
     def moved(self, settings: Settings, trial: Trial) -> list[Change] | None:
@@ -116,5 +121,7 @@ class Launcher:
 
 def _options(instance: Instance) -> list[str]:
     """Return the treatment's option file and launch files as one text; they hold no secret."""
-    files = [instance.place.owned, *sorted(instance.place.launch.iterdir())]
-    return [f"# {path.name}\n{path.read_text(encoding='utf-8').rstrip()}" for path in files]
+    place = instance.place
+    find = ("find", str(place.owned), str(place.launch), "-type", "f", "-printf", _HEADING)
+    shown = instance.host.run(Action((*find, "-exec", "cat", "{}", ";"))).check().stdout
+    return shown.decode(errors="replace").splitlines()

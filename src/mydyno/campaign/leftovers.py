@@ -1,11 +1,14 @@
 """What a campaign that was killed has left below its work folder, ended and removed."""
 
-import shutil
 from pathlib import Path
 
+from mydyno.apply import release
 from mydyno.host import Host
 from mydyno.lab import down, listing
+from mydyno.model import Action
 from mydyno.server import sweep as sweep_server
+
+_LONG_S = 600.0
 
 
 def remove(host: Host, work: Path) -> list[str]:
@@ -13,7 +16,7 @@ def remove(host: Host, work: Path) -> list[str]:
 
     Can be called again, and where nothing is left.
     """
-    if not work.exists():
+    if host.run(Action(("test", "-d", str(work)))).returncode:
         return []
     done = []
     if pid := sweep_server(host, work / "server"):
@@ -21,5 +24,6 @@ def remove(host: Host, work: Path) -> list[str]:
     for state in listing(host):
         if Path(state.home).is_relative_to(work):
             done += down(state.spec.lab, host)
-    shutil.rmtree(work)
+    done += release(host, work, work / "mnt")
+    host.run(Action(("rm", "-rf", "--one-file-system", "--", str(work))), timeout_s=_LONG_S).check()
     return [*done, str(work)]

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
-from mydyno.analyse import summarise, tens
+from mydyno.analyse import summarise, tens, unit_of
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.trial import Attempt, Spent, attempt, replayed
+from mydyno.campaign.trial import Attempt, Spent, attempt, replayed, unknown
 from mydyno.journal import (
     Finished,
     Interruption,
@@ -20,8 +21,16 @@ from mydyno.journal import (
     outcomes,
     spent_s,
 )
-from mydyno.model import Interval, JournalError, Outcome, Trial
-from mydyno.workloads import Workload
+from mydyno.model import (
+    Interval,
+    JournalError,
+    Metric,
+    Outcome,
+    Trial,
+    UnknownEndError,
+    Window,
+)
+from mydyno.workloads import TellsTotals, Workload
 
 
 class Watcher(Protocol):
@@ -108,15 +117,32 @@ def _one(r: Run, trial: Trial) -> None:
         watch=r.watcher.interval,
     )
     r.journal.append(Started(trial))
+    lost = False
     try:
         outcome = attempt(a, r.bench, spent)
     except KeyboardInterrupt:
         r.journal.append(Interruption(trial, spent.seconds))
         raise
+    except UnknownEndError as error:
+        outcome, lost = unknown(trial, error), True
     used_s = spent.seconds + lost_s(r.journal.events(), trial)
     outcome = replace(outcome, machine_time_s=used_s)
     r.journal.append(Finished(outcome))
     r.watcher.finished(outcome)
+    if lost:
+        r.bench.put_right()
+
+
+def _whole(
+    folder: Path, workload: Workload, window: Window, metrics: Sequence[Metric]
+) -> list[Metric]:
+    """Return the metrics of a window; of all of a run, its own totals are exact."""
+    if window.start_s > 0 or not isinstance(workload, TellsTotals):
+        return list(metrics)
+    with (folder / "load.out").open("rb") as lines:
+        totals = workload.totals(lines)
+    exact = [Metric(name, value, unit_of(name)) for name, value in totals.items()]
+    return [*exact, *(m for m in metrics if m.name not in totals)]
 
 
 def reread(
@@ -129,8 +155,10 @@ def reread(
     reread_all: list[tuple[Outcome, Sequence[Interval]]] = []
     for outcome in found:
         workload = workloads[outcome.trial.workload]
-        intervals = replayed(files.trial(outcome.trial.id), workload).intervals
+        folder = files.trial(outcome.trial.id)
+        intervals = replayed(folder, workload).intervals
         if metrics := summarise(intervals, outcome.window, workload.response):
+            metrics = _whole(folder, workload, outcome.window, metrics)
             series = (tens(intervals, workload.response),)
             told = {m.name for m in metrics}
             metrics += [m for m in outcome.metrics if m.name not in told]  # what was sampled

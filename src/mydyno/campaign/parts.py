@@ -6,19 +6,47 @@ from pathlib import Path
 
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.stores import StoreKey
+from mydyno.campaign.stores import StoreKey, key_of
 from mydyno.dataset import Store
-from mydyno.host import Host
+from mydyno.host import Away, Host
 from mydyno.journal import Journal
+from mydyno.model import Settings
 from mydyno.stack import Layer, Site
 from mydyno.stack.block import Block
+from mydyno.workloads import Workload
+
+FAR = Path("/var/tmp")  # noqa: S108 - what lies there is found again on resuming
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Where the server is and where its load; the same host unless the spec says otherwise.
+
+    `address` is where a load elsewhere finds the server, empty for a load beside it.
+    """
+
+    db: Host
+    load: Host
+    address: str = ""
+
+    def of(self, workload: Workload) -> Host:
+        """Return the host a load runs on: one of files runs where the files are."""
+        return self.load if workload.needs_server or not workload.data_key else self.db
+
+    @property
+    def far(self) -> bool:
+        """Return whether one of them does not see our files."""
+        return isinstance(self.db, Away) or isinstance(self.load, Away)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Host, campaign and places; `make` gives the store of a key, not yet open."""
+    """Hosts, campaign and places; `make` gives the store of a key, not yet open.
 
-    host: Host
+    `work` is on the database host.
+    """
+
+    hosts: Hosts
     campaign: Campaign
     files: RunDir
     journal: Journal
@@ -28,17 +56,32 @@ class Parts:
     say: Callable[[str], None]
 
     @property
+    def host(self) -> Host:
+        """Return the database host."""
+        return self.hosts.db
+
+    @property
     def outside(self) -> Site:
         """Return the host with the layers that reach beyond what mydyno made."""
         return Site("db", self.host, self.host_layers)
 
+    @property
+    def stock(self) -> Settings:
+        """Return the baseline's settings."""
+        return self.campaign.treatments[self.campaign.baseline]
+
+    def key(self, settings: Settings, workload: Workload) -> StoreKey:
+        """Return the data set that a treatment needs under a workload."""
+        return key_of(settings, workload, self.campaign.spec.stack.device)
+
     def site(self, store: Store) -> Site:
         """Return the host with the layers that are set from outside the server."""
-        disk = (Block(store.disk, ours=True),) if store.disk else ()
+        outside = any(layer.name == "block" for layer in self.host_layers)
+        disk = (Block(store.disk, ours=True),) if store.disk and not outside else ()
         return Site("db", self.host, (*disk, *self.host_layers))
 
     def made(self, name: str) -> Path:
-        """Return a folder of the work folder that only we may look into."""
-        folder = self.work / name
+        """Return a folder on this machine that only we may look into; it ends with the work."""
+        folder = (self.files.work if self.hosts.far else self.work) / name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder

@@ -9,12 +9,14 @@ import msgspec
 
 from mydyno.analyse import FIRST, Rule, compare
 from mydyno.campaign.choosing import Asked, choose
+from mydyno.campaign.crossing import refuse
 from mydyno.campaign.designs import Design
 from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.quantities import duration_s
 from mydyno.campaign.soak import Soak
 from mydyno.campaign.spec import Spec, convert, located
 from mydyno.campaign.stops import Stop, Stops
+from mydyno.campaign.stripes import stripe_of
 from mydyno.campaign.treatments import (
     STOCK,
     Ground,
@@ -24,7 +26,8 @@ from mydyno.campaign.treatments import (
     spare_of,
     treatments_of,
 )
-from mydyno.model import Outcome, Settings, SpecError, Trial
+from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial
+from mydyno.stack.known.zfs import travelled
 from mydyno.workloads import TOOLS, Workload
 
 
@@ -67,10 +70,13 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     """Return the campaign that `spec` describes on this `ground`; raise `SpecError`."""
     try:
         treatments = treatments_of(spec, place, ground)
+        for name, settings in treatments.items():
+            stripe_of(spec.stack.device, settings, f"{place}: {name}: ")
     except SpecError as error:
         raise SpecError(located(str(error), place, text)) from error
     baseline = _baseline(spec, treatments, place)
     treatments = {baseline: treatments.get(baseline, {}), **treatments}
+    refuse(treatments, place)
     workloads = {w.name: w for w in _workloads(spec, text, place)}
     if spec.stack.server == "none":
         _no_server(treatments, workloads, place)
@@ -78,6 +84,8 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     chosen = choose(Asked(spec, place, treatments, baseline, workloads), name)
     if isinstance(chosen.design, Ladder):
         treatments |= spare_of(spec, place, ground)
+    if torn := travelled(treatments):
+        raise RefusedError(f"{place}: {'; '.join(torn)}")
     return Campaign(
         spec=spec,
         name=name,
@@ -145,7 +153,7 @@ def _no_server(
     treatments: Mapping[str, Settings], workloads: Mapping[str, Workload], place: str
 ) -> None:
     """Raise `SpecError` for what cannot be without a server."""
-    parts = ("db/mysqld.", "db/alloc.", "db/env.", "db/limits.", "db/net.")
+    parts = ("db/mysqld.", "db/alloc.", "db/env.", "db/limits.", "db/link.", "db/net.")
     wanting = [k for s in treatments.values() for k in s if k.startswith(parts)]
     wanting += [name for name, workload in workloads.items() if workload.needs_server]
     if wanting:

@@ -1,37 +1,99 @@
 """Before anything is made: tools, space, and a host that has nothing else to do."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mydyno.campaign.crossing import crosses
+from mydyno.campaign.parts import FAR, Hosts
+from mydyno.campaign.plan import Campaign
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.host import Host
-from mydyno.model import RefusedError, SpecError
+from mydyno.host import Away, Host
+from mydyno.model import Action, RefusedError, SpecError
+from mydyno.stack import Layer
 from mydyno.workloads import Target, Workload
 from mydyno.workloads.fio import Fio, check_options
+from mydyno.workloads.mysqlslap import PROGRAMS
 
-_TOOLS = {"sysbench-oltp": "sysbench", "sysbench-fileio": "sysbench", "fio": "fio"}
+_TOOLS = {
+    "sysbench-oltp": "sysbench",
+    "sysbench-tpcc": "sysbench",
+    "sysbench-fileio": "sysbench",
+    "fio": "fio",
+    "mysqlslap": "mysqlslap",
+}
+_PACKAGES = {"mysqlslap": "mariadb-client", "mariadb-slap": "mariadb-client"}
 _SPARE_BYTES = 1 << 30  # a full disk would take the host down with the campaign
 _BUSY = 0.3  # of a core: more than this is somebody else's work
 
 
-def preflight(host: Host, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
+def preflight(hosts: Hosts, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
     """Raise `SpecError` for a missing tool or a wrong option, `RefusedError` for want of space."""
-    for name, table in spec.workloads.items():
-        tool = _TOOLS.get(str(table.get("tool")), "")
-        if tool and shutil.which(tool) is None:
-            raise SpecError(f"workloads.{name}: {tool} is not installed; apt-get install {tool}")
-    for workload in workloads.values():
+    for name, workload in workloads.items():
+        table = spec.workloads.get(name.partition("/")[0], {})
+        tool = str(table.get("program", _TOOLS.get(str(table.get("tool")), "")))
+        host = hosts.of(workload)
+        if tool and not path_of(host, tool):
+            where = f" on {host.name}" if hosts.far else ""
+            remedy = _remedy(host, tool)
+            raise SpecError(f"workloads.{name}: {tool} is not installed{where}; {remedy}")
         if isinstance(workload, Fio):
             check_options(host, workload)
-    _space(spec, folder)
+    _space(hosts.db, spec, folder)
 
 
-def _space(spec: Spec, folder: Path) -> None:
+def _remedy(host: Host, tool: str) -> str:
+    """Return what brings a missing tool, which may be there under its other name."""
+    others = [p for p in PROGRAMS if tool in PROGRAMS and p != tool and path_of(host, p)]
+    if others:
+        return f'set program = "{others[0]}"'
+    return f"apt-get install {_PACKAGES.get(tool, tool)}"
+
+
+def refuse_unprivileged(host: Host, layers: Sequence[Layer]) -> None:
+    """Raise `RefusedError` where settings of the whole host are to be moved without root there."""
+    if layers and host.run(Action(("id", "-u"))).stdout.strip() != b"0":
+        names = ", ".join(layer.name for layer in layers)
+        raise RefusedError(
+            f"{host.name}: only root may move its {names} settings: run there as root "
+            "(ssh://root@...), or leave them out"
+        )
+
+
+def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
+    """Raise `SpecError` for a treatment that keeps the load from the server."""
+    for name, settings in campaign.treatments.items():
+        if hosts.address and settings.get("db/net.transport") == "socket":
+            raise SpecError(
+                f"{name}: net.transport = 'socket': the load is on {hosts.load.name}, and a socket "
+                "is for programs beside the server; leave stack.load out"
+            )
+        if hosts.far and crosses(settings):
+            raise SpecError(
+                f"{name}: net.address = 'lab': a lab's link is made on this machine alone, and "
+                f"this campaign needs {hosts.db.name} and {hosts.load.name}; run mydyno there, or "
+                "let stack.load be the other end of a real network"
+            )
+
+
+def path_of(host: Host, tool: str) -> str:
+    """Return where a tool is on the host's PATH, or ``""``."""
+    return host.run(Action(("which", tool))).stdout.decode(errors="replace").strip()
+
+
+def ground_of(host: Host, folder: Path) -> Path:
+    """Return the folder there is on the host that what belongs into `folder` is made below."""
+    if isinstance(host, Away):
+        return FAR
+    return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+
+
+def _space(host: Host, spec: Spec, folder: Path) -> None:
     """See that the largest the lab disk can grow to leaves the host some room."""
-    there = next(p for p in (folder, *folder.parents) if p.exists())
-    free = shutil.disk_usage(there).free
+    there = ground_of(host, folder)
+    told = host.run(Action(("stat", "-f", "-c", "%a %S", str(there)))).check().stdout
+    blocks, size_of_block = map(int, told.split())
+    free = blocks * size_of_block
     device = spec.stack.device
     size = device.size if isinstance(device, DeviceTable) else "1G"
     wanted = size_bytes(size, "stack.device.size") + _SPARE_BYTES
@@ -42,15 +104,22 @@ def _space(spec: Spec, folder: Path) -> None:
         )
 
 
-def tools(host: Host, workloads: Mapping[str, Workload], folder: Path) -> dict[str, str]:
+def tools(hosts: Hosts, workloads: Mapping[str, Workload], folder: Path) -> dict[str, str]:
     """Return what each load tool says of its version and client library, by its command."""
     target = Target(work=folder, directory=folder)
     told: dict[str, str] = {}
-    for action in dict.fromkeys(a for w in workloads.values() for a in w.describe(target)):
-        lines = host.run(action).stdout.decode(errors="replace").splitlines()
+    asked = dict.fromkeys((a, hosts.of(w)) for w in workloads.values() for a in w.describe(target))
+    for action, host in asked:
+        lines = host.run(_there(host, action)).stdout.decode(errors="replace").splitlines()
         known = [line.strip() for line in lines if "mysql" in line or "maria" in line]
         told[" ".join(Path(part).name for part in action.argv)] = (known or lines or ["?"])[0]
     return told
+
+
+def _there(host: Host, action: Action) -> Action:
+    """Return the action with the tools that it names by path where that host has them."""
+    words = (path_of(host, Path(w).name) or w if Path(w).is_absolute() else w for w in action.argv)
+    return Action(tuple(words), action.stdin)
 
 
 def busy(cores_busy: float) -> Sequence[str]:

@@ -5,6 +5,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from mydyno.apply import refuse_reboot
+from mydyno.campaign.crossing import resolved
 from mydyno.campaign.fill import Filling, fill, write_owned
 from mydyno.campaign.launching import Launcher
 from mydyno.campaign.parts import Parts
@@ -25,6 +27,11 @@ _TOLD = (
     "log_bin",
     "sync_binlog",
 )
+_NAMES = {
+    "randread": "random reads, measured",
+    "randwrite": "random writes, measured",
+    "read": "sequential reads, measured",
+}
 
 
 def prepare(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:
@@ -35,7 +42,7 @@ def prepare(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) 
     checked = partial(_check, p, launcher, stores)
     instance = launcher.instance if launcher else None
     preloaded = p.campaign.spec.protocol.preload
-    filling = Filling(p.host, p.made("load"), instance, checked, preloaded)
+    filling = Filling(p.hosts, p.made("load"), instance, checked, preloaded)
     known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
     for key, workload in needed(p.campaign).items():
         store = stores[key] = p.make(key)
@@ -52,7 +59,7 @@ def _fill(
 ) -> None:
     store, key, workload = what
     began_s = time.monotonic()
-    where = f"{key.kind} on {store.disk}" if store.disk else "a plain directory"
+    where = f"{key.told} on {store.disk}" if store.disk else "a plain directory"
     p.say(f"preparing {key.data} on {where}")
     if not sealed:
         fill(filling, store, key, workload)
@@ -78,7 +85,9 @@ def _check_host(p: Parts, stores: dict[StoreKey, Store]) -> None:
         for layer in (*p.site(store).layers, mounted(store)):
             now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
             for settings in p.campaign.treatments.values():
-                layer.plan(now, strip(settings, f"db/{layer.name}."))
+                wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
+                changes = layer.plan(now, strip(wanted, f"db/{layer.name}."))
+                refuse_reboot(p.host, changes)
 
 
 def _stock_of_sealed(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:
@@ -111,15 +120,22 @@ def _tell_lab(p: Parts, store: Store) -> None:
     found = store.measured
     sequential = f"{found.read_bytes_per_s / 1e6:,.0f} MB/s"
     p.say(f"lab disk {store.disk}: measured {found.read_iops:,.0f} random reads/s, {sequential}")
+    for reading in found.all:
+        if not reading.kept:
+            p.say(f"warning: lab disk {store.disk}, on a slow or busy machine: {reading.told}")
     facts = {
-        "class": store.spec.disk_class or "uncapped",
+        "class": store.spec.told,
         "burst credits at the start of each trial": str(store.spec.credits),
-        "random reads, measured": f"{found.read_iops:,.0f} /s of 16 KiB at depth 32",
-        "random writes, measured": f"{found.write_iops or 0:,.0f} /s of 16 KiB at depth 32",
-        "sequential reads, measured": sequential,
+        **{_NAMES[reading.rw]: reading.told for reading in found.all},
         "filesystem": " ".join(filter(None, (store.kind, store.options))),
     }
-    _write(p.files.facts / "lab disk.json", facts)
+    _write(p.files.facts / f"lab disk{_apart(p, store)}.json", facts)
+
+
+def _apart(p: Parts, store: LabStore) -> str:
+    """Return what tells the disks of a campaign from one another where it has several stripes."""
+    stripes = {key.stripe for key in needed(p.campaign)}
+    return f", {store.spec.stripe.disks} in {store.spec.stripe.chunk >> 10}K" * (len(stripes) > 1)
 
 
 def _write(path: Path, facts: dict[str, str]) -> None:

@@ -11,20 +11,32 @@ from mydyno.apply import apply, recorded, rollback
 from mydyno.campaign.fill import target_of
 from mydyno.campaign.launching import Launcher
 from mydyno.campaign.leftovers import remove
+from mydyno.campaign.link import Crossing
 from mydyno.campaign.lock import host_lock
 from mydyno.campaign.parts import Parts
 from mydyno.campaign.preparing import prepare
-from mydyno.campaign.rig import mounted
-from mydyno.campaign.stores import StoreKey, key_of
+from mydyno.campaign.rig import mounted, verify_mount
+from mydyno.campaign.session import complaint
+from mydyno.campaign.stores import StoreKey, reformats
 from mydyno.dataset import Store
-from mydyno.host import Host, ask
+from mydyno.host import Host, Local, ask
 from mydyno.journal import first_values, outcomes
 from mydyno.lab import sweep as sweep_labs
-from mydyno.measure import Watch, Where, disk_of, sampling
+from mydyno.lab import sweep_links
+from mydyno.measure import (
+    Sampling,
+    Watch,
+    Where,
+    disk_of,
+    footprint,
+    interface_to,
+    link_speed,
+    sampling,
+)
 from mydyno.model import Action, Change, DriftError, Reset, Settings, SpecError, Trial
 from mydyno.server import sweep as sweep_server
-from mydyno.stack.fs import missing
-from mydyno.workloads import Target, Workload
+from mydyno.stack.link import UNLIMITED, bytes_per_s
+from mydyno.workloads import Target, TellsSession, Workload
 
 
 @dataclass(slots=True)
@@ -33,29 +45,43 @@ class PrivateBench:
 
     parts: Parts
     launcher: Launcher | None
+    crossing: Crossing | None = None
     timed: bool = True
     _stores: dict[StoreKey, Store] = field(default_factory=dict)
     _live: Store | None = None
     _reset: Reset = Reset.DATASET
+    _hold: Callable[[], None] = field(default=lambda: None)
 
     @property
     def host(self) -> Host:
-        """Return the host that server and load run on."""
+        """Return the host that the server runs on."""
         return self.parts.host
+
+    def load_host(self, workload: Workload) -> Host:
+        """Return the host as the present trial's load sees it."""
+        crossing = self.crossing if workload.needs_server else None
+        there = self.launcher.instance.endpoint.tcp_host if self.launcher else ""
+        if crossing and there == crossing.link.state.address:
+            return crossing.link.inside
+        return self.parts.hosts.of(workload)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Fill the data sets, learn what stock is; at the end put the host back, remove ours."""
         p = self.parts
-        with host_lock():
+        with host_lock(p.hosts.db, p.hosts.load) as self._hold:
             self._sweep()
             if self._finished():  # only what a kill after the last trial left is to be done
-                remove(p.host, p.work)
+                self._remove()
                 yield
                 return
             finished = False
             try:
+                if self.crossing:
+                    self.crossing.link.up()
                 prepare(p, self.launcher, self._stores)
+                if self.crossing:
+                    self.crossing.prepare(p, self)
                 yield
                 finished = self._finished()
             except SpecError:
@@ -64,19 +90,42 @@ class PrivateBench:
             finally:
                 self._close(keep=not finished)
 
+    def put_right(self) -> None:
+        """End and remove what is left of a trial, put the host back, make the data sets ready."""
+        self._hold()
+        self._live = None
+        if self.launcher is not None:
+            self.launcher.stop(grace_s=0.0)
+        self._sweep()
+        for store in self._stores.values():
+            store.close(keep=True)
+            store.open()
+
+    def _remove(self) -> None:
+        """Remove the work folder, and where the host is far what was kept of it on this machine."""
+        p = self.parts
+        remove(p.host, p.work)
+        remove(Local(), p.files.work)
+
     def _finished(self) -> bool:
         return self.parts.campaign.next(outcomes(self.parts.journal.events())) is None
 
     def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
         """Restore the data, apply the treatment, start the server, and see that all took effect."""
         p = self.parts
-        store = self._stores[key_of(settings, workload)]
+        if self.crossing:
+            settings = self.crossing.settings(p, settings, workload)
+        key, stock = (p.key(chosen, workload) for chosen in (settings, p.stock))
+        store = self._stores[key]
         launcher = self.launcher if workload.needs_server else None
         hot = self._hot(store, settings, trial)
         changes: list[Change] = list(hot or [])
         if hot is None:
+            changes += reformats(settings, key, stock) if store.disk else []
             changes += self._restored(store, settings, trial)
         apply(p.site(store), _host_part(settings, store), p.journal, trial.id)
+        if not store.disk:  # a lab's mount was seen when it was made
+            verify_mount(p.host, mounted(store), settings.get("db/fs.mount", ""))
         changes += self._host_changes(_host_part(settings, store))
         target = Target(work=p.made("load"), directory=store.live)
         if launcher is not None:
@@ -86,20 +135,43 @@ class PrivateBench:
         store.loading()
         return target
 
-    def watched(self, folder: Path) -> AbstractContextManager[None]:
+    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample host, data disk and, where there is one, the server while the load runs."""
         live = self._live
         disk = (live.disk or disk_of(self.host, live.live)) if live else ""
         if self.launcher is None or not (pid := self.launcher.instance.pid):
             return sampling(self.host, folder, Watch(Where(disk)))
-        # over the socket nothing goes through an interface
-        where = Where(disk, "lo" if self.launcher.instance.endpoint.tcp_host else "")
+        where = Where(disk, *self._interface(self.launcher.instance.endpoint.tcp_host))
         admin = self.launcher.instance.place.admin
         return sampling(self.host, folder, Watch(where, {"mysqld": pid}, admin))
 
+    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+        """Raise `DriftError` where the load's own session has not the TLS that was asked for."""
+        asked = settings.get("db/net.tls")
+        if asked is None or not isinstance(workload, TellsSession):
+            return
+        with (folder / "load.out").open("rb") as lines:
+            if wrong := complaint(asked, workload.session(lines)):
+                raise DriftError(wrong)
+
+    def _interface(self, address: str) -> tuple[str, float | None]:
+        """Return the interface that the load's traffic goes through, and how fast its link is."""
+        if not address:  # over the socket nothing goes through an interface
+            return "", None
+        if self.crossing and address == self.crossing.link.state.address:
+            device = self.crossing.link.state.device
+            rate = ask(self.host, self.crossing.layer.observe())["rate"]
+            return device, None if rate == UNLIMITED else bytes_per_s(rate)
+        elsewhere = bool(self.parts.hosts.address)
+        name = interface_to(self.host, address, elsewhere=elsewhere)
+        return name, link_speed(self.host, name)
+
     def ended(self, folder: Path) -> str:
-        """Keep the server's files; return its last words if it had died by itself."""
-        return self.launcher.ended(folder, self._reset) if self.launcher else ""
+        """Keep the server's files and the data's size; return its words if it died by itself."""
+        died = self.launcher.ended(folder, self._reset) if self.launcher else ""
+        if self._live and not died:
+            footprint.keep(self.host, self._live.live, folder)
+        return died
 
     def _hot(self, store: Store, settings: Settings, trial: Trial) -> list[Change] | None:
         """Move a server that may go on running to the treatment; None where it must restart."""
@@ -120,8 +192,7 @@ class PrivateBench:
         store.restore(options)
         self._live = store
         layer = mounted(store)
-        if left := missing(ask(p.host, layer.observe())["mount"], options):
-            raise DriftError(f"{layer.where}: mounted without {', '.join(left)}")
+        verify_mount(p.host, layer, options)
         want = {"mount": options} if options else {}
         changes = layer.plan({"mount": "defaults"}, want)
         return recorded(changes, layer, (p.journal, "db/fs.", trial.id))
@@ -143,7 +214,7 @@ class PrivateBench:
         p = self.parts
         if self.launcher is not None:
             sweep_server(p.host, self.launcher.instance.place.home)
-        for line in sweep_labs(p.host):
+        for line in (*sweep_labs(p.host), *sweep_links(p.host)):
             p.say(line)
         if moved := rollback(p.outside, p.journal):
             p.say(f"put back: {', '.join(moved)}")
@@ -156,9 +227,10 @@ class PrivateBench:
             steps.append(partial(self.launcher.stop, grace_s=0.0))
             steps += [] if keep else [self.launcher.instance.close]
         steps.append(partial(rollback, p.outside, p.journal))
+        steps += [self.crossing.link.down] if self.crossing else []
         steps += [partial(store.close, keep=keep) for store in self._stores.values()]
         if not keep:
-            steps.append(partial(remove, p.host, p.work))
+            steps.append(self._remove)
         errors: list[Exception] = []
         for step in steps:
             try:
@@ -171,7 +243,7 @@ class PrivateBench:
 
 def _host_part(settings: Settings, store: Store) -> Settings:
     """Return the settings that are applied to the host or a disk; a lab's mount is not one."""
-    parts = ("db/block.", "db/kernel.") if store.disk else ("db/block.", "db/fs.", "db/kernel.")
+    parts = ("db/block.", "db/kernel.", "db/link.", *(() if store.disk else ("db/fs.",)))
     return {k: v for k, v in settings.items() if k.startswith(parts)}
 
 

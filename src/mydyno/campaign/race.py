@@ -1,10 +1,11 @@
 """A race: randomised blocks of the treatments that are still undecided, with the baseline among."""
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 
+from mydyno.campaign.plots import gathered
 from mydyno.model import Outcome, Reset, Trial
 
 Cell = tuple[str, str]  # workload, treatment
@@ -22,6 +23,7 @@ class Race:
     number of treatments (Dunnett, 1955), spread over the block.  Before all others come `checks`
     trials of it alone, which tell what can be seen on this host.  `blocks` or `budget_s` ends it;
     the budget is checked between blocks.  `often` is how many times a block holds the baseline.
+    Treatments of one whole plot (`mydyno.campaign.plots`) stay together, the baseline in its own.
     """
 
     treatments: tuple[str, ...]
@@ -34,6 +36,7 @@ class Race:
     checks: int = 0
     reset: Reset = Reset.DATASET
     often: Callable[[int], int] = field(default=isqrt, repr=False)
+    plots: Mapping[str, str] = field(default_factory=dict, repr=False)
     # What `undecided` said is a function of the history, and asked for once.
     _orders: dict[int, Sequence[Cell]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -73,11 +76,12 @@ class Race:
         running = every if block < _FEWEST else every & set(self.undecided(before))
         chance = random.Random(f"{self.seed}/{block}")
         first = [] if block else [(w, self.baseline) for w in self.workloads] * self.checks
-        return first + [
+        order = [
             (workload, treatment)
             for workload in chance.sample(self.workloads, len(self.workloads))
             for treatment in self._one(sorted(t for w, t in running if w == workload), chance)
         ]
+        return first + gathered(order, self.plots, chance)
 
     def _one(self, running: list[str], chance: random.Random) -> list[str]:
         """Return the order of one workload's treatments, the baseline evenly among them."""

@@ -1,22 +1,24 @@
 """Putting the stack under test together: which layers a private server and its disk have."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mydyno.campaign.stores import strip
 from mydyno.dataset import Store
 from mydyno.host import Host, ask
-from mydyno.model import Change, DriftError, Settings
+from mydyno.model import Change, DriftError, Durability, Settings
 from mydyno.server import Instance
-from mydyno.stack import Layer, mysqld
+from mydyno.stack import Layer, atime, mysqld
 from mydyno.stack.alloc import Alloc, installed
 from mydyno.stack.env import Env
 from mydyno.stack.fs import Fs
+from mydyno.stack.known.mounts import missing
 from mydyno.stack.known.variables import describe
+from mydyno.stack.known.zfs import protected
 from mydyno.stack.limits import Limits
 from mydyno.stack.mysqld import Mysqld
+from mydyno.stack.net import Net
 from mydyno.stack.running import Server
-from mydyno.stack.transport import Transport
 
 _DESCRIBE_S = 120.0  # MySQL tells by six hundred questions which variables are dynamic
 
@@ -31,7 +33,7 @@ class Launched:
     def plan(self, want: Settings) -> list[tuple[Layer, Change]]:
         """Return what `want` changes of stock; raise `SpecError` for what no layer knows."""
         return [
-            (layer, change)
+            (layer, _judged(change, want))
             for layer in self.layers
             for change in layer.plan(
                 self.stock.get(layer.name, {}), strip(want, f"db/{layer.name}.")
@@ -54,10 +56,17 @@ class Launched:
             raise DriftError(f"the server runs, but {'; '.join(left)}")
 
 
-def learn(instance: Instance) -> Launched:
+def _judged(change: Change, want: Settings) -> Change:
+    """Return a change as durable as it is where it is made: ZFS writes no torn pages."""
+    if change.key == "innodb_doublewrite" and protected(want):
+        return replace(change, durability=Durability.SAME)
+    return change
+
+
+def learn(instance: Instance, link: str = "") -> Launched:
     """Return the layers of a server that runs at stock, and what stock is.
 
-    The order is that in which they take effect.
+    The order is that in which they take effect.  `link` is its address on the lab's link, if any.
     """
     place, host, build = instance.place, instance.host, instance.build
 
@@ -72,7 +81,7 @@ def learn(instance: Instance) -> Launched:
         Env(server("env")),
         Alloc(server("alloc"), ask(host, installed())),
         Mysqld(instance.client, place.owned, build.flavour, build.version, variables, stock),
-        Transport(place.launch / "transport", instance.client),
+        Net(place.launch / "net", instance.client, build.flavour, build.version, link),
     )
     return Launched(layers, {layer.name: ask(host, layer.observe()) for layer in layers})
 
@@ -81,3 +90,14 @@ def mounted(store: Store) -> Fs:
     """Return the filesystem layer of a store."""
     where = store.live.parent if store.disk else store.live
     return Fs(str(where), f"/dev/{store.disk}" if store.disk else "")
+
+
+def verify_mount(host: Host, layer: Fs, options: str) -> None:
+    """Raise `DriftError` where a mount does not show its options, or access times belie them."""
+    if left := missing(ask(host, layer.observe())["mount"], options):
+        raise DriftError(f"{layer.where}: mounted without {', '.join(left)}")
+    wanted = atime.wanted(options)
+    if wanted and (found := ask(host, atime.probe(layer.where))) != wanted:
+        raise DriftError(
+            f"{layer.where}: mounted with {wanted}, but access times are kept as with {found}"
+        )

@@ -22,12 +22,14 @@ class CampaignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``device = {...}`` under ``[stack]``: a lab disk of a cloud class."""
+    """``device = {...}`` under ``[stack]``: lab disks of a cloud class, striped, on a VM."""
 
     lab: str
     size: str = "4G"
     disk_class: str = msgspec.field(default="", name="class")
     disks: int = 1
+    chunk: str = "512K"
+    vm: str = ""
     credits: str | float = "empty"
     read_latency_us: int = 0
     write_latency_us: int = 0
@@ -35,10 +37,15 @@ class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[stack]``: the host, the server and the device under test."""
+    """``[stack]``: the host, the server and the device under test.
+
+    The load runs on `host` too unless `load` names another; `address` is then where it finds the
+    server, if not where we find it.
+    """
 
     host: str = "local"
-    load: str = "local"
+    load: str = ""
+    address: str = ""
     server: str = "auto"
     device: str | DeviceTable = "here"
 
@@ -51,6 +58,7 @@ class DesignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blocks: int | None = None
     budget: str | None = None
     seed: int = 1
+    cells: int | None = None
     soak: str | None = None
 
 
@@ -75,10 +83,25 @@ class DecideTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     durability: str = "same"
 
 
+class RecipeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[recipe]``: what somebody wants to know before running it; times are of two processors."""
+
+    time: str = ""
+    small: str = ""
+    needs: list[str] = []
+    touches: str = ""
+    page: str = ""
+
+
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole spec as written; `bundles` and `treatments` may hold ``when`` tables."""
+    """A whole spec as written; `bundles` and `treatments` may hold ``when`` tables.
+
+    `scale` holds, by the name of a size, what ``--set`` would have to say for it.
+    """
 
     campaign: CampaignTable = CampaignTable()
+    recipe: RecipeTable = RecipeTable()
+    scale: dict[str, dict[str, Any]] = {}
     stack: StackTable = StackTable()
     bundles: dict[str, dict[str, Any]] = {}
     factors: dict[str, list[Scalar]] = {}
@@ -169,16 +192,33 @@ def located(reason: str, place: str, text: str) -> str:
     return reason
 
 
+def scaled(text: str, place: str, name: str) -> dict[str, str]:
+    """Return the overrides of a size, as ``--set`` would give them; raise `SpecError`."""
+    sizes = decode(text, place).scale
+    if name not in sizes:
+        known = f"it has {', '.join(sizes)}" if sizes else "it has no [scale.NAME]"
+        raise SpecError(f"{place}: --scale {name}: {known}")
+    return {path: msgspec.json.encode(value).decode() for path, value in sizes[name].items()}
+
+
 def _override(tables: dict[str, Any], path: str, value: str) -> None:
-    """Set the dotted `path` in `tables` to a TOML value; a bare word is taken as a string."""
+    """Set the dotted `path` in `tables` to a TOML value; a bare word is taken as a string.
+
+    A key that is there and has dots itself (``factors.block.scheduler``) is found; ``false`` leaves
+    a whole table out.
+    """
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         parsed = value
-    *outer, last = path.split(".")
-    for part in outer:
+    rest = path
+    while rest not in tables and "." in rest:
+        part, rest = rest.split(".", 1)
         inner = tables.setdefault(part, {})
         if not isinstance(inner, dict):
             raise SpecError(f"--set {path}: {part} is a value, not a table")
         tables = inner
-    tables[last] = parsed
+    if parsed is False and isinstance(tables.get(rest), dict):
+        del tables[rest]
+    else:
+        tables[rest] = parsed

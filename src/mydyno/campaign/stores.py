@@ -5,20 +5,35 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mydyno.campaign.plan import Campaign
-from mydyno.model import Settings
+from mydyno.campaign.spec import DeviceTable
+from mydyno.campaign.stripes import KEYS, PREFIX, stripe_of
+from mydyno.lab import Stripe
+from mydyno.lab.geometry import mkfs_options
+from mydyno.model import Action, Change, Cost, Settings
+from mydyno.stack.known.mounts import shaping
 from mydyno.stack.known.shape import data_shape
 from mydyno.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class StoreKey:
-    """What a data set's bytes depend on: the load's tables, the filesystem, the server's shape."""
+    """What a data set's bytes depend on: tables, filesystem, stripe, and the server's shape.
+
+    `mount` are the mount options that shape files as they are made: copy-on-write, compression.
+    """
 
     data: str
     server: bool
     kind: str
     mkfs: str
     shape: tuple[tuple[str, str], ...]
+    stripe: Stripe
+    mount: str = ""
+
+    @property
+    def told(self) -> str:
+        """Return the filesystem and what it is made with: ``xfs -d su=64k,sw=4``."""
+        return f"{self.kind} {self.mkfs}".rstrip()
 
     @property
     def name(self) -> str:
@@ -26,17 +41,39 @@ class StoreKey:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:10]
 
 
-def key_of(settings: Settings, workload: Workload) -> StoreKey:
+def key_of(settings: Settings, workload: Workload, device: str | DeviceTable) -> StoreKey:
     """Return the data set that a treatment needs under a workload."""
+    kind, stripe = settings.get("db/fs.type", "ext4"), stripe_of(device, settings)
     mysqld = strip(settings, "db/mysqld.")
     shape = tuple(sorted(data_shape(mysqld).items())) if workload.needs_server else ()
     return StoreKey(
         data=workload.data_key,
         server=workload.needs_server,
-        kind=settings.get("db/fs.type", "ext4"),
-        mkfs=settings.get("db/fs.mkfs", ""),
+        kind=kind,
+        mkfs=mkfs_options(kind, settings.get("db/fs.mkfs", ""), stripe),
         shape=shape,
+        stripe=stripe,
+        mount=shaping(settings.get("db/fs.mount", "")),
     )
+
+
+def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change]:
+    """Return what makes a treatment's data set another one than stock's, as changes.
+
+    Nothing is left to be done: each data set lies on a device made for it before the first trial.
+    """
+
+    def shape(key: StoreKey) -> dict[str, str]:
+        chunk, disks = str(key.stripe.chunk), str(key.stripe.disks)
+        raid = {f"{PREFIX}{k}": v for k, v in zip(KEYS, ("0", chunk, disks), strict=True)}
+        return {**raid, "db/fs.type": key.kind, "db/fs.mkfs": key.mkfs}
+
+    now, before = shape(key), shape(stock)
+    return [
+        Change(k, before[k], now[k], Action(()), Cost.REFORMAT, reversible=False)
+        for k in now
+        if now[k] != before[k] or k in settings
+    ]
 
 
 def needed(campaign: Campaign) -> dict[StoreKey, Workload]:
@@ -47,7 +84,7 @@ def needed(campaign: Campaign) -> dict[StoreKey, Workload]:
     found: dict[StoreKey, Workload] = {}
     for workload in campaign.workloads.values():
         for settings in campaign.treatments.values():
-            found.setdefault(key_of(settings, workload), workload)
+            found.setdefault(key_of(settings, workload, campaign.spec.stack.device), workload)
     return dict(sorted(found.items(), key=lambda item: len(item[0].shape)))
 
 

@@ -11,7 +11,7 @@ from mydyno.campaign.quantities import resolve
 from mydyno.campaign.spec import Spec
 from mydyno.model import Settings, SpecError
 
-LAYERS = ("alloc", "block", "env", "fs", "kernel", "limits", "mysqld", "net")
+LAYERS = ("alloc", "block", "env", "fs", "kernel", "limits", "link", "mysqld", "net", "raid")
 ROLES = ("db", "load")
 STOCK = "STOCK"
 _SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
@@ -46,6 +46,7 @@ def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]
         raw = _screen(spec, place)
     elif spec.factors:
         raw = _grid(spec, ground)
+        raw = _fraction(raw, spec, place) if spec.design.kind == "fraction" else raw
     else:
         raw = _bundled(rungs_of(spec, place), spec, place, ground)
     return {name: _settings(values, f"{place}: {name}", ground) for name, values in raw.items()}
@@ -150,6 +151,30 @@ def _grid(spec: Spec, ground: Ground) -> dict[str, dict[str, Any]]:
     }
 
 
+def _fraction(
+    grid: Mapping[str, dict[str, Any]], spec: Spec, place: str
+) -> dict[str, dict[str, Any]]:
+    """Return the cells of a grid that tell most of its factors."""
+    from mydyno.campaign.fraction import fraction  # noqa: PLC0415 - a second that only it needs
+
+    wanted, most = spec.design.cells, len(grid)
+    if wanted is not None and not 1 < wanted <= most:
+        raise SpecError(f"{place}: design.cells is {wanted}; from 2 to the grid's {most}")
+    names = list(grid)
+    chosen = fraction(list(numbered(grid).values()), wanted)
+    return {names[i]: grid[names[i]] for i in chosen}
+
+
+def numbered(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
+    """Return each cell's levels, numbered by factor, by its treatment's name."""
+    columns = zip(*(cell.values() for cell in cells.values()), strict=True)
+    known = [list(dict.fromkeys(levels)) for levels in columns]
+    return {
+        name: tuple(of.index(value) for of, value in zip(known, cell.values(), strict=True))
+        for name, cell in cells.items()
+    }
+
+
 def _merged(table: Mapping[str, Any], place: str, ground: Ground) -> dict[str, Any]:
     """Return a table with every ``when`` that holds here merged in."""
     merged = {key: value for key, value in table.items() if key != "when"}
@@ -204,9 +229,9 @@ def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings
         if role == "load" and layer != "env":
             raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
         text = str(int(value)) if isinstance(value, bool) else str(value)
-        settings[f"{role}/{rest}"] = resolve(
-            text, memory_bytes=ground.memory_bytes, cores=ground.cores
-        )
+        if layer != "link":  # a share there is of a load's traffic, which is measured later
+            text = resolve(text, memory_bytes=ground.memory_bytes, cores=ground.cores)
+        settings[f"{role}/{rest}"] = text
     return settings
 
 

@@ -11,8 +11,8 @@ from typing import BinaryIO
 from mydyno.analyse import summarise, tens
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.stops import Stop
-from mydyno.host import Running
-from mydyno.measure import load_reported, load_started
+from mydyno.host import Running, beside, carried
+from mydyno.measure import Sampling, footprint
 from mydyno.model import (
     Action,
     CampaignError,
@@ -22,19 +22,23 @@ from mydyno.model import (
     MydynoError,
     Outcome,
     Overhead,
+    Reset,
     Settings,
     SpecError,
     Status,
     Trial,
+    UnknownEndError,
     Window,
 )
-from mydyno.workloads import Workload
+from mydyno.workloads import Target, Verifies, Workload
 
 SILENCE_S = 120.0  # a load that says nothing for so long hangs; reports come every second
 _NOTHING = Window(0.0, 0.0)
 _SETUP = "setup_s"
-_RAW = "load.out"
+_RAW, _ERRORS = "load.out", "load.err"
 _LAST = 5  # lines of a tool's complaint
+_COMPLAINT = 400  # characters of it that a person can still read
+_HOURS_S = 12 * 3600.0  # the largest data set a person would wait for
 
 
 @dataclass(slots=True)
@@ -73,16 +77,24 @@ class Attempt:
 
 
 def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
-    """Run one trial; a failure of the host or the load is an outcome, a bug of ours is not."""
+    """Run one trial; a failure of the host or the load is an outcome, a bug of ours is not.
+
+    Raises `UnknownEndError` where the host was lost: it must be put right before the next trial.
+    """
     began_s = time.monotonic()
     try:
         target = bench.ready(a.trial, a.settings, a.workload, a.folder)
         if bench.timed:
             spent.setup_s = time.monotonic() - began_s
             (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
-        command = a.workload.run(target, a.trial.seed, environment(a))
-        with bench.watched(a.folder):
-            window = _press(a, command, bench, spent)
+        host = bench.load_host(a.workload)
+        told = a.workload.run(target, a.trial.seed, environment(a))
+        command = carried(host, told, target.work, target.password_file)
+        with bench.watched(a.folder) as sampled:
+            window = _press(a, command, (bench, sampled), spent)
+        _verify(a, target, bench, spent)
+    except UnknownEndError:
+        raise
     except (HostError, SpecError) as error:
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=_why(error, bench, a.folder))
     except ValueError as error:
@@ -94,13 +106,18 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
     return _judged(a, window, spent.intervals)
 
 
+def unknown(trial: Trial, error: UnknownEndError) -> Outcome:
+    """Return the outcome of a trial whose host was lost: it may or may not have measured."""
+    return Outcome(trial, Status.UNKNOWN, _NOTHING, error=str(error))
+
+
 def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcome:
     response = a.workload.response
     metrics = summarise(intervals, window, response)
     if not any(m.name == response for m in metrics):
         error = f"the load reported no {response}, the response decided on"
         return Outcome(a.trial, Status.UNKNOWN, window, error=error)
-    metrics += _gauges(a.folder, window)
+    metrics += [*_gauges(a.folder, window), *footprint.metrics(a.folder)]
     return Outcome(a.trial, Status.OK, window, tuple(metrics), (tens(intervals, response),))
 
 
@@ -132,25 +149,58 @@ def environment(a: Attempt) -> Mapping[str, str]:
     }
 
 
-def _press(a: Attempt, command: Action, bench: Bench, spent: Spent) -> Window:
+def _press(a: Attempt, command: Action, where: tuple[Bench, Sampling], spent: Spent) -> Window:
     """Run the load until the stop rule has its window; return it."""
-    errors = a.folder / "load.err"
+    bench, sampled = where
+    host = bench.load_host(a.workload)
     # the load ends with us, however we end
     action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
-    running = bench.host.start(action, stderr=errors)
-    try:
-        load_started(a.folder, running.pid)
-        with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
-            for item in a.workload.parse(_kept(running.lines(), raw, heard)):
-                spent.take(item)
-                if isinstance(item, Interval):
-                    load_reported(a.folder, item.t_s)
-                    a.watch(item)
-                    if window := a.stop.done(spent.intervals):
-                        return window
-    finally:
-        code = running.stop()
-    raise HostError(_ending(spent, code, errors))
+    with beside(host, a.folder) as there:
+        running = host.start(action, stderr=there / _ERRORS)
+        try:
+            sampled.started(running.pid)
+            if window := _heard(a, running, where, spent):
+                return window
+        finally:
+            code = running.stop()
+    raise HostError(_ending(spent, code, a.folder / _ERRORS))
+
+
+def _heard(
+    a: Attempt, running: Running, where: tuple[Bench, Sampling], spent: Spent
+) -> Window | None:
+    """Read the load until the stop rule has its window; return that, None if the load ends."""
+    bench, sampled = where
+    with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
+        for item in a.workload.parse(_kept(running.lines(), raw, heard)):
+            spent.take(item)
+            if isinstance(item, Interval):
+                sampled.reported(item.t_s)
+                if len(spent.intervals) == 1:
+                    bench.reached(a.settings, a.workload, a.folder)
+                a.watch(item)
+                if window := a.stop.done(spent.intervals):
+                    return window
+    return None
+
+
+def _verify(a: Attempt, target: Target, bench: Bench, spent: Spent) -> None:
+    """Have a load that can say so say that its data are still as they must be.
+
+    A server that goes on with the next trial is not asked: that would leave other pages cached.
+    """
+    if not isinstance(a.workload, Verifies) or a.trial.reset is Reset.NONE:
+        return
+    began_s = time.monotonic()
+    host = bench.load_host(a.workload)
+    for action in a.workload.verify(target, a.trial.seed):
+        there = carried(host, action, target.work, target.password_file)
+        done = host.run(there, timeout_s=_HOURS_S)
+        if done.returncode:
+            words = (done.stderr or done.stdout).decode(errors="replace").strip()
+            raise HostError(f"after the load: {words[-_COMPLAINT:]}")
+    if bench.timed:
+        spent.overhead_s += time.monotonic() - began_s
 
 
 def _ending(spent: Spent, code: int, errors: Path) -> str:
@@ -190,7 +240,8 @@ def _watchdog(running: Running) -> Iterator[Callable[[], None]]:
     def guard() -> None:
         while not over.wait(1.0):
             if time.monotonic() - last_s[0] > SILENCE_S:
-                running.stop(grace_s=1.0)
+                with suppress(HostError):  # who reads it will meet the same
+                    running.stop(grace_s=1.0)
                 return
 
     thread = threading.Thread(target=guard, daemon=True)

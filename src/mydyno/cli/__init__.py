@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from types import FrameType
 
 import typer
@@ -17,11 +18,12 @@ COMMANDS = {
     "status": "Say how far a campaign is, and what to do next.",
     "compare": "Say which treatment is better, by how much, and how sure that is.",
     "report": "Write DIR/report.html: the verdict first, then everything it rests on.",
-    "rollback": "Put back what a campaign moved on this host, and remove what it left behind.",
-    "inspect": "Show what this host is, and which servers and tools it has.",
+    "import": "Turn logs that others made into a run directory to compare and report.",
+    "rollback": "Put back what a campaign moved on its host, and remove what it left behind.",
+    "inspect": "Show what a host is, and which servers and tools it has.",
     "digest": "Gather slow logs into classes of statements, with exact counts and times.",
-    "recipes": "List the campaigns that ship with mydyno.",
-    "lab": "Emulated disks, for trying things by hand.",
+    "recipes": "List the campaigns that ship with mydyno: what they ask, take, need and touch.",
+    "lab": "Emulated disks and machines, for trying by hand.",
 }
 _COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell when it asks what could be typed next
 
@@ -62,8 +64,9 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    module = import_module(f"mydyno.cli.{name}")
-    command = getattr(module, name)
+    word = f"{name}_" if iskeyword(name) else name
+    module = import_module(f"mydyno.cli.{word}")
+    command = getattr(module, word)
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:

@@ -20,6 +20,7 @@ from mydyno.analyse.result import (
 from mydyno.analyse.spoiled import sound
 from mydyno.analyse.summary import unit_of, within
 from mydyno.campaign.loop import reread
+from mydyno.campaign.past import Past
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stops import Fixed
@@ -38,6 +39,8 @@ Read = tuple[Outcome, Sequence[Interval]]
 
 def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
     """Return the rule a campaign decides by, once it is known what its settings give up."""
+    if isinstance(campaign.design, Past):
+        return campaign.rule
     weaker = {n: "weaker" for n, c in changes.items() if any(x.durability == "weaker" for x in c)}
     return replace(campaign.rule, durability=weaker)
 
@@ -60,6 +63,8 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     judged = {o.trial.id: o for o in sound(short, rule)}
     told = [*_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
+    if isinstance(campaign.design, Past):
+        comparison = _that_ran(comparison)
     return Result(
         comparison=comparison,
         question=campaign.spec.campaign.question,
@@ -76,10 +81,17 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         facts=_facts(files, kept) | _sessions(files, campaign, trials),
         blocks=len({o.trial.block for o in short}),
         margin=campaign.spec.decide.margin,
+        imported=isinstance(campaign.design, Past),
         closed_loops=[
             n for n, w in campaign.workloads.items() if isinstance(w, MayWait) and w.closed_loop
         ],
     )
+
+
+def _that_ran(comparison: Comparison) -> Comparison:
+    """Return it without the pairs of treatment and workload that nobody ran."""
+    rows = [row for row in comparison.treatments if row.trials or row.warnings]
+    return msgspec.structs.replace(comparison, treatments=rows)
 
 
 def _started(files: RunDir) -> str:
@@ -89,6 +101,8 @@ def _started(files: RunDir) -> str:
 
 
 def _protocol(campaign: Campaign) -> str:
+    if isinstance(campaign.design, Past):
+        return "imported: each run as long as its log, whole unless a warm-up was left out"
     if isinstance(campaign.stops, Fixed):
         stops = campaign.stops
         return f"fixed: {stops.warmup_s:g} s of warm-up, then {stops.window_s:g} s measured"
@@ -138,18 +152,23 @@ def _curve(name: str, intervals: Sequence[Interval]) -> Curve | None:
 
 
 def _distributions(trials: Sequence[Read]) -> list[Distribution]:
-    """Return the latencies of each treatment and workload, its trials' windows merged."""
-    histograms: dict[tuple[str, str], list[str]] = {}
+    """Return the latencies of each treatment and workload, its trials' windows merged.
+
+    Where the load tells kinds of transactions apart, those of each kind follow.
+    """
+    histograms: dict[tuple[str, str, str], list[str]] = {}
     for outcome, intervals in trials:
         if outcome.status is Status.OK:
-            cell = histograms.setdefault((outcome.trial.treatment, outcome.trial.workload), [])
-            cell += [i.latency for i in within(intervals, outcome.window) if i.latency]
+            cell = (outcome.trial.treatment, outcome.trial.workload)
+            for interval in within(intervals, outcome.window):
+                for kind, encoded in {"": interval.latency, **interval.kinds}.items():
+                    histograms.setdefault((*cell, kind), []).append(encoded)
     found = []
-    for (treatment, workload), encoded in histograms.items():
-        if encoded:
-            total = merged(encoded)
+    for (treatment, workload, kind), several in histograms.items():
+        if told := [encoded for encoded in several if encoded]:
+            total = merged(told)
             count = int(total.get_total_count())
-            found.append(Distribution(treatment, workload, count, cumulative(total)))
+            found.append(Distribution(treatment, workload, count, cumulative(total), kind))
     return found
 
 

@@ -6,19 +6,30 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.apply import consent
+from mydyno.apply import consent, consent_reformat
 from mydyno.campaign.bench import Bench, NoServer
+from mydyno.campaign.crossing import crosses
+from mydyno.campaign.parts import Hosts
+from mydyno.campaign.past import KIND
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.preflight import busy, preflight, tools
+from mydyno.campaign.preflight import (
+    busy,
+    preflight,
+    refuse_network,
+    refuse_unprivileged,
+    tools,
+)
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import DeviceTable
+from mydyno.campaign.stores import needed
+from mydyno.campaign.stripes import PREFIX
 from mydyno.campaign.treatments import Ground
-from mydyno.cli.private import host_layers, private, without_lab
+from mydyno.cli.hosts import hosts_of
+from mydyno.cli.private import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import Source
-from mydyno.host import Host, Local
 from mydyno.journal import Journal
 from mydyno.lab import available
-from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary, schedulers
+from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.model import SpecError
 from mydyno.server import Build, find
 
@@ -46,10 +57,12 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
 
     Raises `SpecError` for what cannot be here, `RefusedError` for what was not allowed.
     """
-    host = Local()
-    stack = source.decode().stack
-    if (stack.host, stack.load) != ("local", "local"):
-        raise SpecError(f'{source.place}: stack.host and stack.load: only "local" is known so far')
+    spec = source.decode()
+    stack = spec.stack
+    if spec.design.kind == KIND:
+        raise SpecError(f"{source.place}: design.kind: imported logs can be compared, and not run")
+    hosts = hosts_of(stack, source.place)
+    host = hosts.db
     found = facts(host)
     server = None if stack.server == "none" else find(host, stack.server)
     ground = Ground(
@@ -57,12 +70,12 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
         cores=found.cores,
         flavour=server.flavour if server else "",
         version=server.version if server else (),
-        schedulers=schedulers(host),
+        schedulers=found.schedulers,
     )
     campaign = source.plan(ground)
     if _bare(campaign):
-        return Built(campaign, ground, found, "", "", (), lambda *_: NoServer(host))
-    return _on_a_bench(host, campaign, (ground, found), server, (allow, folder))
+        return Built(campaign, ground, found, "", "", (), lambda *_: NoServer(hosts.load))
+    return _on_a_bench(hosts, campaign, (ground, found), server, (allow, folder))
 
 
 def _bare(campaign: Campaign) -> bool:
@@ -72,24 +85,35 @@ def _bare(campaign: Campaign) -> bool:
     return plain and programs
 
 
-def _lab(device: DeviceTable) -> str:
+def _lab(campaign: Campaign, device: DeviceTable) -> str:
     """Return in a sentence what stood in for a real disk."""
-    kind = device.disk_class or "no"
+    tested = any(key.startswith(PREFIX) for s in campaign.treatments.values() for key in s)
+    count = "as many as each treatment says, of" if tested else str(device.disks)
+    what = "disk" if device.disks == 1 and not tested else "striped disks"
+    count = "one" if what == "disk" else count
+    vm = f", all within those of one {device.vm}" if device.vm else ""
     return (
-        f"A loop device of {device.size} with the caps of one {kind} disk, burst credits "
+        f"A loop device of {device.size} with the caps of {count} {device.disk_class or 'no'} "
+        f"{what}{vm}, burst credits "
         f"{device.credits}, stood in for a real one. Ratios carry over to such a disk better than "
         "absolute numbers."
     )
 
 
+_LINK = (
+    "A pair of virtual interfaces between two network namespaces of this machine stood in for the "
+    "network; server and load shared its processors."
+)
+
+
 def _on_a_bench(
-    host: Host,
+    hosts: Hosts,
     campaign: Campaign,
     known: tuple[Ground, Facts],
     server: Build | None,
     allowed: tuple[Sequence[str], Path],
 ) -> Built:
-    allow, folder = allowed
+    (allow, folder), host = allowed, hosts.db
     warnings = [*busy(cores_busy(host))]
     if server is not None and server.flavour == "percona":
         warnings.append("Percona Server is handled by its documented differences, but untested")
@@ -100,13 +124,23 @@ def _on_a_bench(
     if reason:
         campaign, skipped = without_lab(campaign, reason)
         warnings += skipped
-    consent(campaign.treatments, host_layers(host, campaign, folder), allow)
+    shapes = {(key.kind, key.mkfs) for key in needed(campaign)}
+    if isinstance(lab, str) and is_real(lab):
+        consent_reformat(lab, allow)
+        if len(shapes) > 1:
+            raise SpecError(f"fs.type, fs.mkfs: {lab} has one filesystem a campaign; use a lab")
+    layers = host_layers(host, campaign, folder)
+    consent(campaign.treatments, layers, allow)
+    refuse_unprivileged(host, layers)
+    refuse_network(hosts, campaign)
 
     def opened(files: RunDir, journal: Journal, say: Callable[[str], None]) -> Bench:
-        preflight(host, campaign.spec, campaign.workloads, files.path)
-        told = tools(host, campaign.workloads, files.path)
+        preflight(hosts, campaign.spec, campaign.workloads, files.path)
+        told = tools(hosts, campaign.workloads, files.path)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(told))
-        return private(host, campaign, (files, journal, say), server, lab=not reason)
+        return private(hosts, campaign, (files, journal, say), server, lab=not reason)
 
-    told = "" if isinstance(lab, str) or reason else _lab(lab)
+    stood_in = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
+    stood_in += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
+    told = " ".join(stood_in)
     return Built(campaign, *known, server.text if server else "", told, tuple(warnings), opened)

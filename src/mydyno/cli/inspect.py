@@ -8,10 +8,10 @@ import msgspec
 import typer
 
 from mydyno.cli.live import live as watch
-from mydyno.cli.options import Json
-from mydyno.host import Host, Local
+from mydyno.cli.options import HostOption, Json
+from mydyno.host import LOCAL, Host, reach
 from mydyno.lab import available
-from mydyno.measure import facts, schedulers
+from mydyno.measure import facts
 from mydyno.model import Action, SpecError
 from mydyno.server import find
 
@@ -31,21 +31,26 @@ Server = Annotated[
 
 
 def inspect(
-    *, live: Live = False, count: Count = None, server: Server = None, json: Json = False
+    *,
+    host: HostOption = LOCAL,
+    live: Live = False,
+    count: Count = None,
+    server: Server = None,
+    json: Json = False,
 ) -> None:
-    """Show what this host is, and which servers and tools it has."""
+    """Show what a host is, and which servers and tools it has."""
     if live:
-        return watch(count=count, server=server, json=json)
+        return watch(reach(host), count=count, server=server, json=json)
     if count or server:
         raise SpecError("--count and --server-defaults belong to --live")
-    return _inventory(json=json)
+    return _inventory(reach(host), json=json)
 
 
-def _inventory(*, json: bool) -> None:
-    host = Local()
+def _inventory(host: Host, *, json: bool) -> None:
+    known = facts(host)
     found = {
-        "host": dict(facts(host).told),
-        "disks": {"I/O schedulers": ", ".join(schedulers(host)) or "none seen"},
+        "host": dict(known.told),
+        "disks": {"I/O schedulers": ", ".join(known.schedulers) or "none seen"},
         "server": {"found": _server(host)},
         "lab disks": {"loop": available(host) or "can be made"},
         "tools": {tool: _where(host, tool) for tool in _TOOLS},

@@ -1,4 +1,4 @@
-"""`mydyno lab`: emulated disks made, listed and removed by hand."""
+"""`mydyno lab`: emulated disks and machines made, listed and removed by hand."""
 
 import sys
 from pathlib import Path
@@ -8,16 +8,23 @@ import msgspec
 import typer
 
 from mydyno.campaign.quantities import size_bytes
+from mydyno.cli import machines
 from mydyno.cli.options import Json
 from mydyno.host import Local
-from mydyno.lab import LabSpec, create, listing
+from mydyno.lab import LabSpec, Stripe, classes, create, listing
 from mydyno.lab import down as take_down
 
-lab = typer.Typer(help="Emulated disks, for trying things by hand.", no_args_is_help=True)
+lab = typer.Typer(help="Emulated disks and machines, for trying by hand.", no_args_is_help=True)
+machines.add(lab)
 
 Name = Annotated[str, typer.Argument(help="What to call the disk.")]
-Class = Annotated[str, typer.Option("--class", help="A cloud disk's class; none means uncapped.")]
-Size = Annotated[str, typer.Option(help="Its size: 8G.")]
+Class = Annotated[
+    str, typer.Option("--class", help="Each disk's class, of `mydyno lab classes`; else uncapped.")
+]
+Vm = Annotated[str, typer.Option(help="The VM's class, whose caps hold over all disks.")]
+Size = Annotated[str, typer.Option(help="The size of the whole device: 8G.")]
+Disks = Annotated[int, typer.Option(help="How many disks it is striped over.")]
+Chunk = Annotated[str, typer.Option(help="The bytes on one disk before the next one's: 64K.")]
 Level = Annotated[
     str, typer.Option("--credits", help="Burst credits: empty, full, or a share from 0 to 1.")
 ]
@@ -26,17 +33,22 @@ _HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in
 
 
 @lab.command()
-def up(
+def up(  # noqa: PLR0913 - a command is its options
     name: Name,
     *,
     disk_class: Class = "",
     size: Size = "4G",
+    disks: Disks = 1,
+    chunk: Chunk = "512K",
+    vm: Vm = "",
     level: Level = "empty",
     home: Home = _HOME,
     json: Json = False,
 ) -> None:
     """Make a lab disk; it stays until `mydyno lab down`."""
-    spec = LabSpec(name, size_bytes(size, "--size"), disk_class, level)
+    stripe = Stripe(disks, size_bytes(chunk, "--chunk"))
+    whole = size_bytes(size, "--size")
+    spec = LabSpec(name, whole, disk_class, level, stripe=stripe, vm=vm)
     device = create(Local(), spec, home / name, detached=True)
     if json:
         sys.stdout.write(
@@ -48,25 +60,33 @@ def up(
 
 @lab.command("list")
 def list_(*, json: Json = False) -> None:
-    """List the lab disks of this host."""
-    states = listing(Local())
+    """List the lab disks and machines of this host."""
+    states, booted = listing(Local()), machines.listing()
     if json:
-        sys.stdout.write(msgspec.json.encode(states).decode() + "\n")
+        sys.stdout.write(msgspec.json.encode([*states, *booted]).decode() + "\n")
         return
     for state in states:
-        kind = state.spec.disk_class or "uncapped"
         gib = state.spec.size / 2**30
         sys.stdout.write(
-            f"{state.spec.lab:<24} {state.device:<12} {kind:<12} {gib:6.1f} GiB  {state.phase}\n"
+            f"{state.spec.lab:<24} {state.device:<12} {gib:6.1f} GiB  {state.phase:<8}  "
+            f"{state.spec.told}\n"
         )
-    if not states:
-        sys.stdout.write("no lab disks\n")
+    sys.stdout.write("".join(f"{machines.told(each)}\n" for each in booted))
+    if not states and not booted:
+        sys.stdout.write("no labs\n")
+
+
+@lab.command("classes")
+def classes_(*, json: Json = False) -> None:
+    """List the classes of disks and VMs, with their caps and bursts."""
+    sys.stdout.write(classes(json=json))
 
 
 @lab.command()
 def down(name: Name, *, json: Json = False) -> None:
-    """Remove a lab disk and everything on it."""
-    removed = take_down(name, Local())
+    """Remove a lab disk or a machine, and everything on it."""
+    host = Local()
+    removed = machines.down(host, name) if machines.known(name) else take_down(name, host)
     if json:
         sys.stdout.write(msgspec.json.encode(removed).decode() + "\n")
         return

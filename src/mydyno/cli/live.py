@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mydyno.host import Local
+from mydyno.host import Away, Host, beside, program
 from mydyno.measure import NOT_BUILT, probe_binary
 from mydyno.measure.live import Moment, Values, moments
 from mydyno.model import Action, HostError, SpecError
@@ -65,9 +66,9 @@ _INTERFACE = {"rx_bytes": "B/s", "tx_bytes": "B/s"}
 _FIRST, _COLUMN = 10, 11  # characters of a table's first column, and of the others
 
 
-def live(*, count: int | None, server: Path | None, json: bool) -> None:
-    """Show each second until Ctrl-C, or `count` of them; `server` is a client option file."""
-    with _ticks(server) as ticks:
+def live(host: Host, *, count: int | None, server: Path | None, json: bool) -> None:
+    """Show each second until Ctrl-C, or `count` of them; `server` is an option file there."""
+    with _ticks(host, server) as ticks:
         shown = _counted(ticks, count)
         try:
             if json:
@@ -81,25 +82,35 @@ def live(*, count: int | None, server: Path | None, json: bool) -> None:
 
 
 @contextmanager
-def _ticks(server: Path | None) -> Iterator[Iterator[Moment]]:
-    program = probe_binary()
-    if not program:
+def _ticks(host: Host, server: Path | None) -> Iterator[Iterator[Moment]]:
+    binary = probe_binary()
+    if not binary:
         raise HostError(NOT_BUILT)
-    if server is not None and not server.is_file():
+    if server is not None and host.run(Action(("test", "-f", str(server)))).returncode:
         raise SpecError(f"{server}: no such file; name a client option file with [client]")
-    with tempfile.TemporaryDirectory(prefix="mydyno-live-") as folder:
-        out, errors = Path(folder) / "probe.bin", Path(folder) / "probe.err"
+    with (
+        tempfile.TemporaryDirectory(prefix="mydyno-live-") as here,
+        beside(host, Path(here)) as folder,
+    ):
+        out, errors = folder / "probe.bin", folder / "probe.err"
         asked = ["--server-defaults", str(server)] if server else []
-        argv = (program, "sample", "--out", str(out), "--owner", str(os.getpid()), *asked)
-        running = Local().start(Action(argv), stderr=errors)
+        asked += [] if isinstance(host, Away) else ["--owner", str(os.getpid())]
+        argv = (program(host, binary), "sample", "--out", str(out), *asked)
+        running = host.start(Action(argv), stderr=errors)
         try:
-            yield moments(out, lambda: running.returncode() is None)
+            yield moments(out, lambda: running.returncode() is None, partial(_grown, host, out))
         except HostError as error:  # its own words say more
-            raise HostError(errors.read_text(errors="replace").strip() or str(error)) from error
+            told = host.run(Action(("cat", str(errors)))).stdout.decode(errors="replace")
+            raise HostError(told.strip() or str(error)) from error
         finally:
             running.stop(grace_s=2.0)
             for _ in running.lines():
                 pass  # it says nothing there; reading to the end closes the pipe
+
+
+def _grown(host: Host, out: Path, at: int) -> bytes:
+    """Return what the sampler has written since `at`."""
+    return host.run(Action(("tail", "-c", f"+{at + 1}", str(out)))).stdout
 
 
 def _counted(ticks: Iterator[Moment], count: int | None) -> Iterator[Moment]:

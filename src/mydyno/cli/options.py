@@ -13,14 +13,24 @@ Spec = Annotated[
 ]
 Dir = Annotated[Path, typer.Argument(help="A run directory.", metavar="DIR")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+HostOption = Annotated[
+    str, typer.Option("--host", metavar="HOST", help="local, or ssh://user@host:port.")
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the spec: design.blocks=5."),
 ]
 Budget = Annotated[str | None, typer.Option(help="Machine time to spend at most: 20m, 2h.")]
+Scale = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The size to run it at, as [scale.NAME] has it.")
+]
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow", metavar="WHAT", help="Consent to what reaches beyond the lab: host."),
+    typer.Option(
+        "--allow",
+        metavar="WHAT",
+        help="Consent to what reaches beyond the lab: host, reformat:/dev/DISK.",
+    ),
 ]
 
 

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import msgspec
 
+from mydyno.apply import REFORMAT
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stops import Fixed
+from mydyno.campaign.stores import key_of
 from mydyno.cli import options
 from mydyno.cli.benches import build
 from mydyno.cli.price import guessed, price
+from mydyno.cli.private import lab_spec
 from mydyno.cli.specs import find
 from mydyno.cli.terminal import duration
 
@@ -23,7 +27,8 @@ _TOO_SHORT = "nothing: the budget has no room for two blocks"
 class Plan(msgspec.Struct, frozen=True):
     """What a campaign would do; `load_s` is the time under load, without restores and restarts.
 
-    `costs` says what each setting interrupts when it is moved.  Of a race, `trials` and
+    `costs` says what each setting interrupts when it is moved, `devices` on what and with which
+    filesystem each treatment's data lies where that is a lab.  Of a race, `trials` and
     `machine_time_s` are the most there can be, and `detectable` is the smallest ratio above 1 that
     it can show: both guessed, until the run's first trials tell.
     """
@@ -42,6 +47,7 @@ class Plan(msgspec.Struct, frozen=True):
     detectable: float | None
     why: str
     costs: dict[str, str]
+    devices: dict[str, str]
     guess: str = ""
     soak_s: float | None = None
 
@@ -51,10 +57,13 @@ def plan(
     *,
     settings: options.Set = None,
     budget: options.Budget = None,
+    scale: options.Scale = None,
     json: options.Json = False,
 ) -> None:
     """Show the trials, the settings and the time a campaign would take."""
-    built = build(find(spec, options.overrides(settings, budget)), ["host"], Path())
+    source = find(spec, options.overrides(settings, budget), scale)
+    allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
+    built = build(source, allowed, Path())
     found = of(built.campaign, built.name)
     if json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
@@ -86,8 +95,21 @@ def of(campaign: Campaign, server: str) -> Plan:
         why=campaign.why,
         guess=guessed(guess, campaign) if guess else "",
         costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
+        devices=_devices(campaign),
         soak_s=campaign.soak.seconds if campaign.soak else None,
     )
+
+
+def _devices(campaign: Campaign) -> dict[str, str]:
+    """Return the lab and the filesystem under each treatment's data, by treatment."""
+    device = campaign.spec.stack.device
+    if not isinstance(device, DeviceTable):
+        return {}
+    workload = next(iter(campaign.workloads.values()))
+    keys = {n: key_of(s, workload, device) for n, s in campaign.treatments.items()}
+    return {
+        name: f"{lab_spec(device, name, key.stripe).told}: {key.told}" for name, key in keys.items()
+    }
 
 
 def _cost(key: str) -> str:
@@ -99,9 +121,9 @@ def _cost(key: str) -> str:
     layer, _, name = key.rpartition("/")[2].partition(".")
     if key.startswith("load/"):
         return "none"
-    if layer == "fs":
+    if layer in {"fs", "raid"}:
         return "remount" if name == "mount" else "reformat of the lab disk"
-    return "online" if layer in {"block", "kernel"} else "restart"
+    return "online" if layer in {"block", "kernel", "link"} else "restart"
 
 
 def _text(found: Plan) -> str:
@@ -116,6 +138,7 @@ def _text(found: Plan) -> str:
             f"              {k.removeprefix('db/')} = {v}   ({found.costs[k]})"
             for k, v in settings.items()
         ]
+    lines += [f"device      {told}" for told in dict.fromkeys(found.devices.values())]
     lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))
     if found.soak_s:
         lines.append(f"soak        the winner for {duration(found.soak_s)} more, after all trials")

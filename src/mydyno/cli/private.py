@@ -1,15 +1,20 @@
 """Putting a private bench together: work folder, server home, stores, host layers."""
 
 import hashlib
+import platform
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from mydyno.apply import DeviceStore, RealDevice
 from mydyno.campaign.bench import Bench
+from mydyno.campaign.crossing import crosses
 from mydyno.campaign.launching import Launcher
-from mydyno.campaign.parts import Parts
+from mydyno.campaign.link import Crossing
+from mydyno.campaign.parts import FAR, Hosts, Parts
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.preflight import ground_of
 from mydyno.campaign.private import PrivateBench
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.rundir import RunDir
@@ -17,11 +22,12 @@ from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import StoreKey, names
 from mydyno.dataset import DirectoryStore, Store
 from mydyno.dataset.directory import reflinks
-from mydyno.host import Host
+from mydyno.host import Away, Host
 from mydyno.journal import Journal
-from mydyno.lab import LabSpec, Latency
+from mydyno.lab import LabSpec, Latency, Stripe
+from mydyno.lab.link import planned
 from mydyno.lab.store import LabStore
-from mydyno.model import SpecError
+from mydyno.model import Action, SpecError
 from mydyno.server import Build, prepare
 from mydyno.server.identity import refuse_unreachable, unprivileged
 from mydyno.stack import Layer
@@ -30,7 +36,7 @@ from mydyno.stack.disk import beneath
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
 
-_LAB_ONLY = ("db/block.", "db/fs.")
+_LAB_ONLY = ("db/block.", "db/fs.", "db/raid.")
 
 
 def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]:
@@ -41,10 +47,12 @@ def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]
     settings = campaign.treatments.values()
     layers: list[Layer] = []
     if isinstance(campaign.spec.stack.device, str):
-        there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+        there = ground_of(host, folder)
+        real = is_real(campaign.spec.stack.device)
         if names(settings, "db/block."):
-            layers.append(Block(beneath(host, there), ours=False))
-        if names(settings, "db/fs."):
+            disk = PurePath(campaign.spec.stack.device).name if real else beneath(host, there)
+            layers.append(Block(disk, ours=False))
+        if names(settings, "db/fs.") and not real:
             layers.append(Fs(str(there), ""))
     keys = names(settings, "db/kernel.")
     return (*layers, Kernel(keys)) if keys else layers
@@ -66,7 +74,7 @@ def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
 
 
 def private(
-    host: Host,
+    hosts: Hosts,
     campaign: Campaign,
     record: tuple[RunDir, Journal, Callable[[str], None]],
     server: Build | None,
@@ -76,56 +84,80 @@ def private(
     """Return the bench of a campaign with a server or files of its own."""
     files, journal, say = record
     device = campaign.spec.stack.device
-    if isinstance(device, str) and device != "here":
-        raise SpecError(f'stack.device: {device!r}: write "here", or {{ lab = "loop", ... }}')
+    if isinstance(device, str) and device != "here" and not is_real(device):
+        raise SpecError(
+            f'stack.device: {device!r}: write "here", "/dev/DISK", or {{ lab = "loop", ... }}'
+        )
+    host = hosts.db
     work = _work(host, files)
     on_lab = device if lab and isinstance(device, DeviceTable) else None
-    data = work / "mnt" / "data" if on_lab else work / "data"
+    real = RealDevice(host, str(device), work, work / "mnt") if is_real(device) else None
+    data = work / "mnt" / "data" if on_lab or real else work / "data"
     wants = any(w.needs_server for w in campaign.workloads.values())
-    instance = prepare(host, server, home=work / "server", data=data) if server and wants else None
+    places = {"home": work / "server", "data": data}
+    there = prepare(host, server, **places, address=hosts.address) if server and wants else None
 
     def make(key: StoreKey) -> Store:
         home = work / f"store-{key.name}"
+        if real is not None:
+            return DeviceStore(real, key.name, key.kind, key.mkfs)
         if on_lab is None:
             return DirectoryStore(host, home, data, reflinks(host, work))
-        spec = _lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}")
-        return LabStore(host, spec, home, work / "mnt", key.kind, key.mkfs)
+        spec = lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}", key.stripe)
+        return LabStore(host, spec, home, work / "mnt", key.kind, key.mkfs, key.mount)
 
-    layers = host_layers(host, campaign, files.path)
-    parts = Parts(host, campaign, files, journal, work, make, layers, say)
-    return PrivateBench(parts, Launcher(host, instance, journal) if instance else None)
+    crossed = any(map(crosses, campaign.treatments.values()))
+    crossing = Crossing(planned(host)) if crossed else None
+    layers = [*host_layers(host, campaign, files.path), *([crossing.layer] if crossing else [])]
+    parts = Parts(hosts, campaign, files, journal, work, make, layers, say)
+    link = crossing.link.state.address if crossing else ""
+    launcher = Launcher(host, there, journal, link=link) if there else None
+    return PrivateBench(parts, launcher, crossing)
+
+
+def is_real(device: object) -> bool:
+    """Return whether a spec's device is a real one, to be formatted."""
+    return isinstance(device, str) and device.startswith("/dev/")
 
 
 def _work(host: Host, files: RunDir) -> Path:
     """Return the work folder: in the run directory, or where the server's user can reach it."""
     identity = unprivileged(host)
-    work, elsewhere = work_folders(files)
-    _passable(work)
-    try:
-        refuse_unreachable(host, identity, work)
-    except SpecError:
-        work.rmdir()
-        work = elsewhere
-        _passable(work)
-    return work
+    *others, last = work_folders(host, files)
+    for work in others:
+        _passable(host, work)
+        try:
+            refuse_unreachable(host, identity, work)
+        except SpecError:
+            host.run(Action(("rmdir", str(work)))).check()
+        else:
+            return work
+    _passable(host, last)
+    return last
 
 
-def work_folders(files: RunDir) -> tuple[Path, Path]:
-    """Return where a campaign's work folder may be; both are the same in every run."""
+def work_folders(host: Host, files: RunDir) -> tuple[Path, ...]:
+    """Return where a campaign's work folder may be on a host; they are the same in every run."""
     work = files.work.absolute()
-    name = hashlib.sha256(str(work).encode()).hexdigest()[:12]
-    return work, Path("/var/tmp") / f"mydyno-{name}"  # noqa: S108 - found again on resuming
+    if isinstance(host, Away):  # others may reach it from a folder of the same name
+        return (FAR / f"mydyno-{_digest(f'{platform.node()}:{work}')}",)
+    return work, FAR / f"mydyno-{_digest(str(work))}"
 
 
-def _passable(work: Path) -> None:
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _passable(host: Host, work: Path) -> None:
     """Make a folder that others may pass through: the server runs as a user of its own."""
-    work.mkdir(parents=True, exist_ok=True)
-    work.chmod(0o755)
+    host.run(Action(("mkdir", "-p", str(work)))).check()
+    host.run(Action(("chmod", "755", str(work)))).check()
 
 
-def _lab_spec(device: DeviceTable, name: str) -> LabSpec:
-    if device.lab != "loop" or device.disks != 1:
-        raise SpecError('stack.device: this version knows lab = "loop" with disks = 1')
+def lab_spec(device: DeviceTable, name: str, stripe: Stripe) -> LabSpec:
+    """Return the lab of a device table, striped as a treatment wants it; raise `SpecError`."""
+    if device.lab != "loop":
+        raise SpecError('stack.device: this version knows lab = "loop"')
     micro = 1e-6
     return LabSpec(
         lab=name,
@@ -137,6 +169,8 @@ def _lab_spec(device: DeviceTable, name: str) -> LabSpec:
             device.write_latency_us * micro,
             device.flush_latency_us * micro,
         ),
+        stripe=stripe,
+        vm=device.vm,
     )
 
 

@@ -10,13 +10,14 @@ import typer
 from mydyno.apply import rollback as put_back
 from mydyno.campaign.leftovers import remove
 from mydyno.campaign.lock import host_lock
+from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
-from mydyno.cli.options import Json
+from mydyno.cli.options import HostOption, Json
 from mydyno.cli.private import host_layers, work_folders
 from mydyno.cli.specs import reopen
-from mydyno.host import Local
+from mydyno.host import LOCAL, Host, Local, reach
 from mydyno.journal import FileJournal
-from mydyno.lab import sweep
+from mydyno.lab import sweep, sweep_links
 from mydyno.stack import Site
 
 Directory = Annotated[
@@ -24,13 +25,14 @@ Directory = Annotated[
 ]
 
 
-def rollback(directory: Directory = None, *, json: Json = False) -> None:
-    """Put back what a campaign moved on this host, and remove what it left behind."""
-    host = Local()
-    with host_lock():
-        done = [f"removed: {line}" for line in sweep(host)]
-        if directory is not None:
-            done += _campaign(directory)
+def rollback(directory: Directory = None, *, host: HostOption = LOCAL, json: Json = False) -> None:
+    """Put back what a campaign moved on its host, and remove what it left behind."""
+    campaign = None if directory is None else reopen(directory)[0]
+    where = reach(campaign.spec.stack.host if campaign else host)
+    with host_lock(where):
+        done = [f"removed: {line}" for line in (*sweep(where), *sweep_links(where))]
+        if campaign is not None and directory is not None:
+            done += _campaign(where, campaign, RunDir(directory))
     if json:
         sys.stdout.write(msgspec.json.encode(done).decode() + "\n")
         return
@@ -38,16 +40,14 @@ def rollback(directory: Directory = None, *, json: Json = False) -> None:
         sys.stdout.write(line + "\n")
 
 
-def _campaign(directory: Path) -> list[str]:
+def _campaign(host: Host, campaign: Campaign, files: RunDir) -> list[str]:
     """Put back one campaign's settings, end its server, remove its disks and golden copies."""
-    campaign, _ = reopen(directory)
-    files, host = RunDir(directory), Local()
     journal = FileJournal(files.journal)
     try:
         moved = put_back(Site("db", host, host_layers(host, campaign, files.path)), journal)
     finally:
         journal.close()
     done = [f"put back: {key}" for key in moved]
-    for work in work_folders(files):
+    for work in work_folders(host, files):
         done += [f"removed: {line}" for line in remove(host, work)]
-    return done
+    return done + [f"removed: {line}" for line in remove(Local(), files.work)]

@@ -19,7 +19,7 @@ from mydyno.cli.analysis import result
 from mydyno.cli.benches import Built, build
 from mydyno.cli.price import LabCheck
 from mydyno.cli.report import write
-from mydyno.cli.specs import Kept, find, keep
+from mydyno.cli.specs import Kept, find, keep, must_run
 from mydyno.cli.terminal import Progress, say, width
 from mydyno.journal import FileJournal, outcomes
 from mydyno.model import MydynoError, Outcome
@@ -30,17 +30,20 @@ Output = Annotated[
 ]
 
 
-def run(
+def run(  # noqa: PLR0913 - one parameter an option
     spec: options.Spec,
     *,
     output: Output = None,
     settings: options.Set = None,
     budget: options.Budget = None,
+    scale: options.Scale = None,
     allow: options.Allow = None,
     json: options.Json = False,
 ) -> None:
     """Run a campaign, or go on with one: verdicts on stdout, progress on stderr."""
-    source = find(spec, options.overrides(settings, budget))
+    if output:
+        must_run(RunDir(output))
+    source = find(spec, options.overrides(settings, budget), scale)
     built = build(source, allow or [], output or Path("runs"))
     campaign = built.campaign
     files = RunDir(output or Path("runs") / campaign.name)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from mydyno.campaign.importing import FILES
 from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.spec import Spec, decode
+from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.treatments import Ground
 from mydyno.model import JournalError, SpecError
 
@@ -52,19 +53,29 @@ def recipes() -> dict[str, str]:
     }
 
 
-def find(name: str, overrides: Mapping[str, str]) -> Source:
-    """Return the spec of a file or a recipe; raise `SpecError` naming the nearest recipe."""
+def find(name: str, overrides: Mapping[str, str], scale: str | None = None) -> Source:
+    """Return the spec of a file or a recipe, at a size; raise `SpecError`.
+
+    What `overrides` say goes before what the size says.
+    """
+    text, place = _text(name)
+    size = scaled(text, place, scale) if scale else {}
+    return Source(text, place, {**size, **overrides})
+
+
+def _text(name: str) -> tuple[str, str]:
+    """Return a spec's text and its place; the error names the nearest recipe."""
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():
         try:
-            return Source(path.read_text(encoding="utf-8"), str(path), overrides)
+            return path.read_text(encoding="utf-8"), str(path)
         except OSError as error:
             raise SpecError(f"{path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise SpecError(f"{path}: not a text file: {error.reason}") from error
     shipped = recipes()
     if name in shipped:
-        return Source(shipped[name], f"{name}.toml", overrides)
+        return shipped[name], f"{name}.toml"
     near = difflib.get_close_matches(name, shipped, 1)
     hint = f"did you mean {near[0]}?" if near else f"recipes: {', '.join(shipped)}"
     raise SpecError(f"{name}: no such file or recipe; {hint}")
@@ -79,6 +90,15 @@ def keep(files: RunDir, source: Source, kept: Kept) -> None:
             (files.facts / "campaign.json").write_bytes(msgspec.json.encode(kept))
     except OSError as error:
         raise JournalError(f"{files.path}: {error.strerror}; choose another with -o") from error
+
+
+def must_run(files: RunDir) -> None:
+    """Raise `SpecError` for a run directory of imported logs: nothing is run into it."""
+    if (files.facts / FILES).exists():
+        raise SpecError(
+            f"{files.path}: holds logs that were imported, and nothing is run into it; compare "
+            "them with `mydyno compare`, or choose another directory with -o"
+        )
 
 
 def reopen(path: Path) -> tuple[Campaign, Kept]:

@@ -5,13 +5,14 @@ from mydyno.journal.events import (
     Event,
     Finished,
     Interruption,
+    Measured,
     Opened,
     Prepared,
     RolledBack,
     Started,
 )
 from mydyno.journal.file import FileJournal, Journal, MemoryJournal, held, read
-from mydyno.journal.folds import first_values, lost_s, open_trial, outcomes, spent_s
+from mydyno.journal.folds import first_values, lost_s, measured, open_trial, outcomes, spent_s
 
 __all__ = [
     "Changing",
@@ -20,6 +21,7 @@ __all__ = [
     "Finished",
     "Interruption",
     "Journal",
+    "Measured",
     "MemoryJournal",
     "Opened",
     "Prepared",
@@ -28,6 +30,7 @@ __all__ = [
     "first_values",
     "held",
     "lost_s",
+    "measured",
     "open_trial",
     "outcomes",
     "read",

@@ -21,6 +21,13 @@ class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
     cost_s: float
 
 
+class Measured(msgspec.Struct, frozen=True, tag="measured"):
+    """Something that later trials are set up by, in base units: once for the whole campaign."""
+
+    name: str
+    value: float
+
+
 class Changing(msgspec.Struct, frozen=True, tag="changing"):
     """A setting is about to move: written before anything is touched.
 
@@ -59,4 +66,4 @@ class RolledBack(msgspec.Struct, frozen=True, tag="rolled-back"):
     keys: tuple[str, ...]
 
 
-Event = Opened | Prepared | Changing | Started | Interruption | Finished | RolledBack
+Event = Opened | Prepared | Measured | Changing | Started | Interruption | Finished | RolledBack

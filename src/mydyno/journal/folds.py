@@ -2,7 +2,15 @@
 
 from collections.abc import Iterable
 
-from mydyno.journal.events import Changing, Event, Finished, Interruption, RolledBack, Started
+from mydyno.journal.events import (
+    Changing,
+    Event,
+    Finished,
+    Interruption,
+    Measured,
+    RolledBack,
+    Started,
+)
 from mydyno.model import Outcome, Settings, Trial
 
 
@@ -41,6 +49,11 @@ def spent_s(events: Iterable[Event]) -> float:
             case Interruption(trial, seconds):
                 lost[trial.id] = lost.get(trial.id, 0.0) + seconds
     return sum(finished.values()) + sum(s for i, s in lost.items() if i not in finished)
+
+
+def measured(events: Iterable[Event]) -> dict[str, float]:
+    """Return what was measured for the trials to be set up by, by name, in base units."""
+    return {e.name: e.value for e in events if isinstance(e, Measured)}
 
 
 def first_values(events: Iterable[Event], *, owned: bool = False) -> Settings:

@@ -3,7 +3,7 @@
 What a host or server does not tell is left out, never zero.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
 
@@ -41,10 +41,21 @@ def series(sampled: Sampled, where: Where, origin_s: float) -> tuple[Series, ...
         for table, of in tables
         for name, unit, track in tracks(table, sampled, of)
     ]
+    made += _link_used(made, where.link_bytes_per_s)
     for role in ("mysqld", "load"):
         for name, unit, track in tracks(PROCESS, sampled, role):
             made.append(_series(name.format(role=role), unit, track, origin_s))
     return tuple(one for one in made if one.values)
+
+
+def _link_used(made: Sequence[Series], link_bytes_per_s: float | None) -> list[Series]:
+    """Return the share of the link's speed that the busier direction takes, where it is known."""
+    ways = [one for one in made if one.name in NET]
+    if not link_bytes_per_s or len(ways) != len(NET):
+        return []
+    times, (one, other) = ways[0].t_s, (way.values for way in ways)
+    busier = map(max, one, other)
+    return [Series("net.used", _RATIO, times, tuple(v / link_bytes_per_s for v in busier))]
 
 
 def tracks(table: Table, sampled: Sampled, of: str) -> Iterator[tuple[str, str, Track]]:

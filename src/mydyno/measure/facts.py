@@ -11,6 +11,7 @@ from mydyno.host import Host
 from mydyno.model import Action
 
 _CPU = "/sys/devices/system/cpu"
+_SCHEDULER = "/queue/scheduler"
 _FILES = {
     "/proc/meminfo": "memory",
     "/proc/cpuinfo": "processor",
@@ -29,28 +30,24 @@ _FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A host's size, and everything about it worth a line in the report."""
+    """A host's size, its I/O schedulers, and everything worth a line in the report."""
 
     memory_bytes: int
     cores: int
     told: Mapping[str, str]
+    schedulers: tuple[str, ...] = ()
 
 
 def facts(host: Host) -> Facts:
     """Return a host's facts; what it does not tell is left out.
 
     The exit code is not looked at: grep exits 2 where one of the files does not exist, and few
-    hosts have all of them.
+    hosts have all of them.  One command reads all, as each round trip to a far host counts.
     """
-    return parse(host.run(Action(("grep", "-sH", ".", *_FILES))).stdout)
-
-
-def schedulers(host: Host) -> tuple[str, ...]:
-    """Return the I/O schedulers that this host's disks offer, in the kernel's order."""
-    find = ("find", "-L", "/sys/block", "-maxdepth", "3", "-path", "*/queue/scheduler")
-    raw = host.run(Action((*find, "-exec", "cat", "{}", ";"))).stdout.decode(errors="replace")
-    words = raw.replace("[", "").replace("]", "").split()
-    return tuple(dict.fromkeys(words))
+    first, *others = _FILES
+    named = ("(", "-path", first, "-o", "-path", f"*{_SCHEDULER}", ")")
+    find = ("find", "-L", first, "/sys/block", "-maxdepth", "3", *named)
+    return parse(host.run(Action((*find, "-exec", "grep", "-sH", ".", *others, "{}", "+"))).stdout)
 
 
 def cores_busy(host: Host, seconds: float = 1.0) -> float:
@@ -99,7 +96,13 @@ def parse(raw: bytes) -> Facts:
     for path, name in _FILES.items():
         if name not in told and path in lines:
             told[name] = lines[path][0]
-    return Facts(memory_bytes, cores, told)
+    return Facts(memory_bytes, cores, told, _schedulers(lines))
+
+
+def _schedulers(lines: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """Return the I/O schedulers that the host's disks offer, in the kernel's order."""
+    told = " ".join(text for path in lines if path.endswith(_SCHEDULER) for text in lines[path])
+    return tuple(dict.fromkeys(told.replace("[", "").replace("]", "").split()))
 
 
 def _fields(lines: list[str], mark: str) -> dict[str, str]:

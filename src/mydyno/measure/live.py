@@ -48,10 +48,13 @@ class Moment:
     interfaces: Mapping[str, Values]
 
 
-def moments(path: Path, running: Callable[[], bool]) -> Iterator[Moment]:
+def moments(
+    path: Path, running: Callable[[], bool], grown: Callable[[int], bytes]
+) -> Iterator[Moment]:
     """Yield each tick of a growing file from the second on, until its writer has ended.
 
-    Raises `HostError` where the writer ends without having written anything.
+    `grown` returns what the file holds from a byte on.  Raises `HostError` where the writer ends
+    without having written anything.
     """
     reader = Reader(path.name)
     rows: deque[Row] = deque(maxlen=_KEPT)
@@ -60,7 +63,7 @@ def moments(path: Path, running: Callable[[], bool]) -> Iterator[Moment]:
     alive = True
     while alive:
         alive = running()  # asked before reading, so that what it wrote last is read too
-        raw = _grown(path, at)
+        raw = grown(at)
         at += len(raw)
         for row in reader.take(raw):
             rows.append(row)
@@ -70,14 +73,6 @@ def moments(path: Path, running: Callable[[], bool]) -> Iterator[Moment]:
             time.sleep(_PAUSE_S)
     if reader.head is None:
         raise HostError("the sampler ended before it had begun")
-
-
-def _grown(path: Path, at: int) -> bytes:
-    if not path.exists():
-        return b""
-    with path.open("rb") as file:
-        file.seek(at)
-        return file.read()
 
 
 def _moment(few: Sampled, seen: set[str]) -> Moment:

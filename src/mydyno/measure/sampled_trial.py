@@ -7,7 +7,7 @@ import msgspec
 
 from mydyno.measure.derive import series
 from mydyno.measure.probe_file import ProbeFileError, read
-from mydyno.measure.sampler import FILE, START, WHERE
+from mydyno.measure.sampler import FILE, START, WALL, WHERE
 from mydyno.measure.where import Where
 from mydyno.model import Metric, Series, Window
 
@@ -29,11 +29,13 @@ def sampled_series(folder: Path) -> tuple[Series, ...]:
         return ()
     try:
         where = msgspec.json.decode((folder / WHERE).read_bytes(), type=Where)
-        origin_ns = int(start.read_text(encoding="ascii"))
+        origin_ns, _, clock = start.read_text(encoding="ascii").strip().partition(" ")
+        began_ns = int(origin_ns)
     except (ValueError, OSError) as error:
         raise ProbeFileError(f"{folder}: {error}") from error
     sampled = read(path)
-    found = series(sampled, where, (origin_ns - sampled.head.mono_ns) * 1e-9)
+    since_ns = sampled.head.wall_ns if clock == WALL else sampled.head.mono_ns
+    found = series(sampled, where, (began_ns - since_ns) * 1e-9)
     return tuple(since for one in found if (since := _since_start(one)).values)
 
 

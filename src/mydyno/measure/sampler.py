@@ -5,14 +5,15 @@ Overhead: one process at 1 Hz; docs/guide/probe.md quotes what it was measured t
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Host, Running
+from mydyno.host import Away, Host, Running, beside, program
 from mydyno.measure.binary import probe_binary
 from mydyno.measure.where import Where
 from mydyno.model import Action, HostError
@@ -21,6 +22,7 @@ from mydyno.model import Action, HostError
 FILE, ERRORS, WHERE, LOAD, START = (
     "probe.bin", "probe.err", "probe.json", "load.pid", "load.start",
 )  # fmt: skip
+WALL = "wall"  # in `load.start`: the number is the sampled host's wall clock, not its uptime
 _GRACE_S = 3.0
 
 
@@ -33,30 +35,86 @@ class Watch:
     server: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What is told of the load: which process it is, and when its time began.
+
+    `ahead_ns` is a far host's wall clock less our monotonic one.
+    """
+
+    folder: Path
+    started: Callable[[int], None] = lambda _: None
+    ahead_ns: int | None = None
+
+    def reported(self, t_s: float) -> None:
+        """Keep when the load's time began, by its first report, which says it is `t_s` old."""
+        if (self.folder / START).exists():
+            return
+        origin_ns = time.monotonic_ns() - round(t_s * 1e9)
+        known = f"{origin_ns}" if self.ahead_ns is None else f"{origin_ns + self.ahead_ns} {WALL}"
+        with suppress(OSError):  # a full disk ends the trial where its output is kept
+            (self.folder / START).write_text(f"{known}\n", encoding="ascii")
+
+
 @contextmanager
-def sampling(host: Host, folder: Path, watch: Watch) -> Iterator[None]:
+def sampling(host: Host, folder: Path, watch: Watch) -> Iterator[Sampling]:
     """Sample the host into the trial's folder; without the program or when it fails, do not.
 
     A trial is worth having without its sample, so nothing here fails it; `complaint` tells.
     """
-    running = _start(host, folder, watch)
+    stack = ExitStack()
     try:
-        yield
+        yield _begun(stack, host, folder, watch)
     finally:
-        if running:
-            _end(running, folder)
+        try:
+            stack.close()
+        except (HostError, OSError) as error:
+            _complain(folder, str(error))
 
 
-def _start(host: Host, folder: Path, watch: Watch) -> Running | None:
-    program = probe_binary()
-    if not program:
-        return None
+def _begun(stack: ExitStack, host: Host, folder: Path, watch: Watch) -> Sampling:
+    if not probe_binary():
+        return Sampling(folder)
     try:
         (folder / WHERE).write_bytes(msgspec.json.encode(watch.where))
-        return host.start(_action(program, folder, watch), stderr=folder / ERRORS)
+        there = stack.enter_context(beside(host, folder))
+        running = host.start(_action(host, there, watch), stderr=there / ERRORS)
+        stack.callback(_end, running, folder)
+        return Sampling(folder, partial(_load_started, host, there), _ahead_ns(host))
     except (HostError, OSError) as error:
         _complain(folder, str(error))
+        return Sampling(folder)
+
+
+def _load_started(host: Host, there: Path, pid: int) -> None:
+    """Tell the sampler which process the load is."""
+    with suppress(HostError):
+        host.run(Action(("tee", str(there / LOAD)), f"{pid}\n".encode()))
+
+
+def _ahead_ns(host: Host) -> int | None:
+    """Return a far host's wall clock less our monotonic one, to half a round trip."""
+    if not isinstance(host, Away):
         return None
+    asked_ns = time.monotonic_ns()
+    told = host.run(Action(("date", "+%s%N"))).check().stdout
+    return int(told) - (asked_ns + time.monotonic_ns()) // 2
+
+
+def _complain(folder: Path, text: str) -> None:
+    with suppress(OSError), (folder / ERRORS).open("a", encoding="utf-8") as errors:
+        errors.write(f"{text}\n")
+
+
+def _action(host: Host, there: Path, watch: Watch) -> Action:
+    argv = [program(host, probe_binary()), "sample", "--out", str(there / FILE)]
+    argv += [] if isinstance(host, Away) else ["--owner", str(os.getpid())]
+    argv += ["--process-file", f"load={there / LOAD}"]
+    for role, pid in watch.processes.items():
+        argv += ["--process", f"{role}={pid}"]
+    if watch.server:
+        argv += ["--server-defaults", str(watch.server)]
+    return Action(tuple(argv))
 
 
 def _end(running: Running, folder: Path) -> None:
@@ -66,35 +124,6 @@ def _end(running: Running, folder: Path) -> None:
         pass  # it says nothing there; reading to the end closes the pipe
     if code is not None:
         _complain(folder, f"mydyno-probe ended before the load did (exit {code})")
-
-
-def _complain(folder: Path, text: str) -> None:
-    with suppress(OSError), (folder / ERRORS).open("a", encoding="utf-8") as errors:
-        errors.write(f"{text}\n")
-
-
-def _action(program: str, folder: Path, watch: Watch) -> Action:
-    argv = [program, "sample", "--out", str(folder / FILE), "--owner", str(os.getpid())]
-    argv += ["--process-file", f"load={folder / LOAD}"]
-    for role, pid in watch.processes.items():
-        argv += ["--process", f"{role}={pid}"]
-    if watch.server:
-        argv += ["--server-defaults", str(watch.server)]
-    return Action(tuple(argv))
-
-
-def load_started(folder: Path, pid: int) -> None:
-    """Tell the sampler which process the load is."""
-    with suppress(OSError):  # a full disk ends the trial where its output is kept
-        (folder / LOAD).write_text(f"{pid}\n", encoding="ascii")
-
-
-def load_reported(folder: Path, t_s: float) -> None:
-    """Keep when the load's time began, as its first report tells, which says it is `t_s` old."""
-    if not (folder / START).exists():
-        origin_ns = time.monotonic_ns() - round(t_s * 1e9)
-        with suppress(OSError):
-            (folder / START).write_text(f"{origin_ns}\n", encoding="ascii")
 
 
 def complaint(folder: Path) -> str:

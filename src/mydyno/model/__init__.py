@@ -9,6 +9,7 @@ from mydyno.model.errors import (
     MydynoError,
     RefusedError,
     SpecError,
+    UnknownEndError,
 )
 from mydyno.model.values import (
     Action,
@@ -28,6 +29,7 @@ from mydyno.model.values import (
     Trial,
     Verdict,
     Window,
+    of_kind,
 )
 
 __all__ = [
@@ -54,6 +56,8 @@ __all__ = [
     "SpecError",
     "Status",
     "Trial",
+    "UnknownEndError",
     "Verdict",
     "Window",
+    "of_kind",
 ]

@@ -3,7 +3,8 @@
 MydynoError
 ├── SpecError       2  the request was wrong
 ├── HostError       3  a host or a load failed
-│   └── DriftError  3  a change was made, but the host does not show it
+│   ├── DriftError  3  a change was made, but the host does not show it
+│   └── UnknownEndError  3  a command was begun, and how it ended is not known
 ├── CampaignError   3  the campaign cannot go on
 ├── JournalError    2  the run directory cannot be used
 ├── RefusedError    4  refused for safety
@@ -31,6 +32,10 @@ class HostError(MydynoError):
 
 class DriftError(HostError):
     """A change was made, but the host does not show it."""
+
+
+class UnknownEndError(HostError):
+    """A host was lost while a command may have run there: it is never simply run again."""
 
 
 class CampaignError(MydynoError):

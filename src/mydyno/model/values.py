@@ -1,7 +1,7 @@
 """The values that every room of the house exchanges."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Generic, TypeVar
 
@@ -112,12 +112,19 @@ class Interval:
 
     `values` holds rates and latencies of the interval in base units: ``tps`` (/s), ``reads``
     and ``writes`` (queries/s), ``errors`` (/s), ``latency_p99_s`` (s).  `latency` is an
-    HdrHistogram of microseconds, V2 compressed, base64, or empty where the tool gives none.
+    HdrHistogram of microseconds, V2 compressed, base64, or empty where the tool gives none;
+    `kinds` holds one for each kind of transaction, where the load tells them apart.
     """
 
     t_s: float
     values: Mapping[str, float]
     latency: str = ""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+
+def of_kind(name: str, kind: str) -> str:
+    """Return what a latency is called for one kind of transaction: ``latency_p99_payment_s``."""
+    return f"{name.removesuffix('_s')}_{kind}_s"
 
 
 @dataclass(frozen=True, slots=True)

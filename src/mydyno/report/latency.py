@@ -9,6 +9,7 @@ from mydyno.report.axis import logarithmic, nines
 from mydyno.report.plot import Line, Plot, Point, Style, Tick, path, ticks
 
 _PERCENTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
+_OF_KINDS = (0.5, 0.95, 0.99)
 _LEVELS = (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999)
 _DEEPEST = 0.99995  # the top of the plot: beyond it a minute's load has too few operations
 _POINTS = 240  # a curve never needs more
@@ -18,7 +19,7 @@ def of_workload(
     distributions: Sequence[Distribution], workload: str, styles: Sequence[Style]
 ) -> list[tuple[Style, Distribution]]:
     """Return one workload's distributions in the order of the styles, without empty ones."""
-    named = {d.treatment: d for d in distributions if d.workload == workload and d.points}
+    named = {d.treatment: d for d in distributions if _whole(d) and d.workload == workload}
     return [(style, named[style.name]) for style in styles if style.name in named]
 
 
@@ -54,10 +55,38 @@ def table(found: Sequence[tuple[Style, Distribution]]) -> tuple[list[str], list[
     return head, rows
 
 
+def kinds(
+    distributions: Sequence[Distribution], workload: str, styles: Sequence[Style]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the heading and a row for each kind of transaction and treatment, if any."""
+    head = ["Kind", "Treatment", "Operations", "Share", *(f"p{100 * p:g}" for p in _OF_KINDS)]
+    found = [d for d in distributions if d.workload == workload and d.kind and d.points]
+    totals = {d.treatment: d.count for d in distributions if _whole(d) and d.workload == workload}
+    rows = [
+        [
+            d.kind.replace("_", " "),
+            style.name,
+            units.number(d.count),
+            units.quantity(d.count / totals[style.name], "share"),
+            *(units.quantity(percentile(d, p), "s") for p in _OF_KINDS),
+            units.quantity(d.points[-1][0], "s"),
+        ]
+        for kind in dict.fromkeys(d.kind for d in found)
+        for style in styles
+        for d in found
+        if (d.kind, d.treatment) == (kind, style.name) and style.name in totals
+    ]
+    return [*head, "Highest"], rows
+
+
 def percentile(distribution: Distribution, share: float) -> float:
     """Return the least latency, in s, that at least this share did not exceed."""
     points = distribution.points
     return next((t for t, reached in points if reached >= share - 1e-12), points[-1][0])
+
+
+def _whole(distribution: Distribution) -> bool:
+    return bool(distribution.points) and not distribution.kind
 
 
 def _top(distribution: Distribution) -> float:

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import jinja2
 
-from mydyno.report import units, verdicts
+from mydyno.report import storage, units, verdicts
 
 
 def policy(style: str, scripts: Sequence[str]) -> str:
@@ -37,7 +37,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters["prose"] = units.prose
-    made.globals |= {"units": units, "verdicts": verdicts}
+    made.globals |= {"storage": storage, "units": units, "verdicts": verdicts}
     return made
 
 

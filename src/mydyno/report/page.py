@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from mydyno.analyse.result import Distribution, Ratio, Result, Row, TrialView
+from mydyno.analyse.result import Ratio, Result, Row, TrialView
 from mydyno.report import curves, dots, findings, latency, panels, units, verdicts
 from mydyno.report.curves import Chart
 from mydyno.report.forest import Forest, forest
@@ -52,7 +52,7 @@ def _workload(
         findings.of_forest(rows, compared.baseline),
         tuple(_row(row, rows, axis, ordered) for row in rows),
         tuple(_chart(c, next(ids), result, ordered) for c in curves.charts(result, workload)),
-        _latency(result, latency.of_workload(result.distributions, workload, ordered)),
+        _latency(result, workload, ordered),
         dots.plot(trials, ordered, response, unit),
     )
 
@@ -88,17 +88,21 @@ def _chart(chart: Chart, id_: str, result: Result, ordered: Sequence[Style]) -> 
     return ChartView(id_, chart, findings.of_chart(chart, result.comparison), drawn, head, table)
 
 
-def _latency(result: Result, found: list[tuple[Style, Distribution]]) -> LatencyView | None:
+def _latency(result: Result, workload: str, ordered: Sequence[Style]) -> LatencyView | None:
+    found = latency.of_workload(result.distributions, workload, ordered)
     drawn = latency.plot(found)
     if drawn is None:
         return None
     head, table = latency.table(found)
+    kinds_head, kinds = latency.kinds(result.distributions, workload, ordered)
     return LatencyView(
         findings.of_latency(found, result.comparison),
         drawn,
         tuple(style for style, _ in found),
         tuple(head),
         tuple(tuple(row) for row in table),
+        tuple(kinds_head),
+        tuple(tuple(row) for row in kinds),
     )
 
 

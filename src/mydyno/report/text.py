@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mydyno.analyse.result import Comparison, Result, Row
-from mydyno.report import parts, units, verdicts
+from mydyno.report import parts, storage, units, verdicts
 
 _GUARD = "latency_p99_s"
 _GAP = "  "
@@ -32,6 +32,7 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     if result.lab:
         told.append(_wrapped(f"This was a lab: {result.lab}", width))
     told += [_table(compared, width), _did_it(compared, width), _footing(result, width)]
+    told += [_stored(compared, workload, width) for workload in verdicts.workloads(compared)]
     told += [_wrapped(f"! {said}", width, "  ") for said in _warnings(compared)]
     if report:
         told.append(f"Report: {_clean(report)}")
@@ -143,6 +144,12 @@ def _footing(result: Result, width: int) -> str:
     if weaker:
         said += f" WEAKER: a crash may lose transactions that {units.listed(weaker)} reported done."
     return _wrapped(said, width)
+
+
+def _stored(compared: Comparison, workload: str, width: int) -> str:
+    said = storage.sentence(compared, workload)
+    several = f"{workload}: " if len(verdicts.workloads(compared)) > 1 else ""
+    return _wrapped(f"{several}{said}", width) if said else ""
 
 
 def _warnings(compared: Comparison) -> list[str]:

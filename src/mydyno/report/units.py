@@ -93,7 +93,12 @@ def share(value: float) -> str:
 
 def name(metric: str) -> str:
     """Return a metric's name in words: ``latency_p99_s`` is ``p99 latency``."""
-    known = {"tps": "throughput", "iops": "I/O operations"}
+    known = {
+        "tps": "throughput",
+        "iops": "I/O operations",
+        "qps": "queries",
+        "storage_bytes": "size on disk",
+    }
     if metric.endswith("_logsd"):
         return f"spread of {name(metric.removesuffix('_logsd'))}"
     if metric.startswith("latency_"):

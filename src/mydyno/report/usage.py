@@ -25,6 +25,7 @@ _COLUMNS = (  # heading, unit, what is summed up
     ("Read latency", "s", ("disk.read_latency",)),
     ("Write latency", "s", ("disk.write_latency",)),
     ("Flush latency", "s", ("disk.flush_latency",)),
+    ("Link used", "share", ("net.used",)),
     ("Buffer pool hits", "share", ("innodb.hit_ratio",)),
     ("Redo", "B/s", ("innodb.redo_rate",)),
 )

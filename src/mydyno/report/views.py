@@ -47,6 +47,8 @@ class LatencyView:
     styles: tuple[Style, ...]
     head: tuple[str, ...]
     table: tuple[tuple[str, ...], ...]
+    kinds_head: tuple[str, ...]
+    kinds: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)

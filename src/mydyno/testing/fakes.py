@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.apply import apply, rollback
-from mydyno.host import Completed, Running
+from mydyno.host import Completed, Host, Running
 from mydyno.journal import Journal
+from mydyno.measure import Sampling
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
 from mydyno.stack import Site
 from mydyno.workloads import Reports, Target, Workload
@@ -157,15 +158,27 @@ class FakeBench:
         apply(self.site, settings, self.journal, trial.id)
         return Target(work=folder, directory=folder)
 
-    def watched(self, folder: Path) -> AbstractContextManager[None]:
+    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample nothing: a dictionary has no processors."""
-        del folder
-        return nullcontext()
+        return nullcontext(Sampling(folder))
+
+    def load_host(self, workload: Workload) -> Host:
+        """Return the fake host, where a load runs as any command does."""
+        del workload
+        return self.host
+
+    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+        """See nothing: nobody comes to a dictionary."""
+        del settings, workload, folder
 
     def ended(self, folder: Path) -> str:
         """Return nothing: a dictionary does not die."""
         del folder
         return ""
+
+    def put_right(self) -> None:
+        """Put back what a trial of unknown end may have moved."""
+        rollback(self.site, self.journal)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Learned:
         It is the mean over the trials; likely shapes count for more than they are likely now, as
         they will.
         """
-        variances = self.prior.ready(self.texture, bins).covariance[:, 0, 0]
+        variances = self.prior.ready(self.texture, bins).within
         likely = found.weight**2
         likely /= likely.sum(axis=1, keepdims=True)
         return float(likely.mean(axis=0) @ variances)

@@ -51,6 +51,13 @@ def _whitened(rho: float) -> tuple[Array, Array]:
     return columns, np.asarray(np.cumsum(squares, axis=0))
 
 
+@cache
+def _side_by_side(rho: float) -> Array:
+    """Return the shapes' whitened columns as (bins, models x 3), to be multiplied at once."""
+    columns = _whitened(rho)[0].transpose(1, 0, 2)
+    return np.ascontiguousarray(columns.reshape(MOST_BINS, -1))
+
+
 @dataclass(frozen=True)
 class Prior:
     """What warm-ups are expected: the log of what is missing at first, and the shapes' weights."""
@@ -69,7 +76,8 @@ class Prior:
             covariance, determinant = _inverse(precision)
             log_odds = np.log(self.precisions).sum(axis=1) - np.log(determinant)
             log_odds = np.where(shapes().told(bins), log_odds / 2 + self.weights, -np.inf)
-            self._ready[texture, bins] = Ready(covariance, log_odds)
+            within = np.ascontiguousarray(covariance[:, 0, 0])
+            self._ready[texture, bins] = Ready(covariance, within, log_odds)
         return self._ready[texture, bins]
 
     @cached_property
@@ -95,6 +103,12 @@ class Prior:
         found[free == 2, 1:] = _TWO_SD**-2  # noqa: PLR2004
         return found
 
+    @cached_property
+    def expected(self) -> tuple[Array, Array]:
+        """Return each model's precisions times its means (models, 3), and that times the means."""
+        told = self.precisions * self.means
+        return told, (told * self.means).sum(axis=1)
+
 
 def _inverse(symmetric: Array) -> tuple[Array, Array]:
     """Return inverses and determinants of matrices (n, 3, 3) by cofactors, faster than LAPACK."""
@@ -108,9 +122,10 @@ def _inverse(symmetric: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Of each shape the covariance of its factors and its log odds before any trial."""
+    """Of each shape the covariance of its factors, the level's own, and its log odds at first."""
 
     covariance: Array
+    within: Array
     log_odds: Array
 
 
@@ -143,8 +158,7 @@ def see(series: Array, texture: Texture) -> Seen:
     """Return what `series` (trials, bins) say under this noise."""
     bins = min(series.shape[1], MOST_BINS)
     white = texture.whiten(series[:, :bins])
-    columns = texture.columns[:, :bins].transpose(1, 0, 2)
-    projected = (white @ columns.reshape(bins, -1)).reshape(len(white), -1, 3)
+    projected = (white @ _side_by_side(texture.rho)[:bins]).reshape(len(white), -1, 3)
     squares = (white * white).sum(axis=1)
     return Seen(bins, squares / texture.variance, projected / texture.variance)
 
@@ -161,19 +175,20 @@ def weigh(seen: Seen, texture: Texture, prior: Prior) -> Fit:
     in closed form (Hoeting et al., 1999, eq. 1 to 3, for the average).
     """
     ready = prior.ready(texture, seen.bins)
-    expected = prior.precisions * prior.means
+    expected, squares = prior.expected
     projected = seen.projected + expected
     factors = np.einsum("mij,rmj->rmi", ready.covariance, projected)
-    misfit = seen.squares[:, None] + (expected * prior.means).sum(axis=1)
-    misfit = misfit - (factors * projected).sum(axis=2)
+    misfit = seen.squares[:, None] + squares
+    misfit -= np.einsum("rmi,rmi->rm", factors, projected)
     score = ready.log_odds - misfit / 2
     highest = score.max(axis=1)
     weight = np.exp(score - highest[:, None])
     total = weight.sum(axis=1)
     weight /= total[:, None]
-    level = (weight * factors[:, :, 0]).sum(axis=1)
-    within = (weight * ready.covariance[:, 0, 0]).sum(axis=1)
-    between = (weight * (factors[:, :, 0] - level[:, None]) ** 2).sum(axis=1)
+    levels = factors[:, :, 0]
+    level = np.einsum("rm,rm->r", weight, levels)
+    within = weight @ ready.within
+    between = np.einsum("rm,rm->r", weight, (levels - level[:, None]) ** 2)
     return Fit(
         bins=seen.bins,
         level=level,

@@ -4,6 +4,7 @@ import math
 from functools import cache
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from mydyno.testing.simulate.noise import Logs
@@ -12,7 +13,6 @@ THREADS = 16
 SIGMA = 0.55  # of log latency within a second
 RATE = 1000.0  # events each second where the log throughput is 0
 _POINTS = 400  # of the quantile function, of which a second's histogram is made
-_STEPS = 60
 
 
 def quantile(logs: Logs, tail: float, share: float) -> float:
@@ -25,13 +25,11 @@ def quantile(logs: Logs, tail: float, share: float) -> float:
         return math.exp(float(middles[0]) + sigma * float(ndtri(share)))
     weights = np.exp(logs) / np.exp(logs).sum()
     low, high = float(middles.min()) - 9 * sigma, float(middles.max()) + 9 * sigma
-    for _ in range(_STEPS):
-        at = (low + high) / 2
-        if float(weights @ ndtr((at - middles) / sigma)) < share:
-            low = at
-        else:
-            high = at
-    return math.exp((low + high) / 2)
+
+    def beyond(at: float) -> float:
+        return float(weights @ ndtr((at - middles) / sigma)) - share
+
+    return math.exp(float(brentq(beyond, low, high)))
 
 
 def sample(log: float, tail: float, chance: np.random.Generator) -> tuple[Logs, Logs]:

@@ -1,0 +1,121 @@
+"""Whether a block device holds nothing at all: asked in every way there is, and doubt is a no."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mydyno.host import Completed, Host
+from mydyno.model import Action, RefusedError
+
+_NOTHING = 2  # the exit code of blkid where it knows nothing on a device
+_NONE = 1  # the exit code of findmnt where nothing is mounted
+_EDGE = 1 << 20  # bytes at both ends that must be zero: where data without a signature begins
+_COLUMNS = "PATH,TYPE,FSTYPE,PTTYPE,MOUNTPOINTS,RO,SIZE"
+
+
+def require_empty(host: Host, device: str) -> None:
+    """Raise `RefusedError` naming all that speaks against writing to `device`.
+
+    Nothing is written.  A question that cannot be asked counts as an answer against it.
+    """
+    if held := holds(host, device):
+        raise RefusedError(
+            f"{device} is not empty: {'; '.join(held)}. Nothing was touched. If all of it may go, "
+            f"erase it yourself (`wipefs --all {device}`, then `blkdiscard --force {device}` or "
+            "zeroes at both ends)"
+        )
+
+
+def holds(host: Host, device: str) -> Sequence[str]:
+    """Return what a device holds or is used by, in words; nothing if it is empty and free."""
+    found = host.run(Action(("readlink", "--canonicalize-existing", device)))
+    real = found.stdout.decode(errors="replace").strip()
+    if found.returncode or host.run(Action(("test", "-b", real))).returncode:
+        return ("it is no block device",)
+    told = [*_blkid(host, real), *_wipefs(host, real), *_lsblk(host, real), *_users(host, real)]
+    return tuple(dict.fromkeys(told or _edges(host, real)))
+
+
+def _blkid(host: Host, device: str) -> list[str]:
+    """Ask libblkid for any signature, by reading the device and not its cache."""
+    done = host.run(Action(("blkid", "--probe", "--output", "export", device)))
+    if done.returncode == _NOTHING:
+        return []
+    if done.returncode:
+        return [_failed("blkid", done)]
+    pairs = dict(line.split("=", 1) for line in _lines(done) if "=" in line)
+    kinds = [pairs[key] for key in ("TYPE", "PTTYPE") if key in pairs]
+    return [f"blkid finds {', '.join(kinds) or 'something'}"]
+
+
+def _wipefs(host: Host, device: str) -> list[str]:
+    """Ask for every signature at every offset, and open the device for itself alone.
+
+    With `--no-act` wipefs writes nothing, but opens the device as it would: exclusively, which
+    fails where the kernel, an array or another program holds it.
+    """
+    listed = host.run(Action(("wipefs", "--noheadings", "--output", "TYPE,OFFSET", device)))
+    if listed.returncode:
+        return [_failed("wipefs", listed)]
+    told = [f"wipefs finds {' at '.join(line.split())}" for line in _lines(listed)]
+    alone = host.run(Action(("wipefs", "--all", "--no-act", device)))
+    return told + ([_failed("it cannot be opened exclusively", alone)] if alone.returncode else [])
+
+
+def _lsblk(host: Host, device: str) -> list[str]:
+    done = host.run(Action(("lsblk", "--json", "--bytes", "--output", _COLUMNS, device)))
+    return [_failed("lsblk", done)] if done.returncode else read_lsblk(done.stdout)
+
+
+def read_lsblk(raw: bytes) -> list[str]:
+    """Return what ``lsblk --json`` says against a device: contents, partitions, users."""
+    rows = json.loads(raw)["blockdevices"]
+    if len(rows) != 1:
+        return [f"lsblk tells of {len(rows)} devices"]
+    row: Mapping[str, Any] = rows[0]
+    told = [f"it carries {child['path']} ({child['type']})" for child in row.get("children", ())]
+    told += [f"lsblk finds {row[key]}" for key in ("fstype", "pttype") if row.get(key)]
+    told += [f"it is in use at {where}" for where in row.get("mountpoints") or () if where]
+    if row.get("ro") in {True, "1"}:
+        told.append("it can only be read")
+    if not row.get("size"):
+        told.append("it has no size")
+    return told
+
+
+def _users(host: Host, device: str) -> list[str]:
+    """Ask the kernel who stands on it: holders, mounts of this namespace, swap."""
+    name = device.rpartition("/")[2]
+    holders = host.run(Action(("ls", f"/sys/class/block/{name}/holders")))
+    mounts = host.run(Action(("findmnt", "--noheadings", "--output", "TARGET", "--source", device)))
+    swaps = host.run(Action(("cat", "/proc/swaps")))
+    told = [_failed("its holders", holders)] if holders.returncode else []
+    told += [f"{holder} stands on it" for holder in _lines(holders)]
+    told += [_failed("findmnt", mounts)] if mounts.returncode not in {0, _NONE} else []
+    told += [f"it is mounted on {target}" for target in _lines(mounts)]
+    told += [_failed("/proc/swaps", swaps)] if swaps.returncode else []
+    return told + ["it is swap" for line in _lines(swaps) if line.split()[0] == device]
+
+
+def _edges(host: Host, device: str) -> list[str]:
+    """Look for data without a signature: raw volumes of databases, headerless encryption."""
+    asked = host.run(Action(("blockdev", "--getsize64", device)))
+    if asked.returncode:
+        return [_failed("blockdev", asked)]
+    size = int(asked.stdout)
+    length = min(size, _EDGE)
+    told = []
+    for words, at in (("first", 0), ("last", size - length)):
+        window = (f"--bytes={length}", f"--ignore-initial={at}:0")
+        done = host.run(Action(("cmp", "--silent", *window, device, "/dev/zero")))
+        told += [f"its {words} MiB is not all zeroes"] if done.returncode else []
+    return told
+
+
+def _lines(done: Completed) -> list[str]:
+    return done.stdout.decode(errors="replace").splitlines() if done.returncode == 0 else []
+
+
+def _failed(what: str, done: Completed) -> str:
+    words = done.stderr.decode(errors="replace").strip().splitlines()
+    return f"{what}: {words[-1] if words else f'exit {done.returncode}'}"

@@ -1,0 +1,179 @@
+"""From readings of logs to a run directory: trials, the spec that they would have had, the raw."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.analyse import summarise, tens, unit_of
+from mydyno.campaign.past import KIND, Cell
+from mydyno.campaign.rundir import RunDir
+from mydyno.model import CampaignError, Metric, Outcome, Reset, Status, Trial, Window
+from mydyno.workloads.foreign import Reading
+
+FILES = "imported files.json"  # in facts; where it is, nothing is run
+_MARGINS = {"p999": 0.10, "p99": 0.10, "p95": 0.10}
+_UNKNOWN = (
+    "others made these runs: settings, order and what else the machine did are not in their logs; "
+    "so where runs were not interleaved, a drift of the machine looks like an effect"
+)
+_SINGLE = (
+    "every treatment ran once only: a single run each proves next to nothing, as nothing tells "
+    "how far two runs of the same thing lie apart (the reports within a run do not: they share "
+    "its state); repeat each at least three times, in turn"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One imported run: its trial, its workload, what its log says, and where that stands."""
+
+    trial: Trial
+    cell: Cell
+    reading: Reading
+    source: str
+
+    @property
+    def place(self) -> str:
+        """Return the file and the lines, counted from 1."""
+        return f"{self.source}:{self.reading.lines[0] + 1}-{self.reading.lines[-1] + 1}"
+
+
+def runs_of(labelled: Sequence[tuple[str, Cell, Reading, str]]) -> tuple[list[Run], list[str]]:
+    """Return the runs as trials, and those left out; repeats of a label are blocks.
+
+    The very same log twice is one run: a copy proves nothing.
+    """
+    blocks: Counter[tuple[str, str]] = Counter()
+    seen: dict[str, str] = {}
+    runs: list[Run] = []
+    copies: list[str] = []
+    for label, cell, reading, source in labelled:
+        trial = Trial(len(runs), label, cell.name, blocks[label, cell.name], 0, Reset.NONE)
+        run = Run(trial, cell, reading, source)
+        digest = hashlib.sha256(reading.raw).hexdigest()
+        if digest in seen:
+            copies.append(f"{run.place}: the same log as {seen[digest]}, left out")
+            continue
+        seen[digest] = run.place
+        blocks[label, cell.name] += 1
+        runs.append(run)
+    return runs, copies
+
+
+def outcome_of(run: Run, warmup_s: float) -> Outcome:
+    """Return what a run amounts to; its first `warmup_s` are left out where reports allow it."""
+    reading = run.reading
+    end_s = reading.intervals[-1].t_s
+    start_s = warmup_s if reading.reported and warmup_s < end_s else 0.0
+    window = Window(start_s, end_s)
+    metrics = {m.name: m for m in summarise(reading.intervals, window, reading.response)}
+    if start_s == 0:
+        totals = {k: v for k, v in reading.totals.items() if k != "seconds"}
+        metrics |= {name: Metric(name, value, unit_of(name)) for name, value in totals.items()}
+    series = (tens(reading.intervals, reading.response),) if reading.reported else ()
+    return Outcome(run.trial, Status.OK, window, tuple(metrics.values()), series, reading.seconds)
+
+
+def warnings_of(runs: Sequence[Run], baseline: str, warmup_s: float) -> list[str]:
+    """Return what a reader of the verdicts has to know of these runs."""
+    told = [_UNKNOWN]
+    under = {run.cell.name for run in runs if run.trial.treatment == baseline}
+    without = list(dict.fromkeys(r.cell.name for r in runs if r.cell.name not in under))
+    if without:
+        told.append(
+            f"{baseline}, the baseline, did not run under {', '.join(without)}: nothing is "
+            "compared there; import such runs apart, or name another with --baseline"
+        )
+    if all(run.trial.block == 0 for run in runs):
+        told.append(_SINGLE)
+    if warmup_s:
+        told += [
+            f"{run.place}: no reports after {warmup_s:g} s, so its warm-up is in it"
+            for run in runs
+            if not run.reading.reported or run.reading.intervals[-1].t_s <= warmup_s
+        ]
+    return told + [told for run in runs for told in doubts_of(run)]
+
+
+def doubts_of(run: Run) -> Iterator[str]:
+    """Yield what is doubtful in a run, with file and line."""
+    for doubt in run.reading.doubts:
+        line = doubt.line if doubt.line >= 0 else run.reading.lines[-1]
+        yield f"{run.source}:{line + 1}: {doubt.text}"
+
+
+def baseline_of(runs: Sequence[Run]) -> str:
+    """Return the label that ran under most workloads, the first of them."""
+    under: dict[str, set[str]] = {}
+    for run in runs:
+        under.setdefault(run.trial.treatment, set()).add(run.cell.name)
+    return max(under, key=lambda label: len(under[label]))
+
+
+def spec_of(runs: Sequence[Run], name: str, baseline: str, warmup_s: float) -> str:
+    """Return the spec of a run directory that holds these runs, as TOML."""
+    labels = dict.fromkeys(run.trial.treatment for run in runs)
+    cells = {run.cell.name: run.cell for run in runs}
+    guards = {f"latency_{p}_s": margin for p, margin in _MARGINS.items()
+              if any(f"latency_{p}_s" in run.reading.totals for run in runs)}  # fmt: skip
+    guards["tps_logsd"] = 0.20
+    lines = [
+        "# Logs of runs that others made: they can be compared, and not run.",
+        "[campaign]",
+        f"name = {_text(name)}",
+        f"question = {_text(f'What do {len(runs)} imported runs show?')}",
+        '[stack]\nserver = "none"',
+        f'[design]\nkind = "{KIND}"',
+        f"[protocol]\nwarmup_s = {warmup_s!r}",
+        f"[decide]\nbaseline = {_text(baseline)}",
+        f"guards = {{ {', '.join(f'{k} = {v}' for k, v in guards.items())} }}",
+        *(f"[treatments.{_text(label)}]" for label in labels),
+    ]
+    for cell in cells.values():
+        table = f"workloads.{_text(cell.name)}"
+        lines += [f'[{table}]\ntool = "{KIND}"\nresponse = {_text(cell.response)}', f"[{table}.is]"]
+        lines += [f"{_text(key)} = {_text(value)}" for key, value in cell.traits.items()]
+    return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[RunDir]:
+    """Yield a folder beside `path` that takes its place once it is complete, or is gone.
+
+    Raises `CampaignError` where it cannot be written, or something is there by then.  What an
+    import that was killed has left is removed first.
+    """
+    start = f".{path.name}.importing-"
+    draft = path.with_name(f"{start}{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for left in path.parent.glob(f"{start}*"):
+            if not Path("/proc", left.name.removeprefix(start)).exists():
+                shutil.rmtree(left, ignore_errors=True)
+        (draft / "facts").mkdir(parents=True)
+        yield RunDir(draft)
+        draft.rename(path)
+    except OSError as error:
+        reason = f"{path}: {error.strerror}; choose another directory with -o"
+        raise CampaignError(reason) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def keep(files: RunDir, runs: Sequence[Run], facts: Mapping[str, str]) -> None:
+    """Write the raw log of each run, and `facts`: texts by name of file."""
+    for run in runs:
+        (files.begin(run.trial.id) / "load.out").write_bytes(run.reading.raw)
+    for name, text in facts.items():
+        (files.facts / name).write_text(text, encoding="utf-8")
+
+
+def _text(text: str) -> str:
+    """Return a TOML string; JSON's are a part of them but for one character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,124 @@
+"""The lab's link of a campaign: made, measured at each rate before it is used, and removed."""
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mydyno.apply import apply
+from mydyno.campaign.bench import Bench
+from mydyno.campaign.crossing import RATE, crosses, resolved, unmeasured
+from mydyno.campaign.parts import Parts
+from mydyno.host import Running
+from mydyno.journal import Measured, measured
+from mydyno.lab import LabLink, gauge
+from mydyno.model import Action, HostError, Interval, Settings, Trial
+from mydyno.stack import Site
+from mydyno.stack.link import UNLIMITED, Link, bytes_per_s
+from mydyno.workloads import Workload
+
+_WARM_S, _MEASURED_S = 5.0, 10.0  # of a load whose traffic is measured
+_SLACK = 0.05  # what a link may give more or less than its rate
+_MEGABIT = 1e6 / 8
+
+
+@dataclass(slots=True)
+class Crossing:
+    """The link, the layer that sets its rate, and what was found of it, as facts."""
+
+    link: LabLink
+    facts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def layer(self) -> Link:
+        """Return the layer that sets the link's rate."""
+        state = self.link.state
+        return Link(state.device, state.link, state.peer)
+
+    def settings(self, p: Parts, settings: Settings, workload: Workload) -> Settings:
+        """Return a treatment's settings with a share of the traffic made a rate."""
+        return resolved(settings, workload.name, measured(p.journal.events()))
+
+    def prepare(self, p: Parts, bench: Bench) -> None:
+        """Measure the traffic that rates are shares of, and what the link gives at each rate."""
+        known = measured(p.journal.events())
+        treatments = p.campaign.treatments.values()
+        for name, (settings, workload) in unmeasured(
+            treatments, p.campaign.workloads, known
+        ).items():
+            value = self._traffic(p, bench, settings, p.campaign.workloads[workload])
+            p.journal.append(Measured(name, value))
+        for name, value in measured(p.journal.events()).items():
+            self._tell(p, name.partition(" with ")[0], f"{_mbit(value)}, on the unlimited link")
+        for rate in dict.fromkeys((UNLIMITED, *self._rates(p))):
+            self._gauge(p, rate)
+        self.facts["network"] = self.link.state.network
+        (p.files.facts / "lab link.json").write_text(json.dumps(self.facts, indent=1))
+
+    def _rates(self, p: Parts) -> list[str]:
+        """Return every rate of the campaign."""
+        told = (
+            self.settings(p, settings, workload).get(RATE, UNLIMITED)
+            for settings in p.campaign.treatments.values()
+            if crosses(settings)
+            for workload in p.campaign.workloads.values()
+        )
+        return list(told)
+
+    def _gauge(self, p: Parts, rate: str) -> None:
+        """See what the link gives; raise `HostError` if that is more than its rate."""
+        apply(Site("db", p.host, (self.layer,)), {RATE: rate}, p.journal, -1)
+        found = gauge(self.link)
+        both = f"{_mbit(found.to_load)} to the load, {_mbit(found.from_load)} from it"
+        self._tell(p, f"link at {rate}, measured", both)
+        if rate == UNLIMITED:
+            return
+        cap = bytes_per_s(rate)
+        if max(found.to_load, found.from_load) > cap * (1 + _SLACK):
+            raise HostError(f"the lab's link does not hold its rate of {rate}: {both}")
+        if min(found.to_load, found.from_load) < cap * (1 - _SLACK):
+            p.say(f"warning: the link gives less than its rate of {rate}: the host is busy")
+
+    def _tell(self, p: Parts, name: str, value: str) -> None:
+        self.facts[name] = value
+        p.say(f"{name}: {value}")
+
+    def _traffic(self, p: Parts, bench: Bench, settings: Settings, workload: Workload) -> float:
+        """Return a load's bytes per second in the busier direction; a short run of its own."""
+        folder = p.made("traffic")
+        target = bench.ready(Trial(-1, "", workload.name, 0, 1), settings, workload, folder)
+        command = workload.run(target, 1, {})
+        action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
+        running = bench.load_host(workload).start(action, stderr=folder / "load.err")
+        try:
+            return self._rate(running, workload)
+        except HostError as error:
+            words = (folder / "load.err").read_text(errors="replace").strip()[-400:]
+            raise HostError(f"{workload.name}: {error} {words}") from error
+        finally:
+            running.stop()
+            with suppress(HostError):
+                bench.ended(folder)
+
+    def _rate(self, running: Running, workload: Workload) -> float:
+        first: tuple[float, Mapping[str, int]] | None = None
+        for item in workload.parse(running.lines()):
+            if not isinstance(item, Interval) or item.t_s < _WARM_S:
+                continue
+            first = first or (time.monotonic(), self._bytes())
+            if item.t_s >= _WARM_S + _MEASURED_S:
+                passed_s, now = time.monotonic() - first[0], self._bytes()
+                return max(now[way] - first[1][way] for way in now) / passed_s
+        raise HostError("its traffic was to be measured, but it ended before")
+
+    def _bytes(self) -> Mapping[str, int]:
+        place = Path("/sys/class/net") / self.link.state.device / "statistics"
+        files = {way: str(place / f"{way}_bytes") for way in ("rx", "tx")}
+        done = self.link.host.run(Action(("cat", *files.values()))).check()
+        return dict(zip(files, map(int, done.stdout.split()), strict=True))
+
+
+def _mbit(bytes_per_second: float) -> str:
+    return f"{bytes_per_second / _MEGABIT:,.1f} Mbit/s"

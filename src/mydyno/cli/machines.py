@@ -1,0 +1,88 @@
+"""The commands of `mydyno lab` for virtual machines: their image, booting and booting again."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.campaign.quantities import size_bytes
+from mydyno.cli.options import Json
+from mydyno.host import Local
+from mydyno.lab.vm import VmSpec, VmState, attach, create, down, listing, sweep
+from mydyno.lab.vm import build as build_image
+
+__all__ = ["add", "down", "known", "listing", "told"]
+
+Name = Annotated[str, typer.Argument(help="What to call the machine.")]
+Disks = Annotated[int, typer.Option(help="How many disks it has.")]
+Size = Annotated[str, typer.Option(help="The size of each disk: 2G.")]
+Class = Annotated[str, typer.Option("--class", help="Each disk's class; none means uncapped.")]
+Kernel = Annotated[str, typer.Option(help="Its kernel: 6.1.")]
+Another = Annotated[str, typer.Argument(help="Another kernel: 6.12.")]
+Home = Annotated[Path, typer.Option(help="Where its files are kept.")]
+Sources = Annotated[Path | None, typer.Option(help="A file of apt sources to build from.")]
+_HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
+
+
+def add(lab: typer.Typer) -> None:
+    """Give `mydyno lab` the commands of this file."""
+    for command in (boot, reboot, build):
+        lab.command()(command)
+
+
+def boot(  # noqa: PLR0913 - a command is its options
+    name: Name,
+    *,
+    disks: Disks = 1,
+    size: Size = "2G",
+    disk_class: Class = "",
+    kernel: Kernel = "6.1",
+    home: Home = _HOME,
+    json: Json = False,
+) -> None:
+    """Boot a virtual machine with disks; it stays until `mydyno lab down`."""
+    host = Local()
+    for line in sweep(host):
+        _say(line)
+    spec = VmSpec(name, disks, size_bytes(size, "--size"), disk_class, kernel)
+    there = create(host, spec, home / name, _say, detached=True)
+    if there.emulated:
+        _say(there.emulated)
+    value = {"lab": name, "ssh": there.ssh, "disks": there.disks, "state": there.state}
+    _tell(value, " ".join(("ssh", *there.ssh, name)), json=json)
+
+
+def reboot(name: Name, kernel: Another = "", *, json: Json = False) -> None:
+    """Boot a machine again, with another kernel if one is named."""
+    there = attach(Local(), name)
+    there.reboot(kernel)
+    _tell({"lab": name, "release": there.state.release}, there.state.release, json=json)
+
+
+def build(*, sources: Sources = None, json: Json = False) -> None:
+    """Build the image of the machines, unless it is there; it takes some minutes."""
+    image = build_image(Local(), _say, sources)
+    value = {"image": str(image.folder), "kernels": image.releases}
+    _tell(value, str(image.folder), json=json)
+
+
+def known(name: str) -> bool:
+    """Return whether a machine has this name."""
+    return any(state.spec.lab == name for state in listing())
+
+
+def told(state: VmState) -> str:
+    """Return a machine in a line."""
+    system = f"Linux {state.release}"
+    disks = f"{state.spec.disks} disks"
+    return f"{state.spec.lab:<24} {system:<34} {state.accelerator}  {disks}  {state.phase}"
+
+
+def _tell(value: object, words: str, *, json: bool) -> None:
+    sys.stdout.write((msgspec.json.encode(value).decode() if json else words) + "\n")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")

@@ -1,0 +1,122 @@
+"""Campaigns with mysqlslap, and with btrfs as a treatment: intervals, and sizes on disk."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
+
+SLAP = """
+[campaign]
+name = "slap"
+[stack]
+server = "auto"
+device = { lab = "loop", size = "1G" }
+[treatments.STOCK]
+[treatments.COMMIT2]
+"mysqld.innodb_flush_log_at_trx_commit" = 2
+[treatments.TCP]
+"net.transport" = "tcp"
+[workloads.slap]
+tool = "mysqlslap"
+threads = 2
+queries = 200
+auto_generate = true
+load_type = "write"
+options = { number_int_cols = 10, auto_generate_sql_guid_primary = true }
+[workloads.own]
+tool = "mysqlslap"
+queries = 200
+query = "SELECT COUNT(*) FROM a; INSERT INTO a VALUES (1)"
+create = "CREATE TABLE a (i int)"
+[protocol]
+warmup_s = 1
+window_s = 4
+blocks = 2
+[decide]
+guards = { storage_bytes = 0.5 }
+"""
+BTRFS = """
+[campaign]
+name = "btrfs"
+[stack]
+server = "none"
+device = { lab = "loop", size = "512M" }
+[treatments.ext4]
+[treatments.btrfs]
+"fs.type" = "btrfs"
+"fs.mkfs" = "--metadata single --nodesize 16k"
+[treatments.nodatacow]
+"fs.type" = "btrfs"
+"fs.mount" = "nodatacow,noatime,discard=async"
+[treatments.zstd]
+"fs.type" = "btrfs"
+"fs.mount" = "compress-force=zstd,strictatime"
+[workloads.io]
+tool = "sysbench-fileio"
+test_mode = "rndwr"
+threads = 2
+file_num = 4
+file_total_size = "64M"
+[protocol]
+warmup_s = 1
+window_s = 3
+blocks = 2
+"""
+
+
+@pytest.fixture
+def folder():
+    """A folder that the server's own user can pass through; pytest's own are for root alone."""
+    with tempfile.TemporaryDirectory(prefix="mydyno-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def campaign(folder, text):
+    spec = folder / "spec.toml"
+    spec.write_text(text)
+    argv = ["-c", "from mydyno.cli import main; main()", "run", spec, "-o", folder / "run"]
+    done = subprocess.run(
+        [sys.executable, *argv, "--json"], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_mysqlslap_is_a_load_like_any_other(folder):
+    found = campaign(folder, SLAP)
+    assert found["response"] == "qps"
+    rows = {(row["name"], row["workload"]): row for row in found["treatments"]}
+    assert set(rows) == {(t, w) for t in ("STOCK", "COMMIT2", "TCP") for w in ("slap/2", "own/1")}
+    for row in rows.values():
+        assert row["trials"] == 2, row
+        assert row["value"]["estimate"] > 0
+        assert row["value"]["unit"] == "/s"
+        assert row["plain"]["storage_bytes"]["estimate"] > 10e6
+        assert row["plain"]["storage_bytes"]["unit"] == "B"
+        assert "compression_ratio" not in row["plain"]
+    assert rows["COMMIT2", "slap/2"]["durability"] == "weaker"
+    guarded = rows["TCP", "slap/2"]["guards"]["storage_bytes"]
+    assert guarded["ratio"] == pytest.approx(1.0, abs=0.3)
+    seen = b"".join(p.read_bytes() for p in (folder / "run").rglob("*") if p.is_file())
+    assert b"My1-" not in seen  # as our passwords begin
+
+
+@pytest.mark.skipif(not shutil.which("compsize"), reason="compsize is not installed")
+def test_btrfs_is_a_treatment(folder):
+    found = campaign(folder, BTRFS)
+    rows = {row["name"]: row for row in found["treatments"]}
+    assert {name: row["trials"] for name, row in rows.items()} == dict.fromkeys(rows, 2), found
+    for name in ("btrfs", "nodatacow"):
+        ratio = rows[name]["plain"]["compression_ratio"]["estimate"]
+        assert ratio == pytest.approx(1.0), name
+    assert rows["zstd"]["plain"]["compression_ratio"]["estimate"] > 1.2
+    stored = {name: row["plain"]["storage_bytes"]["estimate"] for name, row in rows.items()}
+    assert stored["btrfs"] > stored["nodatacow"]  # what was written over is kept beside the new
+    assert stored["ext4"] == pytest.approx(64 << 20, rel=0.05)

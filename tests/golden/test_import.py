@@ -1,0 +1,139 @@
+"""Logs of other people's runs, and what each is read as.
+
+A case is a folder ``import/<case>`` with `input.txt`, `origin.txt` (where the bytes come from) and
+`want.json`, which ``MYDYNO_GOLDEN=write`` makes anew.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from golden.rewrite import hold
+from mydyno.workloads.foreign import read
+
+HERE = Path(__file__).parent / "import"
+CASES = sorted(p.parent.name for p in HERE.glob("*/input.txt"))
+# what may stand between other logs: complete, and with nothing above it that could be its own
+WHOLE = sorted(set(CASES) - {"truncated", "truncated-json", "empty", "binary", "article"})
+
+
+def raw(case):
+    return (HERE / case / "input.txt").read_bytes()
+
+
+def figures(values):
+    return {name: float(f"{value:.9g}") for name, value in sorted(values.items())}
+
+
+def told(log):
+    return {
+        "runs": [
+            {
+                "name": r.name,
+                "traits": dict(sorted(r.traits.items())),
+                "response": r.response,
+                "lines": [r.lines[0] + 1, r.lines[-1] + 1],
+                "totals": figures(r.totals),
+                "intervals": [[i.t_s, figures(i.values)] for i in r.intervals]
+                if r.reported
+                else [],
+                "doubts": [f"{d.line + 1}: {d.text}" for d in r.doubts],
+            }
+            for r in log.readings
+        ],
+        "rejected": [f"{d.line + 1}: {d.text}" for d in log.rejected],
+        "unfounded": [f"{d.line + 1}: {d.text}" for d in log.unfounded],
+        "lines": log.lines,
+        "strange": [n + 1 for n in log.strange][:20],
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_log_is_read_as_recorded(case):
+    assert (HERE / case / "origin.txt").read_text().strip()
+    try:
+        found = told(read(raw(case)))
+    except ValueError as problem:
+        found = {"error": str(problem)}
+    hold(HERE / case / "want.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+@pytest.mark.parametrize("case", sorted(set(CASES) - {"empty", "binary"}))
+def test_what_is_kept_of_a_run_says_the_same_again(case):
+    """A trial's raw output is an excerpt; reading it again must give the run again."""
+    for reading in read(raw(case)).readings:
+        (again,) = read(reading.raw).readings
+        for part in ("name", "traits", "response", "totals", "intervals"):
+            assert getattr(again, part) == getattr(reading, part)
+
+
+def essence(log):
+    return [
+        (r.name, dict(r.traits), r.response, dict(r.totals), tuple(r.intervals), len(r.doubts))
+        for r in log.readings
+    ]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.sampled_from(WHOLE), min_size=1, max_size=4))
+def test_logs_after_each_other_are_what_they_are_one_by_one(cases):
+    parts = [raw(case).rstrip(b"\n") + b"\n" for case in cases]
+    one_by_one = [run for part in parts for run in essence(read(part))]
+    assert essence(read(b"".join(parts))) == one_by_one
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(CASES), st.data())
+def test_a_damaged_log_crashes_nothing(case, data):
+    """Some bytes are cut out or written over; the reader returns, or says that it is no text."""
+    whole = raw(case)
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, min(len(whole), start + 200)))
+    junk = data.draw(st.binary(max_size=30))
+    damaged = whole[:start] + junk + whole[end:]
+    try:
+        log = read(damaged)
+    except ValueError:
+        return
+    for reading in log.readings:
+        assert reading.totals[reading.response] >= 0
+        assert reading.intervals
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.binary(max_size=400) | st.text(max_size=400).map(str.encode))
+def test_junk_crashes_nothing(junk):
+    try:
+        log = read(junk)
+    except ValueError:
+        return
+    assert not log.readings
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\r\r\n"])
+@pytest.mark.parametrize("case", ["sysbench-1.0-oltp-intervals", "fio-3.33-randwrite"])
+def test_line_ends_of_another_system_change_nothing(case, end):
+    assert essence(read(raw(case).replace(b"\n", end))) == essence(read(raw(case)))
+
+
+@pytest.mark.parametrize("coding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_encodings_change_nothing(coding):
+    text = raw("sysbench-0.5-oltp").decode()
+    assert essence(read(text.encode(coding))) == essence(read(text.encode()))
+
+
+def test_a_log_within_a_quotation_is_found():
+    quoted = b"".join(b"> " + line + b"\n" for line in raw("sysbench-0.5-oltp").splitlines())
+    assert essence(read(quoted)) == essence(read(raw("sysbench-0.5-oltp")))
+
+
+def test_passwords_are_not_kept():
+    for case in ("article", "sysbench-0.4.12-oltp", "sysbench-tpcc"):
+        log = read(raw(case))
+        kept = b"".join(r.raw for r in log.readings)
+        assert b"***" in kept
+        for secret in (b"geheim", b"secret", b"password=tpcc"):
+            assert secret not in kept

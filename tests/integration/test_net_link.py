@@ -1,0 +1,174 @@
+"""A lab's link: what it gives at each rate, a real load across it, and what is left of it."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from integration.load_steps import HOST, prepare
+from integration.server_steps import MARIADB, clear, forked, write
+from mydyno.campaign.fill import target_of
+from mydyno.host import ask
+from mydyno.lab import gauge, sweep_links
+from mydyno.lab.link import planned
+from mydyno.measure import interface_to, link_speed
+from mydyno.model import Action, HostError, RefusedError
+from mydyno.stack.link import Link, bytes_per_s
+from mydyno.stack.net import Net
+from mydyno.workloads import sysbench_oltp
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def records(tmp_path, monkeypatch):
+    """The links of others on this machine are none of our business."""
+    monkeypatch.setenv("MYDYNO_RUN_DIR", str(tmp_path / "run"))
+
+
+@pytest.fixture
+def link(records):
+    made = planned(HOST)
+    made.up()
+    yield made
+    made.down()
+
+
+def layer(link):
+    return Link(link.state.device, link.state.link, link.state.peer)
+
+
+def limit(link, rate):
+    rated = layer(link)
+    for change in rated.plan(ask(HOST, rated.observe()), {"rate": rate}):
+        HOST.run(change.action).check()
+    assert ask(HOST, rated.observe()) == {"rate": rate}
+
+
+def traces(name):
+    """All that could be left of a link: interfaces, namespace, record."""
+    found = subprocess.run(("ip", "-br", "link"), capture_output=True, check=True).stdout.decode()
+    places = [Path("/run/netns"), Path(os.environ["MYDYNO_RUN_DIR"]) / "links"]
+    files = [f.name for place in places if place.is_dir() for f in place.iterdir()]
+    return [word for word in (*found.split(), *files) if name in word]
+
+
+@pytest.mark.parametrize("rate", ["20mbit", "100mbit"])
+def test_the_link_gives_its_rate_both_ways(link, rate):
+    limit(link, rate)
+    found = [gauge(link) for _ in range(3)]  # a busy machine may not fill it at once
+    for given in (max(f.to_load for f in found), max(f.from_load for f in found)):
+        assert given == pytest.approx(bytes_per_s(rate), rel=0.05)
+
+
+def test_the_inside_sees_this_link_only(link):
+    devices = ask_inside(link, "ip", "-br", "link")
+    assert sorted(line.split()[0].partition("@")[0] for line in devices) == ["lo", link.state.peer]
+    assert len(ask_inside(link, "ip", "route")) == 1  # to the other end, and none to anywhere else
+    forwarding = ask_inside(link, "cat", "/proc/sys/net/ipv4/ip_forward")
+    assert forwarding == ["0"]
+    assert link_speed(HOST, link.state.device) is None  # the driver says 10000
+    assert interface_to(HOST, link.state.load_address) == link.state.device
+    assert interface_to(HOST, "127.0.0.1") == "lo"
+
+
+def ask_inside(link, *argv):
+    return link.inside.run(Action(argv)).check().stdout.decode().splitlines()
+
+
+@pytest.mark.mysqld
+def test_a_real_load_across_the_link_gets_its_rate(bench, link):
+    rate = "8mbit"
+    made = bench.take(MARIADB)
+    instance = made.instance
+    net = Net(instance.place.launch / "net", instance.client, "mariadb", (), link.state.address)
+    write(net, {}, {"address": "lab"})
+    instance.start()
+    try:
+        assert net.plan(ask(HOST, net.observe()), {"address": "lab"}) == []
+        assert instance.endpoint.tcp_host == link.state.address
+        with tempfile.TemporaryDirectory() as name:
+            target = target_of(instance, Path(name), Path(name))
+            params = {"script": "oltp_read_only", "threads": 8, "table_size": 2000}
+            cell = sysbench_oltp.cells("ro", sysbench_oltp.Params(**params))[0]
+            prepare(cell, target)
+            limit(link, rate)
+            given = max(traffic(link, cell, target) for _ in range(3))  # as above: a busy machine
+        assert given == pytest.approx(bytes_per_s(rate), rel=0.05)
+    finally:
+        instance.stop()
+        clear(made)
+
+
+def traffic(link, cell, target, warm_s=3.0, measured_s=8.0):
+    running = link.inside.start(cell.run(target, 7, {}))
+    counter = Path(f"/sys/class/net/{link.state.device}/statistics/tx_bytes")
+    first = None
+    try:
+        for interval in cell.parse(running.lines()):
+            now = (time.monotonic(), int(counter.read_text()))
+            first = first or (now if interval.t_s >= warm_s else None)
+            if first and now[0] - first[0] >= measured_s:
+                return (now[1] - first[1]) / (now[0] - first[0])
+    finally:
+        running.stop()
+    pytest.fail("the load ended by itself")
+
+
+def test_a_link_whose_owner_was_killed_is_swept(link):
+    names = Path(tempfile.mkdtemp())
+
+    def work():
+        mine = planned(HOST)
+        mine.up()
+        (names / mine.state.link).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert forked(work) == -signal.SIGKILL
+    (name,) = (path.name for path in names.iterdir())
+    assert traces(name)
+    lines = sweep_links(HOST)
+    assert any(name in line for line in lines)
+    assert not traces(name)
+    assert traces(link.state.link)  # whose owner lives
+    assert sweep_links(HOST) == []
+
+
+class Cut:
+    """This host until it has run so many commands that change something."""
+
+    name = HOST.name
+
+    def __init__(self, host, steps):
+        self.host, self.left = host, steps
+
+    def run(self, action, *, timeout_s=60.0):
+        changes = action.argv[0] == "ip" and {"add", "set"} & set(action.argv)
+        if changes and self.left == 0:
+            raise HostError("cut")
+        self.left -= bool(changes)
+        return self.host.run(action, timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_a_link_half_made_is_swept(monkeypatch, steps):
+    link = planned(Cut(HOST, steps))
+    monkeypatch.setattr(link, "down", lambda: ())  # as if we were killed there
+    with pytest.raises(HostError, match="cut"):
+        link.up()
+    assert traces(link.state.link)
+    monkeypatch.setattr("mydyno.lab.process.alive", lambda host, process: False)
+    assert any(link.state.link in line for line in sweep_links(HOST))
+    assert not traces(link.state.link)
+
+
+def test_no_link_without_its_tools(monkeypatch):
+    monkeypatch.setattr("mydyno.lab.link._TOOLS", ("no-such-tool",))
+    link = planned(HOST)
+    with pytest.raises(RefusedError, match="no-such-tool not found"):
+        link.up()
+    assert not traces(link.state.link)

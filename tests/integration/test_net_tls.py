@@ -1,0 +1,93 @@
+"""TLS off, on, or one version or cipher: real servers, by a real load's own session."""
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from integration.load_steps import HOST, prepare
+from integration.server_steps import applied, clear
+from mydyno.campaign.fill import target_of
+from mydyno.campaign.session import complaint
+from mydyno.model import HostError, SpecError
+from mydyno.workloads import sysbench_oltp
+
+pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
+
+SUITE, CIPHER = "TLS_AES_128_GCM_SHA256", "ECDHE-RSA-AES256-GCM-SHA384"
+MODERN = ("mariadb-10.11", "mariadb-11.4.5", "mysql-8.0.33")
+
+
+@pytest.fixture
+def one(bench, request):
+    made = bench.take(request.param)
+    yield made
+    made.instance.stop()
+    clear(made)
+
+
+def cell():
+    params = {"script": "oltp_point_select", "threads": 2, "tables": 1, "table_size": 100}
+    return sysbench_oltp.cells("ro", sysbench_oltp.Params(**params))[0]
+
+
+def session(instance):
+    """Return what the first connection of a real load says, and the rates it reports."""
+    with tempfile.TemporaryDirectory() as name:
+        work, workload = Path(name), cell()
+        target = target_of(instance, work, work)
+        prepare(workload, target)
+        running = HOST.start(workload.run(target, 7, {}), stderr=work / "err")
+        lines = []
+        try:
+            for line in running.lines():
+                lines.append(line)
+                if b'"second"' in line:
+                    break
+        finally:
+            running.stop()
+        said = b"".join(lines).decode() + (work / "err").read_text()
+        assert '"second"' in said, said
+        return workload.session(lines), next(workload.parse(lines)).values["tps"]
+
+
+@pytest.mark.parametrize("tls", ["off", "on", "TLSv1.2", "TLSv1.3", SUITE, CIPHER])
+@pytest.mark.parametrize("one", MODERN, indirect=True)
+def test_the_loads_session_has_the_cipher_that_was_asked_for(one, tls):
+    with applied(one, net={"transport": "tcp", "tls": tls}) as instance:
+        told, rate = session(instance)
+        assert rate > 0
+        assert complaint(tls, told) == "", told
+        wrong = "on" if tls == "off" else "off"
+        assert complaint(wrong, told) != ""
+
+
+@pytest.mark.parametrize("one", ["mysql-5.6.14"], indirect=True)
+def test_the_old_server_speaks_none_that_clients_take(one):
+    with applied(one, net={"transport": "tcp", "tls": "off"}) as instance:
+        assert complaint("off", session(instance)[0]) == ""
+    clear(one)
+    with pytest.raises(SpecError, match=r"before 5\.7\.10"):
+        one.layers.net.plan({}, {"transport": "tcp", "tls": "on"})
+
+
+@pytest.mark.parametrize("one", MODERN, indirect=True)
+def test_a_plain_session_is_refused_by_a_server_with_tls_on(one):
+    with applied(one, net={"transport": "tcp", "tls": "on"}) as instance:
+        plain = [line for line in instance.place.load.read_text().splitlines() if "ssl" not in line]
+        instance.place.load.write_text("\n".join(plain) + "\n")
+        with pytest.raises(HostError, match=r"error 3159|error 1045"):  # MariaDB 10.11 says 1045
+            session(instance)
+
+
+@pytest.mark.parametrize("one", MODERN, indirect=True)
+def test_an_authority_is_made_once_and_its_keys_are_private(one):
+    folder = one.instance.place.tls
+    seen = []
+    for _ in range(2):
+        with applied(one, net={"transport": "tcp", "tls": "on"}):
+            seen.append({p.name: p.read_bytes() for p in folder.iterdir()})
+        clear(one)
+    assert all(a == b for a, b in pairwise(seen))
+    assert {p.stat().st_mode & 0o077 for p in folder.glob("*key.pem")} == {0}

@@ -1,0 +1,137 @@
+"""What a data set takes on disk: read from tools, kept with a trial, told without a verdict."""
+
+from pathlib import Path
+
+import pytest
+
+from mydyno.analyse.plain import plain
+from mydyno.analyse.result import Comparison, Estimate, Row
+from mydyno.host import Completed
+from mydyno.measure import footprint
+from mydyno.model import Metric, Outcome, Status, Trial, Window
+from mydyno.report import storage
+
+BTRFS = b"""Processed 3 files, 307 regular extents (307 refs), 0 inline.
+Type       Perc     Disk Usage   Uncompressed Referenced  
+TOTAL        9%     4255744      43003904     43003904    
+none       100%     3002368      3002368      3002368     
+zstd         3%     1253376      40001536     40001536    
+"""  # noqa: W291 - as compsize 1.5 prints it
+SIZES = b"40000000 78128\n3000000 5864\n5242880 0\nbtrfs\n"
+
+
+def test_the_files_are_summed_up_and_the_filesystem_is_told():
+    found, kind = footprint.parse_sizes(SIZES)
+    assert found == {"storage_bytes": 512.0 * (78128 + 5864), "storage_apparent_bytes": 48242880.0}
+    assert kind == "btrfs"
+
+
+@pytest.mark.parametrize(
+    ("raw", "want"),
+    [
+        (BTRFS, {"storage_bytes": 4255744.0, "compression_ratio": 43003904 / 4255744}),
+        (b"No files.\n", {}),
+        (b"TOTAL 0% 0 0 0\n", {"storage_bytes": 0.0}),
+        (b"", {}),
+        (b"TOTAL 3% 16M 512M 512M\n", {}),
+    ],
+)
+def test_compsize_is_read(raw, want):
+    assert footprint.parse_compsize(raw) == want
+
+
+@pytest.mark.parametrize(
+    ("raw", "want"),
+    [(b"2.14\n", {"compression_ratio": 2.14}), (b"1.00x\n", {"compression_ratio": 1.0}),
+     (b"-\n", {}), (b"", {})],
+)  # fmt: skip
+def test_the_ratio_of_zfs_is_read(raw, want):
+    assert footprint.parse_zfs(raw) == want
+
+
+class Answering:
+    """A host that has an answer for each command, by the command's name."""
+
+    name = "fake"
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.asked = []
+
+    def run(self, action, *, timeout_s=60.0):
+        self.asked.append(action.argv[0])
+        code, out = self.answers.get(action.argv[0], (127, b""))
+        return Completed(action, code, out, b"")
+
+
+def kept(answers, folder):
+    host = Answering(answers)
+    footprint.keep(host, Path("/mnt/data"), folder)
+    return {m.name: (m.value, m.unit) for m in footprint.metrics(folder)}, host.asked
+
+
+def test_on_most_filesystems_one_command_tells_all(tmp_path):
+    found, asked = kept({"find": (0, b"100 8\nxfs\n")}, tmp_path)
+    assert found == {"storage_bytes": (4096.0, "B"), "storage_apparent_bytes": (100.0, "B")}
+    assert asked == ["find"]
+
+
+def test_what_compression_saves_is_asked_after_a_sync(tmp_path):
+    answers = {"find": (0, SIZES), "sync": (0, b""), "compsize": (0, BTRFS)}
+    found, asked = kept(answers, tmp_path)
+    assert found["storage_bytes"] == (4255744.0, "B")
+    assert found["compression_ratio"][1] == "ratio"
+    assert asked == ["find", "sync", "compsize"]
+
+
+def test_without_the_tool_there_is_no_ratio(tmp_path):
+    found, _ = kept({"find": (0, SIZES), "sync": (0, b"")}, tmp_path)
+    assert set(found) == {"storage_bytes", "storage_apparent_bytes"}
+
+
+def test_where_nothing_can_be_asked_a_trial_has_none(tmp_path):
+    assert kept({}, tmp_path) == ({}, ["find"])
+    (tmp_path / footprint.FILE).write_text("{torn")
+    assert footprint.metrics(tmp_path) == ()
+
+
+def outcome(number, status, **values):
+    trial = Trial(number, "A", "w", number, 1)
+    metrics = tuple(Metric(name, value, "B") for name, value in values.items())
+    return Outcome(trial, status, Window(0, 1), metrics)
+
+
+def test_means_are_of_the_trials_that_went_well():
+    found = plain(
+        [
+            outcome(0, Status.OK, storage_bytes=100.0, tps=1.0),
+            outcome(1, Status.OK, storage_bytes=300.0),
+            outcome(2, Status.FAILED, storage_bytes=9000.0),
+            outcome(3, Status.OK),
+        ]
+    )
+    assert found == {"storage_bytes": Estimate(200.0, "B")}
+
+
+def row(name, **values):
+    shown = {n: Estimate(v, "") for n, v in values.items()}
+    return Row(name, "w", "baseline", "same", 1, None, None, {}, [], plain=shown)
+
+
+def comparison(*rows):
+    return Comparison("c", "tps", "STOCK", 1.0, None, {}, list(rows), "", [])
+
+
+def test_they_are_told_in_one_sentence():
+    shown = comparison(
+        row("STOCK", storage_bytes=3 * 2**30),
+        row("ZSTD", storage_bytes=2.0**30, compression_ratio=2.96),
+        row("NONE"),
+    )
+    said = (
+        "On disk after a trial: STOCK 3 GiB and ZSTD 1 GiB, compressed 2.96\N{MULTIPLICATION SIGN}."
+    )
+    assert storage.sentence(shown, "w") == said
+    same = comparison(row("STOCK", storage_bytes=1e6), row("OTHER", storage_bytes=1.0001e6))
+    assert storage.sentence(same, "w") == "On disk after a trial: 977 KiB."
+    assert storage.sentence(comparison(row("STOCK")), "w") == ""

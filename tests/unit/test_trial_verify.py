@@ -1,0 +1,108 @@
+"""What a load's own check of its data does to a trial."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import pytest
+
+from mydyno.campaign.stops import Fixed
+from mydyno.campaign.trial import Attempt, Spent, attempt
+from mydyno.host.protocol import Completed
+from mydyno.measure import Sampling
+from mydyno.model import Action, Interval, Reset, Status, Trial
+from mydyno.workloads import Target
+
+VIOLATED = b"TPC-C consistency condition 1 (clause 3.3.2.1) is violated in set 1: warehouse = 3\n"
+
+
+class Load:
+    """A load that is running and reports every second."""
+
+    pid = 1
+
+    def lines(self):
+        yield from (b"%d\n" % second for second in range(1, 9))
+
+    def stop(self, *, grace_s=10.0):
+        return -15
+
+
+@dataclass
+class Host:
+    """A host whose commands end as they are told to."""
+
+    code: int
+    asked: list = field(default_factory=list)
+
+    def start(self, action, *, stderr=None):
+        self.asked.append(action.argv[-1])
+        return Load()
+
+    def run(self, action, *, timeout_s=60.0):
+        self.asked.append(action.argv[-1])
+        return Completed(action, self.code, b"", VIOLATED if self.code else b"")
+
+
+@dataclass
+class Bench:
+    host: Host
+    timed: bool = False
+
+    def load_host(self, workload):
+        return self.host
+
+    def ready(self, trial, settings, workload, folder):
+        return Target(work=folder, directory=folder)
+
+    def reached(self, settings, workload, folder):
+        """See nothing: there is no session."""
+
+    def watched(self, folder):
+        return nullcontext(Sampling(folder))
+
+    def ended(self, folder):
+        return ""
+
+
+class Checked:
+    """A workload that says what must be true of its data."""
+
+    name, response = "w", "tps"
+
+    def run(self, target, seed, env):
+        return Action(("load",))
+
+    def parse(self, lines):
+        for line in lines:
+            yield Interval(float(line), {"tps": 10.0})
+
+    def verify(self, target, seed):
+        return [Action(("check", str(seed)))]
+
+
+def tried(folder, code, reset=Reset.DATASET):
+    host = Host(code)
+    trial = Trial(0, "STOCK", "w", 0, 7, reset)
+    stop = Fixed(1.0, 5.0).of(trial, [])
+    asked = Attempt(trial, {}, Checked(), stop, folder, 0.0, lambda _: None)
+    return attempt(asked, Bench(host), Spent()), host.asked
+
+
+def test_a_violated_condition_fails_the_trial_with_its_words(tmp_path):
+    outcome, asked = tried(tmp_path, 1)
+    assert asked == ["load", "7"]
+    assert outcome.status is Status.FAILED
+    assert outcome.error == f"after the load: {VIOLATED.decode().strip()}"
+
+
+def test_data_as_they_must_be_leave_the_trial_as_it_is(tmp_path):
+    outcome, asked = tried(tmp_path, 0)
+    assert asked == ["load", "7"]
+    assert outcome.status is Status.OK
+    assert {m.name: m.value for m in outcome.metrics}["tps"] == pytest.approx(10.0)
+
+
+def test_a_server_that_goes_on_is_not_asked(tmp_path):
+    outcome, asked = tried(tmp_path, 1, Reset.NONE)
+    assert asked == ["load"]
+    assert outcome.status is Status.OK
