@@ -24,6 +24,15 @@ lives() {
     { read -r pid was <"$1"; } 2>/dev/null && since "$pid" && [ "$start" = "$was" ]
 }
 
+# Ends the connection's shell that was here before us and may not know that nobody hears it: its
+# group, but for the acts, which lead their own.
+hang_up() {
+    lives "$S/line" && [ "$pid" != $$ ] || return 0
+    read -r stat <"/proc/$pid/stat" || return 0
+    set -- ${stat##*) }
+    kill -TERM "-$3" 2>/dev/null
+}
+
 end() {
     printf '\nmydyno %s %s\n' "$n" "$1" >&2
     exit 0
@@ -66,6 +75,7 @@ stop() {
 close() {
     mv "$S/acts" "$S/over" 2>/dev/null || exit 0
     lives "$S/keeper" && [ "$pid" != $$ ] && kill -KILL "-$pid"
+    hang_up
     for one in $(ls "$S/over" | sort -rn); do
         stop "$S/over/$one" 5
     done
@@ -117,6 +127,8 @@ open) # open LEASE OLD: make the session; OLD, an older one of ours, must be gon
 line) # The connection itself: frames of orders come in, replies go out; a line alone is a beat.
     n=line
     [ -d "$S/acts" ] && lives "$S/keeper" || { echo "mydyno over"; exit; }
+    hang_up
+    since $$ && echo "$$ $start" >"$S/line"
     run=${MYDYNO_RUN_DIR:-}
     [ -n "$run" ] || run=/run/mydyno
     [ -n "$MYDYNO_RUN_DIR" ] || [ "$(id -u)" = 0 ] || run=${XDG_RUNTIME_DIR:-/tmp}/mydyno-$(id -u)
