@@ -234,8 +234,8 @@ def test_an_act_goes_on_through_a_silent_cut(net, far, tmp_path):
 
 def test_one_connection_follows_another(net, far):
     """The far end may not learn for hours that a connection is dead: the next one ends it."""
-    far.run(Action(("true",)))
-    session = far._session
+    running = far.start(Action(("sleep", "300")))
+    session = running.session
     fresh = Link(session.way, session.order("line"))
     try:
         end = time.monotonic() + 10
@@ -245,6 +245,7 @@ def test_one_connection_follows_another(net, far):
         assert fresh.alive
     finally:
         fresh.cut()
+    assert running.returncode() is None
     assert far.run(Action(("echo", "again"))).stdout == b"again\n"
 
 

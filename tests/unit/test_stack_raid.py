@@ -98,7 +98,7 @@ def test_disks_that_hold_data(level, devices, width):
 
 
 def test_mkfs_is_told_in_its_own_units():
-    assert Geometry(65536, 4).options("xfs") == ("-d", "su=65536,sw=4")
+    assert Geometry(65536, 4).options("xfs") == ("-d", "su=64k,sw=4")
     assert Geometry(65536, 4).options("ext4") == ("-E", "stride=16,stripe_width=64")
     assert Geometry(65536, 4).options("btrfs") == ()
     assert geometry({"level": "1", "chunk": NONE, "devices": "2"}) is None

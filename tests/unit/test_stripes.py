@@ -54,3 +54,28 @@ def test_a_reformat_is_told_as_changes_from_stock():
     }
     assert {c.cost for c in told} == {Cost.REFORMAT}
     assert reformats({}, stock, stock) == []
+
+
+def test_a_machine_puts_its_disks_together_as_each_treatment_says():
+    device = DeviceTable(lab="vm", disks=4)
+    stock = key_of({"db/mysqld.sync_binlog": "0"}, LOAD, device)
+    settings = {
+        "db/raid.level": "10",
+        "db/raid.chunk": "64K",
+        "db/fs.type": "xfs",
+        "db/fs.mkfs": "-m reflink=0",
+    }
+    array = key_of(settings, LOAD, device)
+    pool = key_of({"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}, LOAD, device)
+    assert len({stock.name, array.name, pool.name}) == 3
+    assert stock.content == array.content == pool.content  # one golden copy for all of them
+    assert array.told == "xfs -m reflink=0 raid.chunk=64K raid.level=10"
+    assert pool.told == "zfs fs.zfs.recordsize=16K"
+    found = {c.key: (c.before, c.after) for c in reformats(settings, array, stock)}
+    assert found["db/raid.level"] == ("", "10")
+    assert found["db/fs.type"] == ("ext4", "xfs")
+    assert reformats({}, stock, stock) == []
+
+
+def test_a_loop_shows_the_stripe_that_it_has():
+    assert key_of({}, LOAD, LOOP).told.startswith("ext4 -E stride=16")

@@ -12,7 +12,7 @@ from mydyno.campaign.plots import plots
 from mydyno.campaign.quantities import duration_s
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import CONFIRMING, HOURS, Search
-from mydyno.campaign.spec import Spec
+from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.campaign.stops import Fixed, Stops
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
 from mydyno.campaign.treatments import less_of, no_such, numbered, rungs_of, screened
@@ -204,7 +204,8 @@ def _race(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None) 
 
 def _plots(asked: Asked) -> Mapping[str, str]:
     device = asked.spec.stack.device
-    return plots(asked.treatments, one_device=isinstance(device, str) and device != "here")
+    one = device.machine if isinstance(device, DeviceTable) else device != "here"
+    return plots(asked.treatments, one_device=one)
 
 
 def _switchback(race: Race, *, settled: bool) -> Race:

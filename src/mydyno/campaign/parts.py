@@ -8,7 +8,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stores import StoreKey, key_of
 from mydyno.dataset import Store
-from mydyno.host import Away, Host
+from mydyno.host import Away, Host, Rebootable
 from mydyno.journal import Journal
 from mydyno.model import Settings
 from mydyno.stack import Layer, Site
@@ -63,7 +63,8 @@ class Parts:
     @property
     def outside(self) -> Site:
         """Return the host with the layers that reach beyond what mydyno made."""
-        return Site("db", self.host, self.host_layers)
+        mine = isinstance(self.host, Rebootable)  # a machine of ours goes as it is
+        return Site("db", self.host, () if mine else self.host_layers)
 
     @property
     def stock(self) -> Settings:

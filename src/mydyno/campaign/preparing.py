@@ -17,6 +17,7 @@ from mydyno.host import ask
 from mydyno.journal import Prepared
 from mydyno.lab.store import LabStore
 from mydyno.server import Instance
+from mydyno.stack import zfs
 from mydyno.workloads import Workload
 
 _TOLD = (
@@ -86,8 +87,10 @@ def _check_host(p: Parts, stores: dict[StoreKey, Store]) -> None:
             now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
             for settings in p.campaign.treatments.values():
                 wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
-                changes = layer.plan(now, strip(wanted, f"db/{layer.name}."))
-                refuse_reboot(p.host, changes)
+                mine = strip(wanted, f"db/{layer.name}.")
+                if layer.name == "fs" and mine.get("type") == zfs.KIND:
+                    continue  # a pool knows its properties, and there is none yet
+                refuse_reboot(p.host, layer.plan(now, mine))
 
 
 def _stock_of_sealed(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:

@@ -17,9 +17,9 @@ from mydyno.campaign.parts import Parts
 from mydyno.campaign.preparing import prepare
 from mydyno.campaign.rig import mounted, verify_mount
 from mydyno.campaign.session import complaint
-from mydyno.campaign.stores import StoreKey, reformats
+from mydyno.campaign.stores import StoreKey, names, reformats
 from mydyno.dataset import Store
-from mydyno.host import Host, Local, ask
+from mydyno.host import Host, Local, Rebootable, ask
 from mydyno.journal import first_values, outcomes
 from mydyno.lab import sweep as sweep_labs
 from mydyno.lab import sweep_links
@@ -35,8 +35,12 @@ from mydyno.measure import (
 )
 from mydyno.model import Action, Change, DriftError, Reset, Settings, SpecError, Trial
 from mydyno.server import sweep as sweep_server
+from mydyno.stack import Site
+from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.link import UNLIMITED, bytes_per_s
 from mydyno.workloads import Target, TellsSession, Workload
+
+_RELEASE = f"db/kernel.{RELEASE}"
 
 
 @dataclass(slots=True)
@@ -115,6 +119,7 @@ class PrivateBench:
         p = self.parts
         if self.crossing:
             settings = self.crossing.settings(p, settings, workload)
+        self._booted(settings, trial)
         key, stock = (p.key(chosen, workload) for chosen in (settings, p.stock))
         store = self._stores[key]
         launcher = self.launcher if workload.needs_server else None
@@ -172,6 +177,24 @@ class PrivateBench:
         if self._live and not died:
             footprint.keep(self.host, self._live.live, folder)
         return died
+
+    def _booted(self, settings: Settings, trial: Trial) -> None:
+        """Boot a machine of ours with the treatment's kernel, before anything is mounted there."""
+        host, kernel = self.host, Kernel((RELEASE,))
+        known = self.parts.campaign.treatments.values()
+        if not isinstance(host, Rebootable) or RELEASE not in names(known, "db/kernel."):
+            return
+        now = ask(host, kernel.observe())[RELEASE]
+        first = first_values(self.parts.journal.events(), owned=True).get(_RELEASE, now)
+        aim = settings.get(_RELEASE, first)
+        if same_release(now, aim):
+            return
+        if self.launcher is not None:
+            self.launcher.stop(grace_s=0.0)
+        self._live = None
+        site = Site("db", host, (kernel,))
+        apply(site, {_RELEASE: aim}, self.parts.journal, trial.id)
+        self._hold()
 
     def _hot(self, store: Store, settings: Settings, trial: Trial) -> list[Change] | None:
         """Move a server that may go on running to the treatment; None where it must restart."""

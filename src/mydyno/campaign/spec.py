@@ -22,7 +22,10 @@ class CampaignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``device = {...}`` under ``[stack]``: lab disks of a cloud class, striped, on a VM."""
+    """``device = {...}`` under ``[stack]``: lab disks of a cloud class, striped, on a VM.
+
+    Of a `lab` that is itself a virtual machine, `kernel` is what it boots with at first.
+    """
 
     lab: str
     size: str = "4G"
@@ -30,10 +33,16 @@ class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     disks: int = 1
     chunk: str = "512K"
     vm: str = ""
+    kernel: str = ""
     credits: str | float = "empty"
     read_latency_us: int = 0
     write_latency_us: int = 0
     flush_latency_us: int = 0
+
+    @property
+    def machine(self) -> bool:
+        """Return whether the disks are those of a virtual machine, which is then the host."""
+        return self.lab == "vm"
 
 
 class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

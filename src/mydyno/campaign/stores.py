@@ -14,12 +14,15 @@ from mydyno.stack.known.mounts import shaping
 from mydyno.stack.known.shape import data_shape
 from mydyno.workloads import Workload
 
+ZFS = "db/fs.zfs."
+
 
 @dataclass(frozen=True, slots=True)
 class StoreKey:
     """What a data set's bytes depend on: tables, filesystem, stripe, and the server's shape.
 
     `mount` are the mount options that shape files as they are made: copy-on-write, compression.
+    `under` is what a virtual machine's disks are put together by: settings of md and of ZFS.
     """
 
     data: str
@@ -29,16 +32,23 @@ class StoreKey:
     shape: tuple[tuple[str, str], ...]
     stripe: Stripe
     mount: str = ""
+    under: tuple[tuple[str, str], ...] | None = None
 
     @property
     def told(self) -> str:
         """Return the filesystem and what it is made with: ``xfs -d su=64k,sw=4``."""
-        return f"{self.kind} {self.mkfs}".rstrip()
+        under = (f"{k.removeprefix('db/')}={v}" for k, v in self.under or ())
+        return " ".join(filter(None, (self.kind, self.mkfs, *under)))
 
     @property
     def name(self) -> str:
         """Return a short name, the same in every run."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:10]
+        return _digest(self)
+
+    @property
+    def content(self) -> str:
+        """Return a short name of the files alone, whatever they lie on."""
+        return _digest((self.data, self.server, self.shape))
 
 
 def key_of(settings: Settings, workload: Workload, device: str | DeviceTable) -> StoreKey:
@@ -54,7 +64,18 @@ def key_of(settings: Settings, workload: Workload, device: str | DeviceTable) ->
         shape=shape,
         stripe=stripe,
         mount=shaping(settings.get("db/fs.mount", "")),
+        under=_under(device, settings),
     )
+
+
+def _digest(of: object) -> str:
+    return hashlib.sha256(repr(of).encode()).hexdigest()[:10]
+
+
+def _under(device: str | DeviceTable, settings: Settings) -> tuple[tuple[str, str], ...] | None:
+    if not isinstance(device, DeviceTable) or not device.machine:
+        return None
+    return tuple(sorted((k, v) for k, v in settings.items() if k.startswith((PREFIX, ZFS))))
 
 
 def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change]:
@@ -65,14 +86,15 @@ def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change
 
     def shape(key: StoreKey) -> dict[str, str]:
         chunk, disks = str(key.stripe.chunk), str(key.stripe.disks)
-        raid = {f"{PREFIX}{k}": v for k, v in zip(KEYS, ("0", chunk, disks), strict=True)}
-        return {**raid, "db/fs.type": key.kind, "db/fs.mkfs": key.mkfs}
+        loop = {f"{PREFIX}{k}": v for k, v in zip(KEYS, ("0", chunk, disks), strict=True)}
+        under = loop if key.under is None else dict(key.under)
+        return {**under, "db/fs.type": key.kind, "db/fs.mkfs": key.mkfs}
 
     now, before = shape(key), shape(stock)
     return [
-        Change(k, before[k], now[k], Action(()), Cost.REFORMAT, reversible=False)
-        for k in now
-        if now[k] != before[k] or k in settings
+        Change(k, before.get(k, ""), v, Action(()), Cost.REFORMAT, reversible=False)
+        for k, v in now.items()
+        if v != before.get(k) or k in settings
     ]
 
 

@@ -24,11 +24,12 @@ from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import needed
 from mydyno.campaign.stripes import PREFIX
 from mydyno.campaign.treatments import Ground
-from mydyno.cli.hosts import hosts_of
+from mydyno.cli.hosts import bench_hosts
 from mydyno.cli.private import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import Source
 from mydyno.journal import Journal
 from mydyno.lab import available
+from mydyno.lab.vm import VmHost
 from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.model import SpecError
 from mydyno.server import Build, find
@@ -61,7 +62,7 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
     stack = spec.stack
     if spec.design.kind == KIND:
         raise SpecError(f"{source.place}: design.kind: imported logs can be compared, and not run")
-    hosts = hosts_of(stack, source.place)
+    hosts = bench_hosts(spec, source.place)
     host = hosts.db
     found = facts(host)
     server = None if stack.server == "none" else find(host, stack.server)
@@ -87,6 +88,12 @@ def _bare(campaign: Campaign) -> bool:
 
 def _lab(campaign: Campaign, device: DeviceTable) -> str:
     """Return in a sentence what stood in for a real disk."""
+    if device.machine:
+        caps = f"the caps of {device.disk_class} each" if device.disk_class else "no caps"
+        return (
+            f"Server and load ran in a virtual machine of this one, its {device.disks} disks of "
+            f"{device.size} with {caps}."
+        )
     tested = any(key.startswith(PREFIX) for s in campaign.treatments.values() for key in s)
     count = "as many as each treatment says, of" if tested else str(device.disks)
     what = "disk" if device.disks == 1 and not tested else "striped disks"
@@ -120,7 +127,8 @@ def _on_a_bench(
     if not probe_binary():
         warnings.append(f"{NOT_BUILT}; until then no trial is sampled")
     lab = campaign.spec.stack.device
-    reason = "" if isinstance(lab, str) else available(host)
+    guest = host if isinstance(host, VmHost) else None
+    reason = "" if isinstance(lab, str) or guest else available(host)
     if reason:
         campaign, skipped = without_lab(campaign, reason)
         warnings += skipped
@@ -130,7 +138,7 @@ def _on_a_bench(
         if len(shapes) > 1:
             raise SpecError(f"fs.type, fs.mkfs: {lab} has one filesystem a campaign; use a lab")
     layers = host_layers(host, campaign, folder)
-    consent(campaign.treatments, layers, allow)
+    consent(campaign.treatments, () if guest else layers, allow)
     refuse_unprivileged(host, layers)
     refuse_network(hosts, campaign)
 
@@ -141,6 +149,7 @@ def _on_a_bench(
         return private(hosts, campaign, (files, journal, say), server, lab=not reason)
 
     stood_in = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
+    stood_in += [guest.vm.emulated] if guest and guest.vm.emulated else []
     stood_in += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
     told = " ".join(stood_in)
     return Built(campaign, *known, server.text if server else "", told, tuple(warnings), opened)

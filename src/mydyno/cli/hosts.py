@@ -1,9 +1,61 @@
-"""From a spec's or an option's words to the hosts of a campaign."""
+"""From a spec's words to the hosts of a campaign, the machine of a VM lab among them."""
+
+import atexit
+import re
+
+import msgspec
 
 from mydyno.campaign.parts import Hosts
-from mydyno.campaign.spec import StackTable
-from mydyno.host import Away, Host, reach
-from mydyno.model import SpecError
+from mydyno.campaign.quantities import size_bytes
+from mydyno.campaign.spec import DeviceTable, Spec, StackTable
+from mydyno.cli.machines import HOME
+from mydyno.cli.terminal import say
+from mydyno.host import LOCAL, Away, Host, Local, reach
+from mydyno.lab.vm import VmHost, VmSpec, create, sweep
+from mydyno.model import Action, SpecError
+
+FIRST_KERNEL = "6.1"
+_NAME = 30
+# room for golden copies, and a module whose parameters may be asked for
+_FIRST = (("sh", "-c", 'resize2fs "$(findmnt -no SOURCE /)"'), ("modprobe", "zfs"))
+_LOOP_ONLY = ("chunk", "vm", "credits", "read_latency_us", "write_latency_us", "flush_latency_us")
+_PLAIN = {f.name: f.default for f in msgspec.structs.fields(DeviceTable)}
+
+
+def bench_hosts(spec: Spec, place: str) -> Hosts:
+    """Return the hosts of a spec; a virtual machine that it names is booted, and ends with us."""
+    device = spec.stack.device
+    if not isinstance(device, DeviceTable) or not device.machine:
+        return hosts_of(spec.stack, place)
+    if (spec.stack.host, spec.stack.load) != (LOCAL, ""):
+        raise SpecError(f'{place}: stack.host, stack.load: with lab = "vm" both are that machine')
+    guest = _booted(_machine(device, spec.campaign.name, place))
+    return Hosts(guest, guest)
+
+
+def _machine(device: DeviceTable, campaign: str, place: str) -> VmSpec:
+    """Return the machine that a device table asks for, named after its campaign."""
+    if told := [name for name in _LOOP_ONLY if getattr(device, name) != _PLAIN[name]]:
+        names = ", ".join(f"stack.device.{name}" for name in told)
+        raise SpecError(f'{place}: {names}: of lab = "loop" only')
+    size = size_bytes(device.size, f"{place}: stack.device.size")
+    name = re.sub(r"[^A-Za-z0-9-]+", "-", campaign).strip("-")[:_NAME] or "campaign"
+    return VmSpec(name, device.disks, size, device.disk_class, device.kernel or FIRST_KERNEL)
+
+
+def _booted(spec: VmSpec) -> VmHost:
+    """Return a machine that answers, its root filesystem grown; it is removed when we end."""
+    here = Local()
+    for line in sweep(here):
+        say(line)
+    say(f"booting a virtual machine: {spec.disks} disks, Linux {spec.kernel}")
+    vm = create(here, spec, HOME / spec.lab, say)
+    atexit.register(vm.remove)
+    guest = VmHost(vm)
+    guest.connect()
+    for argv in _FIRST:
+        guest.run(Action(argv)).check()
+    return guest
 
 
 def hosts_of(stack: StackTable, place: str) -> Hosts:

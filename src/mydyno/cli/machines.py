@@ -23,7 +23,7 @@ Kernel = Annotated[str, typer.Option(help="Its kernel: 6.1.")]
 Another = Annotated[str, typer.Argument(help="Another kernel: 6.12.")]
 Home = Annotated[Path, typer.Option(help="Where its files are kept.")]
 Sources = Annotated[Path | None, typer.Option(help="A file of apt sources to build from.")]
-_HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
+HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
 
 
 def add(lab: typer.Typer) -> None:
@@ -39,7 +39,7 @@ def boot(  # noqa: PLR0913 - a command is its options
     size: Size = "2G",
     disk_class: Class = "",
     kernel: Kernel = "6.1",
-    home: Home = _HOME,
+    home: Home = HOME,
     json: Json = False,
 ) -> None:
     """Boot a virtual machine with disks; it stays until `mydyno lab down`."""

@@ -19,6 +19,7 @@ from mydyno.cli.price import guessed, price
 from mydyno.cli.private import lab_spec
 from mydyno.cli.specs import find
 from mydyno.cli.terminal import duration
+from mydyno.stack.kernel import RELEASE
 
 _WIDTH = 96
 _TOO_SHORT = "nothing: the budget has no room for two blocks"
@@ -107,6 +108,9 @@ def _devices(campaign: Campaign) -> dict[str, str]:
         return {}
     workload = next(iter(campaign.workloads.values()))
     keys = {n: key_of(s, workload, device) for n, s in campaign.treatments.items()}
+    if device.machine:
+        disks = f"{device.disks} disks of {device.size} {device.disk_class}".rstrip()
+        return {name: f"virtual machine, {disks}: {key.told}" for name, key in keys.items()}
     return {
         name: f"{lab_spec(device, name, key.stripe).told}: {key.told}" for name, key in keys.items()
     }
@@ -121,6 +125,8 @@ def _cost(key: str) -> str:
     layer, _, name = key.rpartition("/")[2].partition(".")
     if key.startswith("load/"):
         return "none"
+    if (layer, name) == ("kernel", RELEASE):
+        return "reboot"
     if layer in {"fs", "raid"}:
         return "remount" if name == "mount" else "reformat of the lab disk"
     return "online" if layer in {"block", "kernel", "link"} else "restart"

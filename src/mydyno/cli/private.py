@@ -19,7 +19,7 @@ from mydyno.campaign.private import PrivateBench
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import DeviceTable
-from mydyno.campaign.stores import StoreKey, names
+from mydyno.campaign.stores import StoreKey, names, strip
 from mydyno.dataset import DirectoryStore, Store
 from mydyno.dataset.directory import reflinks
 from mydyno.host import Away, Host
@@ -27,6 +27,8 @@ from mydyno.journal import Journal
 from mydyno.lab import LabSpec, Latency, Stripe
 from mydyno.lab.link import planned
 from mydyno.lab.store import LabStore
+from mydyno.lab.vm import VmHost
+from mydyno.lab.vm.store import Shape, VmStore
 from mydyno.model import Action, SpecError
 from mydyno.server import Build, prepare
 from mydyno.server.identity import refuse_unreachable, unprivileged
@@ -91,6 +93,7 @@ def private(
     host = hosts.db
     work = _work(host, files)
     on_lab = device if lab and isinstance(device, DeviceTable) else None
+    guest = host if isinstance(host, VmHost) else None
     real = RealDevice(host, str(device), work, work / "mnt") if is_real(device) else None
     data = work / "mnt" / "data" if on_lab or real else work / "data"
     wants = any(w.needs_server for w in campaign.workloads.values())
@@ -101,6 +104,9 @@ def private(
         home = work / f"store-{key.name}"
         if real is not None:
             return DeviceStore(real, key.name, key.kind, key.mkfs)
+        if guest is not None:
+            golden = work / f"golden-{key.content}"
+            return VmStore(host, tuple(guest.vm.disks), golden, work / "mnt", shape_of(key))
         if on_lab is None:
             return DirectoryStore(host, home, data, reflinks(host, work))
         spec = lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}", key.stripe)
@@ -113,6 +119,13 @@ def private(
     link = crossing.link.state.address if crossing else ""
     launcher = Launcher(host, there, journal, link=link) if there else None
     return PrivateBench(parts, launcher, crossing)
+
+
+def shape_of(key: StoreKey) -> Shape:
+    """Return what a data set lies on in a virtual machine."""
+    under = dict(key.under or ())
+    properties = strip(under, "db/fs.")
+    return Shape(key.kind, key.mkfs, strip(under, "db/raid."), properties)
 
 
 def is_real(device: object) -> bool:
@@ -157,7 +170,7 @@ def _passable(host: Host, work: Path) -> None:
 def lab_spec(device: DeviceTable, name: str, stripe: Stripe) -> LabSpec:
     """Return the lab of a device table, striped as a treatment wants it; raise `SpecError`."""
     if device.lab != "loop":
-        raise SpecError('stack.device: this version knows lab = "loop"')
+        raise SpecError(f'stack.device: lab = {device.lab!r}: write "loop" or "vm"')
     micro = 1e-6
     return LabSpec(
         lab=name,

@@ -12,12 +12,13 @@ from mydyno.campaign.leftovers import remove
 from mydyno.campaign.lock import host_lock
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
+from mydyno.campaign.spec import DeviceTable
 from mydyno.cli.options import HostOption, Json
 from mydyno.cli.private import host_layers, work_folders
 from mydyno.cli.specs import reopen
 from mydyno.host import LOCAL, Host, Local, reach
 from mydyno.journal import FileJournal
-from mydyno.lab import sweep, sweep_links
+from mydyno.lab import sweep, sweep_links, vm
 from mydyno.stack import Site
 
 Directory = Annotated[
@@ -28,9 +29,12 @@ Directory = Annotated[
 def rollback(directory: Directory = None, *, host: HostOption = LOCAL, json: Json = False) -> None:
     """Put back what a campaign moved on its host, and remove what it left behind."""
     campaign = None if directory is None else reopen(directory)[0]
+    device = campaign.spec.stack.device if campaign else ""
+    if isinstance(device, DeviceTable) and device.machine:
+        campaign = None  # what it moved was the machine's, which ended with it
     where = reach(campaign.spec.stack.host if campaign else host)
     with host_lock(where):
-        done = [f"removed: {line}" for line in (*sweep(where), *sweep_links(where))]
+        done = [f"removed: {line}" for line in _swept(where)]
         if campaign is not None and directory is not None:
             done += _campaign(where, campaign, RunDir(directory))
     if json:
@@ -38,6 +42,12 @@ def rollback(directory: Directory = None, *, host: HostOption = LOCAL, json: Jso
         return
     for line in done or ["nothing to put back"]:
         sys.stdout.write(line + "\n")
+
+
+def _swept(host: Host) -> list[str]:
+    """End and remove what labs of every kind have left; return a line for each."""
+    machines = vm.sweep(host) if isinstance(host, Local) else ()
+    return [*machines, *sweep(host), *sweep_links(host)]
 
 
 def _campaign(host: Host, campaign: Campaign, files: RunDir) -> list[str]:

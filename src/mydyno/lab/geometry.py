@@ -5,10 +5,12 @@ import shlex
 from itertools import pairwise
 
 from mydyno.lab.values import Stripe
+from mydyno.stack.raid import Geometry
 
-_BLOCK = 4096  # bytes; what mkfs.ext4 chooses for any device of more than 512 MiB
-_XFS = re.compile(r"(?:^|,)(?:su|sunit|sw|swidth|noalign)(?:=|,|$)")
-_EXT4 = re.compile(r"(?:^|,)(?:stride|stripe_width|stripe-width)=")
+_KNOWN = {
+    "xfs": re.compile(r"(?:^|,)(?:su|sunit|sw|swidth|noalign)(?:=|,|$)"),
+    "ext4": re.compile(r"(?:^|,)(?:stride|stripe_width|stripe-width)="),
+}
 
 
 def mkfs_options(kind: str, options: str, stripe: Stripe) -> str:
@@ -16,25 +18,14 @@ def mkfs_options(kind: str, options: str, stripe: Stripe) -> str:
 
     XFS is told stripe unit and width, ext4 stride and stripe width in its blocks; btrfs has none.
     """
-    if stripe.disks == 1 or kind not in _WORDS:
+    told = Geometry(stripe.chunk, stripe.disks).options(kind)
+    if stripe.disks == 1 or not told:
         return options
-    flag, words, known = _WORDS[kind]
+    flag, words = told
     argv = shlex.split(options)
-    if any(known.search(word) for word in _values(argv, flag)):
+    if any(_KNOWN[kind].search(word) for word in _values(argv, flag)):
         return options
-    return shlex.join(_merged(argv, flag, words(stripe)))
-
-
-def _xfs(stripe: Stripe) -> str:
-    return f"su={stripe.chunk >> 10}k,sw={stripe.disks}"
-
-
-def _ext4(stripe: Stripe) -> str:
-    stride = stripe.chunk // _BLOCK
-    return f"stride={stride},stripe_width={stride * stripe.disks}"
-
-
-_WORDS = {"xfs": ("-d", _xfs, _XFS), "ext4": ("-E", _ext4, _EXT4)}
+    return shlex.join(_merged(argv, flag, words))
 
 
 def _values(argv: list[str], flag: str) -> list[str]:

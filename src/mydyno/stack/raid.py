@@ -145,7 +145,7 @@ class Raid:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What mkfs should know of stripes: bytes of one disk's share, and disks that hold data."""
+    """What mkfs should know of stripes: bytes of one disk's share (some KiB), and disks of data."""
 
     unit: int
     width: int
@@ -156,7 +156,7 @@ class Geometry:
         xfs: su and sw; ext4: stride and stripe_width in blocks (man mkfs.xfs(8), mke2fs(8)).
         """
         if kind == "xfs":
-            return ("-d", f"su={self.unit},sw={self.width}")
+            return ("-d", f"su={self.unit >> 10}k,sw={self.width}")
         if kind == "ext4":
             stride = self.unit // block
             return ("-E", f"stride={stride},stripe_width={stride * self.width}")

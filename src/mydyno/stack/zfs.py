@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError
 from mydyno.stack.known.values import normalise
 
+KIND = "zfs"
 _PREFIX = "zfs."
 _POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))
 # These hold for what is written from then on: the data must be written anew to have them.
@@ -58,7 +59,7 @@ class Zfs:
             key, tab, value = rest.partition("\t")
             if tab and (name == self.dataset or key in _POOL):
                 found[_PREFIX + key] = value
-        return {"type": "zfs", **found} if found else {}
+        return {"type": KIND, **found} if found else {}
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; REFORMAT where they only hold for what is written from then on.

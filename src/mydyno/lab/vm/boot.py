@@ -117,7 +117,8 @@ def _raise_up(host: Host, kept: Records, state: VmState, image: Image) -> Vm:
 def _disks(host: Host, spec: VmSpec, paths: VmPaths, image: Image) -> None:
     """Make the overlay of the root filesystem, and the data disks: holes that fill as written."""
     over = ("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.root))
-    host.run(Action((*over, str(paths.root)))).check()
+    golden = image.root.stat().st_size + spec.size  # data sets are kept there too
+    host.run(Action((*over, str(paths.root), str(golden)))).check()
     for number in range(spec.disks):
         argv = ("truncate", f"--size={spec.size}", str(paths.disk(number)))
         host.run(Action(argv)).check()

@@ -14,7 +14,7 @@ from mydyno.model import Action, HostError
 _ATTEMPTS = 2
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class VmHost:
     """A machine of ours behind its own ssh configuration; what it runs ends with its session."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.host import Host, ask
-from mydyno.model import Action, HostError, Settings
+from mydyno.model import Action, DriftError, HostError, Settings
 from mydyno.stack import zfs
 from mydyno.stack.fs import mkfs, mount
 from mydyno.stack.raid import NONE, Raid, geometry
@@ -92,7 +92,7 @@ class VmStore:
         """Put an empty filesystem on the disks, mounted with `options`."""
         self._clear()
         self._array({"level": NONE, **self.shape.raid})
-        if self.shape.kind == "zfs":
+        if self.shape.kind == zfs.KIND:
             self._make_pool()
         else:
             self._make_filesystem(options)
@@ -106,6 +106,9 @@ class VmStore:
         layer = zfs.Zfs(_DATASET)
         for change in layer.plan(ask(self.host, layer.observe()), self.shape.properties):
             self._act(change.action)
+        if left := layer.plan(ask(self.host, layer.observe()), self.shape.properties):
+            told = ", ".join(f"fs.{c.key} is {c.before}, not {c.after}" for c in left)
+            raise DriftError(f"{_DATASET}: {told}")
 
     def _make_filesystem(self, options: str) -> None:
         kind = self.shape.kind
