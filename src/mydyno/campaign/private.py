@@ -79,7 +79,6 @@ class PrivateBench:
                 self._remove()
                 yield
                 return
-            finished = False
             try:
                 if self.crossing:
                     self.crossing.link.up()
@@ -87,12 +86,13 @@ class PrivateBench:
                 if self.crossing:
                     self.crossing.prepare(p, self)
                 yield
-                finished = self._finished()
-            except SpecError:
-                finished = True  # nothing was measured: there is nothing to resume
+            except BaseException as error:
+                # of a wrong spec nothing was measured: there is nothing to resume
+                for late in self._taken_down(keep=not isinstance(error, SpecError)):
+                    p.say(f"warning: while taking all down: {late}")
                 raise
-            finally:
-                self._close(keep=not finished)
+            if errors := self._taken_down(keep=not self._finished()):
+                raise errors[0]
 
     def put_right(self) -> None:
         """End and remove what is left of a trial, put the host back, make the data sets ready."""
@@ -242,8 +242,8 @@ class PrivateBench:
         if moved := rollback(p.outside, p.journal):
             p.say(f"put back: {', '.join(moved)}")
 
-    def _close(self, *, keep: bool) -> None:
-        """Take all down; each step is tried whatever became of the one before it."""
+    def _taken_down(self, *, keep: bool) -> list[Exception]:
+        """Take all down, each step whatever became of the one before it; return what failed."""
         p = self.parts
         steps: list[Callable[[], object]] = []
         if self.launcher is not None:
@@ -260,8 +260,7 @@ class PrivateBench:
                 step()
             except Exception as error:  # noqa: BLE001 - the others must still be taken down
                 errors.append(error)
-        if errors:
-            raise errors[0]
+        return errors
 
 
 def _host_part(settings: Settings, store: Store) -> Settings:
