@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,8 +69,10 @@ class Replayed:
 
 
 def replays(found: Sequence[Traces], count: int) -> list[Replayed]:
-    """Return `count` campaigns for each dose, the servers in turn."""
-    return [_one(found[n % len(found)], dose, n) for dose in DOSES for n in range(count)]
+    """Return `count` campaigns for each dose, the servers in turn, on every processor."""
+    asked = [(found[n % len(found)], dose, n) for dose in DOSES for n in range(count)]
+    with ProcessPoolExecutor() as pool:
+        return list(pool.map(_one, *zip(*asked, strict=True), chunksize=10))
 
 
 def _one(traces: Traces, dose: float, seed: int) -> Replayed:
