@@ -230,6 +230,7 @@ class PrivateBench:
             Change(key, first[key], value, Action(()))
             for key, value in settings.items()
             if key in first and first[key] != value
+            if key != _RELEASE or not same_release(first[key], value)
         ]
 
     def _sweep(self) -> None:
