@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mydyno.campaign.designs import Blocks
-from mydyno.model import Outcome, Status, Trial, Window
+from mydyno.model import Outcome, Reset, Status, Trial, Window
 
 
 def done(trial: Trial, seconds: float = 40.0) -> Outcome:
@@ -44,6 +44,11 @@ def test_the_order_differs_between_blocks_and_seeds():
 def test_a_block_shares_one_seed():
     trials = play(Blocks(("A", "B"), ("w",), 3, None, 10))
     assert [t.seed for t in trials] == [10, 10, 11, 11, 12, 12]
+
+
+def test_on_a_running_server_no_trial_reads_the_rows_of_another():
+    trials = play(Blocks(("a", "b"), ("w",), 3, None, 10, Reset.NONE))
+    assert [t.seed for t in trials] == [10, 11, 12, 13, 14, 15]
 
 
 def test_the_budget_ends_it_between_blocks():

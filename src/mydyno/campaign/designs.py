@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mydyno.campaign.plots import gathered
+from mydyno.campaign.seeds import seed_of
 from mydyno.model import Outcome, Reset, Trial
 
 
@@ -33,7 +34,7 @@ class Blocks:
 
     Treatments under one workload follow each other, in random order, so that what is compared
     lies near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
-    trials of a block share one seed, so that they meet the same load.
+    trials of a block meet the same load (`mydyno.campaign.seeds`).
     `blocks` or `budget_s` ends it, whichever comes first; the budget is checked between blocks,
     and no block is begun that, by the mean of those before it, would overrun.  Treatments of one
     whole plot (`mydyno.campaign.plots`) stay together.
@@ -53,7 +54,8 @@ class Blocks:
         if place == 0 and self._over(block, history):
             return None
         workload, treatment = self._order(block)[place]
-        return Trial(len(history), treatment, workload, block, self.seed + block, self.reset)
+        seed = seed_of(self.seed, len(history), block, self.reset)
+        return Trial(len(history), treatment, workload, block, seed, self.reset)
 
     @property
     def size(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import isqrt
 
 from mydyno.campaign.plots import gathered
+from mydyno.campaign.seeds import seed_of
 from mydyno.model import Outcome, Reset, Trial
 
 Cell = tuple[str, str]  # workload, treatment
@@ -47,7 +48,8 @@ class Race:
         if not order:
             return None
         workload, treatment = order[len(history) - begun]
-        return Trial(len(history), treatment, workload, block, self.seed + block, self.reset)
+        seed = seed_of(self.seed, len(history), block, self.reset)
+        return Trial(len(history), treatment, workload, block, seed, self.reset)
 
     def ended(self, history: Sequence[Outcome]) -> int | None:
         """Return after how many of these trials the race was over, or None if it goes on."""

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mydyno.campaign.race import Cell, Race, Undecided
+from mydyno.campaign.seeds import seed_of
 from mydyno.model import Outcome, Reset, Trial
 
 if TYPE_CHECKING:  # numpy and scipy take half a second that most commands never need
@@ -47,7 +48,8 @@ class Search:
         looked = self.looked(history)
         if looked is None:
             cell = self.explorer.next_cell(self._pressed(history))
-            return Trial(len(history), cell, self.workload, 0, self.seed, self.reset)
+            seed = seed_of(self.seed, len(history), 0, self.reset)
+            return Trial(len(history), cell, self.workload, 0, seed, self.reset)
         trial = self._final(history[:looked]).next(history[looked:])
         if trial is None:
             return None
