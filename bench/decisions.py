@@ -1,7 +1,6 @@
 """How often decisions are right, and at what price: ours and others', on simulated hosts."""
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import decisions_kept as kept
 import decisions_ours as ours
 import decisions_rivals as rivals
 import decisions_table as table
@@ -18,6 +18,7 @@ import decisions_trials as trials
 WORLDS = ("bare", "cloud", "noisy")
 HELD_OUT = {"aa", "race", "search-0.100", "hour-grid-best", "hot", "screen", "never", "credits"}
 SHARES = (0.05, 0.075, 0.10, 0.15)
+KEPT = Path(__file__).parent / "kept"
 _CHUNK = 20
 
 
@@ -76,20 +77,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", help="only kinds that begin so")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--minutes", type=float, help="stop after so long; run again to go on")
-    parser.add_argument(
-        "--kept", type=Path, default=Path("bench-decisions"), help="folder of what is done already"
-    )
+    parser.add_argument("--kept", type=Path, default=KEPT, help="folder of what is done already")
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
     return parser.parse_args()
-
-
-def done(kept: Path, cell: Cell) -> dict[int, ours.Told]:
-    """Return the campaigns of a cell that an earlier run has done, by seed."""
-    path = kept / f"{cell.name}.jsonl"
-    if not path.exists():
-        return {}
-    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-    return {line["seed"]: line for line in lines if line["seed"] <= cell.seeds}
 
 
 def _one(name: str, seed: int, sizes: tuple[int, int]) -> ours.Told:
@@ -103,11 +93,12 @@ def _one(name: str, seed: int, sizes: tuple[int, int]) -> ours.Told:
     return {"seed": seed, **told, **spent}
 
 
-def left(kept: Path, found: list[Cell]) -> Iterator[tuple[Cell, list[int]]]:
+def left(folder: Path, found: list[Cell]) -> Iterator[tuple[Cell, list[int]]]:
     """Yield chunks of seeds that are still to be run, a chunk of each cell in turn."""
-    todo = {
-        c.name: (c, [s for s in range(1, c.seeds + 1) if s not in done(kept, c)]) for c in found
-    }
+    todo = {}
+    for cell in found:
+        there = kept.read(folder, cell.name, cell.seeds)
+        todo[cell.name] = (cell, [s for s in range(1, cell.seeds + 1) if s not in there])
     while any(seeds for _, seeds in todo.values()):
         for name, (cell, seeds) in todo.items():
             if seeds:
@@ -119,7 +110,7 @@ def main() -> None:
     asked = options()
     sizes = (asked.seeds, asked.others)
     found = [c for c in cells(*sizes) if not asked.only or c.kind.startswith(tuple(asked.only))]
-    asked.kept.mkdir(exist_ok=True)
+    kept.opened(asked.kept)
     began_s = time.monotonic()
     if not asked.table:
         with ProcessPoolExecutor(asked.jobs) as pool:
@@ -128,12 +119,12 @@ def main() -> None:
                     sys.stderr.write("time is up; run the same command to go on\n")
                     break
                 sys.stderr.write(f"{cell.name}: seeds {seeds[0]} to {seeds[-1]}\n")
-                with (asked.kept / f"{cell.name}.jsonl").open("a") as lines:
-                    for told in pool.map(
-                        _one, [cell.name] * len(seeds), seeds, [sizes] * len(seeds)
-                    ):
-                        print(json.dumps(told), file=lines)
-    sys.stdout.write(table.text({c.name: list(done(asked.kept, c).values()) for c in found}))
+                many = len(seeds)
+                told = pool.map(_one, [cell.name] * many, seeds, [sizes] * many)
+                kept.append(asked.kept, cell.name, told)
+    sys.stdout.write(
+        table.text({c.name: list(kept.read(asked.kept, c.name, c.seeds).values()) for c in found})
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,61 @@
+"""What the bench of decisions has done already: a line a campaign, of one method."""
+
+import hashlib
+import json
+import lzma
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+HERE = Path(__file__).parent
+_METHOD = ("analyse/**/*.py", "testing/simulate/*.py")
+_DESIGNS = ("adaptive", "designs", "race", "search", "switchback", "treatments")
+_VERSION = "of.txt"
+
+Lines = dict[int, dict[str, float]]
+
+
+def opened(folder: Path) -> None:
+    """Make the folder ready; end the program where it holds results of another method."""
+    folder.mkdir(parents=True, exist_ok=True)
+    now, written = version(), folder / _VERSION
+    if written.exists() and written.read_text().strip() != now:
+        sys.exit(f"{folder}: of another version of the method; remove it, or name another --kept")
+    written.write_text(f"{now}\n")
+
+
+def version() -> str:
+    """Return a digest of all that the results depend on."""
+    source = HERE.parent / "src/mydyno"
+    files = [f for pattern in _METHOD for f in source.glob(pattern)]
+    files += [source / f"campaign/{name}.py" for name in _DESIGNS]
+    files += [f for f in HERE.glob("decisions_*.py") if f != Path(__file__)]
+    found = hashlib.sha256()
+    for file in sorted(files):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def read(folder: Path, cell: str, most: int) -> Lines:
+    """Return the campaigns of a cell by seed, up to seed `most`; a torn end is left out."""
+    path = folder / f"{cell}.jsonl.xz"
+    if not path.exists():
+        return {}
+    lines: Lines = {}
+    try:
+        with lzma.open(path, "rt") as file:
+            for line in file:
+                told = json.loads(line)
+                lines[told["seed"]] = told
+    except (EOFError, lzma.LZMAError, json.JSONDecodeError):
+        sys.stderr.write(f"{path}: its end is torn; what is whole is kept\n")
+        path.unlink()
+        append(folder, cell, lines.values())
+    return {seed: told for seed, told in lines.items() if seed <= most}
+
+
+def append(folder: Path, cell: str, lines: Iterable[Mapping[str, float]]) -> None:
+    """Write campaigns behind those that are there."""
+    with lzma.open(folder / f"{cell}.jsonl.xz", "at") as file:
+        for told in lines:
+            print(json.dumps(told), file=file)
