@@ -51,10 +51,10 @@ def _line(dose: float, rows: Sequence[Replayed]) -> list[str]:
 
 
 def _right(dose: float, word: str) -> bool:
-    """Return whether a verdict is right: of what is within the margin, any that adopts nothing."""
-    if dose >= RULE.margin:
-        return word == "adopt"
-    return word == "reject" if dose <= -RULE.margin else word != "adopt"
+    """Return whether a verdict is right; within the margin, whatever does not go the wrong way."""
+    if abs(dose) < RULE.margin:
+        return word != ("reject" if dose > 0 else "adopt")
+    return word == ("adopt" if dose > 0 else "reject")
 
 
 def _reversed(dose: float, row: Row) -> bool:
