@@ -56,7 +56,8 @@ def of_run(folder: Path) -> Traces:
     }
     idle_s = (found.comparison.machine_time_s - sum(map(len, told.values()))) / max(1, len(told))
     starts = [told[t.id] for t in found.trials if t.status == "ok" and t.id in told]
-    return Traces(about.build, _machine(found.facts), found.started, round(idle_s, 1), starts)
+    build = re.sub(r"^\S*/", "", about.build)  # wherever it lies
+    return Traces(build, _machine(found.facts), found.started, round(idle_s, 1), starts)
 
 
 def _machine(facts: Mapping[str, Mapping[str, str]]) -> str:
