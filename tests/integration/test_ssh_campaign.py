@@ -118,7 +118,7 @@ def outcomes(run):
 
 def test_server_and_load_on_two_far_hosts(net):
     path, run = spec(net, f'load = "ssh://root@{net.client.address}"'), net.folder / "run"
-    done = mydyno(net, "run", path, "-o", run)
+    done = mydyno(net, "run", path, "-o", "run")  # as one types it
     assert done.returncode == 0, done.stderr
     found = outcomes(run)
     assert [o["status"] for o in found] == ["ok", "ok"], found

@@ -24,10 +24,10 @@ lives() {
     { read -r pid was <"$1"; } 2>/dev/null && since "$pid" && [ "$start" = "$was" ]
 }
 
-# Ends the connection's shell that was here before us and may not know that nobody hears it: its
+# Ends the shell of file $1, which was here before us and may not know that nobody hears it: its
 # group, but for the acts, which lead their own.
 hang_up() {
-    lives "$S/line" && [ "$pid" != $$ ] || return 0
+    lives "$1" && [ "$pid" != $$ ] || return 0
     read -r stat <"/proc/$pid/stat" || return 0
     set -- ${stat##*) }
     kill -TERM "-$3" 2>/dev/null
@@ -75,9 +75,10 @@ stop() {
 close() {
     mv "$S/acts" "$S/over" 2>/dev/null || exit 0
     lives "$S/keeper" && [ "$pid" != $$ ] && kill -KILL "-$pid"
-    hang_up
+    hang_up "$S/line"
     for one in $(ls "$S/over" | sort -rn); do
         stop "$S/over/$one" 5
+        hang_up "$S/over/$one/follower"
     done
     cd /
     left=100 # an answer that is just being given may put a file into it once more
@@ -127,7 +128,7 @@ open) # open LEASE OLD: make the session; OLD, an older one of ours, must be gon
 line) # The connection itself: frames of orders come in, replies go out; a line alone is a beat.
     n=line
     [ -d "$S/acts" ] && lives "$S/keeper" || { echo "mydyno over"; exit; }
-    hang_up
+    hang_up "$S/line"
     since $$ && echo "$$ $start" >"$S/line"
     run=${MYDYNO_RUN_DIR:-}
     [ -n "$run" ] || run=/run/mydyno
@@ -252,6 +253,7 @@ stop) # stop N IN GRACE: end a command and all it started
     ;;
 follow) # follow N AT: the output of a command from byte AT on, until it has ended
     begin
+    since $$ && echo "$$ $start" >"$d/follower"
     if lives "$d/by"; then
         tail -c "+$3" -s 0.2 -f --pid="$pid" "$d/out" 2>/dev/null
     else
