@@ -33,8 +33,9 @@ pub(super) struct Who {
     pub database: u32,
 }
 
-/// More attributes than these a class does not have.
+/// More attributes than these a class does not have, but for those that the summary totals.
 const MOST_METRICS: usize = 64;
+const TOTALLED: [&str; 4] = ["query_time_s", "lock_time_s", "rows_sent", "rows_examined"];
 const NO_PLACE: u8 = u8::MAX;
 
 /// The statements of one fingerprint so far.
@@ -154,7 +155,7 @@ impl Gathered {
                 .iter()
                 .position(|(name, _)| Arc::ptr_eq(name, &attribute.name));
             let place = known.unwrap_or(metrics.len());
-            if place >= MOST_METRICS {
+            if place >= MOST_METRICS && !TOTALLED.contains(&&*attribute.name) {
                 return NO_PLACE;
             }
             if place == metrics.len() {
