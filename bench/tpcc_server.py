@@ -25,7 +25,7 @@ def private(folder: Path, server: str) -> Iterator[tuple[Instance, Target]]:
     host = Local()
     instance = prepare(host, find(host, server), home=folder / "server", data=folder / "data")
     instance.place.owned.write_text(SETTINGS)
-    (instance.place.launch / "transport").write_text("transport=tcp\n")
+    (instance.place.launch / "net").write_text("transport=tcp\n")
     try:
         instance.initialise()
         instance.start()

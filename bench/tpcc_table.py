@@ -62,15 +62,15 @@ def _rates(name: str, which: int, *columns: Column) -> str:
     return _line(f"{name}, median [least..most]", "", *told)
 
 
-def _spread(values: Sequence[float]) -> str:
-    return f"{median(values):.1f} [{min(values):.1f}..{max(values):.1f}]"
+def _spread(values: Sequence[float], places: int = 1) -> str:
+    return f"{median(values):.{places}f} [{min(values):.{places}f}..{max(values):.{places}f}]"
 
 
 def _ratios(ours: Column, peer: Column) -> list[str]:
     """Return the ratios of neighbouring runs: the machine's drift falls on both alike."""
     pairs = list(zip(ours.rates, peer.rates, strict=False))
     return [
-        _line(f"{name}, ours / go-tpc", "", _spread([a[i] / b[i] for a, b in pairs]), "")
+        _line(f"{name}, ours / go-tpc", "", _spread([a[i] / b[i] for a, b in pairs], 2), "")
         for i, name in enumerate(("new orders", "all transactions"))
         if pairs
     ]
