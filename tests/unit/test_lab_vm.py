@@ -120,6 +120,7 @@ def test_the_seed_gives_keys_that_only_root_can_read(tmp_path):
     assert modes == {
         "root/.ssh": 0o700,
         "etc/hostname": 0o644,
+        "etc/hosts": 0o644,
         "etc/ssh/ssh_host_ed25519_key": 0o600,
         "etc/ssh/ssh_host_ed25519_key.pub": 0o644,
         "root/.ssh/authorized_keys": 0o600,

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mydyno.model import Cost, Durability, SpecError
-from mydyno.stack.known.zfs import companions, protected, travelled
+from mydyno.stack.known.zfs import companions, misspelt, protected, travelled
 from mydyno.stack.zfs import Zfs, create, destroy
 
 OFF = {"db/mysqld.innodb_doublewrite": "OFF"}
@@ -24,6 +24,15 @@ def test_it_must_not_travel_to_another_filesystem(kind, value):
     (told,) = travelled({"zfs": {**ZFS, **OFF}, "other": other})
     assert told.startswith(f"other: innodb_doublewrite = {value.replace('OFF', '0').lower()}"[:28])
     assert kind in told
+
+
+def test_a_slip_of_a_property_is_told_before_a_machine_boots():
+    assert "did you mean fs.zfs.recordsize?" in misspelt(["fs.type", "fs.zfs.recordsise"])
+
+
+@pytest.mark.parametrize("name", ["recordsize", "com.example:mine", "feature@lz4_compress"])
+def test_a_property_that_may_be_is_left_to_the_host(name):
+    assert not misspelt([f"db/fs.zfs.{name}"])
 
 
 def test_nor_to_the_filesystem_that_is_found():

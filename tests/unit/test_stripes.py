@@ -2,7 +2,7 @@
 
 import pytest
 
-from mydyno.campaign.spec import DeviceTable
+from mydyno.campaign.spec import DeviceTable, StackTable
 from mydyno.campaign.stores import key_of, reformats
 from mydyno.campaign.stripes import stripe_of
 from mydyno.lab import Stripe
@@ -33,9 +33,9 @@ def test_a_device_without_disks_of_ours_has_one():
 
 
 def test_each_shape_has_a_data_set_of_its_own_and_equal_ones_share():
-    plain = key_of({}, LOAD, LOOP)
-    assert key_of({"db/raid.devices": "2"}, LOAD, LOOP) == plain
-    wide = key_of({"db/raid.devices": "4"}, LOAD, LOOP)
+    plain = key_of({}, LOAD, StackTable(device=LOOP))
+    assert key_of({"db/raid.devices": "2"}, LOAD, StackTable(device=LOOP)) == plain
+    wide = key_of({"db/raid.devices": "4"}, LOAD, StackTable(device=LOOP))
     assert wide.name != plain.name
     assert (plain.mkfs, wide.mkfs) == (
         "-E stride=16,stripe_width=32",
@@ -44,9 +44,9 @@ def test_each_shape_has_a_data_set_of_its_own_and_equal_ones_share():
 
 
 def test_a_reformat_is_told_as_changes_from_stock():
-    stock = key_of({}, LOAD, LOOP)
+    stock = key_of({}, LOAD, StackTable(device=LOOP))
     settings = {"db/raid.devices": "4", "db/fs.type": "xfs"}
-    told = reformats(settings, key_of(settings, LOAD, LOOP), stock)
+    told = reformats(settings, key_of(settings, LOAD, StackTable(device=LOOP)), stock)
     assert {c.key: (c.before, c.after) for c in told} == {
         "db/raid.devices": ("2", "4"),
         "db/fs.type": ("ext4", "xfs"),
@@ -58,15 +58,17 @@ def test_a_reformat_is_told_as_changes_from_stock():
 
 def test_a_machine_puts_its_disks_together_as_each_treatment_says():
     device = DeviceTable(lab="vm", disks=4)
-    stock = key_of({"db/mysqld.sync_binlog": "0"}, LOAD, device)
+    stock = key_of({"db/mysqld.sync_binlog": "0"}, LOAD, StackTable(device=device))
     settings = {
         "db/raid.level": "10",
         "db/raid.chunk": "64K",
         "db/fs.type": "xfs",
         "db/fs.mkfs": "-m reflink=0",
     }
-    array = key_of(settings, LOAD, device)
-    pool = key_of({"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}, LOAD, device)
+    array = key_of(settings, LOAD, StackTable(device=device))
+    pool = key_of(
+        {"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}, LOAD, StackTable(device=device)
+    )
     assert len({stock.name, array.name, pool.name}) == 3
     assert stock.content == array.content == pool.content  # one golden copy for all of them
     assert array.told == "xfs -m reflink=0 raid.chunk=64K raid.level=10"
@@ -78,4 +80,4 @@ def test_a_machine_puts_its_disks_together_as_each_treatment_says():
 
 
 def test_a_loop_shows_the_stripe_that_it_has():
-    assert key_of({}, LOAD, LOOP).told.startswith("ext4 -E stride=16")
+    assert key_of({}, LOAD, StackTable(device=LOOP)).told.startswith("ext4 -E stride=16")

@@ -113,5 +113,5 @@ def test_a_controller_that_is_killed_leaves_nothing_after_the_next_sweep(image, 
 
 
 def test_a_name_in_use_is_refused(machine, tmp_path):
-    with pytest.raises(RefusedError, match="there already"):
+    with pytest.raises(RefusedError, match="a machine of this name"):
         vm.create(Local(), vm.VmSpec(machine.state.spec.lab), tmp_path / "other", print)

@@ -49,3 +49,26 @@ def test_what_was_sealed_comes_back(guest, disks, timed, name):
         store.close(keep=False)
     now = ask(guest, Raid(mine).observe())
     assert (now["level"], now["foreign"]) == ("none", "")
+
+
+def test_alone_on_zfs_what_changed_is_rolled_back_and_nothing_copied(guest, disks, timed):
+    home = Path("/var/lib/mydyno/alone")
+    store = VmStore(guest, disks[:2], home, Path("/srv/store"), SHAPES["zfs"], alone=True)
+    assert store.open() is False
+    script(guest, _FILL, store.live)
+    want = script(guest, _DIGEST, store.live)
+    store.seal()
+    store.restore("")
+    pool = script(guest, "zpool get -H -o value guid mydyno", "")
+    script(guest, _SPOIL, store.live)
+    script(guest, 'mv "$1/golden" "$1/away"', home)
+    with timed("rolled back"):
+        store.restore("")
+    assert script(guest, _DIGEST, store.live) == want
+    assert script(guest, "zpool get -H -o value guid mydyno", "") == pool
+    script(guest, 'mv "$1/away" "$1/golden"', home)
+    script(guest, "zpool export mydyno", "")  # as a boot leaves it: on the disks, not imported
+    store.restore("")
+    assert script(guest, _DIGEST, store.live) == want
+    assert script(guest, "zpool get -H -o value guid mydyno", "") != pool
+    store.close(keep=False)

@@ -8,6 +8,7 @@ from mydyno.host import Host
 from mydyno.lab.device import LabDevice
 from mydyno.lab.gauge import Measured
 from mydyno.lab.loop import create
+from mydyno.lab.teardown import REMOVAL_S
 from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
 from mydyno.stack.fs import mkfs
@@ -88,7 +89,8 @@ class LabStore:
         if self._device:
             self.device.remove(keep_base=keep)
             self._device.clear()
-        self.host.run(Action(("rmdir", "--ignore-fail-on-non-empty", str(self.where))))
+        argv = ("rmdir", "--ignore-fail-on-non-empty", str(self.where))
+        self.host.run(Action(argv), timeout_s=REMOVAL_S)
 
     def _mount(self, options: str) -> None:
         self._run("mkdir", "-p", str(self.where))
@@ -103,11 +105,11 @@ class LabStore:
         """
         end_s = time.monotonic() + _BUSY_S
         while self.host.run(Action(("mountpoint", "-q", str(self.where)))).returncode == 0:
-            done = self.host.run(Action(("umount", str(self.where))), timeout_s=600)
+            done = self.host.run(Action(("umount", str(self.where))), timeout_s=REMOVAL_S)
             if done.returncode and time.monotonic() < end_s:
                 time.sleep(_AGAIN_S)
             else:
                 done.check()
 
     def _run(self, *argv: str) -> None:
-        self.host.run(Action(argv), timeout_s=600).check()
+        self.host.run(Action(argv), timeout_s=REMOVAL_S).check()

@@ -14,7 +14,9 @@ from mydyno.lab.registry import LabState, Registry
 from mydyno.model import Action, HostError
 
 _POLL_S = 0.02
-_REMOVAL_S = 600.0  # giving gigabytes back takes a busy filesystem its time
+# Giving gigabytes back takes a busy filesystem its time; one that tells its disk (`discard`) does
+# so when it commits, and whatever comes next waits for that: minutes were seen.
+REMOVAL_S = 900.0
 
 
 def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
@@ -83,7 +85,8 @@ def _unmount(host: Host, mount: Path) -> list[str]:
 def _delete(host: Host, paths: Paths, disks: int, *, base: bool) -> list[str]:
     golden = (*paths.bases(disks), paths.golden) if base else ()
     doomed = map(str, (*golden, *paths.overlays(disks), paths.log))
-    host.run(Action(("rm", "--force", "--", *doomed)), timeout_s=_REMOVAL_S).check()
+    host.run(Action(("rm", "--force", "--", *doomed)), timeout_s=REMOVAL_S).check()
     for folder in (paths.mount, paths.home):
-        host.run(Action(("rmdir", "--ignore-fail-on-non-empty", "--", str(folder))))
+        argv = ("rmdir", "--ignore-fail-on-non-empty", "--", str(folder))
+        host.run(Action(argv), timeout_s=REMOVAL_S)
     return [f"files in {paths.home}"]

@@ -9,6 +9,7 @@ from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, Spec
 from mydyno.stack.known.values import normalise
 
 KIND = "zfs"
+GOLDEN = "golden"
 _PREFIX = "zfs."
 _POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))
 # These hold for what is written from then on: the data must be written anew to have them.
@@ -120,6 +121,26 @@ def create(options: str, dataset: str, where: str, devices: Sequence[str]) -> Se
 def destroy(dataset: str) -> Action:
     """Return the command that ends a pool of ours with all it holds."""
     return Action(("zpool", "destroy", dataset.partition("/")[0]))
+
+
+def snapshot(dataset: str) -> Action:
+    """Return the command that keeps what a dataset of ours holds now."""
+    return Action(("zfs", "snapshot", f"{dataset}@{GOLDEN}"))
+
+
+def kept(dataset: str) -> Action:
+    """Return the command that fails where nothing was kept of a dataset, or it is not there."""
+    return Action(("zfs", "list", "-H", "-o", "name", f"{dataset}@{GOLDEN}"))
+
+
+def rollback(dataset: str) -> Sequence[Action]:
+    """Return the commands that bring back what was kept, with nothing of the pool in memory."""
+    pool = dataset.partition("/")[0]
+    return (
+        Action(("zfs", "rollback", "-r", f"{dataset}@{GOLDEN}")),
+        Action(("zpool", "export", pool)),
+        Action(("zpool", "import", "-o", "cachefile=none", "-d", "/dev", pool)),
+    )
 
 
 def _refuse_plain(key: str, value: str) -> None:

@@ -97,6 +97,11 @@ def _clear(host: Host, kept: Records, lab: str) -> None:
     if old is None:
         return
     if not _orphaned(host, old):
+        if old.owner is not None:
+            raise RefusedError(
+                f"lab {lab}: process {old.owner.pid} has a machine of this name; end it, or wait "
+                "until it has taken that down"
+            )
         raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
     running.take_apart(host, kept, old)
 

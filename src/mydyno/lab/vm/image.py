@@ -88,7 +88,7 @@ def build(host: Host, say: Callable[[str], None], sources: Path | None = None) -
     if image := built():
         return image
     refuse_lacking(host)
-    with _alone() as folder:
+    with _alone(say) as folder:
         if image := built():
             return image
         part = folder / f"part-{digest()}"
@@ -118,12 +118,16 @@ def refuse_lacking(host: Host) -> None:
 
 
 @contextmanager
-def _alone() -> Iterator[Path]:
+def _alone(say: Callable[[str], None]) -> Iterator[Path]:
     """Give the cache to one build at a time; the lock ends with its process."""
     folder = cache()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another process is building the image of the virtual machines: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
 
 

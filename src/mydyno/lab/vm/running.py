@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mydyno.host import Host
+from mydyno.host import Host, Running
 from mydyno.lab import process
 from mydyno.lab.vm import qemu
 from mydyno.lab.vm.image import Image
@@ -17,6 +17,8 @@ from mydyno.model import Action, HostError
 
 _BOOT_S = 900.0  # under emulation on a busy machine; under KVM it takes ten seconds
 _POLL_S = 1.0
+# By the machine's folder, those that this process started: it must see to their end.
+_started: dict[Path, Running] = {}
 _TAIL = 1500  # bytes of the console that tell why a boot failed
 
 
@@ -37,6 +39,7 @@ def start(host: Host, records: Records, state: VmState, release: str = "") -> Vm
     bound = () if up.owner is None else ("setpriv", "--pdeathsig", "KILL")
     complaints = paths.home / "qemu.log"
     started = host.start(Action((*bound, *argv)), stderr=complaints)
+    _started[paths.home] = started
     end_s = time.monotonic() + _BOOT_S
     while time.monotonic() < end_s:
         if started.returncode() is not None:
@@ -65,7 +68,18 @@ def alive(host: Host, paths: VmPaths) -> bool:
 
 def end(host: Host, paths: VmPaths) -> Sequence[int]:
     """Kill its QEMU and return the ids of what was killed."""
-    return tuple(one.pid for one in found(host, paths) if process.kill(host, one))
+    killed = tuple(one.pid for one in found(host, paths) if process.kill(host, one))
+    _reap(paths)
+    return killed
+
+
+def _reap(paths: VmPaths) -> None:
+    """Take the leave of a QEMU that this process started, so that no zombie is left."""
+    started = _started.pop(paths.home, None)
+    if started is not None:
+        started.stop(grace_s=0.0)
+        for _ in started.lines():
+            pass  # it says nothing there; reading to the end closes the pipe
 
 
 def take_apart(host: Host, records: Records, state: VmState) -> Sequence[str]:

@@ -28,6 +28,7 @@ def archive(lab: str, host_key: Path, key: Path) -> bytes:
     """Return the archive that the machine unpacks over its root when it boots."""
     files = (
         ("etc/hostname", f"{lab}\n".encode(), _PUBLIC),
+        ("etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {lab}\n".encode(), _PUBLIC),
         ("etc/ssh/ssh_host_ed25519_key", host_key.read_bytes(), _SECRET),
         ("etc/ssh/ssh_host_ed25519_key.pub", _public(host_key).read_bytes(), _PUBLIC),
         ("root/.ssh/authorized_keys", _public(key).read_bytes(), _SECRET),

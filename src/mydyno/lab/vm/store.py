@@ -1,4 +1,4 @@
-"""A data set on the disks of a machine: array and filesystem made anew for every trial."""
+"""A data set on the disks of a machine: made anew for every trial, or rolled back on ZFS."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +33,7 @@ class VmStore:
     """A data set in a machine, mounted at `where`; its golden copy is in `home`, on the root disk.
 
     The disks are shared by the data sets of a campaign: one of them is on the disks at a time.
+    One that is `alone`, on ZFS, need not be copied again: what a trial changed is rolled back.
     """
 
     host: Host
@@ -40,7 +41,12 @@ class VmStore:
     home: Path
     where: Path
     shape: Shape = field(default_factory=Shape)
-    method: str = "made anew and copied"
+    alone: bool = False
+
+    @property
+    def method(self) -> str:
+        """Return in a word or two how it is restored."""
+        return "zfs rollback" if self._rolls_back else "made anew and copied"
 
     @property
     def live(self) -> Path:
@@ -69,9 +75,18 @@ class VmStore:
         self._run("mv", "-T", str(part), str(self._golden))
 
     def restore(self, mount: str) -> None:
-        """Make array and filesystem anew, and copy the golden copy there."""
-        self._make(mount)
-        self._copy(self._golden, self.live)
+        """Roll back what was changed, or make array and filesystem anew and copy the golden copy.
+
+        The first trial is rolled back too, so that all begin alike: with nothing of it in memory.
+        """
+        if not (self._rolls_back and self._kept()):
+            self._make(mount)
+            self._copy(self._golden, self.live)
+            if self._rolls_back:
+                self._act(zfs.snapshot(_DATASET))
+        if self._rolls_back:
+            for action in zfs.rollback(_DATASET):
+                self._act(action)
 
     def loading(self) -> None:
         """Write out what the copy left dirty."""
@@ -83,6 +98,14 @@ class VmStore:
         self._array({"level": NONE})
         if not keep:
             self._run("rm", "-rf", "--", str(self.home))
+
+    @property
+    def _rolls_back(self) -> bool:
+        return self.alone and self.shape.kind == zfs.KIND
+
+    def _kept(self) -> bool:
+        """Return whether the pool is there and holds its golden snapshot; a boot ends both."""
+        return self.host.run(zfs.kept(_DATASET)).returncode == 0
 
     @property
     def _golden(self) -> Path:

@@ -1,6 +1,7 @@
 """The server settings that belong to ZFS and must never travel to another filesystem."""
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 
 from mydyno.model import Settings
 from mydyno.stack.known.values import normalise
@@ -9,6 +10,24 @@ _PAGE = 16384  # bytes; InnoDB's default page
 _RECORD = 131072  # bytes; the default of recordsize
 _UNPROTECTED = frozenset(("0", "detect_only"))  # values of innodb_doublewrite without repair
 _BYPASSED = (2, 3)  # from this version of ZFS on, O_DIRECT goes past the ARC
+_KEY = "fs.zfs."
+# What may be set of a pool and of a filesystem (zpoolprops(7), zfsprops(7) of ZFS 2.3).
+_PROPERTIES = frozenset(
+    {
+        *("altroot", "ashift", "autoexpand", "autoreplace", "autotrim", "bootfs", "cachefile"),
+        *("comment", "compatibility", "dedup_table_quota", "delegation", "failmode"),
+        *("listsnapshots", "multihost", "version"),
+        *("aclinherit", "aclmode", "acltype", "atime", "canmount", "casesensitivity", "checksum"),
+        *("compression", "context", "copies", "dedup", "defcontext", "devices", "direct"),
+        *("dnodesize", "encryption", "exec", "filesystem_limit", "fscontext", "keyformat"),
+        *("keylocation", "logbias", "longname", "mlslabel", "mountpoint", "nbmand"),
+        *("normalization", "overlay", "pbkdf2iters", "prefetch", "primarycache", "quota"),
+        *("readonly", "recordsize", "redundant_metadata", "refquota", "refreservation"),
+        *("relatime", "reservation", "rootcontext", "secondarycache", "setuid", "sharenfs"),
+        *("sharesmb", "snapdev", "snapdir", "snapshot_limit", "special_small_blocks", "sync"),
+        *("utf8only", "volmode", "volsize", "vscan", "xattr", "zoned"),
+    }
+)
 
 
 def companions(version: tuple[int, ...], flavour: str) -> Settings:
@@ -66,6 +85,20 @@ def travelled(treatments: Mapping[str, Settings]) -> Sequence[str]:
         return ()
     told = (unsafe(name, settings) for name, settings in treatments.items())
     return tuple(sentence for sentence in told if sentence)
+
+
+def misspelt(keys: Iterable[str]) -> str:
+    """Return what a property among `keys` may have been meant to be, or an empty string.
+
+    A name that is like none of those known is left to the host's ZFS, which may be newer.
+    """
+    for key in keys:
+        prop = key.removeprefix("db/").removeprefix(_KEY)
+        if _KEY in key and prop not in _PROPERTIES:
+            near = difflib.get_close_matches(prop, sorted(_PROPERTIES), 1)
+            if near:
+                return f"fs.zfs.{prop}: no such property; did you mean fs.zfs.{near[0]}?"
+    return ""
 
 
 def protected(settings: Settings) -> bool:
