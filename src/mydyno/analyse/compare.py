@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import exp, log
+from types import MappingProxyType
 
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.measured import Measured
-from mydyno.analyse.phrases import sentence
+from mydyno.analyse.phrases import broken, sentence, unproven
 from mydyno.analyse.plain import plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
 from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
-from mydyno.analyse.verdicts import detectable, unproven, unstable, verdict
+from mydyno.analyse.verdicts import detectable, unstable, verdict
 from mydyno.model import Outcome, Status
 
 _CARRIES = (
@@ -169,6 +170,8 @@ def _row(
         warnings.append(_CARRIES)
     if word == "adopt":
         warnings += unproven(guards)
+    if word == "reject" and effect and _gained(effect, rule, workload) != "reject":
+        warnings += broken(guards)
     values = measured.values.get(treatment, [])
     return Row(
         name=treatment,
@@ -206,6 +209,16 @@ def _word(
     others = [sd for name, sd in measured.sds.items() if name != treatment]
     if unstable(measured.spreads.get(treatment, []), others):
         return "unstable"
+    return _gained(effect, rule, workload, guards)
+
+
+def _gained(
+    effect: Effect,
+    rule: Rule,
+    workload: str,
+    guards: Mapping[str, tuple[Ratio, float]] = MappingProxyType({}),
+) -> str:
+    """Return the verdict on an effect, whichever way is better; without guards, on it alone."""
     gained = effect if rule.gain(1.0, workload) > 0 else effect.inverse()
     return verdict(gained, rule.margin, guards)
 

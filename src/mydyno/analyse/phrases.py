@@ -1,11 +1,14 @@
-"""The verdict in a sentence."""
+"""The verdict in a sentence, and what its guards say."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from math import log
 
-from mydyno.analyse.result import Comparison, Row
+from mydyno.analyse.result import Comparison, Ratio, Row
 
 _NAMED = 5
+_BROKEN = "rejected for its "
+_RATES = {"tps": "throughput", "iops": "I/O rate", "qps": "query rate"}
 
 
 def sentence(comparison: Comparison) -> str:
@@ -51,8 +54,10 @@ def _latency(row: Row) -> str:
 
 
 def _what(comparison: Comparison) -> str:
-    """Return the response in plain words."""
-    return {"tps": "throughput", "iops": "I/O rate"}.get(comparison.response, comparison.response)
+    """Return the response in plain words; loads may have one each."""
+    known = [_RATES.get(part, part) for part in comparison.response.split(", ")]
+    same = all(part in _RATES.values() for part in known)
+    return known[0] if len(known) == 1 else "throughput" if same else " or ".join(known)
 
 
 def _leave(comparison: Comparison) -> str:
@@ -61,6 +66,12 @@ def _leave(comparison: Comparison) -> str:
         return f"No verdict: there is nothing to compare {comparison.baseline} with."
     if all(r.effect is None for r in rows):
         return _too_few(rows)
+    if spoiled := [r for r in rows if _guards([r]) and _clear(r)]:
+        one, all_of = (len({r.name for r in some}) for some in (spoiled, rows))
+        return (
+            f"Leave it alone: {one} of {all_of} treatments did better, and broke a guard "
+            f"({', '.join(_guards(spoiled))})."
+        )
     if weaker := _weaker(rows):
         return (
             f"Leave it alone: only {', '.join(weaker)} would win, by giving up durability; "
@@ -82,3 +93,41 @@ def _too_few(rows: Sequence[Row]) -> str:
 def _weaker(rows: Sequence[Row]) -> list[str]:
     adopted = [r.name for r in rows if r.verdict == "adopt" and r.durability == "weaker"]
     return list(dict.fromkeys(adopted))
+
+
+def _clear(row: Row) -> bool:
+    """Return whether the interval of a treatment's effect excludes 1."""
+    return row.effect is not None and not row.effect.low <= 1 <= row.effect.high
+
+
+def _guards(rows: Sequence[Row]) -> list[str]:
+    said = [w for row in rows for w in row.warnings if w.startswith(_BROKEN)]
+    return list(dict.fromkeys(w.removeprefix(_BROKEN).partition(" (")[0] for w in said))
+
+
+def unproven(guards: Mapping[str, tuple[Ratio, float]]) -> list[str]:
+    """Return a warning for each guard whose interval does not lie below its margin."""
+    return [
+        f"{name}: {ratio.ratio:.2f} times the baseline's, but {ratio.high:.2f} is not ruled out "
+        f"(margin {1 + margin:.2f}); more blocks would tell"
+        for name, (ratio, margin) in guards.items()
+        if ratio.high >= 1 + margin
+    ]
+
+
+def broken(guards: Mapping[str, tuple[Ratio, float]]) -> list[str]:
+    """Return for each guard that is shown to be broken by how much."""
+    return [
+        f"{_BROKEN}{_of(name)} ({name}): {ratio.ratio:.2f} times the baseline's [{ratio.low:.2f}.."
+        f"{ratio.high:.2f}], where {1 + margin:.2f} is allowed"
+        for name, (ratio, margin) in guards.items()
+        if ratio.ratio > 1 + margin and ratio.low > 1
+    ]
+
+
+def _of(guard: str) -> str:
+    """Return what a guard looks at, in plain words."""
+    response = guard.removesuffix("_logsd")
+    if response != guard:
+        return f"spread of {_RATES.get(response, response)}"
+    return re.sub(r"latency_(\w+)_s", r"\1 latency", guard)

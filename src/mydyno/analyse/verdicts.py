@@ -29,16 +29,6 @@ def verdict(effect: Effect, margin: float, guards: Mapping[str, tuple[Ratio, flo
     return "reject" if high < 1 + margin else "inconclusive"
 
 
-def unproven(guards: Mapping[str, tuple[Ratio, float]]) -> list[str]:
-    """Return a warning for each guard whose interval does not lie below its margin."""
-    return [
-        f"{name}: {ratio.ratio:.2f} times the baseline's, but {ratio.high:.2f} is not ruled out "
-        f"(margin {1 + margin:.2f}); more blocks would tell"
-        for name, (ratio, margin) in guards.items()
-        if ratio.high >= 1 + margin
-    ]
-
-
 def unstable(own: Sequence[float], others: Sequence[float]) -> bool:
     """Return whether a treatment differs from itself more than a configuration may.
 

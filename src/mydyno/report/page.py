@@ -11,6 +11,7 @@ from mydyno.report.parts import parts
 from mydyno.report.plot import Style, styles
 from mydyno.report.resources import resources
 from mydyno.report.views import ChartView, LatencyView, Page, RowView, TrialRow, WorkloadView
+from mydyno.report.warned import warned
 
 _MANY = 8  # more curves than this hide each other: the rest are switched on by hand
 
@@ -123,9 +124,7 @@ def _trial(result: Result, trial: TrialView, drawn: dict[str, Style]) -> TrialRo
 
 def _warnings(result: Result) -> tuple[tuple[str, str], ...]:
     """Return each warning with what it is about; the campaign's own come first."""
-    own = [("the campaign", said) for said in result.comparison.warnings]
-    rows = result.comparison.treatments
-    return (*own, *((f"{r.name}, {r.workload}", said) for r in rows for said in r.warnings))
+    return tuple((who or "the campaign", said) for who, said in warned(result.comparison))
 
 
 def _first_shown(result: Result, ordered: Sequence[Style]) -> list[str]:

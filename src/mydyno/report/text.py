@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mydyno.analyse.result import Comparison, Result, Row
 from mydyno.report import parts, storage, units, verdicts
+from mydyno.report.warned import warned
 
 _GUARD = "latency_p99_s"
 _GAP = "  "
@@ -153,12 +154,7 @@ def _stored(compared: Comparison, workload: str, width: int) -> str:
 
 
 def _warnings(compared: Comparison) -> list[str]:
-    own = [
-        f"{row.name}, {row.workload}: {said}"
-        for row in compared.treatments
-        for said in row.warnings
-    ]
-    return [*compared.warnings, *own]
+    return [f"{who}: {said}" if who else said for who, said in warned(compared)]
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:
