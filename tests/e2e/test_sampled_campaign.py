@@ -106,6 +106,7 @@ def begun(folder):
     """Return the samplers that write below a folder once the first trial's load has reported."""
     raw = folder / "run" / "trials" / "0000" / "load.out"
     until(lambda: raw.exists() and raw.stat().st_size)
+    until(lambda: len(probes(folder)) == 1)  # one that is just being started counts twice
     return probes(folder)
 
 
@@ -173,7 +174,7 @@ def test_a_sampler_that_dies_fails_no_trial(folder):
     process = subprocess.Popen(command(folder), stderr=subprocess.PIPE, text=True)
     (pid,) = begun(folder)
     os.kill(pid, signal.SIGKILL)
-    _, told = process.communicate(timeout=120)
+    _, told = process.communicate(timeout=300)
     assert process.returncode == 0, told
     found = result(folder / "run")
     assert {t.status for t in found.trials} == {"ok"}

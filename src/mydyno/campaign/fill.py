@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mydyno.campaign.parts import Hosts
 from mydyno.campaign.stores import StoreKey
-from mydyno.dataset import Store
+from mydyno.dataset import Store, existing
 from mydyno.host import Away, Host, Local, carried
 from mydyno.model import Action
 from mydyno.server import Instance, preload
@@ -19,13 +19,17 @@ _STOP_S = 900.0  # a clean shutdown writes every dirty page
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What is needed to fill data sets: where tools keep small files, and who looks on first."""
+    """What is needed to fill data sets: where tools keep small files, and who looks on first.
+
+    `source` is the data directory of another server that they begin with, if any.
+    """
 
     hosts: Hosts
     work: Path
     instance: Instance | None
     checked: Callable[[], None]
     preloaded: bool = True
+    source: str = ""
 
 
 def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
@@ -40,7 +44,11 @@ def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
 def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Workload) -> None:
     lines = "".join(f"{name} = {value}\n" for name, value in key.shape)
     write_owned(f.hosts.db, instance, lines)
-    instance.initialise()
+    if f.source:
+        existing.copy(instance.host, existing.find(instance.host, f.source), instance.place.data)
+        instance.adopt()
+    else:
+        instance.initialise()
     instance.start()
     try:
         f.checked()

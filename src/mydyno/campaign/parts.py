@@ -73,7 +73,7 @@ class Parts:
 
     def key(self, settings: Settings, workload: Workload) -> StoreKey:
         """Return the data set that a treatment needs under a workload."""
-        return key_of(settings, workload, self.campaign.spec.stack.device)
+        return key_of(settings, workload, self.campaign.spec.stack)
 
     def site(self, store: Store) -> Site:
         """Return the host with the layers that are set from outside the server."""

@@ -80,6 +80,8 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     workloads = {w.name: w for w in _workloads(spec, text, place)}
     if spec.stack.server == "none":
         _no_server(treatments, workloads, place)
+    if spec.stack.data:
+        _existing(spec, workloads, place, text)
     name = spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1])
     chosen = choose(Asked(spec, place, treatments, baseline, workloads), name)
     if isinstance(chosen.design, Ladder):
@@ -158,3 +160,14 @@ def _no_server(
     wanting += [name for name, workload in workloads.items() if workload.needs_server]
     if wanting:
         raise SpecError(f'{place}: {wanting[0]} needs a server, but stack.server is "none"')
+
+
+def _existing(spec: Spec, workloads: Mapping[str, Workload], place: str, text: str) -> None:
+    """Raise `SpecError` where a data directory that is there already cannot be begun with."""
+    wrong = ""
+    if not spec.stack.data.startswith("/"):
+        wrong = f"{spec.stack.data!r}: write the folder's whole path, from / on"
+    elif not any(w.needs_server for w in workloads.values()):
+        wrong = "no load here needs a server, so none would read it"
+    if wrong:
+        raise SpecError(located(f"{place}: stack.data: {wrong}", place, text))

@@ -42,8 +42,10 @@ def prepare(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) 
     """
     checked = partial(_check, p, launcher, stores)
     instance = launcher.instance if launcher else None
-    preloaded = p.campaign.spec.protocol.preload
-    filling = Filling(p.hosts, p.made("load"), instance, checked, preloaded)
+    spec = p.campaign.spec
+    filling = Filling(
+        p.hosts, p.made("load"), instance, checked, spec.protocol.preload, spec.stack.data
+    )
     known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
     for key, workload in needed(p.campaign).items():
         store = stores[key] = p.make(key)

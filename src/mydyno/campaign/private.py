@@ -91,6 +91,8 @@ class PrivateBench:
                 for late in self._taken_down(keep=not isinstance(error, SpecError)):
                     p.say(f"warning: while taking all down: {late}")
                 raise
+            if self._stores:
+                p.say("taking down what was made; a busy disk may need minutes")
             if errors := self._taken_down(keep=not self._finished()):
                 raise errors[0]
 

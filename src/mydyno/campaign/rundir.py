@@ -29,8 +29,11 @@ class RunDir:
 
     @property
     def work(self) -> Path:
-        """Return the folder of servers, golden copies and lab disks; gone when a campaign ends."""
-        return self.path / "work"
+        """Return the folder of servers, golden copies and lab disks; gone when a campaign ends.
+
+        It is absolute: what is carried to another host from there is told by that.
+        """
+        return self.path.absolute() / "work"
 
     def trial(self, number: int) -> Path:
         """Return the folder of one trial, as it is or will be."""

@@ -49,7 +49,8 @@ class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[stack]``: the host, the server and the device under test.
 
     The load runs on `host` too unless `load` names another; `address` is then where it finds the
-    server, if not where we find it.
+    server, if not where we find it.  `data` is a data directory that is there already, of a server
+    that is stopped: each data set begins as a copy of it.
     """
 
     host: str = "local"
@@ -57,6 +58,7 @@ class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: str = ""
     server: str = "auto"
     device: str | DeviceTable = "here"
+    data: str = ""
 
 
 class DesignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

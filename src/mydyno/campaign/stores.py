@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.spec import DeviceTable
+from mydyno.campaign.spec import DeviceTable, StackTable
 from mydyno.campaign.stripes import KEYS, PREFIX, stripe_of
 from mydyno.lab import Stripe
 from mydyno.lab.geometry import mkfs_options
@@ -51,20 +51,21 @@ class StoreKey:
         return _digest((self.data, self.server, self.shape))
 
 
-def key_of(settings: Settings, workload: Workload, device: str | DeviceTable) -> StoreKey:
+def key_of(settings: Settings, workload: Workload, stack: StackTable) -> StoreKey:
     """Return the data set that a treatment needs under a workload."""
-    kind, stripe = settings.get("db/fs.type", "ext4"), stripe_of(device, settings)
+    kind, stripe = settings.get("db/fs.type", "ext4"), stripe_of(stack.device, settings)
+    beside = f" beside {stack.data}" if stack.data and workload.needs_server else ""
     mysqld = strip(settings, "db/mysqld.")
     shape = tuple(sorted(data_shape(mysqld).items())) if workload.needs_server else ()
     return StoreKey(
-        data=workload.data_key,
+        data=f"{workload.data_key}{beside}",
         server=workload.needs_server,
         kind=kind,
         mkfs=mkfs_options(kind, settings.get("db/fs.mkfs", ""), stripe),
         shape=shape,
         stripe=stripe,
         mount=shaping(settings.get("db/fs.mount", "")),
-        under=_under(device, settings),
+        under=_under(stack.device, settings),
     )
 
 
@@ -106,7 +107,7 @@ def needed(campaign: Campaign) -> dict[StoreKey, Workload]:
     found: dict[StoreKey, Workload] = {}
     for workload in campaign.workloads.values():
         for settings in campaign.treatments.values():
-            found.setdefault(key_of(settings, workload, campaign.spec.stack.device), workload)
+            found.setdefault(key_of(settings, workload, campaign.spec.stack), workload)
     return dict(sorted(found.items(), key=lambda item: len(item[0].shape)))
 
 

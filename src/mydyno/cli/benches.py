@@ -27,7 +27,8 @@ from mydyno.campaign.treatments import Ground
 from mydyno.cli.hosts import bench_hosts
 from mydyno.cli.private import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import Source
-from mydyno.journal import Journal
+from mydyno.dataset import existing
+from mydyno.journal import Journal, Prepared
 from mydyno.lab import available
 from mydyno.lab.vm import VmHost
 from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
@@ -89,21 +90,24 @@ def _bare(campaign: Campaign) -> bool:
 def _lab(campaign: Campaign, device: DeviceTable) -> str:
     """Return in a sentence what stood in for a real disk."""
     if device.machine:
-        caps = f"the caps of {device.disk_class} each" if device.disk_class else "no caps"
+        caps = f"the caps of {device.disk_class}" if device.disk_class else "no caps"
+        disks = "disk" if device.disks == 1 else f"{device.disks} disks"
         return (
-            f"Server and load ran in a virtual machine of this one, its {device.disks} disks of "
-            f"{device.size} with {caps}."
+            f"Server and load ran in a virtual machine of this one, its {disks} of {device.size} "
+            f"with {caps}{' each' if device.disks > 1 and device.disk_class else ''}."
         )
     tested = any(key.startswith(PREFIX) for s in campaign.treatments.values() for key in s)
-    count = "as many as each treatment says, of" if tested else str(device.disks)
-    what = "disk" if device.disks == 1 and not tested else "striped disks"
-    count = "one" if what == "disk" else count
+    if tested:
+        disks = f"{device.disk_class} disks, striped over as many as each treatment says"
+    elif device.disks == 1:
+        disks = f"one {device.disk_class} disk"
+    else:
+        disks = f"{device.disks} striped {device.disk_class} disks"
+    caps = f"the caps of {disks}" if device.disk_class else "no caps"
     vm = f", all within those of one {device.vm}" if device.vm else ""
     return (
-        f"A loop device of {device.size} with the caps of {count} {device.disk_class or 'no'} "
-        f"{what}{vm}, burst credits "
-        f"{device.credits}, stood in for a real one. Ratios carry over to such a disk better than "
-        "absolute numbers."
+        f"A loop device of {device.size} with {caps}{vm}, burst credits {device.credits}, stood in "
+        "for a real one. Ratios carry over to such a disk better than absolute numbers."
     )
 
 
@@ -144,6 +148,8 @@ def _on_a_bench(
 
     def opened(files: RunDir, journal: Journal, say: Callable[[str], None]) -> Bench:
         preflight(hosts, campaign.spec, campaign.workloads, files.path)
+        if campaign.spec.stack.data and not any(isinstance(e, Prepared) for e in journal.events()):
+            existing.find(host, campaign.spec.stack.data)
         told = tools(hosts, campaign.workloads, files.path)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(told))
         return private(hosts, campaign, (files, journal, say), server, lab=not reason)

@@ -13,6 +13,7 @@ from mydyno.cli.terminal import say
 from mydyno.host import LOCAL, Away, Host, Local, reach
 from mydyno.lab.vm import VmHost, VmSpec, create, sweep
 from mydyno.model import Action, SpecError
+from mydyno.stack.known.zfs import misspelt
 
 FIRST_KERNEL = "6.1"
 _NAME = 30
@@ -29,6 +30,9 @@ def bench_hosts(spec: Spec, place: str) -> Hosts:
         return hosts_of(spec.stack, place)
     if (spec.stack.host, spec.stack.load) != (LOCAL, ""):
         raise SpecError(f'{place}: stack.host, stack.load: with lab = "vm" both are that machine')
+    tables = (spec.factors, *spec.bundles.values(), *spec.treatments.values())
+    if wrong := misspelt(key for table in tables for key in table):
+        raise SpecError(f"{place}: {wrong}")
     guest = _booted(_machine(device, spec.campaign.name, place))
     return Hosts(guest, guest)
 

@@ -31,7 +31,8 @@ class Plan(msgspec.Struct, frozen=True):
     `costs` says what each setting interrupts when it is moved, `devices` on what and with which
     filesystem each treatment's data lies where that is a lab.  Of a race, `trials` and
     `machine_time_s` are the most there can be, and `detectable` is the smallest ratio above 1 that
-    it can show: both guessed, until the run's first trials tell.
+    it can show: both guessed, until the run's first trials tell.  `data` is the data directory that
+    is there already and is copied, if any.
     """
 
     campaign: str
@@ -49,6 +50,7 @@ class Plan(msgspec.Struct, frozen=True):
     why: str
     costs: dict[str, str]
     devices: dict[str, str]
+    data: str = ""
     guess: str = ""
     soak_s: float | None = None
 
@@ -97,6 +99,7 @@ def of(campaign: Campaign, server: str) -> Plan:
         guess=guessed(guess, campaign) if guess else "",
         costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
         devices=_devices(campaign),
+        data=campaign.spec.stack.data,
         soak_s=campaign.soak.seconds if campaign.soak else None,
     )
 
@@ -107,7 +110,7 @@ def _devices(campaign: Campaign) -> dict[str, str]:
     if not isinstance(device, DeviceTable):
         return {}
     workload = next(iter(campaign.workloads.values()))
-    keys = {n: key_of(s, workload, device) for n, s in campaign.treatments.items()}
+    keys = {n: key_of(s, workload, campaign.spec.stack) for n, s in campaign.treatments.items()}
     if device.machine:
         disks = f"{device.disks} disks of {device.size} {device.disk_class}".rstrip()
         return {name: f"virtual machine, {disks}: {key.told}" for name, key in keys.items()}
@@ -145,7 +148,16 @@ def _text(found: Plan) -> str:
             for k, v in settings.items()
         ]
     lines += [f"device      {told}" for told in dict.fromkeys(found.devices.values())]
+    if found.data:
+        lines.append(f"data        begins as a copy of {found.data}, which is only read")
     lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))
+    lines += _price(found)
+    return "\n".join(lines) + "\n"
+
+
+def _price(found: Plan) -> list[str]:
+    """Return how many trials there would be, how long they take and what they show."""
+    lines: list[str] = []
     if found.soak_s:
         lines.append(f"soak        the winner for {duration(found.soak_s)} more, after all trials")
     if found.trials:
@@ -164,4 +176,4 @@ def _text(found: Plan) -> str:
         lines.append(f"            ({found.guess})")
     if found.budget_s:
         lines.append(f"budget      {duration(found.budget_s)} of machine time")
-    return "\n".join(lines) + "\n"
+    return lines

@@ -19,7 +19,7 @@ from mydyno.campaign.private import PrivateBench
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import DeviceTable
-from mydyno.campaign.stores import StoreKey, names, strip
+from mydyno.campaign.stores import StoreKey, names, needed, strip
 from mydyno.dataset import DirectoryStore, Store
 from mydyno.dataset.directory import reflinks
 from mydyno.host import Away, Host
@@ -98,7 +98,10 @@ def private(
     data = work / "mnt" / "data" if on_lab or real else work / "data"
     wants = any(w.needs_server for w in campaign.workloads.values())
     places = {"home": work / "server", "data": data}
-    there = prepare(host, server, **places, address=hosts.address) if server and wants else None
+    there = None
+    if server and wants:
+        adopted = bool(campaign.spec.stack.data)
+        there = prepare(host, server, **places, address=hosts.address, adopted=adopted)
 
     def make(key: StoreKey) -> Store:
         home = work / f"store-{key.name}"
@@ -106,7 +109,8 @@ def private(
             return DeviceStore(real, key.name, key.kind, key.mkfs)
         if guest is not None:
             golden = work / f"golden-{key.content}"
-            return VmStore(host, tuple(guest.vm.disks), golden, work / "mnt", shape_of(key))
+            disks, alone = tuple(guest.vm.disks), len(needed(campaign)) == 1
+            return VmStore(host, disks, golden, work / "mnt", shape_of(key), alone)
         if on_lab is None:
             return DirectoryStore(host, home, data, reflinks(host, work))
         spec = lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}", key.stripe)
@@ -151,7 +155,7 @@ def _work(host: Host, files: RunDir) -> Path:
 
 def work_folders(host: Host, files: RunDir) -> tuple[Path, ...]:
     """Return where a campaign's work folder may be on a host; they are the same in every run."""
-    work = files.work.absolute()
+    work = files.work
     if isinstance(host, Away):  # others may reach it from a folder of the same name
         return (FAR / f"mydyno-{_digest(f'{platform.node()}:{work}')}",)
     return work, FAR / f"mydyno-{_digest(str(work))}"

@@ -64,7 +64,9 @@ def run(  # noqa: PLR0913 - one parameter an option
             )
         )
     except (KeyboardInterrupt, MydynoError):
-        say(f"mydyno: what is done is kept in {files.path}; run the same command again to go on")
+        if any(journal.events()):  # of what was refused before it began, nothing is there
+            kept_in = f"mydyno: what is done is kept in {files.path}"
+            say(f"{kept_in}; run the same command again to go on")
         raise
     finally:
         journal.close()

@@ -12,6 +12,9 @@ NATIVE_PLUGIN = (
     "WHERE plugin_name = 'mysql_native_password' AND plugin_status = 'ACTIVE'"
 )
 USERS = "SELECT user, host FROM mysql.user"
+_ROOT = "'root'@'localhost'"
+# from anywhere: where the server listens is settled for each trial, and who can get there
+_LOAD = f"'{LOAD_USER}'@'%'"
 _KEPT = ("mariadb.sys", "mysql.infoschema", "mysql.session", "mysql.sys")
 _PLUGIN_CLAUSE = (8, 0, 0)  # before it, the native plugin is the default
 
@@ -30,22 +33,46 @@ def statements(
     every client library knows that; else the server's default.  Passwords must be plain
     letters, digits and signs without quotes.
     """
-    plugin = f"WITH {NATIVE} " if native and _names_plugins(build) else ""
     lines = ["SET sql_log_bin = 0;"]
     lines += [f"DROP USER '{user}'@'{host}';" for user, host in users if not _keep(user, host)]
-    lines += [f"CREATE DATABASE {DATABASE};"]
-    # from anywhere: where the server listens is settled for each trial, and who can get there
-    who = f"'{LOAD_USER}'@'%'"
-    lines += [f"CREATE USER {who} IDENTIFIED {plugin}BY '{load_password}';"]
-    lines += [f"GRANT ALL ON {DATABASE}.* TO {who};"]
+    lines += [f"CREATE DATABASE {DATABASE};", _load(build, load_password, native=native)]
+    lines += [f"GRANT ALL ON {DATABASE}.* TO {_LOAD};"]
     lines += [_root(build, root_password), "FLUSH PRIVILEGES;"]
     return "\n".join(lines) + "\n"
 
 
+def adopting(
+    build: Build,
+    users: Iterable[Sequence[str]],
+    *,
+    native: bool,
+    root_password: str,
+    load_password: str,
+) -> str:
+    """Return the SQL that gives data of another server, started without its grants, our accounts.
+
+    Its root's way of logging in may be any, so that it is made anew.  The other accounts stay,
+    since views and routines belong to them; the load's may use all of the data.
+    """
+    there = {f"'{user}'@'{host}'" for user, host in users}
+    lines = ["FLUSH PRIVILEGES;", "SET sql_log_bin = 0;"]
+    lines += [f"DROP USER {who};" for who in (_ROOT, _LOAD) if who in there]
+    lines += [f"CREATE DATABASE IF NOT EXISTS {DATABASE};"]
+    lines += [f"CREATE USER {_ROOT} IDENTIFIED BY '{root_password}';"]
+    lines += [f"GRANT ALL ON *.* TO {_ROOT} WITH GRANT OPTION;"]
+    lines += [_load(build, load_password, native=native), f"GRANT ALL ON *.* TO {_LOAD};"]
+    return "\n".join([*lines, "FLUSH PRIVILEGES;"]) + "\n"
+
+
+def _load(build: Build, password: str, *, native: bool) -> str:
+    plugin = f"WITH {NATIVE} " if native and _names_plugins(build) else ""
+    return f"CREATE USER {_LOAD} IDENTIFIED {plugin}BY '{password}';"
+
+
 def _root(build: Build, password: str) -> str:
     if build.initialises_itself:
-        return f"ALTER USER 'root'@'localhost' IDENTIFIED BY '{password}';"
-    return f"SET PASSWORD FOR 'root'@'localhost' = PASSWORD('{password}');"
+        return f"ALTER USER {_ROOT} IDENTIFIED BY '{password}';"
+    return f"SET PASSWORD FOR {_ROOT} = PASSWORD('{password}');"
 
 
 def _names_plugins(build: Build) -> bool:

@@ -28,6 +28,10 @@ class Identity:
         owner = ("-o", str(self.uid), "-g", str(self.gid)) if self.name else ()
         return ("install", *owner, *arguments)
 
+    def own(self, folder: Path) -> tuple[str, ...]:
+        """Return a command that makes a folder and all in it this user's."""
+        return ("chown", "-hR", f"{self.uid}:{self.gid}", str(folder)) if self.name else ("true",)
+
 
 def unprivileged(host: Host) -> Identity:
     """Return the user `mysql` if there is one, else `nobody`; for non-root, the user itself."""

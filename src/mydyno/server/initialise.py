@@ -49,6 +49,7 @@ def _mariadb(host: Host, build: Build, place: Place) -> Action:
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",
+            "--force",  # a host that cannot look up its own name has a server all the same
         )
     )
 

@@ -1,25 +1,35 @@
 """A private instance of a server: made, started, asked and stopped, and nobody else's business."""
 
-import secrets
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mydyno.host import Host, Running
-from mydyno.model import Action, HostError, RefusedError, SpecError
+from mydyno.model import Action, HostError, RefusedError
 from mydyno.server import accounts, authority, certificate, client, launch, place, record, tls
 from mydyno.server.build import Build
+from mydyno.server.home import furnish, install, password_of
 from mydyno.server.identity import Identity, refuse_unreachable, unprivileged
 from mydyno.server.initialise import initialise
-from mydyno.server.place import LONGEST_SOCKET, Place
+from mydyno.server.place import Place
 from mydyno.server.ports import free_port
 
 _STEP_S = 0.02
 _PORT_ATTEMPTS = 3
 _SHOWN_LINES = 8
+_OWN_S = 3600.0  # millions of tables
+_RECOVERY_S = 3600.0  # the redo log of a copy that was not shut down in order
 _LOG_LINES = 400
-_CHATTER = ("[Note]", "[System]")  # an old server says much of its shutdown after the cause
+# What a server says besides the cause, most of it after: an old one tells of its whole shutdown.
+_CHATTER = (
+    *("[Note]", "[System]", "[ERROR] Aborting", "Plugin initialization aborted"),
+    *("registration as a STORAGE ENGINE failed", "storage engine: InnoDB"),
+)
+_STAMP = re.compile(r"[\d-]{8,10}[T ][\d:.+Z]+ \d+ (?=\[)")
+
+Options = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +51,17 @@ class Instance:
     """
 
     def __init__(
-        self, host: Host, build: Build, where: Place, identity: Identity, address: str = ""
+        self,
+        host: Host,
+        build: Build,
+        where: Place,
+        identity: Identity,
+        address: str,
+        adopted: bool,  # noqa: FBT001 - as above
     ) -> None:
         """Own what is in `where`; `address` is of this host, for loads from elsewhere."""
         self.host = host
+        self.adopted = adopted
         self.address = address
         self.build = build
         self.place = where
@@ -82,7 +99,23 @@ class Instance:
         self._start_once(launch.Launch())
         try:
             self.ready(_argv=client.without_password(self.build, self.place.socket))
-            self._make_accounts()
+            self._make_accounts(accounts.statements)
+        finally:
+            self.stop()
+
+    def adopt(self) -> None:
+        """Make a copy of another server's data ours: our user's files, our accounts in it.
+
+        Raise `HostError` with the server's words where it cannot start on them.
+        """
+        data = self.place.data
+        self.host.run(Action(self.identity.own(data)), timeout_s=_OWN_S).check()
+        refuse_unreachable(self.host, self.identity, data)
+        self._start_once(launch.Launch(), (("skip_grant_tables", "1"),))
+        try:
+            argv = client.without_password(self.build, self.place.socket)
+            self.ready(timeout_s=_RECOVERY_S, _argv=argv)
+            self._make_accounts(accounts.adopting)
         finally:
             self.stop()
 
@@ -145,15 +178,16 @@ class Instance:
         text = self.host.run(action).stdout.decode(errors="replace")
         return [line for line in text.splitlines() if line.strip()][-lines:]
 
-    def _start_once(self, asked: launch.Launch) -> None:
+    def _start_once(self, asked: launch.Launch, more: Options = ()) -> None:
         if self.pid:
             raise HostError(f"{self.place.home}: the instance already runs as {self.pid}")
         tcp = asked.net.get("transport") == "tcp"
         address = asked.net.get("address", place.LOOPBACK)
         self._listen = (address, free_port(self.host)) if tcp else ("", 0)
-        options = self._tls(asked.net.get("tls", ""))
+        options = (*self._tls(asked.net.get("tls", "")), *more)
+        options += place.ALONE if self.adopted else ()
         text = place.options(self.build, self.place, self._listen, options)
-        _install(self.host, self.place.options, "644", text)
+        install(self.host, self.place.options, "644", text)
         stale = (self.place.pid_file, self.place.socket, f"{self.place.socket}.lock")
         self.host.run(Action(("rm", "-f", "--", *map(str, stale)))).check()
         size = self.host.run(Action(("stat", "-c", "%s", str(self.place.log)))).check()
@@ -163,13 +197,13 @@ class Instance:
         self._running = self.host.start(action, stderr=self.place.log)
         self._record(self._running.pid)
 
-    def _tls(self, asked: str) -> Sequence[tuple[str, str]]:
+    def _tls(self, asked: str) -> Options:
         """Return the server's options for TLS, and let the load's option file ask for the same."""
         home = self.place
         lines = tls.client_lines(home.tls, asked) if asked else ()
-        password = _password(self.host, home.load)
+        password = password_of(self.host, home.load)
         text = place.client_options(accounts.LOAD_USER, password, None, lines)
-        _install(self.host, home.load, "600", text)
+        install(self.host, home.load, "600", text)
         if not asked:
             kept = certificate.ensure(self.host, self.build, home, self.identity)
             return (("ssl_cert", str(home.certificate)), ("ssl_key", str(home.key))) if kept else ()
@@ -186,7 +220,7 @@ class Instance:
     def _refusal(self, what: str) -> str:
         lines = self.error_tail(_LOG_LINES)
         telling = [line for line in lines if not any(word in line for word in _CHATTER)] or lines
-        text = "\n  ".join(telling[-_SHOWN_LINES:])
+        text = "\n  ".join(_STAMP.sub("", line) for line in telling[-_SHOWN_LINES:])
         return f"{self.build.mysqld} {what}; its log {self.place.log} ends:\n  {text}"
 
     def _record(self, pid: int) -> None:
@@ -203,78 +237,29 @@ class Instance:
         self.host.run(Action(self.identity.install("-d", "-m", "700", str(data)))).check()
         refuse_unreachable(self.host, self.identity, data)
 
-    def _make_accounts(self) -> None:
+    def _make_accounts(self, statements: Callable[..., str]) -> None:
         argv = client.without_password(self.build, self.place.socket)
-        text = accounts.statements(
+        text = statements(
             self.build,
             client.query(self.host, argv, accounts.USERS, 60.0),
             native=bool(client.query(self.host, argv, accounts.NATIVE_PLUGIN, 60.0)),
-            root_password=_password(self.host, self.place.admin),
-            load_password=_password(self.host, self.place.load),
+            root_password=password_of(self.host, self.place.admin),
+            load_password=password_of(self.host, self.place.load),
         )
         client.query(self.host, argv, text, 60.0)
 
 
-def prepare(host: Host, build: Build, *, home: Path, data: Path, address: str = "") -> Instance:
+def prepare(
+    host: Host, build: Build, *, home: Path, data: Path, address: str = "", adopted: bool = False
+) -> Instance:
     """Return an instance that lives in `home` with its data in `data`; nothing is started.
 
     With an `address` it listens there, for a load on another host, and not on its socket alone.
-
-    The home gets what is missing: folders for its user alone, passwords, empty option and
-    launch files; what is there is kept, so that a resumed run finds its accounts again.  Raise
-    `SpecError` if the user that the server will run as cannot reach a path.
+    What was `adopted` runs alone: it follows no other server, and none of its events comes due.
+    Raise `SpecError` if the user that the server will run as cannot reach a path.
     """
     identity = unprivileged(host)
-    for folder in (home, home / "launch", home / "tmp"):
-        host.run(Action(identity.install("-d", "-m", "700", str(folder)))).check()
-    for path in (home, build.mysqld):
-        refuse_unreachable(host, identity, path)
-    where = Place(home, data, _run_folder(host, identity, home))
-    _keep_or_install(host, where.admin, "600", _credentials("root", where.socket))
-    _keep_or_install(host, where.load, "600", _credentials(accounts.LOAD_USER, None))
-    _keep_or_install(host, where.owned, "644", "[mysqld]\n")
-    if not _exists(host, where.log):
-        host.run(Action(identity.install("-m", "640", "/dev/null", str(where.log)))).check()
-    _install(host, where.options, "644", place.options(build, where))
-    return Instance(host, build, where, identity, address)
-
-
-def _run_folder(host: Host, identity: Identity, home: Path) -> Path:
-    """Return the home itself, or a fresh short folder where its socket's path would not fit."""
-    if len(str(home / "mysqld.sock").encode()) <= LONGEST_SOCKET:
-        return home
-    before = record.read(host, home)
-    if before and before.run and _exists(host, Path(before.run)):
-        return Path(before.run)
-    folder = Action(("env", "-u", "TMPDIR", "mktemp", "-d", "--tmpdir", "mydyno.XXXXXX"))
-    made = host.run(folder).check().stdout.decode().strip()
-    host.run(Action(identity.install("-d", "-m", "700", made))).check()
-    record.write(host, home, record.Record(str(home / "my.cnf"), made))
-    return Path(made)
-
-
-def _credentials(user: str, socket: Path | None) -> str:
-    return place.client_options(user, f"My1-{secrets.token_hex(16)}", socket)
-
-
-def _password(host: Host, path: Path) -> str:
-    password = place.password_in(host.run(Action(("cat", str(path)))).check().stdout.decode())
-    if not password:
-        raise SpecError(f"{path}: no password in it: remove the file and begin again")
-    return password
-
-
-def _keep_or_install(host: Host, path: Path, mode: str, text: str) -> None:
-    if not _exists(host, path):
-        _install(host, path, mode, text)
-
-
-def _exists(host: Host, path: Path) -> bool:
-    return host.run(Action(("test", "-e", str(path)))).returncode == 0
-
-
-def _install(host: Host, path: Path, mode: str, text: str) -> None:
-    host.run(Action(("install", "-m", mode, "/dev/stdin", str(path)), text.encode())).check()
+    return Instance(host, build, furnish(host, build, home, data), identity, address, adopted)
 
 
 def _port_taken(words: str) -> bool:

@@ -76,6 +76,12 @@ class Place:
         return self.home / "mysqld.err"
 
 
+# Of a copy of another server's data: it follows nobody, and none of its events comes due.
+ALONE = (
+    ("event_scheduler", "OFF"),
+    ("loose_skip_slave_start", "1"),
+    ("loose_skip_replica_start", "1"),
+)
 # Each start takes the pages that `preload` lists, and no stop replaces the list.
 _PRELOADED = (
     "innodb_buffer_pool_load_at_startup = ON",
@@ -87,7 +93,7 @@ def options(
     build: Build,
     place: Place,
     listen: tuple[str, int] = ("", 0),
-    tls: Sequence[tuple[str, str]] = (),
+    more: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the instance's own option file; without an address to listen on it has no network."""
     lines = [
@@ -101,7 +107,7 @@ def options(
         f"tmpdir = {place_text(place.home / 'tmp')}",
         *_listening(*listen),
         *(["mysqlx = 0"] if not build.mariadb and build.version >= _X_PLUGIN else []),
-        *(f"{name} = {quoted(value)}" for name, value in tls),
+        *(f"{name} = {quoted(value)}" for name, value in more),
         *_PRELOADED,
         f"!include {place.owned}",
     ]

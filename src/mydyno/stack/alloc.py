@@ -19,6 +19,7 @@ _PACKAGES = {
     "mimalloc": "libmimalloc2.0",
 }
 _TUNABLES = {"glibc": "GLIBC_TUNABLES", "jemalloc": "MALLOC_CONF"}
+_LIST, _TUNABLE = "GLIBC_TUNABLES=", "glibc."
 _CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$", re.MULTILINE)
 
 
@@ -99,7 +100,7 @@ def parse(raw: bytes) -> Settings:
     asked = next(iter(named_in([preload])), "")
     library = _mapped(seen) if seen.running else asked or "glibc"
     settings = {"library": library}
-    environment = running.pairs(seen.files.get("environ", [])) if seen.running else seen.own
+    environment = running.pairs(_whole(seen.files.get("environ", []))) if seen.running else seen.own
     tunables = environment.get(_TUNABLES.get(library, ""), "")
     if tunables:
         settings["tunables"] = tunables
@@ -107,6 +108,20 @@ def parse(raw: bytes) -> Settings:
         settings["linked"] = library
     held = [name for name, there in (("library", asked), ("tunables", _tuned(seen))) if there]
     return {**settings, OWNED: ",".join(held)} if held else settings
+
+
+def _whole(entries: Iterable[str]) -> Sequence[str]:
+    """Return the environment of a process with its GLIBC_TUNABLES in one piece again.
+
+    The C library cuts the list where it stands (2.36: each colon becomes the end of a string).
+    """
+    found: list[str] = []
+    for entry in entries:
+        if found and entry.startswith(_TUNABLE) and found[-1].startswith(_LIST):
+            found[-1] += f":{entry}"
+        else:
+            found.append(entry)
+    return found
 
 
 def _mapped(seen: Seen) -> str:

@@ -1,0 +1,104 @@
+"""A data directory that is there already: refused while in use, copied with its rights, compared.
+
+The original is only read.  A server that has it open would go on writing while it is copied.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from mydyno.dataset import copying
+from mydyno.dataset.copying import Entry
+from mydyno.host import Host, ask
+from mydyno.model import Action, HostError, RefusedError, SpecError
+
+KEY = "stack.data"
+_COPY_S = 12 * 3600.0  # the largest data set a person would wait for
+_LOCKED = ("ibdata1", "aria_log_control")  # what every server locks as long as it runs
+_ELSEWHERE = ("-type", "l", "-o", "-name", "*.isl")
+# Who it was, whom it followed, and what SET PERSIST made of its settings: none of it is the data's.
+_OWN = ("auto.cnf", "master.info", "multi-master.info", "relay-log.info", "mysqld-auto.cnf")
+
+
+def find(host: Host, written: str) -> Path:
+    """Return the folder that a spec means, links followed.
+
+    Raise `SpecError` where it is no data directory, `RefusedError` where it is in use or lies
+    partly elsewhere.
+    """
+    done = host.run(Action(("realpath", "-e", "--", written)))
+    real = Path(done.stdout.decode(errors="surrogateescape").rstrip("\n"))
+    if done.returncode or host.run(Action(("test", "-d", str(real / "mysql")))).returncode:
+        raise SpecError(
+            f"{KEY}: {written}: no server's data directory on {host.name} "
+            "(there would be a folder mysql in it)"
+        )
+    if links := _lines(host, "find", str(real), "(", *_ELSEWHERE, ")", "-print", "-quit"):
+        raise RefusedError(
+            f"{KEY}: {links[0]} leads out of {real}, and what it leads to would not be copied; "
+            "move it in, or make the data set with a workload"
+        )
+    if who := user_of(host, real):
+        raise RefusedError(
+            f"{KEY}: {real} is in use by {who}; stop that server, or name a copy of its data "
+            "(a backup that was prepared, a snapshot)"
+        )
+    return real
+
+
+def copy(host: Host, source: Path, live: Path) -> None:
+    """Make `live` a copy of the folder, with its rights, times and owners, and see that it is.
+
+    Raise `RefusedError` where it does not fit or is in use, `HostError` where the two differ.
+    """
+    entries = ask(host, copying.listing(source), timeout_s=_COPY_S)
+    _refuse_too_large(host, source, live, entries)
+    first = copying.skeleton(source, live)
+    for action in (first, *copying.contents(source, live, entries, copying.WORKERS)):
+        host.run(action, timeout_s=_COPY_S).check()
+    there = ask(host, copying.listing(live), timeout_s=_COPY_S)
+    if wrong := copying.differing(entries, there):
+        raise HostError(
+            f"{live}: {len(wrong)} files differ from {source} after the copy, {wrong[0]!r} among "
+            "them; did a server start there meanwhile?"
+        )
+    host.run(copying.sample(source, live, entries), timeout_s=_COPY_S).check()
+    if who := user_of(host, source):
+        raise RefusedError(f"{KEY}: {source} came into use by {who} while it was copied")
+    own = (str(live / name) for name in _OWN)
+    host.run(Action(("rm", "-f", "--", *own))).check()
+
+
+def user_of(host: Host, folder: Path) -> str:
+    """Return which process has a file below `folder` open or locked, or ``""``.
+
+    Locks show what open files do not: to a user without rights, and a server in a container.
+    """
+    below = re.sub(r"([\\*?\[])", r"\\\1", str(folder)) + "/*"
+    opened = ("find", "/proc", "-mindepth", "3", "-maxdepth", "3", "-path", "/proc/[0-9]*/fd/*")
+    found = _lines(host, *opened, "-lname", below, "-print", "-quit")
+    pids = [line.split("/")[2] for line in found]
+    files = (str(folder / name) for name in _LOCKED)
+    inodes = set(_lines(host, "stat", "-c", "%i", "--", *files))
+    locks = [line.split() for line in _lines(host, "cat", "/proc/locks")]
+    pids += [of[4] for of in locks if len(of) > 5 and of[5].rpartition(":")[2] in inodes]  # noqa: PLR2004 - man proc_locks
+    if not pids:
+        return ""
+    name = _lines(host, "cat", f"/proc/{pids[0]}/comm")
+    return f"process {pids[0]}" + (f" ({name[0]})" if name else "")
+
+
+def _refuse_too_large(host: Host, source: Path, live: Path, entries: Iterable[Entry]) -> None:
+    wanted = sum(entry.size for entry in entries)
+    told = host.run(Action(("stat", "-f", "-c", "%a %S", str(live.parent)))).check().stdout
+    blocks, size_of_block = map(int, told.split())
+    if wanted > blocks * size_of_block:
+        raise RefusedError(
+            f"{KEY}: {source} holds {wanted / 2**30:.1f} GiB, and the device under test has "
+            f"{blocks * size_of_block / 2**30:.1f} free; make stack.device.size larger"
+        )
+
+
+def _lines(host: Host, *argv: str) -> list[str]:
+    """Return what a command prints; what it could not look into is left out."""
+    return host.run(Action(argv)).stdout.decode(errors="surrogateescape").splitlines()

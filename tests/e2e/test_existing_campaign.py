@@ -1,0 +1,92 @@
+"""A campaign that begins with the data directory of a server that is there already."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from integration.server_steps import HOST, MARIADB, build_of, open_folder
+from mydyno.dataset import copying
+from mydyno.host import ask
+from mydyno.server import prepare
+
+pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
+
+SPEC = """
+[campaign]
+name = "moved"
+[stack]
+server = "auto"
+device = {{ lab = "loop", size = "512M", class = "azure-p30" }}
+data = "{data}"
+[factors]
+"fs.type" = ["ext4", "xfs"]
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_only"
+tables = 1
+table_size = 3000
+threads = 2
+[protocol]
+warmup_s = 1
+window_s = 2
+blocks = 2
+"""
+
+
+@pytest.fixture
+def shop():
+    folder = open_folder()
+    other = prepare(HOST, build_of(MARIADB), home=folder / "other", data=folder / "lib")
+    try:
+        other.initialise()
+        other.start()
+        other.query("CREATE DATABASE shop; CREATE TABLE shop.item (id INT PRIMARY KEY)")
+        yield other
+    finally:
+        other.close()
+        shutil.rmtree(folder)
+
+
+def mydyno(*arguments, cwd):
+    argv = [sys.executable, "-c", "from mydyno.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=500, cwd=cwd
+    )  # fmt: skip
+
+
+def test_the_data_of_a_stopped_server_move_to_each_filesystem_and_stay_where_they_are(
+    shop, tmp_path
+):
+    spec, run = tmp_path / "moved.toml", tmp_path / "run"
+    spec.write_text(SPEC.format(data=shop.place.data))
+    planned = mydyno("plan", spec, cwd=tmp_path)
+    assert f"begins as a copy of {shop.place.data}, which is only read" in planned.stdout
+    refused = mydyno("run", spec, "-o", run, cwd=tmp_path)
+    assert refused.returncode != 0
+    assert "stop that server, or name a copy of its data" in refused.stderr
+    shop.stop()
+    before = ask(HOST, copying.listing(shop.place.data))
+    done = mydyno("run", spec, "-o", run, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout + done.stderr
+    assert f"beside {shop.place.data} on ext4" in told
+    assert f"beside {shop.place.data} on xfs" in told
+    assert ask(HOST, copying.listing(shop.place.data)) == before
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("var/lib/mysql", "write the folder's whole path, from / on"),
+        ("/var/lib/nothing", "no server's data directory on"),
+    ],
+)
+def test_a_wrong_folder_is_told_before_anything_is_made(data, words, tmp_path):
+    spec = tmp_path / "moved.toml"
+    spec.write_text(SPEC.format(data=data))
+    refused = mydyno("run", spec, "-o", tmp_path / "run", cwd=tmp_path)
+    assert refused.returncode != 0
+    assert words in refused.stderr
+    assert not (tmp_path / "run" / "work").exists()
