@@ -10,6 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 _METHOD = ("analyse/**/*.py", "testing/simulate/*.py")
 _DESIGNS = ("adaptive", "designs", "race", "search", "switchback", "treatments")
+_WORDS = "phrases.py"  # says what was decided, and decides nothing
 _VERSION = "of.txt"
 
 Lines = dict[int, dict[str, float]]
@@ -18,16 +19,24 @@ Lines = dict[int, dict[str, float]]
 def opened(folder: Path) -> None:
     """Make the folder ready; end the program where it holds results of another method."""
     folder.mkdir(parents=True, exist_ok=True)
-    now, written = version(), folder / _VERSION
-    if written.exists() and written.read_text().strip() != now:
-        sys.exit(f"{folder}: of another version of the method; remove it, or name another --kept")
-    written.write_text(f"{now}\n")
+    written = folder / _VERSION
+    if written.exists() and written.read_text().strip() != version():
+        sys.exit(
+            f"{folder}: of another version of the method; remove it, name another --kept, or see "
+            "with --again whether this version decides alike"
+        )
+    renewed(folder)
+
+
+def renewed(folder: Path) -> None:
+    """Count what the folder holds as of this version."""
+    (folder / _VERSION).write_text(f"{version()}\n")
 
 
 def version() -> str:
     """Return a digest of all that the results depend on."""
     source = HERE.parent / "src/mydyno"
-    files = [f for pattern in _METHOD for f in source.glob(pattern)]
+    files = [f for pattern in _METHOD for f in source.glob(pattern) if f.name != _WORDS]
     files += [source / f"campaign/{name}.py" for name in _DESIGNS]
     files += [f for f in HERE.glob("decisions_*.py") if f != Path(__file__)]
     found = hashlib.sha256()
