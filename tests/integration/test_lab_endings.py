@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from integration.lab_steps import HOST, MIB, SIZE, digest, lab_maker, run, traces, within
-from mydyno.lab import Caps, LabSpec, Stripe, attach, create, down, listing, sweep
+from mydyno.lab import Caps, InUseError, LabSpec, Stripe, attach, create, down, listing, sweep
 from mydyno.lab.process import alive
 from mydyno.model import HostError, RefusedError, SpecError
 
@@ -137,7 +137,7 @@ from contextlib import suppress
 from pathlib import Path
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, create
-spec = LabSpec("lab", int(sys.argv[2]), stripe=Stripe(int(sys.argv[3]), 65536))
+spec = LabSpec(Path(sys.argv[1]).name, int(sys.argv[2]), stripe=Stripe(int(sys.argv[3]), 65536))
 disk = create(Local(), spec, Path(sys.argv[1]), keep=len(sys.argv) > 4)
 if len(sys.argv) > 4:
     disk.freeze()
@@ -227,6 +227,36 @@ def test_a_base_of_another_stripe_is_not_used(tmp_path, lab):
     disk.freeze()
     disk.remove(keep_base=True)
     assert not lab(stripe=Stripe(3, 65536)).frozen
+
+
+def test_a_lab_mounted_in_another_namespace_is_told_and_the_others_are_swept(tmp_path):
+    """A container that was made while the lab was mounted keeps a copy of the mount."""
+    target, other = tmp_path / "mnt", tmp_path / "other"
+    holders = []
+
+    def put_to_use_twice(device):
+        put_to_use(device, target)
+        argv = ["unshare", "--mount", "--propagation", "private", "sleep", "60"]
+        holders.append(subprocess.Popen(argv))
+        mounts = Path(f"/proc/{holders[0].pid}/ns/mnt")
+        assert within(5, lambda: mounts.readlink() != Path("/proc/self/ns/mnt").readlink())
+
+    device = killed_owner(tmp_path / "lab", before=put_to_use_twice)
+    killed_owner(other)
+    try:
+        with pytest.raises(InUseError) as told:
+            sweep()
+        assert f"lab lab: {device} is mounted in another mount namespace" in str(told.value)
+        assert f"--target {holders[0].pid} --mount umount {device}`" in str(told.value)
+        assert "lab other: left over; removed" in str(told.value)
+        assert traces(other) == []
+        assert not os.path.ismount(target)
+    finally:
+        holders[0].kill()
+        holders[0].wait()
+    assert within(5, lambda: not Path(f"/sys/block/{Path(device).name}/loop").exists())
+    sweep()
+    assert listing() == ()
 
 
 @pytest.mark.parametrize("disks", [1, 4])

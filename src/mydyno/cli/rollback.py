@@ -18,7 +18,7 @@ from mydyno.cli.private import host_layers, work_folders
 from mydyno.cli.specs import reopen
 from mydyno.host import LOCAL, Host, Local, reach
 from mydyno.journal import FileJournal
-from mydyno.lab import sweep, sweep_links, vm
+from mydyno.lab import InUseError, sweep, sweep_links, vm
 from mydyno.stack import Site
 
 Directory = Annotated[
@@ -33,21 +33,22 @@ def rollback(directory: Directory = None, *, host: HostOption = LOCAL, json: Jso
     if isinstance(device, DeviceTable) and device.machine:
         campaign = None  # what it moved was the machine's, which ended with it
     where = reach(campaign.spec.stack.host if campaign else host)
+    held = None
     with host_lock(where):
-        done = [f"removed: {line}" for line in _swept(where)]
+        done = [*(vm.sweep(where) if isinstance(where, Local) else ()), *sweep_links(where)]
+        try:
+            done += sweep(where)
+        except InUseError as error:  # the campaign's own settings are put back all the same
+            held = error
+        done = [f"removed: {line}" for line in done]
         if campaign is not None and directory is not None:
             done += _campaign(where, campaign, RunDir(directory))
     if json:
         sys.stdout.write(msgspec.json.encode(done).decode() + "\n")
-        return
-    for line in done or ["nothing to put back"]:
-        sys.stdout.write(line + "\n")
-
-
-def _swept(host: Host) -> list[str]:
-    """End and remove what labs of every kind have left; return a line for each."""
-    machines = vm.sweep(host) if isinstance(host, Local) else ()
-    return [*machines, *sweep(host), *sweep_links(host)]
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in done or ["nothing to put back"])
+    if held is not None:
+        raise held
 
 
 def _campaign(host: Host, campaign: Campaign, files: RunDir) -> list[str]:

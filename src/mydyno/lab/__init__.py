@@ -8,10 +8,12 @@ from mydyno.lab.linkgauge import Throughput, gauge
 from mydyno.lab.loop import attach, create, down, listing, sweep
 from mydyno.lab.process import Process
 from mydyno.lab.registry import LabState, run_folder
+from mydyno.lab.teardown import InUseError
 from mydyno.lab.values import Caps, LabSpec, Latency, Stripe
 
 __all__ = [
     "Caps",
+    "InUseError",
     "LabDevice",
     "LabLink",
     "LabSpec",

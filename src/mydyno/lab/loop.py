@@ -12,7 +12,7 @@ from mydyno.lab.device import LabDevice
 from mydyno.lab.paths import Paths
 from mydyno.lab.process import Process
 from mydyno.lab.registry import LabState, Loop, Registry, registry
-from mydyno.lab.teardown import take_apart
+from mydyno.lab.teardown import InUseError, take_apart
 from mydyno.lab.values import LabSpec, check
 from mydyno.model import Action, HostError, RefusedError, SpecError
 
@@ -56,9 +56,19 @@ def sweep(host: Host | None = None) -> Sequence[str]:
     """Remove what labs of dead owners left on `host` (this machine); return a line for each.
 
     The frozen base of a lab that asked for it is kept.  Can be run at any time, by anyone.
+    Raise `InUseError`, after the others are gone, where something else holds a lab's device.
     """
     here = host or Local()
-    return tuple(_sweep_one(here, registry(), s) for s in listing(here) if _orphaned(here, s))
+    removed, held = [], []
+    for state in listing(here):
+        if _orphaned(here, state):
+            try:
+                removed.append(_sweep_one(here, registry(), state))
+            except InUseError as error:
+                held.append(str(error))
+    if held:
+        raise InUseError("; ".join((*held, *removed)))
+    return tuple(removed)
 
 
 def down(lab: str, host: Host | None = None) -> Sequence[str]:

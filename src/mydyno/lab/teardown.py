@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.lab import process
-from mydyno.lab.devices import detach, loops_on, mounted_at, mounts_of
+from mydyno.lab.devices import detach, loops_on, mounted_at, mounted_elsewhere, mounts_of
 from mydyno.lab.paths import Paths
 from mydyno.lab.process import Process
 from mydyno.lab.queue import put_back
@@ -14,15 +14,21 @@ from mydyno.lab.registry import LabState, Registry
 from mydyno.model import Action, HostError
 
 _POLL_S = 0.02
+_SHOWN = 3  # processes; a namespace may have hundreds
 # Giving gigabytes back takes a busy filesystem its time; one that tells its disk (`discard`) does
 # so when it commits, and whatever comes next waits for that: minutes were seen.
 REMOVAL_S = 900.0
+
+
+class InUseError(HostError):
+    """Something that is not ours holds a lab's device; the kernel frees it when that ends."""
 
 
 def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
     """Remove a lab's mounts, loop device, daemon and files; return what of it was removed.
 
     Can be cut short and run again.  Its base stays if `base` is False, and the lab is `kept`.
+    Raise `InUseError` if something else still uses a device of its.
     """
     paths = Paths(Path(state.home))
     labs.step(state, "removing")
@@ -34,10 +40,7 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
     removed += _unmount(host, paths.mount)
     removed += _delete(host, paths, state.spec.stripe.disks, base=base)
     if stuck:
-        raise HostError(
-            f"lab {state.spec.lab}: {', '.join(stuck)} still in use: end what uses it "
-            "(`fuser -vm`), then run again"
-        )
+        raise InUseError(f"lab {state.spec.lab}: {'; '.join(_held(host, d) for d in stuck)}")
     if base:
         labs.forget(state.spec.lab)
     else:
@@ -71,6 +74,17 @@ def _detach_all(host: Host, paths: Paths) -> tuple[list[str], list[str]]:
         gone = detach(host, device, paths.disk)
         (removed if gone else stuck).append(device)
     return removed, stuck
+
+
+def _held(host: Host, device: str) -> str:
+    """Say who holds a device, and what to do: another namespace keeps a copy of our mounts."""
+    if pids := mounted_elsewhere(host, device):
+        shown = ", ".join(map(str, pids[:_SHOWN])) + (" and others" if pids[_SHOWN:] else "")
+        return (
+            f"{device} is mounted in another mount namespace, that of process {shown}: "
+            f"`nsenter --target {pids[0]} --mount umount {device}`, then run again"
+        )
+    return f"{device} still in use: end what uses it (`fuser -vm {device}`), then run again"
 
 
 def _unmount(host: Host, mount: Path) -> list[str]:
