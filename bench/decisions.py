@@ -131,10 +131,10 @@ def _decided(told: ours.Told) -> dict[str, float]:
 def main() -> None:
     asked = options()
     sizes = (asked.seeds, asked.others)
-    found = [c for c in cells(*sizes) if not asked.only or c.kind.startswith(tuple(asked.only))]
-    if asked.again:
-        again(asked.kept, found, asked.jobs)
+    if asked.again:  # of all cells, since what is there counts as a whole
+        again(asked.kept, cells(*sizes), asked.jobs)
         return
+    found = [c for c in cells(*sizes) if not asked.only or c.kind.startswith(tuple(asked.only))]
     kept.opened(asked.kept)
     began_s = time.monotonic()
     if not asked.table:

@@ -1,7 +1,7 @@
 """go-tpc beside our TPC-C: on the same server, in a schema of its own.
 
-The account it logs in by has no password and may use only the
-bench's own schemas of a private server.
+The account it logs in by has no password and may use only the bench's own schemas of a private
+server.
 """
 
 import os

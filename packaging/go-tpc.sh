@@ -22,7 +22,10 @@ part="$(mktemp -d "$tools/part.XXXXXX")"
 trap 'chmod -R u+w "$part"; rm -rf "$part"' EXIT INT TERM
 name=github.com/pingcap/go-tpc
 printf 'module bench\ngo 1.19\nrequire %s %s\n' "$name" "$version" >"$part/go.mod"
-printf "$name $version%s h1:%s\n" "" "$source" /go.mod "$module" >"$part/go.sum"
+cat >"$part/go.sum" <<EOF
+$name $version h1:$source
+$name $version/go.mod h1:$module
+EOF
 if (cd "$part" && GOPATH="$part/go" GOFLAGS=-modcacherw \
     go build -mod=mod -trimpath -o go-tpc "$name/cmd/go-tpc") >"$part/log" 2>&1; then
     mv "$part/go-tpc" "$tools/go-tpc"

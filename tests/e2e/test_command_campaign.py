@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from command_line import COMMAND, mydyno
+
 LOAD = """
 import json, os, random, sys
 effect = 1 + float(os.environ.get("GAIN", "0"))
@@ -44,11 +46,6 @@ def spec(folder: Path, program: str, gain: float, *arguments: str, **design: obj
     path = folder / "spec.toml"
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def mydyno(*arguments: object, **more: object) -> "subprocess.CompletedProcess[str]":
-    argv = [sys.executable, "-c", "from mydyno.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, **more)
 
 
 def test_a_true_effect_is_adopted_and_covered(tmp_path):
@@ -128,8 +125,8 @@ def test_a_trial_costs_little_beside_its_load(tmp_path):
 
 
 def running(path: Path, run: Path) -> "subprocess.Popen[bytes]":
-    argv = [sys.executable, "-c", "from mydyno.cli import main; main()", "run", path, "-o", run]
-    process = subprocess.Popen([*map(str, argv)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    argv = [*COMMAND, "run", str(path), "-o", str(run)]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     raw = run / "trials" / "0001" / "load.out"
     end = time.monotonic() + 60
     while not (raw.exists() and raw.stat().st_size > 200) and time.monotonic() < end:

@@ -1,11 +1,10 @@
 """A campaign that begins with the data directory of a server that is there already."""
 
 import shutil
-import subprocess
-import sys
 
 import pytest
 
+from command_line import mydyno
 from integration.server_steps import HOST, MARIADB, build_of, open_folder
 from mydyno.dataset import copying
 from mydyno.host import ask
@@ -47,13 +46,6 @@ def shop():
     finally:
         other.close()
         shutil.rmtree(folder)
-
-
-def mydyno(*arguments, cwd):
-    argv = [sys.executable, "-c", "from mydyno.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(
-        argv, capture_output=True, text=True, check=False, timeout=500, cwd=cwd
-    )  # fmt: skip
 
 
 def test_the_data_of_a_stopped_server_move_to_each_filesystem_and_stay_where_they_are(

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+
+from command_line import mydyno
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
@@ -38,14 +38,7 @@ def test_the_demo_runs_on(server):
         Path(name).chmod(0o755)
         run = Path(name) / "run"
         sets = [part for value in [*SMALL, f"stack.server={where}"] for part in ("--set", value)]
-        argv = [sys.executable, "-c", "from mydyno.cli import main; main()", "run", "demo"]
-        done = subprocess.run(
-            [*argv, "-o", str(run), "--json", *sets],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        done = mydyno("run", "demo", "-o", run, "--json", *sets, timeout=300)
         assert done.returncode == 0, done.stderr
         rows = {r["name"]: r for r in json.loads(done.stdout)["treatments"]}
         assert {r["trials"] for r in rows.values()} == {2}, rows
@@ -58,9 +51,8 @@ def test_the_demo_runs_on(server):
             changed |= {c["key"] for c in json.loads((trial / "changes.json").read_text())}
         assert {f"db/mysqld.{v}" for v in OWN[server]} <= changed
         assert "db/alloc.library" in changed
-        report = subprocess.run(
-            [*argv[:3], "report", str(run), "--json"], capture_output=True, check=True
-        )
+        report = mydyno("report", run, "--json")
+        assert report.returncode == 0, report.stderr
         session = json.loads(report.stdout)["facts"]["load session"]
         assert session["client_library"].startswith("/")
         assert "ssl_cipher" in session

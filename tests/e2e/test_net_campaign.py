@@ -2,16 +2,16 @@
 
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from command_line import COMMAND
+
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
-COMMAND = [sys.executable, "-c", "from mydyno.cli import main; main()"]
 SPEC = """
 [stack]
 server = "auto"

@@ -4,13 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from command_line import COMMAND, mydyno
 from mydyno.host import Local
 from mydyno.lab import LabSpec, create
 
@@ -79,11 +79,6 @@ KILLS = [
     "Finished:after:1",
     "Finished:after:3",
 ]
-
-
-def mydyno(*arguments, code="from mydyno.cli import main; main()", timeout=300):
-    argv = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=timeout)
 
 
 def output(*argv):
@@ -157,11 +152,8 @@ def test_killed_at_each_kind_of_record_and_run_again(folder):
 
 def test_interrupted_it_ends_in_seconds_and_leaves_nothing_running(folder):
     run = folder / "run"
-    argv = ["run", str(folder / "spec.toml"), "-o", str(run)]
-    code = "from mydyno.cli import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *argv], stderr=subprocess.PIPE, text=True
-    )
+    argv = [*COMMAND, "run", str(folder / "spec.toml"), "-o", str(run)]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
     raw = run / "trials" / "0000" / "load.out"
     end = time.monotonic() + 60
     while not (raw.exists() and raw.stat().st_size) and time.monotonic() < end:
@@ -214,8 +206,7 @@ def test_what_cannot_be_is_refused_before_any_trial(folder, old, new, code, told
 
 def test_a_server_that_dies_under_its_load_fails_its_trial_only(folder):
     run = folder / "run"
-    code = "from mydyno.cli import main; main()"
-    argv = [sys.executable, "-c", code, "run", str(folder / "spec.toml"), "-o", str(run), "--json"]
+    argv = [*COMMAND, "run", str(folder / "spec.toml"), "-o", str(run), "--json"]
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     raw = run / "trials" / "0001" / "load.out"
     end = time.monotonic() + 60

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import MAIN
 from mydyno.cli.analysis import result
 from mydyno.measure import probe_binary
 from mydyno.measure.probe_file import read
@@ -38,7 +39,6 @@ warmup_s = 2
 window_s = 5
 blocks = BLOCKS
 """
-MAIN = "from mydyno.cli import main; main()"
 WITHOUT = (
     "import mydyno.measure.sampler as s, mydyno.cli.benches as b\n"
     "s.probe_binary = b.probe_binary = lambda: ''\n"

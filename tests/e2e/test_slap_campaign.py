@@ -2,12 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+
+from command_line import mydyno
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
@@ -81,10 +81,7 @@ def folder():
 def campaign(folder, text):
     spec = folder / "spec.toml"
     spec.write_text(text)
-    argv = ["-c", "from mydyno.cli import main; main()", "run", spec, "-o", folder / "run"]
-    done = subprocess.run(
-        [sys.executable, *argv, "--json"], capture_output=True, text=True, check=False, timeout=600
-    )
+    done = mydyno("run", spec, "-o", folder / "run", "--json", timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

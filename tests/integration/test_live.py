@@ -3,17 +3,17 @@
 import json
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from command_line import COMMAND
 from integration.server_steps import MARIADB, Bench, open_folder
 from mydyno.measure import probe_binary
 
-ARGV = [sys.executable, "-c", "from mydyno.cli import main; main()", "inspect", "--live"]
+ARGV = [*COMMAND, "inspect", "--live"]
 
 
 @pytest.fixture(autouse=True)

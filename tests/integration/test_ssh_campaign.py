@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+import command_line
+from command_line import MAIN
 from integration.ssh_steps import hosts, join
 from mydyno.campaign.rundir import RunDir
 from mydyno.cli.private import work_folders
@@ -76,7 +78,6 @@ server = "auto"
 tool = "sysbench-oltp"
 script = "oltp_read_only"
 """
-MAIN = "from mydyno.cli import main; main()"
 
 
 @pytest.fixture
@@ -87,11 +88,8 @@ def net():
 
 
 def mydyno(net, *arguments):
-    argv = [sys.executable, "-c", MAIN, *map(str, arguments)]
     env = {**os.environ, "MYDYNO_SSH_CONFIG": str(net.config)}
-    return subprocess.run(
-        argv, capture_output=True, text=True, check=False, timeout=500, env=env, cwd=net.folder
-    )
+    return command_line.mydyno(*arguments, env=env, cwd=net.folder)
 
 
 def spec(net, load=""):

@@ -10,14 +10,10 @@ from pathlib import Path
 import pytest
 import typer
 
+from command_line import mydyno
 from mydyno.cli import COMMANDS
 
 SPECS = Path(__file__).parents[1] / "golden" / "spec"
-
-
-def mydyno(*arguments, cwd=None):
-    argv = [sys.executable, "-c", "from mydyno.cli import main; main()", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, cwd=cwd)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

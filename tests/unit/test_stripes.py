@@ -11,6 +11,7 @@ from mydyno.workloads import TOOLS
 
 LOOP = DeviceTable(lab="loop", disks=2, chunk="64K")
 FIO = TOOLS["fio"]
+STACK = StackTable(device=LOOP)
 LOAD = FIO.cells("rr", FIO.params(options={"rw": "randread", "size": "1M"}), None)[0]
 
 
@@ -33,9 +34,9 @@ def test_a_device_without_disks_of_ours_has_one():
 
 
 def test_each_shape_has_a_data_set_of_its_own_and_equal_ones_share():
-    plain = key_of({}, LOAD, StackTable(device=LOOP))
-    assert key_of({"db/raid.devices": "2"}, LOAD, StackTable(device=LOOP)) == plain
-    wide = key_of({"db/raid.devices": "4"}, LOAD, StackTable(device=LOOP))
+    plain = key_of({}, LOAD, STACK)
+    assert key_of({"db/raid.devices": "2"}, LOAD, STACK) == plain
+    wide = key_of({"db/raid.devices": "4"}, LOAD, STACK)
     assert wide.name != plain.name
     assert (plain.mkfs, wide.mkfs) == (
         "-E stride=16,stripe_width=32",
@@ -44,9 +45,9 @@ def test_each_shape_has_a_data_set_of_its_own_and_equal_ones_share():
 
 
 def test_a_reformat_is_told_as_changes_from_stock():
-    stock = key_of({}, LOAD, StackTable(device=LOOP))
+    stock = key_of({}, LOAD, STACK)
     settings = {"db/raid.devices": "4", "db/fs.type": "xfs"}
-    told = reformats(settings, key_of(settings, LOAD, StackTable(device=LOOP)), stock)
+    told = reformats(settings, key_of(settings, LOAD, STACK), stock)
     assert {c.key: (c.before, c.after) for c in told} == {
         "db/raid.devices": ("2", "4"),
         "db/fs.type": ("ext4", "xfs"),
@@ -80,4 +81,4 @@ def test_a_machine_puts_its_disks_together_as_each_treatment_says():
 
 
 def test_a_loop_shows_the_stripe_that_it_has():
-    assert key_of({}, LOAD, StackTable(device=LOOP)).told.startswith("ext4 -E stride=16")
+    assert key_of({}, LOAD, STACK).told.startswith("ext4 -E stride=16")

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import exp, log
-from types import MappingProxyType
 
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.measured import Measured
-from mydyno.analyse.phrases import broken, sentence, unproven
+from mydyno.analyse.phrases import rejecting, sentence, unproven
 from mydyno.analyse.plain import plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
 from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
-from mydyno.analyse.verdicts import detectable, unstable, verdict
+from mydyno.analyse.verdicts import Guards, broken, detectable, unstable, verdict
 from mydyno.model import Outcome, Status
 
 _CARRIES = (
@@ -55,7 +54,7 @@ def compare(
         warnings=_warnings(outcomes, rule),
         soak=soak,
     )
-    return _with_sentence(_with_parts(comparison, outcomes, rule, cells or {}))
+    return _with_sentence(_with_parts(comparison, outcomes, rule, cells or {}), rule)
 
 
 def _with_parts(
@@ -143,10 +142,10 @@ def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured
     return fixed.measure(outcomes, rule, workload)
 
 
-def _with_sentence(comparison: Comparison) -> Comparison:
+def _with_sentence(comparison: Comparison, rule: Rule) -> Comparison:
     from msgspec import structs  # noqa: PLC0415 - one call at the very end
 
-    return structs.replace(comparison, sentence=sentence(comparison))
+    return structs.replace(comparison, sentence=sentence(comparison, rule))
 
 
 def _row(
@@ -170,8 +169,8 @@ def _row(
         warnings.append(_CARRIES)
     if word == "adopt":
         warnings += unproven(guards)
-    if word == "reject" and effect and _gained(effect, rule, workload) != "reject":
-        warnings += broken(guards)
+    if word == "reject" and effect and _verdict(effect, rule, workload, {}) != "reject":
+        warnings += rejecting(broken(guards))
     values = measured.values.get(treatment, [])
     return Row(
         name=treatment,
@@ -192,7 +191,7 @@ def _word(
     cell: tuple[str, str],
     rule: Rule,
     measured: Measured,
-    found: tuple[Effect | None, Mapping[str, tuple[Ratio, float]]],
+    found: tuple[Effect | None, Guards],
     mine: Sequence[Outcome],
 ) -> str:
     treatment, workload = cell
@@ -209,16 +208,11 @@ def _word(
     others = [sd for name, sd in measured.sds.items() if name != treatment]
     if unstable(measured.spreads.get(treatment, []), others):
         return "unstable"
-    return _gained(effect, rule, workload, guards)
+    return _verdict(effect, rule, workload, guards)
 
 
-def _gained(
-    effect: Effect,
-    rule: Rule,
-    workload: str,
-    guards: Mapping[str, tuple[Ratio, float]] = MappingProxyType({}),
-) -> str:
-    """Return the verdict on an effect, whichever way is better; without guards, on it alone."""
+def _verdict(effect: Effect, rule: Rule, workload: str, guards: Guards) -> str:
+    """Return the verdict on an effect, whichever way is better."""
     gained = effect if rule.gain(1.0, workload) > 0 else effect.inverse()
     return verdict(gained, rule.margin, guards)
 

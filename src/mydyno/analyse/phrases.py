@@ -1,24 +1,25 @@
 """The verdict in a sentence, and what its guards say."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log
 
-from mydyno.analyse.result import Comparison, Ratio, Row
+from mydyno.analyse.result import Comparison, Row
+from mydyno.analyse.rule import Rule
+from mydyno.analyse.verdicts import Guards, broken
 
 _NAMED = 5
-_BROKEN = "rejected for its "
 _RATES = {"tps": "throughput", "iops": "I/O rate", "qps": "query rate"}
 
 
-def sentence(comparison: Comparison) -> str:
+def sentence(comparison: Comparison, rule: Rule) -> str:
     """Return one sentence that a person can repeat: who wins, by how much, how sure it is."""
     if comparison.winner:
         told = (_won(comparison, comparison.winner), comparison.share, comparison.soak)
         return " ".join(filter(None, told))
     if comparison.parts and all(row.effect is None for row in comparison.treatments):
         return _screened(comparison)
-    return _leave(comparison)
+    return _leave(comparison, rule)
 
 
 def _screened(comparison: Comparison) -> str:
@@ -60,17 +61,18 @@ def _what(comparison: Comparison) -> str:
     return known[0] if len(known) == 1 else "throughput" if same else " or ".join(known)
 
 
-def _leave(comparison: Comparison) -> str:
+def _leave(comparison: Comparison, rule: Rule) -> str:
     rows = [r for r in comparison.treatments if r.verdict != "baseline"]
     if not rows:
         return f"No verdict: there is nothing to compare {comparison.baseline} with."
     if all(r.effect is None for r in rows):
         return _too_few(rows)
-    if spoiled := [r for r in rows if _guards([r]) and _clear(r)]:
+    if spoiled := [r for r in rows if _gained(r, rule) and _broken_of(r, rule)]:
         one, all_of = (len({r.name for r in some}) for some in (spoiled, rows))
+        guards = dict.fromkeys(_of(name) for r in spoiled for name in _broken_of(r, rule))
         return (
             f"Leave it alone: {one} of {all_of} treatments did better, and broke a guard "
-            f"({', '.join(_guards(spoiled))})."
+            f"({', '.join(guards)})."
         )
     if weaker := _weaker(rows):
         return (
@@ -95,17 +97,20 @@ def _weaker(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(adopted))
 
 
-def _clear(row: Row) -> bool:
-    """Return whether the interval of a treatment's effect excludes 1."""
-    return row.effect is not None and not row.effect.low <= 1 <= row.effect.high
+def _gained(row: Row, rule: Rule) -> bool:
+    """Return whether a treatment is shown to be better than the baseline."""
+    ends = (row.effect.low, row.effect.high) if row.effect else (1.0,)
+    return min(rule.gain(log(end), row.workload) for end in ends) > 0
 
 
-def _guards(rows: Sequence[Row]) -> list[str]:
-    said = [w for row in rows for w in row.warnings if w.startswith(_BROKEN)]
-    return list(dict.fromkeys(w.removeprefix(_BROKEN).partition(" (")[0] for w in said))
+def _broken_of(row: Row, rule: Rule) -> Guards:
+    """Return the guards for which a treatment was rejected."""
+    margins = rule.guards_of(row.workload)
+    guards = {name: (ratio, margins[name]) for name, ratio in row.guards.items()}
+    return broken(guards) if row.verdict == "reject" else {}
 
 
-def unproven(guards: Mapping[str, tuple[Ratio, float]]) -> list[str]:
+def unproven(guards: Guards) -> list[str]:
     """Return a warning for each guard whose interval does not lie below its margin."""
     return [
         f"{name}: {ratio.ratio:.2f} times the baseline's, but {ratio.high:.2f} is not ruled out "
@@ -115,13 +120,12 @@ def unproven(guards: Mapping[str, tuple[Ratio, float]]) -> list[str]:
     ]
 
 
-def broken(guards: Mapping[str, tuple[Ratio, float]]) -> list[str]:
-    """Return for each guard that is shown to be broken by how much."""
+def rejecting(guards: Guards) -> list[str]:
+    """Return for each broken guard by how much it is."""
     return [
-        f"{_BROKEN}{_of(name)} ({name}): {ratio.ratio:.2f} times the baseline's [{ratio.low:.2f}.."
-        f"{ratio.high:.2f}], where {1 + margin:.2f} is allowed"
+        f"rejected for its {_of(name)} ({name}): {ratio.ratio:.2f} times the baseline's "
+        f"[{ratio.low:.2f}..{ratio.high:.2f}], where {1 + margin:.2f} is allowed"
         for name, (ratio, margin) in guards.items()
-        if ratio.ratio > 1 + margin and ratio.low > 1
     ]
 
 

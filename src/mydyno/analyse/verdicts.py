@@ -6,27 +6,38 @@ from math import exp, log, sqrt
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.result import Ratio
 
+# By name: the ratio to the baseline's, where lower is better, and the margin that it may have.
+Guards = Mapping[str, tuple[Ratio, float]]
+
 _UNSTABLE_RANGE = 0.30  # relative range of one treatment's trials (TUNA, EuroSys 2025)
 _UNSTABLE_SD = 3.0  # own spread against that of the other treatments (METHOD 5b)
 _NOTABLE_SD = 0.10  # of log ratios: less does not change what a person would do
 _ENOUGH = 3
 
 
-def verdict(effect: Effect, margin: float, guards: Mapping[str, tuple[Ratio, float]]) -> str:
+def verdict(effect: Effect, margin: float, guards: Guards) -> str:
     """Return adopt, reject, equivalent or inconclusive for an effect on a higher-better response.
 
-    `guards` holds each guard's ratio (lower is better) and its margin.  A guard that is shown to
-    be broken rejects; one that looks broken but is not shown to be leaves the matter open.
+    A guard that is shown to be broken rejects; one that looks broken but is not shown to be leaves
+    the matter open.
     """
     estimate, low, high = effect.interval
-    broken = [g for g, m in guards.values() if g.ratio > 1 + m]
-    if any(g.low > 1 for g in broken):
+    if broken(guards):
         return "reject" if low > 1 or high < 1 + margin else "inconclusive"
     if 1 / (1 + margin) < low and high < 1 + margin:
         return "equivalent"
     if effect.surely > 0 and log(estimate) >= log(1 + margin) / 2:
-        return "inconclusive" if broken else "adopt"
+        return "inconclusive" if _look_broken(guards) else "adopt"
     return "reject" if high < 1 + margin else "inconclusive"
+
+
+def broken(guards: Guards) -> Guards:
+    """Return the guards that are shown to be broken."""
+    return {name: g for name, g in _look_broken(guards).items() if g[0].low > 1}
+
+
+def _look_broken(guards: Guards) -> Guards:
+    return {name: (g, margin) for name, (g, margin) in guards.items() if g.ratio > 1 + margin}
 
 
 def unstable(own: Sequence[float], others: Sequence[float]) -> bool:

@@ -8,7 +8,8 @@ from mydyno.campaign.parts import FAR, Hosts
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.host import Away, Host
+from mydyno.dataset import copying
+from mydyno.host import Away, Host, ask
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.stack import Layer
 from mydyno.workloads import Target, Workload
@@ -91,9 +92,7 @@ def ground_of(host: Host, folder: Path) -> Path:
 def _space(host: Host, spec: Spec, folder: Path) -> None:
     """See that the largest the lab disk can grow to leaves the host some room."""
     there = ground_of(host, folder)
-    told = host.run(Action(("stat", "-f", "-c", "%a %S", str(there)))).check().stdout
-    blocks, size_of_block = map(int, told.split())
-    free = blocks * size_of_block
+    free = ask(host, copying.free(there))
     device = spec.stack.device
     size = device.size if isinstance(device, DeviceTable) else "1G"
     wanted = size_bytes(size, "stack.device.size") + _SPARE_BYTES

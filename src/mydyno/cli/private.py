@@ -93,29 +93,14 @@ def private(
     host = hosts.db
     work = _work(host, files)
     on_lab = device if lab and isinstance(device, DeviceTable) else None
-    guest = host if isinstance(host, VmHost) else None
-    real = RealDevice(host, str(device), work, work / "mnt") if is_real(device) else None
-    data = work / "mnt" / "data" if on_lab or real else work / "data"
-    wants = any(w.needs_server for w in campaign.workloads.values())
-    places = {"home": work / "server", "data": data}
     there = None
-    if server and wants:
+    if server and any(w.needs_server for w in campaign.workloads.values()):
+        data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
         adopted = bool(campaign.spec.stack.data)
-        there = prepare(host, server, **places, address=hosts.address, adopted=adopted)
-
-    def make(key: StoreKey) -> Store:
-        home = work / f"store-{key.name}"
-        if real is not None:
-            return DeviceStore(real, key.name, key.kind, key.mkfs)
-        if guest is not None:
-            golden = work / f"golden-{key.content}"
-            disks, alone = tuple(guest.vm.disks), len(needed(campaign)) == 1
-            return VmStore(host, disks, golden, work / "mnt", shape_of(key), alone)
-        if on_lab is None:
-            return DirectoryStore(host, home, data, reflinks(host, work))
-        spec = lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}", key.stripe)
-        return LabStore(host, spec, home, work / "mnt", key.kind, key.mkfs, key.mount)
-
+        there = prepare(
+            host, server, home=work / "server", data=data, address=hosts.address, adopted=adopted
+        )
+    make = _maker(host, campaign, work, on_lab)
     crossed = any(map(crosses, campaign.treatments.values()))
     crossing = Crossing(planned(host)) if crossed else None
     layers = [*host_layers(host, campaign, files.path), *([crossing.layer] if crossing else [])]
@@ -123,6 +108,30 @@ def private(
     link = crossing.link.state.address if crossing else ""
     launcher = Launcher(host, there, journal, link=link) if there else None
     return PrivateBench(parts, launcher, crossing)
+
+
+def _maker(
+    host: Host, campaign: Campaign, work: Path, on_lab: DeviceTable | None
+) -> Callable[[StoreKey], Store]:
+    """Return what makes a data set: on a real disk, a machine's, a lab's, or in a folder."""
+    device, mounted = campaign.spec.stack.device, work / "mnt"
+    if is_real(device):
+        real = RealDevice(host, str(device), work, mounted)
+        return lambda key: DeviceStore(real, key.name, key.kind, key.mkfs)
+    if isinstance(host, VmHost):
+        disks, alone = tuple(host.vm.disks), len(needed(campaign)) == 1
+        return lambda key: VmStore(
+            host, disks, work / f"golden-{key.content}", mounted, shape_of(key), alone
+        )
+
+    def local(key: StoreKey) -> Store:
+        home = work / f"store-{key.name}"
+        if on_lab is None:
+            return DirectoryStore(host, home, work / "data", reflinks(host, work))
+        spec = lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}", key.stripe)
+        return LabStore(host, spec, home, mounted, key.kind, key.mkfs, key.mount)
+
+    return local
 
 
 def shape_of(key: StoreKey) -> Shape:

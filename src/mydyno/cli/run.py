@@ -65,8 +65,8 @@ def run(  # noqa: PLR0913 - one parameter an option
         )
     except (KeyboardInterrupt, MydynoError):
         if any(journal.events()):  # of what was refused before it began, nothing is there
-            kept_in = f"mydyno: what is done is kept in {files.path}"
-            say(f"{kept_in}; run the same command again to go on")
+            again = "run the same command again to go on"
+            say(f"mydyno: what is done is kept in {files.path}; {again}")
         raise
     finally:
         journal.close()

@@ -29,6 +29,11 @@ def listing(folder: Path) -> Probe[list[Entry]]:
     return Probe(Action(("find", str(folder), *folders, *others)), _entries)
 
 
+def free(folder: Path) -> Probe[int]:
+    """Return the question for the bytes that an ordinary user may still write below a folder."""
+    return Probe(Action(("stat", "-f", "-c", "%a %S", str(folder))), _bytes)
+
+
 def skeleton(golden: Path, live: Path) -> Action:
     """Return the command that makes every folder, link and empty file, with rights and owners."""
     return Action(("cp", "-a", "--attributes-only", "-T", str(golden), str(live)))
@@ -66,6 +71,11 @@ def sample(golden: Path, live: Path, entries: Iterable[Entry]) -> Action:
 def differing(golden: Iterable[Entry], live: Iterable[Entry]) -> list[str]:
     """Return the paths that are not the same in both, missing ones among them, in order."""
     return sorted({e.path for e in set(golden) ^ set(live)})
+
+
+def _bytes(raw: bytes) -> int:
+    blocks, size_of_block = map(int, raw.split())
+    return blocks * size_of_block
 
 
 def _file(entry: Entry) -> bool:

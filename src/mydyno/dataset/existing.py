@@ -90,12 +90,11 @@ def user_of(host: Host, folder: Path) -> str:
 
 def _refuse_too_large(host: Host, source: Path, live: Path, entries: Iterable[Entry]) -> None:
     wanted = sum(entry.size for entry in entries)
-    told = host.run(Action(("stat", "-f", "-c", "%a %S", str(live.parent)))).check().stdout
-    blocks, size_of_block = map(int, told.split())
-    if wanted > blocks * size_of_block:
+    free = ask(host, copying.free(live.parent))
+    if wanted > free:
         raise RefusedError(
             f"{KEY}: {source} holds {wanted / 2**30:.1f} GiB, and the device under test has "
-            f"{blocks * size_of_block / 2**30:.1f} free; make stack.device.size larger"
+            f"{free / 2**30:.1f} free; make stack.device.size larger"
         )
 
 

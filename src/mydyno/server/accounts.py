@@ -26,42 +26,39 @@ def statements(
     native: bool,
     root_password: str,
     load_password: str,
+    adopted: bool = False,
 ) -> str:
-    """Return the SQL that leaves root, the load's account and the server's internal ones.
+    """Return the SQL that gives a server its root and the load's account, a password each.
 
-    The load's account uses `mysql_native_password` where the server still has it, because
-    every client library knows that; else the server's default.  Passwords must be plain
-    letters, digits and signs without quotes.
+    Of other accounts the internal ones stay; all do in `adopted` data, since views and routines
+    belong to them, and there the load may use all of it.  The load's account uses
+    `mysql_native_password` where the server still has it, because every client library knows
+    that; else the server's default.  Passwords must be plain letters, digits and signs without
+    quotes.
     """
-    lines = ["SET sql_log_bin = 0;"]
-    lines += [f"DROP USER '{user}'@'{host}';" for user, host in users if not _keep(user, host)]
-    lines += [f"CREATE DATABASE {DATABASE};", _load(build, load_password, native=native)]
-    lines += [f"GRANT ALL ON {DATABASE}.* TO {_LOAD};"]
-    lines += [_root(build, root_password), "FLUSH PRIVILEGES;"]
-    return "\n".join(lines) + "\n"
+    load = _load(build, load_password, native=native)
+    if adopted:
+        lines = [*_root_anew(users, root_password), load, f"GRANT ALL ON *.* TO {_LOAD};"]
+    else:
+        lines = [f"DROP USER '{user}'@'{host}';" for user, host in users if not _keep(user, host)]
+        lines += [f"CREATE DATABASE {DATABASE};", load, f"GRANT ALL ON {DATABASE}.* TO {_LOAD};"]
+        lines += [_root(build, root_password)]
+    return "\n".join(["SET sql_log_bin = 0;", *lines, "FLUSH PRIVILEGES;"]) + "\n"
 
 
-def adopting(
-    build: Build,
-    users: Iterable[Sequence[str]],
-    *,
-    native: bool,
-    root_password: str,
-    load_password: str,
-) -> str:
-    """Return the SQL that gives data of another server, started without its grants, our accounts.
+def _root_anew(users: Iterable[Sequence[str]], password: str) -> list[str]:
+    """Return what makes root anew on a server started without its grants: no way in is as it was.
 
-    Its root's way of logging in may be any, so that it is made anew.  The other accounts stay,
-    since views and routines belong to them; the load's may use all of the data.
+    The first statement lets it know accounts again.
     """
     there = {f"'{user}'@'{host}'" for user, host in users}
-    lines = ["FLUSH PRIVILEGES;", "SET sql_log_bin = 0;"]
-    lines += [f"DROP USER {who};" for who in (_ROOT, _LOAD) if who in there]
-    lines += [f"CREATE DATABASE IF NOT EXISTS {DATABASE};"]
-    lines += [f"CREATE USER {_ROOT} IDENTIFIED BY '{root_password}';"]
-    lines += [f"GRANT ALL ON *.* TO {_ROOT} WITH GRANT OPTION;"]
-    lines += [_load(build, load_password, native=native), f"GRANT ALL ON *.* TO {_LOAD};"]
-    return "\n".join([*lines, "FLUSH PRIVILEGES;"]) + "\n"
+    return [
+        "FLUSH PRIVILEGES;",
+        *(f"DROP USER {who};" for who in (_ROOT, _LOAD) if who in there),
+        f"CREATE DATABASE IF NOT EXISTS {DATABASE};",
+        f"CREATE USER {_ROOT} IDENTIFIED BY '{password}';",
+        f"GRANT ALL ON *.* TO {_ROOT} WITH GRANT OPTION;",
+    ]
 
 
 def _load(build: Build, password: str, *, native: bool) -> str:

@@ -7,16 +7,15 @@ from mydyno.host import Host
 from mydyno.model import Action, SpecError
 from mydyno.server import accounts, place, record
 from mydyno.server.build import Build
-from mydyno.server.identity import Identity, refuse_unreachable, unprivileged
+from mydyno.server.identity import Identity, refuse_unreachable
 from mydyno.server.place import LONGEST_SOCKET, Place
 
 
-def furnish(host: Host, build: Build, home: Path, data: Path) -> Place:
+def furnish(host: Host, build: Build, home: Path, data: Path, identity: Identity) -> Place:
     """Make what is missing in `home`; what is there is kept, so that a resumed run finds it again.
 
-    Raise `SpecError` if the user that the server will run as cannot reach a path.
+    Raise `SpecError` if `identity`, which the server will run as, cannot reach a path.
     """
-    identity = unprivileged(host)
     for folder in (home, home / "launch", home / "tmp"):
         host.run(Action(identity.install("-d", "-m", "700", str(folder)))).check()
     for path in (home, build.mysqld):

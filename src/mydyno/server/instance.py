@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,10 +56,11 @@ class Instance:
         build: Build,
         where: Place,
         identity: Identity,
-        address: str,
-        adopted: bool,  # noqa: FBT001 - as above
+        address: str = "",
+        *,
+        adopted: bool = False,
     ) -> None:
-        """Own what is in `where`; `address` is of this host, for loads from elsewhere."""
+        """Own what is in `where`; `address` and `adopted` are as `prepare` says."""
         self.host = host
         self.adopted = adopted
         self.address = address
@@ -96,12 +97,7 @@ class Instance:
         """
         self._data_folder()
         initialise(self.host, self.build, self.place, self.identity)
-        self._start_once(launch.Launch())
-        try:
-            self.ready(_argv=client.without_password(self.build, self.place.socket))
-            self._make_accounts(accounts.statements)
-        finally:
-            self.stop()
+        self._make_accounts()
 
     def adopt(self) -> None:
         """Make a copy of another server's data ours: our user's files, our accounts in it.
@@ -111,13 +107,7 @@ class Instance:
         data = self.place.data
         self.host.run(Action(self.identity.own(data)), timeout_s=_OWN_S).check()
         refuse_unreachable(self.host, self.identity, data)
-        self._start_once(launch.Launch(), (("skip_grant_tables", "1"),))
-        try:
-            argv = client.without_password(self.build, self.place.socket)
-            self.ready(timeout_s=_RECOVERY_S, _argv=argv)
-            self._make_accounts(accounts.adopting)
-        finally:
-            self.stop()
+        self._make_accounts((("skip_grant_tables", "1"),), within_s=_RECOVERY_S)
 
     def start(self, *, timeout_s: float = 60.0) -> None:
         """Start the server as its launch files say and return when it answers.
@@ -237,16 +227,23 @@ class Instance:
         self.host.run(Action(self.identity.install("-d", "-m", "700", str(data)))).check()
         refuse_unreachable(self.host, self.identity, data)
 
-    def _make_accounts(self, statements: Callable[..., str]) -> None:
+    def _make_accounts(self, more: Options = (), *, within_s: float = 60.0) -> None:
+        """Give a server that takes root without a password its accounts; it is stopped then."""
         argv = client.without_password(self.build, self.place.socket)
-        text = statements(
-            self.build,
-            client.query(self.host, argv, accounts.USERS, 60.0),
-            native=bool(client.query(self.host, argv, accounts.NATIVE_PLUGIN, 60.0)),
-            root_password=password_of(self.host, self.place.admin),
-            load_password=password_of(self.host, self.place.load),
-        )
-        client.query(self.host, argv, text, 60.0)
+        self._start_once(launch.Launch(), more)
+        try:
+            self.ready(timeout_s=within_s, _argv=argv)
+            text = accounts.statements(
+                self.build,
+                client.query(self.host, argv, accounts.USERS, 60.0),
+                native=bool(client.query(self.host, argv, accounts.NATIVE_PLUGIN, 60.0)),
+                root_password=password_of(self.host, self.place.admin),
+                load_password=password_of(self.host, self.place.load),
+                adopted=self.adopted,
+            )
+            client.query(self.host, argv, text, 60.0)
+        finally:
+            self.stop()
 
 
 def prepare(
@@ -259,7 +256,8 @@ def prepare(
     Raise `SpecError` if the user that the server will run as cannot reach a path.
     """
     identity = unprivileged(host)
-    return Instance(host, build, furnish(host, build, home, data), identity, address, adopted)
+    where = furnish(host, build, home, data, identity)
+    return Instance(host, build, where, identity, address, adopted=adopted)
 
 
 def _port_taken(words: str) -> bool:

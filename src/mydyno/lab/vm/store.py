@@ -79,14 +79,18 @@ class VmStore:
 
         The first trial is rolled back too, so that all begin alike: with nothing of it in memory.
         """
-        if not (self._rolls_back and self._kept()):
-            self._make(mount)
-            self._copy(self._golden, self.live)
-            if self._rolls_back:
-                self._act(zfs.snapshot(_DATASET))
-        if self._rolls_back:
-            for action in zfs.rollback(_DATASET):
-                self._act(action)
+        if not self._rolls_back:
+            self._fill(mount)
+            return
+        if not self._kept():
+            self._fill(mount)
+            self._act(zfs.snapshot(_DATASET))
+        for action in zfs.rollback(_DATASET):
+            self._act(action)
+
+    def _fill(self, mount: str) -> None:
+        self._make(mount)
+        self._copy(self._golden, self.live)
 
     def loading(self) -> None:
         """Write out what the copy left dirty."""
