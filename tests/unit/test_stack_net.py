@@ -119,6 +119,6 @@ def test_a_load_with_another_cipher_is_drift(tmp_path, settings, cipher, wrong):
     (tmp_path / "load.out").write_text(line)
     params = sysbench_oltp.Params(script="oltp_read_only")
     workload = sysbench_oltp.cells("ro", params)[0]
-    bench = PrivateBench(None, None)
+    bench = PrivateBench(None, {})
     with pytest.raises(DriftError, match=wrong) if wrong else nullcontext():
         bench.reached(settings, workload, tmp_path)

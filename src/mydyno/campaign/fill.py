@@ -1,7 +1,7 @@
 """Filling a data set once: the server initialised in its shape, the load's tables made, sealed."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,21 +21,22 @@ _STOP_S = 900.0  # a clean shutdown writes every dirty page
 class Filling:
     """What is needed to fill data sets: where tools keep small files, and who looks on first.
 
+    `instances` are the servers by program, and `checked` gets the program of the one that runs.
     `source` is the data directory of another server that they begin with, if any.
     """
 
     hosts: Hosts
     work: Path
-    instance: Instance | None
-    checked: Callable[[], None]
+    instances: Mapping[str, Instance]
+    checked: Callable[[str], None]
     preloaded: bool = True
     source: str = ""
 
 
 def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
     """Fill and seal one data set; raise `HostError` with the words of what failed."""
-    if key.server and f.instance is not None:
-        _with_server(f, f.instance, key, workload)
+    if key.server:
+        _with_server(f, f.instances[key.server], key, workload)
     else:
         _prepare(f, workload, Target(work=f.work, directory=store.live))
     store.seal()
@@ -51,7 +52,7 @@ def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Worklo
         instance.initialise()
     instance.start()
     try:
-        f.checked()
+        f.checked(key.server)
         _prepare(f, workload, target_of(instance, f.work, f.work))
         pages = preload.page_list(instance) if f.preloaded else b""
     finally:

@@ -13,6 +13,7 @@ from mydyno.campaign.crossing import refuse
 from mydyno.campaign.designs import Design
 from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.quantities import duration_s
+from mydyno.campaign.servers import programs
 from mydyno.campaign.soak import Soak
 from mydyno.campaign.spec import Spec, convert, located
 from mydyno.campaign.stops import Stop, Stops
@@ -69,6 +70,7 @@ class Campaign:
 def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     """Return the campaign that `spec` describes on this `ground`; raise `SpecError`."""
     try:
+        programs(spec, place)
         treatments = treatments_of(spec, place, ground)
         for name, settings in treatments.items():
             stripe_of(spec.stack.device, settings, f"{place}: {name}: ")
@@ -155,7 +157,15 @@ def _no_server(
     treatments: Mapping[str, Settings], workloads: Mapping[str, Workload], place: str
 ) -> None:
     """Raise `SpecError` for what cannot be without a server."""
-    parts = ("db/mysqld.", "db/alloc.", "db/env.", "db/limits.", "db/link.", "db/net.")
+    parts = (
+        "db/mysqld.",
+        "db/alloc.",
+        "db/env.",
+        "db/limits.",
+        "db/link.",
+        "db/net.",
+        "db/server.",
+    )
     wanting = [k for s in treatments.values() for k in s if k.startswith(parts)]
     wanting += [name for name, workload in workloads.items() if workload.needs_server]
     if wanting:

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from mydyno.model import Settings
 
 _REBOOTED = ("db/kernel.release",)
-_MADE_ANEW = ("db/fs.type", "db/fs.mkfs", "db/raid.")
+_MADE_ANEW = ("db/fs.type", "db/fs.mkfs", "db/raid.", "db/server.")
 
 Cell = tuple[str, str]  # workload, treatment
 
 
 def plots(treatments: Mapping[str, Settings], *, one_device: bool) -> Mapping[str, str]:
-    """Return the whole plot of each treatment: its settings that cost a reboot or a new filesystem.
+    """Return the whole plot of each treatment: its settings that cost a reboot or another data set.
 
-    A lab holds every filesystem at once; `one_device` holds one at a time.
+    A lab holds every data set at once; `one_device` holds one at a time.
     """
     dear = _REBOOTED + (_MADE_ANEW if one_device else ())
     return {

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from mydyno.campaign.fill import Filling, fill, write_owned
 from mydyno.campaign.launching import Launcher
 from mydyno.campaign.parts import Parts
 from mydyno.campaign.rig import Launched, mounted
+from mydyno.campaign.servers import program_of
 from mydyno.campaign.stores import StoreKey, needed, strip
 from mydyno.dataset import Store
 from mydyno.host import ask
@@ -35,16 +37,16 @@ _NAMES = {
 }
 
 
-def prepare(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:
-    """Open and fill the campaign's data sets into `stores`, and learn what stock is.
+def prepare(p: Parts, launchers: Mapping[str, Launcher], stores: dict[StoreKey, Store]) -> None:
+    """Open and fill the campaign's data sets into `stores`, and learn what each server's stock is.
 
     Raises `SpecError` for a setting that server, disk or host do not know, before any trial.
     """
-    checked = partial(_check, p, launcher, stores)
-    instance = launcher.instance if launcher else None
+    checked = partial(_check, p, launchers, stores)
+    instances = {program: launcher.instance for program, launcher in launchers.items()}
     spec = p.campaign.spec
     filling = Filling(
-        p.hosts, p.made("load"), instance, checked, spec.protocol.preload, spec.stack.data
+        p.hosts, p.made("load"), instances, checked, spec.protocol.preload, spec.stack.data
     )
     known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
     for key, workload in needed(p.campaign).items():
@@ -53,7 +55,8 @@ def prepare(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) 
         _tell_lab(p, store)
         if not sealed or key.name not in known:
             _fill(p, filling, (store, key, workload), sealed=sealed)
-    _stock_of_sealed(p, launcher, stores)
+    for program in launchers:
+        _stock_of_sealed(p, launchers, stores, program)
     _check_host(p, stores)
 
 
@@ -63,7 +66,9 @@ def _fill(
     store, key, workload = what
     began_s = time.monotonic()
     where = f"{key.told} on {store.disk}" if store.disk else "a plain directory"
-    p.say(f"preparing {key.data} on {where}")
+    several = len(filling.instances) > 1 and key.server
+    by = f" by {_called(filling.instances[key.server])}" if several else ""
+    p.say(f"preparing {key.data}{by} on {where}")
     if not sealed:
         fill(filling, store, key, workload)
     cost_s = time.monotonic() - began_s
@@ -71,15 +76,31 @@ def _fill(
     p.say(f"prepared in {cost_s:.0f} s; each trial gets it back: {store.method}")
 
 
-def _check(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:
+def _check(
+    p: Parts, launchers: Mapping[str, Launcher], stores: dict[StoreKey, Store], program: str
+) -> None:
     """Learn stock from the server that runs now, and refuse what it does not know."""
     _check_host(p, stores)
-    if launcher is None or launcher.launched is not None:
+    launcher = launchers[program]
+    if launcher.launched is not None:
         return
     launched = launcher.learn()
-    _tell_server(p, launcher.instance, launched)
+    stack = p.campaign.spec.stack
+    first = program == program_of(p.stock, stack)
+    _tell_server(
+        p,
+        launcher.instance,
+        launched,
+        "server" if first else f"server {_called(launcher.instance)}",
+    )
     for settings in p.campaign.treatments.values():
-        launched.plan(settings)
+        if program_of(settings, stack) == program:
+            launched.plan(settings)
+
+
+def _called(instance: Instance) -> str:
+    build = instance.build
+    return " ".join((build.flavour, ".".join(map(str, build.version))))
 
 
 def _check_host(p: Parts, stores: dict[StoreKey, Store]) -> None:
@@ -95,27 +116,30 @@ def _check_host(p: Parts, stores: dict[StoreKey, Store]) -> None:
                 refuse_reboot(p.host, layer.plan(now, mine))
 
 
-def _stock_of_sealed(p: Parts, launcher: Launcher | None, stores: dict[StoreKey, Store]) -> None:
+def _stock_of_sealed(
+    p: Parts, launchers: Mapping[str, Launcher], stores: dict[StoreKey, Store], program: str
+) -> None:
     """Learn stock from a golden copy where none had to be filled: a resumed campaign."""
-    key = next((k for k in stores if k.server), None)
-    if launcher is None or launcher.launched is not None or key is None:
+    key = next((k for k in stores if k.server == program), None)
+    launcher = launchers[program]
+    if launcher.launched is not None or key is None:
         return
     stores[key].restore("")
     write_owned(p.host, launcher.instance)
     launcher.instance.start()
     try:
-        _check(p, launcher, stores)
+        _check(p, launchers, stores, program)
     finally:
         launcher.instance.stop(grace_s=0.0)
 
 
-def _tell_server(p: Parts, instance: Instance, launched: Launched) -> None:
-    """Write down what the server is and its defaults that matter most."""
+def _tell_server(p: Parts, instance: Instance, launched: Launched, name: str) -> None:
+    """Write down what a server is and its defaults that matter most."""
     stock = launched.stock["mysqld"]
     facts = {"version": instance.version(), "program": str(instance.build.mysqld)}
     facts |= {f"{name} (stock)": stock[name] for name in _TOLD if name in stock}
     facts["allocator (stock)"] = launched.stock["alloc"].get("library", "glibc")
-    _write(p.files.facts / "server.json", facts)
+    _write(p.files.facts / f"{name}.json", facts)
 
 
 def _tell_lab(p: Parts, store: Store) -> None:

@@ -17,7 +17,7 @@ from mydyno.campaign.parts import Parts
 from mydyno.campaign.preparing import prepare
 from mydyno.campaign.rig import mounted, verify_mount
 from mydyno.campaign.session import complaint
-from mydyno.campaign.stores import StoreKey, names, reformats
+from mydyno.campaign.stores import StoreKey, names, rebuilt, reformats
 from mydyno.dataset import Store
 from mydyno.host import Host, Local, Rebootable, ask
 from mydyno.journal import first_values, outcomes
@@ -45,14 +45,18 @@ _RELEASE = f"db/kernel.{RELEASE}"
 
 @dataclass(slots=True)
 class PrivateBench:
-    """Everything is made below `parts.work`, and gone when the campaign has ended."""
+    """Everything is made below `parts.work`, and gone when the campaign has ended.
+
+    `launchers` holds each server by its program; one of them is up at a time.
+    """
 
     parts: Parts
-    launcher: Launcher | None
+    launchers: Mapping[str, Launcher]
     crossing: Crossing | None = None
     timed: bool = True
     _stores: dict[StoreKey, Store] = field(default_factory=dict)
     _live: Store | None = None
+    _launcher: Launcher | None = None
     _reset: Reset = Reset.DATASET
     _hold: Callable[[], None] = field(default=lambda: None)
 
@@ -64,7 +68,7 @@ class PrivateBench:
     def load_host(self, workload: Workload) -> Host:
         """Return the host as the present trial's load sees it."""
         crossing = self.crossing if workload.needs_server else None
-        there = self.launcher.instance.endpoint.tcp_host if self.launcher else ""
+        there = self._launcher.instance.endpoint.tcp_host if self._launcher else ""
         if crossing and there == crossing.link.state.address:
             return crossing.link.inside
         return self.parts.hosts.of(workload)
@@ -82,7 +86,7 @@ class PrivateBench:
             try:
                 if self.crossing:
                     self.crossing.link.up()
-                prepare(p, self.launcher, self._stores)
+                prepare(p, self.launchers, self._stores)
                 if self.crossing:
                     self.crossing.prepare(p, self)
                 yield
@@ -100,8 +104,8 @@ class PrivateBench:
         """End and remove what is left of a trial, put the host back, make the data sets ready."""
         self._hold()
         self._live = None
-        if self.launcher is not None:
-            self.launcher.stop(grace_s=0.0)
+        for launcher in self.launchers.values():
+            launcher.stop(grace_s=0.0)
         self._sweep()
         for store in self._stores.values():
             store.close(keep=True)
@@ -124,10 +128,11 @@ class PrivateBench:
         self._booted(settings, trial)
         key, stock = (p.key(chosen, workload) for chosen in (settings, p.stock))
         store = self._stores[key]
-        launcher = self.launcher if workload.needs_server else None
+        launcher = self.launchers[key.server] if key.server else None
         hot = self._hot(store, settings, trial)
         changes: list[Change] = list(hot or [])
         if hot is None:
+            changes += rebuilt(key, stock)
             changes += reformats(settings, key, stock) if store.disk else []
             changes += self._restored(store, settings, trial)
         apply(p.site(store), _host_part(settings, store), p.journal, trial.id)
@@ -135,6 +140,7 @@ class PrivateBench:
             verify_mount(p.host, mounted(store), settings.get("db/fs.mount", ""))
         changes += self._host_changes(_host_part(settings, store))
         target = Target(work=p.made("load"), directory=store.live)
+        self._launcher = launcher or self._launcher
         if launcher is not None:
             changes += launcher.launch(settings, trial) if hot is None else []
             target = target_of(launcher.instance, target.work, store.live)
@@ -146,10 +152,10 @@ class PrivateBench:
         """Sample host, data disk and, where there is one, the server while the load runs."""
         live = self._live
         disk = (live.disk or disk_of(self.host, live.live)) if live else ""
-        if self.launcher is None or not (pid := self.launcher.instance.pid):
+        if self._launcher is None or not (pid := self._launcher.instance.pid):
             return sampling(self.host, folder, Watch(Where(disk)))
-        where = Where(disk, *self._interface(self.launcher.instance.endpoint.tcp_host))
-        admin = self.launcher.instance.place.admin
+        where = Where(disk, *self._interface(self._launcher.instance.endpoint.tcp_host))
+        admin = self._launcher.instance.place.admin
         return sampling(self.host, folder, Watch(where, {"mysqld": pid}, admin))
 
     def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
@@ -175,7 +181,7 @@ class PrivateBench:
 
     def ended(self, folder: Path) -> str:
         """Keep the server's files and the data's size; return its words if it died by itself."""
-        died = self.launcher.ended(folder, self._reset) if self.launcher else ""
+        died = self._launcher.ended(folder, self._reset) if self._launcher else ""
         if self._live and not died:
             footprint.keep(self.host, self._live.live, folder)
         return died
@@ -191,8 +197,8 @@ class PrivateBench:
         aim = settings.get(_RELEASE, first)
         if same_release(now, aim):
             return
-        if self.launcher is not None:
-            self.launcher.stop(grace_s=0.0)
+        if self._launcher is not None:
+            self._launcher.stop(grace_s=0.0)
         self._live = None
         site = Site("db", host, (kernel,))
         apply(site, {_RELEASE: aim}, self.parts.journal, trial.id)
@@ -201,16 +207,16 @@ class PrivateBench:
     def _hot(self, store: Store, settings: Settings, trial: Trial) -> list[Change] | None:
         """Move a server that may go on running to the treatment; None where it must restart."""
         self._reset = trial.reset
-        if trial.reset is not Reset.NONE or self._live is not store or self.launcher is None:
+        if trial.reset is not Reset.NONE or self._live is not store or self._launcher is None:
             return None
-        return self.launcher.moved(settings, trial)
+        return self._launcher.moved(settings, trial)
 
     def _restored(self, store: Store, settings: Settings, trial: Trial) -> list[Change]:
         """Stop the server and put the data set back, mounted with the treatment's options."""
         p = self.parts
         kept = trial.reset is not Reset.DATASET and self._live is store
-        if self.launcher is not None and self.launcher.up:
-            self.launcher.stop()
+        if self._launcher is not None and self._launcher.up:
+            self._launcher.stop()
         if kept:
             return []
         options = settings.get("db/fs.mount", "") if store.disk else ""
@@ -238,8 +244,8 @@ class PrivateBench:
     def _sweep(self) -> None:
         """End what a killed run left behind, and put back what it had moved on the host."""
         p = self.parts
-        if self.launcher is not None:
-            sweep_server(p.host, self.launcher.instance.place.home)
+        for launcher in self.launchers.values():
+            sweep_server(p.host, launcher.instance.place.home)
         try:
             lines = sweep_labs(p.host)
         except InUseError as error:  # a dead disk in somebody's hands does not disturb ours
@@ -253,9 +259,9 @@ class PrivateBench:
         """Take all down, each step whatever became of the one before it; return what failed."""
         p = self.parts
         steps: list[Callable[[], object]] = []
-        if self.launcher is not None:
-            steps.append(partial(self.launcher.stop, grace_s=0.0))
-            steps += [] if keep else [self.launcher.instance.close]
+        for launcher in self.launchers.values():
+            steps.append(partial(launcher.stop, grace_s=0.0))
+            steps += [] if keep else [launcher.instance.close]
         steps.append(partial(rollback, p.outside, p.journal))
         steps += [self.crossing.link.down] if self.crossing else []
         steps += [partial(store.close, keep=keep) for store in self._stores.values()]

@@ -49,7 +49,8 @@ class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[stack]``: the host, the server and the device under test.
 
     The load runs on `host` too unless `load` names another; `address` is then where it finds the
-    server, if not where we find it.  `data` is a data directory that is there already, of a server
+    server, if not where we find it.  `servers` names programs beside `server`, by basedir, for
+    treatments with ``server.build``.  `data` is a data directory that is there already, of a server
     that is stopped: each data set begins as a copy of it.
     """
 
@@ -57,6 +58,7 @@ class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load: str = ""
     address: str = ""
     server: str = "auto"
+    servers: dict[str, str] = {}
     device: str | DeviceTable = "here"
     data: str = ""
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.servers import SETTING as BUILD
+from mydyno.campaign.servers import program_of
 from mydyno.campaign.spec import DeviceTable, StackTable
 from mydyno.campaign.stripes import KEYS, PREFIX, stripe_of
 from mydyno.lab import Stripe
@@ -21,12 +23,13 @@ ZFS = "db/fs.zfs."
 class StoreKey:
     """What a data set's bytes depend on: tables, filesystem, stripe, and the server's shape.
 
+    `server` is the program that fills it, empty for files alone.
     `mount` are the mount options that shape files as they are made: copy-on-write, compression.
     `under` is what a virtual machine's disks are put together by: settings of md and of ZFS.
     """
 
     data: str
-    server: bool
+    server: str
     kind: str
     mkfs: str
     shape: tuple[tuple[str, str], ...]
@@ -59,7 +62,7 @@ def key_of(settings: Settings, workload: Workload, stack: StackTable) -> StoreKe
     shape = tuple(sorted(data_shape(mysqld).items())) if workload.needs_server else ()
     return StoreKey(
         data=f"{workload.data_key}{beside}",
-        server=workload.needs_server,
+        server=program_of(settings, stack) if workload.needs_server else "",
         kind=kind,
         mkfs=mkfs_options(kind, settings.get("db/fs.mkfs", ""), stripe),
         shape=shape,
@@ -77,6 +80,13 @@ def _under(device: str | DeviceTable, settings: Settings) -> tuple[tuple[str, st
     if not isinstance(device, DeviceTable) or not device.machine:
         return None
     return tuple(sorted((k, v) for k, v in settings.items() if k.startswith((PREFIX, ZFS))))
+
+
+def rebuilt(key: StoreKey, stock: StoreKey) -> list[Change]:
+    """Return the change of a treatment that runs on another server than stock: data of its own."""
+    if key.server == stock.server:
+        return []
+    return [Change(BUILD, stock.server, key.server, Action(()), Cost.REFORMAT, reversible=False)]
 
 
 def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change]:
@@ -102,7 +112,7 @@ def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change
 def needed(campaign: Campaign) -> dict[StoreKey, Workload]:
     """Return each data set of a campaign with a workload that can prepare it, plainest first.
 
-    The server that fills the first one is asked what it knows: it should run at its defaults.
+    The server that fills its first one is asked what it knows: it should run at its defaults.
     """
     found: dict[StoreKey, Workload] = {}
     for workload in campaign.workloads.values():

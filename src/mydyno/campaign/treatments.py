@@ -4,14 +4,28 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mydyno.campaign.quantities import resolve
+from mydyno.campaign.servers import KEY as BUILD
+from mydyno.campaign.servers import program_in
 from mydyno.campaign.spec import Spec
 from mydyno.model import Settings, SpecError
 
-LAYERS = ("alloc", "block", "env", "fs", "kernel", "limits", "link", "mysqld", "net", "raid")
+LAYERS = (
+    "alloc",
+    "block",
+    "env",
+    "fs",
+    "kernel",
+    "limits",
+    "link",
+    "mysqld",
+    "net",
+    "raid",
+    "server",
+)
 ROLES = ("db", "load")
 STOCK = "STOCK"
 _SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
@@ -19,13 +33,22 @@ _SCREENED = 7  # factors of two levels from which on they are screened: 128 cell
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What values are resolved against: the host's size and the server's kind and version."""
+    """What values are resolved against: the host's size and the server's kind and version.
+
+    `servers` holds kind and version of every program that a treatment may name.
+    """
 
     memory_bytes: int
     cores: int
     flavour: str = ""
     version: tuple[int, ...] = ()
     schedulers: tuple[str, ...] = ()
+    servers: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+
+    def on(self, program: str) -> "Ground":
+        """Return the ground of a treatment that runs on this program."""
+        flavour, version = self.servers.get(program, (self.flavour, self.version))
+        return replace(self, flavour=flavour, version=version)
 
 
 def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
@@ -40,7 +63,8 @@ def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]
         )
     if spec.treatments:
         raw = {
-            n: _merged(t, f"{place}: treatments.{n}", ground) for n, t in spec.treatments.items()
+            n: _merged(t, f"{place}: treatments.{n}", ground.on(program_in(t, spec.stack)))
+            for n, t in spec.treatments.items()
         }
     elif screened(spec):
         raw = _screen(spec, place)
@@ -98,12 +122,18 @@ def spare_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
 def _bundled(
     rungs: Mapping[str, tuple[str, ...]], spec: Spec, place: str, ground: Ground
 ) -> dict[str, dict[str, Any]]:
-    """Return the settings of each rung: those of its bundles, later ones over earlier ones."""
-    bundles = {n: _merged(t, f"{place}: bundles.{n}", ground) for n, t in spec.bundles.items()}
-    return {
-        name: {k: v for part in parts for k, v in bundles[part].items()}
-        for name, parts in rungs.items()
-    }
+    """Return the settings of each rung: those of its bundles, later ones over earlier ones.
+
+    One of them may bring another server, for which the conditions of the others hold or not.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, parts in rungs.items():
+        tables = {part: spec.bundles[part] for part in parts}
+        every = {key: value for table in tables.values() for key, value in table.items()}
+        there = ground.on(program_in(every, spec.stack))
+        merged = (_merged(t, f"{place}: bundles.{n}", there) for n, t in tables.items())
+        found[name] = {key: value for table in merged for key, value in table.items()}
+    return found
 
 
 def screened(spec: Spec) -> bool:
@@ -226,6 +256,8 @@ def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings
             raise SpecError(f"{place}: {key}: {no_such(role, ROLES)}")
         if layer not in LAYERS or not dot or not name:
             raise SpecError(f"{place}: {key}: {no_such(layer, LAYERS)} (keys are layer.name)")
+        if layer == "server" and rest != BUILD:
+            raise SpecError(f"{place}: {key}: {no_such(rest, (BUILD,))}")
         if role == "load" and layer != "env":
             raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
         text = str(int(value)) if isinstance(value, bool) else str(value)

@@ -1,6 +1,6 @@
 """Choosing the bench a spec asks for: no server, or a private one on a lab disk or a directory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,24 +60,26 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
     Raises `SpecError` for what cannot be here, `RefusedError` for what was not allowed.
     """
     spec = source.decode()
-    stack = spec.stack
     if spec.design.kind == KIND:
         raise SpecError(f"{source.place}: design.kind: imported logs can be compared, and not run")
     hosts = bench_hosts(spec, source.place)
     host = hosts.db
     found = facts(host)
-    server = None if stack.server == "none" else find(host, stack.server)
+    servers = {program: find(host, program) for program in source.programs()}
+    kinds = {program: (build.flavour, build.version) for program, build in servers.items()}
+    flavour, version = next(iter(kinds.values()), ("", ()))
     ground = Ground(
         memory_bytes=found.memory_bytes,
         cores=found.cores,
-        flavour=server.flavour if server else "",
-        version=server.version if server else (),
+        flavour=flavour,
+        version=version,
         schedulers=found.schedulers,
+        servers=kinds if len(kinds) > 1 else {},
     )
     campaign = source.plan(ground)
     if _bare(campaign):
         return Built(campaign, ground, found, "", "", (), lambda *_: NoServer(hosts.load))
-    return _on_a_bench(hosts, campaign, (ground, found), server, (allow, folder))
+    return _on_a_bench(hosts, campaign, (ground, found), servers, (allow, folder))
 
 
 def _bare(campaign: Campaign) -> bool:
@@ -121,12 +123,12 @@ def _on_a_bench(
     hosts: Hosts,
     campaign: Campaign,
     known: tuple[Ground, Facts],
-    server: Build | None,
+    servers: Mapping[str, Build],
     allowed: tuple[Sequence[str], Path],
 ) -> Built:
     (allow, folder), host = allowed, hosts.db
     warnings = [*busy(cores_busy(host))]
-    if server is not None and server.flavour == "percona":
+    if any(server.flavour == "percona" for server in servers.values()):
         warnings.append("Percona Server is handled by its documented differences, but untested")
     if not probe_binary():
         warnings.append(f"{NOT_BUILT}; until then no trial is sampled")
@@ -152,10 +154,11 @@ def _on_a_bench(
             existing.find(host, campaign.spec.stack.data)
         told = tools(hosts, campaign.workloads, files.path)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(told))
-        return private(hosts, campaign, (files, journal, say), server, lab=not reason)
+        return private(hosts, campaign, (files, journal, say), servers, lab=not reason)
 
     stood_in = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
     stood_in += [guest.vm.emulated] if guest and guest.vm.emulated else []
     stood_in += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
     told = " ".join(stood_in)
-    return Built(campaign, *known, server.text if server else "", told, tuple(warnings), opened)
+    name = "; ".join(server.text for server in servers.values())
+    return Built(campaign, *known, name, told, tuple(warnings), opened)

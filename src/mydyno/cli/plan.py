@@ -130,6 +130,8 @@ def _cost(key: str) -> str:
         return "none"
     if (layer, name) == ("kernel", RELEASE):
         return "reboot"
+    if layer == "server":
+        return "another data set"
     if layer in {"fs", "raid"}:
         return "remount" if name == "mount" else "reformat of the lab disk"
     return "online" if layer in {"block", "kernel", "link"} else "restart"

@@ -3,7 +3,7 @@
 import hashlib
 import platform
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
@@ -11,6 +11,7 @@ from mydyno.apply import DeviceStore, RealDevice
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.crossing import crosses
 from mydyno.campaign.launching import Launcher
+from mydyno.campaign.leftovers import HOME
 from mydyno.campaign.link import Crossing
 from mydyno.campaign.parts import FAR, Hosts, Parts
 from mydyno.campaign.plan import Campaign
@@ -30,7 +31,7 @@ from mydyno.lab.store import LabStore
 from mydyno.lab.vm import VmHost
 from mydyno.lab.vm.store import Shape, VmStore
 from mydyno.model import Action, SpecError
-from mydyno.server import Build, prepare
+from mydyno.server import Build, Instance, prepare
 from mydyno.server.identity import refuse_unreachable, unprivileged
 from mydyno.stack import Layer
 from mydyno.stack.block import Block
@@ -79,7 +80,7 @@ def private(
     hosts: Hosts,
     campaign: Campaign,
     record: tuple[RunDir, Journal, Callable[[str], None]],
-    server: Build | None,
+    servers: Mapping[str, Build],
     *,
     lab: bool,
 ) -> Bench:
@@ -93,21 +94,39 @@ def private(
     host = hosts.db
     work = _work(host, files)
     on_lab = device if lab and isinstance(device, DeviceTable) else None
-    there = None
-    if server and any(w.needs_server for w in campaign.workloads.values()):
-        data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
-        adopted = bool(campaign.spec.stack.data)
-        there = prepare(
-            host, server, home=work / "server", data=data, address=hosts.address, adopted=adopted
-        )
     make = _maker(host, campaign, work, on_lab)
     crossed = any(map(crosses, campaign.treatments.values()))
     crossing = Crossing(planned(host)) if crossed else None
     layers = [*host_layers(host, campaign, files.path), *([crossing.layer] if crossing else [])]
     parts = Parts(hosts, campaign, files, journal, work, make, layers, say)
     link = crossing.link.state.address if crossing else ""
-    launcher = Launcher(host, there, journal, link=link) if there else None
-    return PrivateBench(parts, launcher, crossing)
+    data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
+    launchers = {
+        program: Launcher(host, instance, journal, link=link)
+        for program, instance in _instances(hosts, campaign, (work, data), servers).items()
+    }
+    return PrivateBench(parts, launchers, crossing)
+
+
+def _instances(
+    hosts: Hosts, campaign: Campaign, places: tuple[Path, Path], servers: Mapping[str, Build]
+) -> dict[str, Instance]:
+    """Return a server for each program that a load needs, a home each, their data in one place."""
+    if not any(w.needs_server for w in campaign.workloads.values()):
+        return {}
+    work, data = places
+    adopted = bool(campaign.spec.stack.data)
+    return {
+        program: prepare(
+            hosts.db,
+            build,
+            home=work / (f"{HOME}-{number}" if number > 1 else HOME),
+            data=data,
+            address=hosts.address,
+            adopted=adopted,
+        )
+        for number, (program, build) in enumerate(servers.items(), 1)
+    }
 
 
 def _maker(

@@ -1,0 +1,47 @@
+"""Which server program each treatment runs on: the spec's own, or the one `server.build` names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mydyno.campaign.spec import Spec, StackTable
+from mydyno.model import Settings, SpecError
+
+KEY = "server.build"
+SETTING = f"db/{KEY}"
+
+
+def program_of(settings: Settings, stack: StackTable) -> str:
+    """Return the program of a treatment as ``[stack]`` writes it: ``auto`` or a basedir."""
+    named = settings.get(SETTING, stack.server)
+    return stack.servers.get(named, named)
+
+
+def program_in(table: Mapping[str, Any], stack: StackTable) -> str:
+    """Return the program that a treatment's or a bundle's table asks for."""
+    named = table.get(KEY, table.get(SETTING))
+    return program_of({} if named is None else {SETTING: str(named)}, stack)
+
+
+def programs(spec: Spec, place: str) -> tuple[str, ...]:
+    """Return every program of a spec, its own first; raise `SpecError` for a name nothing has."""
+    if spec.stack.server == "none":
+        return ()
+    levels = [{KEY: level} for key in (KEY, SETTING) for level in spec.factors.get(key, ())]
+    tables = (*spec.treatments.values(), *spec.bundles.values(), *levels)
+    found = dict.fromkeys(
+        (program_of({}, spec.stack), *(program_in(t, spec.stack) for t in tables))
+    )
+    for name, basedir in spec.stack.servers.items():
+        if not basedir and basedir in found:
+            raise SpecError(
+                f"{place}: stack.servers.{name}: no basedir; give it one, here or by "
+                f"--set stack.servers.{name}=/opt/mysql-8.0"
+            )
+    for name in found:
+        if name != "auto" and "/" not in name:
+            known = ", ".join(("auto", *spec.stack.servers))
+            raise SpecError(
+                f"{place}: {KEY}: no server {name!r}; known: {known}. Name a basedir, or add "
+                f'{name} = "/opt/..." to the servers of [stack]'
+            )
+    return tuple(found)

@@ -1,0 +1,95 @@
+"""Treatments that name the server they run on: which conditions hold, and whose data it is."""
+
+import pytest
+
+from mydyno.campaign.plan import plan
+from mydyno.campaign.plots import plots
+from mydyno.campaign.servers import program_of, programs
+from mydyno.campaign.spec import StackTable, decode
+from mydyno.campaign.stores import key_of, rebuilt
+from mydyno.campaign.treatments import Ground
+from mydyno.workloads import TOOLS
+
+STACK = StackTable(servers={"new": "/opt/mysql-9.4", "same": "auto"})
+GROUND = Ground(
+    2**30,
+    2,
+    "mariadb",
+    (10, 11, 6),
+    servers={"auto": ("mariadb", (10, 11, 6)), "/opt/mysql-9.4": ("mysql", (9, 4, 0))},
+)
+SPEC = """
+[stack.servers]
+new = "/opt/mysql-9.4"
+{compared}
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_only"
+"""
+LOG = """
+[bundles.NEW]
+"server.build" = "new"
+[bundles.LOG]
+when."mysql >= 8.0.30" = {{ "mysqld.innodb_redo_log_capacity" = "1G" }}
+when."mariadb" = {{ "mysqld.innodb_log_file_size" = "1G" }}
+[design]
+rungs = {rungs}
+"""
+OLTP = TOOLS["sysbench-oltp"]
+RW = OLTP.cells("rw", OLTP.params(script="oltp_read_write"), None)[0]
+FIO = TOOLS["fio"]
+FILES = FIO.cells("rr", FIO.params(options={"rw": "randread", "size": "1M"}), None)[0]
+
+
+def planned(compared):
+    text = SPEC.format(compared=compared)
+    return plan(decode(text, "s.toml"), text, "s.toml", GROUND)
+
+
+@pytest.mark.parametrize(
+    ("named", "program"),
+    [(None, "auto"), ("new", "/opt/mysql-9.4"), ("same", "auto"), ("/opt/x", "/opt/x")],
+)
+def test_a_name_stands_for_its_basedir(named, program):
+    settings = {} if named is None else {"db/server.build": named}
+    assert program_of(settings, STACK) == program
+
+
+@pytest.mark.parametrize("rungs", ['["STOCK", "NEW+LOG", "LOG"]', '["STOCK", "LOG+NEW", "LOG"]'])
+def test_a_condition_is_asked_of_the_server_of_its_rung(rungs):
+    found = planned(LOG.format(rungs=rungs)).treatments
+    both = next(settings for name, settings in found.items() if "+" in name)
+    assert both["db/mysqld.innodb_redo_log_capacity"] == "1G"
+    assert "db/mysqld.innodb_log_file_size" not in both
+    assert found["LOG"] == {"db/mysqld.innodb_log_file_size": "1G"}
+
+
+def test_a_treatments_own_conditions_are_asked_of_its_server():
+    condition = '[treatments.NEW.when."mysql >= 9"]\n"mysqld.sync_binlog" = 0'
+    found = planned(f'[treatments.NEW]\n"server.build" = "new"\n{condition}').treatments
+    assert found["NEW"] == {"db/server.build": "new", "db/mysqld.sync_binlog": "0"}
+
+
+def test_every_program_is_found_once_its_own_first():
+    spec = decode(SPEC.format(compared='[factors]\n"server.build" = ["new", "auto"]'), "s.toml")
+    assert programs(spec, "s.toml") == ("auto", "/opt/mysql-9.4")
+
+
+def test_each_server_has_data_of_its_own_and_files_have_none():
+    new = {"db/server.build": "new"}
+    stock, other = key_of({}, RW, STACK), key_of(new, RW, STACK)
+    assert (stock.server, other.server) == ("auto", "/opt/mysql-9.4")
+    assert stock.name != other.name
+    assert stock.content != other.content
+    assert key_of({"db/server.build": "same"}, RW, STACK) == stock
+    assert key_of(new, FILES, STACK) == key_of({}, FILES, STACK)
+    assert rebuilt(stock, stock) == []
+    (change,) = rebuilt(other, stock)
+    assert (change.key, change.before, change.after) == ("db/server.build", "auto", other.server)
+
+
+def test_where_one_data_set_is_there_at_a_time_a_servers_trials_stay_together():
+    treatments = {"A": {}, "B": {"db/server.build": "new"}, "C": {"db/mysqld.sync_binlog": "0"}}
+    told = plots(treatments, one_device=True)
+    assert told["A"] == told["C"] != told["B"]
+    assert len(set(plots(treatments, one_device=False).values())) == 1
