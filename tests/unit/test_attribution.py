@@ -53,7 +53,8 @@ def test_main_effects_are_covered_as_often_as_they_say():
 def test_a_pair_is_told_where_there_is_one():
     found = [attribute(campaign(seed, pair=0.12), RULE, "w", CELLS)[1] for seed in range(20)]
     assert sum(any(set(t.levels) == {"a", "b"} for t in one) for one in found) >= 19
-    both = next(t for t in found[0] if t.levels == {"a": "1", "b": "1"})
+    (both,) = [t for t in found[0] if set(t.levels) == {"a", "b"}]  # of two levels each: once
+    assert both.levels == {"a": "1", "b": "1"}
     assert both.effect.ratio == pytest.approx(exp(0.03), abs=0.015)  # a quarter, beyond the means
     silent = [attribute(campaign(seed), RULE, "w", CELLS)[1] for seed in range(40)]
     assert sum(bool(one) for one in silent) <= 6

@@ -41,6 +41,11 @@ class _Coded:
         pairs = [np.outer(mains[a], mains[b]).ravel() for a, b in self.chosen]
         return np.concatenate([[1.0], *mains.values(), *pairs])
 
+    def telling(self, factor: str) -> Sequence[str]:
+        """Return the levels whose pairs tell all: of two, one does the reverse of the other."""
+        known = self.factors[factor]
+        return known[1:] if len(known) == 2 else known  # noqa: PLR2004
+
     def width(self, pair: tuple[str, str]) -> int:
         """Return how many columns a pair has."""
         a, b = pair
@@ -176,7 +181,7 @@ def _together(coded: _Coded, found: Levels, workload: str, sign: float) -> list[
     """Return the combinations that differ from what their levels do by themselves."""
     told = []
     for a, b in coded.chosen:
-        for one, other in product(coded.factors[a], coded.factors[b]):
+        for one, other in product(coded.telling(a), coded.telling(b)):
             both = coded.row({a: one, b: other}) + coded.row({})
             contrast = both - coded.row({a: one}) - coded.row({b: other})
             effect = _ratio(found, sign * contrast)

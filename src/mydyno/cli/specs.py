@@ -54,11 +54,12 @@ class Kept(msgspec.Struct, frozen=True):
 def recipes() -> dict[str, str]:
     """Return the shipped recipes' texts by name."""
     folder = resources.files("mydyno.recipes")
-    return {
+    found = {
         entry.name.removesuffix(".toml"): entry.read_text()
-        for entry in sorted(folder.iterdir(), key=lambda e: e.name)
+        for entry in folder.iterdir()
         if entry.name.endswith(".toml")
     }
+    return dict(sorted(found.items()))
 
 
 def find(name: str, overrides: Mapping[str, str], scale: str | None = None) -> Source:
