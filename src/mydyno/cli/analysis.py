@@ -175,16 +175,20 @@ def _distributions(trials: Sequence[Read]) -> list[Distribution]:
 def _changes(
     files: RunDir, campaign: Campaign, trials: Sequence[Read]
 ) -> dict[str, list[ChangeView]]:
-    """Return what each treatment moved, as the first of its trials that has a record tells."""
-    found: dict[str, list[ChangeView]] = {name: [] for name in campaign.treatments}
+    """Return what each treatment moved, as the first of its trials that moved anything tells.
+
+    Of a load's own environment, and before the first trial, nothing is recorded: that is as asked.
+    """
+    found: dict[str, list[ChangeView]] = {}
     for outcome, _ in trials:
         path = files.trial(outcome.trial.id) / "changes.json"
-        if not found[outcome.trial.treatment] and path.exists():
+        if not found.get(outcome.trial.treatment) and path.exists():
             found[outcome.trial.treatment] = [ChangeView(**c) for c in json.loads(path.read_text())]
     for name, settings in campaign.treatments.items():
-        if not found[name]:  # nothing was recorded: a load's own environment, or no trial yet
-            found[name] = [ChangeView(k, "", v, "online", "same") for k, v in settings.items()]
-    return found
+        asked = {k: v for k, v in settings.items() if name not in found or k.startswith("load/")}
+        if not found.get(name):
+            found[name] = [ChangeView(k, "", v, "online", "same") for k, v in asked.items()]
+    return {name: found[name] for name in campaign.treatments}
 
 
 def _fact(files: RunDir, name: str) -> str:
