@@ -12,7 +12,7 @@ from scipy import stats
 
 from mydyno.analyse import FIRST, Rule, anytime, compare, drift, sequential, undecided
 from mydyno.analyse.result import Comparison, Row
-from mydyno.campaign.adaptive import Adaptive, searching
+from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import Search
@@ -140,7 +140,7 @@ def searched(share: float) -> Callable[[str, int], Told]:
         design = Search(
             cells, stock, "w", "tps", None, budget_s, seed, undecided(rule, names)
         )  # fmt: skip
-        stops = searching({"w": "tps"}, len(names), budget_s)
+        stops = Adaptive({"w": "tps"}, Search.most_s(len(names), budget_s))
         compared = compare(play(design, stops, Machine(WORLDS[world], arms, seed)), rule, names)
         return chosen(arms, compared.winner or stock, stock) | _claimed(arms, compared)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from mydyno.analyse import Rule, compare, undecided
-from mydyno.campaign.adaptive import searching
+from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.search import Search
 from mydyno.testing.simulate import CLOUD, GRID, POPULATION, Machine
 from mydyno.testing.simulate.play import play
@@ -24,7 +24,7 @@ def design():
 
 
 def stops():
-    return searching({"w": "tps"}, 60, BUDGET_S)
+    return Adaptive({"w": "tps"}, Search.most_s(60, BUDGET_S))
 
 
 @pytest.fixture(scope="module")

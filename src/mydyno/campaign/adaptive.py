@@ -6,7 +6,6 @@ from math import log1p
 from typing import TYPE_CHECKING
 
 from mydyno.analyse import tens
-from mydyno.campaign.search import CONFIRMING, Search
 from mydyno.campaign.stops import Stop
 from mydyno.model import Interval, Outcome, Series, Trial, Window
 
@@ -21,16 +20,15 @@ _OVERHEAD_S = 20.0  # what a trial costs besides its load, until one has been se
 class Adaptive:
     """Plans each trial's length from those before it; `responses` by workload.
 
-    `most_s` is what a trial may take with its overhead, if that matters, and `looking_s` one of a
-    search that only looks about; `margin` is that of the decision, a ratio less one.
+    `most_s` is what a trial may take with its overhead, if that matters; `margin` is that of the
+    decision, a ratio less one.
     """
 
     responses: Mapping[str, str]
     most_s: float | None = None
     margin: float = 0.03
-    looking_s: float | None = None
     # A function of the trials so far, kept because learning is not for nothing.
-    _known: dict[tuple[str, int, float | None], "Lengths"] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[str, int], "Lengths"] = field(default_factory=dict, repr=False)
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`."""
@@ -40,28 +38,17 @@ class Adaptive:
         mine = [o for o in history if o.trial.workload == trial.workload]
         seen = _series(mine, response)
         count = taught(len(seen))
-        looks = self.looking_s is not None and trial.block < CONFIRMING
-        most_s = self.looking_s if looks else self.most_s
-        known = (trial.workload, count, most_s)
-        if known not in self._known:
-            self._known[known] = lengths(seen[:count], self._terms(history, most_s))
+        if (trial.workload, count) not in self._known:
+            self._known[trial.workload, count] = lengths(seen[:count], self._terms(history))
         own = _series([o for o in mine if o.trial.treatment == trial.treatment], response)
-        return Enough(response, longer(self._known[known], own))
+        return Enough(response, longer(self._known[trial.workload, count], own))
 
-    def _terms(self, history: Sequence[Outcome], most_s: float | None) -> "Terms":
+    def _terms(self, history: Sequence[Outcome]) -> "Terms":
         from mydyno.analyse.lengths import Terms  # noqa: PLC0415
 
         overhead_s = _overhead_s(history)
         told = Terms(overhead_s, margin_log=log1p(self.margin))
-        return told if most_s is None else replace(told, most_s=most_s - overhead_s)
-
-
-def searching(
-    responses: Mapping[str, str], cells: int, budget_s: float, margin: float = 0.03
-) -> Adaptive:
-    """Return what plans the trials of a search of so many cells."""
-    looking_s, proving_s = Search.looking_s(cells, budget_s), Search.proving_s(cells, budget_s)
-    return Adaptive(responses, proving_s, margin, looking_s)
+        return told if self.most_s is None else replace(told, most_s=self.most_s - overhead_s)
 
 
 @dataclass(frozen=True, slots=True)

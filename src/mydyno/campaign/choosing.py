@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mydyno.analyse import Rule, compare, undecided
-from mydyno.campaign.adaptive import Adaptive, searching
+from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.designs import Blocks, Design
 from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.past import KIND, Past
@@ -88,7 +88,7 @@ def choose(asked: Asked, name: str) -> Chosen:
     fixed = _fixed(asked)
     kind = _kind(asked, is_fixed=fixed is not None)
     responses = {name: w.response for name, w in asked.workloads.items()}
-    stops: Stops = fixed or _lengths(asked, kind, responses)
+    stops: Stops = fixed or Adaptive(responses, _most_s(asked, kind), decide.margin)
     if kind == "switchback":
         stops = Segments(responses)
     rule = Rule(
@@ -229,16 +229,15 @@ def _budget_s(asked: Asked) -> float | None:
     return duration_s(budget, f"{asked.place}: design.budget") if budget else None
 
 
-def _lengths(asked: Asked, kind: str, responses: Mapping[str, str]) -> Adaptive:
-    """Return what plans each trial, none so long that the budget would not have enough of them."""
-    budget_s, margin = _budget_s(asked), asked.spec.decide.margin
+def _most_s(asked: Asked, kind: str) -> float | None:
+    """Return the seconds that a trial may take if the budget is to have enough of them in it."""
+    budget_s = _budget_s(asked)
     if kind == "search":
         cells = len(_cells(asked))
-        return searching(responses, cells, budget_s or HOURS * 3600 * cells, margin)
+        return Search.most_s(cells, budget_s or HOURS * 3600 * cells)
     if budget_s is None:
-        return Adaptive(responses, None, margin)
-    least = _LEAST_BLOCKS * len(asked.treatments) * len(asked.workloads)
-    return Adaptive(responses, budget_s / least, margin)
+        return None
+    return budget_s / (_LEAST_BLOCKS * len(asked.treatments) * len(asked.workloads))
 
 
 def _reset(asked: Asked) -> Reset:

@@ -16,11 +16,10 @@ if TYPE_CHECKING:  # numpy and scipy take half a second that most commands never
 CONFIRMING = 1  # the first block whose trials may prove something; those before only look about
 HOURS = 0.1  # for each cell, without a budget: a tenth of an hour's run of every one
 _FEWEST = 12
-_LOOKING = 0.5  # of the budget; the rest is for the proof
+_LOOKING = 0.6  # of the budget; the rest is for the proof
 _SHARE = 0.55  # of the cells that it should be good for
 _FINALISTS = 2
 _BLOCKS = 12  # that finalists get at the most
-_PROOFS = 3  # blocks that finalists get at the least
 
 
 @dataclass(frozen=True)
@@ -57,19 +56,9 @@ class Search:
         return replace(trial, id=len(history), block=trial.block + CONFIRMING)
 
     @staticmethod
-    def looking_s(cells: int, budget_s: float) -> float:
+    def most_s(cells: int, budget_s: float) -> float:
         """Return the seconds that a trial may take if enough cells are to be tried."""
         return _LOOKING * budget_s / (_SHARE * cells)
-
-    @staticmethod
-    def proving_s(cells: int, budget_s: float) -> float:
-        """Return the seconds that a trial of the finalists may take.
-
-        Two good cells differ by less than a warm-up leaves behind in trials cut as short as those
-        that look about.
-        """
-        longest_s = (1 - _LOOKING) * budget_s / (_PROOFS * (_FINALISTS + 1))
-        return max(longest_s, Search.looking_s(cells, budget_s))
 
     def looked(self, history: Sequence[Outcome]) -> int | None:
         """Return how many of the trials looked about, or None while there is more to look at."""

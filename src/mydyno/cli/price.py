@@ -112,7 +112,7 @@ def _guess_s(campaign: Campaign) -> float:
         return SEGMENT_S
     if isinstance(stops, Fixed):
         return stops.warmup_s + stops.window_s + _RESTART_S
-    most_s = (stops.looking_s or stops.most_s) if isinstance(stops, Adaptive) else None
+    most_s = stops.most_s if isinstance(stops, Adaptive) else None
     return min(TRIAL_S, most_s or TRIAL_S)
 
 
