@@ -17,7 +17,7 @@ def sentence(comparison: Comparison, rule: Rule) -> str:
     if comparison.winner:
         told = (_won(comparison, comparison.winner), comparison.share, comparison.soak)
         return " ".join(filter(None, told))
-    if comparison.parts and all(row.effect is None for row in comparison.treatments):
+    if comparison.parts and rule.screening:
         return _screened(comparison)
     return _leave(comparison, rule)
 
