@@ -72,7 +72,7 @@ def test_a_treatments_own_conditions_are_asked_of_its_server():
 
 def test_every_program_is_found_once_its_own_first():
     spec = decode(SPEC.format(compared='[factors]\n"server.build" = ["new", "auto"]'), "s.toml")
-    assert programs(spec, "s.toml") == ("auto", "/opt/mysql-9.4")
+    assert programs(spec, "s.toml", "") == ("auto", "/opt/mysql-9.4")
 
 
 def test_each_server_has_data_of_its_own_and_files_have_none():

@@ -69,8 +69,8 @@ class Campaign:
 
 def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     """Return the campaign that `spec` describes on this `ground`; raise `SpecError`."""
+    programs(spec, place, text)
     try:
-        programs(spec, place)
         treatments = treatments_of(spec, place, ground)
         for name, settings in treatments.items():
             stripe_of(spec.stack.device, settings, f"{place}: {name}: ")

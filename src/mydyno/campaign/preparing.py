@@ -86,13 +86,8 @@ def _check(
         return
     launched = launcher.learn()
     stack = p.campaign.spec.stack
-    first = program == program_of(p.stock, stack)
-    _tell_server(
-        p,
-        launcher.instance,
-        launched,
-        "server" if first else f"server {_called(launcher.instance)}",
-    )
+    own = program == program_of(p.stock, stack)
+    _tell_server(p, launcher.instance, launched, "" if own else f" {_called(launcher.instance)}")
     for settings in p.campaign.treatments.values():
         if program_of(settings, stack) == program:
             launched.plan(settings)
@@ -133,13 +128,13 @@ def _stock_of_sealed(
         launcher.instance.stop(grace_s=0.0)
 
 
-def _tell_server(p: Parts, instance: Instance, launched: Launched, name: str) -> None:
+def _tell_server(p: Parts, instance: Instance, launched: Launched, which: str) -> None:
     """Write down what a server is and its defaults that matter most."""
     stock = launched.stock["mysqld"]
     facts = {"version": instance.version(), "program": str(instance.build.mysqld)}
     facts |= {f"{name} (stock)": stock[name] for name in _TOLD if name in stock}
     facts["allocator (stock)"] = launched.stock["alloc"].get("library", "glibc")
-    _write(p.files.facts / f"{name}.json", facts)
+    _write(p.files.facts / f"server{which}.json", facts)
 
 
 def _tell_lab(p: Parts, store: Store) -> None:

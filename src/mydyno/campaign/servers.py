@@ -1,9 +1,9 @@
 """Which server program each treatment runs on: the spec's own, or the one `server.build` names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mydyno.campaign.spec import Spec, StackTable
+from mydyno.campaign.spec import Spec, StackTable, located
 from mydyno.model import Settings, SpecError
 
 KEY = "server.build"
@@ -22,7 +22,7 @@ def program_in(table: Mapping[str, Any], stack: StackTable) -> str:
     return program_of({} if named is None else {SETTING: str(named)}, stack)
 
 
-def programs(spec: Spec, place: str) -> tuple[str, ...]:
+def programs(spec: Spec, place: str, text: str) -> tuple[str, ...]:
     """Return every program of a spec, its own first; raise `SpecError` for a name nothing has."""
     if spec.stack.server == "none":
         return ()
@@ -31,17 +31,27 @@ def programs(spec: Spec, place: str) -> tuple[str, ...]:
     found = dict.fromkeys(
         (program_of({}, spec.stack), *(program_in(t, spec.stack) for t in tables))
     )
-    for name, basedir in spec.stack.servers.items():
+    if wrong := _wrong(spec.stack, tables, found):
+        raise SpecError(located(f"{place}: {wrong}", place, text))
+    return tuple(found)
+
+
+def _wrong(stack: StackTable, tables: Iterable[Mapping[str, Any]], found: Iterable[str]) -> str:
+    """Return what is wrong with the servers of a spec and their names, or an empty string."""
+    conditions = [values for table in tables for values in table.get("when", {}).values()]
+    if any({KEY, SETTING} & values.keys() for values in conditions):
+        return f"{KEY}: a condition is asked of the server, and cannot choose it"
+    for name, basedir in stack.servers.items():
         if not basedir and basedir in found:
-            raise SpecError(
-                f"{place}: stack.servers.{name}: no basedir; give it one, here or by "
+            return (
+                f"stack.servers.{name}: no basedir; give it one, here or by "
                 f"--set stack.servers.{name}=/opt/mysql-8.0"
             )
     for name in found:
         if name != "auto" and "/" not in name:
-            known = ", ".join(("auto", *spec.stack.servers))
-            raise SpecError(
-                f"{place}: {KEY}: no server {name!r}; known: {known}. Name a basedir, or add "
+            known = ", ".join(("auto", *stack.servers))
+            return (
+                f"{KEY}: no server {name!r}; known: {known}. Name a basedir, or add "
                 f'{name} = "/opt/..." to the servers of [stack]'
             )
-    return tuple(found)
+    return ""

@@ -112,7 +112,7 @@ def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change
 def needed(campaign: Campaign) -> dict[StoreKey, Workload]:
     """Return each data set of a campaign with a workload that can prepare it, plainest first.
 
-    The server that fills its first one is asked what it knows: it should run at its defaults.
+    Each server is asked what it knows while it fills its first: it should run at its defaults.
     """
     found: dict[StoreKey, Workload] = {}
     for workload in campaign.workloads.values():

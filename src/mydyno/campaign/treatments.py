@@ -128,11 +128,10 @@ def _bundled(
     """
     found: dict[str, dict[str, Any]] = {}
     for name, parts in rungs.items():
-        tables = {part: spec.bundles[part] for part in parts}
-        every = {key: value for table in tables.values() for key, value in table.items()}
-        there = ground.on(program_in(every, spec.stack))
-        merged = (_merged(t, f"{place}: bundles.{n}", there) for n, t in tables.items())
-        found[name] = {key: value for table in merged for key, value in table.items()}
+        plain = {key: value for part in parts for key, value in spec.bundles[part].items()}
+        there = ground.on(program_in(plain, spec.stack))
+        bundles = {n: _merged(t, f"{place}: bundles.{n}", there) for n, t in spec.bundles.items()}
+        found[name] = {key: value for part in parts for key, value in bundles[part].items()}
     return found
 
 
@@ -261,7 +260,8 @@ def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings
         if role == "load" and layer != "env":
             raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
         text = str(int(value)) if isinstance(value, bool) else str(value)
-        if layer != "link":  # a share there is of a load's traffic, which is measured later
+        # A share of a link is one of a load's traffic, measured later; a server's is a path.
+        if layer not in {"link", "server"}:
             text = resolve(text, memory_bytes=ground.memory_bytes, cores=ground.cores)
         settings[f"{role}/{rest}"] = text
     return settings

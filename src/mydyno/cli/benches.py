@@ -20,6 +20,7 @@ from mydyno.campaign.preflight import (
     tools,
 )
 from mydyno.campaign.rundir import RunDir
+from mydyno.campaign.servers import programs
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import needed
 from mydyno.campaign.stripes import PREFIX
@@ -65,7 +66,9 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
     hosts = bench_hosts(spec, source.place)
     host = hosts.db
     found = facts(host)
-    servers = {program: find(host, program) for program in source.programs()}
+    servers = {
+        program: find(host, program) for program in programs(spec, source.place, source.text)
+    }
     kinds = {program: (build.flavour, build.version) for program, build in servers.items()}
     flavour, version = next(iter(kinds.values()), ("", ()))
     ground = Ground(

@@ -11,8 +11,7 @@ import msgspec
 from mydyno.campaign.importing import FILES
 from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.servers import programs
-from mydyno.campaign.spec import Spec, decode, located, scaled
+from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.treatments import Ground
 from mydyno.model import JournalError, SpecError
 
@@ -28,13 +27,6 @@ class Source:
     def decode(self) -> Spec:
         """Return the spec, overrides included."""
         return decode(self.text, self.place, self.overrides)
-
-    def programs(self) -> tuple[str, ...]:
-        """Return every server program that it names, its own first."""
-        try:
-            return programs(self.decode(), self.place)
-        except SpecError as error:
-            raise SpecError(located(str(error), self.place, self.text)) from error
 
     def plan(self, ground: Ground) -> Campaign:
         """Return the campaign it describes on this ground."""
