@@ -60,32 +60,38 @@ class Raced:
     compared: Comparison
 
 
-def race(world: str, seed: int, *, null: bool = False) -> Raced:
+def race(world: str, seed: int, *, null: bool = False, bias: float | None = None) -> Raced:
     """Run a race of sixty treatments that need a restart."""
     arms = population(world).arms(seed, ARMS, null=null)
     names = tuple(arms)
-    outcomes = played(arms, WORLDS[world], seed, tails=not null)
+    outcomes = played(arms, WORLDS[world], seed, tails=not null, bias=bias)
     return Raced(arms, outcomes, compare(outcomes, VERDICTS, names))
 
 
 def played(
-    arms: Mapping[str, Arm], world: World, seed: int, *, tails: bool = False
+    arms: Mapping[str, Arm],
+    world: World,
+    seed: int,
+    *,
+    tails: bool = False,
+    bias: float | None = None,
 ) -> Sequence[Outcome]:
-    """Return the outcomes of a race as a spec without further wishes has it."""
+    """Return the outcomes of a race as a spec has it that asks for no more than a `bias`."""
     names = tuple(arms)
     design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
-    return play(design, Adaptive({"w": "tps"}), Machine(world, arms, seed), tails=tails)
+    stops = Adaptive({"w": "tps"}, bias=bias)
+    return play(design, stops, Machine(world, arms, seed), tails=tails)
 
 
-def aa(world: str, seed: int) -> Told:
+def aa(world: str, seed: int, bias: float | None = None) -> Told:
     """Return what a race told where no treatment differs from the baseline."""
-    found = race(world, seed, null=True)
+    found = race(world, seed, null=True, bias=bias)
     return scored(found.arms, found.compared.treatments) | {"hours": _hours(found.compared)}
 
 
-def raced(world: str, seed: int) -> Told:
+def raced(world: str, seed: int, bias: float | None = None) -> Told:
     """Return what a race told of a population of treatments, p99 included."""
-    found = race(world, seed)
+    found = race(world, seed, bias=bias)
     told = dict(scored(found.arms, found.compared.treatments))
     guards = sequential.measure(found.outcomes, _RULE, "w").guards["latency_p99_s"]
     for name, effect in guards.items():

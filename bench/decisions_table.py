@@ -139,7 +139,8 @@ def _other(kind: str, world: str, rows: Sequence[Told]) -> str:
             f"trials (median); between blocks {_mean(rows, 'block_ms'):.0f} ms"
         ),
     }
-    return f"{kind}, {world}, n = {len(rows)}: {told[kind.removesuffix('-preloaded')]()}"
+    plain = kind.removesuffix("-bias").removesuffix("-preloaded")
+    return f"{kind}, {world}, n = {len(rows)}: {told[plain]()}"
 
 
 def text(cells: Cells) -> str:

@@ -23,13 +23,13 @@ _REPEATS = 24  # trials that a bias is the mean of
 _NEAR = 0.005
 
 
-def unsettled(world: str, seed: int) -> Told:
+def unsettled(world: str, seed: int, bias: float | None = None) -> Told:
     """Return whether treatments that never settle were found among twenty, and no others."""
     arms = dict(population(world).arms(seed, 20))
     never = {"a20": Warmup("never", 0.4, 45.0), "a19": Warmup("trend", 0.3, 300.0)}
     arms |= {name: replace(arms[name], warmup=warmup) for name, warmup in never.items()}
     names = tuple(arms)
-    outcomes = played(arms, WORLDS[world], seed)
+    outcomes = played(arms, WORLDS[world], seed, bias=bias)
     rows = compare(outcomes, VERDICTS, names).treatments
     words = {row.name: row.verdict for row in rows}
     found = {name for name, word in words.items() if word == "no-steady-state"}
@@ -79,8 +79,10 @@ def _states(outcomes: Sequence[Outcome], bucket: Bucket) -> list[str]:
     return states
 
 
-def warmed(amplitude: float) -> Callable[[str, int], Told]:
+def warmed(amplitude: float, asked: float | None = None) -> Callable[[str, int], Told]:
     """Return the residual bias of trials' levels, beside that of dropping ten minutes of twelve.
+
+    What is `asked` is what a spec's protocol.bias would be.
 
     Each trial is run again with the same noise and no warm-up: what is left of the difference, on
     average over a treatment's trials, is the bias that its warm-up leaves behind.
@@ -92,7 +94,7 @@ def warmed(amplitude: float) -> Callable[[str, int], Told]:
             n: replace(a, warmup=replace(a.warmup, amplitude=amplitude)) for n, a in drawn.items()
         }
         machine = Machine(WORLDS[world], arms, seed)
-        stops = Adaptive({"w": "tps"})
+        stops = Adaptive({"w": "tps"}, bias=asked)
         outcomes: list[Outcome] = []
         for name in np.random.default_rng(seed).permutation(list(arms) * _TAUGHT):
             trial = Trial(len(outcomes), str(name), "w", 0, seed)
@@ -100,7 +102,7 @@ def warmed(amplitude: float) -> Callable[[str, int], Told]:
         still = {n: replace(a, warmup=Warmup("none")) for n, a in arms.items()}
         twins = (machine, Machine(WORLDS[world], still, seed))
         twins[1].clock_s = machine.clock_s
-        told = [_biased(twins, name, outcomes) for name in arms]
+        told = [_biased(twins, name, outcomes, asked) for name in arms]
         dropped = [a.warmup.bias(600.0, 720.0, seed) for a in arms.values()]
         return {
             "trials": len(arms),
@@ -114,10 +116,10 @@ def warmed(amplitude: float) -> Callable[[str, int], Told]:
 
 
 def _biased(
-    twins: tuple[Machine, Machine], name: str, before: Sequence[Outcome]
+    twins: tuple[Machine, Machine], name: str, before: Sequence[Outcome], asked: float | None
 ) -> tuple[float, float]:
     """Return the mean bias of a treatment's trials, and how long they were."""
-    stop = Adaptive({"w": "tps"}).of(Trial(len(before), name, "w", 0, 0), before)
+    stop = Adaptive({"w": "tps"}, bias=asked).of(Trial(len(before), name, "w", 0, 0), before)
     biases, lengths = [], []
     for i in range(_REPEATS):
         trial = Trial(len(before) + 1000 * len(name) + i, name, "w", 0, 0)

@@ -68,6 +68,13 @@ def test_a_plan_is_shown_and_nothing_done(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_less_bias_is_priced_before_it_is_paid(tmp_path):
+    asked = ("plan", str(SPECS / "good" / "two-treatments.toml"))
+    less = mydyno(*asked, "--set", "protocol.bias=0.0025", cwd=tmp_path)
+    assert "take 10 min" in less.stdout, less.stderr
+    assert "take 5 min" in mydyno(*asked, cwd=tmp_path).stdout
+
+
 def test_recipes_are_listed_with_what_they_take():
     done = mydyno("recipes")
     names = [line.split()[0] for line in done.stdout.splitlines() if line and line[0] != " "]

@@ -152,6 +152,19 @@ def test_quick_warm_ups_make_short_trials_and_slow_ones_long():
     assert max(slow) <= 900
 
 
+def test_a_smaller_bias_is_waited_for():
+    def left(bias):
+        arms = {n: Arm(0.0, Warmup("exponential", 0.1, 90.0)) for n in ("base", "a", "b")}
+        outcomes = raced({}, arms=arms, blocks=8, stops=Adaptive({"w": "tps"}, bias=bias))
+        ends = [o.window.end_s for o in outcomes]
+        told = [abs(arms["a"].warmup.bias(end - 10, end, 1)) for end in ends]
+        return np.mean(told[:8]), np.mean(told[8:])
+
+    first, later = left(0.002)
+    assert first < 0.002 < left(None)[0]
+    assert later < 0.002 < left(None)[1]
+
+
 def test_the_window_begins_behind_the_warm_up():
     arms = {n: Arm(0.0, Warmup("stepwise", 0.4, 30.0)) for n in ("base", "a")}
     outcomes = raced({}, arms=arms, blocks=5)

@@ -20,9 +20,7 @@ LENGTHS_S = (
 _LEAST_S = 60.0  # fewer means than six hardly tell a warm-up from noise
 _KNOWN = 8  # trials that tell something of them
 _UNSURE = 0.03  # standard deviation of a level that is too little to know, whatever it costs
-_LEFT = (
-    0.02  # of a usual warm-up, where a trial may end: what its end still holds of it stays small
-)
+BIAS = 0.02  # of a usual warm-up, that the end of a trial may still hold
 _LONGER = 1.5  # times the last trial of a treatment that still moved
 _BLOCKS = 3  # that treatments are at least in
 _REACH = 4.5  # standard errors that an interval has then to either side (anytime)
@@ -33,11 +31,15 @@ _WORTH = 0.95  # another length has to be better by this
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a trial costs besides its load, what it may take at most, and the margin as a log."""
+    """What a trial costs besides its load, what it may take at most, and the margin as a log.
+
+    `bias` is how far the end of a usual trial may still be from its steady level, as a log.
+    """
 
     overhead_s: float = 20.0
     most_s: float = LENGTHS_S[-1]
     margin_log: float = 0.03
+    bias: float = BIAS
 
     def price(self, variance: float, seconds: float) -> float:
         """Return what it costs to know a treatment by trials whose level has this variance.
@@ -112,13 +114,26 @@ def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
     """
     series = [gains(one) for one in before]
     if len(series) < _KNOWN:
-        return Lengths(terms, None, series)
+        return Lengths(terms, None, series, unlearned_s(terms.bias))
     learned = learned_from(series)
     some = [one for one in series if len(one) * BIN_S >= LENGTHS_S[0]][-_TRIALS:]
     prices = [terms.price(_known(some, learned, s), s) for s in LENGTHS_S]
-    warm = next((i for i, log in enumerate(learned.usually_left()) if log < _LEFT), 0)
-    least_s = max(_LEAST_S, LENGTHS_S[int(np.argmin(prices))], warm * BIN_S)
+    best_s = LENGTHS_S[int(np.argmin(prices))]
+    least_s = max(_LEAST_S, best_s, _waited(learned, terms.bias))
     return Lengths(terms, learned, (), least_s)
+
+
+def unlearned_s(bias: float) -> float:
+    """Return the seconds that a trial lasts at the least while nothing is known of warm-ups.
+
+    The usual bias is soon told from the trial itself; a smaller one is promised to the first too.
+    """
+    return _LEAST_S if bias >= BIAS else _waited(Learned(), bias)
+
+
+def _waited(learned: Learned, bias: float) -> float:
+    """Return the seconds after which a usual trial is within `bias` of its steady level."""
+    return float((learned.usually_left() >= bias).sum() * BIN_S)  # it only falls
 
 
 def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:

@@ -21,12 +21,14 @@ class Adaptive:
     """Plans each trial's length from those before it; `responses` by workload.
 
     `most_s` is what a trial may take with its overhead, if that matters; `margin` is that of the
-    decision, a ratio less one.
+    decision, a ratio less one; `bias` what the end of a usual trial may still hold of its warm-up,
+    a share of its level.
     """
 
     responses: Mapping[str, str]
     most_s: float | None = None
     margin: float = 0.03
+    bias: float | None = None
     # A function of the trials so far, kept because learning is not for nothing.
     _known: dict[tuple[str, int], "Lengths"] = field(default_factory=dict, repr=False)
 
@@ -44,10 +46,10 @@ class Adaptive:
         return Enough(response, longer(self._known[trial.workload, count], own))
 
     def _terms(self, history: Sequence[Outcome]) -> "Terms":
-        from mydyno.analyse.lengths import Terms  # noqa: PLC0415
+        from mydyno.analyse.lengths import BIAS, Terms  # noqa: PLC0415
 
         overhead_s = _overhead_s(history)
-        told = Terms(overhead_s, margin_log=log1p(self.margin))
+        told = Terms(overhead_s, margin_log=log1p(self.margin), bias=self.bias or BIAS)
         return told if self.most_s is None else replace(told, most_s=self.most_s - overhead_s)
 
 

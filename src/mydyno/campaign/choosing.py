@@ -88,7 +88,8 @@ def choose(asked: Asked, name: str) -> Chosen:
     fixed = _fixed(asked)
     kind = _kind(asked, is_fixed=fixed is not None)
     responses = {name: w.response for name, w in asked.workloads.items()}
-    stops: Stops = fixed or Adaptive(responses, _most_s(asked, kind), decide.margin)
+    bias = _bias(asked, kind, is_fixed=fixed is not None)
+    stops: Stops = fixed or Adaptive(responses, _most_s(asked, kind), decide.margin, bias)
     if kind == "switchback":
         stops = Segments(responses)
     rule = Rule(
@@ -238,6 +239,22 @@ def _most_s(asked: Asked, kind: str) -> float | None:
     if budget_s is None:
         return None
     return budget_s / (_LEAST_BLOCKS * len(asked.treatments) * len(asked.workloads))
+
+
+def _bias(asked: Asked, kind: str, *, is_fixed: bool) -> float | None:
+    """Return what a trial's end may still hold of a warm-up, where that is asked for."""
+    bias = asked.spec.protocol.bias
+    if bias is None:
+        return None
+    if is_fixed or kind == "switchback":
+        how = "trials of fixed length" if is_fixed else "a switchback, which warms up once,"
+        raise SpecError(f"{asked.place}: protocol.bias: {how} cannot promise it; remove it")
+    if not 0 < bias < 1:
+        raise SpecError(
+            f"{asked.place}: protocol.bias is {bias:g}: a share of the level above 0 and below 1, "
+            "as 0.0025"
+        )
+    return bias
 
 
 def _reset(asked: Asked) -> Reset:

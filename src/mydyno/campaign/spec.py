@@ -81,6 +81,7 @@ class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: str = ""
     warmup_s: float | None = None
     window_s: float | None = None
+    bias: float | None = None
     blocks: int | None = None
     reset: str = "dataset"
     preload: bool = True

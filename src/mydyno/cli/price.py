@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import isinf, log, log1p
+from math import inf, isinf, log, log1p
 
 from mydyno.analyse.forecast import (
     STARTS_SD,
@@ -112,8 +112,18 @@ def _guess_s(campaign: Campaign) -> float:
         return SEGMENT_S
     if isinstance(stops, Fixed):
         return stops.warmup_s + stops.window_s + _RESTART_S
-    most_s = stops.most_s if isinstance(stops, Adaptive) else None
-    return min(TRIAL_S, most_s or TRIAL_S)
+    if not isinstance(stops, Adaptive):
+        return TRIAL_S
+    return min(max(TRIAL_S, _waited_s(stops)), stops.most_s or inf)
+
+
+def _waited_s(stops: Adaptive) -> float:
+    """Return how long a trial lasts at the least, where a spec asks for little bias."""
+    if stops.bias is None:
+        return 0.0
+    from mydyno.analyse.lengths import unlearned_s  # noqa: PLC0415 - numpy and scipy
+
+    return unlearned_s(stops.bias) + _RESTART_S
 
 
 def _checks(campaign: Campaign, seen: Sequence[Outcome]) -> list[Outcome]:
