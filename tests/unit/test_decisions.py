@@ -119,6 +119,40 @@ def test_what_a_guard_rejects_is_said_with_the_guard_and_what_is_slower_is_not()
     assert (slow.treatments[1].verdict, slow.treatments[1].warnings) == ("reject", [])
 
 
+def spreads(baseline, other):
+    def metrics(chance, name):
+        sd = (other if name == "B" else baseline) * exp(chance.gauss(0, 0.05))
+        return (Metric("tps_logsd", sd, ""),)
+
+    return metrics
+
+
+@pytest.mark.parametrize(
+    ("gain", "sds", "verdict"),
+    [
+        (10.0, (0.05, 0.15), "adopt"),  # its slow seconds do six times what the fast ones did
+        (1.2, (0.05, 0.15), "reject"),
+        (10.0, (0.2, 1.2), "reject"),  # some of its seconds do less than the baseline's
+    ],
+)
+def test_a_larger_spread_counts_where_it_can_be_felt(gain, sds, verdict):
+    outcomes = campaign({"A": 1.0, "B": gain}, 5, 0.02, 3, spreads(*sds))
+    row = compare(outcomes, RULE, "AB").treatments[1]
+    assert row.verdict == verdict
+    assert row.guards["tps_logsd"].low > 1.2
+    assert row.unheld == (["tps_logsd"] if verdict == "adopt" else [])
+    (said,) = row.warnings
+    felt = "rejected for its spread of throughput (tps_logsd): "
+    assert said.startswith(felt if verdict == "reject" else "tps_logsd: ")
+    assert ("slow seconds" in said) == (verdict == "adopt")
+
+
+def test_a_guard_that_is_asked_for_is_held_whatever_the_gain():
+    rule = Rule("c", "A", {"w": "tps"}, guards={"tps_logsd": 0.2})
+    outcomes = campaign({"A": 1.0, "B": 10.0}, 5, 0.02, 3, spreads(0.05, 0.15))
+    assert compare(outcomes, rule, "AB").treatments[1].verdict == "reject"
+
+
 def test_a_guard_that_cannot_be_shown_is_said():
     words = []
     for seed in range(20):

@@ -128,10 +128,11 @@ def test_they_are_told_in_one_sentence():
         row("ZSTD", storage_bytes=2.0**30, compression_ratio=2.96),
         row("NONE"),
     )
-    said = (
-        "On disk after a trial: STOCK 3 GiB and ZSTD 1 GiB, compressed 2.96\N{MULTIPLICATION SIGN}."
-    )
+    said = "On disk after a trial: STOCK 3 GiB; ZSTD 1 GiB, compressed 2.96\N{MULTIPLICATION SIGN}."
     assert storage.sentence(shown, "w") == said
     same = comparison(row("STOCK", storage_bytes=1e6), row("OTHER", storage_bytes=1.0001e6))
     assert storage.sentence(same, "w") == "On disk after a trial: 977 KiB."
+    some = [row(name, storage_bytes=size) for name, size in (("A", 1e6), ("B", 2e6), ("C", 1e6))]
+    told = storage.sentence(comparison(*some), "w")
+    assert told == "On disk after a trial: A and C 977 KiB; B 1.91 MiB."
     assert storage.sentence(comparison(row("STOCK")), "w") == ""

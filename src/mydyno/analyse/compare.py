@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import exp, log
+from statistics import fmean
 
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.measured import Measured
-from mydyno.analyse.phrases import rejecting, sentence, unproven
+from mydyno.analyse.phrases import harmless, rejecting, sentence, unproven
 from mydyno.analyse.plain import plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
 from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
-from mydyno.analyse.verdicts import Guards, broken, detectable, unstable, verdict
+from mydyno.analyse.verdicts import Guards, broken, detectable, unfelt, unstable, verdict
 from mydyno.model import Outcome, Status
 
 _CARRIES = (
@@ -96,7 +97,8 @@ def _open(row: Row, rule: Rule) -> bool:
     if row.verdict == "inconclusive":
         return True
     margins = rule.guards_of(row.workload)
-    return row.verdict == "adopt" and any(g.high >= 1 + margins[n] for n, g in row.guards.items())
+    asked = {name: ratio for name, ratio in row.guards.items() if name not in row.unheld}
+    return row.verdict == "adopt" and any(g.high >= 1 + margins[n] for n, g in asked.items())
 
 
 def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
@@ -159,8 +161,13 @@ def _row(
         for name, effects in measured.guards.items()
         if treatment in effects
     }
+    shown = {name: ratio for name, (ratio, _) in guards.items()}
     mine = trials.get(treatment, [])
     warnings = _failures(mine)
+    loose = _loose(guards, rule, workload)
+    both = (mine, trials.get(rule.baseline, []))
+    if effect and loose and _unfelt(_gain(effect, rule, workload), loose, both):
+        warnings += harmless({loose: guards.pop(loose)})
     word = _word(cell, rule, measured, (effect, guards), mine)
     proving = any(o.trial.block >= rule.proving_from for o in mine)
     if effect is None and word == "inconclusive" and proving and _blocks(trials) > 1:
@@ -180,10 +187,11 @@ def _row(
         trials=len(values),
         value=_estimate(values, rule.responses[workload]),
         effect=_ratio(effect) if effect else None,
-        guards={name: ratio for name, (ratio, _) in guards.items()},
+        guards=shown,
         warnings=warnings,
         detectable=detectable(effect) if effect else None,
         plain=plain(mine),
+        unheld=[name for name in shown if name not in guards],
     )
 
 
@@ -213,8 +221,29 @@ def _word(
 
 def _verdict(effect: Effect, rule: Rule, workload: str, guards: Guards) -> str:
     """Return the verdict on an effect, whichever way is better."""
-    gained = effect if rule.gain(1.0, workload) > 0 else effect.inverse()
-    return verdict(gained, rule.margin, guards)
+    return verdict(_gain(effect, rule, workload), rule.margin, guards)
+
+
+def _gain(effect: Effect, rule: Rule, workload: str) -> Effect:
+    return effect if rule.gain(1.0, workload) > 0 else effect.inverse()
+
+
+def _loose(guards: Guards, rule: Rule, workload: str) -> str:
+    """Return the guard on the spread, where nobody asked for it and it is not shown to hold."""
+    name = f"{rule.responses[workload]}_logsd"
+    if rule.guards is not None or name not in guards:
+        return ""
+    ratio, margin = guards[name]
+    return name if ratio.high >= 1 + margin else ""
+
+
+def _unfelt(gain: Effect, spread: str, both: tuple[Sequence[Outcome], Sequence[Outcome]]) -> bool:
+    """Return whether the gain leaves a guard on the spread nothing to guard."""
+    own, baseline = (
+        [m.value for o in some if o.status is Status.OK for m in o.metrics if m.name == spread]
+        for some in both
+    )
+    return bool(own and baseline) and unfelt(gain, fmean(own), fmean(baseline))
 
 
 def _blocks(trials: Mapping[str, Sequence[Outcome]]) -> int:

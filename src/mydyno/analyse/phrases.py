@@ -106,7 +106,7 @@ def _gained(row: Row, rule: Rule) -> bool:
 def _broken_of(row: Row, rule: Rule) -> Guards:
     """Return the guards for which a treatment was rejected."""
     margins = rule.guards_of(row.workload)
-    guards = {name: (ratio, margins[name]) for name, ratio in row.guards.items()}
+    guards = {n: (g, margins[n]) for n, g in row.guards.items() if n not in row.unheld}
     return broken(guards) if row.verdict == "reject" else {}
 
 
@@ -126,6 +126,15 @@ def rejecting(guards: Guards) -> list[str]:
         f"rejected for its {_of(name)} ({name}): {ratio.ratio:.2f} times the baseline's "
         f"[{ratio.low:.2f}..{ratio.high:.2f}], where {1 + margin:.2f} is allowed"
         for name, (ratio, margin) in guards.items()
+    ]
+
+
+def harmless(guards: Guards) -> list[str]:
+    """Return what is said of guards that are not asked for."""
+    return [
+        f"{name}: {ratio.ratio:.2f} times the baseline's [{ratio.low:.2f}..{ratio.high:.2f}], and "
+        "not held against it: its slow seconds still do more than the baseline's fast ones"
+        for name, (ratio, _) in guards.items()
     ]
 
 

@@ -25,7 +25,8 @@ class Row(msgspec.Struct, frozen=True):
     `verdict` is adopt, reject, equivalent, unstable, inconclusive, no-steady-state or failed;
     the baseline's own row has verdict ``baseline``.  `effect` is None where nothing could be
     compared.  `detectable` is the smallest ratio the campaign could have told from 1.  `plain` are
-    means over its trials of what is shown without a verdict: `storage_bytes`, `compression_ratio`.
+    means over its trials of what is shown without a verdict: `storage_bytes`, `compression_ratio`;
+    `unheld` guards that are shown only, for the reason that stands in `warnings`.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Row(msgspec.Struct, frozen=True):
     warnings: list[str]
     detectable: float | None = None
     plain: dict[str, Estimate] = {}
+    unheld: list[str] = []
 
 
 class Part(msgspec.Struct, frozen=True):

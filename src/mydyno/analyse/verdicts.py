@@ -13,6 +13,7 @@ _UNSTABLE_RANGE = 0.30  # relative range of one treatment's trials (TUNA, EuroSy
 _UNSTABLE_SD = 3.0  # own spread against that of the other treatments (METHOD 5b)
 _NOTABLE_SD = 0.10  # of log ratios: less does not change what a person would do
 _ENOUGH = 3
+_SDS = 2.0  # to either side: where nearly all of the seconds are
 
 
 def verdict(effect: Effect, margin: float, guards: Guards) -> str:
@@ -38,6 +39,15 @@ def broken(guards: Guards) -> Guards:
 
 def _look_broken(guards: Guards) -> Guards:
     return {name: (g, margin) for name, (g, margin) in guards.items() if g.ratio > 1 + margin}
+
+
+def unfelt(gain: Effect, own_sd: float, baseline_sd: float) -> bool:
+    """Return whether a larger spread of the response can harm nobody (ADR 0003).
+
+    So it is where, from the low end of the gain's interval on, a treatment's slow seconds still do
+    more than the baseline's fast ones; the spreads are standard deviations of logs.
+    """
+    return log(gain.interval[1]) > _SDS * (own_sd + baseline_sd)
 
 
 def unstable(own: Sequence[float], others: Sequence[float]) -> bool:

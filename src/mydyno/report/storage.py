@@ -7,13 +7,15 @@ from mydyno.report import units, verdicts
 def sentence(compared: Comparison, workload: str) -> str:
     """Return the treatments' sizes on disk, and what was compressed; ``""`` if none is known.
 
-    Where all show the same it is said once.
+    Treatments that show the same are told together.
     """
-    rows = [row for row in verdicts.rows(compared, workload) if "storage_bytes" in row.plain]
-    sizes = [_told(row) for row in rows]
-    if len(set(sizes)) > 1:
-        sizes = [f"{row.name} {size}" for row, size in zip(rows, sizes, strict=True)]
-    told = units.listed(list(dict.fromkeys(sizes)))
+    same: dict[str, list[str]] = {}
+    for row in verdicts.rows(compared, workload):
+        if "storage_bytes" in row.plain:
+            same.setdefault(_told(row), []).append(row.name)
+    if len(same) == 1:
+        return f"On disk after a trial: {next(iter(same))}."
+    told = "; ".join(f"{units.listed(names)} {size}" for size, names in same.items())
     return f"On disk after a trial: {told}." if told else ""
 
 
