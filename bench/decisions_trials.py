@@ -102,7 +102,7 @@ def warmed(amplitude: float, asked: float | None = None) -> Callable[[str, int],
         still = {n: replace(a, warmup=Warmup("none")) for n, a in arms.items()}
         twins = (machine, Machine(WORLDS[world], still, seed))
         twins[1].clock_s = machine.clock_s
-        told = [_biased(twins, name, outcomes, asked) for name in arms]
+        told = [_biased(twins, name, outcomes, stops) for name in arms]
         dropped = [a.warmup.bias(600.0, 720.0, seed) for a in arms.values()]
         return {
             "trials": len(arms),
@@ -116,10 +116,10 @@ def warmed(amplitude: float, asked: float | None = None) -> Callable[[str, int],
 
 
 def _biased(
-    twins: tuple[Machine, Machine], name: str, before: Sequence[Outcome], asked: float | None
+    twins: tuple[Machine, Machine], name: str, before: Sequence[Outcome], stops: Adaptive
 ) -> tuple[float, float]:
     """Return the mean bias of a treatment's trials, and how long they were."""
-    stop = Adaptive({"w": "tps"}, bias=asked).of(Trial(len(before), name, "w", 0, 0), before)
+    stop = stops.of(Trial(len(before), name, "w", 0, 0), before)
     biases, lengths = [], []
     for i in range(_REPEATS):
         trial = Trial(len(before) + 1000 * len(name) + i, name, "w", 0, 0)

@@ -2,19 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import exp, log
-from statistics import fmean
 
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import harmless, rejecting, sentence, unproven
-from mydyno.analyse.plain import plain
+from mydyno.analyse.plain import mean, plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
 from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
-from mydyno.analyse.verdicts import Guards, broken, detectable, unfelt, unstable, verdict
+from mydyno.analyse.verdicts import (
+    Guards,
+    broken,
+    detectable,
+    held,
+    unfelt,
+    unshown,
+    unstable,
+    verdict,
+)
 from mydyno.model import Outcome, Status
 
 _CARRIES = (
@@ -96,9 +104,7 @@ def _open(row: Row, rule: Rule) -> bool:
     """Return whether a verdict is still to come, or one of its guards still to be shown."""
     if row.verdict == "inconclusive":
         return True
-    margins = rule.guards_of(row.workload)
-    asked = {name: ratio for name, ratio in row.guards.items() if name not in row.unheld}
-    return row.verdict == "adopt" and any(g.high >= 1 + margins[n] for n, g in asked.items())
+    return row.verdict == "adopt" and bool(unshown(held(row, rule.guards_of(row.workload))))
 
 
 def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
@@ -161,23 +167,22 @@ def _row(
         for name, effects in measured.guards.items()
         if treatment in effects
     }
-    shown = {name: ratio for name, (ratio, _) in guards.items()}
     mine = trials.get(treatment, [])
     warnings = _failures(mine)
-    loose = _loose(guards, rule, workload)
     both = (mine, trials.get(rule.baseline, []))
-    if effect and loose and _unfelt(_gain(effect, rule, workload), loose, both):
-        warnings += harmless({loose: guards.pop(loose)})
-    word = _word(cell, rule, measured, (effect, guards), mine)
+    waived = _waived(_gain(effect, rule, workload), guards, rule, workload, both) if effect else {}
+    warnings += harmless(waived)
+    kept = {name: guard for name, guard in guards.items() if name not in waived}
+    word = _word(cell, rule, measured, (effect, kept), mine)
     proving = any(o.trial.block >= rule.proving_from for o in mine)
     if effect is None and word == "inconclusive" and proving and _blocks(trials) > 1:
         warnings.append("fewer than two blocks hold it and the baseline: no verdict")
     if measured.carries and treatment != rule.baseline:
         warnings.append(_CARRIES)
     if word == "adopt":
-        warnings += unproven(guards)
+        warnings += unproven(kept)
     if word == "reject" and effect and _verdict(effect, rule, workload, {}) != "reject":
-        warnings += rejecting(broken(guards))
+        warnings += rejecting(broken(kept))
     values = measured.values.get(treatment, [])
     return Row(
         name=treatment,
@@ -187,11 +192,11 @@ def _row(
         trials=len(values),
         value=_estimate(values, rule.responses[workload]),
         effect=_ratio(effect) if effect else None,
-        guards=shown,
+        guards={name: ratio for name, (ratio, _) in guards.items()},
         warnings=warnings,
         detectable=detectable(effect) if effect else None,
         plain=plain(mine),
-        unheld=[name for name in shown if name not in guards],
+        unheld=list(waived),
     )
 
 
@@ -228,22 +233,21 @@ def _gain(effect: Effect, rule: Rule, workload: str) -> Effect:
     return effect if rule.gain(1.0, workload) > 0 else effect.inverse()
 
 
-def _loose(guards: Guards, rule: Rule, workload: str) -> str:
-    """Return the guard on the spread, where nobody asked for it and it is not shown to hold."""
+def _waived(
+    gain: Effect,
+    guards: Guards,
+    rule: Rule,
+    workload: str,
+    both: tuple[Sequence[Outcome], Sequence[Outcome]],
+) -> Guards:
+    """Return the guard on the spread, where nobody asked for it and the gain leaves it nothing."""
     name = f"{rule.responses[workload]}_logsd"
-    if rule.guards is not None or name not in guards:
-        return ""
-    ratio, margin = guards[name]
-    return name if ratio.high >= 1 + margin else ""
-
-
-def _unfelt(gain: Effect, spread: str, both: tuple[Sequence[Outcome], Sequence[Outcome]]) -> bool:
-    """Return whether the gain leaves a guard on the spread nothing to guard."""
-    own, baseline = (
-        [m.value for o in some if o.status is Status.OK for m in o.metrics if m.name == spread]
-        for some in both
-    )
-    return bool(own and baseline) and unfelt(gain, fmean(own), fmean(baseline))
+    if rule.guards is not None or name not in unshown(guards):
+        return {}
+    own, baseline = (mean(some, name) for some in both)
+    if own is None or baseline is None or not unfelt(gain, own, baseline):
+        return {}
+    return {name: guards[name]}
 
 
 def _blocks(trials: Mapping[str, Sequence[Outcome]]) -> int:

@@ -6,7 +6,7 @@ from math import log
 
 from mydyno.analyse.result import Comparison, Row
 from mydyno.analyse.rule import Rule
-from mydyno.analyse.verdicts import Guards, broken
+from mydyno.analyse.verdicts import Guards, broken, held, unshown
 
 _NAMED = 5
 _RATES = {"tps": "throughput", "iops": "I/O rate", "qps": "query rate"}
@@ -105,9 +105,9 @@ def _gained(row: Row, rule: Rule) -> bool:
 
 def _broken_of(row: Row, rule: Rule) -> Guards:
     """Return the guards for which a treatment was rejected."""
-    margins = rule.guards_of(row.workload)
-    guards = {n: (g, margins[n]) for n, g in row.guards.items() if n not in row.unheld}
-    return broken(guards) if row.verdict == "reject" else {}
+    if row.verdict != "reject":
+        return {}
+    return broken(held(row, rule.guards_of(row.workload)))
 
 
 def unproven(guards: Guards) -> list[str]:
@@ -115,8 +115,7 @@ def unproven(guards: Guards) -> list[str]:
     return [
         f"{name}: {ratio.ratio:.2f} times the baseline's, but {ratio.high:.2f} is not ruled out "
         f"(margin {1 + margin:.2f}); more blocks would tell"
-        for name, (ratio, margin) in guards.items()
-        if ratio.high >= 1 + margin
+        for name, (ratio, margin) in unshown(guards).items()
     ]
 
 

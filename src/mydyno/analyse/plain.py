@@ -11,7 +11,13 @@ PLAIN = ("storage_bytes", "storage_apparent_bytes", "compression_ratio")
 
 
 def plain(outcomes: Sequence[Outcome]) -> dict[str, Estimate]:
-    """Return the means over the trials that went well; what none of them has is left out."""
+    """Return their means over the trials that went well; what none of them has is left out."""
+    found = {name: mean(outcomes, name) for name in PLAIN}
+    return {n: Estimate(v, unit_of(n)) for n, v in found.items() if v is not None}
+
+
+def mean(outcomes: Sequence[Outcome], metric: str) -> float | None:
+    """Return a metric's mean over the trials that went well, None where none of them has it."""
     good = [o for o in outcomes if o.status is Status.OK]
-    found = {name: [m.value for o in good for m in o.metrics if m.name == name] for name in PLAIN}
-    return {n: Estimate(fmean(values), unit_of(n)) for n, values in found.items() if values}
+    values = [m.value for o in good for m in o.metrics if m.name == metric]
+    return fmean(values) if values else None

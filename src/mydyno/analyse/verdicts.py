@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import exp, log, sqrt
 
 from mydyno.analyse.contrasts import Effect
-from mydyno.analyse.result import Ratio
+from mydyno.analyse.result import Ratio, Row
 
 # By name: the ratio to the baseline's, where lower is better, and the margin that it may have.
 Guards = Mapping[str, tuple[Ratio, float]]
@@ -35,6 +35,16 @@ def verdict(effect: Effect, margin: float, guards: Guards) -> str:
 def broken(guards: Guards) -> Guards:
     """Return the guards that are shown to be broken."""
     return {name: g for name, g in _look_broken(guards).items() if g[0].low > 1}
+
+
+def unshown(guards: Guards) -> Guards:
+    """Return the guards that are not shown to hold."""
+    return {name: (g, margin) for name, (g, margin) in guards.items() if g.high >= 1 + margin}
+
+
+def held(row: Row, margins: Mapping[str, float]) -> Guards:
+    """Return the guards that a row's verdict had to hold."""
+    return {n: (ratio, margins[n]) for n, ratio in row.guards.items() if n not in row.unheld}
 
 
 def _look_broken(guards: Guards) -> Guards:
