@@ -1,6 +1,7 @@
 """Every store keeps the contract: what was sealed comes back, byte for byte, after any spoiling."""
 
 import hashlib
+from contextlib import ExitStack
 
 import pytest
 
@@ -35,24 +36,27 @@ def spoil(folder):
 
 
 def check(make):
-    store = make()
-    assert store.open() is False
-    fill(store.live)
-    want = digest(store.live)
-    store.seal()
-    for _ in range(2):
-        store.restore("")
-        store.loading()
-        assert digest(store.live) == want
-        spoil(store.live)
-        assert digest(store.live) != want
-    store.close(keep=True)
-    again = make()
-    assert again.open() is True
-    again.restore("")
-    assert digest(again.live) == want
-    again.close(keep=False)
-    assert not again.live.exists()
+    with ExitStack() as stack:
+        store = make()
+        stack.callback(store.close, keep=False)
+        assert store.open() is False
+        fill(store.live)
+        want = digest(store.live)
+        store.seal()
+        for _ in range(2):
+            store.restore("")
+            store.loading()
+            assert digest(store.live) == want
+            spoil(store.live)
+            assert digest(store.live) != want
+        store.close(keep=True)
+        again = make()
+        stack.callback(again.close, keep=False)
+        assert again.open() is True
+        again.restore("")
+        assert digest(again.live) == want
+        again.close(keep=False)
+        assert not again.live.exists()
 
 
 def test_a_directory(tmp_path):
