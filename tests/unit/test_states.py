@@ -64,11 +64,19 @@ def test_noise_drift_and_effects_are_no_states():
 def test_first_trials_of_the_baseline_alone_may_be_of_another_state():
     chance = np.random.default_rng(5)
     checks = [Pressed("a0", 300.0 * i, chance.normal(0, 0.05, 15), 0, 100 + i) for i in range(3)]
-    assert set(of_another_state([*checks, *(lower(t, 0.5) for t in trials(chance))])) == {
-        100,
-        101,
-        102,
-    }
+    later = [lower(t, 0.5) for t in trials(chance)]
+    told = of_another_state([*checks, *later])
+    assert set(told) == {100, 101, 102, 0}
+    assert "in it, or right beside it" in told[0]
+
+
+@pytest.mark.parametrize("at", [3, 8])
+def test_a_trial_in_whose_last_minute_the_state_changed_is_of_neither(at):
+    told = trials(np.random.default_rng(6))
+    risen = [*told[:at], lower(told[at], -0.5, 10), *(lower(t, -0.5) for t in told[at + 1 :])]
+    out = of_another_state(risen)
+    assert at in out
+    assert len({t.id > at for t in risen if t.id not in out}) == 1
 
 
 def test_few_trials_and_short_ones_tell_nothing():

@@ -14,7 +14,7 @@ class Effect:
 
     `critical` widens `se` to the interval; `claim` does so for the bound that a claim rests on,
     which holds for all treatments of the workload together, so that the chance of any false claim
-    is one minus the confidence.
+    is one minus the confidence.  `luck` is what the estimate may owe to being the best of several.
     """
 
     log_ratio: float
@@ -22,12 +22,14 @@ class Effect:
     critical: float
     pairs: int
     claim: float = 0.0
+    luck: float = 0.0
 
     @property
     def interval(self) -> tuple[float, float, float]:
         """Return ratio, low and high."""
         half = self.critical * self.se
-        return exp(self.log_ratio), exp(self.log_ratio - half), exp(self.log_ratio + half)
+        low, high = exp(self.log_ratio - half), exp(self.log_ratio + half)
+        return exp(self.log_ratio - self.luck), low, high
 
     @property
     def surely(self) -> float:
@@ -36,7 +38,7 @@ class Effect:
 
     def inverse(self) -> "Effect":
         """Return the effect on the response's inverse."""
-        return replace(self, log_ratio=-self.log_ratio)
+        return replace(self, log_ratio=-self.log_ratio, luck=-self.luck)
 
 
 def contrasts(

@@ -20,6 +20,7 @@ from mydyno.analyse.measured import Measured, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.settling import ENOUGH, LONG_S, jumping, moving
 from mydyno.analyse.steady import BIN_S, Learned, fit, learn, tail
+from mydyno.analyse.winners import of_best
 from mydyno.model import Outcome, Series, Status
 
 Array = NDArray[np.float64]
@@ -72,7 +73,11 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     if found is None:
         return Measured(values=values)
     left = steady.level - found.level[_numbers(names)]
-    effects = _signed(_effects(found, of, left / np.sqrt(weight), rule.baseline), sign)
+    effects = _effects(found, of, left / np.sqrt(weight), rule.baseline)
+    if rule.choosing:
+        number = {name: i for i, name in enumerate(of)}
+        effects = of_best(effects, lambda a, b: found.contrast(number[a], number[b])[1])
+    effects = _signed(effects, sign)
     response = rule.responses[workload]
     mine = [o for o in outcomes if o.trial.workload == workload]
     return Measured(

@@ -4,6 +4,7 @@ What was measured in one state is not compared with what was measured in the oth
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from math import expm1, log
 from statistics import median
 
@@ -28,7 +29,8 @@ _END = 3  # a trial ends with a third of its bins, at least so many
 def of_another_state(trials: Sequence[Pressed]) -> dict[int, str]:
     """Return the trials, by number, that are not of the host's most frequent state, and why."""
     falls = _falls(trials)
-    eras = [era for some in _between(trials, falls) for era in _eras(some)]
+    stretches = [list(_eras(some)) for some in _between(trials, falls)]
+    eras = [era for stretch in stretches for era in stretch]
     kept = max(reversed(eras), key=len, default=[])
     told = {
         t.id: f"the host did {_percent(_shift(era, kept))} then than at other times: were burst "
@@ -37,7 +39,20 @@ def of_another_state(trials: Sequence[Pressed]) -> dict[int, str]:
         for t in era
         if era is not kept
     }
-    return told | falls
+    return told | falls | _borders(stretches, kept)
+
+
+def _borders(
+    stretches: Sequence[Sequence[Sequence[Pressed]]], kept: Sequence[Pressed]
+) -> dict[int, str]:
+    """Return the first and last of the kept trials where another state lies beside them.
+
+    A trial in whose last minutes the state changed ends as those after it do.
+    """
+    beside = [two for eras in stretches for two in pairwise(eras)]
+    first = {kept[0].id for _, after in beside if after is kept}
+    last = {kept[-1].id for before, _ in beside if before is kept}
+    return dict.fromkeys(first | last, "the state of the host changed in it, or right beside it")
 
 
 def _falls(trials: Sequence[Pressed]) -> dict[int, str]:

@@ -22,12 +22,12 @@ def verdict(effect: Effect, margin: float, guards: Guards) -> str:
     A guard that is shown to be broken rejects; one that looks broken but is not shown to be leaves
     the matter open.
     """
-    estimate, low, high = effect.interval
+    _, low, high = effect.interval
     if broken(guards):
         return "reject" if low > 1 or high < 1 + margin else "inconclusive"
     if 1 / (1 + margin) < low and high < 1 + margin:
         return "equivalent"
-    if effect.surely > 0 and log(estimate) >= log(1 + margin) / 2:
+    if effect.surely > 0 and effect.log_ratio >= log(1 + margin) / 2:
         return "inconclusive" if _look_broken(guards) else "adopt"
     return "reject" if high < 1 + margin else "inconclusive"
 

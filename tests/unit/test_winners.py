@@ -1,0 +1,66 @@
+"""The best of several is told without what its lead may owe to luck."""
+
+from math import exp
+
+import numpy as np
+import pytest
+
+from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.winners import of_best
+
+
+def effects(*logs, se=0.02):
+    return {f"a{i}": Effect(log, se, 3.0, 4) for i, log in enumerate(logs)}
+
+
+@pytest.mark.parametrize(
+    ("lead", "luck"),
+    [(0.04, 0.005), (0.02, 0.01), (0.01, 0.005), (0.4, 0.0005), (0.0, 0.0)],
+)
+def test_a_lead_is_shrunk_by_its_error(lead, luck):
+    told = of_best(effects(0.10, 0.10 + lead, 0.02), lambda _a, _b: 0.02)
+    found = {name: round(e.luck, 9) for name, e in told.items()}
+    assert found == {"a0": 0.0, "a1": pytest.approx(luck), "a2": 0.0}
+
+
+def test_the_interval_stays_and_holds_the_estimate():
+    before = effects(0.10, 0.11)
+    after = of_best(before, lambda _a, _b: 0.03)
+    ratio, low, high = after["a1"].interval
+    assert (low, high) == before["a1"].interval[1:]
+    assert low < ratio < before["a1"].interval[0]
+    assert ratio == pytest.approx(exp(0.105))
+    assert after["a1"].inverse().interval[0] == pytest.approx(1 / ratio)
+
+
+@pytest.mark.parametrize("which", [effects(), effects(0.1)])
+def test_what_was_not_chosen_from_several_is_told_as_it_is(which):
+    assert of_best(which, lambda _a, _b: 0.02) == which
+
+
+def errors(apart):
+    """Return the mean errors of the better of two, as it is and as it is told."""
+    chance = np.random.default_rng(1)
+    truth = {"a0": 0.1, "a1": 0.1 + apart}
+    plain, told = [], []
+    for _ in range(4000):
+        seen = effects(*(chance.normal(t, 0.02) for t in truth.values()))
+        best = max(seen, key=lambda name: seen[name].log_ratio)
+        plain.append(seen[best].log_ratio - truth[best])
+        told.append(plain[-1] - of_best(seen, lambda _a, _b: 0.02 * 2**0.5)[best].luck)
+    return np.array(plain), np.array(told)
+
+
+def test_of_two_alike_the_better_is_overstated_by_a_third_and_known_better():
+    plain, told = errors(0.0)
+    assert plain.mean() == pytest.approx(
+        0.02 / np.pi**0.5, rel=0.05
+    )  # of the larger of two normals
+    assert 0 < told.mean() < 0.4 * plain.mean()
+    assert (told**2).mean() < 0.75 * (plain**2).mean()
+
+
+@pytest.mark.parametrize("apart", [0.03, 0.06, 0.1, 0.3])
+def test_a_clear_lead_is_understated_by_a_quarter_of_its_error_at_most(apart):
+    _, told = errors(apart)
+    assert -0.23 * 0.02 * 2**0.5 < told.mean() < 0.1 * 0.02 * 2**0.5
