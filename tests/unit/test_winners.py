@@ -1,12 +1,18 @@
 """The best of several is told without what its lead may owe to luck."""
 
+from dataclasses import replace
 from math import exp
 
 import numpy as np
 import pytest
 
+from mydyno.analyse import Rule, compare, undecided
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.winners import of_best
+from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.race import Race
+from mydyno.testing.simulate import BARE, Arm, Machine
+from mydyno.testing.simulate.play import play
 
 
 def effects(*logs, se=0.02):
@@ -64,3 +70,33 @@ def test_of_two_alike_the_better_is_overstated_by_a_third_and_known_better():
 def test_a_clear_lead_is_understated_by_a_quarter_of_its_error_at_most(apart):
     _, told = errors(apart)
     assert -0.23 * 0.02 * 2**0.5 < told.mean() < 0.1 * 0.02 * 2**0.5
+
+
+@pytest.fixture(scope="module")
+def raced():
+    """Return a race of two treatments that both win, and are alike."""
+    arms = {"base": Arm(0.0), "one": Arm(0.30), "two": Arm(0.31)}
+    names = tuple(arms)
+    race = Race(names, "base", ("w",), 6, None, 3, lambda _: {("w", n) for n in names}, 3)
+    return play(race, Adaptive({"w": "tps"}), Machine(BARE, arms, 3)), names
+
+
+RULE = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+
+
+def test_only_where_the_best_is_asked_for_is_it_told_so(raced):
+    outcomes, names = raced
+    plain = compare(outcomes, RULE, names)
+    best = compare(outcomes, replace(RULE, choosing=True), names)
+    assert [r.verdict for r in best.treatments] == ["baseline", "adopt", "adopt"]
+    assert best.winner == plain.winner
+    for told, before in zip(best.treatments[1:], plain.treatments[1:], strict=True):
+        assert (told.effect.low, told.effect.high) == (before.effect.low, before.effect.high)
+        assert (told.effect.ratio < before.effect.ratio) == (told.name == best.winner)
+        assert told.effect.low < told.effect.ratio <= before.effect.ratio
+
+
+def test_while_the_best_is_asked_for_rivals_run_on(raced):
+    outcomes, names = raced
+    assert undecided(RULE, names)(outcomes) == set()
+    assert undecided(replace(RULE, choosing=True), names)(outcomes) == {("w", "one"), ("w", "two")}
