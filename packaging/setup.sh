@@ -84,6 +84,7 @@ lock=requirements.lock
 [ "$kind" = run ] || lock=requirements-dev.lock
 stamp=.venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
 if [ ! -e "$stamp" ]; then
+  echo "installing Python packages into .venv"
   [ -x .venv/bin/python ] || python3 -m venv .venv
   .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
   .venv/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
@@ -95,6 +96,7 @@ fi
 
 # The probe is pushed to hosts that have nothing: it is one static file, and part of the package.
 target=$(rustc -vV | sed -n 's/^host: //p')
+[ -x target/release/mydyno-disk ] || echo "building mydyno-probe and mydyno-disk: minutes, the first time"
 RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe --target "$target"
 mkdir -p src/mydyno/bin
 install -m 755 "target/$target/release/mydyno-probe" src/mydyno/bin/mydyno-probe
