@@ -59,9 +59,8 @@ def errors(apart):
 
 def test_of_two_alike_the_better_is_overstated_by_a_third_and_known_better():
     plain, told = errors(0.0)
-    assert plain.mean() == pytest.approx(
-        0.02 / np.pi**0.5, rel=0.05
-    )  # of the larger of two normals
+    larger_of_two_normals = 0.02 / np.pi**0.5
+    assert plain.mean() == pytest.approx(larger_of_two_normals, rel=0.05)
     assert 0 < told.mean() < 0.4 * plain.mean()
     assert (told**2).mean() < 0.75 * (plain**2).mean()
 

@@ -75,8 +75,8 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     left = steady.level - found.level[_numbers(names)]
     effects = _effects(found, of, left / np.sqrt(weight), rule.baseline)
     if rule.choosing:
-        number = {name: i for i, name in enumerate(of)}
-        effects = of_best(effects, lambda a, b: found.contrast(number[a], number[b])[1])
+        number = list(of).index
+        effects = of_best(effects, lambda a, b: found.contrast(number(a), number(b))[1])
     effects = _signed(effects, sign)
     response = rule.responses[workload]
     mine = [o for o in outcomes if o.trial.workload == workload]

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from mydyno.analyse.contrasts import Effect
 
+_FEWEST = 2  # to choose from
+
 
 def of_best(effects: Mapping[str, Effect], apart: Callable[[str, str], float]) -> dict[str, Effect]:
     """Return the effects, the best one's estimate without what its lead may owe to luck.
@@ -13,10 +15,9 @@ def of_best(effects: Mapping[str, Effect], apart: Callable[[str, str], float]) -
     the positive-part rule of James and Stein (Efron and Morris, 1973), and half of what that takes
     away is taken from the best.  Intervals stay: they hold for each, whichever is chosen.
     """
-    told = dict(effects)
-    best, *others = sorted(effects, key=lambda name: -effects[name].log_ratio)[:2] or [""]
-    for other in others:
-        lead = effects[best].log_ratio - effects[other].log_ratio
-        luck = min(lead, apart(best, other) ** 2 / lead) if lead > 0 else 0.0
-        told[best] = replace(effects[best], luck=luck / 2)
-    return told
+    if len(effects) < _FEWEST:
+        return dict(effects)
+    best, second = sorted(effects, key=lambda name: -effects[name].log_ratio)[:2]
+    lead = effects[best].log_ratio - effects[second].log_ratio
+    luck = min(lead, apart(best, second) ** 2 / lead) if lead > 0 else 0.0
+    return {**effects, best: replace(effects[best], luck=luck / 2)}
