@@ -1,0 +1,86 @@
+"""Folders on a host that nobody but root and us can change, so that paths below them hold.
+
+Where every folder above a path belongs to root or to us and others cannot write to it, no link or
+rename can come between a look at the path and its use.
+"""
+
+from pathlib import Path
+
+from mydyno.host.protocol import Host
+from mydyno.model import Action, HostError, RefusedError
+
+# User, mode in hexadecimal and kind of each path, not following links; what is missing prints
+# nothing.
+_LOOK = 'id -u; for p; do stat --printf="%u %f %n\\0" -- "$p" 2>/dev/null; done; :'
+_KIND, _FOLDER, _OTHERS, _STICKY = 0o170000, 0o040000, 0o022, 0o1000
+
+
+def resolved(host: Host, path: Path) -> Path:
+    """Return an absolute path without links; what does not exist yet is kept as it is written."""
+    done = host.run(Action(("realpath", "-m", "--", str(path)))).check()
+    return Path(done.stdout.decode(errors="surrogateescape").removesuffix("\n"))
+
+
+def distrust(host: Host, path: Path) -> str:
+    """Return why somebody else could change what a path means, or ``""`` where nobody can.
+
+    The folders above it are looked at, and the path itself where it exists.  It must be absolute
+    and without links (`resolved`).
+    """
+    ways = [*reversed(path.parents), path]
+    done = host.run(Action(("sh", "-c", _LOOK, "look", *map(str, ways)))).check()
+    me, _, rest = done.stdout.decode(errors="surrogateescape").partition("\n")
+    for line in filter(None, rest.split("\0")):
+        user, mode_text, name = line.split(" ", 2)
+        mode = int(mode_text, 16)
+        if mode & _KIND != _FOLDER:
+            return f"{name} is not a folder"
+        if user not in {"0", me}:
+            return f"{name} belongs to user {user}"
+        if mode & _OTHERS and not mode & _STICKY:
+            return f"{name} can be written to by other users"
+    return ""
+
+
+def make(host: Host, path: Path, mode: str, *, owner: str = "") -> None:
+    """Make one new folder in a trusted one; raise `RefusedError` where there is something.
+
+    `owner` is ``uid:gid``, ours where it is empty.
+    """
+    if problem := distrust(host, path.parent):
+        raise RefusedError(f"{path}: cannot be made safely: {problem}; choose another directory")
+    done = host.run(Action(("mkdir", "-m", mode, "--", str(path))))
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip()
+        raise RefusedError(f"{path}: {words}; what is there is not ours: remove or rename it")
+    if owner:
+        host.run(Action(("chown", "-h", owner, "--", str(path)))).check()
+
+
+def identity(host: Host, path: Path) -> dict[str, str]:
+    """Return what a folder is known by again: device and inode; raise `HostError` if missing."""
+    done = host.run(Action(("stat", "-c", "%d %i %F", "--", str(path))))
+    device, inode, kind = (done.stdout.decode().strip().split(" ", 2) + ["", "", ""])[:3]
+    if done.returncode or kind != "directory":
+        raise HostError(f"{path}: not a folder on {host.name}")
+    return {"device": device, "inode": inode}
+
+
+def remove(host: Host, path: Path, facts: dict[str, str], *, timeout_s: float) -> bool:
+    """Remove a folder of ours with all in it; return whether it was there.
+
+    Raises `RefusedError` where another folder is in its place, or others can change what is.
+    """
+    if host.run(Action(("test", "-e", str(path), "-o", "-L", str(path)))).returncode:
+        return False
+    try:
+        found = identity(host, path)
+    except HostError:
+        found = {}
+    problem = distrust(host, path)
+    if problem or {k: facts.get(k) for k in found} != found or not found:
+        reason = problem or "it is not the folder that was made there"
+        raise RefusedError(f"{path}: not removed: {reason}; look at it, then remove it yourself")
+    argv = ("rm", "-rf", "--one-file-system", "--", str(path))
+    host.run(Action(argv), timeout_s=timeout_s).check()
+    return True
