@@ -7,15 +7,15 @@ from pathlib import Path
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stores import StoreKey, key_of
+from mydyno.campaign.workfolder import LOCAL_FOLDER, open_work
 from mydyno.dataset import Store
-from mydyno.host import Away, Host, Rebootable
+from mydyno.host import Away, Host, Local, Rebootable
 from mydyno.journal import Journal
+from mydyno.journal.records import Records
 from mydyno.model import Settings
-from mydyno.stack import Layer, Site
+from mydyno.stack import Layer, Ledger, Site
 from mydyno.stack.block import Block
 from mydyno.workloads import Workload
-
-FAR = Path("/var/tmp")  # noqa: S108 - what lies there is found again on resuming
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,16 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
+class Log:
+    """Where a campaign is written down: for its user, for analysis, and to restore by."""
+
+    files: RunDir
+    journal: Journal
+    records: Records
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """Hosts, campaign and places; `make` gives the store of a key, not yet open.
 
@@ -48,12 +58,29 @@ class Parts:
 
     hosts: Hosts
     campaign: Campaign
-    files: RunDir
-    journal: Journal
+    log: Log
     work: Path
     make: Callable[[StoreKey], Store]
     host_layers: Sequence[Layer]
-    say: Callable[[str], None]
+
+    @property
+    def files(self) -> RunDir:
+        """Return the run directory."""
+        return self.log.files
+
+    @property
+    def journal(self) -> Journal:
+        """Return the campaign's history."""
+        return self.log.journal
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return where changes of settings are written down."""
+        return Ledger(self.log.records, self.log.journal)
+
+    def say(self, text: str) -> None:
+        """Write a line of progress."""
+        self.log.say(text)
 
     @property
     def host(self) -> Host:
@@ -83,6 +110,9 @@ class Parts:
 
     def made(self, name: str) -> Path:
         """Return a folder on this machine that only we may look into; it ends with the work."""
-        folder = (self.files.work if self.hosts.far else self.work) / name
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        above = self.work
+        if self.hosts.far:
+            above = open_work(Local(), self.files.work, self.log.records, kind=LOCAL_FOLDER)
+        folder = above / name
+        folder.mkdir(mode=0o700, exist_ok=True)
         return folder

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mydyno.campaign.crossing import crosses
-from mydyno.campaign.parts import FAR, Hosts
+from mydyno.campaign.parts import Hosts
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec
+from mydyno.campaign.workfolder import FAR
 from mydyno.dataset import copying
 from mydyno.host import Away, Host, ask
 from mydyno.model import Action, RefusedError, SpecError

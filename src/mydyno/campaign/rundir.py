@@ -1,9 +1,15 @@
-"""The run directory: where each thing of a campaign is kept (DESIGN section 9)."""
+"""The run directory: where each thing of a campaign is kept, and whose directory it is."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from mydyno.model import CampaignError
+from mydyno.host import Host
+from mydyno.host.trusted import distrust, resolved
+from mydyno.journal.register import MARKER, marked, new_id
+from mydyno.model import CampaignError, JournalError, RefusedError
+
+_OLDER = ("journal.jsonl", "spec.toml")  # a run directory that was begun without a marker
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,47 @@ class RunDir:
 
     @property
     def work(self) -> Path:
-        """Return the folder of servers, golden copies and lab disks; gone when a campaign ends.
+        """Return the folder of servers, data sets and lab disks; gone when a campaign ends.
 
         It is absolute: what is carried to another host from there is told by that.
         """
         return self.path.absolute() / "work"
+
+    def claim(self, here: Host) -> None:
+        """Make the directory ours: it is new, empty, or has our marker already.
+
+        Raises `RefusedError` for one that holds anything else, or that somebody else can change
+        under the hands of root.
+        """
+        if os.geteuid() == 0 and (problem := distrust(here, resolved(here, self.path))):
+            raise RefusedError(
+                f"{self.path}: root does not write there: {problem}; choose another directory "
+                "with -o"
+            )
+        try:
+            self._make()
+            if not marked(self.path):
+                with (self.path / MARKER).open("x", encoding="utf-8") as marker:
+                    marker.write(f"{new_id()}\n")
+        except OSError as error:
+            raise JournalError(
+                f"{self.path}: {error.strerror}; choose another directory with -o"
+            ) from error
+
+    def _make(self) -> None:
+        """Make the directory and those above it, which the server's user may pass through."""
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        for folder in (*reversed(self.path.absolute().parents), self.path):
+            if not folder.exists():
+                folder.mkdir()
+                folder.chmod(mode)
+        names = {p.name for p in self.path.iterdir()}
+        if names and not marked(self.path) and not names.issuperset(_OLDER):
+            shown = ", ".join(sorted(names)[:3])
+            raise RefusedError(
+                f"{self.path}: holds {shown}, and is no run directory; choose a new or an empty "
+                "one with -o"
+            )
 
     def trial(self, number: int) -> Path:
         """Return the folder of one trial, as it is or will be."""

@@ -1,15 +1,15 @@
 """The commands: one file each; here they are put together and errors become exit codes."""
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
-from types import FrameType
 
 import typer
 
+from mydyno.host import install_signals
 from mydyno.model import Interrupted, MydynoError
 
 COMMANDS = {
@@ -29,9 +29,12 @@ _COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell when it asks what could be 
 
 
 def main() -> None:
-    """Run the command line; exit 0, 1, 2, 3, 4 or 130 (DESIGN section 8)."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    """Run the command line; exit 0, 1, 2, 3, 4 or 130.
+
+    Nothing that it makes can be read by other users, unless a mode says so.
+    """
+    os.umask(0o077)
+    install_signals()
     try:
         application(sys.argv[1:])()
     except MydynoError as error:
@@ -77,13 +80,7 @@ def _unloaded() -> None:
     """Stand in for a command that was not asked for."""
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Stop at the first signal; ask for patience at the next, as the host is being put back."""
-    del number, frame
-    for other in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(other, lambda *_: _say("mydyno: putting the host back; a moment"))
-    raise KeyboardInterrupt
-
-
 def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
+    with suppress(OSError):  # the terminal may have gone
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()

@@ -11,6 +11,7 @@ import typer
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.loop import Run
 from mydyno.campaign.loop import run as run_trials
+from mydyno.campaign.parts import Log
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stops import Fixed
@@ -21,7 +22,11 @@ from mydyno.cli.price import LabCheck
 from mydyno.cli.report import write
 from mydyno.cli.specs import Kept, find, keep, must_run
 from mydyno.cli.terminal import Progress, say, width
+from mydyno.host import Local
+from mydyno.host.trusted import resolved
 from mydyno.journal import FileJournal, outcomes
+from mydyno.journal.records import FileRecords, nothing_left
+from mydyno.journal.register import forget, refuse_open, register
 from mydyno.model import MydynoError, Outcome
 from mydyno.report.text import render_text
 
@@ -46,13 +51,17 @@ def run(  # noqa: PLR0913 - one parameter an option
     source = find(spec, options.overrides(settings, budget), scale)
     built = build(source, allow or [], output or Path("runs"))
     campaign = built.campaign
-    files = RunDir(output or Path("runs") / campaign.name)
+    files = RunDir(resolved(Local(), output or Path("runs") / campaign.name))
+    refuse_open(campaign.spec.stack.host, files.path)
+    shown = output or Path("runs") / campaign.name
+    files.claim(Local())
     journal = FileJournal(files.journal)
+    records = register(files.path, campaign.name, campaign.spec.stack.host)
     try:
         kept = Kept(source.place, dict(source.overrides), built.ground, _command(), built.name)
         keep(files, source, kept)
         _keep_facts(files, built)
-        bench = built.open(files, journal, say)
+        bench = built.open(Log(files, journal, records, say))
         run_trials(
             Run(
                 campaign,
@@ -65,12 +74,20 @@ def run(  # noqa: PLR0913 - one parameter an option
         )
     except (KeyboardInterrupt, MydynoError):
         if any(journal.events()):  # of what was refused before it began, nothing is there
-            again = "run the same command again to go on"
-            say(f"mydyno: what is done is kept in {files.path}; {again}")
+            say(f"mydyno: progress saved in {shown}; run the same command again to go on")
         raise
     finally:
         journal.close()
-    _tell(files.path, json=json)
+        _close(records)
+    _tell(shown, json=json)
+
+
+def _close(records: FileRecords) -> None:
+    """Forget a campaign that has left nothing to restore and nothing to remove."""
+    if nothing_left(records.entries()):
+        forget(records)
+    else:
+        records.close()
 
 
 def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:

@@ -1,6 +1,8 @@
 """Where commands run: this machine, a namespace, one reached by ssh, a fake; all through here."""
 
 from mydyno.host.files import beside, carried, program
+from mydyno.host.interrupts import install as install_signals
+from mydyno.host.interrupts import interruptible, shielded
 from mydyno.host.local import Local
 from mydyno.host.namespace import Namespaced
 from mydyno.host.protocol import Away, Completed, Host, Running, ask
@@ -21,6 +23,9 @@ __all__ = [
     "ask",
     "beside",
     "carried",
+    "install_signals",
+    "interruptible",
     "program",
     "reach",
+    "shielded",
 ]

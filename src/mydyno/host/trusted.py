@@ -9,9 +9,12 @@ from pathlib import Path
 from mydyno.host.protocol import Host
 from mydyno.model import Action, HostError, RefusedError
 
-# User, mode in hexadecimal and kind of each path, not following links; what is missing prints
-# nothing.
-_LOOK = 'id -u; for p; do stat --printf="%u %f %n\\0" -- "$p" 2>/dev/null; done; :'
+# Who we are and who became root by sudo, and whose folders are root's own wish; then user, mode in
+# hexadecimal and name of each path, not following links.  What is missing prints nothing.
+_LOOK = """
+echo "$(id -u) ${SUDO_UID:-0}"
+for p; do stat --printf="%u %f %n\\0" -- "$p" 2>/dev/null; done; :
+"""
 _KIND, _FOLDER, _OTHERS, _STICKY = 0o170000, 0o040000, 0o022, 0o1000
 
 
@@ -21,11 +24,12 @@ def resolved(host: Host, path: Path) -> Path:
     return Path(done.stdout.decode(errors="surrogateescape").removesuffix("\n"))
 
 
-def distrust(host: Host, path: Path) -> str:
+def distrust(host: Host, path: Path, *, shared: bool = False) -> str:
     """Return why somebody else could change what a path means, or ``""`` where nobody can.
 
-    The folders above it are looked at, and the path itself where it exists.  It must be absolute
-    and without links (`resolved`).
+    The folders above it are looked at, and the path itself where it exists; `shared` allows that
+    others make entries of their own in it, as in /tmp.  It must be absolute and without links
+    (`resolved`).
     """
     ways = [*reversed(path.parents), path]
     done = host.run(Action(("sh", "-c", _LOOK, "look", *map(str, ways)))).check()
@@ -35,9 +39,10 @@ def distrust(host: Host, path: Path) -> str:
         mode = int(mode_text, 16)
         if mode & _KIND != _FOLDER:
             return f"{name} is not a folder"
-        if user not in {"0", me}:
+        if user not in {"0", *me.split()}:
             return f"{name} belongs to user {user}"
-        if mode & _OTHERS and not mode & _STICKY:
+        above = shared or name != str(path)
+        if mode & _OTHERS and not (above and mode & _STICKY):
             return f"{name} can be written to by other users"
     return ""
 
@@ -47,7 +52,7 @@ def make(host: Host, path: Path, mode: str, *, owner: str = "") -> None:
 
     `owner` is ``uid:gid``, ours where it is empty.
     """
-    if problem := distrust(host, path.parent):
+    if problem := distrust(host, path.parent, shared=True):
         raise RefusedError(f"{path}: cannot be made safely: {problem}; choose another directory")
     done = host.run(Action(("mkdir", "-m", mode, "--", str(path))))
     if done.returncode:
@@ -60,19 +65,22 @@ def make(host: Host, path: Path, mode: str, *, owner: str = "") -> None:
 def identity(host: Host, path: Path) -> dict[str, str]:
     """Return what a folder is known by again: device and inode; raise `HostError` if missing."""
     done = host.run(Action(("stat", "-c", "%d %i %F", "--", str(path))))
-    device, inode, kind = (done.stdout.decode().strip().split(" ", 2) + ["", "", ""])[:3]
-    if done.returncode or kind != "directory":
+    words = done.stdout.decode().strip().split(" ", 2)
+    if done.returncode or words[-1] != "directory":
         raise HostError(f"{path}: not a folder on {host.name}")
-    return {"device": device, "inode": inode}
+    return {"device": words[0], "inode": words[1]}
 
 
 def remove(host: Host, path: Path, facts: dict[str, str], *, timeout_s: float) -> bool:
     """Remove a folder of ours with all in it; return whether it was there.
 
-    Raises `RefusedError` where another folder is in its place, or others can change what is.
+    One whose making was only announced, without `facts`, is removed if it is empty.  Raises
+    `RefusedError` where another folder is in its place, or others can change what is.
     """
     if host.run(Action(("test", "-e", str(path), "-o", "-L", str(path)))).returncode:
         return False
+    if not facts:
+        return host.run(Action(("rmdir", "--", str(path)))).returncode == 0
     try:
         found = identity(host, path)
     except HostError:

@@ -58,13 +58,15 @@ class Acted(msgspec.Struct, frozen=True, tag="acted"):
     layer: str
     at: str
     after: dict[str, str]
+    """By key; empty for one that is gone."""
 
 
 class Restored(msgspec.Struct, frozen=True, tag="restored"):
-    """These settings of a layer have their first values again, or no longer exist."""
+    """These settings of a layer have their first values again, are gone, or are somebody else's."""
 
     layer: str
     at: str
+    identity: str
     keys: tuple[str, ...]
 
 
@@ -196,12 +198,29 @@ def moved(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Moved]:
             case Acting():
                 key = (entry.layer, entry.at, entry.identity)
                 latest[key[:2]] = key
-                one = found.setdefault(key, Moved(entry))
-                one.pending, one.wanted = entry, entry.wanted
-            case Acted() | Restored():
-                if one_key := latest.get((entry.layer, entry.at)):
-                    _outcome(found[one_key], entry, damaged=damaged)
+                begun = found.setdefault(key, Moved(entry))
+                begun.pending, begun.wanted = entry, entry.wanted
+            case Acted(layer=layer, at=at):
+                if (last := latest.get((layer, at))) and found[last].pending:
+                    _acted(found[last], entry, damaged=damaged)
+            case Restored(layer=layer, at=at, identity=identity):
+                if one := found.get((layer, at, identity)):
+                    _restored(one, entry)
     return {key: one for key, one in found.items() if one.first or one.pending}
+
+
+def damage(entries: Iterable[Entry]) -> int:
+    """Return how many lines could not be believed."""
+    return sum(isinstance(entry, Damaged) for entry in entries)
+
+
+def nothing_left(entries: Iterable[Entry]) -> bool:
+    """Return whether all that was moved is restored, and all that was made is removed."""
+    seen = list(entries)
+    there = {(e.kind, e.place) for e in seen if isinstance(e, Made)}
+    left = (kind for kind in {kind for kind, _ in there} if things(seen, kind))
+    foreign = (one for one in moved(seen).values() if not one.acting.owned)
+    return not damage(seen) and not any(True for _ in left) and not any(True for _ in foreign)
 
 
 def things(entries: Iterable[Entry], kind: str) -> list[Made]:
@@ -236,20 +255,27 @@ def decoded(raw: bytes) -> Iterator[Entry]:
             yield Damaged(number)
 
 
-def _outcome(one: Moved, entry: Acted | Restored, *, damaged: bool) -> None:
+def _acted(one: Moved, entry: Acted, *, damaged: bool) -> None:
     before = one.pending.before if one.pending else {}
-    if isinstance(entry, Acted):
-        for key, value in entry.after.items():
-            if key not in one.first:
-                one.first[key] = before.get(key, "")
-                one.doubtful |= {key} if damaged else set()
-            one.last[key] = value
-        one.pending = None
-        return
+    for key, value in entry.after.items():
+        if key not in one.first and key in before:
+            one.first[key] = before[key]
+            one.doubtful |= {key} if damaged else set()
+        one.last[key] = value
+    one.pending = None
+
+
+def _restored(one: Moved, entry: Restored) -> None:
     for key in entry.keys:
         one.first.pop(key, None)
         one.last.pop(key, None)
-    one.pending, one.wanted = None, {}
+    if one.pending:
+        one.pending = msgspec.structs.replace(
+            one.pending,
+            before={k: v for k, v in one.pending.before.items() if k not in entry.keys},
+        )
+        one.pending = one.pending if one.pending.before else None
+    one.wanted = {}
 
 
 def _append(descriptor: int, line: bytes) -> None:

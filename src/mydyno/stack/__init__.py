@@ -1,5 +1,14 @@
-"""The stack under test: layers that observe and plan, and never write."""
+"""The stack under test: layers that observe and plan, and the one actor that converges them."""
 
+from mydyno.stack.converge import Ledger, Restoration, converge, refuse_reboot, restore
 from mydyno.stack.protocol import Layer, Site
 
-__all__ = ["Layer", "Site"]
+__all__ = [
+    "Layer",
+    "Ledger",
+    "Restoration",
+    "Site",
+    "converge",
+    "refuse_reboot",
+    "restore",
+]

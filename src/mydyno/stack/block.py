@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError
+from mydyno.stack.protocol import IDENTITY
 
 ATTRIBUTES = (
     "nomerges",
@@ -32,12 +33,20 @@ class Block:
         """Return whether the disk is one that mydyno made."""
         return self.ours
 
+    @property
+    def at(self) -> str:
+        """Return the disk's name in /sys/block."""
+        return self.disk
+
     def observe(self) -> Probe[Settings]:
-        """Return the question for the queue's attributes; one a kernel lacks is left out."""
-        names = [part for a in ATTRIBUTES for part in ("-o", "-name", a)][1:]
-        argv = ("find", self._queue, "-maxdepth", "2", "-type", "f", "(", *names, "-o", "-path")
-        tail = ("*/iosched/*", ")", "-exec", "grep", "-sH", ".", "{}", ";")
-        return Probe(Action((*argv, *tail)), self._parse)
+        """Return the question for every attribute of the queue that can be set, and which disk."""
+        here = f"/sys/block/{self.disk}/"
+        which = ("(", "-path", f"{here}dev", "-o", "-path", f"{here}diskseq")
+        queue = ("-o", "-path", f"{here}queue/*", "-perm", "-u=rw", ")")
+        print_ = ("-type", "f", "-exec", "grep", "-sH", ".", "{}", ";")
+        find = (here, "-maxdepth", "3", *which, *queue, *print_)
+        # a disk that has gone is an answer, and no error
+        return Probe(Action(("sh", "-c", 'find "$@" 2>/dev/null; :', "find", *find)), self._parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes, the scheduler first: choosing it resets its queue and tunables.
@@ -55,6 +64,12 @@ class Block:
             if now.get(key) != value and (chosen or not key.startswith(_TUNABLE))
         ]
 
+    def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
+        """Return the changes that restore first values: the scheduler, or else all others."""
+        gone = [k for k, v in first.items() if k in now and now[k] != v and k != _CHOICES]
+        keys = ["scheduler"] if "scheduler" in gone else sorted(gone)
+        return [Change(key, now[key], first[key], self._write(key, first[key])) for key in keys]
+
     @property
     def _queue(self) -> str:
         return f"/sys/block/{self.disk}/queue"
@@ -65,15 +80,19 @@ class Block:
 
     def _parse(self, raw: bytes) -> Settings:
         found: dict[str, str] = {}
+        which = []
         for line in raw.decode(errors="replace").splitlines():
             path, _, value = line.partition(":")
+            if not path.startswith(self._queue):
+                which.append(f"{path.rpartition('/')[2]} {value}")
+                continue
             key = path.removeprefix(self._queue + "/").replace("iosched/", _TUNABLE)
             if key == "scheduler":
                 found[_CHOICES] = value.replace("[", "").replace("]", "")
                 chosen = re.search(r"\[([\w-]+)\]", value)
                 value = chosen[1] if chosen else "none"
             found[key] = value.strip()
-        return found
+        return {**found, IDENTITY: ", ".join(sorted(which))} if found else found
 
     def _check(self, key: str, value: str, now: Settings, want: Settings) -> None:
         """Raise `SpecError` for what this disk does not have, naming what it has instead."""
@@ -97,7 +116,7 @@ class Block:
             hint = f"did you mean block.{near[0]}?" if near else f"known: {', '.join(ATTRIBUTES)}"
             raise SpecError(f"{place}: unknown; {hint}")
         elif key not in now:
-            raise SpecError(f"{place}: this kernel does not show it, so it could not be put back")
+            raise SpecError(f"{place}: this kernel does not show it, so it could not be restored")
 
 
 _CHOICES = "scheduler.choices"  # what the kernel offers, beside what is chosen

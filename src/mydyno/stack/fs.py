@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError
-from mydyno.stack.known.mounts import missing
+from mydyno.stack.known.mounts import missing, removing, silent, spelt
+from mydyno.stack.protocol import IDENTITY
 
 KEYS = ("type", "mkfs", "mount")
 _FORCE = {
@@ -21,6 +22,7 @@ _REMOVED = {
 }
 _ATIME = ("atime", "noatime", "relatime", "norelatime", "strictatime", "nostrictatime")
 _ACCESS = ("ro", "rw")
+_COLUMNS = "FSTYPE,OPTIONS,TARGET,MAJ:MIN,UUID,ID"
 _UNSAFE = {"nobarrier", "barrier=0", "data=writeback", "norecovery"}
 
 
@@ -37,30 +39,65 @@ class Fs:
         """Return whether the filesystem is on a lab device."""
         return bool(self.device)
 
+    @property
+    def at(self) -> str:
+        """Return the folder that the filesystem is looked for by."""
+        return self.where
+
     def observe(self) -> Probe[Settings]:
-        """Return the question for the type and mount options, these sorted."""
-        argv = ("findmnt", "--json", "--target", self.where, "--output", "FSTYPE,OPTIONS,TARGET")
+        """Return the question for the type and mount options, these sorted, and which it is."""
+        argv = ("findmnt", "--json", "--target", self.where, "--output", _COLUMNS)
         return Probe(Action(argv), _parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; what is already so is left out, options in any order."""
         self._check(want)
+        if not self.device:
+            self._refuse_lasting(now, want.get("mount", ""))
         return [
             self._change(key, now, want)
             for key in KEYS
             if key in want and key != "mkfs" and not _same(key, now.get(key, ""), want[key])
         ]
 
+    def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
+        """Return one remount to exactly the first options; raise nothing for what it cannot do."""
+        was, here = first.get("mount", ""), now.get("mount", "")
+        if not was or not here or was == here:
+            return []
+        kept = was.split(",")
+        extra = [o for o in here.split(",") if o not in kept]
+        words = [word for o in extra if (word := removing(now["type"], o))]
+        named = {*_ATIME, *(o.partition("=")[0] for o in kept)}  # one of these is always kept
+        gone = [w for w in words if w.partition("=")[0] not in named]
+        return [Change("mount", here, was, self._remount(now, [*kept, *gone]))]
+
+    def _remount(self, now: Settings, options: Sequence[str]) -> Action:
+        # left to itself, mount adds the present options, and noatime would win over relatime
+        words = f"remount,{canonical(','.join(options))}"
+        where = now.get("target", self.where)
+        return Action(("mount", "--options-mode", "ignore", "-o", words, where))
+
     def _change(self, key: str, now: Settings, want: Settings) -> Change:
         safe = Durability.WEAKER if _unsafe(want[key]) else Durability.SAME
         if key == "type":
             action = Action(mkfs(want[key], want.get("mkfs", ""), self.device))
             return Change(key, now.get(key, ""), want[key], action, Cost.REFORMAT, reversible=False)
-        # left to itself, mount adds the present options, and noatime would win over relatime
-        options = f"remount,{merged(now.get('mount', ''), want[key])}"
-        where = now.get("target", self.where)
-        action = Action(("mount", "--options-mode", "ignore", "-o", options, where))
+        action = self._remount(now, merged(now.get("mount", ""), want[key]).split(","))
         return Change(key, now.get(key, ""), want[key], action, Cost.REMOUNT, durability=safe)
+
+    def _refuse_lasting(self, now: Settings, options: str) -> None:
+        """Raise `SpecError` for an option that no remount takes away from a filesystem in use."""
+        here, kind = now.get("mount", "").split(","), now.get("type", "")
+        for option in filter(None, (o.strip() for o in options.split(","))):
+            shown = spelt(option)
+            named = {o.partition("=")[0] for o in here} & _contraries(shown)
+            known = shown in here or silent(option) or removing(kind, shown) is not None
+            if not known and not named:
+                raise SpecError(
+                    f"fs.mount: {option}: no remount is known that removes it from the {kind} at "
+                    f"{now.get('target', self.where)}, so it could not be restored; use a lab disk"
+                )
 
     def _check(self, want: Settings) -> None:
         for key in want:
@@ -127,8 +164,12 @@ def _unsafe(options: str) -> bool:
 
 
 def _parse(raw: bytes) -> Settings:
+    if not raw.strip():
+        return {}
     found = json.loads(raw)["filesystems"][0]
     options = canonical(str(found["options"]))
     if not missing(options, "strictatime"):
         options = canonical(f"{options},strictatime")  # so that a remount can keep it
-    return {"type": str(found["fstype"]), "mount": options, "target": str(found["target"])}
+    which = f"{found.get('maj:min')} {found.get('uuid') or ''}".strip()
+    kind, target = str(found["fstype"]), str(found["target"])
+    return {"type": kind, "mount": options, "target": target, IDENTITY: which}

@@ -20,12 +20,16 @@ _TWINS = {
 _MODULE = re.compile(r"module\.(?P<module>\w+)\.(?P<parameter>\w+)")
 _NO_WAY_BACK = {"module.zfs.zfs_arc_max": "0"}  # what can be left and never set again (FACTS 3.3)
 _FIXED = {"thp": _THP, RELEASE: _RUNNING}
-# a file that is missing prints nothing: an unknown name is then refused with its neighbours
-_PROGRAM = r"""
-BEGIN {
-    for (i = 1; i < ARGC; i++)
-        while ((getline line < ARGV[i]) > 0) print ARGV[i] "\t" line
-}
+_SYSCTL = "/proc/sys/"
+_VM = "/proc/sys/vm"  # the kernel moves vm.min_free_kbytes with transparent huge pages
+_VOLATILE = frozenset({"sysctl.kernel.ns_last_pid"})  # the kernel's own, with every process
+_UNIT = re.compile(r"(?P<stem>.*)_(?:bytes|kbytes|ratio)")
+# What is missing prints nothing: an unknown name is then refused with its neighbours.
+_LOOK = """
+for p; do
+    if [ -d "$p" ]; then find "$p" -maxdepth 1 -type f -perm -u=rw -exec grep -sH '' {} +
+    else grep -sH '' "$p"; fi
+done 2>/dev/null; :
 """
 
 
@@ -48,19 +52,24 @@ class Kernel:
         """Return that these belong to the whole host."""
         return False
 
+    @property
+    def at(self) -> str:
+        """Return nothing: a host has one kernel."""
+        return ""
+
     def observe(self) -> Probe[Settings]:
-        """Return the question for the wanted keys' present values."""
-        files = tuple(map(path, self._seen()))
-        return Probe(Action(("awk", _PROGRAM, *files)), self.parse)
+        """Return the question for the wanted keys, and all sysctls that stand beside them."""
+        return Probe(Action(("sh", "-c", _LOOK, "look", *self._places())), self.parse)
 
     def parse(self, raw: bytes) -> Settings:
         """Return the values that the kernel showed, blanks made single."""
+        known = {path(key): key for key in self.keys}
         lines: dict[str, list[str]] = {}
         for line in raw.decode(errors="replace").splitlines():
-            file, _, value = line.partition("\t")
-            lines.setdefault(file, []).append(" ".join(value.split()))
-        shown = {key: lines[path(key)] for key in self._seen() if path(key) in lines}
-        return {key: _chosen(key, "\n".join(values)) for key, values in shown.items()}
+            file, _, value = line.partition(":")
+            lines.setdefault(known.get(file) or _key(file), []).append(" ".join(value.split()))
+        shown = {k: _chosen(k, "\n".join(v)) for k, v in lines.items() if k not in _VOLATILE}
+        return dict(sorted(shown.items()))
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for a name this kernel does not have.
@@ -77,10 +86,36 @@ class Kernel:
         moved = [key for key in sorted(wanted) if now[key] != wanted[key]]
         return [Change(key, now[key], wanted[key], _action(key, wanted)) for key in moved]
 
-    def _seen(self) -> list[str]:
-        """Return the keys to look at: those asked for, and the twins that move with them."""
-        twins = [_TWINS[key] for key in self.keys if key in _TWINS]
-        return list(dict.fromkeys((*self.keys, *twins)))
+    def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
+        """Return the changes that restore first values; a zero that comes with its pair is left."""
+        gone = sorted(k for k, v in first.items() if k in now and now[k] != v)
+        return [Change(k, now[k], first[k], _restoring(k, first)) for k in gone if k != RELEASE]
+
+    def _places(self) -> list[str]:
+        """Return the files to look at; of a sysctl its folder, for one setting may move another."""
+        files = [path(key) for key in self.keys]
+        folders = [f.rpartition("/")[0] if f.startswith(_SYSCTL) else f for f in files]
+        folders = [f if k != RELEASE else path(k) for k, f in zip(self.keys, folders, strict=True)]
+        return list(dict.fromkeys((*folders, *([_VM] if "thp" in self.keys else []))))
+
+
+def _key(file: str) -> str:
+    """Return the key of a sysctl's file."""
+    return "sysctl." + file.removeprefix(_SYSCTL).translate(str.maketrans("./", "/."))
+
+
+def _restoring(key: str, first: Settings) -> Action:
+    """Return what restores a key; of a pair that shares a meaning, the one that is not zero does.
+
+    The kernel sets the other one to zero then, and may not take a zero for it.
+    """
+    unit = _UNIT.fullmatch(key)
+    if unit and first[key] == "0":
+        pair = (f"{unit['stem']}_{name}" for name in ("bytes", "kbytes", "ratio"))
+        for other in pair:
+            if first.get(other, "0") != "0":
+                return write(other, first[other])
+    return write(key, first[key])
 
 
 def path(key: str) -> str:
@@ -148,7 +183,7 @@ def _refuse(key: str, wanted: Settings, now: Settings) -> None:
     if _NO_WAY_BACK.get(key) == now[key] != value:
         raise SpecError(
             f"kernel.{key} is {now[key]} here, its own choice, which it does not take again while "
-            "the module is loaded: give it a value in /etc/modprobe.d and load the module anew"
+            "the module is loaded: give it a value in /etc/modprobe.d and load the module again"
         )
     twin = _TWINS.get(key, "")
     if twin and value == "0" != now[key] and wanted.get(twin, "0") == "0":

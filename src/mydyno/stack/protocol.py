@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mydyno.host import Host
 from mydyno.model import Change, Probe, Settings
+
+IDENTITY = "@"
+"""The observed key that tells which disk or filesystem was observed; no setting is called so."""
 
 
 class Layer(Protocol):
@@ -22,7 +25,7 @@ class Layer(Protocol):
 
         True for a private instance's option file: what a treatment does not name is then left
         out and takes the server's true default.  False for a host's own sysctl: what an earlier
-        treatment moved is put back to the first value seen.
+        treatment moved is restored to the first value seen.
         """
         ...
 
@@ -34,6 +37,23 @@ class Layer(Protocol):
         """Return the changes from `now` to `want`; pure, empty when there is nothing to do.
 
         Raise `SpecError` for a key or value this layer does not know, naming what replaced it.
+        """
+        ...
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """A layer whose acts may move more than they name, and which can restore all it observes."""
+
+    @property
+    def at(self) -> str:
+        """Return which of several it is: a disk's name, a mount point; empty for the only one."""
+        ...
+
+    def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
+        """Return the changes that bring what exists in `now` to its `first` value; pure.
+
+        What a change of these brings with it is left for the next call.
         """
         ...
 

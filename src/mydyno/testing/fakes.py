@@ -6,12 +6,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.apply import apply, rollback
 from mydyno.host import Completed, Host, Running
 from mydyno.journal import Journal
+from mydyno.journal.records import MemoryRecords, Records
 from mydyno.measure import Sampling
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
-from mydyno.stack import Site
+from mydyno.stack import Ledger, Site, converge, restore
 from mydyno.workloads import Reports, Target, Workload
 from mydyno.workloads.command import parse
 
@@ -61,6 +61,8 @@ class FakeHost:
             case ("set", key, value):
                 self.state[key] = value
                 return Completed(action, 0, b"", b"")
+            case ("cat", "/proc/sys/kernel/random/boot_id"):
+                return Completed(action, 0, b"this boot\n", b"")
             case _:
                 return Completed(action, 127, b"", b"unknown command")
 
@@ -131,10 +133,11 @@ class FakeLoad:
 
 @dataclass(frozen=True, slots=True)
 class FakeBench:
-    """A bench over a fake host: settings applied through the journal, put back at the end."""
+    """A bench over a fake host: settings converge by the records, and are restored at the end."""
 
     host: FakeHost
     journal: Journal
+    records: Records = field(default_factory=MemoryRecords)
     layer: FakeLayer = FakeLayer()
     timed: bool = False
 
@@ -145,17 +148,17 @@ class FakeBench:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Put back what a killed run left, and again when done."""
-        rollback(self.site, self.journal)
+        """Restore what a killed run left, and again when done."""
+        self.put_right()
         try:
             yield
         finally:
-            rollback(self.site, self.journal)
+            self.put_right()
 
     def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
         """Apply the treatment."""
         del workload
-        apply(self.site, settings, self.journal, trial.id)
+        converge(self.site, settings, Ledger(self.records, self.journal), trial.id)
         return Target(work=folder, directory=folder)
 
     def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
@@ -177,8 +180,8 @@ class FakeBench:
         return ""
 
     def put_right(self) -> None:
-        """Put back what a trial of unknown end may have moved."""
-        rollback(self.site, self.journal)
+        """Restore what a trial of unknown end may have moved."""
+        restore(self.host, self.records, lambda _: self.layer)
 
 
 @dataclass(frozen=True, slots=True)

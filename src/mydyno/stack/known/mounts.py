@@ -27,6 +27,51 @@ _SPELT = {
 }
 # Files are made with or without these; to those that are there already they come too late.
 _SHAPING = frozenset({"compress", "compress-force", "nodatacow", "nodatasum"})
+# The word that takes an option away on a remount, which leaves alone what it does not name.
+_REMOVED_BY = {
+    "": {
+        **dict.fromkeys(("noatime", "strictatime"), "relatime"),
+        "dirsync": "",
+        "lazytime": "nolazytime",
+        "mand": "nomand",
+        "nodev": "dev",
+        "nodiratime": "diratime",
+        "noexec": "exec",
+        "nosuid": "suid",
+        "ro": "rw",
+        "nosymfollow": "symfollow",
+        "sync": "async",
+    },
+    "ext4": {
+        "commit": "commit=5",
+        "discard": "nodiscard",
+        "grpid": "nogrpid",
+        "inode_readahead_blks": "inode_readahead_blks=32",
+        "init_itable": "init_itable=10",
+        "max_batch_time": "max_batch_time=15000",
+        "min_batch_time": "min_batch_time=0",
+        "errors": "errors=continue",
+        "noauto_da_alloc": "auto_da_alloc",
+        "nobarrier": "barrier",
+        "noblock_validity": "block_validity",
+        "nodelalloc": "delalloc",
+        "nodioread_nolock": "dioread_nolock",
+        "noinit_itable": "init_itable=10",
+    },
+    "btrfs": {
+        "autodefrag": "noautodefrag",
+        "commit": "commit=30",
+        "compress": "compress=no",
+        "compress-force": "compress=no",
+        "flushoncommit": "noflushoncommit",
+        "max_inline": "max_inline=2048",
+        "nobarrier": "barrier",
+        "nodatacow": "datacow",
+        "nodatasum": "datasum",
+        "notreelog": "treelog",
+    },
+    "xfs": {},
+}
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 _SIZED = re.compile(r"(?P<name>\w+)=(?P<number>\d+)(?P<unit>[kmg])", re.IGNORECASE)
 
@@ -45,6 +90,25 @@ def missing(now: str, want: str) -> list[str]:
     shown = {_plain(option) for option in now.split(",")}
     wanted = sorted({option.strip() for option in want.split(",") if option.strip()})
     return [option for option in wanted if not _there(option, shown)]
+
+
+def removing(kind: str, option: str) -> str | None:
+    """Return the word that takes a shown option away on a remount, None where none is known.
+
+    It is empty for one that goes where a remount does not name it.
+    """
+    name = option.partition("=")[0]
+    return {**_REMOVED_BY[""], **_REMOVED_BY.get(kind, {})}.get(name)
+
+
+def spelt(option: str) -> str:
+    """Return an option as the kernel shows it."""
+    return _plain(option)
+
+
+def silent(option: str) -> bool:
+    """Return whether the kernel shows nothing of an option, for it is the default."""
+    return option in _SILENT or option in {"atime", "strictatime", "defaults"}
 
 
 def _there(option: str, shown: set[str]) -> bool:

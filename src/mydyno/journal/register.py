@@ -1,0 +1,179 @@
+"""The campaigns of this machine that have something to restore or to remove, each with its records.
+
+A run directory names its campaign by a marker.  The marker is only a hint: the records say which
+directory is theirs, and are found for no other.
+"""
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.journal.records import (
+    Entry,
+    FileRecords,
+    Made,
+    Registered,
+    decoded,
+    moved,
+)
+from mydyno.journal.state import state_folder, state_place
+from mydyno.model import JournalError, RefusedError
+
+MARKER = "campaign-id"
+_ID = re.compile(r"[0-9a-f]{16}")
+_CAMPAIGNS, _FILE = "campaigns", "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCampaign:
+    """A campaign with records: what it is, and all that was written down."""
+
+    registered: Registered
+    entries: Sequence[Entry]
+
+    @property
+    def moved(self) -> list[str]:
+        """Return the settings of the host that are still changed: ``db/kernel.sysctl...``."""
+        return sorted(
+            f"{one.acting.role}/{layer}.{key}"
+            for (layer, _, _), one in moved(self.entries).items()
+            if not one.acting.owned
+            for key in one.values()
+            if key in one.wanted or key in one.acting.wanted
+        )
+
+    @property
+    def made(self) -> bool:
+        """Return whether it made something that may still be there."""
+        return any(isinstance(entry, Made) for entry in self.entries)
+
+    @property
+    def line(self) -> str:
+        """Return what it is and what to do, in a line."""
+        there = self.registered
+        changed = f"has changed {', '.join(self.moved)}" if self.moved else "has left its data"
+        return (
+            f"campaign {there.name} in {there.directory} on {there.host} {changed}; run it again "
+            f"to go on, or `mydyno rollback {there.directory}`"
+        )
+
+
+def new_id() -> str:
+    """Return an id that no other campaign has."""
+    return secrets.token_hex(8)
+
+
+def marked(directory: Path) -> str:
+    """Return the id that a run directory's marker names, or ``""``."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.open(directory / MARKER, flags)
+    except OSError:
+        return ""
+    try:
+        text = os.read(file, 64).decode(errors="replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
+    return text if _ID.fullmatch(text) else ""
+
+
+def register(directory: Path, name: str, host: str) -> FileRecords:
+    """Return the records of a marked run directory, begun where there are none.
+
+    Raises `RefusedError` where they are those of another directory.
+    """
+    id_ = marked(directory)
+    if not id_:
+        raise JournalError(f"{directory}: no {MARKER} in it; choose another directory with -o")
+    found = directory.stat()
+    records = FileRecords(state_folder(_CAMPAIGNS, id_) / _FILE)
+    this = Registered(id_, name, str(directory), found.st_dev, found.st_ino, host)
+    before = next((e for e in records.entries() if isinstance(e, Registered)), None)
+    if before is None or before.directory != this.directory:
+        if before is not None and not _same(before, directory):
+            records.close()
+            raise _copied(directory, before)
+        records.add(this)
+    return records
+
+
+def find(directory: Path) -> FileRecords | None:
+    """Return the records of a run directory, None where it has none.
+
+    One that was moved is found by its inode; one that is gone, by its path.  Raises `RefusedError`
+    for a copy of one that has records.
+    """
+    if not directory.exists():
+        for one in opened():
+            if one.registered.directory == str(directory):
+                return FileRecords(_path(one.registered.id))
+        return None
+    id_ = marked(directory)
+    if not id_ or not _path(id_).exists():
+        return None
+    state_folder(_CAMPAIGNS, id_)
+    records = FileRecords(_path(id_))
+    of = registered(records.entries())
+    if of is not None and not _same(of, directory):
+        records.close()
+        raise _copied(directory, of)
+    return records
+
+
+def registered(entries: Iterator[Entry]) -> Registered | None:
+    """Return the last that was said of whose records these are."""
+    return next((e for e in reversed(list(entries)) if isinstance(e, Registered)), None)
+
+
+def opened(host: str = "") -> list[OpenCampaign]:
+    """Return the campaigns with records, of all hosts or of one as a spec names it."""
+    folder = state_place() / _CAMPAIGNS
+    if not folder.is_dir():
+        return []
+    state_folder(_CAMPAIGNS)
+    found = []
+    for path in sorted(folder.glob(f"*/{_FILE}")):
+        raw = path.read_bytes()
+        entries = list(decoded(raw[: raw.rfind(b"\n") + 1]))
+        of = registered(iter(entries))
+        if of is not None and host in {"", of.host}:
+            found.append(OpenCampaign(of, entries))
+    return [one for one in found if one.moved or one.made]
+
+
+def refuse_open(host: str, directory: Path) -> None:
+    """Raise `RefusedError` where another campaign has left its changes on the host."""
+    mine = marked(directory)
+    for one in opened(host):
+        if one.registered.id != mine and one.moved:
+            raise RefusedError(
+                f"{host}: what it has now is not its own: {one.line}; then run this again"
+            )
+
+
+def forget(records: FileRecords) -> None:
+    """Remove the records of a campaign that has nothing left to restore."""
+    records.close()
+    shutil.rmtree(records.path.parent)
+
+
+def _path(id_: str) -> Path:
+    return state_place() / _CAMPAIGNS / id_ / _FILE
+
+
+def _same(before: Registered, directory: Path) -> bool:
+    found = directory.stat()
+    return (found.st_dev, found.st_ino) == (before.device, before.inode)
+
+
+def _copied(directory: Path, of: Registered) -> RefusedError:
+    return RefusedError(
+        f"{directory}: is a copy of {of.directory}, which has changes to restore; run `mydyno "
+        f"rollback {of.directory}`, and use the copy with compare and report only"
+    )

@@ -1,0 +1,332 @@
+"""The only actor: brings a host's settings to what is wanted, and restores what it found.
+
+Forward: observe, plan, record, act, observe again.  What an act moved besides what was wanted is
+recorded with it.  Restoring acts first and records afterwards, so that a full disk cannot stop it,
+and changes a setting only where it still has the value that we gave it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from mydyno.host import Host, Rebootable, ask
+from mydyno.journal import Changing, Journal
+from mydyno.journal.records import Acted, Acting, Moved, Records, Restored, moved
+from mydyno.model import (
+    Action,
+    Change,
+    Cost,
+    DriftError,
+    HostError,
+    JournalError,
+    MydynoError,
+    RefusedError,
+    Settings,
+)
+from mydyno.stack.protocol import IDENTITY, Layer, Restorable, Site
+
+_PASSES = 3  # a new scheduler brings its tunables, and resets attributes that were set with it
+_TIMEOUT_S = 600.0
+_BOOT = Action(("cat", "/proc/sys/kernel/random/boot_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Where acts are written down: records that restoring relies on, and the campaign's history."""
+
+    records: Records
+    journal: Journal
+
+    def planned(self, changes: Sequence[Change], layer: Layer, prefix: str, trial: int) -> None:
+        """Write changes with full keys into the history; refuse one that could not be undone."""
+        for change in changes:
+            if not change.before and not layer.owned:
+                raise HostError(
+                    f"{prefix}{change.key}: its present value cannot be read, so it could not be "
+                    "restored; leave it out"
+                )
+            key = prefix + change.key
+            self.journal.append(Changing(key, change.before, change.after, layer.owned, trial))
+
+
+@dataclass(slots=True)
+class Restoration:
+    """What became of each setting that was moved; `failed` ones are still changed."""
+
+    restored: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        """Return a line for each."""
+        return [
+            *(f"restored: {line}" for line in self.restored),
+            *(f"skipped: {line}" for line in self.gone),
+            *(f"left as it is: {line}" for line in self.left),
+            *(f"NOT restored: {line}" for line in self.failed),
+        ]
+
+
+def converge(site: Site, want: Settings, ledger: Ledger, trial: int) -> list[Change]:
+    """Bring the site's layers from wherever they are to their first values and `want`.
+
+    Returns the changes with full keys.  Raises `DriftError` where the host does not follow or
+    somebody else has changed a setting meanwhile, and `HostError` where a present value cannot be
+    read, so that it could not be restored.
+    """
+    return [
+        change
+        for layer in site.layers
+        for change in _Actor(site, layer, ledger, trial).bring(_of(want, site, layer))
+    ]
+
+
+def restore(host: Host, records: Records, layer_of: Callable[[Acting], Layer]) -> Restoration:
+    """Bring every setting that is not ours and was moved back to its first value.
+
+    What is gone, or has been changed by somebody else since, is left and named; nothing stops the
+    others.  `layer_of` rebuilds a layer from what was recorded.
+    """
+    done = Restoration()
+    for one in moved(records.entries()).values():
+        if not one.acting.owned:
+            _Undoing(host, layer_of(one.acting), one, records, done).all()
+    return done
+
+
+def refuse_reboot(host: Host, changes: Sequence[Change]) -> None:
+    """Raise `RefusedError` for a change that takes a reboot of a host that is not ours."""
+    for change in changes:
+        if change.cost is Cost.REBOOT and not isinstance(host, Rebootable):
+            raise RefusedError(
+                f"{change.key} is {change.before} and should be {change.after}: that takes a "
+                f"reboot of {host.name}, which mydyno only does to machines of its own (a VM lab)"
+            )
+
+
+def boot_of(host: Host) -> str:
+    """Return the id of the host's present boot."""
+    return host.run(_BOOT).check().stdout.decode().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Actor:
+    """One layer of a host, on its way to a treatment."""
+
+    site: Site
+    layer: Layer
+    ledger: Ledger
+    trial: int
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.site.role}/{self.layer.name}."
+
+    def bring(self, want: dict[str, str]) -> list[Change]:
+        now = self._now()
+        known = self._moved(now)
+        if known is None and not want:
+            return []
+        made: list[Change] = []
+        if known is not None:
+            self._refuse_foreign(now, known)
+            if dict(known.wanted) != want or not known.sure:
+                made += self._undo(want)
+        for _ in range(_PASSES):
+            now = self._now()
+            changes = self.layer.plan(now, want) if want else ()
+            if not changes:
+                return made
+            made += self._act(changes, now, want)
+        self._refuse_left(self.layer.plan(self._now(), want))
+        return made
+
+    def _undo(self, want: dict[str, str]) -> list[Change]:
+        """Restore all that the treatment before this one moved; only a reboot is done once."""
+        made: list[Change] = []
+        changes: Sequence[Change] = ()
+        for _ in range(_PASSES):
+            now = self._now()
+            known = self._moved(now)
+            changes = undone(self.layer, now, known.values()) if known else ()
+            changes = [c for c in changes if c.cost is not Cost.REBOOT or c.key not in want]
+            if not changes:
+                return made
+            made += self._act(changes, now, {})
+        self._refuse_left(changes)
+        return made
+
+    def _refuse_left(self, left: Sequence[Change]) -> None:
+        if left:
+            shown = ", ".join(f"{self.prefix}{c.key} is {c.before}, not {c.after}" for c in left)
+            raise DriftError(f"{self.site.host.name}: {shown}")
+
+    def _refuse_foreign(self, now: Settings, known: Moved) -> None:
+        if not known.sure or self.layer.owned:
+            return
+        for key in known.wanted:
+            ours = {known.last.get(key), known.first.get(key)}
+            if key in now and key in known.last and now[key] not in ours:
+                raise DriftError(
+                    f"{self.site.host.name}: {self.prefix}{key} is {now[key]}, but this campaign "
+                    f"set it to {known.last[key]}: something else changed it meanwhile; end that, "
+                    "then run again"
+                )
+
+    def _act(self, changes: Sequence[Change], now: Settings, want: dict[str, str]) -> list[Change]:
+        """Record, act, observe and record what moved; return the changes with full keys."""
+        host, layer, records = self.site.host, self.layer, self.ledger.records
+        refuse_reboot(host, changes)
+        self.ledger.planned(changes, layer, self.prefix, self.trial)
+        records.add(
+            Acting(
+                role=self.site.role,
+                layer=layer.name,
+                at=_at(layer),
+                identity=now.get(IDENTITY, ""),
+                boot="" if layer.owned else boot_of(host),
+                owned=layer.owned,
+                trial=self.trial,
+                before=_watched(layer, now, changes),
+                wanted=want,
+            )
+        )
+        _run(host, changes)
+        self._note(changes, now)
+        return [replace(c, key=self.prefix + c.key) for c in changes]
+
+    def _note(self, changes: Sequence[Change], before: Settings) -> None:
+        """Record what the act moved; without this, restoring takes all that was watched for it."""
+        after, known = self._now(), self._moved(before)
+        held = _watched(self.layer, before, changes)
+        seen = {k: after.get(k, "") for k, v in held.items() if after.get(k) != v}
+        seen |= {k: after.get(k, "") for k in (known.first if known else ())}
+        self.ledger.records.add(Acted(self.layer.name, _at(self.layer), seen))
+
+    def _now(self) -> Settings:
+        return ask(self.site.host, self.layer.observe())
+
+    def _moved(self, now: Settings) -> Moved | None:
+        key = (self.layer.name, _at(self.layer), now.get(IDENTITY, ""))
+        return moved(self.ledger.records.entries()).get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Undoing:
+    """One layer's settings on their way back, after a campaign."""
+
+    host: Host
+    layer: Layer
+    moved: Moved
+    records: Records
+    done: Restoration
+
+    def all(self) -> None:
+        try:
+            self._all()
+        except MydynoError as error:
+            self.done.failed += [f"{self._name(key)}: {error}" for key in sorted(self.first)]
+
+    @property
+    def first(self) -> dict[str, str]:
+        return self.moved.values()
+
+    def _all(self) -> None:
+        acting = self.moved.acting
+        if acting.boot != boot_of(self.host):
+            self._gone(self.first, "the host was booted since")
+            return
+        now = ask(self.host, self.layer.observe())
+        if now.get(IDENTITY, "") != acting.identity:
+            self._gone(self.first, f"{acting.at} is another one now")
+            return
+        left = {k for k in self.first if k in now and self._foreign(k, now[k])}
+        aim = {k: v for k, v in self.first.items() if k not in left}
+        changed = {k for k, v in aim.items() if now.get(k) != v}
+        after = self._bring(now, aim)
+        same = [k for k in aim if after.get(k) == aim[k]]
+        self.done.restored += [f"{self._name(k)} = {aim[k]}" for k in same if k in changed]
+        self._gone([k for k in aim if k not in after], "it does not exist any more")
+        self.done.failed += [
+            f"{self._name(k)} is {after[k]}, and was {v}"
+            for k, v in aim.items()
+            if k in after and after[k] != v
+        ]
+        self._record((*same, *left))
+
+    def _bring(self, now: Settings, aim: dict[str, str]) -> Settings:
+        """Act until nothing is left to do or the passes are spent; return what is seen then."""
+        for _ in range(_PASSES):
+            changes = undone(self.layer, now, aim)
+            if not changes:
+                return now
+            for action in dict.fromkeys(c.action for c in changes):
+                with suppress(MydynoError):  # it is seen below; the others are still to be tried
+                    self.host.run(action, timeout_s=_TIMEOUT_S)
+            now = ask(self.host, self.layer.observe())
+        return now
+
+    def _foreign(self, key: str, value: str) -> bool:
+        """Return whether somebody else gave a setting its value, and say so."""
+        last, first = self.moved.last.get(key, ""), self.first[key]
+        if value == first:
+            return False
+        if key in self.moved.doubtful:
+            reason = "its first value is not certain: a record before it is damaged"
+        elif self.moved.sure and last and value != last:
+            reason = f"this campaign had set it to {last}, so something else changed it"
+        else:
+            return False
+        self.done.left.append(f"{self._name(key)} is {value}; {reason}; it was {first}")
+        return True
+
+    def _gone(self, keys: Iterable[str], reason: str) -> None:
+        gone = tuple(keys)  # of what moved along with a setting nothing is to be reported
+        named = [k for k in gone if k in self.moved.wanted or k in self.moved.acting.wanted]
+        self.done.gone += [f"{self._name(key)}: {reason}" for key in named]
+        self._record(gone)
+
+    def _record(self, keys: tuple[str, ...]) -> None:
+        acting = self.moved.acting
+        with suppress(JournalError):  # the host matters more than the note
+            self.records.add(Restored(acting.layer, acting.at, acting.identity, keys))
+
+    def _name(self, key: str) -> str:
+        acting = self.moved.acting
+        place = f" on {acting.at}" if acting.at else ""
+        return f"{acting.role}/{acting.layer}.{key}{place}"
+
+
+def undone(layer: Layer, now: Settings, first: Settings) -> Sequence[Change]:
+    """Return the changes that restore first values; what does not exist just now is left out."""
+    if isinstance(layer, Restorable):
+        return layer.undo(now, first)
+    return layer.plan(now, {k: v for k, v in first.items() if k in now})
+
+
+def _at(layer: Layer) -> str:
+    return layer.at if isinstance(layer, Restorable) else ""
+
+
+def _watched(layer: Layer, now: Settings, changes: Sequence[Change]) -> dict[str, str]:
+    """Return what an act may move: all that a layer observes, or else what is to be changed."""
+    if isinstance(layer, Restorable):
+        return {k: v for k, v in now.items() if k != IDENTITY}
+    return {c.key: now[c.key] for c in changes if c.key in now}
+
+
+def _run(host: Host, changes: Sequence[Change]) -> None:
+    """Carry changes out, each command once; a reboot is the host's own affair."""
+    for change in changes:
+        if change.cost is Cost.REBOOT and isinstance(host, Rebootable):
+            host.reboot(change.after)
+    rest = (c.action for c in changes if c.cost is not Cost.REBOOT)
+    for action in dict.fromkeys(rest):
+        host.run(action, timeout_s=_TIMEOUT_S).check()
+
+
+def _of(want: Settings, site: Site, layer: Layer) -> dict[str, str]:
+    prefix = f"{site.role}/{layer.name}."
+    return {k.removeprefix(prefix): v for k, v in want.items() if k.startswith(prefix)}
