@@ -209,6 +209,15 @@ def moved(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Moved]:
     return {key: one for key, one in found.items() if one.first or one.pending}
 
 
+def first_values(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the first value of each setting that was moved, by its full key ``db/layer.key``."""
+    return {
+        f"{one.acting.role}/{layer}.{key}": value
+        for (layer, _, _), one in moved(entries).items()
+        for key, value in one.first.items()
+    }
+
+
 def damage(entries: Iterable[Entry]) -> int:
     """Return how many lines could not be believed."""
     return sum(isinstance(entry, Damaged) for entry in entries)
