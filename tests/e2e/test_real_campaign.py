@@ -232,7 +232,7 @@ def test_a_setting_of_the_host_is_restored_after_a_kill(folder):
     )
     argv = ["run", folder / "spec.toml", "-o", folder / "run", "--allow", "host"]
     try:
-        done = mydyno("Finished:before:2", *argv, code=MORTAL)
+        done = mydyno("Finished:before:1", *argv, code=MORTAL)
         assert done.returncode == -signal.SIGKILL, done.stderr
         done = mydyno("rollback", folder / "run")
         assert f"restored: db/kernel.sysctl.vm.swappiness = {found.strip()}" in done.stdout

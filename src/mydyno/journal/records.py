@@ -156,8 +156,10 @@ class FileRecords:
         yield from tuple(self._entries)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the file; once is enough."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
 
 
 @dataclass(slots=True)
