@@ -28,8 +28,8 @@ from mydyno.cli.hosts import bench_hosts
 from mydyno.cli.private import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import Source
 from mydyno.dataset import existing
-from mydyno.journal import Prepared
 from mydyno.host import Host
+from mydyno.journal import Prepared
 from mydyno.lab import available
 from mydyno.lab.vm import VmHost
 from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
