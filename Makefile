@@ -51,6 +51,12 @@ golden: ## write the golden files anew; read the difference as code
 wheel: setup ## one wheel that holds the probe too, for this processor
 	@packaging/wheel.sh
 
+sbom: ## what mydyno is built from, with hashes: mydyno.cdx.json (CycloneDX)
+	@$(PY) packaging/sbom.py mydyno.cdx.json
+
+audit: ## the locks against published advisories; says what could not be checked
+	@packaging/audit.sh
+
 fuzz: ## the slow-log parser against invented input, MINUTES=20
 	@bench/fuzz.sh $(or $(MINUTES),20)
 

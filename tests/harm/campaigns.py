@@ -15,6 +15,7 @@ from command_line import COMMAND
 from harm import snapshot
 
 STATE = Path("/var/lib/mydyno")
+TEMPORARY = Path("/var/tmp")  # noqa: S108 - what mydyno makes there is looked at
 ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 ENVIRONMENT |= dict([snapshot.MARK.split("=")])
 ENVIRONMENT["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -102,7 +103,7 @@ class Ground:
 
     def snapshot(self) -> snapshot.Snapshot:
         """Return the picture of the host and of every folder that a campaign may write to."""
-        folders = [Path("/var/tmp"), Path("/etc"), STATE, Path("/run"), self.folder]
+        folders = [TEMPORARY, Path("/etc"), STATE, Path("/run"), self.folder]
         folders += [Path("/usr/local/lib/systemd")]
         return snapshot.taken(*folders, aside=(self.out, self.mount / "lost+found"))
 
@@ -120,7 +121,7 @@ class Ground:
 @contextmanager
 def ground() -> Iterator[Ground]:
     """Yield a filesystem of our own, gone at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="mydyno-harm-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="mydyno-harm-", dir=TEMPORARY))
     folder.chmod(0o755)
     try:
         made = Ground(folder)

@@ -51,9 +51,10 @@ class _Registers(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_ulonglong)
         for name in (
-            "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp "
-            "ss fs_base gs_base ds es fs gs"
-        ).split()
+            *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx"),
+            *("rdx", "rsi", "rdi", "orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base"),
+            *("gs_base", "ds", "es", "fs", "gs"),
+        )
     ]
 
 
@@ -91,7 +92,7 @@ class Tracer:
             _ptrace(_TRACEME, 0)
             os.kill(os.getpid(), signal.SIGSTOP)
             _watch_calls()
-            os.execvp(argv[0], argv)
+            os.execvp(argv[0], argv)  # noqa: S606 - this process becomes the command
         os.waitpid(self.main, _WALL)
         _ptrace(_SETOPTIONS, self.main, _OPTIONS)
         _ptrace(_CONT, self.main)
@@ -147,7 +148,7 @@ def _description(pid: int, regs: _Registers) -> str:
         return ""
     if number in _FD:
         try:
-            place = os.readlink(f"/proc/{pid}/fd/{given[0]}")
+            place = str(Path(f"/proc/{pid}/fd/{given[0]}").readlink())
         except OSError:
             return ""
     else:

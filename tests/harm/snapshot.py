@@ -31,7 +31,7 @@ def taken(*folders: Path, aside: tuple[Path, ...] = ()) -> Snapshot:
     found["users:passwd"] = _hash(Path("/etc/passwd"))
     found["users:group"] = _hash(Path("/etc/group"))
     for folder in folders:
-        found.update(_files(folder, aside))
+        found.update(files(folder, aside))
     return found
 
 
@@ -170,7 +170,7 @@ def _ancestors() -> set[int]:
     return found
 
 
-def _files(folder: Path, aside: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
+def files(folder: Path, aside: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]]:
     """Yield each path with type, mode, owner, size, and a hash where it is small."""
     if not folder.exists():
         yield f"file:{folder}", "(absent)"
