@@ -1,6 +1,7 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
+.PHONY: setup setup-test setup-bench servers demo test test-statistics test-timed test-harm sbom audit check golden wheel fuzz bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
+SHORT = -m "not statistics and not timed"
 
 setup: ## install what is missing and build
 	@packaging/setup.sh run
@@ -15,7 +16,17 @@ demo: setup ## which of four configurations is better, on a real server, with a 
 	@.venv/bin/mydyno run demo -o demo-run
 
 test: setup-test servers check ## everything: real servers, real devices, a real browser
-	@$(PY) -m pytest -q tests/contract tests/integration tests/e2e tests/docs
+	@$(PY) -m pytest -q $(SHORT) tests/contract tests/integration tests/e2e tests/docs
+	@$(PY) -m pytest -q -m "not slow and not timed" tests/harm
+
+test-statistics: setup-test ## error rates and coverage, over thousands of simulated campaigns
+	@$(PY) -m pytest -q -m statistics tests
+
+test-timed: setup-test servers ## what must be done within seconds or at a rate; on an idle machine
+	@$(PY) -m pytest -q -m timed tests
+
+test-harm: setup-test servers ## every attack and fault, as root; SHARD=1/4 does a quarter, ≤ 60 min
+	@$(PY) -m pytest -q -p no:randomly tests/harm --shard $(or $(SHARD),1/1)
 
 setup-vm:
 	@packaging/setup.sh vm
@@ -32,13 +43,19 @@ check: ## the fast gate: format, lint, types, imports, unit and golden tests
 	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --check; else echo "rustfmt is not here: not checked"; fi
 	@if cargo clippy --version >/dev/null 2>&1; then cargo clippy --quiet --all-targets --locked -- -D warnings; else echo "clippy is not here: not checked"; fi
 	@cargo test --quiet --locked
-	@$(PY) -m pytest -q tests/unit tests/golden
+	@$(PY) -m pytest -q $(SHORT) tests/unit tests/golden
 
 golden: ## write the golden files anew; read the difference as code
 	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden
 
 wheel: setup ## one wheel that holds the probe too, for this processor
 	@packaging/wheel.sh
+
+sbom: ## what mydyno is built from, with hashes: mydyno.cdx.json (CycloneDX)
+	@$(PY) packaging/sbom.py mydyno.cdx.json
+
+audit: ## the locks against published advisories; says what could not be checked
+	@packaging/audit.sh
 
 fuzz: ## the slow-log parser against invented input, MINUTES=20
 	@bench/fuzz.sh $(or $(MINUTES),20)

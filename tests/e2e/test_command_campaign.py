@@ -115,6 +115,7 @@ def test_no_difference_ends_without_a_winner(tmp_path):
         assert "would have been seen" in shown.stdout.replace("\n", " ")
 
 
+@pytest.mark.timed
 def test_a_trial_costs_little_beside_its_load(tmp_path):
     path = spec(tmp_path, LOAD, 0.1, "1", os.devnull, blocks=10)
     began_s = time.monotonic()

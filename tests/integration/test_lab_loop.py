@@ -98,6 +98,7 @@ def test_every_byte_written_is_read_again(lab, stripe):
     assert disk.stats()["overlay_pages"] > 0
 
 
+@pytest.mark.timed
 def test_an_empty_p15_gives_1100_and_a_full_one_3500(lab):
     disk = lab(disk_class="azure-p15")
     disk.credits("empty")
@@ -106,6 +107,7 @@ def test_an_empty_p15_gives_1100_and_a_full_one_3500(lab):
     assert capped_iops(disk.device, 3500, 3) == pytest.approx(3500, rel=0.02)
 
 
+@pytest.mark.timed
 def test_a_burst_ends_with_its_credits_and_idling_earns_them(lab):
     disk = lab(caps=SMALL_BUCKET)
     disk.credits("full")
@@ -119,6 +121,7 @@ def test_a_burst_ends_with_its_credits_and_idling_earns_them(lab):
     assert not disk.stats()["capped"]
 
 
+@pytest.mark.timed
 def test_striped_disks_pay_each_for_itself_and_all_to_the_vm(lab):
     disk = lab(caps=Caps(iops=400), stripe=Stripe(4, 16 << 10))
     assert disk.measure(2).read_iops == pytest.approx(1600, rel=0.05)
@@ -130,6 +133,7 @@ def test_striped_disks_pay_each_for_itself_and_all_to_the_vm(lab):
     assert reads.promise.by == "the VM, bytes"
 
 
+@pytest.mark.timed
 def test_one_busy_disk_leaves_the_others_their_credits(lab):
     disk = lab(caps=SMALL_BUCKET, stripe=Stripe(2, 16 << 10))
     disk.credits("full")
@@ -140,6 +144,7 @@ def test_one_busy_disk_leaves_the_others_their_credits(lab):
     assert second > 2900
 
 
+@pytest.mark.timed
 def test_a_large_request_counts_per_256_kib_and_bytes_are_capped(lab):
     disk = lab(caps=Caps(iops=400))
     # Not larger: the kernel itself may cut what has more than 128 pages, and not in the middle.
@@ -168,6 +173,7 @@ def test_a_machine_that_is_too_slow_is_told_with_its_numbers(lab):
     assert "the disks, IOPS promise 5,000,000" in reads.told
 
 
+@pytest.mark.timed
 def test_measuring_shows_the_caps_and_leaves_the_credits_as_they_were(lab):
     disk = lab(caps=Caps(iops=2000, bytes_per_s=100e6, burst_iops=4000))
     measured = disk.measure(1, write=True)
@@ -179,6 +185,7 @@ def test_measuring_shows_the_caps_and_leaves_the_credits_as_they_were(lab):
         disk.measure(1, write=True)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_dropping_gives_the_golden_bytes_in_no_time(lab, tmp_path, kind):
     disk = lab(disk_class="azure-p80", credits="full")
@@ -236,6 +243,7 @@ def _namespace(pid):
     return Path(f"/proc/{pid}/ns/mnt").readlink()
 
 
+@pytest.mark.timed
 def test_added_latency_is_added(lab):
     disk = lab(latency=Latency(read_s=0.002, flush_s=0.005))
     one = ("--bs=4k", "--iodepth=1", "--time_based", "--runtime=1")

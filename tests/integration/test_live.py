@@ -38,6 +38,7 @@ def left_over():
     return found
 
 
+@pytest.mark.timed
 def test_an_object_each_second():
     done = live("--json", "--count", 3)
     assert done.returncode == 0, done.stderr

@@ -57,6 +57,7 @@ def traces(name):
     return [word for word in (*found.split(), *files) if name in word]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("rate", ["20mbit", "100mbit"])
 def test_the_link_gives_its_rate_both_ways(link, rate):
     limit(link, rate)
@@ -80,6 +81,7 @@ def ask_inside(link, *argv):
     return link.inside.run(Action(argv)).check().stdout.decode().splitlines()
 
 
+@pytest.mark.timed
 @pytest.mark.mysqld
 def test_a_real_load_across_the_link_gets_its_rate(bench, link):
     rate = "8mbit"

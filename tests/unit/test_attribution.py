@@ -39,6 +39,7 @@ def campaign(seed, *, pair=0.0, noise=0.02, blocks=3, response="tps"):
     return outcomes
 
 
+@pytest.mark.statistics
 def test_main_effects_are_covered_as_often_as_they_say():
     inside = []
     for seed in range(60):
@@ -50,6 +51,7 @@ def test_main_effects_are_covered_as_often_as_they_say():
     assert np.mean(inside) == pytest.approx(0.95, abs=0.045)
 
 
+@pytest.mark.statistics
 def test_a_pair_is_told_where_there_is_one():
     found = [attribute(campaign(seed, pair=0.12), RULE, "w", CELLS)[1] for seed in range(20)]
     assert sum(any(set(t.levels) == {"a", "b"} for t in one) for one in found) >= 19

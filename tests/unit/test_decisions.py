@@ -53,6 +53,7 @@ def test_one_treatment_is_the_paired_t_interval():
     assert effect.critical == pytest.approx(4.3027, abs=1e-4)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("arms", "blocks"), [("AB", 3), ("ABCD", 3), ("AB", 6), ("ABCDEFGH", 4)])
 def test_nothing_is_claimed_where_nothing_is(arms, blocks):
     """The family-wise error of an interval that misses 1 stays at 5 % (400 campaigns)."""

@@ -41,6 +41,7 @@ def test_it_is_generalised_least_squares(drift):
         assert found.covariance == pytest.approx(spread, abs=1e-9)
 
 
+@pytest.mark.statistics
 def test_contrasts_are_as_sure_as_they_say():
     z = []
     for seed in range(200):
@@ -59,6 +60,7 @@ def test_a_drift_is_found_where_there_is_one():
     assert np.median(moved) >= 0.03
 
 
+@pytest.mark.statistics
 def test_few_trials_average_over_what_they_do_not_tell():
     inside, z = [], []
     for seed in range(150):

@@ -158,6 +158,7 @@ def test_any_table_is_read_back(data):
     np.testing.assert_array_equal([row.values[1:] for row in rows], want)
 
 
+@pytest.mark.timed
 def test_an_hour_of_a_thousand_columns_is_read_within_a_second(tmp_path):
     chance = random.Random(1)
     names = [(f"c{i}", "", "counter", 1.0) for i in range(999)]

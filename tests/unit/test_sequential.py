@@ -56,6 +56,7 @@ def test_large_effects_are_called_covered_and_leave_the_race():
     assert found["better"].trials < 8
 
 
+@pytest.mark.statistics
 def test_nothing_is_adopted_where_nothing_is_better():
     names = [f"a{i}" for i in range(6)]
     adopted = 0

@@ -57,6 +57,7 @@ def test_what_moves_to_the_end_is_told(slope, wanted):
     assert moving([np.zeros(3)], TEXTURE) is False
 
 
+@pytest.mark.statistics
 def test_a_race_names_what_never_settles():
     arms = POPULATION.arms(4, 12)
     arms["a12"] = replace(arms["a12"], warmup=Warmup("never", 0.4, 45.0))

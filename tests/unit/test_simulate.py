@@ -49,6 +49,7 @@ def test_a_second_has_the_noise_that_was_asked_for():
     assert shared == pytest.approx(0.9 * 0.06**2, rel=0.05)
 
 
+@pytest.mark.statistics
 def test_starts_differ_as_much_as_was_asked_for():
     for df in (np.inf, 5.0):
         machine = alone(
@@ -138,6 +139,7 @@ def test_machine_time_is_the_restart_and_the_load():
     assert machine.clock_s == 120.0
 
 
+@pytest.mark.statistics
 def test_a_population_is_what_it_says():
     arms = [a for seed in range(200) for n, a in POPULATION.arms(seed, 60).items() if n != "base"]
     effects = np.array([arm.effect for arm in arms])
@@ -151,6 +153,7 @@ def test_a_population_is_what_it_says():
     assert sum(arm.run_factor > 1 for arm in unstable.values()) == pytest.approx(200, abs=40)
 
 
+@pytest.mark.statistics
 def test_a_grid_interacts_in_the_share_of_seeds_that_was_asked_for():
     def is_additive(seed):
         arms = GRID.arms(seed, POPULATION)

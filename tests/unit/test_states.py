@@ -53,6 +53,7 @@ def test_a_fall_in_the_last_trial_is_not_trusted():
     assert list(of_another_state(told)) == [len(told) - 1]
 
 
+@pytest.mark.statistics
 def test_noise_drift_and_effects_are_no_states():
     for seed in range(200):
         chance = np.random.default_rng(seed)

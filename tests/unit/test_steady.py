@@ -67,6 +67,7 @@ def test_a_step_that_has_not_been_seen_is_not_believed():
     assert found.weight[0, shapes().seen > 5].max() == 0.0
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("seconds", [120, 300])
 def test_levels_are_as_sure_as_they_say(seconds):
     series, _ = trials(CLOUD, range(60), 300)

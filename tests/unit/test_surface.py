@@ -49,6 +49,7 @@ def test_it_is_gaussian_process_regression():
     assert again.mean == pytest.approx(found.mean)
 
 
+@pytest.mark.statistics
 def test_differences_are_as_sure_as_they_say():
     z = []
     for seed in range(60):

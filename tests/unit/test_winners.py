@@ -57,6 +57,7 @@ def errors(apart):
     return np.array(plain), np.array(told)
 
 
+@pytest.mark.statistics
 def test_of_two_alike_the_better_is_overstated_by_a_third_and_known_better():
     plain, told = errors(0.0)
     larger_of_two_normals = 0.02 / np.pi**0.5
@@ -65,6 +66,7 @@ def test_of_two_alike_the_better_is_overstated_by_a_third_and_known_better():
     assert (told**2).mean() < 0.75 * (plain**2).mean()
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("apart", [0.03, 0.06, 0.1, 0.3])
 def test_a_clear_lead_is_understated_by_a_quarter_of_its_error_at_most(apart):
     _, told = errors(apart)

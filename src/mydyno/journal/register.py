@@ -9,6 +9,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,6 +117,8 @@ def find(directory: Path) -> FileRecords | None:
         return None
     id_ = marked(directory)
     if not id_ or not _path(id_).exists():
+        with suppress(OSError):  # of one that ended just before its records were there, or after
+            _path(id_ or "-").parent.rmdir()
         return None
     state_folder(_CAMPAIGNS, id_)
     records = FileRecords(_path(id_))

@@ -1,0 +1,188 @@
+"""A fault at every system call that writes: after `rollback` the host is as it was.
+
+Each case runs a campaign, or the rollback of a killed one, under `inject.py`, which makes one call
+fail or kills mydyno there, and proves that the call was reached.
+"""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harm import snapshot
+from harm.campaigns import ENVIRONMENT, SETTINGS, Ground, ground
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="reads registers of x86-64"),
+]
+FAULTS = ("kill", "ENOSPC", "EIO", "EINTR")
+INJECT = Path(__file__).with_name("inject.py")
+FEWEST = 1000
+PLANS: dict[str, dict[str, object]] = {
+    "all": dict(SETTINGS),
+    "pairs": {
+        "kernel.sysctl.vm.dirty_background_bytes": 134217728,
+        "kernel.sysctl.vm.overcommit_kbytes": 33554432,
+        "kernel.sysctl.vm.vfs_cache_pressure": 80,
+        "kernel.sysctl.net.core.somaxconn": 1234,
+        "block.scheduler": "kyber",
+        "block.read_ahead_kb": 64,
+        "fs.mount": "nodev,lazytime,noauto_da_alloc",
+    },
+}
+CHUNKS, ROLLBACK_CHUNKS = 16, 8
+
+
+@dataclass
+class Report:
+    """What came of a command under the injector."""
+
+    calls: list[str]
+    hit: str
+    code: int
+    stderr: str
+
+
+def injected(there: Ground, fault: str, at: int, argv: list[str]) -> Report:
+    """Return what came of a command whose counted call number `at` had this fault."""
+    report = there.folder / "injected.json"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-S", "-E", str(INJECT), fault, str(at), str(report), *argv]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=ENVIRONMENT, timeout=120
+    )
+    told = json.loads(report.read_text())
+    report.unlink()
+    return Report(told["calls"], told["hit"], told["code"], done.stderr)
+
+
+def restored(there: Ground, before: snapshot.Snapshot) -> list[str]:
+    """Return what is wrong after `rollback`: its failure, a traceback, each difference."""
+    done = there.mydyno("rollback", there.out)
+    wrong = snapshot.difference(before, there.snapshot())
+    if "Traceback" in done.stderr:
+        wrong.append(f"rollback: {done.stderr[-800:]}")
+    shutil.rmtree(there.out, ignore_errors=True)
+    return wrong
+
+
+def one_case(there: Ground, before: snapshot.Snapshot, fault: str, at: int) -> list[str]:
+    """Return what is wrong after a run with a fault and its rollback."""
+    found = injected(there, fault, at, there.run_command())
+    if not found.hit:
+        return []
+    wrong = restored(there, before)
+    if fault == "kill" and found.code != -9:
+        wrong.append(f"not killed: {found.code}")
+    if "Traceback" in found.stderr:
+        wrong.append(f"run: {found.stderr[-800:]}")
+    return [f"{fault} at {at}, {found.hit}: {line}" for line in wrong]
+
+
+def rollback_case(
+    there: Ground, before: snapshot.Snapshot, case: tuple[str, int, int]
+) -> list[str]:
+    """Return what is wrong after a rollback with a fault and another one without."""
+    fault, at, killed = case
+    first = injected(there, "kill", killed, there.run_command())
+    assert first.code == -9
+    found = injected(there, fault, at, there.command("rollback", there.out))
+    wrong = restored(there, before)
+    if not found.hit:
+        return []
+    if "Traceback" in found.stderr:
+        wrong.append(f"rollback with the fault: {found.stderr[-800:]}")
+    return [f"rollback, {fault} at {at}, {found.hit}: {line}" for line in wrong]
+
+
+def counted(there: Ground) -> list[str]:
+    """Return the calls of a run without a fault."""
+    found = injected(there, "none", 0, there.run_command())
+    assert found.code == 0, found.stderr
+    shutil.rmtree(there.out)
+    return found.calls
+
+
+def deepest(calls: list[str]) -> int:
+    """Return the number of a call while the treatment is in force."""
+    return max(i for i, call in enumerate(calls, 1) if call.endswith("/0000/load.out"))
+
+
+def unwritten(there: Ground) -> snapshot.Snapshot:
+    """Return the picture of a host on which mydyno ran once."""
+    counted(there)
+    return there.snapshot()
+
+
+def points(calls: list[str]) -> list[tuple[str, int]]:
+    """Return each fault at each call, of equal calls in a row at the first and the last."""
+    around = zip(["", *calls], calls, [*calls[1:], ""], strict=False)
+    told = [at for at, (last, this, then) in enumerate(around, 1) if not last == this == then]
+    return [(fault, at) for at in told for fault in FAULTS]
+
+
+def rollback_points(there: Ground, killed: int) -> list[tuple[str, int]]:
+    """Return every fault at every writing call of the rollback of a run killed at that call."""
+    assert injected(there, "kill", killed, there.run_command()).code == -9
+    found = injected(there, "none", 0, there.command("rollback", there.out))
+    assert found.code == 0, found.stderr
+    shutil.rmtree(there.out)
+    return points(found.calls)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_fault_at_every_write_of_a_run(plan: str, chunk: int) -> None:
+    with ground() as there:
+        there.spec(PLANS[plan])
+        before = unwritten(there)
+        wrong = []
+        for fault, at in points(counted(there))[chunk::CHUNKS]:
+            wrong += one_case(there, before, fault, at)
+        assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(ROLLBACK_CHUNKS))
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_fault_at_every_write_of_a_rollback(plan: str, chunk: int) -> None:
+    with ground() as there:
+        there.spec(PLANS[plan])
+        before = unwritten(there)
+        killed = deepest(counted(there))
+        wrong = []
+        for fault, at in rollback_points(there, killed)[chunk::ROLLBACK_CHUNKS]:
+            wrong += rollback_case(there, before, (fault, at, killed))
+        assert not wrong, "\n".join(wrong)
+
+
+def test_there_are_a_thousand_points_and_a_sample_of_them_holds() -> None:
+    """Faults at eight calls of a run and at four of a rollback, of all that the slow tests do."""
+    total = 0
+    for settings in PLANS.values():
+        with ground() as there:
+            there.spec(settings)
+            before = unwritten(there)
+            calls = counted(there)
+            killed = deepest(calls)
+            every = points(calls)
+            back = rollback_points(there, killed)
+            total += len(every) + len(back)
+            wrong = []
+            for place in range(2):
+                fault, at = every[(2 * place + 1) * len(every) // 4 + place]
+                wrong += one_case(there, before, fault, at)
+            for place in range(2):
+                fault, at = back[(2 * place + 1) * len(back) // 4 + place]
+                wrong += rollback_case(there, before, (fault, at, killed))
+            assert not wrong, "\n".join(wrong)
+    assert total >= FEWEST

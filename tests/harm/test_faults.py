@@ -1,0 +1,251 @@
+"""What breaks around a campaign leaves no host changed: full disks, signals, spoiled files.
+
+`rollback` restores all that is still there and names the rest.
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harm import snapshot
+from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, Ground, ground, run
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+SWAPPINESS = Path("/proc/sys/vm/swappiness")
+SETTINGS = {
+    "kernel.sysctl.vm.swappiness": 43,
+    "kernel.sysctl.vm.dirty_bytes": 268435456,
+    "kernel.thp": "never",
+    "block.scheduler": "kyber",
+    "block.read_ahead_kb": 64,
+}
+SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+PATIENCE_S = 60.0
+
+
+@contextmanager
+def campaign(there: Ground, *prefix: str) -> "Iterator[subprocess.Popen[str]]":
+    """Yield a campaign whose treatment is in force, its load under way."""
+    there.begun.unlink(missing_ok=True)
+    there.spec(SETTINGS, load=ENDLESS)
+    argv = [*prefix, *there.run_command()]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            until(lambda: there.begun.exists() and SWAPPINESS.read_text() == "43\n", process)
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def until(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def killed(there: Ground) -> None:
+    with campaign(there) as process:
+        process.kill()
+
+
+def used(there: Ground) -> snapshot.Snapshot:
+    """Return the picture of the host after mydyno was used once."""
+    there.mydyno("inspect")
+    there.spec({})
+    assert there.mydyno("run", there.folder / "spec.toml", "-o", there.out).returncode in {0, 1}
+    shutil.rmtree(there.out)
+    before = there.snapshot()
+    there.begun.unlink(missing_ok=True)
+    return before
+
+
+def same(there: Ground, before: snapshot.Snapshot) -> None:
+    """Raise unless the host is as it was; what the test itself left is removed first."""
+    for path in (there.begun, there.mount / "filler"):
+        path.unlink(missing_ok=True)
+    there.spec({})
+    assert snapshot.difference(before, there.snapshot()) == []
+
+
+def rolled_back(there: Ground, *prefix: str) -> str:
+    """Return what `rollback` printed; it ends well and without a traceback."""
+    argv = [*prefix, *there.command("rollback", there.out)]
+    done = subprocess.run(
+        argv, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode in {0, 3}, done.stderr
+    return done.stdout + done.stderr
+
+
+def fill(folder: Path) -> None:
+    """Leave no byte free in a filesystem, for root neither."""
+    subprocess.run(["fallocate", "-l", "60G", folder / "filler"], check=False, capture_output=True)
+    with (folder / "filler").open("ab", buffering=0) as file:
+        for size in (1 << 20, 1 << 12, 1):
+            try:
+                while file.write(b"x" * size) == size:
+                    pass
+            except OSError:
+                continue
+
+
+def test_rollback_restores_the_host_with_a_full_run_directory() -> None:
+    """Nothing needs to be written there; the first values are recorded already."""
+    with ground() as there:
+        before = used(there)
+        killed(there)
+        fill(there.mount)
+        rolled_back(there)
+        (there.mount / "filler").unlink()
+        same(there, before)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
+def test_the_host_is_restored_with_a_full_state_folder(ending: signal.Signals) -> None:
+    """A record that cannot be written does not stop the restoring."""
+    with ground() as there:
+        before = used(there)
+        run("unshare", "-m", "true")
+        argv = [
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            f"mount -t tmpfs -o size=128k,mode=700 x {STATE} && exec sleep 600",
+        ]
+        with subprocess.Popen(argv) as holder:
+            try:
+                inside = ("nsenter", "-m", "-t", str(holder.pid), "--")
+                time.sleep(0.5)
+                with campaign(there, *inside) as process:
+                    fill(Path(f"/proc/{holder.pid}/root{STATE}"))
+                    process.send_signal(ending)
+                    process.communicate(timeout=PATIENCE_S)
+                if ending == signal.SIGKILL:
+                    rolled_back(there, *inside)
+                same(there, before)
+            finally:
+                fill_gone = Path(f"/proc/{holder.pid}/root{STATE}/filler")
+                fill_gone.unlink(missing_ok=True)
+                rolled_back(there, *inside)
+                holder.kill()
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda s: s.name)
+def test_each_signal_ends_a_campaign_with_its_host_restored(number: signal.Signals) -> None:
+    """A terminal that is closed (HUP) ends it as Ctrl-C does; a second signal changes nothing."""
+    with ground() as there:
+        before = used(there)
+        with campaign(there) as process:
+            time.sleep(random.Random(int(number)).uniform(0, 0.3))
+            process.send_signal(number)
+            time.sleep(0.05)
+            process.send_signal(number)
+            _, told = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 130, told
+        same(there, before)
+
+
+def test_a_signal_while_the_host_is_restored_waits() -> None:
+    """Ctrl-C again and again, at twelve moments of the restoring: 12 of 12 hosts are as before."""
+    with ground() as there:
+        before = used(there)
+        for place in range(12):
+            shutil.rmtree(there.out, ignore_errors=True)
+            with campaign(there) as process:
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.04 * place)
+                for _ in range(5):
+                    process.send_signal(signal.SIGINT)
+                    time.sleep(0.03)
+                process.communicate(timeout=PATIENCE_S)
+            same(there, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        (
+            "journal.jsonl",
+            lambda path: path.open("a").write('{"type":"trial","value":NaN}\n1e999\n'),
+        ),
+        ("journal.jsonl", lambda path: path.unlink()),
+        ("facts/campaign.json", lambda path: path.unlink()),
+        ("facts/campaign.json", lambda path: path.write_text('{"x": -Infinity')),
+        ("spec.toml", lambda path: path.write_text('[stack]\nserver = "gone"\nnothing = 1\n')),
+        ("spec.toml", lambda path: path.unlink()),
+        ("trials", shutil.rmtree),
+    ],
+)
+def test_rollback_needs_nothing_of_the_run_directory(
+    name: str, spoil: Callable[[Path], object]
+) -> None:
+    with ground() as there:
+        before = used(there)
+        killed(there)
+        spoil(there.out / name)
+        rolled_back(there)
+        same(there, before)
+
+
+def test_a_disk_that_is_gone_stops_nothing_else() -> None:
+    """All that is still there is restored, and the rest is named."""
+    with ground() as there:
+        before = used(there)
+        killed(there)
+        there.down()
+        told = rolled_back(there)
+        assert "read_ahead_kb" in told or there.disk in told, told
+        ours = [str(there.folder), f"/{there.disk}/", there.disk]
+        left = snapshot.difference(before, there.snapshot())
+        assert [line for line in left if not any(name in line for name in ours)] == []
+        assert rolled_back(there).startswith("nothing to restore")
+
+
+def test_one_value_set_by_somebody_else_stays_and_the_others_are_restored() -> None:
+    ratio = Path("/proc/sys/vm/dirty_background_ratio")
+    with ground() as there:
+        before = used(there)
+        killed(there)
+        found = ratio.read_text()
+        try:
+            SWAPPINESS.write_text("44")
+            told = rolled_back(there)
+            assert "44" in told
+            left = snapshot.difference(before, there.snapshot())
+            assert [line for line in left if line.startswith(("sysctl", "queue", "setting"))] == [
+                f"sysctl:{SWAPPINESS}: {before[f'sysctl:{SWAPPINESS}']!r} -> '44'"
+            ]
+        finally:
+            SWAPPINESS.write_text(before[f"sysctl:{SWAPPINESS}"])
+            ratio.write_text(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_a_campaign_killed_at_a_random_moment(seed: int) -> None:
+    """Held before, and must stay so: 24 random kills of running campaigns."""
+    with ground() as there:
+        before = used(there)
+        there.spec(SETTINGS)
+        argv = there.run_command()
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(argv, env=ENVIRONMENT, stdout=quiet, stderr=quiet) as process:
+            time.sleep(random.Random(seed).uniform(0.5, 4.0))
+            process.kill()
+        rolled_back(there)
+        shutil.rmtree(there.out, ignore_errors=True)
+        same(there, before)
