@@ -42,8 +42,14 @@ def _outside(host: Host, argv: tuple[str, ...], data: Path) -> list[str]:
         for table, column in _PLACES
         if (table, column) in known
         for row in _rows(host, argv, f"SELECT {column} FROM information_schema.{table}")  # noqa: S608 - our own names
+        if row[0] not in {"", "NULL"}
     }
-    return sorted(p for p in paths if p.startswith("/") and not Path(p).is_relative_to(data))
+    return sorted(p for p in paths if not _inside(data / p, data))
+
+
+def _inside(path: Path, data: Path) -> bool:
+    """Return whether a path, a relative one from `data`, stays in it."""
+    return ".." not in path.parts and path.is_relative_to(data)
 
 
 def _rows(host: Host, argv: tuple[str, ...], sql: str) -> list[tuple[str, ...]]:
