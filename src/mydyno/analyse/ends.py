@@ -1,0 +1,77 @@
+"""How trials ended: what fails, stalls or gives no result is an outcome and never left out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+
+from mydyno.analyse.direction import THROUGHPUTS, always_works
+from mydyno.analyse.measured import metric_of
+from mydyno.analyse.result import Ends
+from mydyno.analyse.rule import Rule
+from mydyno.model import Outcome, Status
+
+_LOST = {
+    Status.FAILED: "failed in",
+    Status.STALLED: "stalled in",
+    Status.UNKNOWN: "gave no result in",
+}
+
+
+def ended(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
+    """Return the outcomes, with status STALLED for those whose load did no work in its window.
+
+    Those without a finite value of the response are UNKNOWN.  Zero of a response that may be zero
+    where all is well, as `errors`, stays as it is.
+    """
+    return [_ended(o, rule) for o in outcomes]
+
+
+def _ended(outcome: Outcome, rule: Rule) -> Outcome:
+    response = rule.responses.get(outcome.trial.workload)
+    if outcome.status is not Status.OK or response is None:
+        return outcome
+    value = metric_of(outcome, response)
+    if value is None or not isfinite(value):
+        shown = "no value" if value is None else f"{value:g}, which is no finite number"
+        return replace(
+            outcome, status=Status.UNKNOWN, error=f"{response}: {shown} in the measured window"
+        )
+    for name in dict.fromkeys((response, *THROUGHPUTS)):
+        work = metric_of(outcome, name)
+        if work is not None and work <= 0 and always_works(name):
+            return replace(
+                outcome, status=Status.STALLED, error=f"{name}: {work:g} in the measured window"
+            )
+    return outcome
+
+
+def ends_of(outcomes: Sequence[Outcome]) -> Ends:
+    """Return how trials ended; those that something else spoiled are not counted."""
+    counts = {status: sum(o.status is status for o in outcomes) for status in Status}
+    return Ends(
+        trials=len(outcomes) - counts[Status.VOID],
+        failed=counts[Status.FAILED],
+        stalled=counts[Status.STALLED],
+        unknown=counts[Status.UNKNOWN],
+    )
+
+
+def share_lost(ends: Ends) -> float:
+    """Return the share of trials that were not measured, 0 where there were none."""
+    return ends.lost / ends.trials if ends.trials else 0.0
+
+
+def lost_words(ends: Ends) -> str:
+    """Return the counts in words: ``failed in 4 and stalled in 2 of 8 trials``."""
+    counts = (ends.failed, ends.stalled, ends.unknown)
+    parts = [f"{word} {n}" for word, n in zip(_LOST.values(), counts, strict=True) if n]
+    return f"{' and '.join(parts)} of {_trials(ends.trials)}"
+
+
+def beside_baseline(own: Ends, baseline: Ends) -> str:
+    """Return the counts of a treatment and of the baseline in words."""
+    return f"{lost_words(own)}, the baseline in {baseline.lost} of {baseline.trials}"
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"
