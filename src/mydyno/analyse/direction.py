@@ -47,6 +47,6 @@ def is_lower(metric: str, declared: Collection[str] = ()) -> bool:
     return metric in declared or known(metric) == LOWER
 
 
-def always_works(metric: str) -> bool:
+def always_works(metric: str, declared: Collection[str] = ()) -> bool:
     """Return whether 0 of `metric` means that nothing was done, and not that all went well."""
-    return not is_lower(metric) or metric.startswith("latency_")
+    return not is_lower(metric, declared) or metric.startswith("latency_")

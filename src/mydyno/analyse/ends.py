@@ -1,13 +1,12 @@
 """How trials ended: what fails, stalls or gives no result is an outcome and never left out."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
 from mydyno.analyse.direction import THROUGHPUTS, always_works
 from mydyno.analyse.measured import metric_of
 from mydyno.analyse.result import Ends
-from mydyno.analyse.rule import Rule
 from mydyno.model import Outcome, Status
 
 _LOST = {
@@ -17,17 +16,19 @@ _LOST = {
 }
 
 
-def ended(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
+def ended(
+    outcomes: Sequence[Outcome], responses: Mapping[str, str], lower: Collection[str] = ()
+) -> list[Outcome]:
     """Return the outcomes, with status STALLED for those whose load did no work in its window.
 
-    Those without a finite value of the response are UNKNOWN.  Zero of a response that may be zero
+    `responses` are by workload; `lower` names the metrics that the spec says are better if less.
+    Trials without a finite value of the response are UNKNOWN.  Zero of a response that may be zero
     where all is well, as `errors`, stays as it is.
     """
-    return [_ended(o, rule) for o in outcomes]
+    return [_ended(o, responses.get(o.trial.workload), lower) for o in outcomes]
 
 
-def _ended(outcome: Outcome, rule: Rule) -> Outcome:
-    response = rule.responses.get(outcome.trial.workload)
+def _ended(outcome: Outcome, response: str | None, lower: Collection[str]) -> Outcome:
     if outcome.status is not Status.OK or response is None:
         return outcome
     value = metric_of(outcome, response)
@@ -38,7 +39,7 @@ def _ended(outcome: Outcome, rule: Rule) -> Outcome:
         )
     for name in dict.fromkeys((response, *THROUGHPUTS)):
         work = metric_of(outcome, name)
-        if work is not None and work <= 0 and always_works(name):
+        if work is not None and work <= 0 and always_works(name, lower):
             return replace(
                 outcome, status=Status.STALLED, error=f"{name}: {work:g} in the measured window"
             )

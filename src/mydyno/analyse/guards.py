@@ -89,7 +89,7 @@ def _why_not(name: str, pair: Pair, rule: Rule, measured: Measured) -> str:
     A guard that nobody asked for need not be where the load does not measure it at all.
     """
     own, baseline = (_Values.of(name, some) for some in (pair.own, pair.baseline))
-    asked = rule.guards is not None
+    asked = rule.guards_asked
     if not own.measured:
         return NOT_MEASURED if asked or baseline.positive else ""
     if not asked:

@@ -21,7 +21,8 @@ class Rule:
     `screening` says that it is factors that are asked about, not treatments; `hot` that one server
     was switched to and fro; `choosing` that the best is asked for, so that what is adopted is
     measured on until it is told from the best.  `lower` names the metrics of which the spec says
-    that less is better; of others it is known by their names.
+    that less is better; of others it is known by their names.  Of an `imported` campaign nobody asked
+    for the guards: they are those that logs may hold.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Rule:
     hot: bool = False
     choosing: bool = False
     lower: Collection[str] = ()
+    imported: bool = False
 
     def guards_of(self, workload: str) -> dict[str, float]:
         """Return the guards of one workload, its response's name filled in."""
@@ -46,6 +48,11 @@ class Rule:
         named = {name.replace("{response}", response): m for name, m in wanted.items()}
         # `tps_logsd` of a spec means the response of the workload, whatever its name
         return {f"{response}_logsd" if n == "tps_logsd" else n: m for n, m in named.items()}
+
+    @property
+    def guards_asked(self) -> bool:
+        """Return whether somebody asked for the guards, so that they have to be evaluated."""
+        return self.guards is not None and not self.imported
 
     def gain(self, effect_log: float, workload: str) -> float:
         """Return the log gain that a log ratio is: negative for what is worse."""

@@ -37,7 +37,7 @@ def _told(trial: Outcome, rule: Rule) -> str:
     series = next((s for s in trial.series if s.name == response), None)
     if series is None or len(series.values) < _FEWEST:
         return f"The soak of {name} was too short to tell whether it holds."
-    logs = gains(series)
+    logs = gains(series, rule.lower)
     quarter = len(logs) // _QUARTERS
     early, late = logs[quarter : 2 * quarter], logs[-quarter:]
     change = float(late.mean() - early.mean())

@@ -25,7 +25,7 @@ def sound(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
     A load, a neighbour or a state of the disk that is always there spoils nothing: it is the host.
     A trial without work is an outcome of its treatment (`mydyno.analyse.ends`), never void.
     """
-    outcomes = ended(outcomes, rule)
+    outcomes = ended(outcomes, rule.responses, rule.lower)
     busy = _busy(outcomes)
     left = [_void(o, busy) for o in outcomes]
     states = _states(left, rule)
