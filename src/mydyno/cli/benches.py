@@ -9,7 +9,7 @@ import msgspec
 from mydyno.apply import consent, consent_reformat
 from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.crossing import crosses
-from mydyno.campaign.parts import Hosts
+from mydyno.campaign.parts import Hosts, Log
 from mydyno.campaign.past import KIND
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.preflight import (
@@ -19,7 +19,6 @@ from mydyno.campaign.preflight import (
     refuse_unprivileged,
     tools,
 )
-from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.servers import programs
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import needed
@@ -29,14 +28,14 @@ from mydyno.cli.hosts import bench_hosts
 from mydyno.cli.private import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import Source
 from mydyno.dataset import existing
-from mydyno.journal import Journal, Prepared
+from mydyno.journal import Prepared
 from mydyno.lab import available
 from mydyno.lab.vm import VmHost
 from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.model import SpecError
 from mydyno.server import Build, find
 
-Opener = Callable[[RunDir, Journal, Callable[[str], None]], Bench]
+Opener = Callable[[Log], Bench]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +150,16 @@ def _on_a_bench(
     refuse_unprivileged(host, layers)
     refuse_network(hosts, campaign)
 
-    def opened(files: RunDir, journal: Journal, say: Callable[[str], None]) -> Bench:
+    def opened(log: Log) -> Bench:
+        files = log.files
         preflight(hosts, campaign.spec, campaign.workloads, files.path)
-        if campaign.spec.stack.data and not any(isinstance(e, Prepared) for e in journal.events()):
+        if campaign.spec.stack.data and not any(
+            isinstance(e, Prepared) for e in log.journal.events()
+        ):
             existing.find(host, campaign.spec.stack.data)
         told = tools(hosts, campaign.workloads, files.path)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(told))
-        return private(hosts, campaign, (files, journal, say), servers, lab=not reason)
+        return private(hosts, campaign, log, servers, lab=not reason)
 
     stood_in = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
     stood_in += [guest.vm.emulated] if guest and guest.vm.emulated else []

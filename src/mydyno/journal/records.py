@@ -156,8 +156,10 @@ class FileRecords:
         yield from tuple(self._entries)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the file; once is enough."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
 
 
 @dataclass(slots=True)
@@ -207,6 +209,15 @@ def moved(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Moved]:
                 if one := found.get((layer, at, identity)):
                     _restored(one, entry)
     return {key: one for key, one in found.items() if one.first or one.pending}
+
+
+def first_values(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the first value of each setting that was moved, by its full key ``db/layer.key``."""
+    return {
+        f"{one.acting.role}/{layer}.{key}": value
+        for (layer, _, _), one in moved(entries).items()
+        for key, value in one.first.items()
+    }
 
 
 def damage(entries: Iterable[Entry]) -> int:
