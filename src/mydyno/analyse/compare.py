@@ -6,7 +6,7 @@ from math import exp, log
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.decide import Evidence, by_effect, decide, is_open, winner
-from mydyno.analyse.ends import ends_of
+from mydyno.analyse.ends import ended, ends_of
 from mydyno.analyse.guards import Guarded, Pair, guarded
 from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import (
@@ -46,6 +46,7 @@ def compare(
     `cells` holds each treatment's levels, where there are factors: then it is told which did it.
     """
     spent_s = sum(max(o.machine_time_s, 0.0) for o in outcomes)
+    outcomes = ended(outcomes, rule.responses, rule.lower)
     soak = soaked(outcomes, rule)
     outcomes = sound([o for o in outcomes if not o.trial.soak], rule)
     found = rows(outcomes, rule, treatments)

@@ -16,9 +16,10 @@ from mydyno.analyse.result import Comparison, Ends, Row
 from mydyno.analyse.rule import Rule
 from mydyno.analyse.verdicts import Guards, unshown, unstable, verdict
 
-VERDICTS = ("adopt", "reject", "equivalent", "inconclusive")  # that a gate may ask for
+GATES = ("adopt", "reject", "equivalent")  # verdicts that ``--fail-unless`` may name
 _SPOILED = frozenset({"reject", "unstable", "no-steady-state", "failed"})
 _NONE = frozenset({"inconclusive", "no-steady-state"})
+_LOST = frozenset({"failed", "unstable"})
 PASSED, ANOTHER, FAILED, NO_VERDICT = 0, 1, 3, 5
 
 
@@ -35,12 +36,11 @@ class Evidence:
 
 
 def failing(own: Ends, baseline: Ends) -> str:
-    """Return ``failed`` or ``unstable`` where trials fail more often than the baseline's, or ``""``.
+    """Return ``failed`` or ``unstable`` where more trials fail than the baseline's, else ``""``.
 
-    One failed trial is enough where the baseline has none: a treatment has to be shown to be as
-    reliable as the baseline, and no number of trials that anybody runs would show that of one that
-    has failed.  Where both fail, the larger share counts.  It is ``failed`` if most trials are lost,
-    or all of them whatever the baseline does (docs/reference/method.md).
+    One failed trial is enough where the baseline has none: the few trials that anybody runs cannot
+    show that it is as reliable.  Where both fail, the larger share counts.  It is ``failed`` if
+    most trials are lost, or all of them whatever the baseline does (docs/reference/method.md).
     """
     if own.lost == 0:
         return ""
@@ -114,7 +114,7 @@ def gate(comparison: Comparison, wanted: str) -> int:
     """
     rows = [r for r in comparison.treatments if r.verdict != "baseline"]
     words = {r.verdict for r in rows}
-    if words & {"failed", "unstable"}:
+    if words & _LOST:
         return FAILED
     holds = comparison.winner is not None if wanted == "adopt" else words == {wanted}
     if holds:

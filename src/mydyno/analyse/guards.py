@@ -92,8 +92,11 @@ def _why_not(name: str, pair: Pair, rule: Rule, measured: Measured) -> str:
     asked = rule.guards_asked
     if not own.measured:
         return NOT_MEASURED if asked or baseline.positive else ""
-    if not asked:
-        return ""
+    return _gaps(name, pair, own, baseline, measured) if asked else ""
+
+
+def _gaps(name: str, pair: Pair, own: "_Values", baseline: "_Values", measured: Measured) -> str:
+    """Return what is missing of a guard that some trials measured, ``""`` where it is enough."""
     if own.share(own.measured) < baseline.share(baseline.measured):
         return f"measured in {own.measured} of {own.trials} trials only"
     less_is_better = known(name) != HIGHER

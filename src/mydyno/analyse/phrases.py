@@ -12,6 +12,7 @@ from mydyno.analyse.rule import Rule
 from mydyno.analyse.verdicts import Guards, broken, unshown
 
 _NAMED = 5
+_UNFIT = frozenset({"failed", "unstable"})
 _RATES = {"tps": "throughput", "iops": "I/O rate", "qps": "query rate"}
 
 
@@ -68,10 +69,16 @@ def _leave(comparison: Comparison, rule: Rule) -> str:
     rows = [r for r in comparison.treatments if r.verdict != "baseline"]
     if not rows:
         return f"No verdict: there is nothing to compare {comparison.baseline} with."
-    if told := _lost(comparison, rows):
-        return told
-    if all(r.effect is None for r in rows):
-        return _too_few(rows)
+    base = [r for r in comparison.treatments if r.verdict == "baseline" and r.ends.lost]
+    if gone := next((r for r in base if r.ends.lost == r.ends.trials), None):
+        return f"No verdict: {gone.name}, the baseline, {lost_words(gone.ends)}."
+    lost = _lost(comparison, rows)
+    if all(r.effect is None for r in rows if r.verdict not in _UNFIT):
+        return f"{'Leave it alone' if lost else 'No verdict'}: {lost or _too_few(rows)}"
+    return " ".join(filter(None, (_none_better(comparison, rows, rule), lost)))
+
+
+def _none_better(comparison: Comparison, rows: Sequence[Row], rule: Rule) -> str:
     if spoiled := [r for r in rows if _gained(r, rule) and _broken_of(r, rule)]:
         one, all_of = (len({r.name for r in some}) for some in (spoiled, rows))
         guards = dict.fromkeys(_of(name) for r in spoiled for name in _broken_of(r, rule))
@@ -92,26 +99,21 @@ def _leave(comparison: Comparison, rule: Rule) -> str:
 
 
 def _lost(comparison: Comparison, rows: Sequence[Row]) -> str:
-    """Return the sentence where trials were lost, of the treatment that lost the largest share."""
-    base = [r for r in comparison.treatments if r.verdict == "baseline" and r.ends.lost]
-    for row in base:
-        if row.ends.lost == row.ends.trials:
-            return f"No verdict: {row.name}, the baseline, {lost_words(row.ends)}."
-    lost = [r for r in rows if r.ends.lost and r.verdict in {"failed", "unstable"}]
-    if not lost:
+    """Return which treatment lost the largest share of its trials, ``""`` where none failed."""
+    unfit = [r for r in rows if r.ends.lost and r.verdict in _UNFIT]
+    if not unfit:
         return ""
-    worst = max(lost, key=lambda r: r.ends.lost / r.ends.trials)
+    worst = max(unfit, key=lambda r: r.ends.lost / r.ends.trials)
     ends = {r.workload: r.ends for r in comparison.treatments if r.verdict == "baseline"}
-    names = list(dict.fromkeys(r.name for r in lost if r.name != worst.name))
-    more = f"; so did {len(names)} more" if names else ""
-    beside = beside_baseline(worst.ends, ends.get(worst.workload, Ends()))
-    return f"Leave it alone: {worst.name} {beside}{more}."
+    others = {r.name for r in unfit} - {worst.name}
+    more = f"; {len(others)} more failed or stalled" if others else ""
+    return f"{worst.name} {beside_baseline(worst.ends, ends.get(worst.workload, Ends()))}{more}."
 
 
 def _too_few(rows: Sequence[Row]) -> str:
     if max(row.trials for row in rows) == 1:
-        return "No verdict: each ran once only, and a single run each proves next to nothing."
-    return "No verdict: too few trials have finished."
+        return "each ran once only, and a single run each proves next to nothing."
+    return "too few trials have finished."
 
 
 def _weaker(rows: Sequence[Row]) -> list[str]:
@@ -149,10 +151,11 @@ def lost_runs(ends: Ends) -> list[str]:
     """Return the warning for a screen that lost runs, which its ranking then leaves out."""
     if not ends.lost:
         return []
-    return [
+    told = (
         f"the screen {lost_words(ends)}: the ranking is of the other runs only; a level that makes "
         "runs fail is not ranked by what it does; look at the settings of the lost runs"
-    ]
+    )
+    return [told]
 
 
 def blocking(unevaluated: Mapping[str, str]) -> list[str]:

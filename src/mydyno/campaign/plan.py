@@ -69,9 +69,7 @@ class Campaign:
         return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
 
 
-def plan(
-    spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = False
-) -> Campaign:
+def plan(spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = False) -> Campaign:
     """Return the campaign that `spec` describes on this `ground`; raise `SpecError`.
 
     A spec that is `stored` in a run directory is not asked which way an unknown response is better:

@@ -27,9 +27,10 @@ _BLOCKS = 12  # that finalists get at the most
 class Search:
     """Tries cells of a grid where the best may be, then races the most likely ones.
 
-    `cells` holds each treatment's levels, one for each factor.  A cell whose trial fails or stalls is
-    not tried again and is no finalist; it is in the comparison, with its count.  What the search saw is no proof of
-    what it found, for the best of many is the luckiest: finalists are judged by what comes after.
+    `cells` holds each treatment's levels, one for each factor.  A cell whose trial fails or stalls
+    is not tried again and is no finalist; it is in the comparison, with its count.  What the search
+    saw is no proof of what it found, for the best of many is the luckiest: finalists are judged by
+    what comes after.
     """
 
     cells: Mapping[str, tuple[int, ...]]
