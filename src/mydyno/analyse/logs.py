@@ -2,11 +2,11 @@
 
 from math import exp, expm1
 
-_MOST = 700.0  # e^700 is 1e304; two such ratios still have a finite product with a margin
+_MOST = 300.0  # e^300 is 1e130: products and quotients of such ratios are finite as well
 
 
 def ratio(log_ratio: float) -> float:
-    """Return the ratio whose natural logarithm this is, from 1e-304 to 1e304."""
+    """Return the ratio whose natural logarithm this is, from 1e-130 to 1e130."""
     return exp(min(max(log_ratio, -_MOST), _MOST))
 
 

@@ -86,6 +86,14 @@ def _none_better(comparison: Comparison, rows: Sequence[Row], rule: Rule) -> str
             f"Leave it alone: {one} of {all_of} treatments did better, and broke a guard "
             f"({', '.join(guards)})."
         )
+    blocked = [r for r in rows if r.verdict == "inconclusive" and r.unevaluated]
+    if blocked := [r for r in blocked if _gained(r, rule)]:
+        names = dict.fromkeys(r.name for r in blocked)
+        guards = dict.fromkeys(name for r in blocked for name in r.unevaluated)
+        return (
+            f"Leave it alone: {', '.join(names)} did better, but could not be held to what was "
+            f"asked: {', '.join(guards)} cannot be evaluated."
+        )
     if weaker := _weaker(rows):
         return (
             f"Leave it alone: only {', '.join(weaker)} would win, by giving up durability; "
