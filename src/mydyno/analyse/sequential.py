@@ -5,7 +5,7 @@ treatment are compared with the baseline's on a host that drifts.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isfinite, sqrt
 
@@ -34,6 +34,7 @@ _MANY = 5  # treatments that show what is usual
 _MEDIAN = 0.6  # of squares of few trials, about, where their mean is 1
 _HOT_TAU_S = 120.0  # how long what disturbs half minutes lasts: neighbours, checkpoints
 _LOOKED = "~"  # behind the name of what only looked about
+_LONGEST_S = 1e8  # three years
 _LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no logarithm
 
 
@@ -166,11 +167,15 @@ def gains(series: Series, lower: Collection[str] = ()) -> Array:
 
 
 def _timed(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, float]]:
-    """Yield each outcome with the campaign's machine time at its beginning."""
+    """Yield each outcome with the campaign's machine time at its beginning.
+
+    A time that no trial takes, as a load may report it, is taken for the nearest that one may.
+    """
     began_s = 0.0
     for outcome in outcomes:
-        yield outcome, began_s
-        began_s += outcome.machine_time_s
+        spent_s = min(max(outcome.machine_time_s, 0.0), _LONGEST_S)
+        yield replace(outcome, machine_time_s=spent_s), began_s
+        began_s += spent_s
 
 
 def _by_treatment(names: Sequence[str]) -> dict[str, list[int]]:
