@@ -6,7 +6,7 @@ from math import exp, log
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.decide import Evidence, by_effect, decide, is_open, winner
-from mydyno.analyse.ends import ended, ends_of
+from mydyno.analyse.ends import ended, ends_of, zeros
 from mydyno.analyse.guards import Guarded, Pair, guarded
 from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import (
@@ -14,6 +14,7 @@ from mydyno.analyse.phrases import (
     failures,
     harmless,
     lost_runs,
+    no_ratio,
     rejecting,
     sentence,
     unproven,
@@ -162,7 +163,8 @@ def _row(
     effect = measured.effects.get(treatment)
     guards = guarded(pair, rule, measured)
     own, baseline = ends_of(pair.own), ends_of(pair.baseline)
-    evidence = Evidence(treatment, workload, effect, guards, own, baseline)
+    nothing = zeros([*pair.own, *pair.baseline], rule.responses[workload])
+    evidence = Evidence(treatment, workload, effect, guards, own, baseline, nothing)
     word = decide(evidence, rule, measured)
     if word == "failed":
         effect, guards = None, Guarded({}, {}, {}, {})  # what few survivors show is no effect
@@ -190,24 +192,28 @@ def _remarks(
     evidence: Evidence, word: str, rule: Rule, measured: Measured, *, proving: bool
 ) -> list[str]:
     """Return what a reader has to know of a verdict, but for its trials' ends."""
-    effect, guards = evidence.effect, evidence.guards
     if evidence.treatment == rule.baseline:
         return unreliable(evidence.own) if evidence.own.lost else []
     found = failures(word, evidence.own, evidence.baseline) if evidence.own.lost else []
     if word == "failed":
         return found
-    found += harmless(guards.waived)
-    if effect is None and word == "inconclusive" and proving:
+    found += harmless(evidence.guards.waived)
+    if evidence.zeros:
+        found += no_ratio(rule.responses[evidence.workload], evidence.zeros)
+    if evidence.effect is None and word == "inconclusive" and proving:
         found.append("fewer than two blocks hold it and the baseline: no verdict")
     if measured.carries:
         found.append(_CARRIES)
-    if effect is None:
-        return found
-    by_itself = by_effect(effect, rule, evidence.workload, guards.held)
-    if word == "adopt":
-        found += unproven(guards.held)
+    return found + (_of_guards(evidence, evidence.effect, word, rule) if evidence.effect else [])
+
+
+def _of_guards(evidence: Evidence, effect: Effect, word: str, rule: Rule) -> list[str]:
+    """Return what the guards of a treatment with an effect say."""
+    guards = evidence.guards
+    found = unproven(guards.held) if word == "adopt" else []
     if word == "reject" and by_effect(effect, rule, evidence.workload, {}) != "reject":
         found += rejecting(broken(guards.held))
+    by_itself = by_effect(effect, rule, evidence.workload, guards.held)
     return found + (blocking(guards.unevaluated) if by_itself == "adopt" else [])
 
 

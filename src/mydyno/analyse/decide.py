@@ -25,7 +25,10 @@ PASSED, ANOTHER, FAILED, NO_VERDICT = 0, 1, 3, 5
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of one treatment under one workload."""
+    """What is known of one treatment under one workload.
+
+    `zeros` counts the trials, its own and the baseline's, whose response is 0 and has no ratio.
+    """
 
     treatment: str
     workload: str
@@ -33,6 +36,7 @@ class Evidence:
     guards: Guarded
     own: Ends
     baseline: Ends
+    zeros: int = 0
 
 
 def failing(own: Ends, baseline: Ends) -> str:
@@ -60,7 +64,7 @@ def decide(evidence: Evidence, rule: Rule, measured: Measured) -> str:
         return word
     if treatment in measured.unsteady:
         return "no-steady-state"
-    doubtful = measured.carries or rule.baseline in measured.unsteady
+    doubtful = measured.carries or rule.baseline in measured.unsteady or evidence.zeros > 0
     if effect is None or doubtful or treatment in measured.wavering:
         return "inconclusive"
     others = [sd for name, sd in measured.sds.items() if name != treatment]

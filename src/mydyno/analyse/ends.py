@@ -57,6 +57,15 @@ def ends_of(outcomes: Sequence[Outcome]) -> Ends:
     )
 
 
+def zeros(outcomes: Sequence[Outcome], response: str) -> int:
+    """Return in how many trials that went well a response is 0, which has no ratio.
+
+    Of most responses there are none, for such trials stalled (`ended`).
+    """
+    good = [o for o in outcomes if o.status is Status.OK]
+    return sum(v is not None and v <= 0 for v in (metric_of(o, response) for o in good))
+
+
 def share_lost(ends: Ends) -> float:
     """Return the share of trials that were not measured, 0 where there were none."""
     return ends.lost / ends.trials if ends.trials else 0.0

@@ -155,6 +155,15 @@ def unreliable(baseline: Ends) -> list[str]:
     return [f"the baseline {lost_words(baseline)}: verdicts rest on the others"]
 
 
+def no_ratio(response: str, zeros: int) -> list[str]:
+    """Return the warning for a response that is 0 in some trials."""
+    told = (
+        f"{response} is 0 in {zeros} of its and the baseline's trials, which has no ratio: decide "
+        "on another response"
+    )
+    return [told]
+
+
 def lost_runs(ends: Ends) -> list[str]:
     """Return the warning for a screen that lost runs, which its ranking then leaves out."""
     if not ends.lost:

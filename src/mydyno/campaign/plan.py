@@ -176,7 +176,7 @@ def _lower(spec: Spec, text: str, place: str, *, ask: bool) -> frozenset[str]:
         way = known(response) if response else None
         wrong = ""
         if response is None:  # the tool's own, which is known
-            wrong = f"{key}.direction: names no response; add {key}.response" if told else ""
+            wrong = f"{key}.direction: it is of no response; add {key}.response" if told else ""
         elif told is not None and told not in DIRECTIONS:
             wrong = f"{key}.direction: {no_such(str(told), DIRECTIONS)}"
         elif told and way and told != way:
