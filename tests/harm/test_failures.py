@@ -262,7 +262,8 @@ def test_a_histogram_that_is_none_is_an_outcome(tmp_path):
 def test_a_load_cannot_give_time_back(tmp_path):
     some = {"A": {"MODE": "overhead"}, "B": {"MODE": "overhead", "GAIN": "1.3"}}
     _, found = raced(tmp_path, some, design="blocks = 2")
-    assert found["machine_time_s"] >= 0
+    lost = sum(row["ends"]["failed"] + row["ends"]["unknown"] for row in found["treatments"])
+    assert found["machine_time_s"] == 4 * 10 or lost == 4  # counted as none, or refused
 
 
 @pytest.mark.parametrize("broken", ["[" * 100_000, '{"a": ', '[{"key": 5}]', "\x00"])
