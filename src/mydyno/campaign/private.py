@@ -12,6 +12,7 @@ from mydyno.campaign.launching import Launcher
 from mydyno.campaign.leftovers import remove, restored
 from mydyno.campaign.link import Crossing
 from mydyno.campaign.lock import host_lock
+from mydyno.campaign.notice import post, withdraw
 from mydyno.campaign.parts import Parts
 from mydyno.campaign.preparing import prepare
 from mydyno.campaign.rig import mounted, verify_mount
@@ -21,6 +22,7 @@ from mydyno.dataset import Store
 from mydyno.host import Host, Rebootable, ask, interruptible, shielded
 from mydyno.journal import outcomes
 from mydyno.journal.records import first_values
+from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
 from mydyno.lab import sweep as sweep_labs
 from mydyno.measure import (
@@ -91,6 +93,7 @@ class PrivateBench:
         p = self.parts
         with shielded(), host_lock(p.hosts.db, p.hosts.load) as self._hold:
             self._sweep()
+            self._say_so()
             if self._finished():  # only what a kill after the last trial left is to be done
                 self._remove()
                 yield
@@ -111,6 +114,12 @@ class PrivateBench:
                     p.say(f"warning: while taking all down: {other}")
                 raise errors[0]
 
+    def _say_so(self) -> None:
+        """Leave a note on a host whose settings will be changed; it goes when they are restored."""
+        p = self.parts
+        if p.outside.layers:
+            post(p.host, marked(p.files.path), p.campaign.name, p.files.path)
+
     def _prepare(self) -> None:
         if self.crossing:
             self.crossing.link.up()
@@ -126,6 +135,7 @@ class PrivateBench:
             for launcher in self.launchers.values():
                 launcher.stop(grace_s=0.0)
             self._sweep()
+            self._say_so()
         for store in self._stores.values():
             store.close(keep=True)
             store.open()
@@ -285,6 +295,7 @@ class PrivateBench:
                 f"{p.host.name}: {len(found.failed)} settings are still changed; mend what is "
                 f"named above, then `mydyno rollback {p.files.path}`"
             )
+        withdraw(p.host, marked(p.files.path))
 
     def _taken_down(self, *, keep: bool) -> list[Exception]:
         """Take all down, each step whatever became of the one before it; return what failed."""

@@ -28,6 +28,7 @@ from mydyno.cli.hosts import bench_hosts
 from mydyno.cli.private import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import Source
 from mydyno.dataset import existing
+from mydyno.host import Host
 from mydyno.journal import Prepared
 from mydyno.lab import available
 from mydyno.lab.vm import VmHost
@@ -42,11 +43,14 @@ Opener = Callable[[Log], Bench]
 class Built:
     """A campaign on the ground it was planned for; `open` gives its bench in a run directory.
 
+    `host` is what was seen of `db`, the host with the server.
+
     `name` is the server's own version text, `warnings` what will not be as the spec asked.
     """
 
     campaign: Campaign
     ground: Ground
+    db: Host
     host: Facts
     name: str
     lab: str
@@ -80,7 +84,7 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
     )
     campaign = source.plan(ground)
     if _bare(campaign):
-        return Built(campaign, ground, found, "", "", (), lambda *_: NoServer(hosts.load))
+        return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
     return _on_a_bench(hosts, campaign, (ground, found), servers, (allow, folder))
 
 
@@ -166,4 +170,4 @@ def _on_a_bench(
     stood_in += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
     told = " ".join(stood_in)
     name = "; ".join(server.text for server in servers.values())
-    return Built(campaign, *known, name, told, tuple(warnings), opened)
+    return Built(campaign, known[0], host, known[1], name, told, tuple(warnings), opened)

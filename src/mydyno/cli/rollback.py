@@ -10,9 +10,11 @@ import typer
 
 from mydyno.campaign.leftovers import remove, restored
 from mydyno.campaign.lock import host_lock
+from mydyno.campaign.notice import withdraw
 from mydyno.campaign.rundir import RunDir
 from mydyno.cli.older import OLD_RECORDS, older
 from mydyno.cli.options import HostOption, Json
+from mydyno.cli.terminal import say
 from mydyno.host import LOCAL, Host, Local, reach, shielded
 from mydyno.host.trusted import resolved
 from mydyno.journal.records import FileRecords, Records, damage, nothing_left
@@ -66,7 +68,7 @@ def rollback(
     _print(done, json=json)
     if path is None:
         for one in opened(host):
-            sys.stderr.write(f"mydyno: {one.line}\n")
+            say(one.line)
     if done.failed:
         raise HostError("; ".join(done.failed))
 
@@ -80,6 +82,8 @@ def _restore(host: Host, records: FileRecords, done: Done) -> None:
                 f"warning: {records.path}: {count} damaged lines; what they recorded is not known"
             )
         if nothing_left(records.entries()):
+            of = registered(records.entries())
+            withdraw(host, of.id if of else "")
             forget(records)
     finally:
         records.close()
