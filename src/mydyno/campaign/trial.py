@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import BinaryIO
 
@@ -58,7 +59,7 @@ class Spent:
     def take(self, item: Interval | Overhead) -> None:
         """Add what the load reported."""
         if isinstance(item, Overhead):
-            self.overhead_s += item.cost_s
+            self.overhead_s += max(item.cost_s, 0.0)  # nothing takes less than no time
         else:
             self.intervals.append(item)
 
@@ -113,7 +114,11 @@ def unknown(trial: Trial, error: UnknownEndError) -> Outcome:
 
 def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcome:
     response = a.workload.response
-    metrics = summarise(intervals, window, response)
+    try:
+        metrics = summarise(intervals, window, response)
+    except ValueError as unreadable:
+        error = f"unreadable output: {unreadable}"
+        return Outcome(a.trial, Status.UNKNOWN, window, error=error)
     if not any(m.name == response for m in metrics):
         error = f"the load reported no {response}, the response decided on"
         return Outcome(a.trial, Status.UNKNOWN, window, error=error)
@@ -257,14 +262,15 @@ def replayed(folder: Path, workload: Workload) -> Spent:
     """Return what a trial's kept output says, as far as it can be read."""
     spent = Spent()
     setup, raw = folder / _SETUP, folder / _RAW
-    if setup.exists():
-        spent.setup_s = float(setup.read_text() or 0)
+    with suppress(OSError, ValueError):  # one cut short by a kill is as good as none
+        setup_s = float(setup.read_text())
+        spent.setup_s = max(setup_s, 0.0) if isfinite(setup_s) else 0.0
     if not raw.exists():
         return spent
     try:
         with raw.open("rb") as lines:
             for item in workload.parse(lines):
                 spent.take(item)
-    except ValueError:
+    except (ValueError, ArithmeticError, RecursionError):
         return spent  # the line that was cut, or the one that failed the trial
     return spent

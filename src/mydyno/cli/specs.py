@@ -28,9 +28,9 @@ class Source:
         """Return the spec, overrides included."""
         return decode(self.text, self.place, self.overrides)
 
-    def plan(self, ground: Ground) -> Campaign:
-        """Return the campaign it describes on this ground."""
-        return plan(self.decode(), self.text, self.place, ground)
+    def plan(self, ground: Ground, *, stored: bool = False) -> Campaign:
+        """Return the campaign it describes on this ground; `stored`: as a run directory has it."""
+        return plan(self.decode(), self.text, self.place, ground, stored=stored)
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -113,4 +113,4 @@ def reopen(path: Path) -> tuple[Campaign, Kept]:
     except msgspec.DecodeError as error:
         raise JournalError(f"{files.facts / 'campaign.json'}: unreadable: {error}") from error
     source = Source(text, kept.place, kept.overrides)
-    return source.plan(kept.ground), kept
+    return source.plan(kept.ground, stored=True), kept
