@@ -137,11 +137,11 @@ def _number(fields: Mapping[str, object], key: str, number: int) -> float:
     value = fields.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(  # noqa: TRY004
-            f"line {number}: {_short(key)} is {_short(value)}, not a number"
+            f"line {number}: {key[:_SHOWN]} is {_short(value)}, not a number"
         )
     if value and not _SMALLEST <= abs(value) <= _LARGEST:
         raise ValueError(
-            f"line {number}: {_short(key)} is {_short(value)}; report base units, "
+            f"line {number}: {key[:_SHOWN]} is {_short(value)}; report base units, "
             f"from {_SMALLEST:g} to {_LARGEST:g}"
         )
     return float(value)
@@ -151,5 +151,6 @@ def _short(value: object) -> str:
     """Return a value as Python shows it, as much as a person reads; a long integer by its size."""
     if isinstance(value, int) and value.bit_length() > _SHOWN:
         return f"an integer of {value.bit_length()} bits"
-    text = value if isinstance(value, str) else str(value)
-    return text[:_SHOWN]
+    if isinstance(value, list | dict):
+        return f"a {type(value).__name__}"  # which may be too deep to be shown
+    return repr(value)[:_SHOWN]

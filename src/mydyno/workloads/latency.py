@@ -63,7 +63,7 @@ def checked(encoded: str) -> str:
             f"{digits} digits from {lowest} to {highest}; give at most {DIGITS} digits, "
             "in microseconds"
         )
-    return _counts(counts, digits, lowest, highest)
+    return _counts(counts, digits, lowest, highest) or _too_long(encoded)
 
 
 def _counts(raw: bytes, digits: int, lowest: int, highest: int) -> str:
@@ -78,6 +78,14 @@ def _counts(raw: bytes, digits: int, lowest: int, highest: int) -> str:
     if places > _places(digits, lowest, highest):
         return f"{places} counts do not fit {digits} digits from {lowest} to {highest}"
     return f"{total} events in it" if total > _HIGHEST else ""
+
+
+def _too_long(encoded: str) -> str:
+    """Return what is wrong with the longest latency of a sound histogram."""
+    from hdrh.histogram import HdrHistogram  # noqa: PLC0415 - few commands run a load
+
+    longest_us = HdrHistogram.decode(encoded).get_max_value()
+    return f"a latency of {longest_us} us, over an hour" if longest_us > HIGHEST_US else ""
 
 
 def _count(raw: bytes, at: int) -> tuple[int, int]:
