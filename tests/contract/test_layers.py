@@ -2,13 +2,13 @@
 
 import pytest
 
-from mydyno.apply import apply, rollback
 from mydyno.host import Local, ask
-from mydyno.journal import Changing, MemoryJournal, RolledBack
+from mydyno.journal import Changing, MemoryJournal
+from mydyno.journal.records import MemoryRecords
 from mydyno.lab import LabSpec, create
 from mydyno.lab.link import planned
 from mydyno.model import DriftError, SpecError
-from mydyno.stack import Site
+from mydyno.stack import Ledger, Site, converge, restore
 from mydyno.stack.block import Block
 from mydyno.stack.kernel import Kernel
 from mydyno.stack.link import Link
@@ -35,27 +35,30 @@ def disk(tmp_path):
 
 def check(site, want, *, owned=False):
     """Apply, apply again, and go back; each step as the journal tells and the host shows."""
-    journal = MemoryJournal()
+    journal, records = MemoryJournal(), MemoryRecords()
+    ledger = Ledger(records, journal)
     layer = site.layers[0]
     before = dict(ask(site.host, layer.observe()))
-    made = apply(site, want, journal, 0)
+    made = converge(site, want, ledger, 0)
     assert {c.key for c in made} == set(want)
     assert all(c.before == before[c.key.split(".", 1)[1]] for c in made)
-    assert apply(site, want, journal, 1) == []
+    assert converge(site, want, ledger, 1) == []
     recorded = [e for e in journal.events() if isinstance(e, Changing)]
     assert {e.key for e in recorded} == set(want)
-    assert apply(site, {}, journal, 2) != []  # the next treatment does not inherit
+    assert converge(site, {}, ledger, 2) != []  # the next treatment does not inherit
     keys = [key.split(".", 1)[1] for key in want]
     after = ask(site.host, layer.observe())
     assert {k: after[k] for k in keys} == {k: before[k] for k in keys}
-    apply(site, want, journal, 3)
-    back = rollback(site, journal)
-    assert set(back) == (set() if owned else set(want))
+    assert after == before
+    converge(site, want, ledger, 3)
+    back = restore(site.host, records, lambda _: layer)
+    assert (back.left, back.gone, back.failed) == ([], [], [])
+    assert {line.partition(" = ")[0].partition(" on ")[0] for line in back.restored} >= (
+        set() if owned else set(want)
+    )
     if not owned:
-        after = ask(site.host, layer.observe())
-        assert {k: after[k] for k in keys} == {k: before[k] for k in keys}
-        assert isinstance(list(journal.events())[-1], RolledBack)
-        assert rollback(site, journal) == []
+        assert ask(site.host, layer.observe()) == before
+        assert restore(site.host, records, lambda _: layer).lines == []
 
 
 def test_the_fake_layer():
@@ -73,14 +76,15 @@ def test_the_block_layer_on_a_real_device(disk):
 @pytest.mark.root
 def test_a_scheduler_and_its_own_tunable(disk):
     layer = Block(disk.name, ours=True)
-    site, journal = Site("db", Local(), (layer,)), MemoryJournal()
+    site, ledger = Site("db", Local(), (layer,)), Ledger(MemoryRecords(), MemoryJournal())
     want = {"db/block.scheduler": "mq-deadline", "db/block.iosched.fifo_batch": "4"}
-    apply(site, want, journal, 0)
+    before = dict(ask(Local(), layer.observe()))
+    converge(site, want, ledger, 0)
     assert ask(Local(), layer.observe())["iosched.fifo_batch"] == "4"
-    apply(site, {}, journal, 1)
-    assert "iosched.fifo_batch" not in ask(Local(), layer.observe())
+    converge(site, {}, ledger, 1)
+    assert ask(Local(), layer.observe()) == before  # nr_requests too, which the scheduler moved
     with pytest.raises(SpecError, match="not one of"):
-        apply(site, {"db/block.scheduler": "cfq"}, journal, 2)
+        converge(site, {"db/block.scheduler": "cfq"}, ledger, 2)
 
 
 @pytest.mark.root
@@ -100,7 +104,7 @@ def test_the_layer_of_the_labs_link():
         site = Site("db", Local(), (Link(state.device, state.link, state.peer),))
         check(site, {"db/link.rate": "100mbit"}, owned=True)
         with pytest.raises(SpecError, match="100kbit to 100gbit"):
-            apply(site, {"db/link.rate": "2bit"}, MemoryJournal(), 0)
+            converge(site, {"db/link.rate": "2bit"}, Ledger(MemoryRecords(), MemoryJournal()), 0)
     finally:
         link.down()
 
@@ -116,4 +120,6 @@ def test_a_host_that_does_not_follow_is_drift():
 
     stubborn = Stubborn(dict(site.host.state), nothing)
     with pytest.raises(DriftError, match=r"db/kernel.thp is always, not never"):
-        apply(Site("db", stubborn, site.layers), want, MemoryJournal(), 0)
+        converge(
+            Site("db", stubborn, site.layers), want, Ledger(MemoryRecords(), MemoryJournal()), 0
+        )

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mydyno.apply import apply, rollback
 from mydyno.journal import Changing, MemoryJournal
+from mydyno.journal.records import MemoryRecords
 from mydyno.model import Action, Change, Cost, RefusedError
-from mydyno.stack import Site
+from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.kernel import Kernel
 from mydyno.testing import FakeHost, FakeLayer
 
@@ -49,15 +49,15 @@ def site(kind):
 
 def test_the_machine_boots_first_and_the_rest_is_set_after():
     host, there = site(Machine)
-    journal = MemoryJournal()
+    ledger = Ledger(MemoryRecords(), MemoryJournal())
     want = {"db/kernel.release": "6.12", "db/kernel.sysctl.vm.swappiness": "1"}
-    assert {c.key for c in apply(there, want, journal, 0)} == set(want)
+    assert {c.key for c in converge(there, want, ledger, 0)} == set(want)
     assert host.state == {"release": FULL["6.12"], "sysctl.vm.swappiness": "1"}
-    assert apply(there, want, journal, 1) == []
-    apply(there, {}, journal, 2)
+    assert converge(there, want, ledger, 1) == []
+    converge(there, {}, ledger, 2)
     assert host.state == {"release": FULL["6.1"], "sysctl.vm.swappiness": "60"}
-    apply(there, want, journal, 3)
-    rollback(there, journal)
+    converge(there, want, ledger, 3)
+    converge(there, {}, ledger, 4)
     assert host.state == {"release": FULL["6.1"], "sysctl.vm.swappiness": "60"}
     assert host.booted == ["6.12", FULL["6.1"]] * 2
 
@@ -66,6 +66,6 @@ def test_a_host_that_cannot_be_booted_is_refused_before_any_record():
     host, there = site(FakeHost)
     journal = MemoryJournal()
     with pytest.raises(RefusedError, match="a reboot of fake"):
-        apply(there, {"db/kernel.release": "6.12"}, journal, 0)
+        converge(there, {"db/kernel.release": "6.12"}, Ledger(MemoryRecords(), journal), 0)
     assert not [e for e in journal.events() if isinstance(e, Changing)]
     assert host.state["release"] == FULL["6.1"]

@@ -1,6 +1,6 @@
-"""A campaign killed before and after every journal record, run again: nothing is different."""
+"""A campaign killed before and after every record, of its history and of changes, and resumed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import Spec
 from mydyno.campaign.stops import Fixed
 from mydyno.journal import Event, FileJournal, Finished, Started, outcomes
+from mydyno.journal.records import Entry, FileRecords, nothing_left
 from mydyno.model import JournalError, Outcome
 from mydyno.testing import FakeBench, FakeHost, FakeLoad, Silent
 
@@ -29,34 +30,57 @@ class Killed(BaseException):
     """The process is gone: nothing of ours may run after it."""
 
 
-class Mortal:
-    """A journal whose process dies before or after its n-th record."""
+class Life:
+    """A process that dies before or after its n-th record, in whichever file that is."""
 
-    def __init__(self, inner: FileJournal, at: int, *, after: bool) -> None:
-        self.inner, self.left, self.after = inner, at, after
-        self.dead = False
+    def __init__(self, at: int, *, after: bool) -> None:
+        self.left, self.after, self.dead, self.records = at, after, False, 0
 
-    def append(self, event: Event) -> None:
+    def record(self, write: Callable[[], None]) -> None:
         if self.dead:
             raise Killed
         self.left -= 1
+        self.records += 1
         self.dead = self.left < 0
         if not self.dead or self.after:
-            self.inner.append(event)
+            write()
         if self.dead:
             raise Killed
+
+
+class MortalJournal:
+    """A campaign's history, written by a process that dies."""
+
+    def __init__(self, inner: FileJournal, life: Life) -> None:
+        self.inner, self.life = inner, life
+
+    def append(self, event: Event) -> None:
+        self.life.record(lambda: self.inner.append(event))
 
     def events(self) -> Iterator[Event]:
         return self.inner.events()
 
 
+class MortalRecords:
+    """Change records, written by a process that dies."""
+
+    def __init__(self, inner: FileRecords, life: Life) -> None:
+        self.inner, self.life = inner, life
+
+    def add(self, entry: Entry) -> None:
+        self.life.record(lambda: self.inner.add(entry))
+
+    def entries(self) -> Iterator[Entry]:
+        return self.inner.entries()
+
+
 class DeadHands(FakeHost):
     """A host that a dead process cannot reach."""
 
-    journal: Mortal | None = None
+    life: Life | None = None
 
     def run(self, action, *, timeout_s=60.0):
-        if self.journal is not None and self.journal.dead:
+        if self.life is not None and self.life.dead:
             raise Killed
         return super().run(action, timeout_s=timeout_s)
 
@@ -77,16 +101,20 @@ def campaign() -> Campaign:
 
 def go(folder: Path, host: FakeHost, at: int, *, after: bool) -> bool:
     """Run the campaign; return whether it was killed."""
-    inner = FileJournal(folder / "journal.jsonl")
-    journal = Mortal(inner, at, after=after)
+    folder.mkdir(exist_ok=True)
+    life = Life(at, after=after)
+    journal = MortalJournal(FileJournal(folder / "journal.jsonl"), life)
+    records = MortalRecords(FileRecords(folder / "changes"), life)
     if isinstance(host, DeadHands):
-        host.journal = journal
+        host.life = life
     try:
-        run(Run(campaign(), FakeBench(host, journal), RunDir(folder), journal, Silent()))
+        run(Run(campaign(), FakeBench(host, journal, records), RunDir(folder), journal, Silent()))
     except Killed:
         return True
     finally:
-        inner.close()
+        journal.inner.close()
+        records.inner.close()
+    assert nothing_left(records.entries())
     return False
 
 
@@ -102,7 +130,7 @@ def test_killed_at_every_record_then_run_again(tmp_path, after):
     whole = tmp_path / "whole"
     assert not go(whole, FakeHost(dict(FOUND), lines), 10**6, after=False)
     want = told(whole)
-    records = len((whole / "journal.jsonl").read_text().splitlines())
+    records = sum(len((whole / f).read_bytes().splitlines()) for f in ("journal.jsonl", "changes"))
     assert [o.trial.id for o in want] == list(range(6))
     for at in range(records):
         folder = tmp_path / f"{at}"

@@ -222,7 +222,7 @@ def test_a_server_that_dies_under_its_load_fails_its_trial_only(folder):
     assert left_over(folder) == []
 
 
-def test_a_setting_of_the_host_is_put_back_after_a_kill(folder):
+def test_a_setting_of_the_host_is_restored_after_a_kill(folder):
     swappiness = Path("/proc/sys/vm/swappiness")
     found = swappiness.read_text()
     wanted = "17" if found.strip() != "17" else "18"
@@ -232,10 +232,10 @@ def test_a_setting_of_the_host_is_put_back_after_a_kill(folder):
     )
     argv = ["run", folder / "spec.toml", "-o", folder / "run", "--allow", "host"]
     try:
-        done = mydyno("Finished:before:2", *argv, code=MORTAL)
+        done = mydyno("Finished:before:1", *argv, code=MORTAL)
         assert done.returncode == -signal.SIGKILL, done.stderr
         done = mydyno("rollback", folder / "run")
-        assert "put back: db/kernel.sysctl.vm.swappiness" in done.stdout
+        assert f"restored: db/kernel.sysctl.vm.swappiness = {found.strip()}" in done.stdout
         assert swappiness.read_text() == found
         done = mydyno(*argv)
         assert done.returncode == 0, done.stderr

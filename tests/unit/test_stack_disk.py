@@ -34,6 +34,7 @@ def test_the_queue_is_read():
         "scheduler.choices": "none mq-deadline kyber bfq",
         "iosched.read_lat_nsec": "2000000",
         "rq_affinity": "1",
+        "@": "",
     }
 
 
@@ -72,7 +73,7 @@ def test_what_the_disk_does_not_have_is_refused(want, told):
 def test_a_mount_is_read_in_one_spelling():
     reply = {"filesystems": [{"fstype": "ext4", "options": "rw,relatime", "target": "/mnt/x"}]}
     found = FS.observe().parse(json.dumps(reply).encode())
-    assert found == {"type": "ext4", "mount": "relatime,rw", "target": "/mnt/x"}
+    assert found == {"type": "ext4", "mount": "relatime,rw", "target": "/mnt/x", "@": ""}
 
 
 def test_mount_options_are_a_set():

@@ -3,14 +3,18 @@
 import pytest
 
 from contract.test_layers import check
-from mydyno.apply import apply
 from mydyno.host import ask
 from mydyno.journal import MemoryJournal
+from mydyno.journal.records import MemoryRecords
 from mydyno.model import Action, RefusedError, SpecError
-from mydyno.stack import Site
+from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.kernel import Kernel
 from mydyno.stack.raid import NONE, Raid, geometry
 from mydyno.stack.zfs import Zfs, create, destroy
+
+
+def ledger():
+    return Ledger(MemoryRecords(), MemoryJournal())
 
 
 def run(guest, *argv):
@@ -21,9 +25,7 @@ def run(guest, *argv):
 def raid(guest, disks):
     layer = Raid(disks[:4])
     yield layer
-    apply(
-        Site("db", guest, (layer,)), {f"db/raid.{k}": NONE for k in ("level",)}, MemoryJournal(), 0
-    )
+    converge(Site("db", guest, (layer,)), {"db/raid.level": NONE}, ledger(), 0)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +48,8 @@ def test_arrays_of_md(guest, raid, timed, level, chunk, devices):
 
 @pytest.mark.parametrize("kind", ["xfs", "ext4"])
 def test_the_geometry_reaches_mkfs(guest, raid, kind):
-    site, journal = Site("db", guest, (raid,)), MemoryJournal()
-    apply(site, {"db/raid.level": "0", "db/raid.chunk": "64K"}, journal, 0)
+    site = Site("db", guest, (raid,))
+    converge(site, {"db/raid.level": "0", "db/raid.chunk": "64K"}, ledger(), 0)
     now = ask(guest, raid.observe())
     stripes = geometry(now)
     force = ("-f",) if kind == "xfs" else ("-F", "-q")
@@ -67,7 +69,7 @@ def test_a_disk_that_holds_anything_is_never_assembled_over(guest, raid, kind):
     run(guest, *make.get(kind, (f"mkfs.{kind}", disk)))
     try:
         with pytest.raises(RefusedError, match="would destroy it"):
-            apply(Site("db", guest, (raid,)), {"db/raid.level": "0"}, MemoryJournal(), 0)
+            converge(Site("db", guest, (raid,)), {"db/raid.level": "0"}, ledger(), 0)
     finally:
         run(guest, "wipefs", "--all", disk)
 

@@ -8,15 +8,15 @@ import time
 
 import pytest
 
-from mydyno.apply import apply, rollback
 from mydyno.host import Local, ask
 from mydyno.journal import MemoryJournal
+from mydyno.journal.records import MemoryRecords
 from mydyno.lab import vm
 from mydyno.lab.vm import running
 from mydyno.lab.vm.record import records
 from mydyno.lab.vm.values import VmPaths
 from mydyno.model import Action, Cost, RefusedError
-from mydyno.stack import Site
+from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.kernel import Kernel
 
 
@@ -64,26 +64,27 @@ def test_nothing_leads_out_of_it(guest):
 
 def test_the_kernel_is_a_factor_whose_change_is_a_reboot(guest, timed):
     layer = Kernel(("release", "sysctl.vm.swappiness"))
-    site, journal = Site("db", guest, (layer,)), MemoryJournal()
+    site, ledger = Site("db", guest, (layer,)), Ledger(MemoryRecords(), MemoryJournal())
     before = dict(ask(guest, layer.observe()))
     (change,) = layer.plan(before, {"release": "6.12", "sysctl.vm.swappiness": "7"})
     assert change.cost is Cost.REBOOT
     with timed("another kernel, and a sysctl after it"):
-        apply(
-            site, {"db/kernel.release": "6.12", "db/kernel.sysctl.vm.swappiness": "7"}, journal, 0
+        converge(
+            site, {"db/kernel.release": "6.12", "db/kernel.sysctl.vm.swappiness": "7"}, ledger, 0
         )
     now = ask(guest, layer.observe())
     assert now["release"].startswith("6.12.")
     assert now["sysctl.vm.swappiness"] == "7"
-    with timed("rollback to the first kernel"):
-        assert rollback(site, journal) == ["db/kernel.release", "db/kernel.sysctl.vm.swappiness"]
+    with timed("back to the first kernel"):
+        converge(site, {}, ledger, 1)
     assert ask(guest, layer.observe()) == before
 
 
 def test_a_host_of_the_user_is_not_rebooted():
     site = Site("db", Local(), (Kernel(("release",)),))
+    ledger = Ledger(MemoryRecords(), MemoryJournal())
     with pytest.raises(RefusedError, match="machines of its own"):
-        apply(site, {"db/kernel.release": "6.1"}, MemoryJournal(), 0)
+        converge(site, {"db/kernel.release": "6.1"}, ledger, 0)
 
 
 _OWNER = """

@@ -2,11 +2,11 @@
 
 import pytest
 
-from mydyno.apply import apply, rollback
 from mydyno.host import ask
 from mydyno.journal import MemoryJournal
+from mydyno.journal.records import MemoryRecords
 from mydyno.model import Action
-from mydyno.stack import Site
+from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.service import FILE, ServiceLimits
 
 UNIT = "cron-like.service"
@@ -30,18 +30,18 @@ def service(guest):
 
 
 def test_limits_reach_the_process_and_go_back_without_a_trace(guest, service, timed):
-    site, journal = Site("db", guest, (service,)), MemoryJournal()
+    site, ledger = Site("db", guest, (service,)), Ledger(MemoryRecords(), MemoryJournal())
     want = {"db/limits.nofile": "65536", "db/limits.memlock": "unlimited"}
     before = dict(ask(guest, service.observe()))
     assert before["nofile"] == "4096"
     with timed("limits of a service, and back"):
-        apply(site, want, journal, 0)
+        converge(site, want, ledger, 0)
         now = ask(guest, service.observe())
         assert (now["nofile"], now["memlock"]) == ("65536", "unlimited")
-        assert apply(site, want, journal, 1) == []
+        assert converge(site, want, ledger, 1) == []
         pid = run(guest, "systemctl", "show", "-P", "MainPID", UNIT).strip()
         assert "65536" in run(guest, "grep", "Max open files", f"/proc/{pid}/limits")
-        assert set(rollback(site, journal)) == set(want)
+        assert {c.key for c in converge(site, {}, ledger, 2)} == set(want)
     after = dict(ask(guest, service.observe()))
     assert after == before
     assert guest.run(Action(("test", "-e", f"{service.folder}/{FILE}"))).returncode == 1

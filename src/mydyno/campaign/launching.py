@@ -1,18 +1,16 @@
 """Bringing a private server to a treatment: launched with it, or moved to it while it runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mydyno.apply import recorded
 from mydyno.campaign.fill import write_owned
 from mydyno.campaign.rig import Launched, learn
 from mydyno.campaign.stores import strip
 from mydyno.host import Host, ask
-from mydyno.journal import Journal
 from mydyno.model import Action, Change, Cost, HostError, Reset, Settings, Trial
 from mydyno.server import Instance, preload
-from mydyno.stack import Layer
+from mydyno.stack import Layer, Ledger
 from mydyno.stack.mysqld import Mysqld
 
 _STOP_S = 120.0  # a clean shutdown of a server whose data set stays
@@ -30,7 +28,7 @@ class Launcher:
 
     host: Host
     instance: Instance
-    journal: Journal
+    ledger: Ledger
     launched: Launched | None = None
     up: bool = False
     link: str = ""
@@ -55,8 +53,7 @@ class Launcher:
             return None
         made: list[Change] = []
         for layer, changes in planned:
-            place = (self.journal, f"db/{layer.name}.", trial.id)
-            made += recorded(changes, layer, place)
+            made += self._planned(changes, layer, trial)
             for action in dict.fromkeys(c.action for c in changes):
                 self.host.run(action).check()
             if isinstance(layer, Mysqld):
@@ -72,11 +69,7 @@ class Launcher:
             return []
         write_owned(self.host, self.instance)
         planned = launched.plan(settings)
-        made = [
-            full
-            for layer, change in planned
-            for full in recorded([change], layer, (self.journal, f"db/{layer.name}.", trial.id))
-        ]
+        made = [full for layer, change in planned for full in self._planned([change], layer, trial)]
         for action in dict.fromkeys(change.action for _, change in planned):
             self.host.run(action).check()
         self.instance.start()
@@ -106,6 +99,12 @@ class Launcher:
         """Stop the server."""
         self.up = False
         self.instance.stop(grace_s=grace_s)
+
+    def _planned(self, changes: Sequence[Change], layer: Layer, trial: Trial) -> list[Change]:
+        """Write changes into the history before anything acts on them; return their full keys."""
+        prefix = f"db/{layer.name}."
+        self.ledger.planned(changes, layer, prefix, trial.id)
+        return [replace(change, key=prefix + change.key) for change in changes]
 
     def _lives(self) -> bool:
         """Return whether the server still runs; one that is being killed takes a moment to go."""

@@ -1,30 +1,80 @@
-"""What a campaign that was killed has left below its work folder, ended and removed."""
+"""What a campaign has left on its host: settings restored, things ended and removed, by record."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from mydyno.apply import release
-from mydyno.host import Host
+from mydyno.campaign.workfolder import FOLDER, LOCAL_FOLDER, remove_work
+from mydyno.host import Host, Local
+from mydyno.journal import Journal, RolledBack, first_values
+from mydyno.journal.records import Records, things
 from mydyno.lab import down, listing
-from mydyno.model import Action
+from mydyno.model import Action, JournalError, MydynoError
 from mydyno.server import sweep as sweep_server
+from mydyno.stack import Restoration, restore
+from mydyno.stack.reopen import layer_of
 
 HOME = "server"  # of an instance; of more than one the next are server-2 and so on
-_LONG_S = 600.0
+
+Step = Callable[[], tuple[list[str], list[str]]]
 
 
-def remove(host: Host, work: Path) -> list[str]:
-    """End the servers, the lab disks and the golden copies of a work folder; return what was there.
+@dataclass(slots=True)
+class Leftovers:
+    """What was ended or removed, and what could not be, with the reason; a line each."""
 
-    Can be called again, and where nothing is left.
+    removed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def restored(host: Host, records: Records, journal: Journal | None) -> Restoration:
+    """Restore a campaign's settings; its history says so where there is one to be written."""
+    done = restore(host, records, layer_of)
+    with suppress(JournalError):  # the host matters more than the note
+        if journal and not done.failed and (keys := tuple(first_values(journal.events()))):
+            journal.append(RolledBack(keys))
+    return done
+
+
+def remove(host: Host, records: Records) -> Leftovers:
+    """End servers, lab disks and filesystems of a campaign, and remove its folders.
+
+    Each step is tried whatever became of the one before it.  Can be called again.
     """
-    if host.run(Action(("test", "-d", str(work)))).returncode:
-        return []
+    steps: list[Step] = []
+    for made in things(records.entries(), FOLDER):
+        steps.append(partial(_servers, host, Path(made.place)))
+        steps.append(partial(_labs, host, Path(made.place)))
+        steps.append(partial(_device, host, Path(made.place)))
+    steps.append(partial(remove_work, host, records))
+    steps.append(partial(remove_work, Local(), records, kind=LOCAL_FOLDER))
+    found = Leftovers()
+    for step in steps:
+        try:
+            removed, failed = step()
+        except MydynoError as error:
+            removed, failed = [], [str(error)]
+        found.removed += removed
+        found.failed += failed
+    return found
+
+
+def _servers(host: Host, work: Path) -> tuple[list[str], list[str]]:
     homes = Action(("find", str(work), "-maxdepth", "1", "-type", "d", "-name", f"{HOME}*"))
-    found = host.run(homes).check().stdout.decode().splitlines()
-    done = [f"server {pid}" for home in found if (pid := sweep_server(host, Path(home)))]
+    found = host.run(homes).stdout.decode().splitlines()
+    return [f"server {pid}" for home in found if (pid := sweep_server(host, Path(home)))], []
+
+
+def _labs(host: Host, work: Path) -> tuple[list[str], list[str]]:
+    removed: list[str] = []
     for state in listing(host):
         if Path(state.home).is_relative_to(work):
-            done += down(state.spec.lab, host)
-    done += release(host, work, work / "mnt")
-    host.run(Action(("rm", "-rf", "--one-file-system", "--", str(work))), timeout_s=_LONG_S).check()
-    return [*done, str(work)]
+            removed += down(state.spec.lab, host)
+    return removed, []
+
+
+def _device(host: Host, work: Path) -> tuple[list[str], list[str]]:
+    return release(host, work, work / "mnt"), []

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.apply import apply
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.crossing import RATE, crosses, resolved, unmeasured
 from mydyno.campaign.parts import Parts
@@ -15,7 +14,7 @@ from mydyno.host import Running
 from mydyno.journal import Measured, measured
 from mydyno.lab import LabLink, gauge
 from mydyno.model import Action, HostError, Interval, Settings, Trial
-from mydyno.stack import Site
+from mydyno.stack import Site, converge
 from mydyno.stack.link import UNLIMITED, Link, bytes_per_s
 from mydyno.workloads import Workload
 
@@ -69,7 +68,7 @@ class Crossing:
 
     def _gauge(self, p: Parts, rate: str) -> None:
         """See what the link gives; raise `HostError` if that is more than its rate."""
-        apply(Site("db", p.host, (self.layer,)), {RATE: rate}, p.journal, -1)
+        converge(Site("db", p.host, (self.layer,)), {RATE: rate}, p.ledger, -1)
         found = gauge(self.link)
         both = f"{_mbit(found.to_load)} to the load, {_mbit(found.from_load)} from it"
         self._tell(p, f"link at {rate}, measured", both)

@@ -111,7 +111,7 @@ class Parts:
     def made(self, name: str) -> Path:
         """Return a folder on this machine that only we may look into; it ends with the work."""
         above = self.work
-        if self.hosts.far:
+        if isinstance(self.host, Away):
             above = open_work(Local(), self.files.work, self.log.records, kind=LOCAL_FOLDER)
         folder = above / name
         folder.mkdir(mode=0o700, exist_ok=True)

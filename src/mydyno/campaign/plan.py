@@ -31,6 +31,8 @@ from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial
 from mydyno.stack.known.zfs import travelled
 from mydyno.workloads import TOOLS, Workload
 
+_LONGEST_NAME = 100  # bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
@@ -85,6 +87,11 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     if spec.stack.data:
         _existing(spec, workloads, place, text)
     name = spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1])
+    if not _single(name):
+        raise SpecError(
+            f"{place}: campaign.name: {name!r} names folders, so it is one word or a few without "
+            "a slash, and does not begin with a dot or a dash; choose another"
+        )
     chosen = choose(Asked(spec, place, treatments, baseline, workloads), name)
     if isinstance(chosen.design, Ladder):
         treatments |= spare_of(spec, place, ground)
@@ -103,6 +110,12 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
         cells=_levels(spec, treatments, place),
         soak=_soak(spec, place, chosen.rule, tuple(treatments)),
     )
+
+
+def _single(name: str) -> bool:
+    """Return whether a name is a safe component of a path, and nothing more."""
+    short = 0 < len(name.encode(errors="replace")) <= _LONGEST_NAME
+    return short and name.isprintable() and "/" not in name and name[0] not in ".-"
 
 
 def _soak(spec: Spec, place: str, rule: Rule, treatments: Sequence[str]) -> Soak | None:

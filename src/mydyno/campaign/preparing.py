@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from mydyno.apply import refuse_reboot
 from mydyno.campaign.crossing import resolved
 from mydyno.campaign.fill import Filling, fill, write_owned
 from mydyno.campaign.launching import Launcher
@@ -19,7 +18,7 @@ from mydyno.host import ask
 from mydyno.journal import Prepared
 from mydyno.lab.store import LabStore
 from mydyno.server import Instance
-from mydyno.stack import zfs
+from mydyno.stack import refuse_reboot, zfs
 from mydyno.workloads import Workload
 
 _TOLD = (

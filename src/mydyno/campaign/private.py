@@ -3,24 +3,26 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from mydyno.apply import apply, recorded, rollback
 from mydyno.campaign.fill import target_of
 from mydyno.campaign.launching import Launcher
-from mydyno.campaign.leftovers import remove
+from mydyno.campaign.leftovers import remove, restored
 from mydyno.campaign.link import Crossing
 from mydyno.campaign.lock import host_lock
+from mydyno.campaign.notice import post, withdraw
 from mydyno.campaign.parts import Parts
 from mydyno.campaign.preparing import prepare
 from mydyno.campaign.rig import mounted, verify_mount
 from mydyno.campaign.session import complaint
 from mydyno.campaign.stores import StoreKey, names, rebuilt, reformats
 from mydyno.dataset import Store
-from mydyno.host import Host, Local, Rebootable, ask
-from mydyno.journal import first_values, outcomes
+from mydyno.host import Host, Rebootable, ask, interruptible, shielded
+from mydyno.journal import outcomes
+from mydyno.journal.records import first_values
+from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
 from mydyno.lab import sweep as sweep_labs
 from mydyno.measure import (
@@ -33,9 +35,18 @@ from mydyno.measure import (
     link_speed,
     sampling,
 )
-from mydyno.model import Action, Change, DriftError, Reset, Settings, SpecError, Trial
+from mydyno.model import (
+    Action,
+    Change,
+    DriftError,
+    HostError,
+    Reset,
+    Settings,
+    SpecError,
+    Trial,
+)
 from mydyno.server import sweep as sweep_server
-from mydyno.stack import Site
+from mydyno.stack import Site, converge
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.link import UNLIMITED, bytes_per_s
 from mydyno.workloads import Target, TellsSession, Workload
@@ -75,21 +86,22 @@ class PrivateBench:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Fill the data sets, learn what stock is; at the end put the host back, remove ours."""
+        """Fill the data sets, learn what stock is; at the end restore the host and remove ours.
+
+        A signal ends the trials, and nothing that restores or removes.
+        """
         p = self.parts
-        with host_lock(p.hosts.db, p.hosts.load) as self._hold:
+        with shielded(), host_lock(p.hosts.db, p.hosts.load) as self._hold:
             self._sweep()
+            self._say_so()
             if self._finished():  # only what a kill after the last trial left is to be done
                 self._remove()
                 yield
                 return
             try:
-                if self.crossing:
-                    self.crossing.link.up()
-                prepare(p, self.launchers, self._stores)
-                if self.crossing:
-                    self.crossing.prepare(p, self)
-                yield
+                with interruptible():
+                    self._prepare()
+                    yield
             except BaseException as error:
                 # of a wrong spec nothing was measured: there is nothing to resume
                 for late in self._taken_down(keep=not isinstance(error, SpecError)):
@@ -98,24 +110,41 @@ class PrivateBench:
             if self._stores:
                 p.say("taking down what was made; a busy disk may need minutes")
             if errors := self._taken_down(keep=not self._finished()):
+                for other in errors[1:]:
+                    p.say(f"warning: while taking all down: {other}")
                 raise errors[0]
 
+    def _say_so(self) -> None:
+        """Leave a note on a host whose settings will be changed; it goes when they are restored."""
+        p = self.parts
+        if p.outside.layers:
+            post(p.host, marked(p.files.path), p.campaign.name, p.files.path)
+
+    def _prepare(self) -> None:
+        if self.crossing:
+            self.crossing.link.up()
+        prepare(self.parts, self.launchers, self._stores)
+        if self.crossing:
+            self.crossing.prepare(self.parts, self)
+
     def put_right(self) -> None:
-        """End and remove what is left of a trial, put the host back, make the data sets ready."""
+        """End and remove what is left of a trial, restore the host, make the data sets ready."""
         self._hold()
         self._live = None
-        for launcher in self.launchers.values():
-            launcher.stop(grace_s=0.0)
-        self._sweep()
+        with shielded():
+            for launcher in self.launchers.values():
+                launcher.stop(grace_s=0.0)
+            self._sweep()
+            self._say_so()
         for store in self._stores.values():
             store.close(keep=True)
             store.open()
 
     def _remove(self) -> None:
         """Remove the work folder, and where the host is far what was kept of it on this machine."""
-        p = self.parts
-        remove(p.host, p.work)
-        remove(Local(), p.files.work)
+        found = remove(self.host, self.parts.log.records)
+        if found.failed:
+            raise HostError("; ".join(found.failed))
 
     def _finished(self) -> bool:
         return self.parts.campaign.next(outcomes(self.parts.journal.events())) is None
@@ -135,7 +164,7 @@ class PrivateBench:
             changes += rebuilt(key, stock)
             changes += reformats(settings, key, stock) if store.disk else []
             changes += self._restored(store, settings, trial)
-        apply(p.site(store), _host_part(settings, store), p.journal, trial.id)
+        converge(p.site(store), _host_part(settings, store), p.ledger, trial.id)
         if not store.disk:  # a lab's mount was seen when it was made
             verify_mount(p.host, mounted(store), settings.get("db/fs.mount", ""))
         changes += self._host_changes(_host_part(settings, store))
@@ -193,7 +222,7 @@ class PrivateBench:
         if not isinstance(host, Rebootable) or RELEASE not in names(known, "db/kernel."):
             return
         now = ask(host, kernel.observe())[RELEASE]
-        first = first_values(self.parts.journal.events(), owned=True).get(_RELEASE, now)
+        first = first_values(self.parts.log.records.entries()).get(_RELEASE, now)
         aim = settings.get(_RELEASE, first)
         if same_release(now, aim):
             return
@@ -201,7 +230,7 @@ class PrivateBench:
             self._launcher.stop(grace_s=0.0)
         self._live = None
         site = Site("db", host, (kernel,))
-        apply(site, {_RELEASE: aim}, self.parts.journal, trial.id)
+        converge(site, {_RELEASE: aim}, self.parts.ledger, trial.id)
         self._hold()
 
     def _hot(self, store: Store, settings: Settings, trial: Trial) -> list[Change] | None:
@@ -212,7 +241,7 @@ class PrivateBench:
         return self._launcher.moved(settings, trial)
 
     def _restored(self, store: Store, settings: Settings, trial: Trial) -> list[Change]:
-        """Stop the server and put the data set back, mounted with the treatment's options."""
+        """Stop the server and restore the data set, mounted with the treatment's options."""
         p = self.parts
         kept = trial.reset is not Reset.DATASET and self._live is store
         if self._launcher is not None and self._launcher.up:
@@ -226,14 +255,15 @@ class PrivateBench:
         verify_mount(p.host, layer, options)
         want = {"mount": options} if options else {}
         changes = layer.plan({"mount": "defaults"}, want)
-        return recorded(changes, layer, (p.journal, "db/fs.", trial.id))
+        p.ledger.planned(changes, layer, "db/fs.", trial.id)
+        return [replace(change, key=f"db/fs.{change.key}") for change in changes]
 
     def _host_changes(self, settings: Settings) -> list[Change]:
         """Return what the treatment changes of host and disk, from the first values seen.
 
         The trial before may have left them as they are wanted; that is not what is told.
         """
-        first = first_values(self.parts.journal.events(), owned=True)
+        first = first_values(self.parts.log.records.entries())
         return [
             Change(key, first[key], value, Action(()))
             for key, value in settings.items()
@@ -242,7 +272,7 @@ class PrivateBench:
         ]
 
     def _sweep(self) -> None:
-        """End what a killed run left behind, and put back what it had moved on the host."""
+        """End what a killed run left behind, and restore what it had changed on the host."""
         p = self.parts
         for launcher in self.launchers.values():
             sweep_server(p.host, launcher.instance.place.home)
@@ -252,17 +282,28 @@ class PrivateBench:
             lines = (f"warning: left over: {error}",)
         for line in (*lines, *sweep_links(p.host)):
             p.say(line)
-        if moved := rollback(p.outside, p.journal):
-            p.say(f"put back: {', '.join(moved)}")
+        self._restore()
+
+    def _restore(self) -> None:
+        """Restore the host's settings; raise `HostError` where one is still changed."""
+        p = self.parts
+        found = restored(p.host, p.log.records, p.journal)
+        for line in found.lines:
+            p.say(line)
+        if found.failed:
+            raise HostError(
+                f"{p.host.name}: {len(found.failed)} settings are still changed; mend what is "
+                f"named above, then `mydyno rollback {p.files.path}`"
+            )
+        withdraw(p.host, marked(p.files.path))
 
     def _taken_down(self, *, keep: bool) -> list[Exception]:
         """Take all down, each step whatever became of the one before it; return what failed."""
-        p = self.parts
         steps: list[Callable[[], object]] = []
         for launcher in self.launchers.values():
             steps.append(partial(launcher.stop, grace_s=0.0))
             steps += [] if keep else [launcher.instance.close]
-        steps.append(partial(rollback, p.outside, p.journal))
+        steps.append(self._restore)
         steps += [self.crossing.link.down] if self.crossing else []
         steps += [partial(store.close, keep=keep) for store in self._stores.values()]
         if not keep:

@@ -47,6 +47,9 @@ class RunDir:
         Raises `RefusedError` for one that holds anything else, or that somebody else can change
         under the hands of root.
         """
+        there = next(p for p in (self.path, *self.path.absolute().parents) if p.exists())
+        if not there.is_dir():
+            raise JournalError(f"{there}: is not a folder; choose another directory with -o")
         if os.geteuid() == 0 and (problem := distrust(here, resolved(here, self.path))):
             raise RefusedError(
                 f"{self.path}: root does not write there: {problem}; choose another directory "

@@ -20,7 +20,7 @@ COMMANDS = {
     "compare": "Say which treatment is better, by how much, and how sure that is.",
     "report": "Write DIR/report.html: the verdict first, then everything it rests on.",
     "import": "Turn logs that others made into a run directory to compare and report.",
-    "rollback": "Put back what a campaign moved on its host, and remove what it left behind.",
+    "rollback": "Restore what a campaign changed on its host, and remove what it made there.",
     "inspect": "Show what a host is, and which servers and tools it has.",
     "digest": "Gather slow logs into classes of statements, with exact counts and times.",
     "recipes": "List the campaigns that ship with mydyno: what they ask, take, need and touch.",

@@ -9,7 +9,7 @@ import msgspec
 from mydyno.apply import consent, consent_reformat
 from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.crossing import crosses
-from mydyno.campaign.parts import Hosts
+from mydyno.campaign.parts import Hosts, Log
 from mydyno.campaign.past import KIND
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.preflight import (
@@ -19,7 +19,6 @@ from mydyno.campaign.preflight import (
     refuse_unprivileged,
     tools,
 )
-from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.servers import programs
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import needed
@@ -29,25 +28,29 @@ from mydyno.cli.hosts import bench_hosts
 from mydyno.cli.private import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import Source
 from mydyno.dataset import existing
-from mydyno.journal import Journal, Prepared
+from mydyno.host import Host
+from mydyno.journal import Prepared
 from mydyno.lab import available
 from mydyno.lab.vm import VmHost
 from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.model import SpecError
 from mydyno.server import Build, find
 
-Opener = Callable[[RunDir, Journal, Callable[[str], None]], Bench]
+Opener = Callable[[Log], Bench]
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
     """A campaign on the ground it was planned for; `open` gives its bench in a run directory.
 
+    `host` is what was seen of `db`, the host with the server.
+
     `name` is the server's own version text, `warnings` what will not be as the spec asked.
     """
 
     campaign: Campaign
     ground: Ground
+    db: Host
     host: Facts
     name: str
     lab: str
@@ -81,7 +84,7 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
     )
     campaign = source.plan(ground)
     if _bare(campaign):
-        return Built(campaign, ground, found, "", "", (), lambda *_: NoServer(hosts.load))
+        return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
     return _on_a_bench(hosts, campaign, (ground, found), servers, (allow, folder))
 
 
@@ -151,17 +154,20 @@ def _on_a_bench(
     refuse_unprivileged(host, layers)
     refuse_network(hosts, campaign)
 
-    def opened(files: RunDir, journal: Journal, say: Callable[[str], None]) -> Bench:
+    def opened(log: Log) -> Bench:
+        files = log.files
         preflight(hosts, campaign.spec, campaign.workloads, files.path)
-        if campaign.spec.stack.data and not any(isinstance(e, Prepared) for e in journal.events()):
+        if campaign.spec.stack.data and not any(
+            isinstance(e, Prepared) for e in log.journal.events()
+        ):
             existing.find(host, campaign.spec.stack.data)
         told = tools(hosts, campaign.workloads, files.path)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(told))
-        return private(hosts, campaign, (files, journal, say), servers, lab=not reason)
+        return private(hosts, campaign, log, servers, lab=not reason)
 
     stood_in = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
     stood_in += [guest.vm.emulated] if guest and guest.vm.emulated else []
     stood_in += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
     told = " ".join(stood_in)
     name = "; ".join(server.text for server in servers.values())
-    return Built(campaign, *known, name, told, tuple(warnings), opened)
+    return Built(campaign, known[0], host, known[1], name, told, tuple(warnings), opened)

@@ -7,8 +7,10 @@ from typing import Annotated
 import msgspec
 import typer
 
+from mydyno.campaign.notice import open_campaigns
 from mydyno.cli.live import live as watch
 from mydyno.cli.options import HostOption, Json
+from mydyno.cli.terminal import say
 from mydyno.host import LOCAL, Host, reach
 from mydyno.lab import available
 from mydyno.measure import facts
@@ -43,7 +45,10 @@ def inspect(
         return watch(reach(host), count=count, server=server, json=json)
     if count or server:
         raise SpecError("--count and --server-defaults belong to --live")
-    return _inventory(reach(host), json=json)
+    there = reach(host)
+    for line in open_campaigns(there, host):
+        say(f"warning: {line}")
+    return _inventory(there, json=json)
 
 
 def _inventory(host: Host, *, json: bool) -> None:

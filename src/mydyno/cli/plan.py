@@ -9,6 +9,7 @@ import msgspec
 
 from mydyno.apply import REFORMAT
 from mydyno.campaign.designs import Blocks
+from mydyno.campaign.notice import open_campaigns
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stops import Fixed
@@ -18,7 +19,7 @@ from mydyno.cli.benches import build
 from mydyno.cli.price import guessed, price
 from mydyno.cli.private import lab_spec
 from mydyno.cli.specs import find
-from mydyno.cli.terminal import duration
+from mydyno.cli.terminal import duration, say
 from mydyno.stack.kernel import RELEASE
 
 _WIDTH = 96
@@ -67,6 +68,8 @@ def plan(
     source = find(spec, options.overrides(settings, budget), scale)
     allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path())
+    for line in open_campaigns(built.db, built.campaign.spec.stack.host):
+        say(f"warning: {line}")
     found = of(built.campaign, built.name)
     if json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")

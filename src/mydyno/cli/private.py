@@ -1,7 +1,5 @@
 """Putting a private bench together: work folder, server home, stores, host layers."""
 
-import hashlib
-import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,29 +11,29 @@ from mydyno.campaign.crossing import crosses
 from mydyno.campaign.launching import Launcher
 from mydyno.campaign.leftovers import HOME
 from mydyno.campaign.link import Crossing
-from mydyno.campaign.parts import FAR, Hosts, Parts
+from mydyno.campaign.parts import Hosts, Log, Parts
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.preflight import ground_of
 from mydyno.campaign.private import PrivateBench
 from mydyno.campaign.quantities import size_bytes
-from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import StoreKey, names, needed, strip
+from mydyno.campaign.workfolder import far_folder, open_work
 from mydyno.dataset import DirectoryStore, Store
 from mydyno.dataset.directory import reflinks
 from mydyno.host import Away, Host
-from mydyno.journal import Journal
+from mydyno.host.trusted import distrust
 from mydyno.lab import LabSpec, Latency, Stripe
 from mydyno.lab.link import planned
 from mydyno.lab.store import LabStore
 from mydyno.lab.vm import VmHost
 from mydyno.lab.vm.store import Shape, VmStore
-from mydyno.model import Action, SpecError
+from mydyno.model import Action, RefusedError, SpecError
 from mydyno.server import Build, Instance, prepare
-from mydyno.server.identity import refuse_unreachable, unprivileged
-from mydyno.stack import Layer
+from mydyno.server.identity import unprivileged
+from mydyno.stack import Layer, Restorable
 from mydyno.stack.block import Block
-from mydyno.stack.disk import beneath
+from mydyno.stack.disk import beneath, mount_point
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
 
@@ -56,7 +54,7 @@ def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]
             disk = PurePath(campaign.spec.stack.device).name if real else beneath(host, there)
             layers.append(Block(disk, ours=False))
         if names(settings, "db/fs.") and not real:
-            layers.append(Fs(str(there), ""))
+            layers.append(Fs(mount_point(host, there), ""))
     keys = names(settings, "db/kernel.")
     return (*layers, Kernel(keys)) if keys else layers
 
@@ -77,35 +75,46 @@ def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
 
 
 def private(
-    hosts: Hosts,
-    campaign: Campaign,
-    record: tuple[RunDir, Journal, Callable[[str], None]],
-    servers: Mapping[str, Build],
-    *,
-    lab: bool,
+    hosts: Hosts, campaign: Campaign, log: Log, servers: Mapping[str, Build], *, lab: bool
 ) -> Bench:
     """Return the bench of a campaign with a server or files of its own."""
-    files, journal, say = record
     device = campaign.spec.stack.device
     if isinstance(device, str) and device != "here" and not is_real(device):
         raise SpecError(
             f'stack.device: {device!r}: write "here", "/dev/DISK", or {{ lab = "loop", ... }}'
         )
     host = hosts.db
-    work = _work(host, files)
+    work = _work(host, log)
     on_lab = device if lab and isinstance(device, DeviceTable) else None
     make = _maker(host, campaign, work, on_lab)
     crossed = any(map(crosses, campaign.treatments.values()))
     crossing = Crossing(planned(host)) if crossed else None
-    layers = [*host_layers(host, campaign, files.path), *([crossing.layer] if crossing else [])]
-    parts = Parts(hosts, campaign, files, journal, work, make, layers, say)
+    layers = [*_grounded(host, campaign, log, work), *([crossing.layer] if crossing else [])]
+    parts = Parts(hosts, campaign, log, work, make, layers)
     link = crossing.link.state.address if crossing else ""
     data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
     launchers = {
-        program: Launcher(host, instance, journal, link=link)
+        program: Launcher(host, instance, parts.ledger, link=link)
         for program, instance in _instances(hosts, campaign, (work, data), servers).items()
     }
     return PrivateBench(parts, launchers, crossing)
+
+
+def _grounded(host: Host, campaign: Campaign, log: Log, work: Path) -> Sequence[Layer]:
+    """Return the host's layers; raise `RefusedError` where they are not those below the data."""
+    layers = host_layers(host, campaign, work)
+    meant = host_layers(host, campaign, log.files.path)
+    if [_place(layer) for layer in layers] != [_place(layer) for layer in meant]:
+        raise RefusedError(
+            f"{log.files.path}: the server's user may not pass through it, so the data would lie "
+            f"in {work}, on another filesystem than the one to be changed; choose another "
+            "directory with -o"
+        )
+    return layers
+
+
+def _place(layer: Layer) -> str:
+    return layer.at if isinstance(layer, Restorable) else ""
 
 
 def _instances(
@@ -165,38 +174,16 @@ def is_real(device: object) -> bool:
     return isinstance(device, str) and device.startswith("/dev/")
 
 
-def _work(host: Host, files: RunDir) -> Path:
+def _work(host: Host, log: Log) -> Path:
     """Return the work folder: in the run directory, or where the server's user can reach it."""
-    identity = unprivileged(host)
-    *others, last = work_folders(host, files)
-    for work in others:
-        _passable(host, work)
-        try:
-            refuse_unreachable(host, identity, work)
-        except SpecError:
-            host.run(Action(("rmdir", str(work)))).check()
-        else:
-            return work
-    _passable(host, last)
-    return last
-
-
-def work_folders(host: Host, files: RunDir) -> tuple[Path, ...]:
-    """Return where a campaign's work folder may be on a host; they are the same in every run."""
-    work = files.work
-    if isinstance(host, Away):  # others may reach it from a folder of the same name
-        return (FAR / f"mydyno-{_digest(f'{platform.node()}:{work}')}",)
-    return work, FAR / f"mydyno-{_digest(str(work))}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _passable(host: Host, work: Path) -> None:
-    """Make a folder that others may pass through: the server runs as a user of its own."""
-    host.run(Action(("mkdir", "-p", str(work)))).check()
-    host.run(Action(("chmod", "755", str(work)))).check()
+    inside = log.files.work
+    passes = Action((*unprivileged(host).drop(), "test", "-x", str(inside.parent)))
+    reachable = (
+        not isinstance(host, Away)
+        and not distrust(host, inside.parent)
+        and host.run(passes).returncode == 0
+    )
+    return open_work(host, inside if reachable else far_folder(), log.records)
 
 
 def lab_spec(device: DeviceTable, name: str, stripe: Stripe) -> LabSpec:

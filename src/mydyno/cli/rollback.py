@@ -1,64 +1,130 @@
-"""`mydyno rollback`: the host as it was, after a run that could not put it back itself."""
+"""`mydyno rollback`: restores a host after a run that could not do so itself."""
 
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from mydyno.apply import rollback as put_back
-from mydyno.campaign.leftovers import remove
+from mydyno.campaign.leftovers import remove, restored
 from mydyno.campaign.lock import host_lock
-from mydyno.campaign.plan import Campaign
+from mydyno.campaign.notice import withdraw
 from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.spec import DeviceTable
+from mydyno.cli.older import OLD_RECORDS, older
 from mydyno.cli.options import HostOption, Json
-from mydyno.cli.private import host_layers, work_folders
-from mydyno.cli.specs import reopen
-from mydyno.host import LOCAL, Host, Local, reach
-from mydyno.journal import FileJournal
+from mydyno.cli.terminal import say
+from mydyno.host import LOCAL, Host, Local, reach, shielded
+from mydyno.host.trusted import resolved
+from mydyno.journal.records import FileRecords, Records, damage, nothing_left
+from mydyno.journal.register import find, forget, opened, registered
 from mydyno.lab import InUseError, sweep, sweep_links, vm
-from mydyno.stack import Site
+from mydyno.model import HostError, JournalError, SpecError
 
 Directory = Annotated[
-    Path | None, typer.Argument(help="The run directory; without it only leftovers are removed.")
+    Path | None,
+    typer.Argument(help="The run directory; without it, leftovers without one are removed."),
+]
+AllowOld = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="WHAT",
+        help=f"Act on what a run directory of an older version says: {OLD_RECORDS}.",
+    ),
 ]
 
 
-def rollback(directory: Directory = None, *, host: HostOption = LOCAL, json: Json = False) -> None:
-    """Put back what a campaign moved on its host, and remove what it left behind."""
-    campaign = None if directory is None else reopen(directory)[0]
-    device = campaign.spec.stack.device if campaign else ""
-    if isinstance(device, DeviceTable) and device.machine:
-        campaign = None  # what it moved was the machine's, which ended with it
-    where = reach(campaign.spec.stack.host if campaign else host)
-    held = None
-    with host_lock(where):
-        done = [*(vm.sweep(where) if isinstance(where, Local) else ()), *sweep_links(where)]
-        try:
-            done += sweep(where)
-        except InUseError as error:  # the campaign's own settings are put back all the same
-            held = error
-        done = [f"removed: {line}" for line in done]
-        if campaign is not None and directory is not None:
-            done += _campaign(where, campaign, RunDir(directory))
-    if json:
-        sys.stdout.write(msgspec.json.encode(done).decode() + "\n")
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in done or ["nothing to put back"])
-    if held is not None:
-        raise held
+@dataclass(slots=True)
+class Done:
+    """What was done, a line each, and what could not be."""
+
+    lines: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
 
 
-def _campaign(host: Host, campaign: Campaign, files: RunDir) -> list[str]:
-    """Put back one campaign's settings, end its server, remove its disks and golden copies."""
-    journal = FileJournal(files.journal)
+def rollback(
+    directory: Directory = None,
+    *,
+    host: HostOption = LOCAL,
+    allow: AllowOld = None,
+    json: Json = False,
+) -> None:
+    """Restore what a campaign changed on its host, and remove what it made there."""
+    if wrong := [word for word in allow or [] if word != OLD_RECORDS]:
+        raise SpecError(f"--allow {wrong[0]}: rollback knows {OLD_RECORDS} only")
+    path = resolved(Local(), directory) if directory else None
+    records = find(path) if path else None
+    of = registered(records.entries()) if records else None
+    where = reach(of.host if of else host)
+    done = Done()
+    with shielded(), host_lock(where):
+        _sweep(where, done)
+        if records is not None:
+            _restore(where, records, done)
+        elif path is not None:
+            _without_records(where, path, host, done, allowed=bool(allow))
+    _print(done, json=json)
+    if path is None:
+        for one in opened(host):
+            say(one.line)
+    if done.failed:
+        raise HostError("; ".join(done.failed))
+
+
+def _restore(host: Host, records: FileRecords, done: Done) -> None:
+    """Restore the settings and remove what was made; forget a campaign that has left nothing."""
     try:
-        moved = put_back(Site("db", host, host_layers(host, campaign, files.path)), journal)
+        _act(host, records, done)
+        if count := damage(records.entries()):
+            done.lines.append(
+                f"warning: {records.path}: {count} damaged lines; what they recorded is not known"
+            )
+        if nothing_left(records.entries()):
+            of = registered(records.entries())
+            withdraw(host, of.id if of else "")
+            forget(records)
     finally:
-        journal.close()
-    done = [f"put back: {key}" for key in moved]
-    for work in work_folders(host, files):
-        done += [f"removed: {line}" for line in remove(host, work)]
-    return done + [f"removed: {line}" for line in remove(Local(), files.work)]
+        records.close()
+
+
+def _act(host: Host, records: Records, done: Done) -> None:
+    settings = restored(host, records, None)
+    done.lines += settings.lines
+    made = remove(host, records)
+    done.lines += [f"removed: {line}" for line in made.removed]
+    done.lines += [f"NOT removed: {line}" for line in made.failed]
+    if settings.failed:
+        done.failed.append(f"{host.name}: {len(settings.failed)} settings are still changed")
+    if made.failed:
+        done.failed.append(f"{host.name}: {len(made.failed)} things could not be removed")
+
+
+def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed: bool) -> None:
+    """Show what a run directory of an older version says; act on it only where that is allowed."""
+    if not path.is_dir():
+        raise JournalError(f"{path}: no such run directory, and no records of one")
+    files = RunDir(path)
+    if (found := older(host, files, named, allowed=allowed)) is None:
+        return
+    done.lines += found.lines
+    if found.records is not None:
+        _act(host, found.records, done)
+
+
+def _sweep(host: Host, done: Done) -> None:
+    """Remove what campaigns of dead processes left; what is held does not stop the others."""
+    lines = [*(vm.sweep(host) if isinstance(host, Local) else ()), *sweep_links(host)]
+    try:
+        lines += sweep(host)
+    except InUseError as error:
+        done.failed.append(str(error))
+    done.lines += [f"removed: {line}" for line in lines]
+
+
+def _print(done: Done, *, json: bool) -> None:
+    if json:
+        sys.stdout.write(msgspec.json.encode(done.lines).decode() + "\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in done.lines or ["nothing to restore"])

@@ -11,6 +11,7 @@ import typer
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.loop import Run
 from mydyno.campaign.loop import run as run_trials
+from mydyno.campaign.notice import refuse_open
 from mydyno.campaign.parts import Log
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
@@ -26,7 +27,7 @@ from mydyno.host import Local
 from mydyno.host.trusted import resolved
 from mydyno.journal import FileJournal, outcomes
 from mydyno.journal.records import FileRecords, nothing_left
-from mydyno.journal.register import forget, refuse_open, register
+from mydyno.journal.register import forget, register
 from mydyno.model import MydynoError, Outcome
 from mydyno.report.text import render_text
 
@@ -52,7 +53,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     built = build(source, allow or [], output or Path("runs"))
     campaign = built.campaign
     files = RunDir(resolved(Local(), output or Path("runs") / campaign.name))
-    refuse_open(campaign.spec.stack.host, files.path)
+    refuse_open(built.db, campaign.spec.stack.host, files.path)
     shown = output or Path("runs") / campaign.name
     files.claim(Local())
     journal = FileJournal(files.journal)

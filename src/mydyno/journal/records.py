@@ -4,16 +4,18 @@ One file a campaign, one line an entry: a checksum and JSON.  `rollback` needs n
 """
 
 import errno
+import fcntl
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from mydyno.model import JournalError
+from mydyno.model import JournalError, RefusedError
 
 VERSION = 1
 _BLANK: dict[str, str] = {}
@@ -132,11 +134,17 @@ class FileRecords:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             self._file = os.open(path, flags, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             raw = path.read_bytes()
             whole = raw.rfind(b"\n") + 1
             if whole < len(raw):  # the entry was never complete, so its act never began
                 os.truncate(path, whole)
             _sync(path.parent)
+        except BlockingIOError as error:
+            os.close(self._file)
+            raise RefusedError(
+                f"{path}: another mydyno writes these records now; wait until it ends"
+            ) from error
         except OSError as error:
             raise JournalError(f"{path}: {error.strerror}; make room and run again") from error
         self._entries = list(decoded(raw[:whole]))
@@ -147,7 +155,8 @@ class FileRecords:
         try:
             _append(self._file, encoded(entry))
         except OSError as error:
-            os.ftruncate(self._file, size)
+            with suppress(OSError):  # what stays of the line has no valid checksum
+                os.ftruncate(self._file, size)
             raise JournalError(f"{self.path}: {error.strerror}; make room and run again") from error
         self._entries.append(entry)
 
@@ -156,8 +165,10 @@ class FileRecords:
         yield from tuple(self._entries)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the file; once is enough."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
 
 
 @dataclass(slots=True)
@@ -207,6 +218,15 @@ def moved(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Moved]:
                 if one := found.get((layer, at, identity)):
                     _restored(one, entry)
     return {key: one for key, one in found.items() if one.first or one.pending}
+
+
+def first_values(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the first value of each setting that was moved, by its full key ``db/layer.key``."""
+    return {
+        f"{one.acting.role}/{layer}.{key}": value
+        for (layer, _, _), one in moved(entries).items()
+        for key, value in one.first.items()
+    }
 
 
 def damage(entries: Iterable[Entry]) -> int:

@@ -147,16 +147,6 @@ def opened(host: str = "") -> list[OpenCampaign]:
     return [one for one in found if one.moved or one.made]
 
 
-def refuse_open(host: str, directory: Path) -> None:
-    """Raise `RefusedError` where another campaign has left its changes on the host."""
-    mine = marked(directory)
-    for one in opened(host):
-        if one.registered.id != mine and one.moved:
-            raise RefusedError(
-                f"{host}: what it has now is not its own: {one.line}; then run this again"
-            )
-
-
 def forget(records: FileRecords) -> None:
     """Remove the records of a campaign that has nothing left to restore."""
     records.close()

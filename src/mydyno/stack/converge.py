@@ -124,6 +124,11 @@ class _Actor:
     def prefix(self) -> str:
         return f"{self.site.role}/{self.layer.name}."
 
+    @property
+    def owned(self) -> bool:
+        """Return whether its settings end with what mydyno made: a server, a disk, a machine."""
+        return self.layer.owned or isinstance(self.site.host, Rebootable)
+
     def bring(self, want: dict[str, str]) -> list[Change]:
         now = self._now()
         known = self._moved(now)
@@ -164,7 +169,7 @@ class _Actor:
             raise DriftError(f"{self.site.host.name}: {shown}")
 
     def _refuse_foreign(self, now: Settings, known: Moved) -> None:
-        if not known.sure or self.layer.owned:
+        if not known.sure or self.owned:
             return
         for key in known.wanted:
             ours = {known.last.get(key), known.first.get(key)}
@@ -186,8 +191,8 @@ class _Actor:
                 layer=layer.name,
                 at=_at(layer),
                 identity=now.get(IDENTITY, ""),
-                boot="" if layer.owned else boot_of(host),
-                owned=layer.owned,
+                boot="" if self.owned else boot_of(host),
+                owned=self.owned,
                 trial=self.trial,
                 before=_watched(layer, now, changes),
                 wanted=want,

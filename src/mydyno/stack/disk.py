@@ -6,6 +6,12 @@ from mydyno.host import Host
 from mydyno.model import Action, SpecError
 
 
+def mount_point(host: Host, folder: Path) -> str:
+    """Return where the filesystem of a folder is mounted."""
+    done = host.run(Action(("stat", "--format=%m", "--", str(folder)))).check()
+    return done.stdout.decode(errors="surrogateescape").removesuffix("\n")
+
+
 def beneath(host: Host, folder: Path) -> str:
     """Return the name in /sys/block of the disk under `folder`.
 

@@ -170,6 +170,6 @@ def _parse(raw: bytes) -> Settings:
     options = canonical(str(found["options"]))
     if not missing(options, "strictatime"):
         options = canonical(f"{options},strictatime")  # so that a remount can keep it
-    which = f"{found.get('maj:min')} {found.get('uuid') or ''}".strip()
+    which = f"{found.get('maj:min') or ''} {found.get('uuid') or ''}".strip()
     kind, target = str(found["fstype"]), str(found["target"])
     return {"type": kind, "mount": options, "target": target, IDENTITY: which}

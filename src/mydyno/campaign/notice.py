@@ -1,0 +1,62 @@
+"""A note on a host that a campaign changes its settings, for whoever measures that host meanwhile.
+
+The records are on the controller; other controllers and other users see this only.  Nothing is
+restored by it, and a reboot takes it away with the settings.
+"""
+
+import platform
+from pathlib import Path
+
+from mydyno.host import Host
+from mydyno.journal.register import marked, opened
+from mydyno.model import Action, RefusedError
+
+_FOLDER = "/run/mydyno-open"  # only root can make it
+_MOST = 1000  # characters of a note that are shown
+_POST = """
+umask 022; mkdir -p "$1" && cat >"$1/.$2" && mv -f "$1/.$2" "$1/$2"
+"""
+_READ = """
+[ "$(stat -c %u "$1" 2>/dev/null)" = 0 ] || exit 0
+cd "$1" && for f in *; do [ -f "$f" ] && echo "$f $(head -c 2000 "$f" | tr '\\n' ' ')"; done; :
+"""
+
+
+def post(host: Host, id_: str, name: str, directory: Path) -> None:
+    """Say on the host that this campaign may have changed its settings."""
+    text = (
+        f"campaign {name} of {platform.node()} may have changed settings of this host; "
+        f"`mydyno rollback {directory}` there restores them"
+    )
+    argv = ("sh", "-c", _POST, "post", _FOLDER, id_)
+    host.run(Action(argv, text.encode(errors="replace"))).check()
+
+
+def withdraw(host: Host, id_: str) -> None:
+    """Remove a campaign's note, if there is one."""
+    if id_:
+        host.run(Action(("rm", "-f", "--", f"{_FOLDER}/{id_}")))
+
+
+def open_campaigns(host: Host, named: str, but: str = "") -> list[str]:
+    """Return a line for each campaign, `but` one, that has changed the host and not restored it.
+
+    `named` is the host as a spec names it.
+    """
+    mine = [one for one in opened(named) if one.moved]
+    lines = [one.line for one in mine if one.registered.id != but]
+    known = {but, *(one.registered.id for one in mine)}
+    shown = host.run(Action(("sh", "-c", _READ, "read", _FOLDER)))
+    for line in shown.stdout.decode(errors="replace").splitlines():
+        id_, _, text = line.partition(" ")
+        if id_ not in known:
+            lines.append(text.strip()[:_MOST])
+    return lines
+
+
+def refuse_open(host: Host, named: str, directory: Path) -> None:
+    """Raise `RefusedError` where another campaign has left its changes on the host."""
+    if lines := open_campaigns(host, named, marked(directory)):
+        raise RefusedError(
+            f"{host.name}: what it has now is not its own: {'; '.join(lines)}; then run this again"
+        )

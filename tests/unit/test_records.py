@@ -1,0 +1,98 @@
+"""Change records: what a crash or a damaged line leaves is known, and nothing else is believed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mydyno.journal.records import (
+    Acted,
+    Acting,
+    Damaged,
+    FileRecords,
+    Made,
+    Removed,
+    Restored,
+    decoded,
+    encoded,
+    moved,
+    nothing_left,
+    things,
+)
+from mydyno.model import RefusedError
+
+KEY = ("block", "sda", "8:0 7")
+
+
+def acting(before, wanted):
+    return Acting("db", "block", "sda", "8:0 7", "boot", False, 0, before, wanted)  # noqa: FBT003
+
+
+FIRST = acting({"a": "1", "b": "2", "c": "3"}, {"a": "9"})
+
+
+def test_only_what_moved_is_to_be_restored():
+    entries = [FIRST, Acted("block", "sda", {"a": "9", "b": "8"})]
+    assert moved(entries)[KEY].values() == {"a": "1", "b": "2"}
+    assert moved(entries)[KEY].last == {"a": "9", "b": "8"}
+
+
+def test_a_crash_within_an_act_restores_all_that_was_watched():
+    found = moved([FIRST])[KEY]
+    assert not found.sure
+    assert found.values() == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_first_values_stay_the_first():
+    entries = [
+        FIRST,
+        Acted("block", "sda", {"a": "9"}),
+        acting({"a": "9", "b": "2"}, {"a": "7"}),
+        Acted("block", "sda", {"a": "7"}),
+    ]
+    assert moved(entries)[KEY].values() == {"a": "1"}
+
+
+def test_what_is_restored_is_forgotten_and_the_rest_is_not():
+    entries = [FIRST, Acted("block", "sda", {"a": "9", "b": "8"})]
+    entries.append(Restored("block", "sda", "8:0 7", ("a",)))
+    assert moved(entries)[KEY].values() == {"b": "2"}
+    assert not nothing_left(entries)
+    entries.append(Restored("block", "sda", "8:0 7", ("b",)))
+    assert moved(entries) == {}
+    assert nothing_left(entries)
+
+
+def test_a_first_value_after_a_damaged_line_is_doubtful():
+    entries = [Damaged(1), FIRST, Acted("block", "sda", {"a": "9"})]
+    assert moved(entries)[KEY].doubtful == {"a"}
+    assert not nothing_left(entries)
+
+
+def test_things_are_there_until_they_are_removed():
+    made = Made("folder", "/x", {"inode": "7"})
+    assert things([Made("folder", "/x"), made], "folder") == [made]
+    assert things([made, Removed("folder", "/x")], "folder") == []
+    assert not nothing_left([made])
+
+
+@given(st.binary(max_size=300), st.integers(0, 10_000))
+def test_a_line_that_was_changed_is_never_another_entry(noise, at):
+    line = encoded(FIRST)
+    where = at % len(line)
+    changed = line[:where] + noise + line[where + len(noise) :]
+    found = [e for e in decoded(changed + b"\n") if not isinstance(e, Damaged)]
+    assert found in ([], [FIRST])
+
+
+def test_a_cut_last_line_is_left_out_and_the_next_is_whole(tmp_path):
+    records = FileRecords(tmp_path / "changes")
+    records.add(FIRST)
+    records.close()
+    with (tmp_path / "changes").open("ab") as file:
+        file.write(encoded(FIRST)[:20])
+    records = FileRecords(tmp_path / "changes")
+    records.add(Made("folder", "/x"))
+    assert list(records.entries()) == [FIRST, Made("folder", "/x")]
+    with pytest.raises(RefusedError, match="another mydyno"):
+        FileRecords(tmp_path / "changes")
+    records.close()
