@@ -36,6 +36,7 @@ from mydyno.workloads import Target, Verifies, Workload
 SILENCE_S = 120.0  # a load that says nothing for so long hangs; reports come every second
 _NOTHING = Window(0.0, 0.0)
 _SETUP = "setup_s"
+_MOST_RAW = 1 << 29  # bytes of output that are kept of a trial; a day of reports has 0.1 GB
 _RAW, _ERRORS = "load.out", "load.err"
 _LAST = 5  # lines of a tool's complaint
 _COMPLAINT = 400  # characters of it that a person can still read
@@ -227,9 +228,13 @@ def _raw(path: Path) -> Iterator[BinaryIO]:
 
 def _kept(lines: Iterable[bytes], raw: BinaryIO, heard: Callable[[], None]) -> Iterator[bytes]:
     """Yield each line once it is kept: raw output is stored before it is parsed."""
+    size = 0
     for line in lines:
         heard()
         raw.write(line)
+        size += len(line)
+        if size > _MOST_RAW:
+            raise ValueError(f"the load has printed more than {_MOST_RAW} bytes; make it quieter")
         yield line
 
 

@@ -25,9 +25,9 @@ from mydyno.campaign.past import Past
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stops import Fixed
-from mydyno.cli.specs import Kept, reopen
+from mydyno.cli.specs import Kept, recorded, reopen
 from mydyno.cli.terminal import say
-from mydyno.journal import outcomes, read
+from mydyno.journal import outcomes
 from mydyno.measure import complaint
 from mydyno.measure.sampled_trial import sampled_series, used
 from mydyno.model import HostError, Interval, JournalError, Outcome, Series, Status
@@ -56,8 +56,8 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     """Return everything a report of a run directory shows; verdicts need no samples."""
     campaign, kept = reopen(path)
     files = RunDir(path)
-    events = list(read(files.journal))
-    trials = reread(files, outcomes(events), campaign.workloads)
+    contents, warnings = recorded(path, campaign)
+    trials = reread(files, outcomes(contents.events), campaign.workloads)
     changes = _changes(files, campaign, trials)
     rule = rule_of(campaign, changes)
     ends = ended([o for o, _ in trials], rule.responses, rule.lower)
@@ -65,7 +65,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     comparison = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
     short = [o for o, _ in trials if not o.trial.soak]
     judged = {o.trial.id: o for o in sound(short, rule)}
-    told = [*_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
+    told = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
     if isinstance(campaign.design, Past):
         comparison = _that_ran(comparison)
@@ -73,7 +73,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         comparison=comparison,
         question=campaign.spec.campaign.question,
         command=kept.command,
-        started=_started(files),
+        started=contents.began,
         protocol=_protocol(campaign),
         lab=_fact(files, "lab"),
         trials=[
@@ -96,12 +96,6 @@ def _that_ran(comparison: Comparison) -> Comparison:
     """Return it without the pairs of treatment and workload that nobody ran."""
     rows = [row for row in comparison.treatments if row.trials or row.warnings]
     return msgspec.structs.replace(comparison, treatments=rows)
-
-
-def _started(files: RunDir) -> str:
-    with files.journal.open(encoding="utf-8") as lines:
-        first = next(lines, "{}")
-    return str(_decoded(first, files.journal, dict[str, Any]).get("at", ""))
 
 
 def _protocol(campaign: Campaign) -> str:
