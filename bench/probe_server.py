@@ -31,7 +31,7 @@ def private(folder: Path, server: str) -> Iterator[Instance]:
     """Yield a running private instance with sysbench's tables; it is gone when the block ends."""
     host = Local()
     home, data = folder / "server", folder / "data"
-    instance = prepare(host, find(host, server), home=home, data=data)
+    instance = prepare(host, find(host, server), places=(home, data))
     instance.place.owned.write_text(SETTINGS)
     try:
         instance.initialise()

@@ -23,7 +23,7 @@ max_connections = 200
 def private(folder: Path, server: str) -> Iterator[tuple[Instance, Target]]:
     """Yield a running private instance and its address; it is gone when the block ends."""
     host = Local()
-    instance = prepare(host, find(host, server), home=folder / "server", data=folder / "data")
+    instance = prepare(host, find(host, server), places=(folder / "server", folder / "data"))
     instance.place.owned.write_text(SETTINGS)
     (instance.place.launch / "net").write_text("transport=tcp\n")
     try:

@@ -37,7 +37,7 @@ blocks = 2
 @pytest.fixture
 def shop():
     folder = open_folder()
-    other = prepare(HOST, build_of(MARIADB), home=folder / "other", data=folder / "lib")
+    other = prepare(HOST, build_of(MARIADB), places=(folder / "other", folder / "lib"))
     try:
         other.initialise()
         other.start()

@@ -72,7 +72,7 @@ class Bench:
         if name not in self.made:
             home = self.folder / name
             home.mkdir(mode=0o755)
-            instance = prepare(HOST, build_of(name), home=home / "home", data=home / "data")
+            instance = prepare(HOST, build_of(name), places=(home / "home", home / "data"))
             instance.initialise()
             self.made[name] = SimpleNamespace(instance=instance, layers=self.learn(instance))
         return self.made[name]

@@ -12,7 +12,7 @@ from mydyno.report.html import render_html
 pytestmark = pytest.mark.browser
 
 _CASES = Path(__file__).parents[1] / "golden" / "report"
-_NAMES = ("ladder", "sampled", "no-winner", "many", "hostile")
+_NAMES = ("ladder", "sampled", "no-winner", "failing", "many", "hostile")
 _INK = """canvas => {
   const dots = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   return dots.some((value) => value !== 0);

@@ -15,6 +15,7 @@ from mydyno.journal import (
     first_values,
     held,
     open_trial,
+    read,
     spent_s,
 )
 from mydyno.model import JournalError, Trial
@@ -62,7 +63,72 @@ def test_a_damaged_line_in_the_middle_is_named(path):
     journal.append(Opened("d", "n"))
     journal.close()
     path.write_bytes(path.read_bytes() + b"junk\n")
-    with pytest.raises(JournalError, match=r"journal.jsonl:2: not a record"):
+    with pytest.raises(JournalError, match=r"journal.jsonl:2: damaged: .*; restore it from a copy"):
+        FileJournal(path)
+
+
+def three(path):
+    journal = FileJournal(path)
+    events = [Opened("d", "n"), Started(TRIAL), Interruption(TRIAL, 3.5)]
+    for event in events:
+        journal.append(event)
+    journal.close()
+    return events
+
+
+def test_every_changed_byte_is_found(path):
+    events = three(path)
+    whole = path.read_bytes()
+    for place in range(len(whole) - 1):
+        for bit in range(8):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            try:
+                found = read(path)
+            except JournalError:
+                continue
+            assert found.damage
+            assert all(event in events for event in found.events)
+
+
+@pytest.mark.parametrize("order", [(0, 2), (1, 0, 2), (0, 1, 1, 2), (0, 2, 1)])
+def test_a_line_that_is_missing_moved_or_repeated_is_found(path, order):
+    three(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[i] for i in order))
+    assert read(path).damage
+
+
+def test_a_journal_without_checksums_is_read_and_continued(path):
+    old = b'{"v":1,"at":"x","event":{"type":"opened","digest":"d","name":"n"}}\n'
+    path.write_bytes(old)
+    journal = FileJournal(path)
+    journal.append(Started(TRIAL))
+    journal.close()
+    assert read(path).events == [Opened("d", "n"), Started(TRIAL)]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(old.replace(b'"n"', b'"m"') + lines[1])
+    assert read(path).damage
+    path.write_bytes(b"".join(lines) + old)
+    assert "has no checksum" in read(path).damage[0]
+
+
+def test_a_number_that_is_not_finite_is_not_written(path):
+    journal = FileJournal(path)
+    with pytest.raises(JournalError, match="Interruption cannot be recorded"):
+        journal.append(Interruption(TRIAL, float("nan")))
+    journal.append(Started(TRIAL))
+    journal.close()
+    assert read(path).events == [Started(TRIAL)]
+
+
+def test_links_are_not_followed(path, tmp_path):
+    (tmp_path / "other").write_text("")
+    path.symlink_to(tmp_path / "other")
+    with pytest.raises(JournalError, match="choose another directory"):
+        FileJournal(path)
+    path.unlink()
+    path.hardlink_to(tmp_path / "other")
+    with pytest.raises(JournalError, match="not a plain file with one name"):
         FileJournal(path)
 
 

@@ -72,12 +72,13 @@ def test_a_torn_tail_costs_no_more_than_itself(tmp_path):
     assert set(counts) == {-1, 0, 1, 2, 3, 4, 5}
 
 
-def test_what_stands_behind_a_damaged_frame_is_not_read(tmp_path):
+def test_a_damaged_frame_is_named(tmp_path):
     raw = bytearray(small().raw)
     raw[len(File().define("host", USER, DIRTY).raw) + 12] ^= 1  # in the first tick
     path = tmp_path / "probe.bin"
     path.write_bytes(raw)
-    assert len(read(path).seqs) == 0
+    with pytest.raises(ProbeFileError, match="probe.bin: the frame at byte .* is damaged"):
+        read(path)
 
 
 def test_it_grows_byte_by_byte():
@@ -107,6 +108,10 @@ def test_it_grows_byte_by_byte():
         (small().raw + frame(b"T", payload(9, 1, {1: 1}) + b"\1"), "cannot be read"),
         (small().raw + frame(b"T", b""), "cannot be read"),
         (small().raw + frame(b"T", unsigned(9) * 4 + unsigned(2**60)), "cannot be read"),
+        (small().raw + frame(b"T", b"\xff" * 10**6), "cannot be read"),
+        (small().raw + frame(b"T", payload(9, 1, {1: 1}) + bytes(10**6)), "cannot be read"),
+        (small().raw + frame(b"N", b"[" * 10**5), "cannot be read"),
+        (small().raw + b"T\xff\xff\xff\xff", "is damaged"),
         (small().raw + frame(b"C", b'[{"name": 1}]'), "cannot be read"),
         (small().raw + frame(b"C", b'[{"name": "x", "source": "y"}]'), None),
         (small().raw + frame(b"Z", b"of a later minor version"), None),

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.host import Local
+from mydyno.host import Local, processes
+from mydyno.journal.records import Made, MemoryRecords, things
 from mydyno.model import Action, SpecError
-from mydyno.server import Build, Place, accounts, client, find, launch, ports, record, sweep
+from mydyno.server import Build, Place, accounts, client, find, launch, ports, sweep
 from mydyno.server.identity import Identity, refuse_unreachable
 from mydyno.server.place import client_options, options, password_in
 
@@ -46,7 +47,7 @@ def test_paths_with_blanks_and_quotes_are_quoted():
     place = Place(Path('/srv/a "b"'), Path("/mnt/c d"), Path("/run/x"))
     text = options(build(), place)
     assert 'datadir = "/mnt/c d"\n' in text
-    assert 'pid_file = "/srv/a \\"b\\"/mysqld.pid"\n' in text
+    assert 'tmpdir = "/srv/a \\"b\\"/tmp"\n' in text
 
 
 def test_a_password_can_be_read_back_from_its_file():
@@ -157,16 +158,22 @@ def test_a_program_that_is_no_server_is_refused(tmp_path):
 
 
 def test_a_path_out_of_reach_is_refused():
-    with pytest.raises(SpecError, match="cannot read it"):
+    with pytest.raises(SpecError, match="cannot reach it"):
         refuse_unreachable(Local(), Identity(), Path("/no/such/place"))
 
 
-def sleeper(home, argument):
-    """Start a process that carries `argument` and does nothing."""
+def sleeper(argument):
+    """Start a process that carries `argument` and does nothing; return it and what it is."""
     argv = (sys.executable, "-c", "import time; time.sleep(60)", argument)
     running = Local().start(Action(argv))
-    start = record.started(Local(), running.pid)
-    return running, record.Record(str(home / "my.cnf"), "", running.pid, start)
+    return running, processes.identify(Local(), running.pid)
+
+
+def recorded(options, facts):
+    records = MemoryRecords()
+    records.add(Made("server", str(options)))
+    records.add(Made("server", str(options), facts))
+    return records
 
 
 def end(running):
@@ -177,34 +184,35 @@ def end(running):
 
 
 def test_a_leftover_server_is_ended_and_its_record_removed(tmp_path):
-    running, left = sleeper(tmp_path, f"--defaults-file={tmp_path}/my.cnf")
-    record.write(Local(), tmp_path, left)
-    assert sweep(Local(), tmp_path, grace_s=5.0) == running.pid
+    running, facts = sleeper(f"--defaults-file={tmp_path}/my.cnf")
+    records = recorded(tmp_path / "my.cnf", facts)
+    assert sweep(Local(), records) == ([f"server {running.pid}"], [])
     assert end(running) != 0
-    assert not (tmp_path / record.NAME).exists()
-    assert sweep(Local(), tmp_path) == 0
+    assert things(records.entries(), "server") == []
+    assert sweep(Local(), records) == ([], [])
 
 
-@pytest.mark.parametrize("fault", ["argument", "start"])
+def test_a_server_that_was_announced_only_is_found_by_its_option_file(tmp_path):
+    running, _ = sleeper(f"--defaults-file={tmp_path}/my.cnf")
+    records = recorded(tmp_path / "my.cnf", {})
+    assert sweep(Local(), records) == ([f"server {running.pid}"], [])
+    end(running)
+
+
+@pytest.mark.parametrize("fault", ["argument", "start", "exe", "boot"])
 def test_a_stranger_with_the_same_pid_is_left_alone(tmp_path, fault):
     argument = "--defaults-file=/other.cnf" if fault == "argument" else ""
-    running, left = sleeper(tmp_path, argument or f"--defaults-file={tmp_path}/my.cnf")
+    running, facts = sleeper(argument or f"--defaults-file={tmp_path}/my.cnf")
     try:
-        start = left.start + 1 if fault == "start" else left.start
-        wrong = record.Record(left.options, "", left.pid, start)
-        record.write(Local(), tmp_path, wrong)
-        assert sweep(Local(), tmp_path) == 0
+        wrong = facts if fault == "argument" else {**facts, fault: f"{facts[fault]}1"}
+        assert sweep(Local(), recorded(tmp_path / "my.cnf", wrong)) == ([], [])
         time.sleep(0.05)
         assert running.returncode() is None
     finally:
         end(running)
 
 
-def test_a_torn_record_is_no_record(tmp_path):
-    (tmp_path / record.NAME).write_text('{"pid": 1')
-    assert record.read(Local(), tmp_path) is None
-
-
-def test_a_process_that_is_gone_never_started():
-    assert record.started(Local(), 2**22 + 1) == 0
-    assert record.started(Local(), os.getpid()) > 0
+def test_a_process_that_is_gone_is_nothing():
+    assert processes.identify(Local(), 2**22 + 1) == {}
+    assert processes.identify(Local(), os.getpid())["pid"] == str(os.getpid())
+    assert not processes.still(Local(), {})

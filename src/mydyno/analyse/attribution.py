@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import exp, log
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from mydyno.analyse.drift import Levels, levels, trials_of
+from mydyno.analyse.logs import ratio
 from mydyno.analyse.result import Part, Ratio, Together
 from mydyno.analyse.rule import CONFIDENCE, FIRST, Rule
 from mydyno.analyse.sequential import steady_of
@@ -174,7 +175,7 @@ def _ratio(found: Levels, contrast: Array) -> Ratio:
     effect = float(contrast @ found.level)
     reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, found.df))
     reach *= float(np.sqrt(contrast @ found.covariance @ contrast))
-    return Ratio(exp(effect), exp(effect - reach), exp(effect + reach))
+    return Ratio(ratio(effect), ratio(effect - reach), ratio(effect + reach))
 
 
 def _together(coded: _Coded, found: Levels, workload: str, sign: float) -> list[Together]:

@@ -5,24 +5,28 @@ from math import exp, log
 
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.decide import Evidence, by_effect, decide, is_open, winner
+from mydyno.analyse.ends import ended, ends_of, zeros
+from mydyno.analyse.guards import Guarded, Pair, guarded
 from mydyno.analyse.measured import Measured
-from mydyno.analyse.phrases import harmless, rejecting, sentence, unproven
-from mydyno.analyse.plain import mean, plain
+from mydyno.analyse.phrases import (
+    blocking,
+    failures,
+    harmless,
+    lost_runs,
+    no_ratio,
+    rejecting,
+    sentence,
+    unproven,
+    unreliable,
+)
+from mydyno.analyse.plain import plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
 from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
-from mydyno.analyse.verdicts import (
-    Guards,
-    broken,
-    detectable,
-    held,
-    unfelt,
-    unshown,
-    unstable,
-    verdict,
-)
+from mydyno.analyse.verdicts import broken, detectable
 from mydyno.model import Outcome, Status
 
 _CARRIES = (
@@ -42,12 +46,13 @@ def compare(
 
     `cells` holds each treatment's levels, where there are factors: then it is told which did it.
     """
-    spent_s = sum(o.machine_time_s for o in outcomes)
+    spent_s = sum(max(o.machine_time_s, 0.0) for o in outcomes)
+    outcomes = ended(outcomes, rule.responses, rule.lower)
     soak = soaked(outcomes, rule)
     outcomes = sound([o for o in outcomes if not o.trial.soak], rule)
     found = rows(outcomes, rule, treatments)
     winners = {
-        workload: _winner([r for r in found if r.workload == workload], rule)
+        workload: winner([r for r in found if r.workload == workload], rule)
         for workload in rule.responses
     }
     responses = list(dict.fromkeys(rule.responses.values()))
@@ -56,12 +61,13 @@ def compare(
         response=", ".join(responses),
         baseline=rule.baseline,
         machine_time_s=spent_s,
-        winner=_winner(found, rule),
+        winner=winner(found, rule),
         winners=winners,
         treatments=found,
         sentence="",
         warnings=_warnings(outcomes, rule),
         soak=soak,
+        directions={workload: rule.direction(workload) for workload in rule.responses},
     )
     return _with_sentence(_with_parts(comparison, outcomes, rule, cells or {}), rule)
 
@@ -80,12 +86,12 @@ def _with_parts(
 
     told = [attribute(outcomes, rule, workload, cells) for workload in rule.responses]
     parts = [part for parts, _ in told for part in parts]
-    winner = comparison.winner
+    best = comparison.winner
     return structs.replace(
         comparison,
         parts=parts,
         together=[pair for _, pairs in told for pair in pairs],
-        share=few(parts, cells.get(winner, {}), winner, rule) if winner else "",
+        share=few(parts, cells.get(best, {}), best, rule) if best else "",
     )
 
 
@@ -94,17 +100,10 @@ def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
 
     def cells(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
         found = rows(sound(outcomes, rule), rule, treatments)
-        some = [row for row in found if _open(row, rule)]
+        some = [row for row in found if is_open(row, rule)]
         return {(row.workload, row.name) for row in some + _rivals(found, rule)}
 
     return cells
-
-
-def _open(row: Row, rule: Rule) -> bool:
-    """Return whether a verdict is still to come, or one of its guards still to be shown."""
-    if row.verdict == "inconclusive":
-        return True
-    return row.verdict == "adopt" and bool(unshown(held(row, rule.guards_of(row.workload))))
 
 
 def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
@@ -160,29 +159,16 @@ def _row(
     cell: tuple[str, str], rule: Rule, measured: Measured, trials: Mapping[str, Sequence[Outcome]]
 ) -> Row:
     treatment, workload = cell
+    pair = Pair(treatment, workload, trials.get(treatment, []), trials.get(rule.baseline, []))
     effect = measured.effects.get(treatment)
-    margins = rule.guards_of(workload)
-    guards = {
-        name: (_ratio(effects[treatment]), margins[name])
-        for name, effects in measured.guards.items()
-        if treatment in effects
-    }
-    mine = trials.get(treatment, [])
-    warnings = _failures(mine)
-    both = (mine, trials.get(rule.baseline, []))
-    waived = _waived(_gain(effect, rule, workload), guards, rule, workload, both) if effect else {}
-    warnings += harmless(waived)
-    kept = {name: guard for name, guard in guards.items() if name not in waived}
-    word = _word(cell, rule, measured, (effect, kept), mine)
-    proving = any(o.trial.block >= rule.proving_from for o in mine)
-    if effect is None and word == "inconclusive" and proving and _blocks(trials) > 1:
-        warnings.append("fewer than two blocks hold it and the baseline: no verdict")
-    if measured.carries and treatment != rule.baseline:
-        warnings.append(_CARRIES)
-    if word == "adopt":
-        warnings += unproven(kept)
-    if word == "reject" and effect and _verdict(effect, rule, workload, {}) != "reject":
-        warnings += rejecting(broken(kept))
+    guards = guarded(pair, rule, measured)
+    own, baseline = ends_of(pair.own), ends_of(pair.baseline)
+    nothing = zeros([*pair.own, *pair.baseline], rule.responses[workload])
+    evidence = Evidence(treatment, workload, effect, guards, own, baseline, nothing)
+    word = decide(evidence, rule, measured)
+    if word == "failed":
+        effect, guards = None, Guarded({}, {}, {}, {})  # what few survivors show is no effect
+    proving = any(o.trial.block >= rule.proving_from for o in pair.own) and _blocks(trials) > 1
     values = measured.values.get(treatment, [])
     return Row(
         name=treatment,
@@ -192,62 +178,43 @@ def _row(
         trials=len(values),
         value=_estimate(values, rule.responses[workload]),
         effect=_ratio(effect) if effect else None,
-        guards={name: ratio for name, (ratio, _) in guards.items()},
-        warnings=warnings,
+        guards=dict(guards.ratios),
+        warnings=[*_failures(pair.own), *_remarks(evidence, word, rule, measured, proving=proving)],
         detectable=detectable(effect) if effect else None,
-        plain=plain(mine),
-        unheld=list(waived),
+        plain=plain(pair.own),
+        unheld=list(guards.waived),
+        ends=own,
+        unevaluated=dict(guards.unevaluated) if effect else {},
     )
 
 
-def _word(
-    cell: tuple[str, str],
-    rule: Rule,
-    measured: Measured,
-    found: tuple[Effect | None, Guards],
-    mine: Sequence[Outcome],
-) -> str:
-    treatment, workload = cell
-    effect, guards = found
-    if treatment == rule.baseline:
-        return "baseline"
-    if mine and all(o.status in {Status.FAILED, Status.UNKNOWN} for o in mine):
-        return "failed"
-    if treatment in measured.unsteady:
-        return "no-steady-state"
-    doubtful = measured.carries or rule.baseline in measured.unsteady
-    if effect is None or doubtful or treatment in measured.wavering:
-        return "inconclusive"
-    others = [sd for name, sd in measured.sds.items() if name != treatment]
-    if unstable(measured.spreads.get(treatment, []), others):
-        return "unstable"
-    return _verdict(effect, rule, workload, guards)
+def _remarks(
+    evidence: Evidence, word: str, rule: Rule, measured: Measured, *, proving: bool
+) -> list[str]:
+    """Return what a reader has to know of a verdict, but for its trials' ends."""
+    if evidence.treatment == rule.baseline:
+        return unreliable(evidence.own) if evidence.own.lost else []
+    found = failures(word, evidence.own, evidence.baseline) if evidence.own.lost else []
+    if word == "failed":
+        return found
+    found += harmless(evidence.guards.waived)
+    if evidence.zeros:
+        found += no_ratio(rule.responses[evidence.workload], evidence.zeros)
+    if evidence.effect is None and word == "inconclusive" and proving:
+        found.append("fewer than two blocks hold it and the baseline: no verdict")
+    if measured.carries:
+        found.append(_CARRIES)
+    return found + (_of_guards(evidence, evidence.effect, word, rule) if evidence.effect else [])
 
 
-def _verdict(effect: Effect, rule: Rule, workload: str, guards: Guards) -> str:
-    """Return the verdict on an effect, whichever way is better."""
-    return verdict(_gain(effect, rule, workload), rule.margin, guards)
-
-
-def _gain(effect: Effect, rule: Rule, workload: str) -> Effect:
-    return effect if rule.gain(1.0, workload) > 0 else effect.inverse()
-
-
-def _waived(
-    gain: Effect,
-    guards: Guards,
-    rule: Rule,
-    workload: str,
-    both: tuple[Sequence[Outcome], Sequence[Outcome]],
-) -> Guards:
-    """Return the guard on the spread, where nobody asked for it and the gain leaves it nothing."""
-    name = f"{rule.responses[workload]}_logsd"
-    if rule.guards is not None or name not in unshown(guards):
-        return {}
-    own, baseline = (mean(some, name) for some in both)
-    if own is None or baseline is None or not unfelt(gain, own, baseline):
-        return {}
-    return {name: guards[name]}
+def _of_guards(evidence: Evidence, effect: Effect, word: str, rule: Rule) -> list[str]:
+    """Return what the guards of a treatment with an effect say."""
+    guards = evidence.guards
+    found = unproven(guards.held) if word == "adopt" else []
+    if word == "reject" and by_effect(effect, rule, evidence.workload, {}) != "reject":
+        found += rejecting(broken(guards.held))
+    by_itself = by_effect(effect, rule, evidence.workload, guards.held)
+    return found + (blocking(guards.unevaluated) if by_itself == "adopt" else [])
 
 
 def _blocks(trials: Mapping[str, Sequence[Outcome]]) -> int:
@@ -269,25 +236,10 @@ def _estimate(logs: Sequence[float], response: str) -> Estimate | None:
     return Estimate(exp(sum(logs) / len(logs)), unit_of(response))
 
 
-def _winner(found: Sequence[Row], rule: Rule) -> str | None:
-    """Return the adopted treatment with the largest mean effect that no workload rejects."""
-    spoiled = {
-        r.name for r in found if r.verdict in {"reject", "unstable", "no-steady-state", "failed"}
-    }
-    gains: dict[str, list[float]] = {}
-    for row in found:
-        weaker = row.durability == "weaker" and not rule.weaker_may_win
-        if row.verdict == "adopt" and row.effect and row.name not in spoiled and not weaker:
-            gains.setdefault(row.name, []).append(rule.gain(log(row.effect.ratio), row.workload))
-    if not gains:
-        return None
-    return max(gains, key=lambda name: sum(gains[name]))
-
-
 def _warnings(outcomes: Sequence[Outcome], rule: Rule) -> list[str]:
     warnings: list[str] = []
     if rule.screening:
-        return warnings
+        return lost_runs(ends_of(outcomes))
     if not any(o.trial.treatment == rule.baseline for o in outcomes):
         warnings.append(f"{rule.baseline}, the baseline, has no finished trial yet")
     warnings += [told for workload in rule.responses if (told := limited(outcomes, workload))]

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from math import exp
+
+from mydyno.analyse.logs import ratio
 
 Cell = tuple[str, int]  # treatment, block
 
@@ -28,8 +29,8 @@ class Effect:
     def interval(self) -> tuple[float, float, float]:
         """Return ratio, low and high."""
         half = self.critical * self.se
-        low, high = exp(self.log_ratio - half), exp(self.log_ratio + half)
-        return exp(self.log_ratio - self.luck), low, high
+        low, high = ratio(self.log_ratio - half), ratio(self.log_ratio + half)
+        return ratio(self.log_ratio - self.luck), low, high
 
     @property
     def surely(self) -> float:

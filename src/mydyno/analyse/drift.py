@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 TAU_S = 7200.0  # how long a host's drift remembers (METHOD 5.4); its size is estimated
 _NOISES = (0.002, 0.004, 0.008, 0.015, 0.02, 0.025, 0.03, 0.04, 0.06, 0.1)
 _DRIFTS = (0.0, 0.005, 0.015, 0.03, 0.05, 0.08)
+_APART_S = 1e-3  # that two trials are apart at least: what is no time apart has no inverse
 _MANY = 60  # degrees of freedom that tell noise and drift apart
 _BEGIN = (4, 2)  # where the climb begins: a usual host
 
@@ -126,8 +127,9 @@ def _drifting(at_s: Array, drift_sd: float, memory_s: float) -> Array | None:
     """Return the precision of the drift at these times, in the upper form of banded matrices."""
     if drift_sd == 0:
         return None
-    keep = np.exp(-np.diff(at_s) / memory_s)
-    fresh = drift_sd**2 * -np.expm1(-2 * np.diff(at_s) / memory_s)
+    apart_s = np.maximum(np.diff(at_s), _APART_S)
+    keep = np.exp(-apart_s / memory_s)
+    fresh = drift_sd**2 * -np.expm1(-2 * apart_s / memory_s)
     banded = np.zeros((2, len(at_s)))
     banded[0, 1:] = -keep / fresh
     banded[1, 0] = drift_sd**-2

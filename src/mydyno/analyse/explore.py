@@ -52,7 +52,7 @@ class Explorer:
 
         Sizes of effects and spreads are those most likely after the last whole `_EVERY`.
         """
-        whole = len(trials) - len(trials) % _EVERY
+        whole = len(trials) - len(trials) % _EVERY or len(trials)
         if whole not in self._likely:
             runs = self._runs(trials[:whole])
             tried = [self._tried(runs, Spreads(r, b)) for r, b in product(_RUN_SDS, _BLOCK_SDS)]
@@ -61,34 +61,48 @@ class Explorer:
         runs = _with(self._runs(trials), spreads)
         return refreshed(self.question.grid, runs, spreads.block, found)
 
-    def next_cell(self, trials: Sequence[Pressed]) -> str:
-        """Return the treatment to measure next.
+    def next_cell(self, trials: Sequence[Pressed], lost: Sequence[str] = ()) -> str:
+        """Return the treatment to measure next; `lost` is that of each trial without a result.
 
+        Such a treatment is not measured again, so that some have to be left.
         After some in drawn order: the one that tells most of the difference between the leader
         and a rival, which is drawn as often as it is likely to be the best (top-two Thompson
         sampling, Russo, 2020).
         """
         names, seed = self.question.names, self.question.seed
-        if len(trials) < _FIRST:
+        tried = len(trials) + len(lost)
+        if tried < _FIRST or len(trials) < _EVERY:
             order = np.random.default_rng(seed).permutation(len(names))
-            return names[int(order[len(trials) % len(order)])]
+            ahead = [names[int(order[(tried + i) % len(order)])] for i in range(len(order))]
+            return next(name for name in ahead if name not in lost)
         found = self.surface(trials)
-        leader = int(np.argmax(found.mean))
+        out = self._places(lost)
+        mean = found.mean.copy()
+        mean[out] = -np.inf
+        leader = int(np.argmax(mean))
         chance = np.random.default_rng((seed, len(trials)))
         chances = found.best(chance.normal(size=(_DRAWS, len(found.mean))))
-        chances[leader] = 0.0
+        chances[[leader, *out]] = 0.0
         if chances.sum() == 0:
             return names[leader]
         rival = int(chance.choice(len(chances), p=chances / chances.sum()))
-        return names[found.ask(leader, rival, _TRIAL_VARIANCE)]
+        return names[found.ask(leader, rival, _TRIAL_VARIANCE, out)]
 
-    def finalists(self, trials: Sequence[Pressed], most: int = 3) -> list[str]:
-        """Return the treatments most likely to be the best, the likeliest first."""
+    def finalists(
+        self, trials: Sequence[Pressed], most: int = 3, lost: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the treatments most likely to be the best, the likeliest first, none of `lost`."""
+        if not trials:
+            return []
         found = self.surface(trials)
         chance = np.random.default_rng((self.question.seed, len(trials), 1))
         chances = found.best(chance.normal(size=(4 * _DRAWS, len(found.mean))))
         order = np.lexsort((-found.mean, -chances))
-        return [self.question.names[int(i)] for i in order[:most]]
+        ranked = [self.question.names[int(i)] for i in order]
+        return [name for name in ranked if name not in lost][:most]
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        return [i for i, name in enumerate(self.question.names) if name in names]
 
     def _runs(self, trials: Sequence[Pressed]) -> Runs:
         count = taught_by(len(trials))

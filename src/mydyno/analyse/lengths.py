@@ -1,6 +1,6 @@
 """How long a trial is worth running: where its uncertainty times its cost is least."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
@@ -33,13 +33,15 @@ _WORTH = 0.95  # another length has to be better by this
 class Terms:
     """What a trial costs besides its load, what it may take at most, and the margin as a log.
 
-    `bias` is how far the end of a usual trial may still be from its steady level, as a log.
+    `bias` is how far the end of a usual trial may still be from its steady level, as a log;
+    `lower` names the metrics of which the spec says that less is better.
     """
 
     overhead_s: float = 20.0
     most_s: float = LENGTHS_S[-1]
     margin_log: float = 0.03
     bias: float = BIAS
+    lower: frozenset[str] = frozenset()
 
     def price(self, variance: float, seconds: float) -> float:
         """Return what it costs to know a treatment by trials whose level has this variance.
@@ -73,7 +75,7 @@ class Lengths:
 
     def window(self, so_far: Series) -> Window | None:
         """Return the measured window of a trial that has told enough, its end, else None."""
-        series = gains(so_far)
+        series = gains(so_far, self.terms.lower)
         if len(series) == 0:
             return None
         learned = self.learned or glance([*self.before, series])
@@ -93,9 +95,9 @@ class Lengths:
         )  # fmt: skip
 
 
-def still_to_come(so_far: Series) -> float:
+def still_to_come(so_far: Series, lower: Collection[str] = ()) -> float:
     """Return how much of a trial's warm-up is expected to be left at its end, as a log."""
-    series = gains(so_far)
+    series = gains(so_far, lower)
     learned = glance([series])
     found = fit(series[None, :], learned.texture, learned.prior)
     return float(np.abs(left(found)[0, -1]))
@@ -112,7 +114,7 @@ def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
     Kalibera and Jones (2013) weigh a trial's own variance against that between trials; here the
     former includes what is not known of the warm-up, part of which more trials do not average out.
     """
-    series = [gains(one) for one in before]
+    series = [gains(one, terms.lower) for one in before]
     if len(series) < _KNOWN:
         return Lengths(terms, None, series, unlearned_s(terms.bias))
     learned = learned_from(series)
@@ -141,7 +143,8 @@ def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
     if lengths.learned is None or not before:
         return lengths
     last_s = before[-1].t_s[-1]
-    if not moving([gains(one) for one in before], lengths.learned.texture):
+    logs = [gains(one, lengths.terms.lower) for one in before]
+    if not moving(logs, lengths.learned.texture):
         return lengths
     return replace(lengths, least_s=min(_LONGER * last_s, lengths.terms.most_s))
 

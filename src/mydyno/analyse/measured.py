@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
+from math import isfinite, log
 
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.verdicts import spread
@@ -35,6 +35,17 @@ class Measured:
 
 
 def log_of(outcome: Outcome, metric: str) -> float | None:
-    """Return the log of a metric of a trial that went well and has it."""
-    value = next((m.value for m in outcome.metrics if m.name == metric), 0.0)
-    return log(value) if outcome.status is Status.OK and value > 0 else None
+    """Return the log of a metric of a trial that went well, None where it has none.
+
+    Zero has none: as a response it is an outcome of its own (`mydyno.analyse.ends`), as a guard it
+    is counted there too (`mydyno.analyse.guards`).
+    """
+    value = metric_of(outcome, metric)
+    if outcome.status is not Status.OK or value is None or not isfinite(value):
+        return None
+    return log(value) if value > 0 else None
+
+
+def metric_of(outcome: Outcome, metric: str) -> float | None:
+    """Return the value of a metric, None where the trial has none."""
+    return next((m.value for m in outcome.metrics if m.name == metric), None)

@@ -1,14 +1,18 @@
 """The verdict in a sentence, and what its guards say."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 
-from mydyno.analyse.result import Comparison, Row
+from mydyno.analyse.direction import HIGHER, known
+from mydyno.analyse.ends import beside_baseline, lost_words
+from mydyno.analyse.guards import held
+from mydyno.analyse.result import Comparison, Ends, Ratio, Row
 from mydyno.analyse.rule import Rule
-from mydyno.analyse.verdicts import Guards, broken, held, unshown
+from mydyno.analyse.verdicts import Guards, broken, unshown
 
 _NAMED = 5
+_UNFIT = frozenset({"failed", "unstable"})
 _RATES = {"tps": "throughput", "iops": "I/O rate", "qps": "query rate"}
 
 
@@ -65,14 +69,30 @@ def _leave(comparison: Comparison, rule: Rule) -> str:
     rows = [r for r in comparison.treatments if r.verdict != "baseline"]
     if not rows:
         return f"No verdict: there is nothing to compare {comparison.baseline} with."
-    if all(r.effect is None for r in rows):
-        return _too_few(rows)
+    base = [r for r in comparison.treatments if r.verdict == "baseline" and r.ends.lost]
+    if gone := next((r for r in base if r.ends.lost == r.ends.trials), None):
+        return f"No verdict: {gone.name}, the baseline, {lost_words(gone.ends)}."
+    lost = _lost(comparison, rows)
+    if all(r.effect is None for r in rows if r.verdict not in _UNFIT):
+        return f"{'Leave it alone' if lost else 'No verdict'}: {lost or _too_few(rows)}"
+    return " ".join(filter(None, (_none_better(comparison, rows, rule), lost)))
+
+
+def _none_better(comparison: Comparison, rows: Sequence[Row], rule: Rule) -> str:
     if spoiled := [r for r in rows if _gained(r, rule) and _broken_of(r, rule)]:
         one, all_of = (len({r.name for r in some}) for some in (spoiled, rows))
         guards = dict.fromkeys(_of(name) for r in spoiled for name in _broken_of(r, rule))
         return (
             f"Leave it alone: {one} of {all_of} treatments did better, and broke a guard "
             f"({', '.join(guards)})."
+        )
+    blocked = [r for r in rows if r.verdict == "inconclusive" and r.unevaluated]
+    if blocked := [r for r in blocked if _gained(r, rule)]:
+        names = dict.fromkeys(r.name for r in blocked)
+        guards = dict.fromkeys(name for r in blocked for name in r.unevaluated)
+        return (
+            f"Leave it alone: {', '.join(names)} did better, but could not be held to what was "
+            f"asked: {', '.join(guards)} cannot be evaluated."
         )
     if weaker := _weaker(rows):
         return (
@@ -86,10 +106,22 @@ def _leave(comparison: Comparison, rule: Rule) -> str:
     return f"{told} A difference of {(max(seen) - 1) * 100:.1f} % or more would have been seen."
 
 
+def _lost(comparison: Comparison, rows: Sequence[Row]) -> str:
+    """Return which treatment lost the largest share of its trials, ``""`` where none failed."""
+    unfit = [r for r in rows if r.ends.lost and r.verdict in _UNFIT]
+    if not unfit:
+        return ""
+    worst = max(unfit, key=lambda r: r.ends.lost / r.ends.trials)
+    ends = {r.workload: r.ends for r in comparison.treatments if r.verdict == "baseline"}
+    others = {r.name for r in unfit} - {worst.name}
+    more = f"; {len(others)} more failed or stalled" if others else ""
+    return f"{worst.name} {beside_baseline(worst.ends, ends.get(worst.workload, Ends()))}{more}."
+
+
 def _too_few(rows: Sequence[Row]) -> str:
     if max(row.trials for row in rows) == 1:
-        return "No verdict: each ran once only, and a single run each proves next to nothing."
-    return "No verdict: too few trials have finished."
+        return "each ran once only, and a single run each proves next to nothing."
+    return "too few trials have finished."
 
 
 def _weaker(rows: Sequence[Row]) -> list[str]:
@@ -107,7 +139,49 @@ def _broken_of(row: Row, rule: Rule) -> Guards:
     """Return the guards for which a treatment was rejected."""
     if row.verdict != "reject":
         return {}
-    return broken(held(row, rule.guards_of(row.workload)))
+    return broken(held(row, rule))
+
+
+def failures(word: str, own: Ends, baseline: Ends) -> list[str]:
+    """Return what trials that were lost mean for a treatment's verdict."""
+    counts = beside_baseline(own, baseline)
+    if word in {"failed", "unstable"}:
+        return [f"{word}: it {counts}; a treatment that fails more often is never adopted"]
+    return [f"it {counts}: no more often, so the other trials decide"]
+
+
+def unreliable(baseline: Ends) -> list[str]:
+    """Return the warning for a baseline that lost trials."""
+    return [f"the baseline {lost_words(baseline)}: verdicts rest on the others"]
+
+
+def no_ratio(response: str, zeros: int) -> list[str]:
+    """Return the warning for a response that is 0 in some trials."""
+    told = (
+        f"{response} is 0 in {zeros} of its and the baseline's trials, which has no ratio: decide "
+        "on another response"
+    )
+    return [told]
+
+
+def lost_runs(ends: Ends) -> list[str]:
+    """Return the warning for a screen that lost runs, which its ranking then leaves out."""
+    if not ends.lost:
+        return []
+    told = (
+        f"the screen {lost_words(ends)}: the ranking is of the other runs only; a level that makes "
+        "runs fail is not ranked by what it does; look at the settings of the lost runs"
+    )
+    return [told]
+
+
+def blocking(unevaluated: Mapping[str, str]) -> list[str]:
+    """Return for each guard of which nothing can be said that it blocks the adoption, and why."""
+    return [
+        f"not adopted: the guard {name} cannot be evaluated ({why}); have the load report "
+        f"{name} in each trial, or take the guard out of decide.guards"
+        for name, why in unevaluated.items()
+    ]
 
 
 def unproven(guards: Guards) -> list[str]:
@@ -121,11 +195,18 @@ def unproven(guards: Guards) -> list[str]:
 
 def rejecting(guards: Guards) -> list[str]:
     """Return for each broken guard by how much it is."""
-    return [
+    return [_rejecting(name, ratio, margin) for name, (ratio, margin) in guards.items()]
+
+
+def _rejecting(name: str, ratio: Ratio, margin: float) -> str:
+    """Return one; of what should be high a guard's ratio is turned, and is shown as measured."""
+    allowed = 1 + margin
+    if known(name) == HIGHER:
+        ratio, allowed = Ratio(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low), 1 / allowed
+    return (
         f"rejected for its {_of(name)} ({name}): {ratio.ratio:.2f} times the baseline's "
-        f"[{ratio.low:.2f}..{ratio.high:.2f}], where {1 + margin:.2f} is allowed"
-        for name, (ratio, margin) in guards.items()
-    ]
+        f"[{ratio.low:.2f}..{ratio.high:.2f}], where {allowed:.2f} is allowed"
+    )
 
 
 def harmless(guards: Guards) -> list[str]:

@@ -1,8 +1,10 @@
 """Metrics that are shown as they are, without a verdict."""
 
 from collections.abc import Sequence
+from math import isfinite
 from statistics import fmean
 
+from mydyno.analyse.measured import metric_of
 from mydyno.analyse.result import Estimate
 from mydyno.analyse.summary import unit_of
 from mydyno.model import Outcome, Status
@@ -19,5 +21,10 @@ def plain(outcomes: Sequence[Outcome]) -> dict[str, Estimate]:
 def mean(outcomes: Sequence[Outcome], metric: str) -> float | None:
     """Return a metric's mean over the trials that went well, None where none of them has it."""
     good = [o for o in outcomes if o.status is Status.OK]
-    values = [m.value for o in good for m in o.metrics if m.name == metric]
-    return fmean(values) if values else None
+    values = [v for o in good if (v := metric_of(o, metric)) is not None and isfinite(v)]
+    if not values:
+        return None
+    try:
+        return fmean(values)
+    except OverflowError:  # no float holds their sum
+        return sum(v / len(values) for v in values)

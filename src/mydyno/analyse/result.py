@@ -19,11 +19,31 @@ class Ratio(msgspec.Struct, frozen=True):
     confidence: float = 0.95
 
 
+class Ends(msgspec.Struct, frozen=True):
+    """How the trials of one treatment under one workload ended; void ones are not among them.
+
+    `failed` died or never ran, `stalled` ran without doing any work, `unknown` gave no readable
+    result; the other `trials` were measured.
+    """
+
+    trials: int = 0
+    failed: int = 0
+    stalled: int = 0
+    unknown: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Return the number of trials that were not measured."""
+        return self.failed + self.stalled + self.unknown
+
+
 class Row(msgspec.Struct, frozen=True):
     """One treatment under one workload against the baseline.
 
     `verdict` is adopt, reject, equivalent, unstable, inconclusive, no-steady-state or failed;
-    the baseline's own row has verdict ``baseline``.  `effect` is None where nothing could be
+    the baseline's own row has verdict ``baseline``.  `ends` counts how its trials ended, and
+    `unevaluated` names the guards that block an adoption because nothing can be said of them, each
+    with the reason.  `effect` is None where nothing could be
     compared.  `detectable` is the smallest ratio the campaign could have told from 1.  `plain` are
     means over its trials of what is shown without a verdict: `storage_bytes`, `compression_ratio`;
     `unheld` guards that are shown only, for the reason that stands in `warnings`.
@@ -41,6 +61,8 @@ class Row(msgspec.Struct, frozen=True):
     detectable: float | None = None
     plain: dict[str, Estimate] = {}
     unheld: list[str] = []
+    ends: Ends = Ends()
+    unevaluated: dict[str, str] = {}
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -66,6 +88,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     `parts` and `together` are there where treatments are made of factors or bundles; `share` says
     which few of a winner's changes give most of its gain, `soak` whether the winner held for long.
+    `directions` is by workload ``higher`` or ``lower``, whichever is better of its response.
     """
 
     campaign: str
@@ -81,6 +104,7 @@ class Comparison(msgspec.Struct, frozen=True):
     together: list[Together] = []
     share: str = ""
     soak: str = ""
+    directions: dict[str, str] = {}
 
 
 class Curve(msgspec.Struct, frozen=True):

@@ -4,10 +4,10 @@ Each trial gives a steady level, though it may still have been warming up; the l
 treatment are compared with the baseline's on a host that drifts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mydyno.analyse.anytime import critical, moderated
 from mydyno.analyse.carryover import carries
 from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.direction import is_lower
 from mydyno.analyse.drift import TAU_S, Levels, levels, one_hot, trials_of
 from mydyno.analyse.measured import Measured, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
@@ -33,6 +34,7 @@ _MANY = 5  # treatments that show what is usual
 _MEDIAN = 0.6  # of squares of few trials, about, where their mean is 1
 _HOT_TAU_S = 120.0  # how long what disturbs half minutes lasts: neighbours, checkpoints
 _LOOKED = "~"  # behind the name of what only looked about
+_LONGEST_S = 1e8  # three years
 _LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no logarithm
 
 
@@ -99,7 +101,7 @@ def steady_of(
     if not rule.warming:
         trials, level = _windows(outcomes, workload, response)
         return trials, Steady(rule.gain(1.0, workload) * level, np.zeros(len(level)))
-    trials = pressed(outcomes, workload, response)
+    trials = pressed(outcomes, workload, response, rule.lower)
     if not trials:
         return [], Steady(np.zeros(0), np.zeros(0))
     return trials, steady_levels(trials, learned_from([t.series for t in trials]))
@@ -114,8 +116,13 @@ def _role(trial: Pressed, rule: Rule) -> str:
     return trial.treatment + _LOOKED if looked else trial.treatment
 
 
-def pressed(outcomes: Sequence[Outcome], workload: str, response: str) -> list[Pressed]:
-    """Return the trials of a workload that went well, with their places in the campaign's time."""
+def pressed(
+    outcomes: Sequence[Outcome], workload: str, response: str, lower: Collection[str] = ()
+) -> list[Pressed]:
+    """Return the trials of a workload that went well, with their places in the campaign's time.
+
+    `lower` names the metrics of which the spec says that less is better.
+    """
     found = []
     for outcome, began_s in _timed(outcomes):
         if outcome.trial.workload != workload or outcome.status is not Status.OK:
@@ -124,7 +131,8 @@ def pressed(outcomes: Sequence[Outcome], workload: str, response: str) -> list[P
         if series is not None and series.values:
             at_s = began_s + outcome.machine_time_s - series.t_s[-1] / 2
             trial = outcome.trial
-            found.append(Pressed(trial.treatment, at_s, gains(series), trial.block, trial.id))
+            logs = gains(series, lower)
+            found.append(Pressed(trial.treatment, at_s, logs, trial.block, trial.id))
     return found
 
 
@@ -147,19 +155,27 @@ def _signed(effects: dict[str, Effect], sign: float) -> dict[str, Effect]:
     return effects if sign > 0 else {name: e.inverse() for name, e in effects.items()}
 
 
-def gains(series: Series) -> Array:
+def gains(series: Series, lower: Collection[str] = ()) -> Array:
     """Return the logarithms of a binned response, of which more is better."""
     some = np.asarray(series.values, dtype=np.float64)
-    told = np.asarray(np.log(np.maximum(some, max(float(some.mean()) * _LEAST, 1e-12))))
-    return -told if series.name.startswith("latency_") else told
+    with np.errstate(over="ignore"):
+        mean = float(some.mean()) if len(some) else 0.0
+    if not isfinite(mean):
+        mean = float((some / len(some)).sum())  # of values whose sum no float can hold
+    told = np.asarray(np.log(np.maximum(some, max(mean * _LEAST, 1e-12))))
+    return -told if is_lower(series.name, lower) else told
 
 
 def _timed(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, float]]:
-    """Yield each outcome with the campaign's machine time at its beginning."""
+    """Yield each outcome with the campaign's machine time at its beginning.
+
+    A time that no trial takes, as a load may report it, is taken for the nearest that one may.
+    """
     began_s = 0.0
     for outcome in outcomes:
-        yield outcome, began_s
-        began_s += outcome.machine_time_s
+        spent_s = min(max(outcome.machine_time_s, 0.0), _LONGEST_S)
+        yield replace(outcome, machine_time_s=spent_s), began_s
+        began_s += spent_s
 
 
 def _by_treatment(names: Sequence[str]) -> dict[str, list[int]]:

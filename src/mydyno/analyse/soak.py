@@ -1,8 +1,10 @@
 """What a long trial of the winner shows that short ones cannot: whether it holds."""
 
 from collections.abc import Sequence
-from math import exp, expm1, sqrt
+from math import sqrt
 
+from mydyno.analyse.logs import change as change_of
+from mydyno.analyse.logs import ratio
 from mydyno.analyse.rule import Rule
 from mydyno.model import Outcome, Status
 
@@ -35,15 +37,15 @@ def _told(trial: Outcome, rule: Rule) -> str:
     series = next((s for s in trial.series if s.name == response), None)
     if series is None or len(series.values) < _FEWEST:
         return f"The soak of {name} was too short to tell whether it holds."
-    logs = gains(series)
+    logs = gains(series, rule.lower)
     quarter = len(logs) // _QUARTERS
     early, late = logs[quarter : 2 * quarter], logs[-quarter:]
     change = float(late.mean() - early.mean())
     error = sqrt(sum(_error_squared(part.tolist()) for part in (early, late)))
     minutes = series.t_s[-1] / 60
-    low, high = (expm1(change + side * _SURE * error) * 100 for side in (-1, 1))
-    span = f"{expm1(change) * 100:+.1f} % ({low:+.1f} to {high:+.1f})"
-    if change < -_SURE * error and exp(-change) > 1 + rule.margin / 2:
+    low, high = (change_of(change + side * _SURE * error) * 100 for side in (-1, 1))
+    span = f"{change_of(change) * 100:+.1f} % ({low:+.1f} to {high:+.1f})"
+    if change < -_SURE * error and ratio(-change) > 1 + rule.margin / 2:
         return (
             f"Over a soak of {minutes:.0f} minutes {name} got worse: its last quarter is {span} "
             "from its second. Something slower than a trial is at work: purge, flushing, "

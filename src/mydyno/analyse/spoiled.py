@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from mydyno.analyse.ends import ended
+from mydyno.analyse.measured import metric_of
 from mydyno.analyse.rule import Rule
 from mydyno.model import Outcome, Status
 
@@ -21,7 +23,9 @@ def sound(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
     """Return the outcomes, those void that something else than their treatment decided.
 
     A load, a neighbour or a state of the disk that is always there spoils nothing: it is the host.
+    A trial without work is an outcome of its treatment (`mydyno.analyse.ends`), never void.
     """
+    outcomes = ended(outcomes, rule.responses, rule.lower)
     busy = _busy(outcomes)
     left = [_void(o, busy) for o in outcomes]
     states = _states(left, rule)
@@ -65,7 +69,7 @@ def _states(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, str]:
 
     found: dict[int, str] = {}
     for workload, response in rule.responses.items():
-        found |= of_another_state(pressed(outcomes, workload, response))
+        found |= of_another_state(pressed(outcomes, workload, response, rule.lower))
     return found
 
 
@@ -85,4 +89,4 @@ def limited(outcomes: Sequence[Outcome], workload: str) -> str:
 
 
 def _gauge(outcome: Outcome, name: str) -> float | None:
-    return next((m.value for m in outcome.metrics if m.name == name), None)
+    return metric_of(outcome, name)

@@ -5,12 +5,13 @@ What was measured in one state is not compared with what was measured in the oth
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from math import expm1, log
+from math import log
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mydyno.analyse.logs import change
 from mydyno.analyse.sequential import Pressed
 from mydyno.analyse.summary import BIN_S
 
@@ -61,7 +62,7 @@ def _falls(trials: Sequence[Pressed]) -> dict[int, str]:
     for i, trial in enumerate(trials):
         if (at := _fall(trial.series)) and _went_on(trials, i, at[1]):
             found[trial.id] = (
-                f"the load fell by {-expm1(-at[1]) * 100:.0f} % at {at[0] * BIN_S:.0f} s and did "
+                f"the load fell by {-change(-at[1]) * 100:.0f} % at {at[0] * BIN_S:.0f} s and did "
                 "not recover: were burst credits spent?"
             )
     return found
@@ -165,5 +166,5 @@ def _shift(era: Sequence[Pressed], kept: Sequence[Pressed]) -> float:
 
 
 def _percent(log_ratio: float) -> str:
-    share = expm1(log_ratio) * 100
+    share = change(log_ratio) * 100
     return f"{abs(share):.0f} % {'more' if share > 0 else 'less'}"

@@ -1,7 +1,8 @@
 """One trial's numbers: what its measured window says, from the intervals of the load."""
 
+import sys
 from collections.abc import Sequence
-from math import log
+from math import isfinite, log
 
 from mydyno.analyse.latency import merged, percentile_s
 from mydyno.model import Interval, Metric, Series, Window, of_kind
@@ -14,6 +15,7 @@ _PERCENTILES = {
 }
 BIN_S = 10.0  # seconds that are averaged for analysis: shorter ones say the same again (METHOD 2.4)
 _SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
+_LARGEST = sys.float_info.max
 _STALL = 0.01  # a second without work counts as this share of the median, as log 0 has no value
 
 
@@ -61,10 +63,10 @@ def _rates(intervals: Sequence[Interval], response: str, bins: int) -> list[floa
         while at_s < interval.t_s and int(at_s // BIN_S) < bins:
             place = int(at_s // BIN_S)
             end_s = min(interval.t_s, BIN_S * (place + 1))
-            work[place] += value * (end_s - at_s)
+            work[place] += value * ((end_s - at_s) / BIN_S)
             at_s = end_s
         before_s = interval.t_s
-    return [one / BIN_S for one in work]
+    return [min(max(one, -_LARGEST), _LARGEST) for one in work]
 
 
 def _latencies(intervals: Sequence[Interval], response: str, ends: Sequence[float]) -> list[float]:
@@ -103,7 +105,6 @@ def _percentiles(encoded: Sequence[str]) -> dict[str, float]:
 
 def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, float]:
     names = dict.fromkeys(name for interval in inside for name in interval.values)
-    total = sum(seconds)
     metrics: dict[str, float] = {}
     for name in names:
         values = [i.values.get(name, 0.0) for i in inside]
@@ -111,8 +112,18 @@ def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, f
             present = sorted(i.values[name] for i in inside if name in i.values)
             metrics[name] = present[len(present) // 2]
         else:
-            metrics[name] = sum(v * s for v, s in zip(values, seconds, strict=True)) / total
+            metrics[name] = _weighted(values, seconds)
     return metrics
+
+
+def _weighted(values: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the mean of finite values weighted by time, also where no float holds their sum."""
+    total = sum(seconds)
+    mean = sum(v * s for v, s in zip(values, seconds, strict=True)) / total
+    if isfinite(mean):
+        return mean
+    shares = sum(v * (s / total) for v, s in zip(values, seconds, strict=True))
+    return min(max(shares, -_LARGEST), _LARGEST)
 
 
 def _lengths(intervals: Sequence[Interval], inside: Sequence[Interval]) -> list[float]:
@@ -129,7 +140,7 @@ def _logsd(values: Sequence[float]) -> float | None:
     positive = sorted(v for v in values if v > 0)
     if len(values) < enough or not positive:
         return None
-    floor = positive[len(positive) // 2] * _STALL
+    floor = positive[len(positive) // 2] * _STALL or positive[0]
     logs = [log(max(v, floor)) for v in values]
     n = len(logs)
     x_mean, y_mean = (n - 1) / 2, sum(logs) / n

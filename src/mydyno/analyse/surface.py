@@ -62,13 +62,15 @@ class Surface:
         winners = np.argmax(self.mean + draws @ root.T, axis=1)
         return np.bincount(winners, minlength=len(self.mean)) / len(draws)
 
-    def ask(self, leader: int, rival: int, variance: float) -> int:
+    def ask(self, leader: int, rival: int, variance: float, out: Sequence[int] = ()) -> int:
         """Return the cell whose trial tells most of the difference between two cells.
 
+        Those that are `out` are not asked.
         It has the largest fall of that difference's variance, as a rank-one update gives it.
         """
         c = self.covariance
         fall = (c[:, leader] - c[:, rival]) ** 2 / (np.diag(c) + variance)
+        fall[list(out)] = -np.inf
         return int(np.argmax(fall))
 
 

@@ -1,10 +1,11 @@
 """The decision rule: from an effect and its guards to one word (ADR 0003)."""
 
 from collections.abc import Mapping, Sequence
-from math import exp, log, sqrt
+from math import log, sqrt
 
 from mydyno.analyse.contrasts import Effect
-from mydyno.analyse.result import Ratio, Row
+from mydyno.analyse.logs import ratio
+from mydyno.analyse.result import Ratio
 
 # By name: the ratio to the baseline's, where lower is better, and the margin that it may have.
 Guards = Mapping[str, tuple[Ratio, float]]
@@ -42,11 +43,6 @@ def unshown(guards: Guards) -> Guards:
     return {name: (g, margin) for name, (g, margin) in guards.items() if g.high >= 1 + margin}
 
 
-def held(row: Row, margins: Mapping[str, float]) -> Guards:
-    """Return the guards that a row's verdict had to hold."""
-    return {n: (ratio, margins[n]) for n, ratio in row.guards.items() if n not in row.unheld}
-
-
 def _look_broken(guards: Guards) -> Guards:
     return {name: (g, margin) for name, (g, margin) in guards.items() if g.ratio > 1 + margin}
 
@@ -71,7 +67,7 @@ def unstable(own: Sequence[float], others: Sequence[float]) -> bool:
     if mine is None:
         return False
     middle = sorted(own)[len(own) // 2]
-    if exp(max(own) - middle) - exp(min(own) - middle) > _UNSTABLE_RANGE:
+    if ratio(max(own) - middle) - ratio(min(own) - middle) > _UNSTABLE_RANGE:
         return True
     if not others:
         return False
@@ -90,4 +86,4 @@ def spread(logs: Sequence[float]) -> float | None:
 
 def detectable(effect: Effect) -> float:
     """Return the smallest ratio above 1 whose interval would have excluded 1."""
-    return exp(effect.critical * effect.se)
+    return ratio(effect.critical * effect.se)

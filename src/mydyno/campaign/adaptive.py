@@ -1,6 +1,6 @@
 """Trials that end when more of them would not be worth their time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log1p
 from typing import TYPE_CHECKING
@@ -22,13 +22,14 @@ class Adaptive:
 
     `most_s` is what a trial may take with its overhead, if that matters; `margin` is that of the
     decision, a ratio less one; `bias` what the end of a usual trial may still hold of its warm-up,
-    a share of its level.
+    a share of its level; `lower` names the metrics of which the spec says that less is better.
     """
 
     responses: Mapping[str, str]
     most_s: float | None = None
     margin: float = 0.03
     bias: float | None = None
+    lower: Collection[str] = field(default=(), repr=False)
     # A function of the trials so far, kept because learning is not for nothing.
     _known: dict[tuple[str, int], "Lengths"] = field(default_factory=dict, repr=False)
 
@@ -49,7 +50,12 @@ class Adaptive:
         from mydyno.analyse.lengths import BIAS, Terms  # noqa: PLC0415
 
         overhead_s = _overhead_s(history)
-        told = Terms(overhead_s, margin_log=log1p(self.margin), bias=self.bias or BIAS)
+        told = Terms(
+            overhead_s,
+            margin_log=log1p(self.margin),
+            bias=self.bias or BIAS,
+            lower=frozenset(self.lower),
+        )
         return told if self.most_s is None else replace(told, most_s=self.most_s - overhead_s)
 
 
@@ -72,11 +78,13 @@ class Enough:
 
 
 def _series(outcomes: Sequence[Outcome], response: str) -> list[Series]:
-    return [s for o in outcomes for s in o.series if s.name == response and s.values]
+    """Return the series of trials that did some work: without any they teach nothing."""
+    every = [s for o in outcomes for s in o.series if s.name == response]
+    return [s for s in every if any(value > 0 for value in s.values)]
 
 
 def _overhead_s(history: Sequence[Outcome]) -> float:
     """Return what a trial has cost on average besides its load."""
     loads: list[tuple[Outcome, Series]] = [(o, s) for o in history for s in o.series[:1] if s.t_s]
-    costs = [o.machine_time_s - s.t_s[-1] for o, s in loads]
+    costs = [max(o.machine_time_s - s.t_s[-1], 0.0) for o, s in loads]
     return sum(costs) / len(costs) if costs else _OVERHEAD_S

@@ -59,13 +59,17 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A spec with its names resolved; `place` is where faults are told of."""
+    """A spec with its names resolved; `place` is where faults are told of.
+
+    `lower` names the responses of which the spec says that less is better.
+    """
 
     spec: Spec
     place: str
     treatments: Mapping[str, Settings]
     baseline: str
     workloads: Mapping[str, Workload]
+    lower: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,10 @@ def choose(asked: Asked, name: str) -> Chosen:
     kind = _kind(asked, is_fixed=fixed is not None)
     responses = {name: w.response for name, w in asked.workloads.items()}
     bias = _bias(asked, kind, is_fixed=fixed is not None)
-    stops: Stops = fixed or Adaptive(responses, _most_s(asked, kind), decide.margin, bias)
+    adaptive = Adaptive(responses, _most_s(asked, kind), decide.margin, bias, asked.lower)
+    stops: Stops = fixed or adaptive
     if kind == "switchback":
-        stops = Segments(responses)
+        stops = Segments(responses, asked.lower)
     rule = Rule(
         name=name,
         baseline=asked.baseline,
@@ -105,6 +110,7 @@ def choose(asked: Asked, name: str) -> Chosen:
         choosing=kind == "search",
         screening=kind == "screen",
         hot=kind == "switchback",
+        lower=asked.lower,
     )
     return Chosen(_design(asked, rule, kind), stops, rule, _WHY[kind])
 
@@ -113,7 +119,9 @@ def _past(asked: Asked, name: str) -> Chosen:
     """Return what imported logs are compared by: runs as they were, of which none follows."""
     decide, responses = asked.spec.decide, {n: w.response for n, w in asked.workloads.items()}
     unknown = dict.fromkeys(asked.treatments, "unknown")
-    rule = Rule(name, asked.baseline, responses, decide.margin, decide.guards, unknown)
+    rule = Rule(
+        name, asked.baseline, responses, decide.margin, decide.guards, unknown, imported=True
+    )
     return Chosen(Past(), Fixed(asked.spec.protocol.warmup_s or 0.0, 0.0), rule, _WHY[KIND])
 
 
@@ -184,6 +192,7 @@ def _search(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None
         seed=asked.spec.design.seed,
         undecided=undecided(rule, tuple(asked.treatments)),
         reset=_reset(asked),
+        lower=asked.lower,
     )
 
 

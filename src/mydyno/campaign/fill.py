@@ -46,7 +46,8 @@ def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Worklo
     lines = "".join(f"{name} = {value}\n" for name, value in key.shape)
     write_owned(f.hosts.db, instance, lines)
     if f.source:
-        existing.copy(instance.host, existing.find(instance.host, f.source), instance.place.data)
+        source = existing.find(instance.host, f.source)
+        existing.copy(instance.host, source, instance.place.data, instance.identity.owner)
         instance.adopt()
     else:
         instance.initialise()
@@ -65,7 +66,7 @@ def write_owned(host: Host, instance: Instance, lines: str = "") -> None:
     """Make `lines` all that our option file holds, and empty the other launch files."""
     place = instance.place
     text = f"[mysqld]\n{lines}".encode()
-    host.run(Action(("install", "-m", "644", "/dev/stdin", str(place.owned)), text)).check()
+    host.run(Action(("install", "-m", "640", "/dev/stdin", str(place.owned)), text)).check()
     files = ("find", str(place.launch), "-mindepth", "1", "-type", "f", "-delete")
     host.run(Action(files)).check()
 

@@ -12,8 +12,9 @@ from mydyno.host import Host, Local
 from mydyno.journal import Journal, RolledBack, first_values
 from mydyno.journal.records import Records, things
 from mydyno.lab import down, listing
-from mydyno.model import Action, JournalError, MydynoError
-from mydyno.server import sweep as sweep_server
+from mydyno.model import JournalError, MydynoError
+from mydyno.server import identity
+from mydyno.server import sweep as sweep_servers
 from mydyno.stack import Restoration, restore
 from mydyno.stack.reopen import layer_of
 
@@ -44,9 +45,8 @@ def remove(host: Host, records: Records) -> Leftovers:
 
     Each step is tried whatever became of the one before it.  Can be called again.
     """
-    steps: list[Step] = []
+    steps: list[Step] = [partial(sweep_servers, host, records)]
     for made in things(records.entries(), FOLDER):
-        steps.append(partial(_servers, host, Path(made.place)))
         steps.append(partial(_labs, host, Path(made.place)))
         steps.append(partial(_device, host, Path(made.place)))
     steps.append(partial(remove_work, host, records))
@@ -59,13 +59,9 @@ def remove(host: Host, records: Records) -> Leftovers:
             removed, failed = [], [str(error)]
         found.removed += removed
         found.failed += failed
+    if not found.failed:
+        identity.forget(records)
     return found
-
-
-def _servers(host: Host, work: Path) -> tuple[list[str], list[str]]:
-    homes = Action(("find", str(work), "-maxdepth", "1", "-type", "d", "-name", f"{HOME}*"))
-    found = host.run(homes).stdout.decode().splitlines()
-    return [f"server {pid}" for home in found if (pid := sweep_server(host, Path(home)))], []
 
 
 def _labs(host: Host, work: Path) -> tuple[list[str], list[str]]:

@@ -26,6 +26,7 @@ from mydyno.model import (
     JournalError,
     Metric,
     Outcome,
+    Status,
     Trial,
     UnknownEndError,
     Window,
@@ -150,18 +151,32 @@ def reread(
 ) -> list[tuple[Outcome, Sequence[Interval]]]:
     """Return each outcome with its intervals, what it says derived again from the raw output.
 
-    An outcome whose raw output is gone keeps what is in the journal.
+    An outcome whose raw output is gone keeps what is in the journal; one whose output can no longer
+    be read is UNKNOWN, and its error names the file.
     """
     reread_all: list[tuple[Outcome, Sequence[Interval]]] = []
     for outcome in found:
         workload = workloads[outcome.trial.workload]
         folder = files.trial(outcome.trial.id)
         intervals = replayed(folder, workload).intervals
-        if metrics := summarise(intervals, outcome.window, workload.response):
-            metrics = _whole(folder, workload, outcome.window, metrics)
-            series = (tens(intervals, workload.response),)
-            told = {m.name for m in metrics}
-            metrics += [m for m in outcome.metrics if m.name not in told]  # what was sampled
-            outcome = replace(outcome, metrics=tuple(metrics), series=series)  # noqa: PLW2901
-        reread_all.append((outcome, intervals))
+        try:
+            again = _again(outcome, intervals, folder, workload)
+        except (ValueError, ArithmeticError) as error:
+            told = f"{folder / 'load.out'}: {error}"
+            again, intervals = replace(outcome, status=Status.UNKNOWN, error=told), []
+        reread_all.append((again, intervals))
     return reread_all
+
+
+def _again(
+    outcome: Outcome, intervals: Sequence[Interval], folder: Path, workload: Workload
+) -> Outcome:
+    """Return an outcome with what its intervals say; raise `ValueError` where they say nonsense."""
+    metrics = summarise(intervals, outcome.window, workload.response)
+    if not metrics:
+        return outcome
+    metrics = _whole(folder, workload, outcome.window, metrics)
+    series = (tens(intervals, workload.response),)
+    told = {m.name for m in metrics}
+    metrics += [m for m in outcome.metrics if m.name not in told]  # what was sampled
+    return replace(outcome, metrics=tuple(metrics), series=series)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mydyno.analyse import FIRST, Rule, compare
+from mydyno.analyse.direction import DIRECTIONS, HIGHER, LOWER, known
 from mydyno.campaign.choosing import Asked, choose
 from mydyno.campaign.crossing import refuse
 from mydyno.campaign.designs import Design
 from mydyno.campaign.ladder import Ladder
+from mydyno.campaign.past import KIND
 from mydyno.campaign.quantities import duration_s
 from mydyno.campaign.servers import programs
 from mydyno.campaign.soak import Soak
@@ -69,8 +71,12 @@ class Campaign:
         return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
 
 
-def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
-    """Return the campaign that `spec` describes on this `ground`; raise `SpecError`."""
+def plan(spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = False) -> Campaign:
+    """Return the campaign that `spec` describes on this `ground`; raise `SpecError`.
+
+    A spec that is `stored` in a run directory is not asked which way an unknown response is better:
+    versions that did not ask took more for better.
+    """
     programs(spec, place, text)
     try:
         treatments = treatments_of(spec, place, ground)
@@ -82,6 +88,7 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
     treatments = {baseline: treatments.get(baseline, {}), **treatments}
     refuse(treatments, place)
     workloads = {w.name: w for w in _workloads(spec, text, place)}
+    lower = _lower(spec, text, place, ask=not stored and spec.design.kind != KIND)
     if spec.stack.server == "none":
         _no_server(treatments, workloads, place)
     if spec.stack.data:
@@ -92,7 +99,7 @@ def plan(spec: Spec, text: str, place: str, ground: Ground) -> Campaign:
             f"{place}: campaign.name: {name!r} names folders, so it is one word or a few without "
             "a slash, and does not begin with a dot or a dash; choose another"
         )
-    chosen = choose(Asked(spec, place, treatments, baseline, workloads), name)
+    chosen = choose(Asked(spec, place, treatments, baseline, workloads, lower), name)
     if isinstance(chosen.design, Ladder):
         treatments |= spare_of(spec, place, ground)
     if torn := travelled(treatments):
@@ -161,9 +168,41 @@ def _workloads(spec: Spec, text: str, place: str) -> list[Workload]:
         tool, response = fields.pop("tool", ""), fields.pop("response", spec.decide.response)
         if tool not in TOOLS:
             raise SpecError(f"{place}: workloads.{name}.tool: {no_such(str(tool), TOOLS)}")
+        fields.pop("direction", None)
         params = convert(fields, TOOLS[tool].params, place, text, f"workloads.{name}")
         cells += TOOLS[tool].cells(name, params, response)
     return cells
+
+
+def _lower(spec: Spec, text: str, place: str, *, ask: bool) -> frozenset[str]:
+    """Return the responses of which the spec says that less is better.
+
+    Raises `SpecError` where it contradicts what is known of a metric, and where it does not say it
+    of an unknown one and `ask` is set.
+    """
+    found: dict[str, str] = {}
+    for name, table in spec.workloads.items():
+        own = "response" in table or "direction" in table
+        key = f"workloads.{name}" if own else "decide"
+        response = table.get("response", spec.decide.response)
+        told = table.get("direction", spec.decide.direction or None)
+        way = known(response) if response else None
+        wrong = ""
+        if response is None:  # the tool's own, which is known
+            wrong = f"{key}.direction: it is of no response; add {key}.response" if told else ""
+        elif told is not None and told not in DIRECTIONS:
+            wrong = f"{key}.direction: {no_such(str(told), DIRECTIONS)}"
+        elif told and way and told != way:
+            wrong = f"{key}.direction: {way} is better of {response}; remove the key"
+        elif not told and not way and ask:
+            wrong = (
+                f"{key}.response: it is not known whether more or less of {response!r} is better; "
+                f'add {key}.direction = "higher" or "lower"'
+            )
+        if wrong:
+            raise SpecError(located(f"{place}: {wrong}", place, text))
+        found[str(response)] = told or way or HIGHER
+    return frozenset(name for name, way in found.items() if way == LOWER)
 
 
 def _no_server(

@@ -45,7 +45,7 @@ from mydyno.model import (
     SpecError,
     Trial,
 )
-from mydyno.server import sweep as sweep_server
+from mydyno.server import sweep as sweep_servers
 from mydyno.stack import Site, converge
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.link import UNLIMITED, bytes_per_s
@@ -274,8 +274,9 @@ class PrivateBench:
     def _sweep(self) -> None:
         """End what a killed run left behind, and restore what it had changed on the host."""
         p = self.parts
-        for launcher in self.launchers.values():
-            sweep_server(p.host, launcher.instance.place.home)
+        ended, failed = sweep_servers(p.host, p.log.records)
+        for line in (*(f"ended: {one}" for one in ended), *(f"warning: {one}" for one in failed)):
+            p.say(line)
         try:
             lines = sweep_labs(p.host)
         except InUseError as error:  # a dead disk in somebody's hands does not disturb ours

@@ -1,6 +1,7 @@
 """Reading what people write for durations, sizes and shares of the host."""
 
 import re
+from math import isfinite
 
 from mydyno.model import SpecError
 
@@ -13,7 +14,10 @@ def duration_s(text: str, place: str) -> float:
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
     if not parts or "".join(n + u for n, u in parts) != text.replace(" ", ""):
         raise SpecError(f"{place}: {text!r} is not a duration; write 90s, 20m or 1h")
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if not isfinite(seconds):
+        raise SpecError(f"{place}: the duration has too many digits; write 90s, 20m or 1h")
+    return seconds
 
 
 def size_bytes(text: str, place: str) -> int:
@@ -21,7 +25,10 @@ def size_bytes(text: str, place: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if not found:
         raise SpecError(f"{place}: {text!r} is not a size; write 512M or 8G")
-    return int(float(found[1]) * _BYTES[found[2].upper()])
+    size = float(found[1]) * _BYTES[found[2].upper()]
+    if not isfinite(size):
+        raise SpecError(f"{place}: the size has too many digits; write 512M or 8G")
+    return int(size)
 
 
 def resolve(text: str, *, memory_bytes: int, cores: int) -> str:

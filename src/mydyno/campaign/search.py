@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mydyno.analyse.ends import ended
 from mydyno.campaign.race import Cell, Race, Undecided
 from mydyno.campaign.seeds import seed_of
-from mydyno.model import Outcome, Reset, Trial
+from mydyno.model import Outcome, Reset, Status, Trial
 
 if TYPE_CHECKING:  # numpy and scipy take half a second that most commands never need
     from mydyno.analyse.explore import Explorer
@@ -26,8 +27,10 @@ _BLOCKS = 12  # that finalists get at the most
 class Search:
     """Tries cells of a grid where the best may be, then races the most likely ones.
 
-    `cells` holds each treatment's levels, one for each factor.  What the search saw is no proof of
-    what it found, for the best of many is the luckiest: finalists are judged by what comes after.
+    `cells` holds each treatment's levels, one for each factor.  A cell whose trial fails or stalls
+    is not tried again and is no finalist; it is in the comparison, with its count.  What the search
+    saw is no proof of what it found, for the best of many is the luckiest: finalists are judged by
+    what comes after.
     """
 
     cells: Mapping[str, tuple[int, ...]]
@@ -39,6 +42,7 @@ class Search:
     seed: int
     undecided: Undecided = field(repr=False)
     reset: Reset = Reset.DATASET
+    lower: Collection[str] = field(default=(), repr=False)
     # Functions of the trials so far, kept because asking again is not for nothing.
     _explorers: list["Explorer"] = field(default_factory=list, repr=False, compare=False)
     _finals: dict[int, Race] = field(default_factory=dict, repr=False, compare=False)
@@ -47,7 +51,7 @@ class Search:
         """Return the next cell to try, or the next trial of the finalists' race."""
         looked = self.looked(history)
         if looked is None:
-            cell = self.explorer.next_cell(self._pressed(history))
+            cell = self.explorer.next_cell(self._pressed(history), self._lost(history))
             seed = seed_of(self.seed, len(history), 0, self.reset)
             return Trial(len(history), cell, self.workload, 0, seed, self.reset)
         trial = self._final(history[:looked]).next(history[looked:])
@@ -64,7 +68,7 @@ class Search:
         """Return how many of the trials looked about, or None while there is more to look at."""
         spent_s = 0.0
         for trials in range(len(history) + 1):
-            if self._enough(trials, spent_s):
+            if self._enough(trials, spent_s) or self._all_lost(history[:trials]):
                 return trials
             if trials < len(history):
                 spent_s += history[trials].machine_time_s
@@ -91,7 +95,8 @@ class Search:
 
     def _final(self, looked: Sequence[Outcome]) -> Race:
         if len(looked) not in self._finals:
-            found = self.explorer.finalists(self._pressed(looked), _FINALISTS)
+            tried = self._pressed(looked)
+            found = self.explorer.finalists(tried, _FINALISTS, self._lost(looked))
             left_s = self.budget_s - sum(o.machine_time_s for o in looked)
             self._finals[len(looked)] = Race(
                 treatments=(self.baseline, *(name for name in found if name != self.baseline)),
@@ -111,4 +116,14 @@ class Search:
     def _pressed(self, history: Sequence[Outcome]) -> list["Pressed"]:
         from mydyno.analyse.sequential import pressed  # noqa: PLC0415
 
-        return pressed(history, self.workload, self.response)
+        return pressed(self._ended(history), self.workload, self.response, self.lower)
+
+    def _ended(self, history: Sequence[Outcome]) -> list[Outcome]:
+        return ended(history, {self.workload: self.response}, self.lower)
+
+    def _lost(self, history: Sequence[Outcome]) -> list[str]:
+        """Return the cell of each trial that failed, stalled or gave no result."""
+        return [o.trial.treatment for o in self._ended(history) if o.status is not Status.OK]
+
+    def _all_lost(self, history: Sequence[Outcome]) -> bool:
+        return len(history) >= len(self.cells) and self.cells.keys() <= {*self._lost(history)}

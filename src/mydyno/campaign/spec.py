@@ -3,8 +3,9 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -12,6 +13,8 @@ from mydyno.model import SpecError
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
+FromZero = Annotated[float, msgspec.Meta(ge=0)]
+_LARGEST = 2**64 - 1  # the largest number that a server's variable holds
 
 
 class CampaignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,9 +38,9 @@ class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vm: str = ""
     kernel: str = ""
     credits: str | float = "empty"
-    read_latency_us: int = 0
-    write_latency_us: int = 0
-    flush_latency_us: int = 0
+    read_latency_us: Annotated[int, msgspec.Meta(ge=0)] = 0
+    write_latency_us: Annotated[int, msgspec.Meta(ge=0)] = 0
+    flush_latency_us: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     @property
     def machine(self) -> bool:
@@ -71,7 +74,7 @@ class DesignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blocks: int | None = None
     budget: str | None = None
     seed: int = 1
-    cells: int | None = None
+    cells: Annotated[int, msgspec.Meta(ge=1)] | None = None
     soak: str | None = None
 
 
@@ -88,11 +91,16 @@ class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecideTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[decide]``: on what, against what, by which margins; margins are ratios (0.03 = 3 %)."""
+    """``[decide]``: on what, against what, by which margins; margins are ratios (0.03 = 3 %).
+
+    `direction` says of a `response` that mydyno does not know whether more or less is better.
+    """
 
     response: str | None = None
-    margin: float = 0.03
-    guards: dict[str, float] | None = None
+    # unset rather than None: a campaign that does not say it keeps its digest
+    direction: Literal["higher", "lower"] | msgspec.UnsetType = msgspec.UNSET
+    margin: FromZero = 0.03
+    guards: dict[str, FromZero] | None = None
     baseline: str | None = None
     durability: str = "same"
 
@@ -135,9 +143,49 @@ def decode(text: str, place: str, overrides: Mapping[str, str] | None = None) ->
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"{place}: not TOML: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"{place}: {_beyond(error)}") from error
     for path, value in (overrides or {}).items():
         _override(tables, path, value)
+    check_numbers(tables, place, text)
     return convert(tables, Spec, place, text)
+
+
+def check_numbers(tables: Mapping[str, Any], place: str, text: str = "") -> None:
+    """Raise `SpecError` for a number anywhere in `tables` that no computation can use.
+
+    Those are nan, inf, and integers that need more than 64 bits.
+    """
+    for path, value in _leaves(tables):
+        if isinstance(value, float) and not isfinite(value):
+            what = f"{value} is not a finite number"
+        elif isinstance(value, int) and abs(value) > _LARGEST:
+            what = f"a number of {value.bit_length()} bits is too large"
+        else:
+            continue
+        raise SpecError(
+            f"{place}{_line(text, path)}: {path}: {what}; write another, or remove the key"
+        )
+
+
+def _leaves(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each value that is no table and no list, with its dotted path."""
+    left: list[tuple[str, Any]] = [("", tables)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, Mapping):
+            left += [(f"{path}.{key}" if path else str(key), each) for key, each in value.items()]
+        elif isinstance(value, list):
+            left += [(path, each) for each in value]
+        else:
+            yield path, value
+
+
+def _beyond(error: Exception) -> str:
+    """Return what is wrong with TOML that its reader gives up on."""
+    if isinstance(error, RecursionError):
+        return "lists or tables lie too deep in each other; write them flat"
+    return "a number has thousands of digits; write a shorter one"
 
 
 def convert(tables: Mapping[str, Any], kind: type[T], place: str, text: str, at: str = "") -> T:
@@ -158,6 +206,8 @@ def explain(reason: str, kind: type, place: str, text: str, at: str) -> str:
         path = ".".join(p for p in (path, unknown[1]) if p)
         near = difflib.get_close_matches(unknown[1], _fields(kind, found[1] if found else ""), 1)
         core = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
+    elif re.search(r"Expected `\w+` (>|<)", core):
+        core += "; write such a number"
     return f"{place}{_line(text, path)}: {path}: {core}"
 
 
@@ -225,6 +275,8 @@ def _override(tables: dict[str, Any], path: str, value: str) -> None:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         parsed = value
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"--set {path}: {_beyond(error)}") from error
     rest = path
     while rest not in tables and "." in rest:
         part, rest = rest.split(".", 1)

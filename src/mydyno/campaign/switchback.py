@@ -1,7 +1,7 @@
 """Switching one running server to and fro: short segments, none of which needs a restart."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 from mydyno.analyse import tens
 from mydyno.campaign.stops import Fixed, Stop
@@ -25,6 +25,7 @@ class Segments:
     """A long trial first, then segments of the same short length."""
 
     responses: dict[str, str]
+    lower: Collection[str] = field(default=(), repr=False)
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`: settle once, then segments."""
@@ -33,7 +34,7 @@ class Segments:
         broken = history and history[-1].status is not Status.OK
         if settled and not broken:
             return Fixed(WASHOUT_S, SEGMENT_S - WASHOUT_S)
-        return Settled(self.responses[trial.workload])
+        return Settled(self.responses[trial.workload], self.lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Settled:
     """Ends a trial once next to nothing is left of the warm-up; its window is the last segment."""
 
     response: str
+    lower: Collection[str] = ()
 
     def done(self, intervals: Sequence[Interval]) -> Window | None:
         """Return the last segment when the server has settled, or after a quarter of an hour."""
@@ -53,6 +55,7 @@ class Settled:
             return None
         from mydyno.analyse.lengths import still_to_come  # noqa: PLC0415 - numpy
 
-        if look_s < _SETTLED_S[-1] and still_to_come(tens(intervals, self.response)) > _BIAS:
+        so_far = tens(intervals, self.response)
+        if look_s < _SETTLED_S[-1] and still_to_come(so_far, self.lower) > _BIAS:
             return None
         return Window(look_s - SEGMENT_S, look_s)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,6 +36,7 @@ from mydyno.workloads import Target, Verifies, Workload
 SILENCE_S = 120.0  # a load that says nothing for so long hangs; reports come every second
 _NOTHING = Window(0.0, 0.0)
 _SETUP = "setup_s"
+_MOST_RAW = 1 << 29  # bytes of output that are kept of a trial; a day of reports has 0.1 GB
 _RAW, _ERRORS = "load.out", "load.err"
 _LAST = 5  # lines of a tool's complaint
 _COMPLAINT = 400  # characters of it that a person can still read
@@ -58,7 +60,7 @@ class Spent:
     def take(self, item: Interval | Overhead) -> None:
         """Add what the load reported."""
         if isinstance(item, Overhead):
-            self.overhead_s += item.cost_s
+            self.overhead_s += max(item.cost_s, 0.0)  # nothing takes less than no time
         else:
             self.intervals.append(item)
 
@@ -113,7 +115,11 @@ def unknown(trial: Trial, error: UnknownEndError) -> Outcome:
 
 def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcome:
     response = a.workload.response
-    metrics = summarise(intervals, window, response)
+    try:
+        metrics = summarise(intervals, window, response)
+    except ValueError as unreadable:
+        error = f"unreadable output: {unreadable}"
+        return Outcome(a.trial, Status.UNKNOWN, window, error=error)
     if not any(m.name == response for m in metrics):
         error = f"the load reported no {response}, the response decided on"
         return Outcome(a.trial, Status.UNKNOWN, window, error=error)
@@ -222,9 +228,13 @@ def _raw(path: Path) -> Iterator[BinaryIO]:
 
 def _kept(lines: Iterable[bytes], raw: BinaryIO, heard: Callable[[], None]) -> Iterator[bytes]:
     """Yield each line once it is kept: raw output is stored before it is parsed."""
+    size = 0
     for line in lines:
         heard()
         raw.write(line)
+        size += len(line)
+        if size > _MOST_RAW:
+            raise ValueError(f"the load has printed more than {_MOST_RAW} bytes; make it quieter")
         yield line
 
 
@@ -257,14 +267,15 @@ def replayed(folder: Path, workload: Workload) -> Spent:
     """Return what a trial's kept output says, as far as it can be read."""
     spent = Spent()
     setup, raw = folder / _SETUP, folder / _RAW
-    if setup.exists():
-        spent.setup_s = float(setup.read_text() or 0)
+    with suppress(OSError, ValueError):  # one cut short by a kill is as good as none
+        setup_s = float(setup.read_text())
+        spent.setup_s = max(setup_s, 0.0) if isfinite(setup_s) else 0.0
     if not raw.exists():
         return spent
     try:
         with raw.open("rb") as lines:
             for item in workload.parse(lines):
                 spent.take(item)
-    except ValueError:
+    except (ValueError, ArithmeticError, RecursionError):
         return spent  # the line that was cut, or the one that failed the trial
     return spent

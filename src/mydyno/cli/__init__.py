@@ -9,6 +9,7 @@ from keyword import iskeyword
 
 import typer
 
+from mydyno.cli.terminal import guarded
 from mydyno.host import install_signals
 from mydyno.model import Interrupted, MydynoError
 
@@ -35,6 +36,11 @@ def main() -> None:
     """
     os.umask(0o077)
     install_signals()
+    with guarded():
+        _main()
+
+
+def _main() -> None:
     try:
         application(sys.argv[1:])()
     except MydynoError as error:

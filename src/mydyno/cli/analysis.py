@@ -1,13 +1,14 @@
 """From a run directory to its verdicts and its report, with no host needed."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
 from mydyno.analyse import Rule, compare
+from mydyno.analyse.ends import ended
 from mydyno.analyse.latency import cumulative, merged
 from mydyno.analyse.result import (
     ChangeView,
@@ -24,17 +25,18 @@ from mydyno.campaign.past import Past
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stops import Fixed
-from mydyno.cli.specs import Kept, reopen
+from mydyno.cli.specs import Kept, recorded, reopen
 from mydyno.cli.terminal import say
-from mydyno.journal import outcomes, read
+from mydyno.journal import outcomes
 from mydyno.measure import complaint
 from mydyno.measure.sampled_trial import sampled_series, used
-from mydyno.model import HostError, Interval, Outcome, Series, Status
+from mydyno.model import HostError, Interval, JournalError, Outcome, Series, Status
 from mydyno.workloads import MayWait, TellsSession
 
 _SHOWN = ("latency_p99_s",)
 
 Read = tuple[Outcome, Sequence[Interval]]
+T = TypeVar("T")
 
 
 def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
@@ -54,14 +56,16 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     """Return everything a report of a run directory shows; verdicts need no samples."""
     campaign, kept = reopen(path)
     files = RunDir(path)
-    events = list(read(files.journal))
-    trials = reread(files, outcomes(events), campaign.workloads)
+    contents, warnings = recorded(path, campaign)
+    trials = reread(files, outcomes(contents.events), campaign.workloads)
     changes = _changes(files, campaign, trials)
     rule = rule_of(campaign, changes)
+    ends = ended([o for o, _ in trials], rule.responses, rule.lower)
+    trials = [(end, intervals) for end, (_, intervals) in zip(ends, trials, strict=True)]
     comparison = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
     short = [o for o, _ in trials if not o.trial.soak]
     judged = {o.trial.id: o for o in sound(short, rule)}
-    told = [*_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
+    told = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
     if isinstance(campaign.design, Past):
         comparison = _that_ran(comparison)
@@ -69,7 +73,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         comparison=comparison,
         question=campaign.spec.campaign.question,
         command=kept.command,
-        started=_started(files),
+        started=contents.began,
         protocol=_protocol(campaign),
         lab=_fact(files, "lab"),
         trials=[
@@ -92,12 +96,6 @@ def _that_ran(comparison: Comparison) -> Comparison:
     """Return it without the pairs of treatment and workload that nobody ran."""
     rows = [row for row in comparison.treatments if row.trials or row.warnings]
     return msgspec.structs.replace(comparison, treatments=rows)
-
-
-def _started(files: RunDir) -> str:
-    with files.journal.open(encoding="utf-8") as lines:
-        first = next(lines, "{}")
-    return str(json.loads(first).get("at", ""))
 
 
 def _protocol(campaign: Campaign) -> str:
@@ -183,12 +181,29 @@ def _changes(
     for outcome, _ in trials:
         path = files.trial(outcome.trial.id) / "changes.json"
         if not found.get(outcome.trial.treatment) and path.exists():
-            found[outcome.trial.treatment] = [ChangeView(**c) for c in json.loads(path.read_text())]
+            found[outcome.trial.treatment] = _stored(path, list[ChangeView])
     for name, settings in campaign.treatments.items():
         asked = {k: v for k, v in settings.items() if name not in found or k.startswith("load/")}
         if not found.get(name):
             found[name] = [ChangeView(k, "", v, "online", "same") for k, v in asked.items()]
     return {name: found[name] for name in campaign.treatments}
+
+
+def _stored(path: Path, kind: type[T]) -> T:
+    """Return what a JSON file of the run directory holds; raise `JournalError` naming it."""
+    try:
+        return _decoded(path.read_bytes(), path, kind)
+    except OSError as error:
+        raise JournalError(f"{path}: {error.strerror}; make it readable, or remove it") from error
+
+
+def _decoded(text: bytes | str, path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise JournalError(
+            f"{path}: unreadable: {error}; restore it from a copy, or remove it"
+        ) from error
 
 
 def _fact(files: RunDir, name: str) -> str:
@@ -215,7 +230,7 @@ def _facts(files: RunDir, kept: Kept) -> dict[str, dict[str, str]]:
     sections: dict[str, dict[str, str]] = {}
     for path in sorted(files.facts.glob("*.json")):
         if path.name != "campaign.json":
-            sections[path.stem] = {k: str(v) for k, v in json.loads(path.read_text()).items()}
+            sections[path.stem] = {k: str(v) for k, v in _stored(path, dict[str, Any]).items()}
     if kept.build:
         sections.setdefault("server", {})["build"] = kept.build
     return sections

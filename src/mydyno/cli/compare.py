@@ -1,19 +1,35 @@
 """`mydyno compare`: the verdicts of a campaign."""
 
 import sys
+from typing import Annotated
 
 import msgspec
+import typer
 
+from mydyno.analyse.decide import GATES, gate
 from mydyno.cli.analysis import result
 from mydyno.cli.options import Dir, Json
 from mydyno.cli.terminal import width
+from mydyno.model import SpecError
 from mydyno.report.text import render_text
 
+FailUnless = Annotated[
+    str | None,
+    typer.Option(
+        metavar="VERDICT",
+        help="Exit with 1 at another verdict, 3 where a treatment failed, 5 without a verdict.",
+    ),
+]
 
-def compare(directory: Dir, *, json: Json = False) -> None:
+
+def compare(directory: Dir, *, json: Json = False, fail_unless: FailUnless = None) -> None:
     """Say which treatment is better, by how much, and how sure that is."""
+    if fail_unless is not None and fail_unless not in GATES:
+        raise SpecError(f"--fail-unless {fail_unless}: unknown verdict; write {', '.join(GATES)}")
     found = result(directory)
     if json:
         sys.stdout.write(msgspec.json.encode(found.comparison).decode() + "\n")
     else:
         sys.stdout.write(render_text(found, width()))
+    if fail_unless is not None:
+        raise typer.Exit(gate(found.comparison, fail_unless))

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from mydyno.cli.terminal import own, visible
 from mydyno.host import Away, Host, beside, program
 from mydyno.measure import NOT_BUILT, probe_binary
 from mydyno.measure.live import Moment, Values, moments
@@ -138,7 +139,7 @@ def _lines(shown: Iterator[Moment]) -> None:
 
 
 def _screen(shown: Iterator[Moment]) -> None:
-    console = Console()
+    console = Console(file=own(sys.stdout))
     with Live(console=console, screen=False, auto_refresh=False) as view:
         for moment in shown:
             view.update(_page(moment, console.width), refresh=True)
@@ -161,7 +162,9 @@ def _table(heading: str, units_of: Mapping[str, str], rows: Mapping[str, Values]
     for name in units_of:
         table.add_column(_label(name), justify="right", width=_COLUMN, overflow="fold")
     for row, values in rows.items():
-        table.add_row(row, *(_text(values[name], unit) for name, unit in units_of.items()))
+        table.add_row(
+            Text(visible(row)), *(_text(values[name], unit) for name, unit in units_of.items())
+        )
     return table
 
 

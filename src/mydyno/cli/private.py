@@ -95,7 +95,7 @@ def private(
     data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
     launchers = {
         program: Launcher(host, instance, parts.ledger, link=link)
-        for program, instance in _instances(hosts, campaign, (work, data), servers).items()
+        for program, instance in _instances(hosts, campaign, (work, data), servers, log).items()
     }
     return PrivateBench(parts, launchers, crossing)
 
@@ -118,21 +118,24 @@ def _place(layer: Layer) -> str:
 
 
 def _instances(
-    hosts: Hosts, campaign: Campaign, places: tuple[Path, Path], servers: Mapping[str, Build]
+    hosts: Hosts,
+    campaign: Campaign,
+    places: tuple[Path, Path],
+    servers: Mapping[str, Build],
+    log: Log,
 ) -> dict[str, Instance]:
     """Return a server for each program that a load needs, a home each, their data in one place."""
     if not any(w.needs_server for w in campaign.workloads.values()):
         return {}
     work, data = places
-    adopted = bool(campaign.spec.stack.data)
     return {
         program: prepare(
             hosts.db,
             build,
-            home=work / (f"{HOME}-{number}" if number > 1 else HOME),
-            data=data,
+            places=(work / (f"{HOME}-{number}" if number > 1 else HOME), data),
+            records=log.records,
             address=hosts.address,
-            adopted=adopted,
+            original=campaign.spec.stack.data,
         )
         for number, (program, build) in enumerate(servers.items(), 1)
     }
@@ -177,7 +180,7 @@ def is_real(device: object) -> bool:
 def _work(host: Host, log: Log) -> Path:
     """Return the work folder: in the run directory, or where the server's user can reach it."""
     inside = log.files.work
-    passes = Action((*unprivileged(host).drop(), "test", "-x", str(inside.parent)))
+    passes = Action((*unprivileged(host, log.records).drop(), "test", "-x", str(inside.parent)))
     reachable = (
         not isinstance(host, Away)
         and not distrust(host, inside.parent)

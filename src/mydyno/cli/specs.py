@@ -13,6 +13,7 @@ from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.treatments import Ground
+from mydyno.journal import Contents, Finished, outcomes, read
 from mydyno.model import JournalError, SpecError
 
 
@@ -28,9 +29,9 @@ class Source:
         """Return the spec, overrides included."""
         return decode(self.text, self.place, self.overrides)
 
-    def plan(self, ground: Ground) -> Campaign:
-        """Return the campaign it describes on this ground."""
-        return plan(self.decode(), self.text, self.place, ground)
+    def plan(self, ground: Ground, *, stored: bool = False) -> Campaign:
+        """Return the campaign it describes on this ground; `stored`: as a run directory has it."""
+        return plan(self.decode(), self.text, self.place, ground, stored=stored)
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -113,4 +114,22 @@ def reopen(path: Path) -> tuple[Campaign, Kept]:
     except msgspec.DecodeError as error:
         raise JournalError(f"{files.facts / 'campaign.json'}: unreadable: {error}") from error
     source = Source(text, kept.place, kept.overrides)
-    return source.plan(kept.ground), kept
+    return source.plan(kept.ground, stored=True), kept
+
+
+def recorded(path: Path, campaign: Campaign) -> tuple[Contents, list[str]]:
+    """Return the journal of a run directory as far as it is believed, and what is wrong with it.
+
+    A trial that the campaign does not have (in a journal without checksums) counts as damaged.
+    """
+    contents = read(RunDir(path).journal)
+    warnings = [f"{line}; what it recorded is left out" for line in contents.damage]
+    for outcome in outcomes(contents.events):
+        trial = outcome.trial
+        if trial.workload not in campaign.workloads or trial.treatment not in campaign.treatments:
+            warnings.append(
+                f"{RunDir(path).journal}: trial {trial.id} is of {trial.treatment} under "
+                f"{trial.workload}, which the campaign does not have; it is left out"
+            )
+            contents.events = [e for e in contents.events if e != Finished(outcome)]
+    return contents, warnings

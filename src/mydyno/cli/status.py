@@ -9,9 +9,9 @@ from mydyno.campaign.designs import Blocks
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.cli.options import Dir, Json
-from mydyno.cli.specs import reopen
-from mydyno.cli.terminal import duration
-from mydyno.journal import Event, held, open_trial, outcomes, read, spent_s
+from mydyno.cli.specs import recorded, reopen
+from mydyno.cli.terminal import duration, say
+from mydyno.journal import Event, held, open_trial, outcomes, spent_s
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -29,7 +29,10 @@ class Status(msgspec.Struct, frozen=True):
 def status(directory: Dir, *, json: Json = False) -> None:
     """Say how far a campaign is, and what to do next."""
     campaign, _ = reopen(directory)
-    found = of(directory, campaign, list(read(RunDir(directory).journal)))
+    contents, warnings = recorded(directory, campaign)
+    found = of(directory, campaign, contents.events)
+    for line in warnings:
+        say(f"warning: {line}")
     if json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
         return

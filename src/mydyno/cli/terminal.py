@@ -1,14 +1,84 @@
-"""What scrolls past: a live line on a terminal, plain lines when piped."""
+"""What is shown on a terminal: all of it passes `Shown`; progress is a live line there.
 
+Names, messages and logs come from others.  What in them would move the cursor, change colours or
+reorder the text is shown as an escape: ``\\x1b``.
+"""
+
+import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TextIO
 
 from mydyno.model import Interval, Outcome, Status, Trial
 
 _MINUTE = 60
+_CLEAR = "\r\x1b[2K"  # back to the first column, and the line is empty
+_C0 = 0x20  # JSON escapes what is below, so that \x cannot get into it
+# controls but tab and newline, C1, line separators, bidirectional and invisible marks, surrogates
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def visible(text: str) -> str:
+    """Return `text` with controls as escapes, ``\\x1b`` or ``\\u009b``; JSON stays the same JSON."""
+    return _HIDDEN.sub(lambda found: _escape(ord(found[0])), text)
+
+
+def _escape(code: int) -> str:
+    if code < _C0:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else _escape_pair(code - 0x10000)
+
+
+def _escape_pair(code: int) -> str:
+    """Return a character beyond 16 bits as JSON has it: two surrogates."""
+    return f"\\u{0xD800 | code >> 10:04x}\\u{0xDC00 | code & 0x3FF:04x}"
+
+
+class Shown:
+    """A stream of text that shows controls as escapes; `own` is the stream behind it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to `stream`."""
+        self.own = stream
+
+    def write(self, text: str) -> int:
+        """Write `text` as it can be seen; characters that the encoding lacks as escapes."""
+        shown = visible(text)
+        encoding = self.own.encoding or "utf-8"
+        self.own.write(shown.encode(encoding, "backslashreplace").decode(encoding))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> object:
+        """Return everything else from the stream itself."""
+        return getattr(self.own, name)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Have all that is written to stdout and stderr pass `Shown`, libraries' messages too."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = Shown(streams[0]), Shown(streams[1])  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def own(stream: TextIO) -> TextIO:
+    """Return the stream to write our own controls to, which none but us may."""
+    return stream.own if isinstance(stream, Shown) else stream
 
 
 def width() -> int:
@@ -98,11 +168,13 @@ class Progress:
     def _live(self, text: str) -> None:
         if sys.stderr.isatty() and not self.quiet and self._trial:
             line = f"{self._head(self._trial)}  {text}"
-            sys.stderr.write(f"\r\x1b[2K{line[: width() - 1]}")
+            own(sys.stderr).write(_CLEAR)
+            sys.stderr.write(" ".join(line[: width() - 1].splitlines()))
             sys.stderr.flush()
 
     def _line(self, text: str) -> None:
         if self.quiet:
             return
-        clear = "\r\x1b[2K" if sys.stderr.isatty() else ""
-        say(clear + text)
+        if sys.stderr.isatty():
+            own(sys.stderr).write(_CLEAR)
+        say(text)

@@ -50,10 +50,12 @@ class DirectoryStore:
         if mount:
             raise HostError("mount options cannot be set on a plain directory; use a lab device")
         self._remove(self.live)
+        self._remove(self._next)
         entries = ask(self.host, copying.listing(self._golden), timeout_s=_COPY_S)
         for action in self._copied(entries):
             self.host.run(action, timeout_s=_COPY_S).check()
         self._verify(entries)
+        self._run("mv", "-T", str(self._next), str(self.live))
 
     def loading(self) -> None:
         """Write out what the copy left dirty, so that every load begins with a quiet disk."""
@@ -67,26 +69,31 @@ class DirectoryStore:
 
     def _copied(self, entries: list[copying.Entry]) -> list[Action]:
         if self.reflinks:
-            same = ("cp", "-a", "--reflink=always", "-T", str(self._golden), str(self.live))
+            same = ("cp", "-a", "--reflink=always", "-T", str(self._golden), str(self._next))
             return [Action(same)]
-        first = copying.skeleton(self._golden, self.live)
-        return [first, *copying.contents(self._golden, self.live, entries, self.workers)]
+        first = copying.skeleton(self._golden, self._next)
+        return [first, *copying.contents(self._golden, self._next, entries, self.workers)]
 
     def _verify(self, entries: list[copying.Entry]) -> None:
-        there = ask(self.host, copying.listing(self.live), timeout_s=_COPY_S)
+        there = ask(self.host, copying.listing(self._next), timeout_s=_COPY_S)
         if wrong := copying.differing(entries, there):
             raise HostError(
                 f"{self.live}: {len(wrong)} files differ from the golden copy after it was put "
                 f"back, {wrong[0]!r} among them"
             )
         if not self._sampled:
-            compared = copying.sample(self._golden, self.live, entries)
+            compared = copying.sample(self._golden, self._next, entries)
             self.host.run(compared, timeout_s=_COPY_S).check()
             self._sampled = True
 
     @property
     def _golden(self) -> Path:
         return self.home / "golden"
+
+    @property
+    def _next(self) -> Path:
+        """Return where the copy is made: the server's user cannot reach into it there."""
+        return self.home / "next"
 
     def _remove(self, path: Path) -> None:
         self.host.run(Action(("rm", "-rf", "--one-file-system", "--", str(path))), timeout_s=600)

@@ -4,16 +4,19 @@ The original is only read.  A server that has it open would go on writing while 
 """
 
 import re
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mydyno.dataset import copying
 from mydyno.dataset.copying import Entry
 from mydyno.host import Host, ask
+from mydyno.host.trusted import make
 from mydyno.model import Action, HostError, RefusedError, SpecError
 
 KEY = "stack.data"
 _COPY_S = 12 * 3600.0  # the largest data set a person would wait for
+_OWN_S = 3600.0  # millions of tables
 _LOCKED = ("ibdata1", "aria_log_control")  # what every server locks as long as it runs
 _ELSEWHERE = ("-type", "l", "-o", "-name", "*.isl")
 # Who it was, whom it followed, and what SET PERSIST made of its settings: none of it is the data's.
@@ -46,26 +49,45 @@ def find(host: Host, written: str) -> Path:
     return real
 
 
-def copy(host: Host, source: Path, live: Path) -> None:
-    """Make `live` a copy of the folder, with its rights, times and owners, and see that it is.
+def copy(host: Host, source: Path, live: Path, owner: str = "") -> None:
+    """Make `live` a copy of the folder, with its rights and times, and see that it is.
 
-    Raise `RefusedError` where it does not fit or is in use, `HostError` where the two differ.
+    All of it is then `owner`'s, ``uid:gid``, if there is one.  Raise `RefusedError` where it does
+    not fit or is in use, `HostError` where the two differ.
     """
     entries = ask(host, copying.listing(source), timeout_s=_COPY_S)
     _refuse_too_large(host, source, live, entries)
-    first = copying.skeleton(source, live)
-    for action in (first, *copying.contents(source, live, entries, copying.WORKERS)):
+    # nobody else may reach into it: its owners are the original's until it is ours
+    apart = live.parent / f".copy-{secrets.token_hex(8)}"
+    make(host, apart, "700")
+    copied = apart / "data"
+    try:
+        _fill(host, source, copied, entries)
+        ours = (("chown", "-hR", owner),) if owner else ()
+        for argv in (*ours, ("chmod", "-R", "o="), ("chmod", "700")):
+            host.run(Action((*argv, "--", str(copied))), timeout_s=_OWN_S).check()
+        host.run(Action(("rm", "-rf", "--one-file-system", "--", str(live)))).check()
+        host.run(Action(("mv", "-T", "--", str(copied), str(live)))).check()
+    finally:
+        argv = ("rm", "-rf", "--one-file-system", "--", str(apart))
+        host.run(Action(argv), timeout_s=_OWN_S)
+
+
+def _fill(host: Host, source: Path, copied: Path, entries: Sequence[Entry]) -> None:
+    """Copy the files and compare; leave out what is the original server's own."""
+    first = copying.skeleton(source, copied)
+    for action in (first, *copying.contents(source, copied, entries, copying.WORKERS)):
         host.run(action, timeout_s=_COPY_S).check()
-    there = ask(host, copying.listing(live), timeout_s=_COPY_S)
+    there = ask(host, copying.listing(copied), timeout_s=_COPY_S)
     if wrong := copying.differing(entries, there):
         raise HostError(
-            f"{live}: {len(wrong)} files differ from {source} after the copy, {wrong[0]!r} among "
+            f"{copied}: {len(wrong)} files differ from {source} after the copy, {wrong[0]!r} among "
             "them; did a server start there meanwhile?"
         )
-    host.run(copying.sample(source, live, entries), timeout_s=_COPY_S).check()
+    host.run(copying.sample(source, copied, entries), timeout_s=_COPY_S).check()
     if who := user_of(host, source):
         raise RefusedError(f"{KEY}: {source} came into use by {who} while it was copied")
-    own = (str(live / name) for name in _OWN)
+    own = (str(copied / name) for name in _OWN)
     host.run(Action(("rm", "-f", "--", *own))).check()
 
 

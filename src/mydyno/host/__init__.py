@@ -5,13 +5,14 @@ from mydyno.host.interrupts import install as install_signals
 from mydyno.host.interrupts import interruptible, shielded
 from mydyno.host.local import Local
 from mydyno.host.namespace import Namespaced
-from mydyno.host.protocol import Away, Completed, Host, Running, ask
+from mydyno.host.protocol import LONGEST_LINE, Away, Completed, Host, Running, ask
 from mydyno.host.reach import LOCAL, reach
 from mydyno.host.rebootable import Rebootable
 from mydyno.host.ssh import Ssh
 
 __all__ = [
     "LOCAL",
+    "LONGEST_LINE",
     "Away",
     "Completed",
     "Host",

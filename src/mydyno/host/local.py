@@ -7,9 +7,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from mydyno.host.protocol import Completed, Running
+from mydyno.host.protocol import LONGEST_LINE, Completed, Running
 from mydyno.model import Action, HostError
 
 
@@ -25,11 +26,11 @@ class LocalRunning:
         return self._process.pid
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each line of its standard output as it comes."""
+        """Yield each line of its standard output as it comes, a longer one in pieces."""
         out = self._process.stdout
         if out is not None:
             with out:
-                yield from out
+                yield from iter(partial(out.readline, LONGEST_LINE), b"")
 
     def returncode(self) -> int | None:
         """Return its exit code, or None while it runs."""

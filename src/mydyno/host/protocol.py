@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from mydyno.model import Action, HostError, Probe, UnknownEndError
 
 T = TypeVar("T")
+LONGEST_LINE = 1 << 20  # bytes: a report of a second with its histogram is a few thousand
 _SHOWN = 400  # characters of a tool's complaint that a person can still read
 
 
@@ -38,7 +39,11 @@ class Running(Protocol):
         ...
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each line of its standard output as it comes, until it ends or is stopped."""
+        """Yield each line of its standard output as it comes, until it ends or is stopped.
+
+        A line of more than `LONGEST_LINE` bytes comes in pieces without an end, so that none
+        fills the memory.
+        """
         ...
 
     def returncode(self) -> int | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mydyno.host.address import Address
 from mydyno.host.link import Way
-from mydyno.host.protocol import Completed, Running
+from mydyno.host.protocol import LONGEST_LINE, Completed, Running
 from mydyno.host.session import LEASE_S, Reply, Session
 from mydyno.model import Action, HostError, UnknownEndError
 
@@ -206,6 +206,9 @@ class SshRunning:
                     at += len(raw)
                     *whole, rest = (rest + raw).split(b"\n")
                     yield from (line + b"\n" for line in whole)
+                    if len(rest) >= LONGEST_LINE:
+                        yield rest
+                        rest = b""
                 over = process.stderr.read() if process.stderr else b""
                 whole_end = process.wait() == 0 and b"mydyno %d done\n" % self.number in over
             finally:

@@ -11,11 +11,12 @@ from mydyno.journal.events import (
     RolledBack,
     Started,
 )
-from mydyno.journal.file import FileJournal, Journal, MemoryJournal, held, read
+from mydyno.journal.file import Contents, FileJournal, Journal, MemoryJournal, held, read
 from mydyno.journal.folds import first_values, lost_s, measured, open_trial, outcomes, spent_s
 
 __all__ = [
     "Changing",
+    "Contents",
     "Event",
     "FileJournal",
     "Finished",

@@ -1,9 +1,17 @@
-"""The journal on disk: one JSON object a line, durable when `append` returns."""
+"""The journal on disk: one JSON object a line, durable when `append` returns.
+
+The last key of a line, ``crc``, is the CRC-32 of the bytes before it, continued from the line
+above: a line that was changed, removed, repeated or moved is found.  Lines of version 1 have none.
+"""
 
 import errno
 import fcntl
 import os
+import re
+import stat
+import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -13,13 +21,18 @@ import msgspec
 from mydyno.journal.events import Event
 from mydyno.model import JournalError
 
-VERSION = 1
+VERSION = 2
+_UNSUMMED = 1  # the version before lines had a checksum
+_SUM = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not stop us
+_ASIDE = "restore it from a copy of the run directory, or run into a new one with -o"
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     v: int
     at: str
     event: Event
+    crc: str = ""
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -56,7 +69,7 @@ class MemoryJournal:
 class FileJournal:
     """The journal of a run directory, held by one process at a time.
 
-    Raises `JournalError` where another process holds it, a line is unreadable, or the version is
+    Raises `JournalError` where another process holds it, a line is damaged, or the version is
     unknown.  A last line without an end (a torn write) is moved to ``journal.torn``.
     """
 
@@ -64,33 +77,47 @@ class FileJournal:
         self._path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         except OSError as error:
-            reason = f"{path}: {error.strerror}: choose another directory with -o"
+            reason = f"{path}: {error.strerror}; choose another directory with -o"
             raise JournalError(reason) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _cut_torn_tail(path)
-            self._events = list(read(path))
+            _cut_torn_tail(path, self._file)
+            found = _contents(path)
+            if found.damage:
+                raise JournalError(f"{found.damage[0]}; {_ASIDE}")
+            self._events, self._sum = found.events, found.sum
+            _sync_directory(path.parent)
         except BlockingIOError as error:
             os.close(self._file)
             raise JournalError(f"{path.parent}: another mydyno is running this campaign") from error
+        except OSError as error:
+            os.close(self._file)
+            raise JournalError(f"{path}: {error.strerror}; make room and run again") from error
         except JournalError:
             os.close(self._file)
             raise
-        _sync_directory(path.parent)
 
     def append(self, event: Event) -> None:
-        """Write `event` and wait for the disk; a failed write leaves the journal as it was."""
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = msgspec.json.encode(_Line(VERSION, at, event)) + b"\n"
+        """Write `event` and wait for the disk; a failed write leaves the journal as it was.
+
+        Raises `JournalError` for an event that could not be read again: a number not finite.
+        """
+        line, total = _encoded(event, self._sum)
+        try:
+            msgspec.json.decode(line, type=_Line)
+        except msgspec.DecodeError as error:
+            reason = f"{self._path}: {type(event).__name__} cannot be recorded: {error}"
+            raise JournalError(f"{reason}; report this as a defect of mydyno") from error
         size = os.fstat(self._file).st_size
         try:
             _write(self._file, line)
         except OSError as error:
             os.ftruncate(self._file, size)
-            reason = f"{self._path}: {error.strerror}: make room and run again to resume"
+            reason = f"{self._path}: {error.strerror}; make room and run again to resume"
             raise JournalError(reason) from error
+        self._sum = total
         self._events.append(event)
 
     def events(self) -> Iterator[Event]:
@@ -102,25 +129,53 @@ class FileJournal:
         os.close(self._file)
 
 
-def _write(descriptor: int, line: bytes) -> None:
-    if os.write(descriptor, line) < len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.fsync(descriptor)
+@dataclass(slots=True)
+class Contents:
+    """What a journal's complete lines hold; `damage` names each line that is not believed."""
+
+    events: list[Event] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    began: str = ""
+    """When the first event was written, in ISO 8601; empty where that is not known."""
+    sum: int = 0
+    summed: bool = False
+
+    def take(self, line: bytes, place: str) -> None:
+        """Add a line; raise `JournalError` for one of a version that is not known."""
+        summed = _SUM.search(line)
+        before = self.sum
+        self.sum = int(summed[1], 16) if summed else zlib.crc32(line, before)
+        try:
+            if not summed:
+                _unsummed(line, place, late=self.summed)
+            elif zlib.crc32(line[: summed.start()], before) != self.sum:
+                raise ValueError("its checksum is wrong, or the line above it is missing")
+            read_line = msgspec.json.decode(line, type=_Line)
+        except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
+            self.damage.append(f"{place}: damaged: {error}")
+        else:
+            self.events.append(read_line.event)
+            self.began = self.began or read_line.at
+        self.summed |= summed is not None
 
 
-def read(path: Path) -> Iterator[Event]:
-    """Yield the events of a journal without holding it; a torn last line is left out."""
-    if not path.exists():
-        raise JournalError(f"{path.parent}: no journal here; is it a run directory?")
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines[:-1], start=1):
-        yield _decode(line, f"{path}:{number}")
+def read(path: Path) -> Contents:
+    """Return what a journal holds, without holding it; a torn last line is left out.
+
+    Raises `JournalError` where there is none.
+    """
+    try:
+        return _contents(path)
+    except FileNotFoundError as error:
+        raise JournalError(f"{path.parent}: no journal here; name a run directory") from error
+    except OSError as error:
+        raise JournalError(f"{path}: {error.strerror}; name another run directory") from error
 
 
 def held(path: Path) -> bool:
     """Return whether a process is writing this journal now."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | _FLAGS)
     except OSError:
         return False
     try:
@@ -132,28 +187,67 @@ def held(path: Path) -> bool:
     return False
 
 
-def _decode(line: bytes, place: str) -> Event:
-    try:
-        version = msgspec.json.decode(line, type=_Version).v
-        if version != VERSION:
-            raise JournalError(f"{place}: version {version}; this mydyno reads version {VERSION}")
-        return msgspec.json.decode(line, type=_Line).event
-    except msgspec.DecodeError as error:
-        raise JournalError(f"{place}: not a record of a campaign: {error}") from error
+def _contents(path: Path) -> Contents:
+    found = Contents()
+    with os.fdopen(_opened(path, os.O_RDONLY), "rb") as file:
+        lines = file.read().split(b"\n")
+    for number, line in enumerate(lines[:-1], start=1):
+        found.take(line, f"{path}:{number}")
+    return found
 
 
-def _cut_torn_tail(path: Path) -> None:
+def _unsummed(line: bytes, place: str, *, late: bool) -> None:
+    """Raise `ValueError` where a line must have a checksum, `JournalError` for a later version."""
+    version = msgspec.json.decode(line, type=_Version).v
+    if version > VERSION:
+        raise JournalError(
+            f"{place}: version {version}; this mydyno reads up to version {VERSION}: use a newer one"
+        )
+    if version != _UNSUMMED or late:
+        raise ValueError("it has no checksum")
+
+
+def _encoded(event: Event, before: int) -> tuple[bytes, int]:
+    """Return the line of an event that follows a line with the checksum `before`, and its own."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    body = msgspec.json.encode({"v": VERSION, "at": at, "event": event})[:-1]
+    total = zlib.crc32(body, before)
+    return b'%b,"crc":"%08x"}\n' % (body, total), total
+
+
+def _opened(path: Path, flags: int) -> int:
+    """Open a plain file, for writing only one that has no other name (hard link).
+
+    Raises `OSError` for a symbolic link, a pipe, a device.
+    """
+    descriptor = os.open(path, flags | _FLAGS, 0o600)
+    found = os.fstat(descriptor)
+    written = flags & os.O_ACCMODE != os.O_RDONLY
+    if not stat.S_ISREG(found.st_mode) or (written and found.st_nlink != 1):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a plain file with one name")
+    return descriptor
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    if os.write(descriptor, line) < len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(descriptor)
+
+
+def _cut_torn_tail(path: Path, descriptor: int) -> None:
     """Move what follows the last newline aside: the write was cut, so its act never began."""
     raw = path.read_bytes()
     keep = raw.rfind(b"\n") + 1
     if keep == len(raw):
         return
-    with path.with_suffix(".torn").open("ab") as torn:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    with os.fdopen(_opened(path.with_suffix(".torn"), flags), "ab") as torn:
         torn.write(raw[keep:] + b"\n")
-    os.truncate(path, keep)
+    os.truncate(descriptor, keep)
 
 
 def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     os.fsync(descriptor)
     os.close(descriptor)

@@ -1,7 +1,7 @@
 """The file that mydyno-probe writes, read whole or while it still grows.
 
-Format: docs/reference/probe-file.md, version 1. A frame that is short or whose checksum is wrong
-ends the reading; what stands before it counts.
+Format: docs/reference/probe-file.md, version 1. A frame that is short ends the reading; what stands
+before it counts.  One whose checksum is wrong is an error.
 """
 
 import struct
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from mydyno.measure.sampled import READ_AT, Column, End, Head, Note, Row, Sampled
-from mydyno.measure.varints import signed, signed_all, unsigned
+from mydyno.measure.varints import LONGEST, signed, signed_all, unsigned
 from mydyno.model import HostError
 
 _MAGIC = b"mydyno-probe 1\n"
@@ -21,6 +21,9 @@ _FRAME = struct.Struct("<cI")
 _SUM = struct.Struct("<I")
 _NS = 1e-9
 _LARGEST = 2**63 - 1
+_MOST_COLUMNS = 1 << 15
+_LARGEST_FRAME = 1 << 26
+_CELLS, _CELLS_A_BYTE = 1 << 24, 16  # a sampler writes about a byte for each value of a tick
 
 
 class ProbeFileError(HostError):
@@ -43,9 +46,12 @@ class Reader:
         self._now = np.zeros(0, dtype=np.int64)
         self._present = np.zeros(0, dtype=bool)
         self._scales = np.zeros(0)
-        self._sources: list[str] = []
+        self._bytes = 0
+        self._cells = 0
+        self._sources: dict[str, int] = {}
         self._of = np.zeros(0, dtype=np.int64)  # each column's source, as a number
         self._stamps: dict[int, int] = {}  # each source's column probe.read_at
+        self._read_by = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))  # the same
 
     def take(self, raw: bytes) -> Iterator[Row]:
         """Yield the ticks that are whole with `raw`.
@@ -53,13 +59,14 @@ class Reader:
         Raises `ProbeFileError` for what is not a file of the sampler's.
         """
         self._rest += raw
+        self._bytes += len(raw)
         start = self._magic()
         try:
-            while start is not None and (frame := _frame(self._rest, start)):
+            while start is not None and (frame := self._frame(start)):
                 kind, payload, start = frame
                 if row := self._framed(kind, payload):
                     yield row
-        except (IndexError, ValueError, OverflowError) as error:  # msgspec's are ValueErrors
+        except (IndexError, ValueError, OverflowError, RecursionError) as error:  # msgspec's too
             raise ProbeFileError(
                 f"{self.name}: a frame with a right checksum cannot be read ({error}); "
                 "it was written by another version of mydyno-probe"
@@ -81,6 +88,24 @@ class Reader:
         self._begun = True
         return len(_MAGIC)
 
+    def _frame(self, start: int) -> tuple[bytes, bytes, int] | None:
+        """Return kind, payload and end of the frame at `start`; None where it is not complete."""
+        body = start + _FRAME.size
+        if len(self._rest) < body:
+            return None
+        kind, length = _FRAME.unpack_from(self._rest, start)
+        end = body + length + _SUM.size
+        if length <= _LARGEST_FRAME and len(self._rest) < end:
+            return None
+        whole = self._rest[start : end - _SUM.size]
+        if length > _LARGEST_FRAME or zlib.crc32(whole) != _SUM.unpack_from(self._rest, end - 4)[0]:
+            at = self._bytes - len(self._rest) + start
+            raise ProbeFileError(
+                f"{self.name}: the frame at byte {at} is damaged: its checksum is wrong; "
+                f"restore the file from a copy, or cut it there: truncate -s {at}"
+            )
+        return kind, whole[_FRAME.size :], end
+
     def _framed(self, kind: bytes, payload: bytes) -> Row | None:
         match kind:
             case b"T":
@@ -98,19 +123,23 @@ class Reader:
         return None
 
     def _define(self, fresh: list[Column]) -> None:
-        for column in fresh:
-            if column.source not in self._sources:
-                self._sources.append(column.source)
-            if column.name == READ_AT and column.of not in self._sources:
-                self._sources.append(column.of)
-            if column.name == READ_AT:
-                self._stamps[self._sources.index(column.of)] = len(self.columns)
-            self.columns.append(column)
         more = len(fresh)
+        if len(self.columns) + more > _MOST_COLUMNS:
+            raise ValueError(f"more than {_MOST_COLUMNS} columns")
+        for column in fresh:
+            self._sources.setdefault(column.source, len(self._sources))
+            if column.name == READ_AT:
+                source = self._sources.setdefault(column.of, len(self._sources))
+                self._stamps[source] = len(self.columns)
+            self.columns.append(column)
+        self._read_by = (
+            np.array([*self._stamps], dtype=np.int64),
+            np.array([*self._stamps.values()], dtype=np.int64),
+        )
         self._now = np.concatenate((self._now, np.zeros(more, dtype=np.int64)))
         self._present = np.concatenate((self._present, np.zeros(more, dtype=bool)))
         self._scales = np.concatenate((self._scales, [c.scale for c in fresh]))
-        belongs = [self._sources.index(_owner(c)) for c in fresh]
+        belongs = [self._sources[_owner(c)] for c in fresh]
         self._of = np.concatenate((self._of, np.array(belongs, dtype=np.int64)))
 
     def _tick(self, payload: bytes) -> Row:
@@ -120,6 +149,9 @@ class Reader:
         if not self._seq < seq <= _LARGEST:
             raise ValueError(f"tick {seq} after tick {self._seq}")
         self._seq = seq
+        self._cells += len(self.columns)
+        if self._cells > _CELLS + _CELLS_A_BYTE * self._bytes:
+            raise ValueError(f"{len(self.columns)} columns a tick in {self._bytes} bytes")
         begin_ns, at = unsigned(payload, at)
         _, at = unsigned(payload, at)
         drift_ns, at = signed(payload, at)
@@ -145,6 +177,8 @@ class Reader:
             np.frombuffer(payload, np.uint8, count=size, offset=at), bitorder="little"
         )
         touched = np.flatnonzero(bits)
+        if len(payload) - at - size > LONGEST * len(touched):
+            raise ValueError(f"{len(payload)} bytes for {len(touched)} columns")
         deltas = signed_all(payload[at + size :])
         if len(deltas) != len(touched):
             raise ValueError(f"{len(touched)} columns but {len(deltas)} values")
@@ -157,8 +191,10 @@ class Reader:
     ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """Return the values in base units; those of a source that was not read now are NaN."""
         read = np.ones(len(self._sources), dtype=bool)
-        for source, stamp in self._stamps.items():
-            read[source] = stamp in touched
+        fresh = np.zeros(len(self.columns), dtype=bool)
+        fresh[touched] = True
+        sources, stamps = self._read_by
+        read[sources] = fresh[stamps]
         valid = self._present & read[self._of]
         return np.where(valid, self._now * self._scales, np.nan)
 
@@ -166,21 +202,6 @@ class Reader:
 def _owner(column: Column) -> str:
     """Return whose reading makes a column valid: its source, or for a time of reading, its own."""
     return column.of if column.name == READ_AT else column.source
-
-
-def _frame(raw: bytes, start: int) -> tuple[bytes, bytes, int] | None:
-    """Return kind, payload and end of the frame at `start`; None where it is torn."""
-    body = start + _FRAME.size
-    if len(raw) < body:
-        return None
-    kind, length = _FRAME.unpack_from(raw, start)
-    end = body + length + _SUM.size
-    if (
-        len(raw) < end
-        or zlib.crc32(raw[start : body + length]) != _SUM.unpack_from(raw, end - 4)[0]
-    ):
-        return None
-    return kind, raw[body : body + length], end
 
 
 def read(path: Path) -> Sampled:

@@ -31,11 +31,15 @@ def sampled_series(folder: Path) -> tuple[Series, ...]:
         where = msgspec.json.decode((folder / WHERE).read_bytes(), type=Where)
         origin_ns, _, clock = start.read_text(encoding="ascii").strip().partition(" ")
         began_ns = int(origin_ns)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise ProbeFileError(f"{folder}: {error}") from error
     sampled = read(path)
     since_ns = sampled.head.wall_ns if clock == WALL else sampled.head.mono_ns
-    found = series(sampled, where, (began_ns - since_ns) * 1e-9)
+    try:
+        origin_s = (began_ns - since_ns) * 1e-9
+    except OverflowError as error:
+        raise ProbeFileError(f"{folder / START}: {error}") from error
+    found = series(sampled, where, origin_s)
     return tuple(since for one in found if (since := _since_start(one)).values)
 
 

@@ -40,12 +40,14 @@ class Reset(Enum):
 class Status(Enum):
     """How a trial ended; UNKNOWN means it may or may not have measured what was asked.
 
-    VOID is what analysis makes of a trial that something else spoiled; no trial ends so.
+    Two are what analysis makes of trials, and no trial ends so: STALLED of one that ran to its end
+    and did no work, VOID of one that something else spoiled.
     """
 
     OK = "ok"
     FAILED = "failed"
     UNKNOWN = "unknown"
+    STALLED = "stalled"
     VOID = "void"
 
 

@@ -10,6 +10,8 @@ _CLOCK = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 
 _MOST_TICKS = 5
 _APART = 1e-6  # values closer than this are one: no tick has digits to tell them apart
 _LONG_DECADES = 4  # and above this many decades only the decades are labelled
+_MOST_DECADES = 12  # that have a label each
+_FARTHEST = 1e150  # from zero that an axis reaches: sums and quotients of such numbers are finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Axis:
 
 def linear(low: float, high: float, ticks: int = 5) -> Axis:
     """Return a linear axis from `low` to `high`, rounded outwards to whole ticks."""
+    low, high = (min(max(x, -_FARTHEST), _FARTHEST) for x in (low, high))
     if not high - low > _APART * abs(high):
         low, high = min(low, 0.0), max(high, 1.0)
     step = _step(high - low, ticks)
@@ -42,13 +45,14 @@ def linear(low: float, high: float, ticks: int = 5) -> Axis:
 
 def logarithmic(low: float, high: float, ticks: int = 5) -> Axis:
     """Return a logarithmic axis exactly from `low` to `high`, both above 0."""
+    low, high = (min(max(x, 1 / _FARTHEST), _FARTHEST) for x in (low, high))
     if not high / low > 1 + _APART:
         low, high = low / 1.5, low * 1.5
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if high / low < _NARROW:
         inside: Iterable[float] = linear(low, high, ticks).ticks
     elif len(decades) > _LONG_DECADES:
-        inside = (10.0**d for d in decades)
+        inside = (10.0**d for d in decades[:: math.ceil(len(decades) / _MOST_DECADES)])
     else:
         inside = (m * 10.0**d for d in decades for m in (1, 2, 5))
     shown = tuple(float(f"{x:.12g}") for x in inside if low <= x * (1 + 1e-9) <= high * (1 + 2e-9))

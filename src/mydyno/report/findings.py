@@ -11,8 +11,10 @@ _FEW = 4  # names that a sentence bears
 
 
 def of_forest(rows: Sequence[Row], baseline: str) -> str:
-    """Return which intervals lie clear of the baseline."""
-    shown = [(row.name, row.effect) for row in rows if row.effect and row.name != baseline]
+    """Return which intervals lie clear of the baseline; those of unfit treatments show nothing."""
+    fit = [row for row in rows if row.verdict not in verdicts.UNFIT]
+    lost = [row.name for row in rows if row.ends.lost and row.verdict in verdicts.UNFIT]
+    shown = [(row.name, row.effect) for row in fit if row.effect and row.name != baseline]
     above = [name for name, effect in shown if effect.low > 1]
     below = [name for name, effect in shown if effect.high < 1]
     across = [name for name, effect in shown if effect.low <= 1 <= effect.high]
@@ -20,6 +22,7 @@ def of_forest(rows: Sequence[Row], baseline: str) -> str:
         _intervals(above, "wholly above 1"),
         _intervals(below, "wholly below 1"),
         _intervals(across, "across 1, so no difference is shown"),
+        _lost(lost),
     ]
     return " ".join(s for s in said if s) or "Nothing could be compared with the baseline."
 
@@ -55,6 +58,13 @@ def _leading(compared: Comparison, workload: str) -> list[str]:
     if leader is None:
         return verdicts.treatments(compared)[:_FEW]
     return list(dict.fromkeys([leader, compared.baseline]))
+
+
+def _lost(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    who = units.listed(names) if len(names) <= _FEW else f"{len(names)} treatments"
+    return f"{who}: trials failed or stalled, so nothing is concluded from the others."
 
 
 def _intervals(names: Sequence[str], where: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import count
 
+from mydyno.analyse.ends import lost_words
 from mydyno.analyse.result import Ratio, Result, Row, TrialView
 from mydyno.report import curves, dots, findings, latency, panels, units, verdicts
 from mydyno.report.curves import Chart
@@ -74,6 +75,8 @@ def _row(row: Row, rows: Sequence[Row], axis: Forest, ordered: Sequence[Style]) 
         tuple((units.heading(name), text) for name, text in texts),
         verdicts.shown(row.verdict),
         row.durability == "weaker",
+        units.measured(row.trials, row.ends),
+        lost_words(row.ends) if row.ends.lost else "",
     )
 
 
@@ -133,8 +136,8 @@ def _first_shown(result: Result, ordered: Sequence[Style]) -> list[str]:
     if len(ordered) <= _MANY:
         return [style.name for style in ordered]
     ranked = sorted(
-        (row for row in compared.treatments if row.effect and row.name != compared.baseline),
-        key=lambda row: -(row.effect.ratio if row.effect else 0),
+        (r for work in verdicts.workloads(compared) for r in verdicts.leading(compared, work)),
+        key=lambda row: -verdicts.gain(compared, row),
     )
     leading = dict.fromkeys([compared.baseline, compared.winner, *(row.name for row in ranked)])
     return [name for name in leading if name][:_MANY]

@@ -129,7 +129,7 @@ _NUMBERS = (
     _Column("Verdict", lambda row: row.verdict),
     _Column("p99", _tail, right=True),
     _Column("Durability", _durability),
-    _Column("Trials", lambda row: str(row.trials), right=True),
+    _Column("Trials", lambda row: units.measured(row.trials, row.ends), right=True),
 )
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from mydyno.analyse.result import Ratio
+from mydyno.analyse.result import Ends, Ratio
 
 NOTHING = "\N{EN DASH}"  # what stands where there is no value
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -153,6 +153,11 @@ def number(value: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 block``, ``12 trials``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def measured(trials: int, ends: Ends) -> str:
+    """Return how many trials were measured, and of how many where some were lost: ``2 of 8``."""
+    return f"{trials} of {ends.trials}" if ends.lost else str(trials)
 
 
 def listed(words: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mydyno.analyse.direction import LOWER
 from mydyno.analyse.result import Comparison, Row
 
 
@@ -23,11 +24,18 @@ _KNOWN = (
     Verdict(
         "inconclusive", "?", "weak", "too few trials to tell; the default is to leave it alone"
     ),
-    Verdict("unstable", "~", "weak", "its own trials disagree too much to be relied on"),
+    Verdict(
+        "unstable",
+        "~",
+        "bad",
+        "some of its trials failed or stalled where the baseline's did not, or they disagree too "
+        "much to be relied on: never adopted",
+    ),
     Verdict("no-steady-state", "…", "weak", "the load never settled, so nothing was compared"),
-    Verdict("failed", "!", "bad", "it did not run to its end"),
+    Verdict("failed", "!", "bad", "most of its trials failed or stalled: never adopted"),
 )
 VERDICTS = {v.word: v for v in _KNOWN}
+UNFIT = frozenset({"failed", "unstable", "no-steady-state"})
 
 
 def shown(word: str) -> Verdict:
@@ -56,13 +64,29 @@ def rows(comparison: Comparison, workload: str) -> list[Row]:
 
 
 def best(comparison: Comparison, workload: str) -> str | None:
-    """Return the workload's winner, or else the treatment with the largest effect, or None."""
+    """Return the workload's winner, or else the treatment with the largest gain, or None.
+
+    What fails or is unstable leads nothing, however large its effect looks.
+    """
     winner = comparison.winners.get(workload)
     if winner:
         return winner
-    ranked = [
-        (row.effect.ratio, row.name)
-        for row in rows(comparison, workload)
-        if row.effect and row.name != comparison.baseline
-    ]
+    ranked = [(gain(comparison, row), row.name) for row in leading(comparison, workload)]
     return max(ranked)[1] if ranked else None
+
+
+def leading(comparison: Comparison, workload: str) -> list[Row]:
+    """Return the rows of treatments that have an effect and are fit to be adopted."""
+    return [
+        row
+        for row in rows(comparison, workload)
+        if row.effect and row.name != comparison.baseline and row.verdict not in UNFIT
+    ]
+
+
+def gain(comparison: Comparison, row: Row) -> float:
+    """Return a row's ratio so that more is better, whichever way its response is."""
+    if row.effect is None:
+        return 0.0
+    lower = comparison.directions.get(row.workload) == LOWER
+    return 1 / row.effect.ratio if lower and row.effect.ratio else row.effect.ratio

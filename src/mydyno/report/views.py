@@ -9,12 +9,12 @@ from mydyno.report.forest import Forest, Whisker
 from mydyno.report.parts import PartsView
 from mydyno.report.plot import Plot, Style
 from mydyno.report.resources import Resources
-from mydyno.report.verdicts import Verdict
+from mydyno.report.verdicts import UNFIT, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class RowView:
-    """One row of the verdict table."""
+    """One row of the verdict table; `lost` counts in words the trials that were not measured."""
 
     style: Style
     row: Row
@@ -24,6 +24,13 @@ class RowView:
     guards: tuple[tuple[str, tuple[str, str, str] | None], ...]
     verdict: Verdict
     weaker: bool
+    trials: str
+    lost: str = ""
+
+    @property
+    def fit(self) -> bool:
+        """Return whether its interval may be read as an effect."""
+        return self.row.verdict not in UNFIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 from mydyno.server.build import Build
 from mydyno.server.find import find
-from mydyno.server.instance import Endpoint, Instance, prepare
+from mydyno.server.instance import Endpoint, Instance, prepare, sweep
 from mydyno.server.place import Place
-from mydyno.server.record import sweep
 
 __all__ = ["Build", "Endpoint", "Instance", "Place", "find", "prepare", "sweep"]

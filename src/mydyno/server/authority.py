@@ -22,17 +22,24 @@ _VERSION_3 = b"basicConstraints = CA:FALSE\n"
 def ensure(host: Host, folder: Path, identity: Identity) -> None:
     """Fill `folder` with an authority, and certificates and keys signed by it, where missing.
 
-    They belong to the server's user and nobody else can read a key.  Raises `HostError` where
+    They are root's, and besides only the server's user can read a key.  Raises `HostError` where
     `openssl` is missing or fails.
     """
-    if host.run(Action(("test", "-s", str(folder / CERTIFICATE)))).returncode == 0:
-        return
-    host.run(Action(identity.install("-d", "-m", "700", str(folder)))).check()
-    written = identity.install("-m", "644", "/dev/stdin", str(folder / _EXTENSIONS))
+    if host.run(Action(("test", "-s", str(folder / CERTIFICATE)))).returncode:
+        _make(host, folder, identity)
+    # openssl keeps a key to its owner; the server's user reads it by its group
+    host.run(
+        Action(("find", str(folder), "-type", "f", "-exec", "chmod", "640", "{}", "+"))
+    ).check()
+
+
+def _make(host: Host, folder: Path, identity: Identity) -> None:
+    host.run(Action(("mkdir", "-p", "-m", "2710" if identity.name else "700", str(folder)))).check()
+    written = ("install", "-m", "640", "/dev/stdin", str(folder / _EXTENSIONS))
     host.run(Action(written, _VERSION_3)).check()
     for action in _made(folder):
         try:
-            done = host.run(Action((*identity.drop(), "env", *action)), timeout_s=_TIMEOUT_S)
+            done = host.run(Action(action), timeout_s=_TIMEOUT_S)
         except HostError as error:
             raise HostError(f"net.tls: no certificate could be made: {error}") from error
         done.check()

@@ -1,47 +1,77 @@
-"""An instance's home: folders for its user alone, passwords, empty option and launch files."""
+"""An instance's home: root's files, which its user may read, and the folders of that user."""
 
 import secrets
 from pathlib import Path
 
 from mydyno.host import Host
-from mydyno.model import Action, SpecError
-from mydyno.server import accounts, place, record
+from mydyno.host.trusted import distrust, identity, make, remove
+from mydyno.journal.records import Made, Records, Removed, things
+from mydyno.model import Action, RefusedError, SpecError
+from mydyno.server import accounts, place
 from mydyno.server.build import Build
 from mydyno.server.identity import Identity, refuse_unreachable
 from mydyno.server.place import LONGEST_SOCKET, Place
 
+SOCKETS = "socket folder"
+_SHORT = Path("/tmp")  # noqa: S108 - a new folder there, with a name that nobody can guess
+_REMOVAL_S = 60.0
 
-def furnish(host: Host, build: Build, home: Path, data: Path, identity: Identity) -> Place:
-    """Make what is missing in `home`; what is there is kept, so that a resumed run finds it again.
 
-    Raise `SpecError` if `identity`, which the server will run as, cannot reach a path.
+def furnish(
+    host: Host, build: Build, places: tuple[Path, Path], user: Identity, records: Records
+) -> Place:
+    """Make what is missing in a home; what is there is kept, so that a resumed run finds it again.
+
+    `places` are the home and the data.  Raise `SpecError` if the user that the server will run as
+    cannot reach a path, `RefusedError` where somebody else could change what is there.
     """
-    for folder in (home, home / "launch", home / "tmp"):
-        host.run(Action(identity.install("-d", "-m", "700", str(folder)))).check()
+    home, data = places
+    # what is made in a folder with the setgid bit has its group: the server may read it
+    mode = "2710" if user.name else "700"
+    for folder in (home, home / "launch"):
+        _folder(host, folder, mode, user.group)
+    where = Place(home, data, _run_folder(host, user, home, records))
+    for folder in (where.tmp, where.run):
+        _folder(host, folder, "700", user.owner)
     for path in (home, build.mysqld):
-        refuse_unreachable(host, identity, path)
-    where = Place(home, data, _run_folder(host, identity, home))
+        refuse_unreachable(host, user, path)
     _keep_or_install(host, where.admin, "600", _credentials("root", where.socket))
     _keep_or_install(host, where.load, "600", _credentials(accounts.LOAD_USER, None))
-    _keep_or_install(host, where.owned, "644", "[mysqld]\n")
-    if not _exists(host, where.log):
-        host.run(Action(identity.install("-m", "640", "/dev/null", str(where.log)))).check()
-    install(host, where.options, "644", place.options(build, where))
+    _keep_or_install(host, where.owned, "640", "[mysqld]\n")
+    _keep_or_install(host, where.log, "600", "")
+    install(host, where.options, "640", place.options(build, where))
     return where
 
 
-def _run_folder(host: Host, identity: Identity, home: Path) -> Path:
-    """Return the home itself, or a fresh short folder where its socket's path would not fit."""
-    if len(str(home / "mysqld.sock").encode()) <= LONGEST_SOCKET:
-        return home
-    before = record.read(host, home)
-    if before and before.run and _exists(host, Path(before.run)):
-        return Path(before.run)
-    folder = Action(("env", "-u", "TMPDIR", "mktemp", "-d", "--tmpdir", "mydyno.XXXXXX"))
-    made = host.run(folder).check().stdout.decode().strip()
-    host.run(Action(identity.install("-d", "-m", "700", made))).check()
-    record.write(host, home, record.Record(str(home / "my.cnf"), made))
-    return Path(made)
+def _folder(host: Host, folder: Path, mode: str, owner: str) -> None:
+    """Make a folder, or see that the one that is there is root's or the server's own."""
+    if not _exists(host, folder):
+        make(host, folder, mode, owner=owner)
+    elif problem := distrust(host, folder.parent, shared=True):
+        raise RefusedError(f"{folder}: cannot be used safely: {problem}; choose another -o")
+
+
+def _run_folder(host: Host, user: Identity, home: Path, records: Records) -> Path:
+    """Return a folder in the home, or in a new short one where its socket's path would not fit."""
+    inside = home / "run"
+    if len(str(inside / "mysqld.sock").encode()) <= LONGEST_SOCKET:
+        return inside
+    for made in things(records.entries(), SOCKETS):
+        if made.facts.get("home") == str(home):
+            return Path(made.place) / "run"
+    short = _SHORT / f"mydyno-{secrets.token_hex(8)}"
+    records.add(Made(SOCKETS, str(short)))
+    make(host, short, "711" if user.name else "700")
+    records.add(Made(SOCKETS, str(short), {**identity(host, short), "home": str(home)}))
+    return short / "run"
+
+
+def remove_sockets(host: Host, records: Records) -> None:
+    """Remove the short folders that were made for sockets."""
+    for made in things(records.entries(), SOCKETS):
+        facts = {k: v for k, v in made.facts.items() if k != "home"}
+        remove(host, Path(made.place), facts, timeout_s=_REMOVAL_S)
+        records.add(Removed(SOCKETS, made.place))
 
 
 def _credentials(user: str, socket: Path | None) -> str:

@@ -1,12 +1,17 @@
-"""The unprivileged user that a server started by root runs as."""
+"""The unprivileged user that a server started by root runs as: one that nobody else has."""
 
+import random
 from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.host import Host
+from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, SpecError
 
-_CHOICES = ("mysql", "nobody")
+KIND = "user"
+# What systemd hands out to services without a user of their own; no package and no person gets one.
+_RANGE = range(61184, 65520)
+_TAKEN = "getent passwd; getent group; stat -c 'x:x:%u' /proc/[0-9]* 2>/dev/null; :"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,40 +26,62 @@ class Identity:
         """Return the arguments before a command that is to run as this user."""
         if not self.name:
             return ()
-        return ("setpriv", "--reuid", str(self.uid), "--regid", str(self.gid), "--clear-groups")
+        user = ("--reuid", str(self.uid), "--regid", str(self.gid), "--clear-groups")
+        return ("setpriv", *user, "--inh-caps=-all", "--no-new-privs")
 
-    def install(self, *arguments: str) -> tuple[str, ...]:
-        """Return an `install` command whose result belongs to this user."""
-        owner = ("-o", str(self.uid), "-g", str(self.gid)) if self.name else ()
-        return ("install", *owner, *arguments)
+    @property
+    def owner(self) -> str:
+        """Return the user and its group as `chown` takes them, or ``""``."""
+        return f"{self.uid}:{self.gid}" if self.name else ""
+
+    @property
+    def group(self) -> str:
+        """Return root with the user's group, for what the user may read and not change."""
+        return f"0:{self.gid}" if self.name else ""
 
     def own(self, folder: Path) -> tuple[str, ...]:
-        """Return a command that makes a folder and all in it this user's."""
-        return ("chown", "-hR", f"{self.uid}:{self.gid}", str(folder)) if self.name else ("true",)
+        """Return a command that makes a folder and all in it this user's.
+
+        Nobody else may be able to reach into it meanwhile: a hard link would be followed.
+        """
+        return ("chown", "-hR", self.owner, "--", str(folder)) if self.name else ("true",)
 
 
-def unprivileged(host: Host) -> Identity:
-    """Return the user `mysql` if there is one, else `nobody`; for non-root, the user itself."""
-    if _number(host, "-u") != 0:
+def unprivileged(host: Host, records: Records) -> Identity:
+    """Return the campaign's own user, recorded so that it stays the same; for non-root, ourselves.
+
+    It has a number only: no account is made, and no process and no file has it yet.
+    """
+    if host.run(Action(("id", "-u"))).check().stdout.strip() != b"0":
         return Identity()
-    for name in _CHOICES:
-        uid = _number(host, "-u", name)
-        if uid is not None:
-            return Identity(name, uid, _number(host, "-g", name) or 0)
-    raise SpecError(f"{host.name}: root may not run a server, and there is no user mysql or nobody")
+    for made in things(records.entries(), KIND):
+        return _numbered(int(made.place))
+    listed = host.run(Action(("sh", "-c", _TAKEN))).stdout.decode(errors="replace")
+    taken = {line.split(":")[2] for line in listed.splitlines() if line.count(":") > 1}
+    free = [uid for uid in _RANGE if str(uid) not in taken]
+    if not free:
+        raise SpecError(f"{host.name}: no user from {_RANGE[0]} to {_RANGE[-1]} is free")
+    uid = random.choice(free)
+    records.add(Made(KIND, str(uid)))
+    return _numbered(uid)
+
+
+def forget(records: Records) -> None:
+    """Give a campaign's user up, when nothing of it is left."""
+    for made in things(records.entries(), KIND):
+        records.add(Removed(KIND, made.place))
 
 
 def refuse_unreachable(host: Host, identity: Identity, path: Path) -> None:
-    """Raise `SpecError` if that user cannot read the path because of a folder above it."""
-    done = host.run(Action((*identity.drop(), "test", "-r", str(path))))
+    """Raise `SpecError` if that user cannot pass to the path because of a folder above it."""
+    done = host.run(Action((*identity.drop(), "test", "-x", str(path))))
     if done.returncode:
-        who = identity.name or "this user"
+        who = f"the server's user ({identity.uid})" if identity.name else "this user"
         raise SpecError(
-            f"{path}: {who} cannot read it, and the server runs as {who}: "
-            "use a folder that every user may pass through (not below /root)"
+            f"{path}: {who} cannot reach it: use a folder that every user may pass through "
+            "(not below /root)"
         )
 
 
-def _number(host: Host, *arguments: str) -> int | None:
-    done = host.run(Action(("id", *arguments)))
-    return int(done.stdout) if done.returncode == 0 else None
+def _numbered(uid: int) -> Identity:
+    return Identity(f"mydyno-{uid}", uid, uid)

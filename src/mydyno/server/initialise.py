@@ -28,9 +28,8 @@ def initialise(host: Host, build: Build, place: Place, identity: Identity) -> No
         action = _bootstrap(host, build, place, identity)
     done = host.run(Action((*identity.drop(), *action.argv), action.stdin), timeout_s=_TIMEOUT_S)
     if done.returncode:
-        words = (done.stderr or done.stdout).decode(errors="replace").strip()[-600:]
-        log = host.run(Action(("tail", "-n", "8", str(place.log)))).stdout.decode(errors="replace")
-        raise HostError(f"{place.data}: {build.text}: no data could be made: {words}\n{log}")
+        words = (done.stderr or done.stdout).decode(errors="replace").strip()[-1200:]
+        raise HostError(f"{place.data}: {build.text}: no data could be made: {words}")
 
 
 def _server(build: Build, place: Place) -> tuple[str, str]:
@@ -60,7 +59,7 @@ def _bootstrap(host: Host, build: Build, place: Place, identity: Identity) -> Ac
     Lines that would make accounts for the machine's own name are left out, as the script's
     ``--cross-bootstrap`` does.
     """
-    host.run(Action(identity.install("-d", "-m", "700", str(place.data / "mysql")))).check()
+    host.run(Action((*identity.drop(), "mkdir", "-m", "700", str(place.data / "mysql")))).check()
     folders = [build.basedir / "share", build.basedir / "share" / "mysql"]
     sql = b"use mysql;\n"
     for name in _OLD_TABLES:

@@ -3,23 +3,37 @@
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mydyno.host import Host, Running
-from mydyno.model import Action, HostError, RefusedError
-from mydyno.server import accounts, authority, certificate, client, launch, place, record, tls
+from mydyno.host import Host, Running, processes
+from mydyno.host.trusted import make, resolved
+from mydyno.journal.records import Made, MemoryRecords, Records, Removed, things
+from mydyno.model import Action, HostError, JournalError, RefusedError
+from mydyno.server import (
+    accounts,
+    authority,
+    certificate,
+    client,
+    launch,
+    outside,
+    place,
+    sandbox,
+    tls,
+)
 from mydyno.server.build import Build
-from mydyno.server.home import furnish, install, password_of
+from mydyno.server.home import furnish, install, password_of, remove_sockets
+from mydyno.server.identity import KIND as USER
 from mydyno.server.identity import Identity, refuse_unreachable, unprivileged
 from mydyno.server.initialise import initialise
 from mydyno.server.place import Place
 from mydyno.server.ports import free_port
 
+KIND = "server"
 _STEP_S = 0.02
 _PORT_ATTEMPTS = 3
 _SHOWN_LINES = 8
-_OWN_S = 3600.0  # millions of tables
 _RECOVERY_S = 3600.0  # the redo log of a copy that was not shut down in order
 _LOG_LINES = 400
 # What a server says besides the cause, most of it after: an old one tells of its whole shutdown.
@@ -44,32 +58,29 @@ class Endpoint:
     database: str
 
 
+@dataclass(slots=True, eq=False)
 class Instance:
     """One private server; make it with `prepare`, use it from one thread that outlives it.
 
-    The kernel ends the server when the thread that called `start` ends, whatever ends it.
+    The kernel ends the server when the thread that called `start` ends, whatever ends it.  With an
+    `address` it listens there.  `original` is the data directory that its data are a copy of.
     """
 
-    def __init__(
-        self,
-        host: Host,
-        build: Build,
-        where: Place,
-        identity: Identity,
-        address: str = "",
-        *,
-        adopted: bool = False,
-    ) -> None:
-        """Own what is in `where`; `address` and `adopted` are as `prepare` says."""
-        self.host = host
-        self.adopted = adopted
-        self.address = address
-        self.build = build
-        self.place = where
-        self.identity = identity
-        self._running: Running | None = None
-        self._log_from = 0
-        self._listen = ("", 0)
+    host: Host
+    build: Build
+    place: Place
+    identity: Identity
+    records: Records
+    address: str = ""
+    original: Path | None = None
+    _running: Running | None = None
+    _log_from: int = 0
+    _listen: tuple[str, int] = ("", 0)
+
+    @property
+    def adopted(self) -> bool:
+        """Return whether its data are a copy of another server's."""
+        return self.original is not None
 
     @property
     def client(self) -> tuple[str, ...]:
@@ -96,17 +107,19 @@ class Instance:
         anything, `HostError` with the server's words if it cannot be filled.
         """
         self._data_folder()
+        self.records.add(Made(KIND, str(self.place.options)))
         initialise(self.host, self.build, self.place, self.identity)
+        self.records.add(Removed(KIND, str(self.place.options)))
         self._make_accounts()
 
     def adopt(self) -> None:
-        """Make a copy of another server's data ours: our user's files, our accounts in it.
+        """Put our accounts into a copy of another server's data.
 
-        Raise `HostError` with the server's words where it cannot start on them.
+        Raise `HostError` with the server's words where it cannot start on them, `RefusedError`
+        where they name files that lie outside, which a server would write into.
         """
-        data = self.place.data
-        self.host.run(Action(self.identity.own(data)), timeout_s=_OWN_S).check()
-        refuse_unreachable(self.host, self.identity, data)
+        sandbox.refuse_unavailable(self.host, root=bool(self.identity.name))
+        refuse_unreachable(self.host, self.identity, self.place.data)
         self._make_accounts((("skip_grant_tables", "1"),), within_s=_RECOVERY_S)
 
     def start(self, *, timeout_s: float = 60.0) -> None:
@@ -123,6 +136,7 @@ class Instance:
             self._start_once(asked)
             try:
                 self.ready(timeout_s=timeout_s)
+                self._known()
                 return
             except HostError as error:
                 self.stop()
@@ -147,12 +161,13 @@ class Instance:
             for _ in self._running.lines():
                 pass  # it says nothing there; reading to the end closes the pipe
             self._running = None
-            self._record(0)
+            self.host.run(Action(("rm", "-f", "--", str(self.place.pid_file))))
+            self.records.add(Removed(KIND, str(self.place.options)))
 
     def close(self) -> None:
         """Stop the server and remove what lies outside its home."""
         self.stop()
-        record.sweep(self.host, self.place.home)
+        remove_sockets(self.host, self.records)
 
     def query(self, sql: str, *, timeout_s: float = 60.0) -> list[tuple[str, ...]]:
         """Return the rows that root gets for a statement; raise `HostError` with the complaint."""
@@ -177,15 +192,21 @@ class Instance:
         options = (*self._tls(asked.net.get("tls", "")), *more)
         options += place.ALONE if self.adopted else ()
         text = place.options(self.build, self.place, self._listen, options)
-        install(self.host, self.place.options, "644", text)
+        install(self.host, self.place.options, "640", text)
         stale = (self.place.pid_file, self.place.socket, f"{self.place.socket}.lock")
         self.host.run(Action(("rm", "-f", "--", *map(str, stale)))).check()
         size = self.host.run(Action(("stat", "-c", "%s", str(self.place.log)))).check()
         self._log_from = int(size.stdout)
-        self._record(0)
-        action = launch.command(self.build, self.place, self.identity, asked)
+        hidden = [self.original] if self.original else None
+        action = launch.command(self.build, self.place, self.identity, asked, hidden)
+        self.records.add(Made(KIND, str(self.place.options)))
         self._running = self.host.start(action, stderr=self.place.log)
-        self._record(self._running.pid)
+        install(self.host, self.place.pid_file, "600", f"{self._running.pid}\n")
+
+    def _known(self) -> None:
+        """Record the process that answers, so that nothing else is ever taken for it."""
+        facts = processes.identify(self.host, self.pid)
+        self.records.add(Made(KIND, str(self.place.options), facts))
 
     def _tls(self, asked: str) -> Options:
         """Return the server's options for TLS, and let the load's option file ask for the same."""
@@ -195,7 +216,7 @@ class Instance:
         text = place.client_options(accounts.LOAD_USER, password, None, lines)
         install(self.host, home.load, "600", text)
         if not asked:
-            kept = certificate.ensure(self.host, self.build, home, self.identity)
+            kept = certificate.ensure(self.host, self.build, home)
             return (("ssl_cert", str(home.certificate)), ("ssl_key", str(home.key))) if kept else ()
         if asked != tls.OFF:
             authority.ensure(self.host, home.tls, self.identity)
@@ -213,18 +234,13 @@ class Instance:
         text = "\n  ".join(_STAMP.sub("", line) for line in telling[-_SHOWN_LINES:])
         return f"{self.build.mysqld} {what}; its log {self.place.log} ends:\n  {text}"
 
-    def _record(self, pid: int) -> None:
-        where = self.place
-        run = "" if where.run == where.home else str(where.run)
-        start = record.started(self.host, pid) if pid else 0
-        record.write(self.host, where.home, record.Record(str(where.options), run, pid, start))
-
     def _data_folder(self) -> None:
         data = self.place.data
         found = self.host.run(Action(("find", str(data), "-mindepth", "1", "-maxdepth", "1")))
         if found.stdout:
             raise RefusedError(f"{data} is not empty: name an empty folder, or remove it")
-        self.host.run(Action(self.identity.install("-d", "-m", "700", str(data)))).check()
+        self.host.run(Action(("rmdir", "--", str(data))))
+        make(self.host, data, "700", owner=self.identity.owner)
         refuse_unreachable(self.host, self.identity, data)
 
     def _make_accounts(self, more: Options = (), *, within_s: float = 60.0) -> None:
@@ -233,6 +249,8 @@ class Instance:
         self._start_once(launch.Launch(), more)
         try:
             self.ready(timeout_s=within_s, _argv=argv)
+            if self.original:
+                outside.refuse(self.host, argv, self.place.data, self.original)
             text = accounts.statements(
                 self.build,
                 client.query(self.host, argv, accounts.USERS, 60.0),
@@ -247,17 +265,63 @@ class Instance:
 
 
 def prepare(
-    host: Host, build: Build, *, home: Path, data: Path, address: str = "", adopted: bool = False
+    host: Host,
+    build: Build,
+    *,
+    places: tuple[Path, Path],
+    records: Records | None = None,
+    address: str = "",
+    original: str = "",
 ) -> Instance:
-    """Return an instance that lives in `home` with its data in `data`; nothing is started.
+    """Return an instance that lives in the first of `places` with its data in the second.
 
-    With an `address` it listens there, for a load on another host, and not on its socket alone.
-    What was `adopted` runs alone: it follows no other server, and none of its events comes due.
-    Raise `SpecError` if the user that the server will run as cannot reach a path.
+    Nothing is started.  With an `address` it listens there, for a load on another host, and not on
+    its socket alone.  A copy of an `original` data directory runs alone: it follows no other
+    server, none of its events comes due, and it can write to its own folders only.  Raise
+    `SpecError` if the user that the server will run as cannot reach a path.
     """
-    identity = unprivileged(host)
-    where = furnish(host, build, home, data, identity)
-    return Instance(host, build, where, identity, address, adopted=adopted)
+    kept = records or MemoryRecords()
+    identity = unprivileged(host, kept)
+    where = furnish(host, build, places, identity, kept)
+    real = resolved(host, Path(original)) if original else None
+    return Instance(host, build, where, identity, kept, address, real)
+
+
+def sweep(host: Host, records: Records) -> tuple[list[str], list[str]]:
+    """End the recorded servers that a dead owner left; return which, and what could not be ended.
+
+    A server is known by its process, or where a crash came before that was recorded, by our
+    option file in its command line and by our user.  Nothing else is ended.
+    """
+    ended: list[str] = []
+    failed: list[str] = []
+    for made in things(records.entries(), KIND):
+        try:
+            left = _left(host, made, records)
+            ended += [f"server {facts['pid']}" for facts in left if processes.end(host, facts)]
+        except HostError as error:
+            failed.append(str(error))
+            continue
+        with suppress(JournalError):  # it is gone, recorded or not
+            records.add(Removed(KIND, made.place))
+    if not failed:
+        remove_sockets(host, records)
+    return ended, failed
+
+
+def _left(host: Host, made: Made, records: Records) -> list[dict[str, str]]:
+    """Return the processes that serve a home now."""
+    found = processes.with_argument(host, f"--defaults-file={made.place}")
+    if made.facts:
+        return [facts for facts in found if facts == made.facts]
+    users = {one.place for one in things(records.entries(), USER)}
+    # it is root's until it drops to its user; who is not root can only end what is his
+    return [f for f in found if not users or _user_of(host, f) in {"0", *users}]
+
+
+def _user_of(host: Host, facts: processes.Facts) -> str:
+    done = host.run(Action(("stat", "-c", "%u", f"/proc/{facts['pid']}")))
+    return done.stdout.decode().strip()
 
 
 def _port_taken(words: str) -> bool:

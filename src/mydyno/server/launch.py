@@ -1,10 +1,11 @@
 """How a private instance is launched: the layers' launch files, and the command they make."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.model import Action
+from mydyno.server import sandbox
 from mydyno.server.build import Build
 from mydyno.server.identity import Identity
 from mydyno.server.place import Place
@@ -41,24 +42,33 @@ def parse(raw: bytes, folder: Path) -> Launch:
     return Launch(environment, files.get("limits", {}), files.get("net", {}))
 
 
-def command(build: Build, place: Place, identity: Identity, launch: Launch) -> Action:
+def command(
+    build: Build,
+    place: Place,
+    identity: Identity,
+    launch: Launch,
+    hidden: Sequence[Path] | None = None,
+) -> Action:
     """Return the command that becomes the server.
 
     Limits come first, while we may still raise them; then the drop to an unprivileged user and
     the wish to die with the thread that starts us (prctl PR_SET_PDEATHSIG, so a mydyno killed
     by SIGKILL leaves no server); then an environment of its own, so that a preload meets the
-    server only and the caller's variables do not reach it.
+    server only and the caller's variables do not reach it.  With folders to be `hidden` it runs
+    where it can write to its own only.
     """
     limits = tuple(f"--{name}={value}:{value}" for name, value in sorted(launch.limits.items()))
     drop = identity.drop() or ("setpriv",)
     given = tuple(f"{name}={value}" for name, value in sorted(launch.environment.items()))
     clean = ("env", "-i", _PATH, f"HOME={place.home}", "LC_ALL=C", *given)
     server = (str(build.mysqld), f"--defaults-file={place.options}")
-    return Action(
-        (
-            *(("prlimit", *limits) if limits else ()),
-            *(*drop, "--pdeathsig", "KILL"),
-            *clean,
-            *server,
-        )
+    argv = (
+        *(("prlimit", *limits) if limits else ()),
+        *(*drop, "--pdeathsig", "KILL"),
+        *clean,
+        *server,
     )
+    if hidden is not None:
+        own = (place.data, place.run, place.tmp)
+        argv = sandbox.wrapped(argv, own, hidden, root=bool(identity.name))
+    return Action(argv)

@@ -14,7 +14,11 @@ _X_PLUGIN = (8, 0, 11)  # the first MySQL that listens for the X protocol unaske
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The files of one instance: `home` for its own, `data` for the data, `run` for the socket."""
+    """The files of one instance.
+
+    `home` is root's, and the server's user may pass through it; `data`, `run` with the socket, and
+    `tmp` are the only folders that this user can write to.
+    """
 
     home: Path
     data: Path
@@ -52,8 +56,13 @@ class Place:
 
     @property
     def pid_file(self) -> Path:
-        """Return the file in which the running server keeps its process id."""
+        """Return the file in which we keep the running server's process id."""
         return self.home / "mysqld.pid"
+
+    @property
+    def tmp(self) -> Path:
+        """Return the folder of the server's temporary files."""
+        return self.home / "tmp"
 
     @property
     def certificate(self) -> Path:
@@ -72,7 +81,7 @@ class Place:
 
     @property
     def log(self) -> Path:
-        """Return the error log; it is kept from start to start."""
+        """Return the error log, which we open for the server; it is kept from start to start."""
         return self.home / "mysqld.err"
 
 
@@ -102,9 +111,8 @@ def options(
         f"basedir = {place_text(build.basedir)}",
         f"datadir = {place_text(place.data)}",
         f"socket = {place_text(place.socket)}",
-        f"pid_file = {place_text(place.pid_file)}",
-        f"log_error = {place_text(place.log)}",
-        f"tmpdir = {place_text(place.home / 'tmp')}",
+        f"pid_file = {place_text(place.run / 'mysqld.pid')}",
+        f"tmpdir = {place_text(place.tmp)}",
         *_listening(*listen),
         *(["mysqlx = 0"] if not build.mariadb and build.version >= _X_PLUGIN else []),
         *(f"{name} = {quoted(value)}" for name, value in more),

@@ -36,9 +36,10 @@ def page_list(instance: Instance) -> bytes:
 
 def write(instance: Instance, pages: bytes) -> None:
     """Put a list of pages where the stopped server will look for it when it starts."""
-    path = str(instance.place.data / _LIST)
-    install = instance.identity.install("-m", "600", "/dev/stdin", path)
-    instance.host.run(Action(install, pages)).check()
+    path = instance.place.data / _LIST
+    # by the server's user: in its folder root would follow what it has put there
+    argv = (*instance.identity.drop(), "dd", f"of={path}", "status=none")
+    instance.host.run(Action(argv, pages)).check()
 
 
 def load(instance: Instance, *, timeout_s: float = 900.0) -> None:

@@ -80,8 +80,8 @@ def pairs(lines: Iterable[str]) -> dict[str, str]:
 
 
 def install(path: Path, text: str) -> Action:
-    """Return the command that makes `text` the whole of a file; its folder keeps others out."""
-    return Action(("install", "-m", "644", "/dev/stdin", str(path)), text.encode())
+    """Return the command that makes `text` the whole of a file, for its owner and its group."""
+    return Action(("install", "-m", "640", "/dev/stdin", str(path)), text.encode())
 
 
 def changes(now: Settings, want: Settings, defaults: Settings, action: Action) -> list[Change]:

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import msgspec
 
 from mydyno.model import Action, Interval, Overhead
+from mydyno.workloads.latency import checked
+from mydyno.workloads.lines import numbered
 from mydyno.workloads.protocol import Reports, Target
 
 _SHOWN = 120  # characters of a bad line that help to find it
+_LONGEST_S = 30 * 86400.0  # a trial of a month: what is beyond is a wrong unit, ms or ns
+_MOST = 5_000_000  # numbers of one trial that are kept in memory, at some 60 bytes each
+_SMALLEST, _LARGEST = 1e-30, 1e30  # squares and sums of such numbers are finite and not lost
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,42 +84,71 @@ def parse(lines: Iterable[bytes]) -> Iterator[Interval | Overhead]:
 
     A last line without an end is what a stopped program leaves behind, and is passed over.
     """
-    last = 0.0
-    for number, line in enumerate(lines, start=1):
-        if not line.endswith(b"\n"):
-            return
-        if not line.strip():
-            continue
+    last, numbers = 0.0, 0
+    for number, line in numbered(lines):
         item = _item(line, number)
         if isinstance(item, Interval):
             if item.t_s <= last:
                 raise ValueError(f"line {number}: t_s is {item.t_s:g} after {last:g}")
             last = item.t_s
+            numbers += 1 + len(item.values)
+        if numbers > _MOST:
+            raise ValueError(
+                f"line {number}: the program has reported more than {_MOST} numbers; "
+                "report once a second"
+            )
         yield item
 
 
 def _item(line: bytes, number: int) -> Interval | Overhead:
     try:
         fields = msgspec.json.decode(line, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         shown = line.strip().decode(errors="replace")[:_SHOWN]
         raise ValueError(f"line {number}: not a JSON object: {shown!r}") from error
     if fields.get("event") == "overhead":
-        return Overhead(_number(fields, "cost_s", number))
+        return Overhead(_seconds(fields, "cost_s", number))
     if "event" in fields:
-        raise ValueError(f"line {number}: unknown event {fields['event']!r}; known: overhead")
+        raise ValueError(f"line {number}: unknown event {_short(fields['event'])}; known: overhead")
     histogram = fields.pop("latency_hist", "")
     if not isinstance(histogram, str):
         raise ValueError(f"line {number}: latency_hist is not a base64 string")  # noqa: TRY004
-    t_s = _number(fields, "t_s", number)
+    if histogram and (problem := checked(histogram)):
+        raise ValueError(f"line {number}: latency_hist: {problem}")
+    t_s = _seconds(fields, "t_s", number)
     values = {key: _number(fields, key, number) for key in fields if key != "t_s"}
     return Interval(t_s, values, histogram)
+
+
+def _seconds(fields: Mapping[str, object], key: str, number: int) -> float:
+    """Return a length of time, which is neither below nought nor longer than any trial."""
+    value = _number(fields, key, number)
+    if not 0 <= value <= _LONGEST_S:
+        raise ValueError(
+            f"line {number}: {key} is {value:g}; give seconds since the load began, "
+            f"from 0 to {_LONGEST_S:.0f}"
+        )
+    return value
 
 
 def _number(fields: Mapping[str, object], key: str, number: int) -> float:
     value = fields.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"line {number}: {key} is {value!r}, not a number")  # noqa: TRY004
-    if not isfinite(value):
-        raise ValueError(f"line {number}: {key} is {value!r}, not a finite number")
+        raise ValueError(  # noqa: TRY004
+            f"line {number}: {key[:_SHOWN]} is {_short(value)}, not a number"
+        )
+    if value and not _SMALLEST <= abs(value) <= _LARGEST:
+        raise ValueError(
+            f"line {number}: {key[:_SHOWN]} is {_short(value)}; report base units, "
+            f"from {_SMALLEST:g} to {_LARGEST:g}"
+        )
     return float(value)
+
+
+def _short(value: object) -> str:
+    """Return a value as Python shows it, as much as a person reads; a long integer by its size."""
+    if isinstance(value, int) and value.bit_length() > _SHOWN:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, list | dict):
+        return f"a {type(value).__name__}"  # which may be too deep to be shown
+    return repr(value)[:_SHOWN]

@@ -2,17 +2,30 @@
 
 from collections.abc import Iterable, Iterator
 
+from mydyno.host import LONGEST_LINE
+
 _SHOWN = 160  # characters of a bad line that a person can still read
 
 
-def whole(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield the number and text of each line that is not blank.
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and bytes of each complete line that is not blank.
 
     A line without its newline is the torn end of a tool that was killed, and is left out.
+    Raises `ValueError` for one of more than `LONGEST_LINE` bytes.
     """
     for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST_LINE or (len(line) == LONGEST_LINE and not line.endswith(b"\n")):
+            raise ValueError(
+                f"line {number}: is longer than {LONGEST_LINE} bytes; print one report a line"
+            )
         if line.endswith(b"\n") and line.strip():
-            yield number, line.decode(errors="replace").rstrip("\r\n")
+            yield number, line
+
+
+def whole(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """Yield the number and text of each line that `numbered` yields."""
+    for number, line in numbered(lines):
+        yield number, line.decode(errors="replace").rstrip("\r\n")
 
 
 def no_report(tool: str, number: int, text: str, why: str = "") -> ValueError:

@@ -8,7 +8,7 @@ from digests import small
 from msgspec.structs import replace
 from simulate import campaign, distribution, gauges, row
 
-from mydyno.analyse.result import ChangeView, Comparison, Result, Row, TrialView
+from mydyno.analyse.result import ChangeView, Comparison, Ends, Result, Row, TrialView
 
 _CHANGES = {
     "KERN": [
@@ -162,6 +162,29 @@ def no_winner() -> Result:
     )
 
 
+def failing() -> Result:
+    """Return a campaign with a winner, a treatment that failed, and one that is unstable."""
+    rng = random.Random(11)
+    truth = {"STOCK": 1000.0, "POOL": 1150.0, "LARGE": 1300.0, "IO": 1200.0}
+    trials = campaign(rng, truth, ("rw",), blocks=4, span_s=(4, 24), tail=True)
+    lost = {("LARGE", 0), ("LARGE", 1), ("LARGE", 3), ("IO", 2)}
+    trials = [_lost(t) if (t.treatment, t.block) in lost else t for t in trials]
+    rows = [
+        row("STOCK", "rw", trials, None, "baseline"),
+        row("POOL", "rw", trials, (1.152, 1.121, 1.184), "adopt"),
+        replace(row("LARGE", "rw", trials, None, "failed"), ends=Ends(trials=4, failed=3)),
+        replace(
+            row("IO", "rw", trials, (1.201, 1.165, 1.238), "unstable"),
+            ends=Ends(trials=4, stalled=1),
+        ),
+    ]
+    compared = _comparison(
+        "failing", "STOCK", {"rw": "POOL"}, rows, sentence="POOL gives 1.15 times the throughput."
+    )
+    told = ("Which pool serves best?", "mydyno run failing.toml", "2024-02-08 09:00 UTC", "", "")
+    return Result(compared, *told, trials, {}, [], {}, 4, 0.03)
+
+
 def many() -> Result:
     """Return twenty treatments under two workloads, with failures and weaker durability."""
     rng = random.Random(20)
@@ -253,7 +276,9 @@ def hostile() -> Result:
     )
 
 
-CASES = {f.__name__.replace("_", "-"): f for f in (ladder, sampled, no_winner, many, hostile)}
+CASES = {
+    f.__name__.replace("_", "-"): f for f in (ladder, sampled, no_winner, failing, many, hostile)
+}
 
 _PARTS = (
     "kyber",
