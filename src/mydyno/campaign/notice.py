@@ -25,8 +25,8 @@ cd "$1" && for f in *; do [ -f "$f" ] && echo "$f $(head -c 2000 "$f" | tr '\\n'
 def post(host: Host, id_: str, name: str, directory: Path) -> None:
     """Say on the host that this campaign may have changed its settings."""
     text = (
-        f"{controller()} campaign {name} of {platform.node()} may have changed settings of this host; "
-        f"`mydyno rollback {directory}` there restores them (if that machine is no more, boot this "
+        f"{controller()} campaign {name} of {platform.node()} may have changed settings of this "
+        f"host; `mydyno rollback {directory}` there restores them (if that machine is no more, boot this "
         f"host, or remove {_FOLDER}/{id_})"
     )
     argv = ("sh", "-c", _POST, "post", _FOLDER, id_)

@@ -17,6 +17,7 @@ from mydyno.model import Action, HostError, RefusedError, SpecError
 KEY = "stack.data"
 _COPY_S = 12 * 3600.0  # the largest data set a person would wait for
 _OWN_S = 3600.0  # millions of tables
+_SHOWN = 5
 _LOCKED = ("ibdata1", "aria_log_control")  # what every server locks as long as it runs
 _ELSEWHERE = ("-type", "l", "-o", "-name", "*.isl")
 # Who it was, whom it followed, and what SET PERSIST made of its settings: none of it is the data's.
@@ -36,9 +37,10 @@ def find(host: Host, written: str) -> Path:
             f"{KEY}: {written}: no server's data directory on {host.name} "
             "(there would be a folder mysql in it)"
         )
-    if links := _lines(host, "find", str(real), "(", *_ELSEWHERE, ")", "-print", "-quit"):
+    if links := _lines(host, "find", str(real), "(", *_ELSEWHERE, ")", "-print"):
+        shown = ", ".join(links[:_SHOWN]) + (" and more" if len(links) > _SHOWN else "")
         raise RefusedError(
-            f"{KEY}: {links[0]} leads out of {real}, and what it leads to would not be copied; "
+            f"{KEY}: {shown} leads out of {real}, and what it leads to would not be copied; "
             "move it in, or make the data set with a workload"
         )
     if who := user_of(host, real):

@@ -11,6 +11,7 @@ from mydyno.model import Action, SpecError
 KIND = "user"
 # What systemd hands out to services without a user of their own; no package and no person gets one.
 _RANGE = range(61184, 65520)
+_FEWER = ("--inh-caps=-all", "--bounding-set=-all", "--no-new-privs")
 _TAKEN = "getent passwd; getent group; stat -c 'x:x:%u' /proc/[0-9]* 2>/dev/null; :"
 
 
@@ -27,7 +28,7 @@ class Identity:
         if not self.name:
             return ()
         user = ("--reuid", str(self.uid), "--regid", str(self.gid), "--clear-groups")
-        return ("setpriv", *user, "--inh-caps=-all", "--no-new-privs")
+        return ("setpriv", *user, *_FEWER)
 
     @property
     def owner(self) -> str:
