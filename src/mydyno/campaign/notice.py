@@ -26,8 +26,8 @@ def post(host: Host, id_: str, name: str, directory: Path) -> None:
     """Say on the host that this campaign may have changed its settings."""
     text = (
         f"{controller()} campaign {name} of {platform.node()} may have changed settings of this "
-        f"host; `mydyno rollback {directory}` there restores them (if that machine is no more, boot this "
-        f"host, or remove {_FOLDER}/{id_})"
+        f"host; `mydyno rollback {directory}` there restores them (if that machine is no more, "
+        f"boot this host, or remove {_FOLDER}/{id_})"
     )
     argv = ("sh", "-c", _POST, "post", _FOLDER, id_)
     host.run(Action(argv, text.encode(errors="replace"))).check()

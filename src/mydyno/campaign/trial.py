@@ -33,7 +33,7 @@ from mydyno.model import (
 )
 from mydyno.workloads import Target, Verifies, Workload
 
-SILENCE_S = 120.0  # a load that says nothing for so long hangs; reports come every second
+SILENCE_S = 120.0  # a load that reports nothing for so long hangs; reports come every second
 _NOTHING = Window(0.0, 0.0)
 _SETUP = "setup_s"
 _MOST_RAW = 1 << 29  # bytes of output that are kept of a trial; a day of reports has 0.1 GB
@@ -178,9 +178,10 @@ def _heard(
     """Read the load until the stop rule has its window; return that, None if the load ends."""
     bench, sampled = where
     with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
-        for item in a.workload.parse(_kept(running.lines(), raw, heard)):
+        for item in a.workload.parse(_kept(running.lines(), raw)):
             spent.take(item)
             if isinstance(item, Interval):
+                heard()  # no other output is a sign that work is done
                 sampled.reported(item.t_s)
                 if len(spent.intervals) == 1:
                     bench.reached(a.settings, a.workload, a.folder)
@@ -226,11 +227,10 @@ def _raw(path: Path) -> Iterator[BinaryIO]:
         raise CampaignError(f"{path}: {error.strerror}; make room and run again") from error
 
 
-def _kept(lines: Iterable[bytes], raw: BinaryIO, heard: Callable[[], None]) -> Iterator[bytes]:
+def _kept(lines: Iterable[bytes], raw: BinaryIO) -> Iterator[bytes]:
     """Yield each line once it is kept: raw output is stored before it is parsed."""
     size = 0
     for line in lines:
-        heard()
         raw.write(line)
         size += len(line)
         if size > _MOST_RAW:
@@ -240,7 +240,7 @@ def _kept(lines: Iterable[bytes], raw: BinaryIO, heard: Callable[[], None]) -> I
 
 @contextmanager
 def _watchdog(running: Running) -> Iterator[Callable[[], None]]:
-    """Stop a load silent for `SILENCE_S`; what is yielded is called at each sign of life."""
+    """Stop a load silent for `SILENCE_S`; what is yielded is called at each report."""
     last_s = [time.monotonic()]
     over = threading.Event()
 

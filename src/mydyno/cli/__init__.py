@@ -10,7 +10,7 @@ from keyword import iskeyword
 import typer
 
 from mydyno.cli.terminal import guarded
-from mydyno.host import install_signals
+from mydyno.host import adopt_strays, install_signals
 from mydyno.model import Interrupted, MydynoError
 
 COMMANDS = {
@@ -36,6 +36,7 @@ def main() -> None:
     """
     os.umask(0o077)
     install_signals()
+    adopt_strays()
     with guarded():
         _main()
 

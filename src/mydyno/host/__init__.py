@@ -9,6 +9,7 @@ from mydyno.host.protocol import LONGEST_LINE, Away, Completed, Host, Running, a
 from mydyno.host.reach import LOCAL, reach
 from mydyno.host.rebootable import Rebootable
 from mydyno.host.ssh import Ssh
+from mydyno.host.tree import adopt as adopt_strays
 
 __all__ = [
     "LOCAL",
@@ -21,6 +22,7 @@ __all__ = [
     "Rebootable",
     "Running",
     "Ssh",
+    "adopt_strays",
     "ask",
     "beside",
     "carried",

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mydyno.host import tree
 from mydyno.host.address import Address
 from mydyno.host.refusals import refusal
 from mydyno.model import HostError, MydynoError, RefusedError
@@ -70,12 +71,11 @@ class Link:
         self._down = False
         self._folder = tempfile.mkdtemp(prefix="mydyno-", dir=_short())
         master = ("-M", "-S", f"{self._folder}/c", *way.address.words, command)
-        self._process = subprocess.Popen(
+        self._process = tree.spawn(
             ("sh", "-c", _TIDY, self._folder, *way.tool, *_FIXED, *master),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # without a terminal nothing can ask for a password
             env=_environment(),
         )
         self._speak = threading.Lock()
@@ -119,12 +119,11 @@ class Link:
 
     def follow(self, command: str) -> "subprocess.Popen[bytes]":
         """Run a command whose output is read as it comes."""
-        return subprocess.Popen(
+        return tree.spawn(
             self.argv(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,
             env=_environment(),
         )
 

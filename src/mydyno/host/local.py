@@ -1,24 +1,37 @@
 """The machine we run on."""
 
 import os
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from mydyno.host import tree
 from mydyno.host.protocol import LONGEST_LINE, Completed, Running
 from mydyno.model import Action, HostError
 
+_CHUNK = 1 << 16
+_STEP_S = 0.1
+_LATE_S = 1.0  # what a command wrote last is read for so long after its end
+_MOST = 1 << 30  # bytes of output of a command: a list of all files of a large data set
 
+
+@dataclass(slots=True)
 class LocalRunning:
-    """A child process in its own session, so that a signal reaches all it started."""
+    """A child process in its own session; all that it starts, wherever that goes, ends with it."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._process = process
+    _process: "subprocess.Popen[bytes]"
+    _since: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Remember when it began: what is older is not its."""
+        self._since = tree.started_at(self._process.pid)
 
     @property
     def pid(self) -> int:
@@ -26,30 +39,61 @@ class LocalRunning:
         return self._process.pid
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each line of its standard output as it comes, a longer one in pieces."""
+        """Yield each line of its standard output as it comes, a longer one in pieces.
+
+        Its end is the end of the output, whoever else holds the pipe open.
+        """
         out = self._process.stdout
-        if out is not None:
-            with out:
-                yield from iter(partial(out.readline, LONGEST_LINE), b"")
+        if out is None or out.closed:
+            return
+        rest = b""
+        with out:
+            for raw in self._raw(out.fileno()):
+                *whole, rest = (rest + raw).split(b"\n")
+                for line in whole:
+                    yield from _pieces(line + b"\n")
+                while len(rest) >= LONGEST_LINE:
+                    yield rest[:LONGEST_LINE]
+                    rest = rest[LONGEST_LINE:]
+        if rest:
+            yield rest
 
     def returncode(self) -> int | None:
         """Return its exit code, or None while it runs."""
         return self._process.poll()
 
     def stop(self, *, grace_s: float = 10.0) -> int:
-        """End the whole group: SIGTERM first, SIGKILL after `grace_s`."""
-        self._signal(signal.SIGTERM)  # its children too, even where it has ended before them
-        try:
-            self._process.wait(grace_s)
-        except subprocess.TimeoutExpired:
+        """End it and all it started: SIGTERM to its group, SIGKILL to what is left."""
+        if self._process.poll() is None:
+            self._signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(grace_s)
+        if self._process.poll() is None:
             self._signal(signal.SIGKILL)
-        return self._process.wait()
+        code = self._process.wait()
+        tree.end(self._process.pid, self._since)
+        return code
+
+    def _raw(self, descriptor: int) -> Iterator[bytes]:
+        """Yield what is written, until the end of the output or of the process."""
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN | select.POLLHUP)
+        end_s = float("inf")
+        while time.monotonic() < end_s:
+            if poll.poll(_STEP_S * 1000):
+                raw = os.read(descriptor, _CHUNK)
+                if not raw:
+                    return
+                yield raw
+            elif end_s < float("inf"):
+                return  # it has ended, and nothing is left in the pipe
+            if end_s == float("inf") and self._process.poll() is not None:
+                end_s = time.monotonic() + _LATE_S
 
     def _signal(self, number: signal.Signals) -> None:
-        try:
+        # its id is not another's: it has not been waited for
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,35 +103,34 @@ class Local:
     name: str = "localhost"
 
     def run(self, action: Action, *, timeout_s: float = 60.0) -> Completed:
-        """Run a command and wait for it."""
-        try:
-            done = subprocess.run(
-                action.argv,
-                input=action.stdin,
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
-                start_new_session=True,  # Ctrl-C is for us; what puts the host back must not die
-            )
-        except FileNotFoundError as error:
-            raise HostError(_missing(action)) from error
-        except subprocess.TimeoutExpired as error:
-            raise HostError(f"{action.argv[0]}: no end after {timeout_s:g} s") from error
-        return Completed(action, done.returncode, done.stdout, done.stderr)
+        """Run a command and wait for its end, whatever it leaves behind."""
+        with _memory(action.stdin) as given, _memory() as out, _memory() as errors:
+            try:
+                # Ctrl-C is for us; what restores the host must not die
+                process = tree.spawn(action.argv, stdin=given, stdout=out, stderr=errors)
+            except FileNotFoundError as error:
+                raise HostError(_missing(action)) from error
+            try:
+                _await(process, action, timeout_s, (out, errors))
+            finally:
+                if process.poll() is None:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+            return Completed(action, process.returncode, _all(out), _all(errors))
 
     def start(self, action: Action, *, stderr: Path | None = None) -> Running:
         """Start a command in a session of its own."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        errors = os.open(stderr or os.devnull, flags, 0o600)
         try:
-            with Path(stderr or os.devnull).open("ab") as errors:
-                process = subprocess.Popen(
-                    action.argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    start_new_session=True,
-                )
+            process = tree.spawn(
+                action.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            )
         except FileNotFoundError as error:
             raise HostError(_missing(action)) from error
+        finally:
+            os.close(errors)
         return LocalRunning(process)
 
     def push(self, local: Path, remote: Path) -> None:
@@ -103,6 +146,57 @@ class Local:
             self.push(remote, local)
         except OSError as error:
             raise HostError(f"{remote}: {error.strerror}") from error
+
+
+class _memory:  # noqa: N801 - used as a function
+    """A file in memory, begun with some bytes."""
+
+    def __init__(self, raw: bytes = b"") -> None:
+        self._descriptor = os.memfd_create("mydyno", os.MFD_CLOEXEC)
+        left = memoryview(raw)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+
+    def __enter__(self) -> int:
+        return self._descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
+def _await(
+    process: "subprocess.Popen[bytes]", action: Action, timeout_s: float, outputs: tuple[int, int]
+) -> None:
+    """Return when a command has ended; raise `HostError` for one that takes or says too much."""
+    name = action.argv[0]
+    end_s = time.monotonic() + timeout_s
+    ended = select.poll()
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        process.wait()
+        return
+    try:
+        ended.register(descriptor, select.POLLIN)
+        while not ended.poll(_STEP_S * 1000):
+            if time.monotonic() > end_s:
+                raise HostError(f"{name}: no end after {timeout_s:g} s")
+            if max(os.fstat(out).st_size for out in outputs) > _MOST:
+                raise HostError(f"{name}: has printed more than {_MOST} bytes, and was ended")
+    finally:
+        os.close(descriptor)
+    process.wait()
+
+
+def _all(descriptor: int) -> bytes:
+    size = min(os.fstat(descriptor).st_size, _MOST)
+    return os.pread(descriptor, size, 0)
+
+
+def _pieces(line: bytes) -> Iterator[bytes]:
+    for at in range(0, len(line), LONGEST_LINE):
+        yield line[at : at + LONGEST_LINE]
 
 
 def _missing(action: Action) -> str:
