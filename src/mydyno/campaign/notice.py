@@ -8,7 +8,7 @@ import platform
 from pathlib import Path
 
 from mydyno.host import Host
-from mydyno.journal.register import marked, opened
+from mydyno.journal.register import controller, marked, opened
 from mydyno.model import Action, RefusedError
 
 _FOLDER = "/run/mydyno-open"  # only root can make it
@@ -25,8 +25,9 @@ cd "$1" && for f in *; do [ -f "$f" ] && echo "$f $(head -c 2000 "$f" | tr '\\n'
 def post(host: Host, id_: str, name: str, directory: Path) -> None:
     """Say on the host that this campaign may have changed its settings."""
     text = (
-        f"campaign {name} of {platform.node()} may have changed settings of this host; "
-        f"`mydyno rollback {directory}` there restores them"
+        f"{controller()} campaign {name} of {platform.node()} may have changed settings of this host; "
+        f"`mydyno rollback {directory}` there restores them (if that machine is no more, boot this "
+        f"host, or remove {_FOLDER}/{id_})"
     )
     argv = ("sh", "-c", _POST, "post", _FOLDER, id_)
     host.run(Action(argv, text.encode(errors="replace"))).check()
@@ -41,15 +42,16 @@ def withdraw(host: Host, id_: str) -> None:
 def open_campaigns(host: Host, named: str, but: str = "") -> list[str]:
     """Return a line for each campaign, `but` one, that has changed the host and not restored it.
 
-    `named` is the host as a spec names it.
+    `named` is the host as a spec names it.  A note of ours without records is of a campaign that
+    has restored all and was killed before it could take the note away.
     """
     mine = [one for one in opened(named) if one.moved]
     lines = [one.line for one in mine if one.registered.id != but]
     known = {but, *(one.registered.id for one in mine)}
     shown = host.run(Action(("sh", "-c", _READ, "read", _FOLDER)))
     for line in shown.stdout.decode(errors="replace").splitlines():
-        id_, _, text = line.partition(" ")
-        if id_ not in known:
+        id_, of, text = (*line.split(" ", 2), "", "")[:3]
+        if id_ not in known and of != controller():
             lines.append(text.strip()[:_MOST])
     return lines
 

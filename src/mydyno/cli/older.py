@@ -34,7 +34,7 @@ def older(host: Host, files: RunDir, named: str, *, allowed: bool) -> Older | No
     `named` is the host as the command line names it.  Raises `JournalError` for a directory that
     is no run directory or cannot be read, `SpecError` where its campaign was on another host.
     """
-    first = {} if marked(files.path) else first_values(read(files.journal))
+    first = {} if marked(files.path) else first_values(read(files.journal).events)
     if not first:
         return None
     found = Older([f"the journal says: {key} was {value}" for key, value in first.items()])

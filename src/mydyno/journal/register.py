@@ -10,6 +10,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from mydyno.model import JournalError, RefusedError
 
 MARKER = "campaign-id"
 _ID = re.compile(r"[0-9a-f]{16}")
-_CAMPAIGNS, _FILE = "campaigns", "changes"
+_CAMPAIGNS, _FILE, _CONTROLLER = "campaigns", "changes", "controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,14 @@ class OpenCampaign:
 def new_id() -> str:
     """Return an id that no other campaign has."""
     return secrets.token_hex(8)
+
+
+def controller() -> str:
+    """Return an id of this machine's records, made once."""
+    path = state_folder() / _CONTROLLER
+    with suppress(FileExistsError), path.open("x", encoding="ascii") as file:
+        file.write(new_id())
+    return path.read_text(encoding="ascii")
 
 
 def marked(directory: Path) -> str:

@@ -73,7 +73,7 @@ fn finish(logs: Vec<Log>) -> Result<Total, Fault> {
 
 fn tell(notes: &[String]) {
     for note in notes {
-        eprintln!("mydyno-probe: {note}");
+        eprintln!("mydyno-probe: {}", super::legible::line(note));
     }
 }
 

@@ -45,7 +45,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 fn fail(words: &str, code: u8) -> ExitCode {
-    eprintln!("mydyno-probe: {words}");
+    eprintln!("mydyno-probe: {}", super::legible::line(words));
     ExitCode::from(code)
 }
 
