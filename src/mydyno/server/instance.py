@@ -303,8 +303,7 @@ def sweep(host: Host, records: Records) -> tuple[list[str], list[str]]:
             failed.append(str(error))
             continue
         with suppress(JournalError):  # it is gone, recorded or not
-            with suppress(JournalError):  # it is gone, recorded or not
-                records.add(Removed(KIND, made.place))
+            records.add(Removed(KIND, made.place))
     if not failed:
         remove_sockets(host, records)
     return ended, failed
