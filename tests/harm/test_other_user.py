@@ -343,8 +343,18 @@ def a_users_own_files_at_our_names(scene: Scene) -> None:
         assert (scene.out / name / "mine").read_text() == "mine"
 
 
-@pytest.mark.parametrize("protected", [1, 0], ids=["links-protected", "links-free"])
-@pytest.mark.parametrize("name", ATTACKS)
+SAMPLE = (
+    *("the_run_directory_is_a_link_to_etc", "link_at_work", "hard_link_at_journal.jsonl"),
+    *("results_given_away_get_links", "the_old_second_work_folder_is_taken"),
+)
+CASES = [
+    pytest.param(name, on, marks=[] if on and name in SAMPLE else pytest.mark.slow)
+    for name in ATTACKS
+    for on in (1, 0)
+]
+
+
+@pytest.mark.parametrize(("name", "protected"), CASES)
 def test_what_is_somebody_elses_stays_as_it_is(name: str, protected: int) -> None:
     swappiness, left = SWAPPINESS.read_text(), traces()
     with ground() as there, others(there.folder / "others") as victim, links_protected(protected):
