@@ -108,7 +108,9 @@ class Ground:
         return snapshot.taken(*folders, aside=(self.out, self.mount / "lost+found"))
 
     def down(self) -> None:
-        """Take down what was made; a load that was killed lets go a moment later."""
+        """Take down what was made, once; a load that was killed lets go a moment later."""
+        if not self.device:
+            return
         for _ in range(50):
             if subprocess.run(["umount", self.mount], check=False, capture_output=True).returncode:
                 time.sleep(0.1)
@@ -116,6 +118,7 @@ class Ground:
                 break
         self.scheduler.write_text(self.found)
         subprocess.run(["losetup", "--detach", self.device], check=False)
+        self.device = ""
 
 
 @contextmanager

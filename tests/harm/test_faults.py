@@ -76,7 +76,20 @@ def same(there: Ground, before: snapshot.Snapshot) -> None:
     for path in (there.begun, there.mount / "filler"):
         path.unlink(missing_ok=True)
     there.spec({})
-    assert snapshot.difference(before, there.snapshot()) == []
+    end = time.monotonic() + 5  # a sampler sees within a second that its owner is gone
+    while (left := snapshot.difference(before, there.snapshot())) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert left == []
+
+
+def settings_same(there: Ground, before: snapshot.Snapshot) -> None:
+    """Raise unless all settings are as they were; what can be resumed may still lie there."""
+    left = snapshot.difference(before, there.snapshot())
+    assert [line for line in left if line.startswith(("sysctl", "queue", "setting", "mount"))] == []
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
 
 
 def rolled_back(there: Ground, *prefix: str) -> str:
@@ -156,6 +169,8 @@ def test_each_signal_ends_a_campaign_with_its_host_restored(number: signal.Signa
             process.send_signal(number)
             _, told = process.communicate(timeout=PATIENCE_S)
             assert process.returncode == 130, told
+        settings_same(there, before)
+        rolled_back(there)
         same(there, before)
 
 
@@ -172,6 +187,8 @@ def test_a_signal_while_the_host_is_restored_waits() -> None:
                     process.send_signal(signal.SIGINT)
                     time.sleep(0.03)
                 process.communicate(timeout=PATIENCE_S)
+            settings_same(there, before)
+            rolled_back(there)
             same(there, before)
 
 
@@ -180,7 +197,7 @@ def test_a_signal_while_the_host_is_restored_waits() -> None:
     [
         (
             "journal.jsonl",
-            lambda path: path.open("a").write('{"type":"trial","value":NaN}\n1e999\n'),
+            lambda path: append(path, '{"type":"trial","value":NaN}\n1e999\n'),
         ),
         ("journal.jsonl", lambda path: path.unlink()),
         ("facts/campaign.json", lambda path: path.unlink()),
@@ -212,7 +229,6 @@ def test_a_disk_that_is_gone_stops_nothing_else() -> None:
         ours = [str(there.folder), f"/{there.disk}/", there.disk]
         left = snapshot.difference(before, there.snapshot())
         assert [line for line in left if not any(name in line for name in ours)] == []
-        assert rolled_back(there).startswith("nothing to restore")
 
 
 def test_one_value_set_by_somebody_else_stays_and_the_others_are_restored() -> None:

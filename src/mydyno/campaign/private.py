@@ -93,11 +93,11 @@ class PrivateBench:
         p = self.parts
         with shielded(), host_lock(p.hosts.db, p.hosts.load) as self._hold:
             self._sweep()
-            self._say_so()
             if self._finished():  # only what a kill after the last trial left is to be done
                 self._remove()
                 yield
                 return
+            self._say_so()
             try:
                 with interruptible():
                     self._prepare()

@@ -11,7 +11,7 @@ import typer
 
 from mydyno.cli.terminal import guarded
 from mydyno.host import adopt_strays, install_signals
-from mydyno.model import Interrupted, MydynoError
+from mydyno.model import HostError, Interrupted, MydynoError
 
 COMMANDS = {
     "run": "Run a campaign, or go on with one: verdicts on stdout, progress on stderr.",
@@ -53,6 +53,10 @@ def _main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read us has gone; there is nobody to tell
         sys.exit(0)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _say(f"mydyno: {place}{error.strerror or error}; see that it is there and can be used")
+        sys.exit(HostError.exit_code)
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:

@@ -1,5 +1,7 @@
 """`mydyno report`: the campaign as one offline HTML file."""
 
+import os
+import secrets
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +12,9 @@ import typer
 from mydyno.cli.analysis import result
 from mydyno.cli.options import Dir, Json
 from mydyno.cli.terminal import say
-from mydyno.model import JournalError
+from mydyno.host import Local
+from mydyno.host.trusted import distrust, resolved
+from mydyno.model import JournalError, RefusedError
 from mydyno.report.html import render_html
 
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the report.")]
@@ -26,11 +30,34 @@ def report(directory: Dir, *, output: Output = None, json: Json = False) -> None
 
 
 def write(directory: Path, output: Path | None = None) -> Path:
-    """Write the report of a run directory and return its path."""
+    """Write the report of a run directory and return its path.
+
+    Raises `RefusedError` where root would write into a directory that another user can change.
+    """
     path = output or directory / "report.html"
+    here = Local()
+    asked = output is not None or os.geteuid() != 0
+    if problem := "" if asked else distrust(here, resolved(here, directory)):
+        raise RefusedError(
+            f"{path}: root does not write there: {problem}; choose another file with -o"
+        )
     page = render_html(result(directory))
     try:
-        path.write_text(page, encoding="utf-8")
+        _replace(path, page)
     except OSError as error:
         raise JournalError(f"{path}: {error.strerror}; choose another file with -o") from error
     return path
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a new file and give it this name; a link that is there is replaced, not followed."""
+    if path.exists() and not path.is_file():  # a device or a pipe was asked for
+        path.write_text(text, encoding="utf-8")
+        return
+    new = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        with new.open("x", encoding="utf-8") as file:
+            file.write(text)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from mydyno.cli.terminal import say
 from mydyno.host import LOCAL, Host, Local, reach, shielded
 from mydyno.host.trusted import resolved
 from mydyno.journal.records import FileRecords, Records, damage, nothing_left
-from mydyno.journal.register import find, forget, opened, registered
+from mydyno.journal.register import OpenCampaign, find, forget, opened, registered
 from mydyno.lab import InUseError, sweep, sweep_links, vm
 from mydyno.model import HostError, JournalError, SpecError
 
@@ -81,9 +81,10 @@ def _restore(host: Host, records: FileRecords, done: Done) -> None:
             done.lines.append(
                 f"warning: {records.path}: {count} damaged lines; what they recorded is not known"
             )
+        of = registered(records.entries())
+        if of and not OpenCampaign(of, list(records.entries())).moved:
+            withdraw(host, of.id)  # also where a folder could not be removed
         if nothing_left(records.entries()):
-            of = registered(records.entries())
-            withdraw(host, of.id if of else "")
             forget(records)
     finally:
         records.close()

@@ -1,7 +1,10 @@
 """Finding a spec: a file, a shipped recipe, or the copy that a run directory keeps."""
 
 import difflib
+import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -106,6 +109,7 @@ def must_run(files: RunDir) -> None:
 def reopen(path: Path) -> tuple[Campaign, Kept]:
     """Return the campaign of a run directory, with no host needed."""
     files = RunDir(path)
+    _refuse_pipes(path)
     try:
         text = files.spec.read_text(encoding="utf-8")
         kept = msgspec.json.decode((files.facts / "campaign.json").read_bytes(), type=Kept)
@@ -115,6 +119,18 @@ def reopen(path: Path) -> tuple[Campaign, Kept]:
         raise JournalError(f"{files.facts / 'campaign.json'}: unreadable: {error}") from error
     source = Source(text, kept.place, kept.overrides)
     return source.plan(kept.ground, stored=True), kept
+
+
+def _refuse_pipes(path: Path) -> None:
+    """Raise `JournalError` for a pipe or a device in a run directory: reading it would not end."""
+    for root, folders, names in os.walk(path):
+        if Path(root) == path and "work" in folders:
+            folders.remove("work")
+        for name in names:
+            with suppress(OSError):
+                mode = Path(root, name).stat().st_mode
+                if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+                    raise JournalError(f"{Path(root, name)}: is a pipe or a device; remove it")
 
 
 def recorded(path: Path, campaign: Campaign) -> tuple[Contents, list[str]]:

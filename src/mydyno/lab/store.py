@@ -95,7 +95,7 @@ class LabStore:
     def _mount(self, options: str) -> None:
         self._run("mkdir", "-p", str(self.where))
         self._run(*mount_command(self.kind, options, self.device.device, str(self.where)))
-        self._run("chmod", "755", str(self.where))
+        self._run("chmod", "711", str(self.where))  # mkfs lets everybody list it
         self._run("mkdir", "-p", str(self.live))
 
     def _unmount(self) -> None:

@@ -1,12 +1,13 @@
 """An instance's home: root's files, which its user may read, and the folders of that user."""
 
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.host.trusted import distrust, identity, make, remove
 from mydyno.journal.records import Made, Records, Removed, things
-from mydyno.model import Action, RefusedError, SpecError
+from mydyno.model import Action, JournalError, RefusedError, SpecError
 from mydyno.server import accounts, place
 from mydyno.server.build import Build
 from mydyno.server.identity import Identity, refuse_unreachable
@@ -71,7 +72,8 @@ def remove_sockets(host: Host, records: Records) -> None:
     for made in things(records.entries(), SOCKETS):
         facts = {k: v for k, v in made.facts.items() if k != "home"}
         remove(host, Path(made.place), facts, timeout_s=_REMOVAL_S)
-        records.add(Removed(SOCKETS, made.place))
+        with suppress(JournalError):  # it is gone, recorded or not
+            records.add(Removed(SOCKETS, made.place))
 
 
 def _credentials(user: str, socket: Path | None) -> str:

@@ -1,12 +1,13 @@
 """The unprivileged user that a server started by root runs as: one that nobody else has."""
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.journal.records import Made, Records, Removed, things
-from mydyno.model import Action, SpecError
+from mydyno.model import Action, JournalError, SpecError
 
 KIND = "user"
 # What systemd hands out to services without a user of their own; no package and no person gets one.
@@ -70,7 +71,8 @@ def unprivileged(host: Host, records: Records) -> Identity:
 def forget(records: Records) -> None:
     """Give a campaign's user up, when nothing of it is left."""
     for made in things(records.entries(), KIND):
-        records.add(Removed(KIND, made.place))
+        with suppress(JournalError):  # it is gone, recorded or not
+            records.add(Removed(KIND, made.place))
 
 
 def refuse_unreachable(host: Host, identity: Identity, path: Path) -> None:
