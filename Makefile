@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
+.PHONY: setup setup-test setup-bench servers demo test check golden wheel fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
 
 setup: ## install what is missing and build
@@ -42,6 +42,9 @@ wheel: setup ## one wheel that holds the probe too, for this processor
 
 fuzz: ## the slow-log parser against invented input, MINUTES=20
 	@bench/fuzz.sh $(or $(MINUTES),20)
+
+fuzz-harm: setup-test ## journals, lines of a program, probe files against invented input; root, MINUTES=20
+	@$(PY) tests/harm/fuzz_inputs.py --minutes $(or $(MINUTES),20)
 
 setup-bench: setup-test
 	@packaging/setup.sh bench
