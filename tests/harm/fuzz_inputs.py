@@ -17,11 +17,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mydyno.cli import main
+from mydyno.cli import COMMANDS, main
 from unit.sampler_file import MAGIC, File, document, frame
 
 CODES = {0, 1, 2, 3, 4}
@@ -31,10 +33,12 @@ LOAD = """
 import json
 gain = {gain}
 for second in range(1, 16):
-    print(json.dumps({{"t_s": second, "tps": gain + second % 3, "latency_p99_s": 0.01}}), flush=True)
+    report = {{"t_s": second, "tps": gain + second % 3, "latency_p99_s": 0.01}}
+    print(json.dumps(report), flush=True)
 """
-TOKENS = [b"9" * 400, b"-1", b"NaN", b"1e308", b"1e-320", b"[" * 5000, b"null", b'""', b"\x00", b"\x1b[2J",
-          b"\n", b"}", b'"v":1', b"\xff" * 11, b"1e999", b"{}", b"0", b'"crc":"00000000"']  # fmt: skip
+TOKENS = [b"9" * 400, b"-1", b"NaN", b"1e308", b"1e-320", b"[" * 5000, b"null", b'""',
+          b"\x00", b"\x1b[2J", b"\n", b"}", b'"v":1', b"\xff" * 11, b"1e999", b"{}", b"0",
+          b'"crc":"00000000"']  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,8 @@ class Fuzz:
         path = folder / "spec.toml"
         path.write_text(
             "[stack]\nserver = 'none'\n[treatments.A]\n[treatments.B]\n[workloads.w]\n"
-            f"tool = 'command'\nargv = {json.dumps(argv)}\n[protocol]\nwarmup_s = 2\nwindow_s = 10\n"
+            f"tool = 'command'\nargv = {json.dumps(argv)}\n"
+            "[protocol]\nwarmup_s = 2\nwindow_s = 10\n"
             "[design]\nblocks = 1\n"
         )
         return path
@@ -157,7 +162,8 @@ class Fuzz:
     def lines(self) -> str:
         """Change what a program prints; its trial fails or is read, and a resume goes on."""
         good = b"".join(
-            b'{"t_s": %d, "tps": %d.5, "latency_p99_s": 0.01}\n' % (s, 100 + s) for s in range(1, 16)
+            b'{"t_s": %d, "tps": %d.5, "latency_p99_s": 0.01}\n' % (s, 100 + s)
+            for s in range(1, 16)
         )
         folder = self.folder / "lines"
         shutil.rmtree(folder, ignore_errors=True)
@@ -204,9 +210,18 @@ class Fuzz:
 def fuzz(minutes: float, seed: int) -> int:
     """Return how many cases failed."""
     end_s, failed, cases = time.monotonic() + 60 * minutes, 0, 0
+    for name in COMMANDS:  # once for all children
+        import_module(f"mydyno.cli.{name}_" if iskeyword(name) else f"mydyno.cli.{name}")
+    for name in ("numpy", "scipy.stats", "hdrh.histogram", "mydyno.measure.derive"):
+        import_module(name)
     with tempfile.TemporaryDirectory(prefix="mydyno-fuzz-") as folder:
-        fuzzing = Fuzz(Path(folder), random.Random(seed))  # noqa: S311 - not for secrets
-        kinds: list[Callable[[], str]] = [fuzzing.journals, fuzzing.lines, fuzzing.probes, fuzzing.changes]
+        fuzzing = Fuzz(Path(folder), random.Random(seed))
+        kinds: list[Callable[[], str]] = [
+            fuzzing.journals,
+            fuzzing.lines,
+            fuzzing.probes,
+            fuzzing.changes,
+        ]
         while time.monotonic() < end_s:
             problem = kinds[cases % len(kinds)]()
             cases += 1

@@ -109,9 +109,7 @@ def _item(line: bytes, number: int) -> Interval | Overhead:
     if fields.get("event") == "overhead":
         return Overhead(_seconds(fields, "cost_s", number))
     if "event" in fields:
-        raise ValueError(
-            f"line {number}: unknown event {_short(fields['event'])}; known: overhead"
-        )
+        raise ValueError(f"line {number}: unknown event {_short(fields['event'])}; known: overhead")
     histogram = fields.pop("latency_hist", "")
     if not isinstance(histogram, str):
         raise ValueError(f"line {number}: latency_hist is not a base64 string")  # noqa: TRY004
