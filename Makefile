@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test test-statistics test-timed test-harm sbom audit check golden wheel fuzz bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
+.PHONY: setup setup-test setup-bench servers demo test test-statistics test-timed test-harm sbom audit check golden wheel fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
 SHORT = -m "not statistics and not timed"
 
@@ -59,6 +59,9 @@ audit: ## the locks against published advisories; says what could not be checked
 
 fuzz: ## the slow-log parser against invented input, MINUTES=20
 	@bench/fuzz.sh $(or $(MINUTES),20)
+
+fuzz-harm: setup-test ## journals, lines of a program, probe files against invented input; root, MINUTES=20
+	@$(PY) tests/harm/fuzz_inputs.py --minutes $(or $(MINUTES),20)
 
 setup-bench: setup-test
 	@packaging/setup.sh bench

@@ -72,7 +72,7 @@ def test_junk_is_an_error_and_never_a_crash(lines):
 
 def test_more_numbers_than_a_trial_can_have_are_refused():
     line = b'{"t_s": %d, ' + b", ".join(b'"v%d": 1' % i for i in range(1000)) + b"}\n"
-    with pytest.raises(ValueError, match="line 4996: .* more than 5000000 numbers"):
+    with pytest.raises(ValueError, match=r"line 1000: .* more than 1000000 numbers"):
         list(parse(line % second for second in range(1, 6000)))
 
 

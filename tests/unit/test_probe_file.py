@@ -77,7 +77,7 @@ def test_a_damaged_frame_is_named(tmp_path):
     raw[len(File().define("host", USER, DIRTY).raw) + 12] ^= 1  # in the first tick
     path = tmp_path / "probe.bin"
     path.write_bytes(raw)
-    with pytest.raises(ProbeFileError, match="probe.bin: the frame at byte .* is damaged"):
+    with pytest.raises(ProbeFileError, match=r"probe.bin: the frame at byte .* is damaged"):
         read(path)
 
 

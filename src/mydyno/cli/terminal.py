@@ -1,7 +1,7 @@
-"""What is shown on a terminal: all of it passes `Shown`; progress is a live line there.
+r"""What is shown on a terminal: all of it passes `Shown`; progress is a live line there.
 
 Names, messages and logs come from others.  What in them would move the cursor, change colours or
-reorder the text is shown as an escape: ``\\x1b``.
+reorder the text is shown as an escape: ``\x1b``.
 """
 
 import re
@@ -17,7 +17,7 @@ from mydyno.model import Interval, Outcome, Status, Trial
 
 _MINUTE = 60
 _CLEAR = "\r\x1b[2K"  # back to the first column, and the line is empty
-_C0 = 0x20  # JSON escapes what is below, so that \x cannot get into it
+_C0, _ASTRAL = 0x20, 0x10000  # JSON escapes what is below, so that \x cannot get into it
 # controls but tab and newline, C1, line separators, bidirectional and invisible marks, surrogates
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -26,14 +26,14 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return `text` with controls as escapes, ``\\x1b`` or ``\\u009b``; JSON stays the same JSON."""
+    r"""Return `text` with controls as ``\x1b`` or ``\u009b``; JSON stays the same JSON."""
     return _HIDDEN.sub(lambda found: _escape(ord(found[0])), text)
 
 
 def _escape(code: int) -> str:
     if code < _C0:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else _escape_pair(code - 0x10000)
+    return f"\\u{code:04x}" if code < _ASTRAL else _escape_pair(code - _ASTRAL)
 
 
 def _escape_pair(code: int) -> str:
@@ -69,7 +69,7 @@ class Shown:
 def guarded() -> Iterator[None]:
     """Have all that is written to stdout and stderr pass `Shown`, libraries' messages too."""
     streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = Shown(streams[0]), Shown(streams[1])  # type: ignore[assignment]
+    sys.stdout, sys.stderr = Shown(streams[0]), Shown(streams[1])
     try:
         yield
     finally:

@@ -84,9 +84,7 @@ class FileJournal:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _cut_torn_tail(path, self._file)
-            found = _contents(path)
-            if found.damage:
-                raise JournalError(f"{found.damage[0]}; {_ASIDE}")
+            found = _undamaged(path)
             self._events, self._sum = found.events, found.sum
             _sync_directory(path.parent)
         except BlockingIOError as error:
@@ -146,10 +144,10 @@ class Contents:
         before = self.sum
         self.sum = int(summed[1], 16) if summed else zlib.crc32(line, before)
         try:
-            if not summed:
+            if summed:
+                _summed(line[: summed.start()], before, self.sum)
+            else:
                 _unsummed(line, place, late=self.summed)
-            elif zlib.crc32(line[: summed.start()], before) != self.sum:
-                raise ValueError("its checksum is wrong, or the line above it is missing")
             read_line = msgspec.json.decode(line, type=_Line)
         except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
             self.damage.append(f"{place}: damaged: {error}")
@@ -196,12 +194,25 @@ def _contents(path: Path) -> Contents:
     return found
 
 
+def _summed(body: bytes, before: int, found: int) -> None:
+    """Raise `ValueError` where a line does not have the checksum that was found in it."""
+    if zlib.crc32(body, before) != found:
+        raise ValueError("its checksum is wrong, or the line above it is missing")
+
+
+def _undamaged(path: Path) -> Contents:
+    found = _contents(path)
+    if found.damage:
+        raise JournalError(f"{found.damage[0]}; {_ASIDE}")
+    return found
+
+
 def _unsummed(line: bytes, place: str, *, late: bool) -> None:
     """Raise `ValueError` where a line must have a checksum, `JournalError` for a later version."""
     version = msgspec.json.decode(line, type=_Version).v
     if version > VERSION:
         raise JournalError(
-            f"{place}: version {version}; this mydyno reads up to version {VERSION}: use a newer one"
+            f"{place}: version {version}; this mydyno reads up to {VERSION}: use a newer one"
         )
     if version != _UNSUMMED or late:
         raise ValueError("it has no checksum")

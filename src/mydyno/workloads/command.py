@@ -13,7 +13,7 @@ from mydyno.workloads.protocol import Reports, Target
 
 _SHOWN = 120  # characters of a bad line that help to find it
 _LONGEST_S = 30 * 86400.0  # a trial of a month: what is beyond is a wrong unit, ms or ns
-_MOST = 5_000_000  # numbers of one trial that are kept in memory, at some 60 bytes each
+_MOST = 1_000_000  # numbers of one trial that are kept in memory, at some 100 bytes each
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squares and sums of such numbers are finite and not lost
 
 

@@ -56,9 +56,9 @@ def checked(encoded: str) -> str:
         return f"not an HdrHistogram (V2 compressed, base64): {error}"
     counts = body[_SETTINGS.size :]
     sound = (cookie, inner) == _COOKIES and unpacker.eof and not unpacker.unused_data
-    if not sound or (length, size) != (len(raw) - _HEAD.size, len(counts)):
+    if not sound or len(raw) != _HEAD.size + length or len(counts) != size:
         return "not an HdrHistogram (V2 compressed, base64), or cut off"
-    if offset or not (1 <= digits <= DIGITS and 1 <= lowest and 2 * lowest <= highest <= _HIGHEST):
+    if offset or not (1 <= digits <= DIGITS and lowest >= 1 and 2 * lowest <= highest <= _HIGHEST):
         return (
             f"{digits} digits from {lowest} to {highest}; give at most {DIGITS} digits, "
             "in microseconds"
@@ -84,7 +84,7 @@ def _too_long(encoded: str) -> str:
     """Return what is wrong with the longest latency of a sound histogram."""
     from hdrh.histogram import HdrHistogram  # noqa: PLC0415 - few commands run a load
 
-    longest_us = HdrHistogram.decode(encoded).get_max_value()
+    longest_us = int(HdrHistogram.decode(encoded).get_max_value())
     return f"a latency of {longest_us} us, over an hour" if longest_us > HIGHEST_US else ""
 
 
@@ -106,7 +106,7 @@ def _count(raw: bytes, at: int) -> tuple[int, int]:
 
 def _places(digits: int, lowest: int, highest: int) -> int:
     """Return how many counts a histogram of these settings has (G. Tene, 2012)."""
-    half = 1 << (2 * 10**digits - 1).bit_length() - 1
+    half: int = 1 << (2 * 10**digits - 1).bit_length() - 1
     magnitude = lowest.bit_length() - 1
     buckets, reach = 1, 2 * half << magnitude
     while reach <= highest:
