@@ -10,7 +10,6 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
