@@ -32,7 +32,8 @@ def require_empty(host: Host, device: str) -> None:
     if held := holds(host, device):
         raise RefusedError(
             f"{device} is not empty: {'; '.join(held)}. Nothing was touched. If all of it may go, "
-            f"erase it yourself (`wipefs --all {device}`, then `blkdiscard --force --zeroout {device}`)"
+            f"erase it yourself (`wipefs --all {device}`, then "
+            f"`blkdiscard --force --zeroout {device}`)"
         )
 
 

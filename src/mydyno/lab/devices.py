@@ -9,6 +9,7 @@ import msgspec
 
 from mydyno.host import Host, ask
 from mydyno.host.mounts import mounts as all_mounts
+from mydyno.host.mounts import number_of
 from mydyno.model import Action, Probe
 
 _LOOPS = Action(("losetup", "--json", "--list", "--output", "NAME,BACK-FILE"))
@@ -33,9 +34,20 @@ def loops_on(host: Host, backing: Path) -> Sequence[str]:
     return tuple(device for device, file in loops if file in ours)
 
 
+def diskseq(host: Host, device: str) -> str:
+    """Return the kernel's number of a loop device's attachment, or ``""`` before Linux 5.15."""
+    file = f"/sys/block/{Path(device).name}/diskseq"
+    return host.run(Action(("cat", file))).stdout.decode().strip()
+
+
 def mounts_of(host: Host, source: str) -> Sequence[str]:
-    """Return where a device is mounted, the oldest first."""
-    return tuple(mount.target for mount in all_mounts(host) if mount.source == source)
+    """Return where a device is mounted, the oldest first; btrfs shows only its name."""
+    number = number_of(host, source)
+    return tuple(
+        mount.target
+        for mount in all_mounts(host)
+        if (mount.number == number if mount.kind != "btrfs" else mount.source == source)
+    )
 
 
 def mounted_elsewhere(host: Host, device: str) -> Sequence[int]:
@@ -48,11 +60,6 @@ def mounted_elsewhere(host: Host, device: str) -> Sequence[int]:
     return sorted(
         {int(n) for n in re.findall(r"^/proc/(\d+)/", found.stdout.decode(), re.MULTILINE)}
     )
-
-
-def mounted_at(host: Host, target: Path) -> bool:
-    """Return whether something is mounted at this very place."""
-    return any(mount.target == str(target) for mount in all_mounts(host))
 
 
 def detach(host: Host, device: str, backing: Path, *, within_s: float = 2.0) -> bool:

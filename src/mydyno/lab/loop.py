@@ -1,14 +1,17 @@
 """Making lab disks on loop devices, finding them again, and sweeping up after dead owners."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mydyno.host import Host, Local, Running, carried
+from mydyno.host.mounts import mount_at
+from mydyno.host.trusted import identity, make, resolved
 from mydyno.lab import golden, process, queue
 from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
+from mydyno.lab.devices import diskseq
 from mydyno.lab.paths import Paths
 from mydyno.lab.process import Process
 from mydyno.lab.registry import LabState, Loop, Registry, registry
@@ -34,11 +37,12 @@ def create(
     reason = available(host)
     if reason:
         raise RefusedError(f"lab {spec.lab}: {reason}")
-    labs = registry()
-    _clear(host, labs, spec.lab, Paths(home.absolute()))
+    labs, home = registry(), resolved(host, home.absolute())
+    folder = _clear(host, labs, spec.lab, Paths(home))
     owner = None if detached else process.identify(Local(), os.getpid())
-    state = LabState(spec, host.name, str(home.absolute()), "starting", owner, keep=keep)
-    return _make(host, labs, labs.write(state))
+    boot = process.boot_of(host)
+    state = LabState(spec, host.name, str(home), "starting", owner, keep=keep, boot=boot)
+    return _make(host, labs, _housed(host, labs, replace(state, folder=folder)))
 
 
 def attach(host: Host, lab: str) -> LabDevice:
@@ -64,7 +68,7 @@ def sweep(host: Host | None = None) -> Sequence[str]:
         if _orphaned(here, state):
             try:
                 removed.append(_sweep_one(here, registry(), state))
-            except InUseError as error:
+            except HostError as error:
                 held.append(str(error))
     if held:
         raise InUseError("; ".join((*held, *removed)))
@@ -111,15 +115,36 @@ def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
     return f"lab {state.spec.lab}: left over; removed {', '.join(removed)}"
 
 
-def _clear(host: Host, labs: Registry, lab: str, paths: Paths) -> None:
-    """Make room for a lab of this name: end what is left of an older one, keep a golden base."""
+def _clear(host: Host, labs: Registry, lab: str, paths: Paths) -> Mapping[str, str]:
+    """Make room for a lab of this name: end what is left of an older one, keep a golden base.
+
+    Return what the home of that one is known by, if it is to be used again.
+    """
     old = labs.read(lab)
     if old is None:
-        return
+        return {}
     if old.phase != "kept" and not _orphaned(host, old):
         raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
     same = old.home == str(paths.home)
     take_apart(host, labs, old, base=not same)
+    missing = host.run(Action(("test", "-e", old.home))).returncode
+    return old.folder if same and not missing else {}
+
+
+def _housed(host: Host, labs: Registry, state: LabState) -> LabState:
+    """Make the lab's folder, unless it has one; raise `RefusedError` where there is something."""
+    home = Path(state.home)
+    if state.folder:
+        return labs.write(state)
+    if host.run(Action(("test", "-e", str(home.parent)))).returncode:
+        make(host, home.parent, "711")
+    labs.write(state)
+    try:
+        make(host, home, "700")
+    except RefusedError:
+        labs.forget(state.spec.lab)
+        raise
+    return labs.write(replace(state, folder=identity(host, home)))
 
 
 def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
@@ -139,18 +164,22 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
 def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
     paths = Paths(Path(state.home))
     frozen = golden.marked(host, paths.golden, state.spec)
-    host.run(Action(("mkdir", "--parents", str(paths.mount)))).check()
+    host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.mount)))).check()
+    host.run(Action(("install", "-m", "600", "/dev/null", str(paths.log)))).check()
     if not frozen:
         stale = (*paths.bases(state.spec.stripe.disks), paths.golden)
         host.run(Action(("rm", "--force", "--", *map(str, stale)))).check()
     running = _start(host, paths, state, frozen=frozen, made=made)
     daemon = process.identify(host, running.pid)
-    state = labs.write(replace(state, phase="attaching", daemon=daemon))
+    mount = mount_at(host, paths.mount)
+    number = mount.number if mount else ""
+    state = labs.write(replace(state, phase="attaching", daemon=daemon, mount=number))
     options = ("--find", "--show", "--direct-io=on")
     done = host.run(Action(("losetup", *options, str(paths.disk)))).check()
     device = done.stdout.decode().strip()
+    seq = diskseq(host, device)
     was = queue.begin(host, Path(device).name)
-    state = labs.write(replace(state, phase="up", loop=Loop(device, was)))
+    state = labs.write(replace(state, phase="up", loop=Loop(device, seq, was)))
     return LabDevice(host, labs, state, running)
 
 

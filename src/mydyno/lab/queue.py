@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 
 from mydyno.host import Host, ask
-from mydyno.stack.block import ATTRIBUTES, Block
+from mydyno.stack.block import Block
+from mydyno.stack.protocol import IDENTITY
+
+_ROUNDS = 3  # the scheduler first, then what it reset, then what depended on that
 
 
 def seen(host: Host, disk: str) -> dict[str, str]:
-    """Return a disk's queue attributes, without the tunables: they end with their scheduler."""
+    """Return all that can be set of a disk's queue; which disk it is, is not of the queue."""
     now = ask(host, Block(disk, ours=True).observe())
-    return {key: value for key, value in now.items() if key in ATTRIBUTES}
+    return {key: value for key, value in now.items() if key != IDENTITY}
 
 
 def begin(host: Host, disk: str) -> dict[str, str]:
@@ -19,14 +22,17 @@ def begin(host: Host, disk: str) -> dict[str, str]:
     kernel's own: no scheduler, as on every loop device since Linux 5.2.
     """
     was = seen(host, disk)
-    put_back(host, disk, {"scheduler": "none"})
+    for change in Block(disk, ours=True).plan(was, {"scheduler": "none"}):
+        host.run(change.action)
     return was
 
 
-def put_back(host: Host, disk: str, was: Mapping[str, str]) -> None:
-    """Give a loop device the queue it had before we used it; what will not go is left."""
+def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
+    """Give a loop device the queue it had before we used it; what it does not take is left."""
     layer = Block(disk, ours=True)
-    for _ in range(2):  # the scheduler resets some of the others
-        now = ask(host, layer.observe())
-        for change in layer.plan(now, {k: v for k, v in was.items() if k in now}):
+    for _ in range(_ROUNDS):
+        changes = layer.undo(seen(host, disk), was)
+        for change in changes:
             host.run(change.action)
+        if not changes:
+            break
