@@ -27,11 +27,16 @@ def begin(host: Host, disk: str) -> dict[str, str]:
     return was
 
 
-def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
-    """Give a loop device the queue it had before we used it; what it does not take is left."""
-    layer = Block(disk, ours=True)
+def restore(host: Host, disk: str, was: Mapping[str, str], attached: Mapping[str, str]) -> None:
+    """Give a loop device the queue it had before we used it; what it does not take is left.
+
+    `attached` is its queue just before it was detached: what detaching alone has changed, the
+    limits that came with the file, is the kernel's own, and stays.
+    """
+    layer, free = Block(disk, ours=True), seen(host, disk)
+    first = {key: v for key, v in was.items() if free.get(key) == attached.get(key)}
     for _ in range(_ROUNDS):
-        changes = layer.undo(seen(host, disk), was)
+        changes = layer.undo(seen(host, disk), first)
         for change in changes:
             host.run(change.action)
         if not changes:
