@@ -19,6 +19,7 @@ from mydyno.lab.teardown import InUseError, take_apart
 from mydyno.lab.values import LabSpec, check
 from mydyno.model import Action, HostError, RefusedError, SpecError
 
+_ATTEMPTS = 10  # to get a free loop device
 _LOG_TAIL = 400  # bytes; the daemon's complaints are one line long
 _WRONG = 2  # the daemon's exit code for an option it cannot accept
 
@@ -174,13 +175,30 @@ def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
     mount = mount_at(host, paths.mount)
     number = mount.number if mount else ""
     state = labs.write(replace(state, phase="attaching", daemon=daemon, mount=number))
-    options = ("--find", "--show", "--direct-io=on")
-    done = host.run(Action(("losetup", *options, str(paths.disk)))).check()
-    device = done.stdout.decode().strip()
-    seq = diskseq(host, device)
-    was = queue.begin(host, Path(device).name)
-    state = labs.write(replace(state, phase="up", loop=Loop(device, seq, was)))
+    state = _attached(host, labs, state)
+    loop = replace(state.loop, diskseq=diskseq(host, state.device))
+    queue.begin(host, Path(state.device).name)
+    state = labs.write(replace(state, phase="up", loop=loop))
     return LabDevice(host, labs, state, running)
+
+
+def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
+    """Attach a free loop device to the disk, its queue recorded before: attaching changes that.
+
+    Another program may take the free one in between; then it is the next one's turn.
+    """
+    disk = str(Paths(Path(state.home)).disk)
+    for left in reversed(range(_ATTEMPTS)):
+        found = host.run(Action(("losetup", "--find"))).check()
+        device = found.stdout.decode().strip()
+        was = queue.seen(host, Path(device).name)
+        state = labs.write(replace(state, loop=Loop(device, "", was)))
+        done = host.run(Action(("losetup", "--direct-io=on", device, disk)))
+        if done.returncode == 0:
+            break
+        if not left:
+            done.check()
+    return state
 
 
 def _start(

@@ -15,28 +15,21 @@ def seen(host: Host, disk: str) -> dict[str, str]:
     return {key: value for key, value in now.items() if key != IDENTITY}
 
 
-def begin(host: Host, disk: str) -> dict[str, str]:
-    """Give a loop device just attached the kernel's scheduler; return the queue it had before.
+def begin(host: Host, disk: str) -> None:
+    """Give a loop device just attached the kernel's scheduler.
 
     A device that was used before keeps that user's queue, and a campaign's baseline is the
     kernel's own: no scheduler, as on every loop device since Linux 5.2.
     """
-    was = seen(host, disk)
-    for change in Block(disk, ours=True).plan(was, {"scheduler": "none"}):
+    for change in Block(disk, ours=True).plan(seen(host, disk), {"scheduler": "none"}):
         host.run(change.action)
-    return was
 
 
-def restore(host: Host, disk: str, was: Mapping[str, str], attached: Mapping[str, str]) -> None:
-    """Give a loop device the queue it had before we used it; what it does not take is left.
-
-    `attached` is its queue just before it was detached: what detaching alone has changed, the
-    limits that came with the file, is the kernel's own, and stays.
-    """
-    layer, free = Block(disk, ours=True), seen(host, disk)
-    first = {key: v for key, v in was.items() if free.get(key) == attached.get(key)}
+def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
+    """Give a loop device the queue it had before we used it; what it does not take is left."""
+    layer = Block(disk, ours=True)
     for _ in range(_ROUNDS):
-        changes = layer.undo(seen(host, disk), first)
+        changes = layer.undo(seen(host, disk), was)
         for change in changes:
             host.run(change.action)
         if not changes:

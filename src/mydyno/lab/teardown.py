@@ -12,7 +12,7 @@ from mydyno.host.trusted import distrust, identity, resolved
 from mydyno.lab import process
 from mydyno.lab.devices import detach, diskseq, loops_on, mounted_elsewhere, mounts_of
 from mydyno.lab.paths import Paths
-from mydyno.lab.queue import restore, seen
+from mydyno.lab.queue import restore
 from mydyno.lab.registry import LabState, Registry
 from mydyno.model import Action, HostError, MydynoError
 
@@ -134,11 +134,10 @@ def _free(host: Host, state: LabState, device: str) -> list[str]:
     for target in reversed(mounts_of(host, device)):
         host.run(Action(("umount", "--lazy", target))).check()
         removed.append(f"mount {target}")
-    attached = seen(host, Path(device).name)
     if not detach(host, device, Paths(Path(state.home)).disk):
         raise InUseError(_held(host, device))
     if loop.device == device:  # not before: a queue with I/O that hangs would never change
-        restore(host, Path(device).name, loop.queue, attached)
+        restore(host, Path(device).name, loop.queue)
     return [*removed, device]
 
 
