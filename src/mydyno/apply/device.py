@@ -173,7 +173,7 @@ class RealDevice:
 
         wipefs opens the device for itself alone: it fails where the filesystem is still mounted.
         """
-        self._run("wipefs", "--quiet", "--all", self.device)
+        self._wipe()
         size = int(self.host.run(Action(("blockdev", "--getsize64", self.device))).check().stdout)
         for at in (0, size - _EDGE):
             span = (f"seek={at}", "oflag=seek_bytes", "iflag=count_bytes", f"count={_EDGE}")
@@ -183,6 +183,20 @@ class RealDevice:
         if self.host.run(Action(limited), timeout_s=_LONG_S).returncode == 0:
             return ""
         return f"; its data between both ends is left: `{' '.join(argv)}` zeroes that"
+
+    def _wipe(self) -> None:
+        """Remove the signatures; a mount that ends in another namespace lets go a moment later."""
+        end_s = time.monotonic() + _BUSY_S
+        wipe = Action(("wipefs", "--quiet", "--all", self.device))
+        while (done := self.host.run(wipe)).returncode:
+            if time.monotonic() > end_s:
+                words = done.stderr.decode(errors="replace").strip()
+                raise HostError(
+                    f"{self.device}: not wiped: {words}; end what has it open or mounted, also in "
+                    f"another mount namespace (`grep -s {self.device} /proc/*/mountinfo`), then "
+                    "run `mydyno rollback`"
+                )
+            time.sleep(_AGAIN_S)
 
     def _unmount(self) -> None:
         """Unmount our device from our place; a server that was killed lets go a moment later."""
