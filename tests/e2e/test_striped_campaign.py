@@ -1,7 +1,6 @@
 """A campaign over stripes of a loop lab, without a server: each shape has its own disks."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.lab_steps import traces
+from mydyno.lab import listing
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 
@@ -38,10 +38,8 @@ blocks = 1
 def test_a_stripe_is_a_setting_under_test(tmp_path):
     spec, out = tmp_path / "stripes.toml", tmp_path / "out"
     spec.write_text(SPEC)
-    env = os.environ | {"MYDYNO_RUN_DIR": str(tmp_path / "run")}
     done = subprocess.run(
         [str(Path(sys.executable).with_name("mydyno")), "run", str(spec), "-o", str(out)],
-        env=env,
         capture_output=True,
         check=False,
     )
@@ -56,4 +54,4 @@ def test_a_stripe_is_a_setting_under_test(tmp_path):
     assert facts["lab disk, 4 in 64K.json"]["class"].startswith("4 x azure-p10")
     assert not (out / "work").exists()
     assert traces(out / "work") == []
-    assert list(Path(tmp_path / "run").glob("labs/*.json")) == []
+    assert not [state for state in listing() if Path(state.home).is_relative_to(out)]

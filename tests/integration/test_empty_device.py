@@ -1,6 +1,7 @@
 """A device that holds anything is refused, with the reason; only an empty one is formatted."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from integration.device_steps import CRAFTED, IMAGES, MADE, MIB, SIZE, STDIN, bl
 from mydyno.apply import RealDevice, holds, release, require_empty
 from mydyno.apply.empty import read_lsblk
 from mydyno.host import Local
+from mydyno.journal.records import MemoryRecords
 from mydyno.model import HostError, RefusedError
 
 pytestmark = pytest.mark.root
@@ -140,16 +142,21 @@ def test_partitions_and_users_are_read_from_lsblk():
     assert "it is in use at [SWAP]" in read_lsblk(swap)
 
 
+@pytest.fixture
+def records():
+    return MemoryRecords()
+
+
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
-def test_a_device_is_formatted_once_and_left_as_empty_as_it_was(device, tmp_path, kind):
-    made = RealDevice(HOST, device, tmp_path / "work", tmp_path / "mnt")
+def test_a_device_is_formatted_once_and_left_as_empty_as_it_was(device, tmp_path, records, kind):
+    made = RealDevice(HOST, device, tmp_path / "mnt", records)
     made.open(kind, "")
     (tmp_path / "mnt" / "file").write_bytes(os.urandom(3 * MIB))
     made.mount("noatime")
     options = run("findmnt", "--noheadings", "--output", "OPTIONS", tmp_path / "mnt")
     assert b"noatime" in options
     made.close(keep=True)
-    again = RealDevice(HOST, device, tmp_path / "work", tmp_path / "mnt")
+    again = RealDevice(HOST, device, tmp_path / "mnt", records)
     again.open(kind, "")
     assert (tmp_path / "mnt" / "file").stat().st_size == 3 * MIB
     with pytest.raises(HostError, match="one filesystem a campaign"):
@@ -159,22 +166,58 @@ def test_a_device_is_formatted_once_and_left_as_empty_as_it_was(device, tmp_path
     assert not os.path.ismount(tmp_path / "mnt")
 
 
-def test_what_became_someone_elses_is_never_wiped(device, tmp_path):
-    made = RealDevice(HOST, device, tmp_path / "work", tmp_path / "mnt")
+def test_what_became_someone_elses_is_never_wiped(device, tmp_path, records):
+    made = RealDevice(HOST, device, tmp_path / "mnt", records)
     made.open("ext4", "")
     made.close(keep=True)
     run("mkfs.ext4", "-q", "-F", device)  # another uuid
-    assert release(HOST, tmp_path / "work", tmp_path / "mnt")
+    done, (line,) = release(HOST, records)
+    assert done == []
+    assert "not wiped: it holds UUID" in line
     refused(device, "ext4")
+    assert release(HOST, records) == ([], [])
     with pytest.raises(RefusedError, match="ext4"):
-        RealDevice(HOST, device, tmp_path / "work", tmp_path / "mnt").open("ext4", "")
+        RealDevice(HOST, device, tmp_path / "mnt", records).open("ext4", "")
 
 
-def test_a_killed_campaign_is_released(device, tmp_path):
-    RealDevice(HOST, device, tmp_path / "work", tmp_path / "mnt").open("xfs", "")
-    assert release(HOST, tmp_path / "work", tmp_path / "mnt") == [f"xfs on {device}"]
-    assert release(HOST, tmp_path / "work", tmp_path / "mnt") == []
+def test_what_somebody_else_mounted_at_our_place_is_left(device, tmp_path, records):
+    RealDevice(HOST, device, tmp_path / "mnt", records).open("ext4", "")
+    run("mount", "-t", "tmpfs", "theirs", tmp_path / "mnt")
+    try:
+        done, (line,) = release(HOST, records)
+        assert done == []
+        assert "theirs (tmpfs" in line
+        assert os.path.ismount(tmp_path / "mnt")
+    finally:
+        run("umount", tmp_path / "mnt")
+    assert release(HOST, records) == ([f"ext4 on {device}"], [])
+
+
+def test_another_disk_under_the_same_name_is_not_wiped(device, tmp_path, records):
+    RealDevice(HOST, device, tmp_path / "mnt", records).open("ext4", "")
+    run("umount", tmp_path / "mnt")
+    image = run("losetup", "--noheadings", "--output", "BACK-FILE", device).decode().strip()
+    run("losetup", "--detach", device)
+    run("losetup", device, image)  # the same bytes, and yet not the disk that was there
+    done, (line,) = release(HOST, records)
+    assert done == []
+    assert "another disk now (diskseq" in line
+    refused(device, "ext4")
+
+
+def test_a_killed_campaign_is_released(device, tmp_path, records):
+    RealDevice(HOST, device, tmp_path / "mnt", records).open("xfs", "")
+    assert release(HOST, records) == ([f"xfs on {device}"], [])
+    assert release(HOST, records) == ([], [])
     assert holds(HOST, device) == ()
+
+
+@pytest.mark.parametrize("at", [SIZE // 4 - MIB, SIZE // 2 + 5 * MIB, SIZE - 3 * MIB])
+def test_data_in_the_middle_is_found_where_it_begins(device, at):
+    write(device, at, b"\0" * 4095 + b"\1" + os.urandom(MIB - 4096))
+    (line,) = holds(HOST, device)
+    found = int(re.search(r"byte (\d+) is not zero", line)[1])
+    assert at <= found < at + MIB
 
 
 SPEC = """
@@ -206,10 +249,9 @@ def test_a_campaign_on_a_device_needs_the_word_and_leaves_it_empty(device, tmp_p
         "-o",
         str(tmp_path / "out"),
     ]
-    env = os.environ | {"MYDYNO_RUN_DIR": str(tmp_path / "run")}
 
     def go(*more):
-        return subprocess.run([*command, *more], env=env, capture_output=True, check=False)
+        return subprocess.run([*command, *more], capture_output=True, check=False)
 
     done = go()
     assert done.returncode == 4

@@ -12,17 +12,12 @@ from pathlib import Path
 import pytest
 
 from integration.lab_steps import HOST, MIB, SIZE, digest, lab_maker, run, traces, within
+from mydyno.journal.state import state_folder
 from mydyno.lab import Caps, InUseError, LabSpec, Stripe, attach, create, down, listing, sweep
 from mydyno.lab.process import alive
 from mydyno.model import HostError, RefusedError, SpecError
 
 pytestmark = pytest.mark.root
-
-
-@pytest.fixture(autouse=True)
-def run_dir(tmp_path, monkeypatch):
-    monkeypatch.setenv("MYDYNO_RUN_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
 
 
 @pytest.fixture
@@ -261,13 +256,13 @@ def test_a_lab_mounted_in_another_namespace_is_told_and_the_others_are_swept(tmp
 
 @pytest.mark.parametrize("disks", [1, 4])
 @pytest.mark.parametrize("phase", ["starting", "attaching", "removing"])
-def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, run_dir, phase, disks):
+def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, phase, disks):
     """The record as it was when its owner died: the daemon's id may not have been written."""
     home = tmp_path / "lab"
     killed_owner(home, disks=disks)
-    record = run_dir / "labs" / "lab.json"
+    record = state_folder("labs") / "lab.json"
     words = json.loads(record.read_text())
-    words["lab"] |= {"phase": phase, "loop": {"device": "", "queue": {}}}
+    words["lab"] |= {"phase": phase, "loop": {"device": "", "diskseq": "", "queue": {}}}
     words["lab"] |= {"daemon": None} if phase == "starting" else {}
     record.write_text(json.dumps(words))
     sweep()

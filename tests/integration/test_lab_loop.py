@@ -19,12 +19,6 @@ SLOW = {"base": 250.0, "burst": 250.0, "credits": 0.0}
 SMALL_BUCKET = Caps(iops=1000, burst_iops=3000, burst_s=1.5)
 
 
-@pytest.fixture(autouse=True)
-def run_dir(tmp_path, monkeypatch):
-    monkeypatch.setenv("MYDYNO_RUN_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
-
-
 @pytest.fixture
 def lab(tmp_path):
     with lab_maker(tmp_path) as make:

@@ -13,6 +13,7 @@ from integration.load_steps import HOST, prepare
 from integration.server_steps import MARIADB, clear, forked, write
 from mydyno.campaign.fill import target_of
 from mydyno.host import ask
+from mydyno.journal.state import state_folder
 from mydyno.lab import gauge, sweep_links
 from mydyno.lab.link import planned
 from mydyno.measure import interface_to, link_speed
@@ -24,14 +25,8 @@ from mydyno.workloads import sysbench_oltp
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 
 
-@pytest.fixture(autouse=True)
-def records(tmp_path, monkeypatch):
-    """The links of others on this machine are none of our business."""
-    monkeypatch.setenv("MYDYNO_RUN_DIR", str(tmp_path / "run"))
-
-
 @pytest.fixture
-def link(records):
+def link():
     made = planned(HOST)
     made.up()
     yield made
@@ -52,7 +47,7 @@ def limit(link, rate):
 def traces(name):
     """All that could be left of a link: interfaces, namespace, record."""
     found = subprocess.run(("ip", "-br", "link"), capture_output=True, check=True).stdout.decode()
-    places = [Path("/run/netns"), Path(os.environ["MYDYNO_RUN_DIR"]) / "links"]
+    places = [Path("/run/netns"), state_folder("links")]
     files = [f.name for place in places if place.is_dir() for f in place.iterdir()]
     return [word for word in (*found.split(), *files) if name in word]
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mydyno.lab.devices import Mount, parse_loops, parse_mounts
+from mydyno.host.mounts import Mount, parse_mounts
+from mydyno.lab.devices import parse_loops
 from mydyno.lab.gauge import parse
 
 MOUNTINFO = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -26,7 +27,7 @@ FIO = b"""note: both iodepth >= 1 and synchronous I/O engine are selected
 
 def test_mounts_are_read_in_order_with_their_names_unescaped():
     mounts = parse_mounts(MOUNTINFO)
-    assert mounts[1] == Mount("/mnt/with space", "/dev/loop0")
+    assert mounts[1] == Mount("/mnt/with space", "/dev/loop0", "7:0", "xfs")
     assert [m.target for m in mounts] == ["/", "/mnt/with space", "/mnt/sub", "/lab/fuse"]
 
 

@@ -1,6 +1,7 @@
 """The record of the labs survives what is done to it, or says what is wrong."""
 
 import os
+import stat
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from mydyno.host import Local
 from mydyno.lab import Caps, LabSpec, LabState, Process, listing
 from mydyno.lab.process import alive, identify, parse_started
 from mydyno.lab.registry import Loop, Registry, registry
-from mydyno.model import HostError
+from mydyno.model import HostError, SpecError
 
 STAT = b"7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n"
 
@@ -46,18 +47,25 @@ def test_a_record_that_cannot_be_read_is_named(tmp_path, junk):
         Registry(tmp_path).all()
 
 
-def test_a_record_of_an_older_version_is_a_lab_of_one_disk(tmp_path):
-    old = b"""{"spec": {"lab": "one", "size": 4096, "disk_class": "azure-p15"}, "phase": "up",
-        "host": "localhost", "home": "/home/of/it", "owner": {"pid": 1, "started": 2}}"""
-    (tmp_path / "one.json").write_bytes(old)
-    found = Registry(tmp_path).read("one")
-    assert (found.owner, found.spec.stripe.disks) == (Process(1, 2), 1)
-
-
-def test_a_record_of_a_newer_version_is_left_alone(tmp_path):
-    (tmp_path / "one.json").write_bytes(b'{"version": 3, "lab": {}}')
-    with pytest.raises(HostError, match="newer mydyno"):
+@pytest.mark.parametrize(("version", "age"), [(2, "an older"), (4, "a newer")])
+def test_a_record_of_another_version_is_left_alone(tmp_path, version, age):
+    (tmp_path / "one.json").write_bytes(b'{"version": %d, "lab": {}}' % version)
+    with pytest.raises(HostError, match=f"{age} mydyno"):
         Registry(tmp_path).read("one")
+
+
+def test_only_the_owner_can_read_a_record(tmp_path):
+    Registry(tmp_path / "labs").write(state())
+    modes = [stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "labs", *tmp_path.rglob("*.json"))]
+    assert modes == [0o700, 0o600]
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../one", "a/b", "/etc/one", "-a", "a" * 65, "a\n"]
+)
+def test_a_name_is_one_part_of_a_path(tmp_path, name):
+    with pytest.raises(SpecError, match="a name has up to 64"):
+        Registry(tmp_path).read(name)
 
 
 def test_a_half_written_record_is_not_seen(tmp_path):
@@ -68,7 +76,7 @@ def test_a_half_written_record_is_not_seen(tmp_path):
 
 
 def test_the_folder_can_be_moved_and_hosts_are_kept_apart(tmp_path, monkeypatch):
-    monkeypatch.setenv("MYDYNO_RUN_DIR", str(tmp_path))
+    monkeypatch.setattr("mydyno.lab.registry.state_folder", tmp_path.joinpath)
     registry().write(state())
     registry().write(replace(state("two"), host="ssh://db1"))
     assert [s.spec.lab for s in listing(Local())] == ["one"]
@@ -89,4 +97,7 @@ def test_a_recycled_id_is_another_process():
     assert me is not None
     assert alive(Local(), me)
     assert not alive(Local(), replace(me, started=me.started + 1))
+    assert not alive(Local(), replace(me, program="/bin/another"))
+    assert not alive(Local(), replace(me, boot="another"))
+    assert alive(Local(), replace(me, program=""))
     assert not alive(Local(), None)

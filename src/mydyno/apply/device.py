@@ -3,124 +3,214 @@
 import shlex
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
-from mydyno.apply.empty import require_empty
+from mydyno.apply.empty import holds, require_empty
 from mydyno.dataset import DirectoryStore
 from mydyno.dataset.directory import reflinks
 from mydyno.host import Host
-from mydyno.model import Action, HostError
+from mydyno.host.mounts import mount_at, refuse_foreign
+from mydyno.journal.records import Made, Records, Removed, things
+from mydyno.model import Action, HostError, JournalError, MydynoError
 from mydyno.stack.fs import canonical
 from mydyno.stack.fs import mount as mount_command
 
-RECORD = "device.json"
+FILESYSTEM = "filesystem"
 # Without the word that forces it: mkfs itself then refuses what it finds.
 _MKFS = {
     "ext4": ("-q", "-E", "nodiscard", "-U", "{uuid}"),
     "xfs": ("-q", "-K", "-m", "uuid={uuid}"),
     "btrfs": ("-q", "-K", "-U", "{uuid}"),
 }
+# Which disk this is: its number, what it is counted as since the boot (a partition has its
+# disk's), and the boot.
+_WHICH = """
+real=$(readlink -e -- "$1") && [ -b "$real" ] || exit 1
+at=/sys/class/block/${real##*/}
+cat "$at/dev" || exit 1
+cat "$at/diskseq" 2>/dev/null || cat "$at/../diskseq" 2>/dev/null || echo
+cat /proc/sys/kernel/random/boot_id
+"""
 _BUSY_S, _AGAIN_S = 10.0, 0.05
 _LONG_S = 600.0
+_ZEROES_S = 540.0  # flash takes seconds for it; a large disk that turns would take hours
 _EDGE = 1 << 20  # bytes
 
 
-class Record(msgspec.Struct, frozen=True):
-    """What we have put on a device, written before it is put there."""
-
-    device: str
-    uuid: str
-    kind: str
-    options: str
+class _GoneError(HostError):
+    """What was made is not there any more: nothing is left to be done about it."""
 
 
 @dataclass(slots=True)
 class RealDevice:
-    """A device that is formatted once for a campaign and mounted at `where`; `work` keeps notes."""
+    """A device that is formatted once for a campaign and mounted at `where`.
+
+    What it is formatted with, and which disk it is, stands in `records` before it happens.
+    """
 
     host: Host
     device: str
-    work: Path
     where: Path
+    records: Records
     _mounted: str | None = None
 
     def open(self, kind: str, options: str) -> None:
         """Format the device, if that was not done, and mount it; raise `RefusedError`."""
-        record = self._record()
-        wanted = Record(self.device, record.uuid if record else str(uuid.uuid4()), kind, options)
-        if record is None or not self._ours(record):
+        made = self._made()
+        if made is None or self._uuid() != made.facts.get("uuid"):
             require_empty(self.host, self.device)
-            note = msgspec.json.encode(wanted)
-            self._run("install", "-D", "-m", "644", "/dev/stdin", str(self._note), stdin=note)
-            fixed = [word.format(uuid=wanted.uuid) for word in _MKFS[kind]]
-            self._run(f"mkfs.{kind}", *fixed, *shlex.split(options), self.device)
-        elif record != wanted:
+            self._format(kind, options)
+        elif (was := self._wanted(made)) != (self.device, kind, options):
             raise HostError(
-                f"{self.device}: holds {record.kind} {record.options} of this campaign, not "
+                f"{self.device}: holds {' '.join(was[1:])} of this campaign, not "
                 f"{kind} {options}; one filesystem a campaign on a real device"
             )
         self._run("mkdir", "-p", str(self.where))
         self.mount("")
 
     def mount(self, options: str) -> None:
-        """Mount with exactly these options, also if it is mounted with others."""
+        """Mount with exactly these options, also if it is mounted with others.
+
+        Raises `HostError` where the device is not the one that was formatted.
+        """
         if self._mounted == canonical(options):
             return
         self._unmount()
-        record = self._record()
-        kind = record.kind if record else "auto"
-        self._run(*mount_command(kind, options, self.device, str(self.where)))
+        made = self._made()
+        if made is None:
+            raise HostError(f"{self.device}: not formatted by this campaign; run it again")
+        self._recognise(made)
+        argv = mount_command(made.facts["kind"], options, self.device, str(self.where))
+        self._run(*argv)
         self._run("chmod", "755", str(self.where))
         self._mounted = canonical(options)
 
     def close(self, *, keep: bool) -> None:
-        """Unmount; unless `keep`, leave the device as empty as it was."""
-        self._unmount()
-        self._mounted = None
-        record = self._record()
-        if keep or record is None:
-            return
-        if self._ours(record):
-            self._blank()
-        self._run("rm", "-f", str(self._note))
+        """Unmount; unless `keep`, leave the device as empty as it was.
 
-    @property
-    def _note(self) -> Path:
-        return self.work / RECORD
+        Raises `HostError` where what is there is not what was made; nothing is wiped then.
+        """
+        made = self._made()
+        if keep or made is None:
+            self._unmount()
+            self._mounted = None
+        else:
+            self.free(made)
 
-    def _record(self) -> Record | None:
-        done = self.host.run(Action(("cat", str(self._note))))
-        return msgspec.json.decode(done.stdout, type=Record) if done.returncode == 0 else None
+    def free(self, made: Made) -> str:
+        """Unmount and wipe the recorded filesystem, and no other; return what was wiped.
 
-    def _ours(self, record: Record) -> bool:
-        """Return whether the device holds the very filesystem that was recorded."""
-        asked = ("blkid", "--probe", "--match-tag", "UUID", "--output", "value", record.device)
-        done = self.host.run(Action(asked))
-        return done.stdout.decode(errors="replace").strip() == record.uuid
+        Raises `HostError` where it cannot be, or something else is there.
+        """
+        try:
+            self._unmount()
+            self._mounted = None
+            self._recognise(made)
+            left = self._blank()
+        except _GoneError:
+            self._forget()
+            raise
+        self._forget()
+        return f"{made.facts['kind']} on {self.device}{left}"
 
-    def _blank(self) -> None:
-        """Remove our filesystem's signatures and what lies at both ends."""
-        self._run("wipefs", "--quiet", "--all", self.device)
+    def _format(self, kind: str, options: str) -> None:
+        identity = str(uuid.uuid4())
+        wanted = {"device": self.device, "uuid": identity, "kind": kind, "options": options}
+        self.records.add(Made(FILESYSTEM, str(self.where), {**wanted, **self._which()}))
+        fixed = [word.format(uuid=identity) for word in _MKFS[kind]]
+        self._run(f"mkfs.{kind}", *fixed, *shlex.split(options), self.device)
+
+    def _made(self) -> Made | None:
+        for made in things(self.records.entries(), FILESYSTEM):
+            if made.place == str(self.where):
+                return made
+        return None
+
+    def _wanted(self, made: Made) -> tuple[str, str, str]:
+        facts = made.facts
+        return facts.get("device", ""), facts.get("kind", ""), facts.get("options", "")
+
+    def _which(self) -> dict[str, str]:
+        done = self.host.run(Action(("sh", "-c", _WHICH, "which", self.device)))
+        words = done.stdout.decode().split("\n")
+        if done.returncode:
+            raise _GoneError(f"{self.device}: no such block device any more; nothing was wiped")
+        return dict(zip(("dev", "diskseq", "boot"), words[:3], strict=True))
+
+    def _recognise(self, made: Made) -> None:
+        """Raise `HostError` unless the device is the recorded one and holds what was made.
+
+        After a boot disks have other numbers; then the filesystem's random UUID alone tells.
+        """
+        now = self._which()
+        for key in ("dev", "diskseq") if now["boot"] == made.facts.get("boot") else ():
+            if now[key] != made.facts.get(key):
+                raise _GoneError(
+                    f"{self.device}: not wiped: it is another disk now ({key} {now[key]}, not "
+                    f"{made.facts.get(key)})"
+                )
+        found = self._uuid()
+        if not found or found != made.facts.get("uuid"):
+            told = f"UUID {found}" if found else "; ".join(holds(self.host, self.device))
+            raise _GoneError(
+                f"{self.device}: not wiped: it holds {told or 'nothing'}, not the filesystem with "
+                f"the UUID {made.facts.get('uuid')} that was made there"
+            )
+
+    def _uuid(self) -> str:
+        """Return the UUID of the filesystem on the device, read past every cache."""
+        asked = ("blkid", "--probe", "--match-tag", "UUID", "--output", "value", self.device)
+        return self.host.run(Action(asked)).stdout.decode(errors="replace").strip()
+
+    def _forget(self) -> None:
+        with suppress(JournalError):  # it is gone, recorded or not
+            self.records.add(Removed(FILESYSTEM, str(self.where)))
+
+    def _blank(self) -> str:
+        """Remove our filesystem: its signatures, both ends, then all between; return what is left.
+
+        wipefs opens the device for itself alone: it fails where the filesystem is still mounted.
+        """
+        self._wipe()
         size = int(self.host.run(Action(("blockdev", "--getsize64", self.device))).check().stdout)
         for at in (0, size - _EDGE):
             span = (f"seek={at}", "oflag=seek_bytes", "iflag=count_bytes", f"count={_EDGE}")
             self._run("dd", "if=/dev/zero", f"of={self.device}", "bs=64K", "conv=fsync", *span)
+        argv = ("blkdiscard", "--zeroout", "--step", "256MiB", self.device)
+        limited = ("timeout", f"{_ZEROES_S:.0f}", *argv)
+        if self.host.run(Action(limited), timeout_s=_LONG_S).returncode == 0:
+            return ""
+        return f"; its data between both ends is left: `{' '.join(argv)}` zeroes that"
+
+    def _wipe(self) -> None:
+        """Remove the signatures; a mount that ends in another namespace lets go a moment later."""
+        end_s = time.monotonic() + _BUSY_S
+        wipe = Action(("wipefs", "--quiet", "--all", self.device))
+        while (done := self.host.run(wipe)).returncode:
+            if time.monotonic() > end_s:
+                words = done.stderr.decode(errors="replace").strip()
+                raise HostError(
+                    f"{self.device}: not wiped: {words}; end what has it open or mounted, also in "
+                    f"another mount namespace (`grep -s {self.device} /proc/*/mountinfo`), then "
+                    "run `mydyno rollback`"
+                )
+            time.sleep(_AGAIN_S)
 
     def _unmount(self) -> None:
-        """Unmount all there is at our place; a server that was killed lets go a moment later."""
+        """Unmount our device from our place; a server that was killed lets go a moment later."""
         end_s = time.monotonic() + _BUSY_S
-        while self.host.run(Action(("mountpoint", "-q", str(self.where)))).returncode == 0:
+        while mount_at(self.host, self.where):
+            refuse_foreign(self.host, self.where, self.device)
             done = self.host.run(Action(("umount", str(self.where))), timeout_s=_LONG_S)
             if done.returncode and time.monotonic() < end_s:
                 time.sleep(_AGAIN_S)
             else:
                 done.check()
 
-    def _run(self, *argv: str, stdin: bytes = b"") -> None:
-        self.host.run(Action(argv, stdin), timeout_s=_LONG_S).check()
+    def _run(self, *argv: str) -> None:
+        self.host.run(Action(argv), timeout_s=_LONG_S).check()
 
 
 @dataclass(slots=True)
@@ -180,11 +270,18 @@ class DeviceStore:
         return self._copies[0]
 
 
-def release(host: Host, work: Path, where: Path) -> list[str]:
-    """Free the device that a killed campaign formatted, and leave it empty; return which."""
-    done = host.run(Action(("cat", str(work / RECORD))))
-    if done.returncode:
-        return []
-    record = msgspec.json.decode(done.stdout, type=Record)
-    RealDevice(host, record.device, work, where).close(keep=False)
-    return [f"{record.kind} on {record.device}"]
+def release(host: Host, records: Records) -> tuple[list[str], list[str]]:
+    """Free the devices that a killed campaign formatted; return what was wiped, and what was not.
+
+    Only the recorded filesystem is wiped, on the recorded device.  What is not there any more is
+    named once, then forgotten.
+    """
+    done: list[str] = []
+    failed: list[str] = []
+    for made in things(records.entries(), FILESYSTEM):
+        one = RealDevice(host, made.facts.get("device", ""), Path(made.place), records)
+        try:
+            done.append(one.free(made))
+        except MydynoError as error:
+            failed.append(str(error))
+    return done, failed

@@ -1,6 +1,8 @@
 """Whether a block device holds nothing at all: asked in every way there is, and doubt is a no."""
 
 import json
+import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,8 +10,17 @@ from mydyno.host import Completed, Host
 from mydyno.model import Action, RefusedError
 
 _NOTHING = 2  # the exit code of blkid where it knows nothing on a device
-_NONE = 1  # the exit code of findmnt where nothing is mounted
 _EDGE = 1 << 20  # bytes at both ends that must be zero: where data without a signature begins
+_BLOCK = 4096  # bytes of a sample
+_EVEN, _RANDOM = 2048, 2048  # samples: docs/reference/spec.md says what they can miss
+_SAMPLES_S = 300.0
+# Block numbers come in on standard input; what is read goes to cmp, which names the first byte.
+_SAMPLE = (
+    'while read -r n; do dd if="$1" bs=4096 count=1 skip="$n" iflag=fullblock status=none '
+    '</dev/null; done | cmp --bytes="$2" - /dev/zero'
+)
+# Every process shows the mounts of its namespace; processes end while we look.
+_MOUNTED = 'cat /proc/[0-9]*/mountinfo 2>/dev/null | grep -F -e "$1" -e "$2" | cut -d" " -f5; :'
 _COLUMNS = "PATH,TYPE,FSTYPE,PTTYPE,MOUNTPOINTS,RO,SIZE"
 
 
@@ -21,8 +32,8 @@ def require_empty(host: Host, device: str) -> None:
     if held := holds(host, device):
         raise RefusedError(
             f"{device} is not empty: {'; '.join(held)}. Nothing was touched. If all of it may go, "
-            f"erase it yourself (`wipefs --all {device}`, then `blkdiscard --force {device}` or "
-            "zeroes at both ends)"
+            f"erase it yourself (`wipefs --all {device}`, then "
+            f"`blkdiscard --force --zeroout {device}`)"
         )
 
 
@@ -33,7 +44,7 @@ def holds(host: Host, device: str) -> Sequence[str]:
     if found.returncode or host.run(Action(("test", "-b", real))).returncode:
         return ("it is no block device",)
     told = [*_blkid(host, real), *_wipefs(host, real), *_lsblk(host, real), *_users(host, real)]
-    return tuple(dict.fromkeys(told or _edges(host, real)))
+    return tuple(dict.fromkeys(told or _contents(host, real)))
 
 
 def _blkid(host: Host, device: str) -> list[str]:
@@ -84,32 +95,73 @@ def read_lsblk(raw: bytes) -> list[str]:
 
 
 def _users(host: Host, device: str) -> list[str]:
-    """Ask the kernel who stands on it: holders, mounts of this namespace, swap."""
+    """Ask the kernel who stands on it: holders, mounts of any namespace, swap."""
     name = device.rpartition("/")[2]
     holders = host.run(Action(("ls", f"/sys/class/block/{name}/holders")))
-    mounts = host.run(Action(("findmnt", "--noheadings", "--output", "TARGET", "--source", device)))
     swaps = host.run(Action(("cat", "/proc/swaps")))
     told = [_failed("its holders", holders)] if holders.returncode else []
     told += [f"{holder} stands on it" for holder in _lines(holders)]
-    told += [_failed("findmnt", mounts)] if mounts.returncode not in {0, _NONE} else []
-    told += [f"it is mounted on {target}" for target in _lines(mounts)]
+    told += [f"it is mounted on {target}" for target in _mounts(host, device)]
     told += [_failed("/proc/swaps", swaps)] if swaps.returncode else []
     return told + ["it is swap" for line in _lines(swaps) if line.split()[0] == device]
 
 
-def _edges(host: Host, device: str) -> list[str]:
+def _mounts(host: Host, device: str) -> list[str]:
+    """Return where it is mounted, in whatever namespace, by its number and by its name."""
+    name = device.rpartition("/")[2]
+    number = host.run(Action(("cat", f"/sys/class/block/{name}/dev"))).check().stdout.decode()
+    words = (f" {number.strip()} ", f" {device} ")
+    done = host.run(Action(("sh", "-c", _MOUNTED, "mounts", *words)))
+    return list(dict.fromkeys(_lines(done)))
+
+
+def _contents(host: Host, device: str) -> list[str]:
     """Look for data without a signature: raw volumes of databases, headerless encryption."""
     asked = host.run(Action(("blockdev", "--getsize64", device)))
     if asked.returncode:
         return [_failed("blockdev", asked)]
     size = int(asked.stdout)
+    return _edges(host, device, size) or _samples(host, device, size)
+
+
+def _edges(host: Host, device: str, size: int) -> list[str]:
     length = min(size, _EDGE)
     told = []
     for words, at in (("first", 0), ("last", size - length)):
         window = (f"--bytes={length}", f"--ignore-initial={at}:0")
-        done = host.run(Action(("cmp", "--silent", *window, device, "/dev/zero")))
-        told += [f"its {words} MiB is not all zeroes"] if done.returncode else []
+        done = host.run(Action(("cmp", *window, device, "/dev/zero")))
+        if done.returncode:
+            told.append(f"its {words} MiB is not all zeroes: {_where(done, at)}")
     return told
+
+
+def _samples(host: Host, device: str, size: int) -> list[str]:
+    """Read blocks evenly over the whole device and at random; it stops at the first with data."""
+    blocks = sample(size // _BLOCK)
+    lines = "".join(f"{block}\n" for block in blocks).encode()
+    argv = ("sh", "-c", _SAMPLE, "sample", device, str(len(blocks) * _BLOCK))
+    done = host.run(Action(argv, lines), timeout_s=_SAMPLES_S)
+    if not done.returncode:
+        return []
+    if found := re.search(rb"byte (\d+)", done.stdout):
+        number, rest = divmod(int(found[1]) - 1, _BLOCK)
+        return [f"it holds data: byte {blocks[number] * _BLOCK + rest} is not zero"]
+    return [_failed("it cannot be read", done)]
+
+
+def sample(blocks: int) -> list[int]:
+    """Return the numbers of the blocks to be read, in order; all, where there are only few."""
+    if blocks <= _EVEN + _RANDOM:
+        return list(range(blocks))
+    even = {number * blocks // _EVEN for number in range(_EVEN)}
+    chance = random.SystemRandom()
+    return sorted(even | {chance.randrange(blocks) for _ in range(_RANDOM)})
+
+
+def _where(done: Completed, at: int) -> str:
+    """Return the byte that cmp names, counted from the device's first, which is 0."""
+    found = re.search(rb"byte (\d+)", done.stdout)
+    return f"byte {at + int(found[1]) - 1}" if found else _failed("cmp", done)
 
 
 def _lines(done: Completed) -> list[str]:

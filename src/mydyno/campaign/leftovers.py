@@ -48,7 +48,7 @@ def remove(host: Host, records: Records) -> Leftovers:
     steps: list[Step] = [partial(sweep_servers, host, records)]
     for made in things(records.entries(), FOLDER):
         steps.append(partial(_labs, host, Path(made.place)))
-        steps.append(partial(_device, host, Path(made.place)))
+    steps.append(partial(release, host, records))
     steps.append(partial(remove_work, host, records))
     steps.append(partial(remove_work, Local(), records, kind=LOCAL_FOLDER))
     found = Leftovers()
@@ -70,7 +70,3 @@ def _labs(host: Host, work: Path) -> tuple[list[str], list[str]]:
         if Path(state.home).is_relative_to(work):
             removed += down(state.spec.lab, host)
     return removed, []
-
-
-def _device(host: Host, work: Path) -> tuple[list[str], list[str]]:
-    return release(host, work, work / "mnt"), []

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from mydyno.host import Host, Running, Ssh
-from mydyno.lab import run_folder
+from mydyno.journal.state import state_folder
 from mydyno.model import Action, HostError, RefusedError
 
 _NAME = "lock"
@@ -68,9 +68,7 @@ def host_lock(*hosts: Host) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _here() -> Iterator[None]:
-    folder = run_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (folder / _NAME).open("a+") as file:
+    with (state_folder("lock") / _NAME).open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

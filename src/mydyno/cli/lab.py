@@ -11,7 +11,7 @@ from mydyno.campaign.quantities import size_bytes
 from mydyno.cli import machines
 from mydyno.cli.options import Json
 from mydyno.host import Local
-from mydyno.lab import LabSpec, Stripe, classes, create, listing
+from mydyno.lab import LabSpec, Stripe, classes, create, listing, older
 from mydyno.lab import down as take_down
 
 lab = typer.Typer(help="Emulated disks and machines, for trying by hand.", no_args_is_help=True)
@@ -62,6 +62,12 @@ def up(  # noqa: PLR0913 - a command is its options
 def list_(*, json: Json = False) -> None:
     """List the lab disks and machines of this host."""
     states, booted = listing(Local()), machines.listing()
+    for path in older():
+        sys.stderr.write(
+            f"{path}: record of an older mydyno, which nothing is done by; remove with that "
+            "version what it names, or look for it yourself (`losetup`, `findmnt`, `ip netns`), "
+            "then remove the file\n"
+        )
     if json:
         sys.stdout.write(msgspec.json.encode([*states, *booted]).decode() + "\n")
         return

@@ -86,7 +86,7 @@ def private(
     host = hosts.db
     work = _work(host, log)
     on_lab = device if lab and isinstance(device, DeviceTable) else None
-    make = _maker(host, campaign, work, on_lab)
+    make = _maker(host, campaign, log, work, on_lab)
     crossed = any(map(crosses, campaign.treatments.values()))
     crossing = Crossing(planned(host)) if crossed else None
     layers = [*_grounded(host, campaign, log, work), *([crossing.layer] if crossing else [])]
@@ -142,12 +142,12 @@ def _instances(
 
 
 def _maker(
-    host: Host, campaign: Campaign, work: Path, on_lab: DeviceTable | None
+    host: Host, campaign: Campaign, log: Log, work: Path, on_lab: DeviceTable | None
 ) -> Callable[[StoreKey], Store]:
     """Return what makes a data set: on a real disk, a machine's, a lab's, or in a folder."""
     device, mounted = campaign.spec.stack.device, work / "mnt"
     if is_real(device):
-        real = RealDevice(host, str(device), work, mounted)
+        real = RealDevice(host, str(device), mounted, log.records)
         return lambda key: DeviceStore(real, key.name, key.kind, key.mkfs)
     if isinstance(host, VmHost):
         disks, alone = tuple(host.vm.disks), len(needed(campaign)) == 1

@@ -7,7 +7,7 @@ from mydyno.lab.link import LabLink, sweep_links
 from mydyno.lab.linkgauge import Throughput, gauge
 from mydyno.lab.loop import attach, create, down, listing, sweep
 from mydyno.lab.process import Process
-from mydyno.lab.registry import LabState, run_folder
+from mydyno.lab.registry import LabState, older
 from mydyno.lab.teardown import InUseError
 from mydyno.lab.values import Caps, LabSpec, Latency, Stripe
 
@@ -30,7 +30,7 @@ __all__ = [
     "down",
     "gauge",
     "listing",
-    "run_folder",
+    "older",
     "sweep",
     "sweep_links",
 ]

@@ -119,8 +119,10 @@ class LabDevice:
 
         Can be called again.  Raise `HostError` if something still uses the device.
         """
+        state = self.labs.read(self.state.spec.lab) or self.state  # made again since, perhaps
         try:
-            take_apart(self.host, self.labs, self.state, base=not keep_base)
+            if state.home == self.state.home:
+                take_apart(self.host, self.labs, state, base=not keep_base)
         finally:
             if self.running is not None:
                 self.running.stop()

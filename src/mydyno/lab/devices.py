@@ -3,36 +3,17 @@
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from mydyno.host import Host, ask
+from mydyno.host.mounts import mounts as all_mounts
+from mydyno.host.mounts import number_of
 from mydyno.model import Action, Probe
 
-_MOUNTS = Action(("cat", "/proc/self/mountinfo"))
 _LOOPS = Action(("losetup", "--json", "--list", "--output", "NAME,BACK-FILE"))
 _POLL_S = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """One line of mountinfo: where, and from what."""
-
-    target: str
-    source: str
-
-
-def parse_mounts(raw: bytes) -> Sequence[Mount]:
-    """Return the mounts of /proc/PID/mountinfo, oldest first (man proc(5))."""
-    mounts = []
-    for line in raw.decode(errors="surrogateescape").splitlines():
-        left, found, right = line.partition(" - ")
-        here, there = left.split(" "), right.split(" ")
-        if found and len(here) > 4 and len(there) > 1:  # noqa: PLR2004 - the fifth field is the place
-            mounts.append(Mount(_unescape(here[4]), _unescape(there[1])))
-    return tuple(mounts)
 
 
 def parse_loops(raw: bytes) -> Sequence[tuple[str, str]]:
@@ -53,10 +34,20 @@ def loops_on(host: Host, backing: Path) -> Sequence[str]:
     return tuple(device for device, file in loops if file in ours)
 
 
+def diskseq(host: Host, device: str) -> str:
+    """Return the kernel's number of a loop device's attachment, or ``""`` before Linux 5.15."""
+    file = f"/sys/block/{Path(device).name}/diskseq"
+    return host.run(Action(("cat", file))).stdout.decode().strip()
+
+
 def mounts_of(host: Host, source: str) -> Sequence[str]:
-    """Return where a device is mounted, the oldest first."""
-    mounts = ask(host, Probe(_MOUNTS, parse_mounts))
-    return tuple(mount.target for mount in mounts if mount.source == source)
+    """Return where a device is mounted, the oldest first; btrfs shows only its name."""
+    number = number_of(host, source)
+    return tuple(
+        mount.target
+        for mount in all_mounts(host)
+        if (mount.number == number if mount.kind != "btrfs" else mount.source == source)
+    )
 
 
 def mounted_elsewhere(host: Host, device: str) -> Sequence[int]:
@@ -71,12 +62,6 @@ def mounted_elsewhere(host: Host, device: str) -> Sequence[int]:
     )
 
 
-def mounted_at(host: Host, target: Path) -> bool:
-    """Return whether something is mounted at this very place."""
-    mounts = ask(host, Probe(_MOUNTS, parse_mounts))
-    return any(mount.target == str(target) for mount in mounts)
-
-
 def detach(host: Host, device: str, backing: Path, *, within_s: float = 2.0) -> bool:
     """Detach a loop device that stands on `backing`; return whether it is gone."""
     until = time.monotonic() + within_s
@@ -86,8 +71,3 @@ def detach(host: Host, device: str, backing: Path, *, within_s: float = 2.0) -> 
         host.run(Action(("losetup", "--detach", device)))
         time.sleep(_POLL_S)
     return True
-
-
-def _unescape(text: str) -> str:
-    """Undo mountinfo's octal escapes of space, tab, newline and backslash."""
-    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)

@@ -13,7 +13,8 @@ _BOOT = Action(("cat", "/proc/sys/kernel/random/boot_id"))
 
 def mark(host: Host, marker: Path, spec: LabSpec) -> None:
     """Say that the bases beside `marker` are frozen at a lab's size and stripe."""
-    host.run(Action(("tee", str(marker)), _words(host, spec))).check()
+    argv = ("install", "-m", "600", "/dev/stdin", str(marker))
+    host.run(Action(argv, _words(host, spec))).check()
 
 
 def marked(host: Host, marker: Path, spec: LabSpec) -> bool:

@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 
 from mydyno.host import Host, Local, Namespaced
+from mydyno.journal.state import state_folder
 from mydyno.lab import process
 from mydyno.lab.process import Process
-from mydyno.lab.registry import run_folder
+from mydyno.lab.registry import record_path, save
 from mydyno.model import Action, HostError, Probe, RefusedError
 
 # For benchmarks of networks, routed nowhere (RFC 2544, C.2.2); four addresses are one link.
@@ -31,6 +32,7 @@ class LinkState:
     network: str
     host: str
     owner: Process | None
+    boot: str = ""
 
     @property
     def device(self) -> str:
@@ -92,7 +94,8 @@ def planned(host: Host) -> LabLink:
         if not any(network.overlaps(other) for other in taken):
             owner = process.identify(Local(), os.getpid())
             name = f"mydyno{secrets.token_hex(4)}"  # one letter less than an interface's longest
-            return LabLink(host, LinkState(name, str(network), host.name, owner))
+            boot = process.boot_of(host)
+            return LabLink(host, LinkState(name, str(network), host.name, owner, boot))
     raise RefusedError(f"{host.name}: its routes leave no room in {_BLOCK} for a lab's link")
 
 
@@ -109,7 +112,7 @@ def available(host: Host) -> str:
 def sweep_links(host: Host) -> Sequence[str]:
     """Remove what links of dead owners left on `host`; return a line for each."""
     lines = []
-    for path in sorted(_folder().glob("*.json")):
+    for path in sorted(_folder().glob("[!.]*.json")):
         state = _read(path)
         if state.host == host.name and not process.alive(Local(), state.owner):
             lines.append(f"link {state.link}: left over; removed {', '.join(_remove(host, state))}")
@@ -133,7 +136,9 @@ def _made(state: LinkState) -> Sequence[tuple[str, ...]]:
 def _remove(host: Host, state: LinkState) -> list[str]:
     """Remove both interfaces with the one, then the namespace, then the record."""
     removed = []
-    for kind, name in (("link", state.device), ("netns", state.link)):
+    # A boot has ended both; what has the name now would not be ours.
+    there = state.boot == process.boot_of(host)
+    for kind, name in (("link", state.device), ("netns", state.link)) if there else ():
         if host.run(Action(("ip", kind, "delete", name))).returncode == 0:
             removed.append(f"{kind} {name}")
         elif _there(host, kind, name):
@@ -164,18 +169,15 @@ def _parse_routes(raw: bytes) -> Sequence[IPv4Network]:
 
 
 def _folder() -> Path:
-    return run_folder() / "links"
+    return state_folder("links")
 
 
 def _path(state: LinkState) -> Path:
-    return _folder() / f"{state.link}.json"
+    return record_path(_folder(), state.link)
 
 
 def _record(state: LinkState) -> None:
-    _folder().mkdir(parents=True, exist_ok=True)
-    part = _folder() / f".{state.link}"
-    part.write_bytes(msgspec.json.encode(state))
-    part.replace(_path(state))
+    save(_path(state), msgspec.json.encode(state))
 
 
 def _read(path: Path) -> LinkState:

@@ -1,14 +1,17 @@
 """Making lab disks on loop devices, finding them again, and sweeping up after dead owners."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mydyno.host import Host, Local, Running, carried
+from mydyno.host.mounts import mount_at
+from mydyno.host.trusted import identity, make, resolved
 from mydyno.lab import golden, process, queue
 from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
+from mydyno.lab.devices import diskseq
 from mydyno.lab.paths import Paths
 from mydyno.lab.process import Process
 from mydyno.lab.registry import LabState, Loop, Registry, registry
@@ -16,6 +19,7 @@ from mydyno.lab.teardown import InUseError, take_apart
 from mydyno.lab.values import LabSpec, check
 from mydyno.model import Action, HostError, RefusedError, SpecError
 
+_ATTEMPTS = 10  # to get a free loop device
 _LOG_TAIL = 400  # bytes; the daemon's complaints are one line long
 _WRONG = 2  # the daemon's exit code for an option it cannot accept
 
@@ -34,11 +38,12 @@ def create(
     reason = available(host)
     if reason:
         raise RefusedError(f"lab {spec.lab}: {reason}")
-    labs = registry()
-    _clear(host, labs, spec.lab, Paths(home.absolute()))
+    labs, home = registry(), resolved(host, home.absolute())
+    folder = _clear(host, labs, spec.lab, Paths(home))
     owner = None if detached else process.identify(Local(), os.getpid())
-    state = LabState(spec, host.name, str(home.absolute()), "starting", owner, keep=keep)
-    return _make(host, labs, labs.write(state))
+    boot = process.boot_of(host)
+    state = LabState(spec, host.name, str(home), "starting", owner, keep=keep, boot=boot)
+    return _make(host, labs, _housed(host, labs, replace(state, folder=folder)))
 
 
 def attach(host: Host, lab: str) -> LabDevice:
@@ -64,7 +69,7 @@ def sweep(host: Host | None = None) -> Sequence[str]:
         if _orphaned(here, state):
             try:
                 removed.append(_sweep_one(here, registry(), state))
-            except InUseError as error:
+            except HostError as error:
                 held.append(str(error))
     if held:
         raise InUseError("; ".join((*held, *removed)))
@@ -111,15 +116,36 @@ def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
     return f"lab {state.spec.lab}: left over; removed {', '.join(removed)}"
 
 
-def _clear(host: Host, labs: Registry, lab: str, paths: Paths) -> None:
-    """Make room for a lab of this name: end what is left of an older one, keep a golden base."""
+def _clear(host: Host, labs: Registry, lab: str, paths: Paths) -> Mapping[str, str]:
+    """Make room for a lab of this name: end what is left of an older one, keep a golden base.
+
+    Return what the home of that one is known by, if it is to be used again.
+    """
     old = labs.read(lab)
     if old is None:
-        return
+        return {}
     if old.phase != "kept" and not _orphaned(host, old):
         raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
     same = old.home == str(paths.home)
     take_apart(host, labs, old, base=not same)
+    missing = host.run(Action(("test", "-e", old.home))).returncode
+    return old.folder if same and not missing else {}
+
+
+def _housed(host: Host, labs: Registry, state: LabState) -> LabState:
+    """Make the lab's folder, unless it has one; raise `RefusedError` where there is something."""
+    home = Path(state.home)
+    if state.folder:
+        return labs.write(state)
+    if host.run(Action(("test", "-e", str(home.parent)))).returncode:
+        make(host, home.parent, "711")
+    labs.write(state)
+    try:
+        make(host, home, "700")
+    except RefusedError:
+        labs.forget(state.spec.lab)
+        raise
+    return labs.write(replace(state, folder=identity(host, home)))
 
 
 def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
@@ -139,19 +165,40 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
 def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
     paths = Paths(Path(state.home))
     frozen = golden.marked(host, paths.golden, state.spec)
-    host.run(Action(("mkdir", "--parents", str(paths.mount)))).check()
+    host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.mount)))).check()
+    host.run(Action(("install", "-m", "600", "/dev/null", str(paths.log)))).check()
     if not frozen:
         stale = (*paths.bases(state.spec.stripe.disks), paths.golden)
         host.run(Action(("rm", "--force", "--", *map(str, stale)))).check()
     running = _start(host, paths, state, frozen=frozen, made=made)
     daemon = process.identify(host, running.pid)
-    state = labs.write(replace(state, phase="attaching", daemon=daemon))
-    options = ("--find", "--show", "--direct-io=on")
-    done = host.run(Action(("losetup", *options, str(paths.disk)))).check()
-    device = done.stdout.decode().strip()
-    was = queue.begin(host, Path(device).name)
-    state = labs.write(replace(state, phase="up", loop=Loop(device, was)))
+    mount = mount_at(host, paths.mount)
+    number = mount.number if mount else ""
+    state = labs.write(replace(state, phase="attaching", daemon=daemon, mount=number))
+    state = _attached(host, labs, state)
+    loop = replace(state.loop, diskseq=diskseq(host, state.device))
+    queue.begin(host, Path(state.device).name)
+    state = labs.write(replace(state, phase="up", loop=loop))
     return LabDevice(host, labs, state, running)
+
+
+def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
+    """Attach a free loop device to the disk, its queue recorded before: attaching changes that.
+
+    Another program may take the free one in between; then it is the next one's turn.
+    """
+    disk = str(Paths(Path(state.home)).disk)
+    for left in reversed(range(_ATTEMPTS)):
+        found = host.run(Action(("losetup", "--find"))).check()
+        device = found.stdout.decode().strip()
+        was = queue.seen(host, Path(device).name)
+        state = labs.write(replace(state, loop=Loop(device, "", was)))
+        done = host.run(Action(("losetup", "--direct-io=on", device, disk)))
+        if done.returncode == 0:
+            break
+        if not left:
+            done.check()
+    return state
 
 
 def _start(

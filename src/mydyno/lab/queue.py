@@ -3,30 +3,34 @@
 from collections.abc import Mapping
 
 from mydyno.host import Host, ask
-from mydyno.stack.block import ATTRIBUTES, Block
+from mydyno.stack.block import Block
+from mydyno.stack.protocol import IDENTITY
+
+_ROUNDS = 3  # the scheduler first, then what it reset, then what depended on that
 
 
 def seen(host: Host, disk: str) -> dict[str, str]:
-    """Return a disk's queue attributes, without the tunables: they end with their scheduler."""
+    """Return all that can be set of a disk's queue; which disk it is, is not of the queue."""
     now = ask(host, Block(disk, ours=True).observe())
-    return {key: value for key, value in now.items() if key in ATTRIBUTES}
+    return {key: value for key, value in now.items() if key != IDENTITY}
 
 
-def begin(host: Host, disk: str) -> dict[str, str]:
-    """Give a loop device just attached the kernel's scheduler; return the queue it had before.
+def begin(host: Host, disk: str) -> None:
+    """Give a loop device just attached the kernel's scheduler.
 
     A device that was used before keeps that user's queue, and a campaign's baseline is the
     kernel's own: no scheduler, as on every loop device since Linux 5.2.
     """
-    was = seen(host, disk)
-    put_back(host, disk, {"scheduler": "none"})
-    return was
+    for change in Block(disk, ours=True).plan(seen(host, disk), {"scheduler": "none"}):
+        host.run(change.action)
 
 
-def put_back(host: Host, disk: str, was: Mapping[str, str]) -> None:
-    """Give a loop device the queue it had before we used it; what will not go is left."""
+def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
+    """Give a loop device the queue it had before we used it; what it does not take is left."""
     layer = Block(disk, ours=True)
-    for _ in range(2):  # the scheduler resets some of the others
-        now = ask(host, layer.observe())
-        for change in layer.plan(now, {k: v for k, v in was.items() if k in now}):
+    for _ in range(_ROUNDS):
+        changes = layer.undo(seen(host, disk), was)
+        for change in changes:
             host.run(change.action)
+        if not changes:
+            break

@@ -1,26 +1,35 @@
 """The record of the labs that are up: one file per lab, written before each act."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from mydyno.journal.state import state_folder
 from mydyno.lab.process import Process
 from mydyno.lab.values import LabSpec
-from mydyno.model import HostError
+from mydyno.model import HostError, SpecError
 
-VERSION = 2  # of the record: 1 had no stripe, and is read as one disk
+VERSION = 3  # of the record: older ones lie elsewhere, and do not say which things are theirs
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_BEFORE = ("labs", "links", "vms")  # folders of older records
 Phase = Literal["starting", "attaching", "up", "removing", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The loop device of a lab, and what its queue was before: the kernel keeps queues."""
+    """The loop device of a lab, and what its queue was before: the kernel keeps queues.
+
+    `diskseq` is the kernel's count of disks at its attachment: another one has another number.
+    """
 
     device: str = ""
+    diskseq: str = ""
     queue: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -31,6 +40,8 @@ class LabState:
     `owner` is the process on this machine that made it; None if it is to outlive that.
     `daemon` runs on `host`.  `keep` says that its frozen base outlives a dead owner, for a
     campaign that is resumed; such a lab is then `kept`: a base file and nothing else.
+    `folder` is the device and inode of `home`, empty until it is made; `mount` is the number of
+    the daemon's mount; `boot` is the boot of `host` in which all that was.
     """
 
     spec: LabSpec
@@ -41,6 +52,9 @@ class LabState:
     daemon: Process | None = None
     loop: Loop = Loop()
     keep: bool = False
+    boot: str = ""
+    folder: Mapping[str, str] = field(default_factory=dict)
+    mount: str = ""
 
     @property
     def device(self) -> str:
@@ -67,10 +81,7 @@ class Registry:
 
     def write(self, state: LabState) -> LabState:
         """Record a state, whole or not at all, and return it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f".{state.spec.lab}.{os.getpid()}"
-        part.write_bytes(msgspec.json.encode(_Record(state)))
-        part.replace(self._path(state.spec.lab))
+        save(self._path(state.spec.lab), msgspec.json.encode(_Record(state)))
         return state
 
     def step(self, state: LabState, phase: Phase) -> LabState:
@@ -100,28 +111,55 @@ class Registry:
         self._path(lab).unlink(missing_ok=True)
 
     def _path(self, lab: str) -> Path:
-        return self.folder / f"{lab}.json"
+        return record_path(self.folder, lab)
+
+
+def record_path(folder: Path, name: str) -> Path:
+    """Return where the record of this name is; raise `SpecError` for what is no name."""
+    if not _NAME.fullmatch(name):
+        raise SpecError(
+            f"lab {name!r}: a name has up to 64 letters, digits, dots, dashes and underscores"
+        )
+    return folder / f"{name}.json"
+
+
+def save(path: Path, text: bytes) -> None:
+    """Write a record for nobody else's eyes, whole or not at all, and onto the disk."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f".{path.stem}.{os.getpid()}")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
 
 
 def _decode(raw: bytes, path: Path) -> LabState:
-    """Return the state in a record of this version or an older one."""
+    """Return the state in a record of this version; raise `HostError` for another one."""
     version = msgspec.json.decode(raw, type=_Version).version
-    if version > VERSION:
-        raise HostError(f"{path}: written by a newer mydyno (version {version}); use that one")
-    if version == 1:
-        return msgspec.json.decode(raw, type=LabState)
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an older"
+        raise HostError(f"{path}: written by {age} mydyno (version {version}); use that one")
     return msgspec.json.decode(raw, type=_Record).lab
 
 
 def run_folder() -> Path:
-    """Return the folder of locks and lab states: $MYDYNO_RUN_DIR, or /run/mydyno, or one's own."""
-    if named := os.environ.get("MYDYNO_RUN_DIR"):
-        return Path(named)
+    """Return where older versions kept their records: /run/mydyno, or a folder of the user's."""
     if os.geteuid() == 0:
         return Path("/run/mydyno")
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"mydyno-{os.geteuid()}"  # noqa: S108
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"mydyno-{os.geteuid()}"  # noqa: S108 - only looked at
+
+
+def older() -> Sequence[Path]:
+    """Return the records that an older version left; they are shown, and never acted on."""
+    found: list[Path] = []
+    for name in _BEFORE:
+        with suppress(OSError):
+            found += sorted((run_folder() / name).glob("*.json"))
+    return tuple(found)
 
 
 def registry() -> Registry:
-    """Return the registry of this machine's labs, in a folder that a reboot empties."""
-    return Registry(run_folder() / "labs")
+    """Return the registry of this machine's labs, where only root, or this user, can write."""
+    return Registry(state_folder("labs"))

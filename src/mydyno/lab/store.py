@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.host import Host
+from mydyno.host.mounts import foreign, mount_at
 from mydyno.lab.device import LabDevice
 from mydyno.lab.gauge import Measured
-from mydyno.lab.loop import create
+from mydyno.lab.loop import create, listing
 from mydyno.lab.teardown import REMOVAL_S
 from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
@@ -99,17 +100,28 @@ class LabStore:
         self._run("mkdir", "-p", str(self.live))
 
     def _unmount(self) -> None:
-        """Unmount whatever lies on the mount point: it is shared by the stores of a campaign.
+        """Unmount what lab disks have on the mount point: the stores of a campaign share it.
 
         The rings of a server that was killed are taken down a moment after it is gone.
         """
         end_s = time.monotonic() + _BUSY_S
-        while self.host.run(Action(("mountpoint", "-q", str(self.where)))).returncode == 0:
+        while mount_at(self.host, self.where):
+            self._refuse_foreign()
             done = self.host.run(Action(("umount", str(self.where))), timeout_s=REMOVAL_S)
             if done.returncode and time.monotonic() < end_s:
                 time.sleep(_AGAIN_S)
             else:
                 done.check()
+
+    def _refuse_foreign(self) -> None:
+        """Raise `HostError` where what is mounted comes from no lab disk of ours."""
+        devices = [state.device for state in listing(self.host) if state.device]
+        found = [foreign(self.host, self.where, device) for device in devices]
+        if all(found):
+            raise HostError(
+                f"{self.where}: not unmounted: {found[0] if found else 'no lab disk is up'}; look "
+                f"at it with `findmnt {self.where}`"
+            )
 
     def _run(self, *argv: str) -> None:
         self.host.run(Action(argv), timeout_s=REMOVAL_S).check()

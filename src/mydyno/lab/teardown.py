@@ -1,20 +1,24 @@
 """Taking a lab apart, whatever state it is in, and never anything that is not ours."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from mydyno.host import Host
+from mydyno.host.mounts import Mount, mount_at
+from mydyno.host.trusted import distrust, identity, resolved
 from mydyno.lab import process
-from mydyno.lab.devices import detach, loops_on, mounted_at, mounted_elsewhere, mounts_of
+from mydyno.lab.devices import detach, diskseq, loops_on, mounted_elsewhere, mounts_of
 from mydyno.lab.paths import Paths
-from mydyno.lab.process import Process
-from mydyno.lab.queue import put_back
+from mydyno.lab.queue import restore
 from mydyno.lab.registry import LabState, Registry
-from mydyno.model import Action, HostError
+from mydyno.model import Action, HostError, MydynoError
 
 _POLL_S = 0.02
 _SHOWN = 3  # processes; a namespace may have hundreds
+_DAEMON = "mydyno-disk"  # what its mount names as its source
 # Giving gigabytes back takes a busy filesystem its time; one that tells its disk (`discard`) does
 # so when it commits, and whatever comes next waits for that: minutes were seen.
 REMOVAL_S = 900.0
@@ -24,56 +28,117 @@ class InUseError(HostError):
     """Something that is not ours holds a lab's device; the kernel frees it when that ends."""
 
 
+@dataclass(slots=True)
+class _Done:
+    """What the steps have removed, and what they could not; each is tried whatever the others."""
+
+    removed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+
+    def attempt(self, step: Callable[[], Sequence[str]]) -> None:
+        try:
+            self.removed += step()
+        except InUseError as error:
+            self.held.append(str(error))
+        except MydynoError as error:
+            self.failed.append(str(error))
+
+
 def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
     """Remove a lab's mounts, loop device, daemon and files; return what of it was removed.
 
-    Can be cut short and run again.  Its base stays if `base` is False, and the lab is `kept`.
-    Raise `InUseError` if something else still uses a device of its.
+    Only what the record and the host both say is ours: after a boot that is files.  Can be cut
+    short and run again.  Its base stays if `base` is False, and the lab is `kept`.  Raise
+    `HostError` with all that was left and why, `InUseError` if something else uses a device.
     """
     paths = Paths(Path(state.home))
     labs.step(state, "removing")
-    removed = _silence(host, paths, state.daemon)
-    freed, stuck = _detach_all(host, paths)
-    if state.device in freed:  # not before: a queue with I/O that hangs would never change
-        put_back(host, Path(state.device).name, state.loop.queue)
-    removed += freed
-    removed += _unmount(host, paths.mount)
-    removed += _delete(host, paths, state.spec.stripe.disks, base=base)
-    if stuck:
-        raise InUseError(f"lab {state.spec.lab}: {'; '.join(_held(host, d) for d in stuck)}")
+    done = _Done()
+    if problem := _not_ours(host, state):
+        done.attempt(partial(_silence, host, state))
+        done.failed.append(problem)
+    else:
+        if state.boot == process.boot_of(host):
+            done.attempt(partial(_silence, host, state))
+            done.attempt(partial(_cut_off, host, state))
+            for device in loops_on(host, paths.disk):
+                done.attempt(partial(_free, host, state, device))
+            done.attempt(partial(_unmount, host, state))
+        done.attempt(partial(_delete, host, state, base=base))
+    if done.held or done.failed:
+        kind = InUseError if done.held and not done.failed else HostError
+        raise kind(f"lab {state.spec.lab}: {'; '.join((*done.held, *done.failed))}")
     if base:
         labs.forget(state.spec.lab)
     else:
         labs.step(state, "kept")
-    return tuple(removed)
+    return tuple(done.removed)
 
 
-def _silence(host: Host, paths: Paths, daemon: Process | None) -> list[str]:
+def _not_ours(host: Host, state: LabState) -> str:
+    """Return why what is at a lab's home is not what was made there, or ``""``; gone is well."""
+    home = Path(state.home)
+    if host.run(Action(("test", "-e", str(home), "-o", "-L", str(home)))).returncode:
+        return ""
+    left = "left as it is; look at it, and remove it yourself"
+    if (real := resolved(host, home)) != home:
+        return f"{home}: is a link to {real}, {left}"
+    if problem := distrust(host, home):
+        return f"{home}: {problem}, so what is in it may not be ours: {left}"
+    if state.folder and identity(host, home) != dict(state.folder):
+        return f"{home}: is not the folder that was made there, {left}"
+    return ""
+
+
+def _silence(host: Host, state: LabState) -> list[str]:
     """End the daemon before anything else, so that what is unmounted cannot wait for it.
 
     What was written is thrown away in any case; written out first, it would pass the caps, and
     for ever if the daemon hangs.  A daemon whose id was not recorded yet ends with its mount.
     """
-    removed = []
+    daemon = state.daemon
     if daemon is not None and process.kill(host, daemon):
-        removed.append(f"process {daemon.pid}")
-    if mounted_at(host, paths.mount):
-        # Refused as busy while the loop device stands on it, but it cuts the daemon off first.
-        host.run(Action(("umount", "--force", str(paths.mount))))
-    return removed
+        return [f"process {daemon.pid}"]
+    return []
 
 
-def _detach_all(host: Host, paths: Paths) -> tuple[list[str], list[str]]:
-    """Unmount and detach every loop device on our disk; return what was removed, what was not."""
-    removed: list[str] = []
-    stuck: list[str] = []
-    for device in loops_on(host, paths.disk):
-        for target in reversed(mounts_of(host, device)):
-            host.run(Action(("umount", "--lazy", target))).check()
-            removed.append(f"mount {target}")
-        gone = detach(host, device, paths.disk)
-        (removed if gone else stuck).append(device)
-    return removed, stuck
+def _cut_off(host: Host, state: LabState) -> list[str]:
+    """Cut the mount off: refused as busy while the loop device stands on it, it ends the daemon."""
+    place = Paths(Path(state.home)).mount
+    mount = mount_at(host, place)
+    if mount is not None and _served(state, mount):
+        host.run(Action(("umount", "--force", str(place))))
+    return []
+
+
+def _served(state: LabState, mount: Mount) -> bool:
+    """Return whether a mount is the daemon's: by its number, once that was recorded."""
+    ours = mount.kind.startswith("fuse") and mount.source == _DAEMON
+    return ours and state.mount in {"", mount.number}
+
+
+def _free(host: Host, state: LabState, device: str) -> list[str]:
+    """Unmount and detach a loop device on our disk, and restore its queue.
+
+    The kernel names the file by our mount point's path; that it is the attachment which we made
+    is known by its number.  The file's inode cannot be asked: a daemon that hangs never answers.
+    """
+    loop, removed = state.loop, []
+    number = diskseq(host, device)
+    if loop.device == device and loop.diskseq not in {"", number}:
+        raise HostError(
+            f"{device}: left attached: it is not the attachment that was made (diskseq {number}, "
+            f"not {loop.diskseq}); `losetup --list` shows it"
+        )
+    for target in reversed(mounts_of(host, device)):
+        host.run(Action(("umount", "--lazy", target))).check()
+        removed.append(f"mount {target}")
+    if not detach(host, device, Paths(Path(state.home)).disk):
+        raise InUseError(_held(host, device))
+    if loop.device == device:  # not before: a queue with I/O that hangs would never change
+        restore(host, Path(device).name, loop.queue)
+    return [*removed, device]
 
 
 def _held(host: Host, device: str) -> str:
@@ -87,19 +152,28 @@ def _held(host: Host, device: str) -> str:
     return f"{device} still in use: end what uses it (`fuser -vm {device}`), then run again"
 
 
-def _unmount(host: Host, mount: Path) -> list[str]:
+def _unmount(host: Host, state: LabState) -> list[str]:
+    place = Paths(Path(state.home)).mount
     removed = []
-    while mounted_at(host, mount):
-        host.run(Action(("umount", "--lazy", str(mount)))).check()
-        removed.append(f"mount {mount}")
+    while mount := mount_at(host, place):
+        if not _served(state, mount):
+            raise HostError(
+                f"{place}: left mounted: {mount.source} ({mount.kind}, {mount.number}) is not the "
+                f"mount that was made there; look at it with `findmnt {place}`"
+            )
+        host.run(Action(("umount", "--lazy", str(place)))).check()
+        removed.append(f"mount {place}")
         time.sleep(_POLL_S)
     return removed
 
 
-def _delete(host: Host, paths: Paths, disks: int, *, base: bool) -> list[str]:
-    golden = (*paths.bases(disks), paths.golden) if base else ()
-    doomed = map(str, (*golden, *paths.overlays(disks), paths.log))
-    host.run(Action(("rm", "--force", "--", *doomed)), timeout_s=REMOVAL_S).check()
+def _delete(host: Host, state: LabState, *, base: bool) -> list[str]:
+    """Remove the files that we make, by name, then the folders where nothing else is in them."""
+    paths, disks = Paths(Path(state.home)), state.spec.stripe.disks
+    if state.folder:  # else it was only announced, and is empty if it is there at all
+        golden = (*paths.bases(disks), paths.golden) if base else ()
+        doomed = map(str, (*golden, *paths.overlays(disks), paths.log))
+        host.run(Action(("rm", "--force", "--", *doomed)), timeout_s=REMOVAL_S).check()
     for folder in (paths.mount, paths.home):
         argv = ("rmdir", "--ignore-fail-on-non-empty", "--", str(folder))
         host.run(Action(argv), timeout_s=REMOVAL_S)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from mydyno.host import Host
+from mydyno.lab import process
 from mydyno.lab.vm.image import Image
 from mydyno.lab.vm.qemu import PROGRAM
 from mydyno.lab.vm.values import Accelerator
@@ -21,11 +22,13 @@ def accelerator(host: Host, image: Image, told: Path) -> Accelerator:
     """
     if not os.access(KVM, os.R_OK | os.W_OK):
         return "tcg"
-    if told.is_file():
-        return "kvm" if told.read_text("ascii") == "kvm" else "tcg"
+    boot = process.boot_of(host)
+    before = told.read_text("ascii").split() if told.is_file() else []
+    if before[1:] == [boot]:
+        return "kvm" if before[0] == "kvm" else "tcg"
     found: Accelerator = "kvm" if _boots(host, image) else "tcg"
     told.parent.mkdir(parents=True, exist_ok=True)
-    told.write_text(found, encoding="ascii")
+    told.write_text(f"{found} {boot}\n", encoding="ascii")
     return found
 
 

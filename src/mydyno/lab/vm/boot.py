@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mydyno.host import Host
+from mydyno.host.trusted import identity, make, resolved
 from mydyno.lab import process
 from mydyno.lab.vm import running, seed
 from mydyno.lab.vm.accel import accelerator
@@ -37,9 +38,9 @@ def create(
     found = accelerator(host, image, kept.folder.parent / "accelerator")
     us = process.identify(host, os.getpid())
     told = replace(spec, throttle=caps)
-    where, port = str(home.absolute()), free_port(host)
+    where, port = str(resolved(host, home.absolute())), free_port(host)
     state = VmState(told, where, str(image.folder), "starting", found, port, kernel.release, us)
-    kept.write(state)
+    state = _housed(host, kept, state)
     return _raise_up(host, kept, replace(state, owner=None if detached else us), image)
 
 
@@ -88,7 +89,7 @@ def _orphaned(host: Host, state: VmState) -> bool:
     """Return whether nobody wants it: its maker is dead, or it outlived that and is dead itself."""
     if state.owner is not None or state.phase != "up":
         return not process.alive(host, state.owner)
-    return not running.alive(host, VmPaths(Path(state.home)))
+    return not running.alive(host, VmPaths(Path(state.home)), state.qemu)
 
 
 def _clear(host: Host, kept: Records, lab: str) -> None:
@@ -106,11 +107,24 @@ def _clear(host: Host, kept: Records, lab: str) -> None:
     running.take_apart(host, kept, old)
 
 
+def _housed(host: Host, kept: Records, state: VmState) -> VmState:
+    """Make the machine's folder; raise `RefusedError` where there is something."""
+    home = Path(state.home)
+    if host.run(Action(("test", "-e", str(home.parent)))).returncode:
+        make(host, home.parent, "711")
+    kept.write(state)
+    try:
+        make(host, home, "700")
+    except RefusedError:
+        kept.forget(state.spec.lab)
+        raise
+    return kept.write(replace(state, folder=identity(host, home)))
+
+
 def _raise_up(host: Host, kept: Records, state: VmState, image: Image) -> Vm:
     """Make its files, boot it; on any failure leave nothing."""
     paths = VmPaths(Path(state.home))
     try:
-        host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.home)))).check()
         seed.plant(host, state.spec.lab, paths, state.port)
         _disks(host, state.spec, paths, image)
         return Vm(host, kept, running.start(host, kept, state))

@@ -95,6 +95,7 @@ def build(host: Host, say: Callable[[str], None], sources: Path | None = None) -
         _discard(folder)
         steps.make(host, part, say, sources)
         shutil.copyfile(recipe_file(), part / _DONE)
+        part.chmod(0o700)
         part.rename(folder / digest())
     return Image(folder / digest())
 

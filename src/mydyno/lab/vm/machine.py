@@ -80,13 +80,13 @@ class Vm:
         with suppress(HostError):  # what does not answer is cut off below
             self.host.run(Action(argv), timeout_s=_SHUTDOWN_S)
         end_s = time.monotonic() + _SHUTDOWN_S
-        while running.alive(self.host, self._paths) and time.monotonic() < end_s:
+        while running.alive(self.host, self._paths, self.state.qemu) and time.monotonic() < end_s:
             time.sleep(_POLL_S)
         self.cut_off()
 
     def cut_off(self) -> None:
         """End it as a power cut would: what it had not flushed is lost."""
-        running.end(self.host, self._paths)
+        running.end(self.host, self._paths, self.state.qemu)
 
     def remove(self) -> Sequence[str]:
         """Remove it with all it wrote; return what was removed.  Can be called again."""

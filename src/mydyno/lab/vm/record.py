@@ -1,29 +1,26 @@
 """The record of the machines that are up: one file for each, written before each act."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
-from mydyno.lab.registry import run_folder
+from mydyno.journal.state import state_folder
+from mydyno.lab.registry import record_path, save
 from mydyno.lab.vm.values import Phase, VmState
 from mydyno.model import HostError
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The folder of the records, which a reboot empties as it ends the machines."""
+    """The folder of the records; what a reboot ended is known by the boot that they name."""
 
     folder: Path
 
     def write(self, state: VmState) -> VmState:
         """Record a state, whole or not at all, and return it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f".{state.spec.lab}.{os.getpid()}"
-        part.write_bytes(msgspec.json.encode(state))
-        part.replace(self._path(state.spec.lab))
+        save(self._path(state.spec.lab), msgspec.json.encode(state))
         return state
 
     def step(self, state: VmState, phase: Phase) -> VmState:
@@ -53,9 +50,9 @@ class Records:
         self._path(lab).unlink(missing_ok=True)
 
     def _path(self, lab: str) -> Path:
-        return self.folder / f"{lab}.json"
+        return record_path(self.folder, lab)
 
 
 def records() -> Records:
     """Return the records of this machine's VMs."""
-    return Records(run_folder() / "vms")
+    return Records(state_folder("vms"))

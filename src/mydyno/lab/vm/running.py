@@ -1,13 +1,13 @@
-"""A machine's QEMU: started, waited for, found again by its command line, and ended."""
+"""A machine's QEMU: started, waited for, found again by what was recorded, and ended."""
 
 import os
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mydyno.host import Host, Running
+from mydyno.host.trusted import remove
 from mydyno.lab import process
 from mydyno.lab.vm import qemu
 from mydyno.lab.vm.image import Image
@@ -17,6 +17,8 @@ from mydyno.model import Action, HostError
 
 _BOOT_S = 900.0  # under emulation on a busy machine; under KVM it takes ten seconds
 _POLL_S = 1.0
+_REMOVAL_S = 600.0
+Found = Sequence[process.Process]
 # By the machine's folder, those that this process started: it must see to their end.
 _started: dict[Path, Running] = {}
 _TAIL = 1500  # bytes of the console that tell why a boot failed
@@ -31,7 +33,7 @@ def start(host: Host, records: Records, state: VmState, release: str = "") -> Vm
     paths = VmPaths(Path(state.home))
     us = process.identify(host, os.getpid())
     up = replace(state, phase="up", release=release or state.release)
-    state = records.write(replace(up, phase="starting", owner=us))
+    state = records.write(replace(up, phase="starting", owner=us, qemu=None))
     kernel = Image(Path(state.image)).kernel(state.release)
     boot = qemu.Boot(str(kernel.vmlinuz), str(kernel.initrd), state.accelerator)
     argv = qemu.command(state.spec, paths, boot, state.port)
@@ -40,6 +42,11 @@ def start(host: Host, records: Records, state: VmState, release: str = "") -> Vm
     complaints = paths.home / "qemu.log"
     started = host.start(Action((*bound, *argv)), stderr=complaints)
     _started[paths.home] = started
+    qemu_process = process.identify(host, started.pid)
+    if qemu_process:  # its program is not QEMU yet where setpriv starts that
+        qemu_process = replace(qemu_process, program="")
+    state = records.write(replace(state, qemu=qemu_process))
+    up = replace(up, qemu=qemu_process)
     end_s = time.monotonic() + _BOOT_S
     while time.monotonic() < end_s:
         if started.returncode() is not None:
@@ -53,22 +60,39 @@ def start(host: Host, records: Records, state: VmState, release: str = "") -> Vm
     )
 
 
-def found(host: Host, paths: VmPaths) -> Sequence[process.Process]:
-    """Return the QEMU of a machine: the processes whose command line names its pid file."""
-    pattern = rf"^\S*{qemu.PROGRAM} .*-pidfile {re.escape(str(paths.mark))} "
-    listed = host.run(Action(("pgrep", "--full", "--", pattern))).stdout.split()
-    seen = (process.identify(host, int(pid)) for pid in listed)
-    return tuple(one for one in seen if one is not None)
+def found(host: Host, paths: VmPaths, known: process.Process | None = None) -> Found:
+    """Return the QEMU of a machine: the one in the pid file that QEMU wrote into our folder.
+
+    It must be a QEMU whose command line names that file, and the `known` one where that was
+    recorded: a pid file outlives its process, and ids are used again.
+    """
+    said = host.run(Action(("cat", str(paths.mark)))).stdout.split()
+    pids = {int(word) for word in said[:1] if word.isdigit()} | ({known.pid} if known else set())
+    seen = (process.identify(host, pid) for pid in sorted(pids))
+    return tuple(one for one in seen if one is not None and _is_ours(host, paths, one, known))
 
 
-def alive(host: Host, paths: VmPaths) -> bool:
+def _is_ours(
+    host: Host, paths: VmPaths, one: process.Process, known: process.Process | None
+) -> bool:
+    if known is not None and (one.pid, one.started, one.boot) != (
+        known.pid,
+        known.started,
+        known.boot,
+    ):
+        return False
+    words = host.run(Action(("cat", f"/proc/{one.pid}/cmdline"))).stdout.split(b"\0")
+    return Path(one.program).name == qemu.PROGRAM and str(paths.mark).encode() in words
+
+
+def alive(host: Host, paths: VmPaths, known: process.Process | None = None) -> bool:
     """Return whether its QEMU runs."""
-    return bool(found(host, paths))
+    return bool(found(host, paths, known))
 
 
-def end(host: Host, paths: VmPaths) -> Sequence[int]:
+def end(host: Host, paths: VmPaths, known: process.Process | None = None) -> Sequence[int]:
     """Kill its QEMU and return the ids of what was killed."""
-    killed = tuple(one.pid for one in found(host, paths) if process.kill(host, one))
+    killed = tuple(one.pid for one in found(host, paths, known) if process.kill(host, one))
     _reap(paths)
     return killed
 
@@ -89,9 +113,9 @@ def take_apart(host: Host, records: Records, state: VmState) -> Sequence[str]:
     """
     paths = VmPaths(Path(state.home))
     records.step(state, "removing")
-    removed = [f"process {pid}" for pid in end(host, paths)]
-    host.run(Action(("rm", "--recursive", "--force", "--", str(paths.home)))).check()
-    removed.append(f"files in {paths.home}")
+    removed = [f"process {pid}" for pid in end(host, paths, state.qemu)]
+    if remove(host, paths.home, dict(state.folder), timeout_s=_REMOVAL_S):
+        removed.append(f"files in {paths.home}")
     records.forget(state.spec.lab)
     return tuple(removed)
 

@@ -1,6 +1,7 @@
 """What a VM lab is to be, what is known of one, and what its disks may do."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -49,7 +50,8 @@ class VmState:
     """What is known of one machine: where it is, what it runs, who made it.
 
     `owner` is the process that made it; None if it is to outlive that.  `port` of 127.0.0.1
-    leads to its ssh.
+    leads to its ssh.  `qemu` is its process, `folder` the device and inode of `home`, empty
+    until it is made.
     """
 
     spec: VmSpec
@@ -60,6 +62,8 @@ class VmState:
     port: int
     release: str
     owner: Process | None = None
+    qemu: Process | None = None
+    folder: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
