@@ -88,6 +88,8 @@ if [ ! -e "$stamp" ]; then
   [ -x .venv/bin/python ] || python3 -m venv .venv
   .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
   .venv/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+  # as root it takes code from this environment only: no PYTHONPATH, no user's packages, no present folder
+  sed -i '1s|^#!\([^ ]*\)$|#!\1 -I|' .venv/bin/mydyno
   rm -f .venv/.installed-*
   touch "$stamp"
 fi

@@ -88,6 +88,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", BAD)
 def test_what_a_program_prints_fails_its_trial_and_nothing_else(tmp_path, attack):
     path, run = spec(tmp_path, BAD[attack]), tmp_path / "run"

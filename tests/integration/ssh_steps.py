@@ -48,6 +48,13 @@ def key(path):
     do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path)
 
 
+# another machine's locks and records are its own
+OWN_STATE = (
+    "mkdir -p -m 700 /var/lib/mydyno && mount -t tmpfs -o mode=700 none /var/lib/mydyno && "
+    'exec "$@"'
+)
+
+
 class Far:
     """A namespace with an sshd: another machine, but for its files."""
 
@@ -79,7 +86,8 @@ class Far:
         self.listen()
 
     def listen(self):
-        argv = ("ip", "netns", "exec", self.ns, "/usr/sbin/sshd", "-D", "-e")
+        alone = ("unshare", "--mount", "--propagation", "private", "sh", "-c", OWN_STATE, "sshd")
+        argv = ("ip", "netns", "exec", self.ns, *alone, "/usr/sbin/sshd", "-D", "-e")
         with (self.home / "sshd.log").open("ab") as log:
             self.sshd = subprocess.Popen(
                 [*argv, "-f", str(self.home / "sshd_config")], stderr=log, stdin=subprocess.DEVNULL

@@ -86,6 +86,18 @@ def test_a_configuration_that_checks_no_keys_is_refused(net):
         configure(net.folder)
 
 
+def test_keys_that_are_kept_nowhere_are_refused(net):
+    configure(
+        net.folder,
+        "  StrictHostKeyChecking accept-new\n  UserKnownHostsFile /dev/null\n"
+        "  GlobalKnownHostsFile none",
+    )
+    try:
+        refused(net, net.db, RefusedError, "any host would be believed")
+    finally:
+        configure(net.folder)
+
+
 def test_a_new_key_is_accepted_where_the_user_says_so(net):
     known = net.folder / "known_hosts"
     text = known.read_text()

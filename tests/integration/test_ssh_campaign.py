@@ -81,7 +81,12 @@ script = "oltp_read_only"
 def net():
     with hosts("db", "client") as made:
         join(made.db, made.client)
+        made.before = work_folders()
         yield made
+
+
+def work_folders():
+    return set(Path("/", "var", "tmp").glob("mydyno-" + 16 * "[0-9a-f]"))
 
 
 def mydyno(net, *arguments):
@@ -99,8 +104,7 @@ def clean(net):
     for far in (net.db, net.client):
         assert far.processes() == []
         assert far.left() == []
-    made = "mydyno-" + 16 * "[0-9a-f]"
-    assert list(Path("/", "var", "tmp").glob(made)) == []
+    assert work_folders() - net.before == set()
 
 
 def outcomes(run):

@@ -46,8 +46,8 @@ def remove(host: Host, records: Records) -> Leftovers:
     Each step is tried whatever became of the one before it.  Can be called again.
     """
     steps: list[Step] = [partial(sweep_servers, host, records)]
-    for made in things(records.entries(), FOLDER):
-        steps.append(partial(_labs, host, Path(made.place)))
+    works = [Path(made.place) for made in things(records.entries(), FOLDER)]
+    steps += [partial(_labs, host, work) for work in works]
     steps.append(partial(release, host, records))
     steps.append(partial(remove_work, host, records))
     steps.append(partial(remove_work, Local(), records, kind=LOCAL_FOLDER))

@@ -14,7 +14,9 @@ from mydyno.model import Action, HostError, RefusedError
 _NAME = "lock"
 _PATIENCE_S = 15  # the session of a mydyno that was killed ends in seconds
 _HOLD = (
-    'mkdir -m 700 -p "${1%/*}" && exec 9<>"$1" || exit; '
+    'umask 077; folder=${1%/*}; mkdir -p "$folder" || exit; '
+    '[ "$(stat -c %u:%a "$folder")" = "$(id -u):700" ] || { echo "somebody else: $folder is not '
+    'ours alone"; exit 1; }; exec 9<>"$1" || exit; '
     'flock -w "$2" 9 || { cat "$1"; exit 1; }; '
     'echo "$3" >"$1"; echo held; exec sleep infinity'
 )
@@ -31,7 +33,7 @@ class _Far:
         """Take the lock where it is not ours; raise `RefusedError` where it is another's."""
         if self.holder is not None and self.holder.returncode() is None:
             return
-        words = (str(self.host.run_folder() / _NAME), str(_PATIENCE_S), _who())
+        words = (str(self.host.run_folder() / _NAME / _NAME), str(_PATIENCE_S), _who())
         holder = self.host.start(Action(("sh", "-c", _HOLD, "hold", *words)))
         said = next(holder.lines(), b"").decode(errors="replace").strip()
         if said != "held":

@@ -20,7 +20,7 @@ from mydyno.campaign.session import complaint
 from mydyno.campaign.stores import StoreKey, names, rebuilt, reformats
 from mydyno.dataset import Store
 from mydyno.host import Host, Rebootable, ask, interruptible, shielded
-from mydyno.journal import outcomes
+from mydyno.journal import Prepared, outcomes
 from mydyno.journal.records import first_values
 from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
@@ -104,7 +104,7 @@ class PrivateBench:
                     yield
             except BaseException as error:
                 # of a wrong spec nothing was measured: there is nothing to resume
-                for late in self._taken_down(keep=not isinstance(error, SpecError)):
+                for late in self._taken_down(keep=self._begun(error)):
                     p.say(f"warning: while taking all down: {late}")
                 raise
             if self._stores:
@@ -145,6 +145,11 @@ class PrivateBench:
         found = remove(self.host, self.parts.log.records)
         if found.failed:
             raise HostError("; ".join(found.failed))
+
+    def _begun(self, error: BaseException) -> bool:
+        """Return whether there is anything to resume after an error."""
+        filled = any(isinstance(e, Prepared) for e in self.parts.journal.events())
+        return filled and not isinstance(error, SpecError)
 
     def _finished(self) -> bool:
         return self.parts.campaign.next(outcomes(self.parts.journal.events())) is None

@@ -9,6 +9,7 @@ from keyword import iskeyword
 
 import typer
 
+from mydyno.cli.alone import isolate
 from mydyno.cli.terminal import guarded
 from mydyno.host import adopt_strays, install_signals
 from mydyno.model import HostError, Interrupted, MydynoError
@@ -34,6 +35,7 @@ def main() -> None:
 
     Nothing that it makes can be read by other users, unless a mode says so.
     """
+    isolate()
     os.umask(0o077)
     install_signals()
     adopt_strays()

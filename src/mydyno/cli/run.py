@@ -8,7 +8,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from mydyno.campaign.bench import Bench
 from mydyno.campaign.designs import Blocks
+from mydyno.campaign.leftovers import remove
 from mydyno.campaign.loop import Run
 from mydyno.campaign.loop import run as run_trials
 from mydyno.campaign.notice import refuse_open
@@ -23,9 +25,9 @@ from mydyno.cli.price import LabCheck
 from mydyno.cli.report import write
 from mydyno.cli.specs import Kept, find, keep, must_run
 from mydyno.cli.terminal import Progress, say, width
-from mydyno.host import Local
+from mydyno.host import Local, shielded
 from mydyno.host.trusted import resolved
-from mydyno.journal import FileJournal, outcomes
+from mydyno.journal import FileJournal, Prepared, outcomes
 from mydyno.journal.records import FileRecords, nothing_left
 from mydyno.journal.register import forget, register
 from mydyno.model import MydynoError, Outcome
@@ -62,7 +64,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         kept = Kept(source.place, dict(source.overrides), built.ground, _command(), built.name)
         keep(files, source, kept)
         _keep_facts(files, built)
-        bench = built.open(Log(files, journal, records, say))
+        bench = _opened(built, Log(files, journal, records, say))
         run_trials(
             Run(
                 campaign,
@@ -81,6 +83,17 @@ def run(  # noqa: PLR0913 - one parameter an option
         journal.close()
         _close(records)
     _tell(shown, json=json)
+
+
+def _opened(built: Built, log: Log) -> Bench:
+    """Return the bench; of one that is refused before any data set is filled, nothing stays."""
+    try:
+        return built.open(log)
+    except BaseException:
+        if not any(isinstance(event, Prepared) for event in log.journal.events()):
+            with shielded():
+                remove(built.db, log.records)
+        raise
 
 
 def _close(records: FileRecords) -> None:

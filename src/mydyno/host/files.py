@@ -10,6 +10,8 @@ from mydyno.model import Action, HostError
 
 _PACKAGE = Path(__file__).parents[1]
 _SCRIPT, _OPTIONS = ".lua", ".cnf"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # what we may find beside a load
+_SHOWN, _MOST = 80, 100
 _QUOTED = re.compile(r'"(/[^"]+)"')
 
 
@@ -56,8 +58,20 @@ def beside(host: Host, folder: Path) -> Iterator[Path]:
 
 
 def _names(host: Host, folder: Path) -> Sequence[str]:
-    found = host.run(Action(("find", str(folder), "-type", "f", "-printf", "%f\\n"))).check()
-    return found.stdout.decode().splitlines()
+    """Return the names of the files there; a far host chooses them, so each is looked at."""
+    found = host.run(Action(("find", str(folder), "-type", "f", "-printf", "%f\\0"))).check()
+    names = found.stdout.decode(errors="replace").split("\0")[:-1]
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise HostError(
+                f"{host.name}: named a file {name[:_SHOWN]!r}, which is none of ours; is this "
+                "host what it should be?"
+            )
+    if len(names) > _MOST:
+        raise HostError(
+            f"{host.name}: named {len(names)} files, and a trial has fewer than {_MOST}"
+        )
+    return names
 
 
 def _there(host: Host, word: str, roots: Sequence[Path]) -> str:

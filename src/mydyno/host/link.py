@@ -24,6 +24,7 @@ from mydyno.model import HostError, MydynoError, RefusedError
 
 _CONNECT_S = 30.0
 _END_S = 5.0
+_LONGEST_REPLY = (1 << 30) + (1 << 16)  # bytes: a file, and its frame
 _LONGEST = 60  # a socket's path holds 107 bytes, and ssh adds some of its own
 # A host that is silent for fifteen seconds is taken for lost; what runs there is not.
 _FIXED = (
@@ -37,6 +38,7 @@ _PARTED = b"over\n"
 _FIELDS = 4  # number, exit code, lengths of both outputs
 _HELLO = re.compile(rb"^mydyno (.*)\n", re.MULTILINE)
 _UNCHECKED = ("false", "no", "off")
+_FORGETFUL = ("/dev/null", "none")
 # Its first argument is removed when ssh has ended, even if we have not lived to see it.
 _TIDY = '"$@"; rm -rf -- "$0"'
 
@@ -156,6 +158,8 @@ class Link:
         out = self._process.stdout
         while out and (raw := _read(out.fileno())):
             rest += raw
+            if len(rest) > _LONGEST_REPLY:
+                break  # what it says fills our memory, and nothing of ours is so long
             while whole := _framed(rest):
                 frame, said, rest = whole
                 if waiting := self._waiting.get(frame):
@@ -205,6 +209,14 @@ def refuse_unchecked(way: Way) -> None:
         raise RefusedError(
             f"{way.address.text}: your ssh configuration has StrictHostKeyChecking no for it; "
             "mydyno connects to nothing it cannot be sure of: set it to yes, ask or accept-new"
+        )
+    kept = said.get("userknownhostsfile", "").split() + said.get("globalknownhostsfile", "").split()
+    forgets = all(file in _FORGETFUL for file in kept)
+    if forgets and said.get("stricthostkeychecking") not in {"true", "yes"}:
+        raise RefusedError(
+            f"{way.address.text}: your ssh configuration keeps the keys of hosts in "
+            f"{' and '.join(kept) or 'no file'}, so any host would be believed; name a file as "
+            "UserKnownHostsFile"
         )
     for jump in filter(None, said.get("proxyjump", "none").split(",")):
         if jump != "none":

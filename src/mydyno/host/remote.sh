@@ -130,9 +130,8 @@ line) # The connection itself: frames of orders come in, replies go out; a line 
     [ -d "$S/acts" ] && lives "$S/keeper" || { echo "mydyno over"; exit; }
     hang_up "$S/line"
     since $$ && echo "$$ $start" >"$S/line"
-    run=${MYDYNO_RUN_DIR:-}
-    [ -n "$run" ] || run=/run/mydyno
-    [ -n "$MYDYNO_RUN_DIR" ] || [ "$(id -u)" = 0 ] || run=${XDG_RUNTIME_DIR:-/tmp}/mydyno-$(id -u)
+    run=/var/lib/mydyno # as for a mydyno that runs here, so that both exclude each other
+    [ "$(id -u)" = 0 ] || run=${XDG_STATE_HOME:-$HOME/.local/state}/mydyno
     echo "mydyno line $S $run $SSH_CONNECTION"
     while read -r frame size bytes; do
         lives "$S/keeper" || exit

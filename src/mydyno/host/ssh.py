@@ -17,6 +17,7 @@ from mydyno.model import Action, HostError, UnknownEndError
 
 PATIENCE_S = 60.0  # for a link that is cut; less than the lease, lest we come back to nothing
 _ORDER_S = 60.0
+_LARGEST = 1 << 30  # bytes of a file: the samples of a day
 _FILE_S = 600.0
 _KILLED = -9
 _SIGNALLED = 128  # what a shell adds to the number of the signal that ended a command
@@ -81,9 +82,15 @@ class Ssh:
 
     def pull(self, remote: Path, local: Path) -> None:
         """Copy a file from the host, whole or not at all."""
-        raw = self.run(Action(("cat", "--", str(remote))), timeout_s=_FILE_S).check().stdout
+        raw = (
+            self.run(Action(("head", "-c", str(_LARGEST), "--", str(remote))), timeout_s=_FILE_S)
+            .check()
+            .stdout
+        )
         part = local.with_name(f".{local.name}.part")
-        part.write_bytes(raw)
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:
+            file.write(raw)
         part.replace(local)
 
     def close(self) -> None:

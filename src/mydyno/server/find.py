@@ -3,14 +3,21 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mydyno.host import Host
-from mydyno.model import Action, HostError, SpecError
+from mydyno.host import Completed, Host
+from mydyno.host.trusted import distrust
+from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.server.build import Build, parse
 
 _SERVERS = ("mariadbd", "mysqld")
 _CLIENTS = ("mariadb", "mysql")
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")
 _BINARY_FOLDERS = ("bin", "sbin", "libexec")
+_NOBODY = (
+    *("--reuid", "65534", "--regid", "65534", "--clear-groups"),
+    *("--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"),
+)
+_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_ASKED_S = 30.0
 _INSTALL = "apt-get install mariadb-server-core mariadb-client-core (or your MySQL packages)"
 
 
@@ -36,7 +43,8 @@ def find(host: Host, server: str) -> Build:
 
 def _build(host: Host, mysqld: Path, system: Sequence[str]) -> Build:
     real = Path(host.run(Action(("readlink", "-f", str(mysqld)))).check().stdout.decode().strip())
-    done = host.run(Action((str(real), "--version")))
+    _refuse_foreign(host, real)
+    done = _asked(host, real)
     if done.returncode:
         words = done.stderr.decode(errors="replace").strip()
         raise SpecError(f"{real} does not run on {host.name}: {words}: install what it lacks")
@@ -57,9 +65,34 @@ def _client(host: Host, basedir: Path, system: Sequence[str]) -> Path:
 
 def _runs(host: Host, path: Path) -> bool:
     try:
-        return host.run(Action((str(path), "--version"))).returncode == 0
+        return _asked(host, path).returncode == 0
     except HostError:
         return False
+
+
+def _asked(host: Host, program: Path) -> Completed:
+    """Return what a program says of its version; root lets it do so as nobody, without rights."""
+    root = host.run(Action(("id", "-u"))).stdout.strip() == b"0"
+    drop = ("setpriv", *_NOBODY) if root else ()
+    argv = (*drop, "env", "-i", _PATH, "LC_ALL=C", str(program), "--version")
+    return host.run(Action(argv), timeout_s=_ASKED_S)
+
+
+def _refuse_foreign(host: Host, program: Path) -> None:
+    """Raise `RefusedError` for a server program that another user could replace."""
+    who = host.run(Action(("stat", "-c", "%u %a", "--", str(program)))).check().stdout.split()
+    problem = distrust(host, program.parent)
+    owner, mode = who[0].decode(), int(who[1], 8)
+    me = host.run(Action(("id", "-u"))).check().stdout.decode().strip()
+    if not problem and owner not in {"0", me}:
+        problem = f"it belongs to user {owner}"
+    if not problem and mode & 0o022:
+        problem = "it can be written to by other users"
+    if problem:
+        raise RefusedError(
+            f"{program}: is not run: {problem}, so others choose what it does; give it to root, or "
+            "name another server"
+        )
 
 
 def _first(host: Host, folders: Iterable[str], names: Sequence[str]) -> Path | None:
