@@ -30,11 +30,11 @@ SetEnv MYDYNO_RUN_DIR={home}/run
 """
 CONFIG = """
 Host *
+{more}
   IdentityFile {folder}/key
   IdentitiesOnly yes
   UserKnownHostsFile {folder}/known_hosts
   GlobalKnownHostsFile none
-{more}
 """
 
 
