@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mydyno.cli import COMMANDS, main
 from unit.sampler_file import MAGIC, File, document, frame
 
+ALONE = "MYDYNO_FUZZ_ALONE"
 CODES = {0, 1, 2, 3, 4}
 MEMORY = 3 << 29
 SECONDS = 60
@@ -203,7 +205,51 @@ class Fuzz:
         return f"{problem}: {raw!r} {done}" if problem else ""
 
     def changes(self) -> str:
-        """Change the change records of a campaign and roll back (a hook, empty as yet)."""
+        """Change the change records of a campaign and roll back: a setting is as it was, or left."""
+        if os.geteuid():
+            return ""
+        swappiness, first, ours = Path("/proc/sys/vm/swappiness"), "60\n", "43\n"
+        id_, here = (self.run / "campaign-id").read_text().strip(), self.run.stat()
+        place = {"layer": "kernel", "at": ""}
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        lines = [
+            {"type": "registered", "id": id_, "name": "w", "directory": str(self.run)}
+            | {"device": here.st_dev, "inode": here.st_ino, "host": "local", "version": 1},
+            {"type": "acting", "role": "db", **place, "identity": "", "boot": boot}
+            | {"owned": False, "trial": 0, "wanted": {"sysctl.vm.swappiness": "43"}}
+            | {"before": {"sysctl.vm.swappiness": "60", "sysctl.vm.page-cluster": "3"}},
+            {"type": "acted", **place, "after": {"sysctl.vm.swappiness": "43"}},
+        ]
+        texts = [json.dumps(line).encode() for line in lines]
+        whole = [b"%08x %b\n" % (zlib.crc32(text), text) for text in texts]
+        if self.chance.random() < 0.3:  # whole lines, as none was written
+            raw = b"".join(self.chance.choices(whole, k=self.chance.randrange(6)))
+        else:
+            raw = mutated(b"".join(whole), self.chance)
+        records = Path("/var/lib/mydyno/campaigns", id_)
+        records.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (records / "changes").write_bytes(raw)
+        others = {p: read(p) for p in Path("/proc/sys/vm").iterdir() if p != swappiness}
+        swappiness.write_text(ours)
+        try:
+            done = run("rollback", self.run)
+            found = swappiness.read_text()
+        finally:
+            swappiness.write_text(first)
+            shutil.rmtree(records, ignore_errors=True)
+        if problem := flaws(done):
+            return f"{problem}: {raw!r} {done}"
+        moved = [str(p) for p, text in others.items() if read(p) != text]
+        if found not in {first, ours} or moved:
+            return f"the host is changed: {found!r} {moved}: {raw!r} {done}"
+        return ""
+
+
+def read(path: Path) -> str:
+    """Return what a setting is; nothing for one that only takes."""
+    try:
+        return path.read_text()
+    except OSError:
         return ""
 
 
@@ -237,4 +283,10 @@ if __name__ == "__main__":
     options.add_argument("--minutes", type=float, default=20)
     options.add_argument("--seed", type=int, default=int(time.time()))
     chosen = options.parse_args()
+    if os.geteuid() == 0 and ALONE not in os.environ:  # records of its own, and no other campaigns
+        own = "mkdir -p /var/lib/mydyno /run/mydyno-open && mount -t tmpfs -o mode=700 none "
+        own += '/var/lib/mydyno && mount -t tmpfs none /run/mydyno-open && exec "$@"'
+        os.environ[ALONE] = "yes"
+        argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", own, "fuzz"]
+        os.execvp("unshare", [*argv, sys.executable, *sys.argv])  # noqa: S606 - ourselves
     sys.exit(bool(fuzz(chosen.minutes, chosen.seed)))
