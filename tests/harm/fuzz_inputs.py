@@ -205,7 +205,7 @@ class Fuzz:
         return f"{problem}: {raw!r} {done}" if problem else ""
 
     def changes(self) -> str:
-        """Change the change records of a campaign and roll back: a setting is as it was, or left."""
+        """Change change records and roll back: a setting is as it was, or left."""
         if os.geteuid():
             return ""
         swappiness, first, ours = Path("/proc/sys/vm/swappiness"), "60\n", "43\n"
