@@ -96,3 +96,6 @@ def test_a_cut_last_line_is_left_out_and_the_next_is_whole(tmp_path):
     with pytest.raises(RefusedError, match="another mydyno"):
         FileRecords(tmp_path / "changes")
     records.close()
+    records = FileRecords(tmp_path / "changes")
+    assert list(records.entries()) == [FIRST, Made("folder", "/x")]
+    records.close()
