@@ -19,8 +19,8 @@ from mydyno.host import LOCAL, Host, Local, reach, shielded
 from mydyno.host.trusted import resolved
 from mydyno.journal.records import FileRecords, Records, damage, nothing_left
 from mydyno.journal.register import OpenCampaign, find, forget, opened, registered
-from mydyno.lab import InUseError, sweep, sweep_links, vm
-from mydyno.model import HostError, JournalError, SpecError
+from mydyno.lab import sweep, sweep_links, vm
+from mydyno.model import HostError, JournalError, MydynoError, SpecError
 
 Directory = Annotated[
     Path | None,
@@ -60,11 +60,11 @@ def rollback(
     where = reach(of.host if of else host)
     done = Done()
     with shielded(), host_lock(where):
-        _sweep(where, done)
         if records is not None:
             _restore(where, records, done)
         elif path is not None:
             _without_records(where, path, host, done, allowed=bool(allow))
+        _sweep(where, done)
     _print(done, json=json)
     if path is None:
         for one in opened(host):
@@ -116,12 +116,12 @@ def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed:
 
 def _sweep(host: Host, done: Done) -> None:
     """Remove what campaigns of dead processes left; what is held does not stop the others."""
-    lines = [*(vm.sweep(host) if isinstance(host, Local) else ()), *sweep_links(host)]
-    try:
-        lines += sweep(host)
-    except InUseError as error:
-        done.failed.append(str(error))
-    done.lines += [f"removed: {line}" for line in lines]
+    machines = (vm.sweep,) if isinstance(host, Local) else ()
+    for step in (*machines, sweep_links, sweep):
+        try:
+            done.lines += [f"removed: {line}" for line in step(host)]
+        except MydynoError as error:
+            done.failed.append(str(error))
 
 
 def _print(done: Done, *, json: bool) -> None:
