@@ -208,7 +208,8 @@ class Fuzz:
         """Change change records and roll back: a setting is as it was, or left."""
         if os.geteuid():
             return ""
-        swappiness, first, ours = Path("/proc/sys/vm/swappiness"), "60\n", "43\n"
+        swappiness = Path("/proc/sys/vm/swappiness")
+        first, ours = swappiness.read_text(), "43\n"
         id_, here = (self.run / "campaign-id").read_text().strip(), self.run.stat()
         place = {"layer": "kernel", "at": ""}
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -217,7 +218,7 @@ class Fuzz:
             | {"device": here.st_dev, "inode": here.st_ino, "host": "local", "version": 1},
             {"type": "acting", "role": "db", **place, "identity": "", "boot": boot}
             | {"owned": False, "trial": 0, "wanted": {"sysctl.vm.swappiness": "43"}}
-            | {"before": {"sysctl.vm.swappiness": "60", "sysctl.vm.page-cluster": "3"}},
+            | {"before": {"sysctl.vm.swappiness": first.strip(), "sysctl.vm.page-cluster": "3"}},
             {"type": "acted", **place, "after": {"sysctl.vm.swappiness": "43"}},
         ]
         texts = [json.dumps(line).encode() for line in lines]

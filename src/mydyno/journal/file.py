@@ -11,6 +11,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,7 +113,8 @@ class FileJournal:
         try:
             _write(self._file, line)
         except OSError as error:
-            os.ftruncate(self._file, size)
+            with suppress(OSError):  # what stays of the line has no valid checksum
+                os.ftruncate(self._file, size)
             reason = f"{self._path}: {error.strerror}; make room and run again to resume"
             raise JournalError(reason) from error
         self._sum = total
@@ -248,7 +250,7 @@ def _write(descriptor: int, line: bytes) -> None:
 
 def _cut_torn_tail(path: Path, descriptor: int) -> None:
     """Move what follows the last newline aside: the write was cut, so its act never began."""
-    raw = path.read_bytes()
+    raw = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
     keep = raw.rfind(b"\n") + 1
     if keep == len(raw):
         return
