@@ -268,3 +268,14 @@ def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, phase, disks):
     sweep()
     assert within(3, lambda: traces(home) == [])
     assert listing() == ()
+
+
+def test_a_free_loop_device_is_not_forbidden_to_discard(tmp_path):
+    """Zero means "no file yet" on a free device, and "never" once it is written there."""
+    with lab_maker(tmp_path) as make:
+        disk = make()
+        limit = Path("/sys/block", disk.name, "queue", "discard_max_bytes")
+        before = limit.read_text()
+    with lab_maker(tmp_path / "again") as make:
+        twin = make()
+        assert Path("/sys/block", twin.name, "queue", "discard_max_bytes").read_text() == before

@@ -6,13 +6,15 @@ from mydyno.host import Host, ask
 from mydyno.stack.block import Block
 from mydyno.stack.protocol import IDENTITY
 
+# A free loop device shows 0 discards because it has no file; written back, 0 forbids them for good.
+_NOT_KEPT = (IDENTITY, "discard_max_bytes")
 _ROUNDS = 3  # the scheduler first, then what it reset, then what depended on that
 
 
 def seen(host: Host, disk: str) -> dict[str, str]:
     """Return all that can be set of a disk's queue; which disk it is, is not of the queue."""
     now = ask(host, Block(disk, ours=True).observe())
-    return {key: value for key, value in now.items() if key != IDENTITY}
+    return {key: value for key, value in now.items() if key not in _NOT_KEPT}
 
 
 def begin(host: Host, disk: str) -> None:
