@@ -1,5 +1,6 @@
 """TLS off, on, or one version or cipher: real servers, by a real load's own session."""
 
+import grp
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -90,4 +91,10 @@ def test_an_authority_is_made_once_and_its_keys_are_private(one):
             seen.append({p.name: p.read_bytes() for p in folder.iterdir()})
         clear(one)
     assert all(a == b for a, b in pairwise(seen))
-    assert {p.stat().st_mode & 0o077 for p in folder.glob("*key.pem")} == {0}
+    # all root's; the server reads its own key, and that alone, by a group that is only its
+    mode = {p.name: oct(p.stat().st_mode & 0o777) for p in folder.glob("*key.pem")}
+    assert mode.pop("server-key.pem") == oct(0o640)
+    assert set(mode.values()) == {oct(0o600)}
+    assert {p.stat().st_uid for p in folder.iterdir()} == {0}
+    assert (folder / "server-key.pem").stat().st_gid == one.instance.identity.gid
+    assert one.instance.identity.gid not in {g.gr_gid for g in grp.getgrall()}

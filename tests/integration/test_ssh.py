@@ -154,7 +154,7 @@ def test_addresses_as_a_spec_writes_them():
 def test_a_jump_host():
     with hosts("jump", "inner") as net:
         join(net.inner, net.jump)
-        way = f"Host {net.inner.address}\n  ProxyJump root@{net.jump.address}"
+        way = f"Host {net.inner.address}\n  ProxyJump root@{net.jump.address}\nHost *"
         configure(net.folder, way)
         with connected(net, net.inner) as host:
             assert host.run(Action(("echo", "here"))).stdout == b"here\n"

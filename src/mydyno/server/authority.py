@@ -22,15 +22,14 @@ _VERSION_3 = b"basicConstraints = CA:FALSE\n"
 def ensure(host: Host, folder: Path, identity: Identity) -> None:
     """Fill `folder` with an authority, and certificates and keys signed by it, where missing.
 
-    They are root's, and besides only the server's user can read a key.  Raises `HostError` where
-    `openssl` is missing or fails.
+    They are root's; the server's user can read its own key, and neither the client's nor the
+    authority's.  Raises `HostError` where `openssl` is missing or fails.
     """
     if host.run(Action(("test", "-s", str(folder / CERTIFICATE)))).returncode:
         _make(host, folder, identity)
     # openssl keeps a key to its owner; the server's user reads it by its group
-    host.run(
-        Action(("find", str(folder), "-type", "f", "-exec", "chmod", "640", "{}", "+"))
-    ).check()
+    of_server = (str(folder / name) for name in (CA, SERVER_CERTIFICATE, SERVER_KEY))
+    host.run(Action(("chmod", "640", *of_server))).check()
 
 
 def _make(host: Host, folder: Path, identity: Identity) -> None:
