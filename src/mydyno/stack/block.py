@@ -43,7 +43,7 @@ class Block:
         here = f"/sys/block/{self.disk}/"
         which = ("(", "-path", f"{here}dev", "-o", "-path", f"{here}diskseq")
         queue = ("-o", "-path", f"{here}queue/*", "-perm", "-u=rw", ")")
-        print_ = ("-type", "f", "-exec", "grep", "-sH", ".", "{}", ";")
+        print_ = ("-type", "f", "-exec", "grep", "-sH", ".", "{}", "+")
         find = (here, "-maxdepth", "3", *which, *queue, *print_)
         # a disk that has gone is an answer, and no error
         return Probe(Action(("sh", "-c", 'find "$@" 2>/dev/null; :', "find", *find)), self._parse)
