@@ -158,7 +158,7 @@ def test_a_link_half_made_is_swept(monkeypatch, steps):
     with pytest.raises(HostError, match="cut"):
         link.up()
     assert traces(link.state.link)
-    monkeypatch.setattr("mydyno.lab.process.alive", lambda host, process: False)
+    monkeypatch.setattr("mydyno.host.processes.alive", lambda host, process: False)
     assert any(link.state.link in line for line in sweep_links(HOST))
     assert not traces(link.state.link)
 

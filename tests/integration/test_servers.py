@@ -25,7 +25,7 @@ from integration.server_steps import (
     open_folder,
     write,
 )
-from mydyno.host import ask, processes
+from mydyno.host import Process, ask, processes
 from mydyno.journal.records import FileRecords, things
 from mydyno.model import Cost, HostError, RefusedError, SpecError
 from mydyno.server import find, preload, prepare, sweep
@@ -278,9 +278,10 @@ def test_a_killed_owner_leaves_no_server(mariadb):
     with closing(FileRecords(kept)) as records:
         (left,) = things(records.entries(), "server")
         end = time.monotonic() + 5
-        while processes.still(HOST, left.facts) and time.monotonic() < end:
+        process = Process.of(left.facts)
+        while processes.alive(HOST, process) and time.monotonic() < end:
             time.sleep(0.02)
-        assert not processes.still(HOST, left.facts)
+        assert not processes.alive(HOST, process)
         assert sweep(HOST, records) == ([], [])
     mariadb.instance.start()
     assert mariadb.instance.query("SELECT 1") == [("1",)]

@@ -166,7 +166,7 @@ def sleeper(argument):
     """Start a process that carries `argument` and does nothing; return it and what it is."""
     argv = (sys.executable, "-c", "import time; time.sleep(60)", argument)
     running = Local().start(Action(argv))
-    return running, processes.identify(Local(), running.pid)
+    return running, processes.identify(Local(), running.pid).facts
 
 
 def recorded(options, facts):
@@ -213,6 +213,7 @@ def test_a_stranger_with_the_same_pid_is_left_alone(tmp_path, fault):
 
 
 def test_a_process_that_is_gone_is_nothing():
-    assert processes.identify(Local(), 2**22 + 1) == {}
-    assert processes.identify(Local(), os.getpid())["pid"] == str(os.getpid())
-    assert not processes.still(Local(), {})
+    assert processes.identify(Local(), 2**22 + 1) is None
+    me = processes.identify(Local(), os.getpid())
+    assert me.pid == os.getpid()
+    assert processes.Process.of(me.facts) == me

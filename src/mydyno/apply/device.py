@@ -84,7 +84,7 @@ class RealDevice:
         self._recognise(made)
         argv = mount_command(made.facts["kind"], options, self.device, str(self.where))
         self._run(*argv)
-        self._run("chmod", "755", str(self.where))
+        self._run("chmod", "711", str(self.where))  # mkfs lets everybody list it
         self._mounted = canonical(options)
 
     def close(self, *, keep: bool) -> None:

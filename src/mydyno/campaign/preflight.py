@@ -10,7 +10,7 @@ from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.campaign.workfolder import FAR
 from mydyno.dataset import copying
-from mydyno.host import Away, Host, ask
+from mydyno.host import Away, Host, ask, is_root
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.stack import Layer
 from mydyno.workloads import Target, Workload
@@ -54,7 +54,7 @@ def _remedy(host: Host, tool: str) -> str:
 
 def refuse_unprivileged(host: Host, layers: Sequence[Layer]) -> None:
     """Raise `RefusedError` where settings of the whole host are to be moved without root there."""
-    if layers and host.run(Action(("id", "-u"))).stdout.strip() != b"0":
+    if layers and not is_root(host):
         names = ", ".join(layer.name for layer in layers)
         raise RefusedError(
             f"{host.name}: only root may move its {names} settings: run there as root "

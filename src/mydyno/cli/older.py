@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from mydyno.campaign.rundir import RunDir
 from mydyno.cli.private import host_layers
 from mydyno.cli.specs import reopen
-from mydyno.host import Host, ask
+from mydyno.host import Host, ask, boot_of
 from mydyno.journal import first_values, read
 from mydyno.journal.records import Acting, MemoryRecords, Records
 from mydyno.journal.register import marked
 from mydyno.model import SpecError
-from mydyno.stack import Restorable, boot_of
+from mydyno.stack import Restorable
 from mydyno.stack.protocol import IDENTITY
 
 OLD_RECORDS = "old-records"

@@ -5,6 +5,7 @@ from mydyno.host.interrupts import install as install_signals
 from mydyno.host.interrupts import interruptible, shielded
 from mydyno.host.local import Local
 from mydyno.host.namespace import Namespaced
+from mydyno.host.processes import Process, boot_of, is_root
 from mydyno.host.protocol import LONGEST_LINE, Away, Completed, Host, Running, ask
 from mydyno.host.reach import LOCAL, reach
 from mydyno.host.rebootable import Rebootable
@@ -19,15 +20,18 @@ __all__ = [
     "Host",
     "Local",
     "Namespaced",
+    "Process",
     "Rebootable",
     "Running",
     "Ssh",
     "adopt_strays",
     "ask",
     "beside",
+    "boot_of",
     "carried",
     "install_signals",
     "interruptible",
+    "is_root",
     "program",
     "reach",
     "shielded",

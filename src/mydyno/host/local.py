@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -148,21 +148,18 @@ class Local:
             raise HostError(f"{remote}: {error.strerror}") from error
 
 
-class _memory:  # noqa: N801 - used as a function
-    """A file in memory, begun with some bytes."""
-
-    def __init__(self, raw: bytes = b"") -> None:
-        self._descriptor = os.memfd_create("mydyno", os.MFD_CLOEXEC)
+@contextmanager
+def _memory(raw: bytes = b"") -> Iterator[int]:
+    """Yield the descriptor of a file in memory, begun with some bytes."""
+    descriptor = os.memfd_create("mydyno", os.MFD_CLOEXEC)
+    try:
         left = memoryview(raw)
         while left:
-            left = left[os.write(self._descriptor, left) :]
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-
-    def __enter__(self) -> int:
-        return self._descriptor
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+            left = left[os.write(descriptor, left) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _await(

@@ -1,12 +1,12 @@
 """Emulated devices: disks with the caps of a cloud's, and links with the rate of a network's."""
 
+from mydyno.host import Process
 from mydyno.lab.binary import available, classes
 from mydyno.lab.device import LabDevice
 from mydyno.lab.gauge import Measured
 from mydyno.lab.link import LabLink, sweep_links
 from mydyno.lab.linkgauge import Throughput, gauge
 from mydyno.lab.loop import attach, create, down, listing, sweep
-from mydyno.lab.process import Process
 from mydyno.lab.registry import LabState, older
 from mydyno.lab.teardown import InUseError
 from mydyno.lab.values import Caps, LabSpec, Latency, Stripe

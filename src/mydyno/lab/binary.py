@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from mydyno.host import Host, Local
+from mydyno.host import Host, Local, is_root
 from mydyno.lab.paths import Paths
 from mydyno.lab.values import LabSpec, level_text
 from mydyno.model import Action, RefusedError
@@ -29,7 +29,7 @@ def binary() -> str:
 
 def available(host: Host) -> str:
     """Return an empty string if a lab can be made on `host`, else the reason in a sentence."""
-    if host.run(Action(("id", "-u"))).stdout.strip() != b"0":
+    if not is_root(host):
         return "A lab disk needs root, for its mount and its loop device."
     for node, module in (("/dev/fuse", "fuse"), ("/dev/loop-control", "loop")):
         if host.run(Action(("test", "-c", node))).returncode:

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Host
+from mydyno.host import Host, boot_of
 from mydyno.lab.values import LabSpec
 from mydyno.model import Action
-
-_BOOT = Action(("cat", "/proc/sys/kernel/random/boot_id"))
 
 
 def mark(host: Host, marker: Path, spec: LabSpec) -> None:
@@ -28,7 +26,7 @@ def marked(host: Host, marker: Path, spec: LabSpec) -> bool:
 
 
 def _words(host: Host, spec: LabSpec) -> bytes:
-    boot = host.run(_BOOT).check().stdout.decode().strip()
+    boot = boot_of(host)
     stripe = {"disks": spec.stripe.disks, "chunk": spec.stripe.chunk}
     shape = stripe if spec.stripe.disks > 1 else {}
     return msgspec.json.encode({"size": spec.size, "boot": boot, **shape})

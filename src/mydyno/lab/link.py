@@ -10,10 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Host, Local, Namespaced
+from mydyno.host import Host, Local, Namespaced, Process, is_root, processes
 from mydyno.journal.state import state_folder
-from mydyno.lab import process
-from mydyno.lab.process import Process
 from mydyno.lab.registry import record_path, save
 from mydyno.model import Action, HostError, Probe, RefusedError
 
@@ -92,16 +90,16 @@ def planned(host: Host) -> LabLink:
         first = int(_BLOCK.network_address) + 4 * random.randrange(every)
         network = IPv4Network((first, _LENGTH))
         if not any(network.overlaps(other) for other in taken):
-            owner = process.identify(Local(), os.getpid())
+            owner = processes.identify(Local(), os.getpid())
             name = f"mydyno{secrets.token_hex(4)}"  # one letter less than an interface's longest
-            boot = process.boot_of(host)
+            boot = processes.boot_of(host)
             return LabLink(host, LinkState(name, str(network), host.name, owner, boot))
     raise RefusedError(f"{host.name}: its routes leave no room in {_BLOCK} for a lab's link")
 
 
 def available(host: Host) -> str:
     """Return an empty string if a link can be made on `host`, else the reason in a sentence."""
-    if host.run(Action(("id", "-u"))).stdout.strip() != b"0":
+    if not is_root(host):
         return "A lab's link needs root, for its namespace and its interfaces."
     missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
     if missing:
@@ -114,7 +112,7 @@ def sweep_links(host: Host) -> Sequence[str]:
     lines = []
     for path in sorted(_folder().glob("[!.]*.json")):
         state = _read(path)
-        if state.host == host.name and not process.alive(Local(), state.owner):
+        if state.host == host.name and not processes.alive(Local(), state.owner):
             lines.append(f"link {state.link}: left over; removed {', '.join(_remove(host, state))}")
     return lines
 
@@ -137,7 +135,7 @@ def _remove(host: Host, state: LinkState) -> list[str]:
     """Remove both interfaces with the one, then the namespace, then the record."""
     removed = []
     # A boot has ended both; what has the name now would not be ours.
-    there = state.boot == process.boot_of(host)
+    there = state.boot == processes.boot_of(host)
     for kind, name in (("link", state.device), ("netns", state.link)) if there else ():
         if host.run(Action(("ip", kind, "delete", name))).returncode == 0:
             removed.append(f"{kind} {name}")

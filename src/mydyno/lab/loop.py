@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mydyno.host import Host, Local, Running, carried
+from mydyno.host import Host, Local, Process, Running, carried, processes
 from mydyno.host.mounts import mount_at
 from mydyno.host.trusted import identity, make, resolved
-from mydyno.lab import golden, process, queue
+from mydyno.lab import golden, queue
 from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
 from mydyno.lab.devices import diskseq
 from mydyno.lab.paths import Paths
-from mydyno.lab.process import Process
 from mydyno.lab.registry import LabState, Loop, Registry, registry
 from mydyno.lab.teardown import InUseError, take_apart
 from mydyno.lab.values import LabSpec, check
@@ -40,8 +39,8 @@ def create(
         raise RefusedError(f"lab {spec.lab}: {reason}")
     labs, home = registry(), resolved(host, home.absolute())
     folder = _clear(host, labs, spec.lab, Paths(home))
-    owner = None if detached else process.identify(Local(), os.getpid())
-    boot = process.boot_of(host)
+    owner = None if detached else processes.identify(Local(), os.getpid())
+    boot = processes.boot_of(host)
     state = LabState(spec, host.name, str(home), "starting", owner, keep=keep, boot=boot)
     return _make(host, labs, _housed(host, labs, replace(state, folder=folder)))
 
@@ -97,7 +96,7 @@ def _known(host: Host, labs: Registry, lab: str) -> LabState:
 
 def _refuse_foreign(state: LabState) -> None:
     owner = state.owner
-    if owner is not None and owner.pid != os.getpid() and process.alive(Local(), owner):
+    if owner is not None and owner.pid != os.getpid() and processes.alive(Local(), owner):
         raise RefusedError(f"lab {state.spec.lab}: in use by process {owner.pid}; end that first")
 
 
@@ -105,8 +104,8 @@ def _orphaned(host: Host, state: LabState) -> bool:
     if state.phase == "kept":
         return False
     if state.owner is None:
-        return state.phase == "removing" or not process.alive(host, state.daemon)
-    return not process.alive(Local(), state.owner)
+        return state.phase == "removing" or not processes.alive(host, state.daemon)
+    return not processes.alive(Local(), state.owner)
 
 
 def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
@@ -171,7 +170,7 @@ def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
         stale = (*paths.bases(state.spec.stripe.disks), paths.golden)
         host.run(Action(("rm", "--force", "--", *map(str, stale)))).check()
     running = _start(host, paths, state, frozen=frozen, made=made)
-    daemon = process.identify(host, running.pid)
+    daemon = processes.identify(host, running.pid)
     mount = mount_at(host, paths.mount)
     number = mount.number if mount else ""
     state = labs.write(replace(state, phase="attaching", daemon=daemon, mount=number))

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from mydyno.host import Process
 from mydyno.journal.state import state_folder
-from mydyno.lab.process import Process
 from mydyno.lab.values import LabSpec
 from mydyno.model import HostError, SpecError
 

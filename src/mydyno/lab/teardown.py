@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from mydyno.host import Host
+from mydyno.host import Host, processes
 from mydyno.host.mounts import Mount, mount_at
 from mydyno.host.trusted import distrust, identity, resolved
-from mydyno.lab import process
 from mydyno.lab.devices import detach, diskseq, loops_on, mounted_elsewhere, mounts_of
 from mydyno.lab.paths import Paths
 from mydyno.lab.queue import restore
@@ -59,7 +58,7 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
         done.attempt(partial(_silence, host, state))
         done.failed.append(problem)
     else:
-        if state.boot == process.boot_of(host):
+        if state.boot == processes.boot_of(host):
             done.attempt(partial(_silence, host, state))
             done.attempt(partial(_cut_off, host, state))
             for device in loops_on(host, paths.disk):
@@ -98,7 +97,7 @@ def _silence(host: Host, state: LabState) -> list[str]:
     for ever if the daemon hangs.  A daemon whose id was not recorded yet ends with its mount.
     """
     daemon = state.daemon
-    if daemon is not None and process.kill(host, daemon):
+    if daemon is not None and processes.kill(host, daemon):
         return [f"process {daemon.pid}"]
     return []
 

@@ -3,20 +3,18 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mydyno.host import Completed, Host
+from mydyno.host import Completed, Host, is_root
 from mydyno.host.trusted import distrust
 from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.server.build import Build, parse
+from mydyno.server.identity import Identity
+from mydyno.server.launch import PATH
 
 _SERVERS = ("mariadbd", "mysqld")
 _CLIENTS = ("mariadb", "mysql")
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")
 _BINARY_FOLDERS = ("bin", "sbin", "libexec")
-_NOBODY = (
-    *("--reuid", "65534", "--regid", "65534", "--clear-groups"),
-    *("--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"),
-)
-_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_NOBODY = Identity("nobody", 65534, 65534)
 _ASKED_S = 30.0
 _INSTALL = "apt-get install mariadb-server-core mariadb-client-core (or your MySQL packages)"
 
@@ -72,9 +70,8 @@ def _runs(host: Host, path: Path) -> bool:
 
 def _asked(host: Host, program: Path) -> Completed:
     """Return what a program says of its version; root lets it do so as nobody, without rights."""
-    root = host.run(Action(("id", "-u"))).stdout.strip() == b"0"
-    drop = ("setpriv", *_NOBODY) if root else ()
-    argv = (*drop, "env", "-i", _PATH, "LC_ALL=C", str(program), "--version")
+    drop = _NOBODY.drop() if is_root(host) else ()
+    argv = (*drop, "env", "-i", PATH, "LC_ALL=C", str(program), "--version")
     return host.run(Action(argv), timeout_s=_ASKED_S)
 
 

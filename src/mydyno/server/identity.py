@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mydyno.host import Host
+from mydyno.host import Host, is_root
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, JournalError, SpecError
 
@@ -41,20 +41,13 @@ class Identity:
         """Return root with the user's group, for what the user may read and not change."""
         return f"0:{self.gid}" if self.name else ""
 
-    def own(self, folder: Path) -> tuple[str, ...]:
-        """Return a command that makes a folder and all in it this user's.
-
-        Nobody else may be able to reach into it meanwhile: a hard link would be followed.
-        """
-        return ("chown", "-hR", self.owner, "--", str(folder)) if self.name else ("true",)
-
 
 def unprivileged(host: Host, records: Records) -> Identity:
     """Return the campaign's own user, recorded so that it stays the same; for non-root, ourselves.
 
     It has a number only: no account is made, and no process and no file has it yet.
     """
-    if host.run(Action(("id", "-u"))).check().stdout.strip() != b"0":
+    if not is_root(host):
         return Identity()
     for made in things(records.entries(), KIND):
         return _numbered(int(made.place))

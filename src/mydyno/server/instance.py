@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mydyno.host import Host, Running, processes
+from mydyno.host import Host, Process, Running, processes
 from mydyno.host.trusted import make, resolved
 from mydyno.journal.records import Made, MemoryRecords, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, RefusedError
@@ -205,8 +205,8 @@ class Instance:
 
     def _known(self) -> None:
         """Record the process that answers, so that nothing else is ever taken for it."""
-        facts = processes.identify(self.host, self.pid)
-        self.records.add(Made(KIND, str(self.place.options), facts))
+        now = processes.identify(self.host, self.pid)
+        self.records.add(Made(KIND, str(self.place.options), now.facts if now else {}))
 
     def _tls(self, asked: str) -> Options:
         """Return the server's options for TLS, and let the load's option file ask for the same."""
@@ -298,7 +298,7 @@ def sweep(host: Host, records: Records) -> tuple[list[str], list[str]]:
     for made in things(records.entries(), KIND):
         try:
             left = _left(host, made, records)
-            ended += [f"server {facts['pid']}" for facts in left if processes.end(host, facts)]
+            ended += [f"server {one.pid}" for one in left if processes.end(host, one)]
         except HostError as error:
             failed.append(str(error))
             continue
@@ -309,18 +309,18 @@ def sweep(host: Host, records: Records) -> tuple[list[str], list[str]]:
     return ended, failed
 
 
-def _left(host: Host, made: Made, records: Records) -> list[dict[str, str]]:
+def _left(host: Host, made: Made, records: Records) -> list[Process]:
     """Return the processes that serve a home now."""
     found = processes.with_argument(host, f"--defaults-file={made.place}")
     if made.facts:
-        return [facts for facts in found if facts == made.facts]
+        return [one for one in found if one.same(Process.of(made.facts))]
     users = {one.place for one in things(records.entries(), USER)}
     # it is root's until it drops to its user; who is not root can only end what is his
-    return [f for f in found if not users or _user_of(host, f) in {"0", *users}]
+    return [one for one in found if not users or _user_of(host, one) in {"0", *users}]
 
 
-def _user_of(host: Host, facts: processes.Facts) -> str:
-    done = host.run(Action(("stat", "-c", "%u", f"/proc/{facts['pid']}")))
+def _user_of(host: Host, process: Process) -> str:
+    done = host.run(Action(("stat", "-c", "%u", f"/proc/{process.pid}")))
     return done.stdout.decode().strip()
 
 

@@ -11,7 +11,7 @@ from mydyno.server.identity import Identity
 from mydyno.server.place import Place
 
 _ENVIRONMENT_FILES = ("env", "alloc")  # the allocator's own lines win
-_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def command(
     limits = tuple(f"--{name}={value}:{value}" for name, value in sorted(launch.limits.items()))
     drop = identity.drop() or ("setpriv",)
     given = tuple(f"{name}={value}" for name, value in sorted(launch.environment.items()))
-    clean = ("env", "-i", _PATH, f"HOME={place.home}", "LC_ALL=C", *given)
+    clean = ("env", "-i", PATH, f"HOME={place.home}", "LC_ALL=C", *given)
     server = (str(build.mysqld), f"--defaults-file={place.options}")
     argv = (
         *(("prlimit", *limits) if limits else ()),

@@ -1,6 +1,6 @@
 """The stack under test: layers that observe and plan, and the one actor that converges them."""
 
-from mydyno.stack.converge import Ledger, Restoration, boot_of, converge, refuse_reboot, restore
+from mydyno.stack.converge import Ledger, Restoration, converge, refuse_reboot, restore
 from mydyno.stack.protocol import Layer, Restorable, Site
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "Restorable",
     "Restoration",
     "Site",
-    "boot_of",
     "converge",
     "refuse_reboot",
     "restore",

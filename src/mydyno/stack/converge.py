@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from mydyno.host import Host, Rebootable, ask
+from mydyno.host import Host, Rebootable, ask, boot_of
 from mydyno.journal import Changing, Journal
 from mydyno.journal.records import Acted, Acting, Moved, Records, Restored, moved
 from mydyno.model import (
-    Action,
     Change,
     Cost,
     DriftError,
@@ -27,7 +26,6 @@ from mydyno.stack.protocol import IDENTITY, Layer, Restorable, Site
 
 _PASSES = 3  # a new scheduler brings its tunables, and resets attributes that were set with it
 _TIMEOUT_S = 600.0
-_BOOT = Action(("cat", "/proc/sys/kernel/random/boot_id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +102,6 @@ def refuse_reboot(host: Host, changes: Sequence[Change]) -> None:
                 f"{change.key} is {change.before} and should be {change.after}: that takes a "
                 f"reboot of {host.name}, which mydyno only does to machines of its own (a VM lab)"
             )
-
-
-def boot_of(host: Host) -> str:
-    """Return the id of the host's present boot."""
-    return host.run(_BOOT).check().stdout.decode().strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from mydyno.host import Host
-from mydyno.lab import process
+from mydyno.host import Host, processes
 from mydyno.lab.vm.image import Image
 from mydyno.lab.vm.qemu import PROGRAM
 from mydyno.lab.vm.values import Accelerator
@@ -22,7 +21,7 @@ def accelerator(host: Host, image: Image, told: Path) -> Accelerator:
     """
     if not os.access(KVM, os.R_OK | os.W_OK):
         return "tcg"
-    boot = process.boot_of(host)
+    boot = processes.boot_of(host)
     before = told.read_text("ascii").split() if told.is_file() else []
     if before[1:] == [boot]:
         return "kvm" if before[0] == "kvm" else "tcg"

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mydyno.host import Host
+from mydyno.host import Host, processes
 from mydyno.host.trusted import identity, make, resolved
-from mydyno.lab import process
 from mydyno.lab.vm import running, seed
 from mydyno.lab.vm.accel import accelerator
 from mydyno.lab.vm.image import Image, build, refuse_lacking
@@ -36,7 +35,7 @@ def create(
     kept = records()
     _clear(host, kept, spec.lab)
     found = accelerator(host, image, kept.folder.parent / "accelerator")
-    us = process.identify(host, os.getpid())
+    us = processes.identify(host, os.getpid())
     told = replace(spec, throttle=caps)
     where, port = str(resolved(host, home.absolute())), free_port(host)
     state = VmState(told, where, str(image.folder), "starting", found, port, kernel.release, us)
@@ -80,7 +79,7 @@ def down(host: Host, lab: str) -> Sequence[str]:
     """
     vm = attach(host, lab)
     owner = vm.state.owner
-    if owner is not None and owner.pid != os.getpid() and process.alive(host, owner):
+    if owner is not None and owner.pid != os.getpid() and processes.alive(host, owner):
         raise RefusedError(f"lab {lab}: in use by process {owner.pid}; end that first")
     return vm.remove()
 
@@ -88,7 +87,7 @@ def down(host: Host, lab: str) -> Sequence[str]:
 def _orphaned(host: Host, state: VmState) -> bool:
     """Return whether nobody wants it: its maker is dead, or it outlived that and is dead itself."""
     if state.owner is not None or state.phase != "up":
-        return not process.alive(host, state.owner)
+        return not processes.alive(host, state.owner)
     return not running.alive(host, VmPaths(Path(state.home)), state.qemu)
 
 

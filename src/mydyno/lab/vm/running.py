@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mydyno.host import Host, Running
+from mydyno.host import Host, Running, processes
 from mydyno.host.trusted import remove
-from mydyno.lab import process
 from mydyno.lab.vm import qemu
 from mydyno.lab.vm.image import Image
 from mydyno.lab.vm.record import Records
@@ -18,7 +17,7 @@ from mydyno.model import Action, HostError
 _BOOT_S = 900.0  # under emulation on a busy machine; under KVM it takes ten seconds
 _POLL_S = 1.0
 _REMOVAL_S = 600.0
-Found = Sequence[process.Process]
+Found = Sequence[processes.Process]
 # By the machine's folder, those that this process started: it must see to their end.
 _started: dict[Path, Running] = {}
 _TAIL = 1500  # bytes of the console that tell why a boot failed
@@ -31,7 +30,7 @@ def start(host: Host, records: Records, state: VmState, release: str = "") -> Vm
     `HostError` with its last words if it does not answer.
     """
     paths = VmPaths(Path(state.home))
-    us = process.identify(host, os.getpid())
+    us = processes.identify(host, os.getpid())
     up = replace(state, phase="up", release=release or state.release)
     state = records.write(replace(up, phase="starting", owner=us, qemu=None))
     kernel = Image(Path(state.image)).kernel(state.release)
@@ -42,7 +41,7 @@ def start(host: Host, records: Records, state: VmState, release: str = "") -> Vm
     complaints = paths.home / "qemu.log"
     started = host.start(Action((*bound, *argv)), stderr=complaints)
     _started[paths.home] = started
-    qemu_process = process.identify(host, started.pid)
+    qemu_process = processes.identify(host, started.pid)
     if qemu_process:  # its program is not QEMU yet where setpriv starts that
         qemu_process = replace(qemu_process, program="")
     state = records.write(replace(state, qemu=qemu_process))
@@ -60,7 +59,7 @@ def start(host: Host, records: Records, state: VmState, release: str = "") -> Vm
     )
 
 
-def found(host: Host, paths: VmPaths, known: process.Process | None = None) -> Found:
+def found(host: Host, paths: VmPaths, known: processes.Process | None = None) -> Found:
     """Return the QEMU of a machine: the one in the pid file that QEMU wrote into our folder.
 
     It must be a QEMU whose command line names that file, and the `known` one where that was
@@ -68,31 +67,27 @@ def found(host: Host, paths: VmPaths, known: process.Process | None = None) -> F
     """
     said = host.run(Action(("cat", str(paths.mark)))).stdout.split()
     pids = {int(word) for word in said[:1] if word.isdigit()} | ({known.pid} if known else set())
-    seen = (process.identify(host, pid) for pid in sorted(pids))
+    seen = (processes.identify(host, pid) for pid in sorted(pids))
     return tuple(one for one in seen if one is not None and _is_ours(host, paths, one, known))
 
 
 def _is_ours(
-    host: Host, paths: VmPaths, one: process.Process, known: process.Process | None
+    host: Host, paths: VmPaths, one: processes.Process, known: processes.Process | None
 ) -> bool:
-    if known is not None and (one.pid, one.started, one.boot) != (
-        known.pid,
-        known.started,
-        known.boot,
-    ):
+    if known is not None and not one.same(known):
         return False
     words = host.run(Action(("cat", f"/proc/{one.pid}/cmdline"))).stdout.split(b"\0")
     return Path(one.program).name == qemu.PROGRAM and str(paths.mark).encode() in words
 
 
-def alive(host: Host, paths: VmPaths, known: process.Process | None = None) -> bool:
+def alive(host: Host, paths: VmPaths, known: processes.Process | None = None) -> bool:
     """Return whether its QEMU runs."""
     return bool(found(host, paths, known))
 
 
-def end(host: Host, paths: VmPaths, known: process.Process | None = None) -> Sequence[int]:
+def end(host: Host, paths: VmPaths, known: processes.Process | None = None) -> Sequence[int]:
     """Kill its QEMU and return the ids of what was killed."""
-    killed = tuple(one.pid for one in found(host, paths, known) if process.kill(host, one))
+    killed = tuple(one.pid for one in found(host, paths, known) if processes.kill(host, one))
     _reap(paths)
     return killed
 

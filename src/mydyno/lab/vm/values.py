@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from mydyno.lab.process import Process
+from mydyno.host import Process
 from mydyno.model import SpecError
 
 Accelerator = Literal["kvm", "tcg"]
