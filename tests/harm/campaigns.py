@@ -7,9 +7,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from command_line import COMMAND
 from harm import snapshot
@@ -49,9 +50,9 @@ def run(*argv: object) -> str:
 
 
 class Ground:
-    """An ext4 on a loop device of its own, with a spec and room for run directories."""
+    """A filesystem on a loop device of its own, with a spec and room for run directories."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str = "ext4") -> None:
         self.folder, self.image, self.mount = folder, folder / "image", folder / "mnt"
         with self.image.open("wb") as file:
             file.truncate(4 << 30)
@@ -61,7 +62,7 @@ class Ground:
         self.found = self.scheduler.read_text().partition("[")[2].partition("]")[0]
         try:
             self.scheduler.write_text("none")
-            run("mkfs.ext4", "-q", self.device)
+            run(f"mkfs.{kind}", "-q", self.device)
             self.mount.mkdir(mode=0o755)
             run("mount", self.device, self.mount)
         except BaseException:
@@ -74,13 +75,29 @@ class Ground:
         self, settings: Mapping[str, object] = SETTINGS, load: str = QUICK, more: str = ""
     ) -> Path:
         """Return a spec of two treatments, STOCK and ONE, one block."""
-        (self.folder / "load.py").write_text(load)
-        argv = [sys.executable, "-S", "-E", str(self.folder / "load.py"), str(self.begun)]
+        return self.written({"ONE": settings}, self.program(load, self.begun), more=more)
+
+    def program(self, load: str, *arguments: object) -> list[str]:
+        """Return the command that runs this Python text."""
+        path = self.folder / "load.py"
+        path.write_text(load)
+        return [sys.executable, "-S", "-E", str(path), *(str(a) for a in arguments)]
+
+    def written(
+        self,
+        treatments: Mapping[str, Mapping[str, object]],
+        argv: list[str],
+        *,
+        blocks: int = 1,
+        more: str = "",
+    ) -> Path:
+        """Return a spec of STOCK and these treatments under this load."""
         lines = ['[campaign]\nname = "harm"\n[stack]\nserver = "none"\ndevice = "here"']
-        lines += ["[treatments.STOCK]\n[treatments.ONE]"]
-        lines += [f'"{key}" = {json.dumps(value)}' for key, value in settings.items()]
+        for name, settings in {"STOCK": {}, **treatments}.items():
+            lines += [f"[treatments.{name}]"]
+            lines += [f'"{key}" = {json.dumps(value)}' for key, value in settings.items()]
         lines += [f'[workloads.w]\ntool = "command"\nargv = {json.dumps(argv)}']
-        lines += ["[protocol]\nwarmup_s = 5\nwindow_s = 10\n[design]\nblocks = 1", more]
+        lines += [f"[protocol]\nwarmup_s = 5\nwindow_s = 10\n[design]\nblocks = {blocks}", more]
         path = self.folder / "spec.toml"
         path.write_text("\n".join(lines) + "\n")
         return path
@@ -122,12 +139,12 @@ class Ground:
 
 
 @contextmanager
-def ground() -> Iterator[Ground]:
+def ground(make: Callable[[Path], Any] = Ground) -> Iterator[Any]:
     """Yield a filesystem of our own, gone at the end."""
     folder = Path(tempfile.mkdtemp(prefix="mydyno-harm-", dir=TEMPORARY))
     folder.chmod(0o755)
     try:
-        made = Ground(folder)
+        made = make(folder)
         try:
             yield made
         finally:

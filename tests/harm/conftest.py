@@ -1,6 +1,20 @@
 """Options of the attacks and faults: which part of them to run."""
 
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Yield a folder below one that everybody may write to."""
+    made = Path(tempfile.mkdtemp(prefix="mydyno-harm-", dir="/var/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

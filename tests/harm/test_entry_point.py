@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,6 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
     pytest.mark.skipif(not SCRIPT.is_file(), reason="make setup"),
 ]
-
-
-@pytest.fixture
-def folder():
-    made = Path(tempfile.mkdtemp(prefix="mydyno-harm-", dir="/var/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
 
 
 def evil(folder, witness):

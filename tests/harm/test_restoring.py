@@ -6,17 +6,15 @@ Attacks and faults here use commands and files only.
 import json
 import os
 import shutil
-import signal
 import subprocess
-import sys
-import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from command_line import COMMAND, mydyno
+from command_line import mydyno
+from harm.campaigns import ENDLESS, Ground, ground
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
@@ -52,78 +50,35 @@ SYSCTLS = (
 )
 
 
-def run(*argv):
-    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-class Ground:
-    """A filesystem on a loop device of its own, with a folder for a spec and its run directory."""
+class Watched(Ground):
+    """A ground whose load notes what the host shows while it runs."""
 
     def __init__(self, folder, kind):
-        self.image, self.mount = folder / "image", folder / "mnt"
-        with self.image.open("wb") as file:
-            file.truncate(4 << 30)
-        self.device = run("losetup", "--find", "--show", self.image)
-        run(f"mkfs.{kind}", "-q", self.device)
-        self.mount.mkdir(mode=0o755)
-        run("mount", self.device, self.mount)
-        self.folder = folder
-        self.out = self.mount / "run"
+        super().__init__(folder, kind)
         self.note = folder / "seen"
-        load = folder / "load.py"
-        load.write_text(LOAD.replace("SYSCTLS", repr(SYSCTLS)))
-        self.argv = [sys.executable, str(load), str(self.mount), self.disk, str(self.note)]
-
-    @property
-    def disk(self):
-        return self.device.rpartition("/")[2]
+        load = LOAD.replace("SYSCTLS", repr(SYSCTLS))
+        self.argv = self.program(load, self.mount, self.disk, self.note)
 
     def shown(self):
         """Return what the host shows of the mount, the queue and the sysctls."""
         self.note.unlink(missing_ok=True)
         env = {**os.environ, "MYDYNO_TREATMENT": ""}
         subprocess.run(self.argv, env=env, check=True, capture_output=True)
-        seen = json.loads(self.note.read_text())
+        (seen,) = self.seen()
         self.note.unlink()
         return seen
 
     def seen(self):
         return [json.loads(line) for line in self.note.read_text().splitlines()]
 
-    def spec(self, treatments, *, argv=None, blocks=1):
-        text = '[campaign]\nname = "harm"\n[stack]\nserver = "none"\ndevice = "here"\n'
-        for name, settings in {"STOCK": {}, **treatments}.items():
-            text += f"[treatments.{name}]\n"
-            text += "".join(f'"{k}" = {json.dumps(v)}\n' for k, v in settings.items())
-        text += f'[workloads.w]\ntool = "command"\nargv = {json.dumps(argv or self.argv)}\n'
-        text += f"[protocol]\nwarmup_s = 5\nwindow_s = 10\n[design]\nblocks = {blocks}\n"
-        path = self.folder / "spec.toml"
-        path.write_text(text)
-        return path
 
-    def down(self):
-        for _ in range(50):  # a load that was killed lets go a moment later
-            if subprocess.run(["umount", self.mount], check=False).returncode == 0:
-                break
-            time.sleep(0.1)
-        subprocess.run(["losetup", "--detach", self.device], check=False)
-
-
-@contextmanager
-def ground(kind="ext4"):
-    folder = Path(tempfile.mkdtemp(prefix="mydyno-harm-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    made = Ground(folder, kind)
-    try:
-        yield made
-    finally:
-        made.down()
-        shutil.rmtree(folder)
+def watched(kind="ext4"):
+    return ground(lambda folder: Watched(folder, kind))
 
 
 def campaign(there, treatments, **more):
-    return mydyno("run", there.spec(treatments, **more), "-o", there.out, "--allow", "host")
+    spec = there.written(treatments, there.argv, **more)
+    return mydyno("run", spec, "-o", there.out, "--allow", "host")
 
 
 def same(there, before):
@@ -146,7 +101,7 @@ MOUNTS = {
 @pytest.mark.parametrize("kind", MOUNTS)
 def test_every_mount_option_is_gone_in_the_next_treatment_and_at_the_end(kind):
     """A remount adds options; without equality all that took effect stayed, also in STOCK."""
-    with ground(kind) as there:
+    with watched(kind) as there:
         before = there.shown()
         took = 0
         for number, option in enumerate(MOUNTS[kind]):
@@ -163,7 +118,7 @@ def test_every_mount_option_is_gone_in_the_next_treatment_and_at_the_end(kind):
 
 
 def test_a_schedulers_change_takes_nothing_along():
-    with ground() as there:
+    with watched() as there:
         queue = Path(f"/sys/block/{there.disk}/queue")
         (queue / "scheduler").write_text("mq-deadline")
         (queue / "nr_requests").write_text("77")
@@ -199,7 +154,7 @@ def test_paired_sysctls_that_zero_each_other_come_back_both(first, want):
     try:
         for name, value in first.items():
             (folder / name).write_text(value)
-        with ground() as there:
+        with watched() as there:
             before = there.shown()
             done = campaign(there, {"ONE": {f"kernel.sysctl.vm.{k}": v for k, v in want.items()}})
             assert done.returncode == 0, done.stderr
@@ -211,29 +166,19 @@ def test_paired_sysctls_that_zero_each_other_come_back_both(first, want):
                 (folder / name).write_text(value)
 
 
-ENDLESS = """
-import json, pathlib, sys, time
-pathlib.Path(sys.argv[1]).touch()
-for second in range(1, 10**6):
-    time.sleep(0.2)
-    print(json.dumps({"t_s": second / 1000, "tps": 1}), flush=True)
-"""
-
-
 @contextmanager
-def running(there, settings):
-    """Yield a campaign whose treatment is in force, with its load under way."""
-    load, begun = there.folder / "endless.py", there.folder / "begun"
-    load.write_text(ENDLESS)
-    spec = there.spec({"ONE": settings}, argv=[sys.executable, str(load), str(begun)])
-    text = spec.read_text() + 'rungs = ["ONE", "STOCK"]\n'
-    spec.write_text(text.replace('rungs = ["ONE", "STOCK"]\n', "seed = 1\n"))
-    argv = [*COMMAND, "run", str(spec), "-o", str(there.out), "--allow", "host"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            yield process, begun
-        finally:
+def killed(there, settings):
+    """Yield swappiness after a campaign was killed while a treatment that sets it was in force."""
+    swappiness = Path("/proc/sys/vm/swappiness")
+    first = swappiness.read_text()
+    there.spec({"kernel.sysctl.vm.swappiness": 43, **settings}, ENDLESS, more="seed = 1")
+    try:
+        with subprocess.Popen(there.run_command(), stderr=subprocess.PIPE) as process:
+            until(lambda: there.begun.exists() and swappiness.read_text() == "43\n", process)
             process.kill()
+        yield swappiness, first
+    finally:
+        swappiness.write_text(first)
 
 
 def until(condition, process, patience_s=60):
@@ -246,75 +191,44 @@ def until(condition, process, patience_s=60):
 
 @pytest.mark.parametrize("foreign", [False, True], ids=["ours", "somebody-elses"])
 def test_rollback_restores_what_we_set_and_leaves_what_somebody_else_set(foreign):
-    swappiness = Path("/proc/sys/vm/swappiness")
-    first = swappiness.read_text()
-    treatments = {
-        "kernel.sysctl.vm.swappiness": 43,
-        "kernel.sysctl.vm.dirty_expire_centisecs": 2900,
-    }
-    with ground() as there:
-        try:
-            with running(there, treatments) as (process, begun):
-                until(lambda: begun.exists() and swappiness.read_text() == "43\n", process)
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-            shown = mydyno("plan", there.folder / "spec.toml")
-            assert "db/kernel.sysctl.vm.swappiness" in shown.stderr
-            shown = mydyno("inspect")
-            assert str(there.out) in shown.stderr
-            other = mydyno("run", there.folder / "spec.toml", "-o", there.mount / "other")
-            assert other.returncode == 4
-            if foreign:
-                swappiness.write_text("44")
-            done = mydyno("rollback", there.out)
-            assert done.returncode == 0, done.stderr
-            expire = "restored: db/kernel.sysctl.vm.dirty_expire_centisecs"
-            assert expire in done.stdout
-            if foreign:
-                assert swappiness.read_text() == "44\n"
-                assert "left as it is: db/kernel.sysctl.vm.swappiness is 44" in done.stdout
-            else:
-                assert swappiness.read_text() == first
-            again = mydyno("rollback", there.out)
-            assert again.stdout == "nothing to restore\n", again.stdout
-            assert "sysctl" not in mydyno("inspect").stderr
-        finally:
-            swappiness.write_text(first)
+    more = {"kernel.sysctl.vm.dirty_expire_centisecs": 2900}
+    with ground() as there, killed(there, more) as (swappiness, first):
+        shown = mydyno("plan", there.folder / "spec.toml")
+        assert "db/kernel.sysctl.vm.swappiness" in shown.stderr
+        shown = mydyno("inspect")
+        assert str(there.out) in shown.stderr
+        other = mydyno("run", there.folder / "spec.toml", "-o", there.mount / "other")
+        assert other.returncode == 4
+        if foreign:
+            swappiness.write_text("44")
+        done = mydyno("rollback", there.out)
+        assert done.returncode == 0, done.stderr
+        assert "restored: db/kernel.sysctl.vm.dirty_expire_centisecs" in done.stdout
+        if foreign:
+            assert swappiness.read_text() == "44\n"
+            assert "left as it is: db/kernel.sysctl.vm.swappiness is 44" in done.stdout
+        else:
+            assert swappiness.read_text() == first
+        again = mydyno("rollback", there.out)
+        assert again.stdout == "nothing to restore\n", again.stdout
+        assert "sysctl" not in mydyno("inspect").stderr
 
 
 def test_a_moved_run_directory_restores_and_a_copy_is_refused():
-    swappiness = Path("/proc/sys/vm/swappiness")
-    first = swappiness.read_text()
-    with ground() as there:
-        try:
-            with running(there, {"kernel.sysctl.vm.swappiness": 43}) as (process, begun):
-                until(lambda: begun.exists() and swappiness.read_text() == "43\n", process)
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-            shutil.copytree(there.out, there.mount / "copy")
-            done = mydyno("rollback", there.mount / "copy")
-            assert done.returncode == 4
-            assert "is a copy of" in done.stderr
-            assert swappiness.read_text() == "43\n"
-            there.out.rename(there.mount / "moved")
-            done = mydyno("rollback", there.mount / "moved")
-            assert done.returncode == 0, done.stderr
-            assert swappiness.read_text() == first
-        finally:
-            swappiness.write_text(first)
+    with ground() as there, killed(there, {}) as (swappiness, first):
+        shutil.copytree(there.out, there.mount / "copy")
+        done = mydyno("rollback", there.mount / "copy")
+        assert done.returncode == 4
+        assert "is a copy of" in done.stderr
+        assert swappiness.read_text() == "43\n"
+        there.out.rename(there.mount / "moved")
+        done = mydyno("rollback", there.mount / "moved")
+        assert done.returncode == 0, done.stderr
+        assert swappiness.read_text() == first
 
 
 def test_the_record_of_a_deleted_run_directory_restores_the_host():
-    swappiness = Path("/proc/sys/vm/swappiness")
-    first = swappiness.read_text()
-    with ground() as there:
-        try:
-            with running(there, {"kernel.sysctl.vm.swappiness": 43}) as (process, begun):
-                until(lambda: begun.exists() and swappiness.read_text() == "43\n", process)
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-            shutil.rmtree(there.out)
-            assert mydyno("rollback", there.out).returncode == 0
-            assert swappiness.read_text() == first
-        finally:
-            swappiness.write_text(first)
+    with ground() as there, killed(there, {}) as (swappiness, first):
+        shutil.rmtree(there.out)
+        assert mydyno("rollback", there.out).returncode == 0
+        assert swappiness.read_text() == first

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -45,14 +44,6 @@ window_s = 2
 blocks = 1
 """
 SECONDS = r'for s in 1 2 3 4 5 6 7 8; do echo "{{\"t_s\": $s, \"tps\": 5}}"; {pause}; done'
-
-
-@pytest.fixture
-def folder():
-    made = Path(tempfile.mkdtemp(prefix="mydyno-harm-", dir="/var/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
 
 
 def digest(*folders):

@@ -128,7 +128,7 @@ def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
 def unlearned_s(bias: float) -> float:
     """Return the seconds that a trial lasts at the least while nothing is known of warm-ups.
 
-    The usual bias is soon told from the trial itself; a smaller one is promised to the first too.
+    The usual bias soon shows in the trial itself; a smaller one is promised to the first too.
     """
     return _LEAST_S if bias >= BIAS else _waited(Learned(), bias)
 

@@ -20,7 +20,7 @@ class Rule:
 
     `screening` says that it is factors that are asked about, not treatments; `hot` that one server
     was switched to and fro; `choosing` that the best is asked for, so that what is adopted is
-    measured on until it is told from the best.  `lower` names the metrics of which the spec says
+    measured on until it differs from the best.  `lower` names the metrics of which the spec says
     that less is better; of others it is known by their names.  Of an `imported` campaign nobody
     asked for the guards: they are those that logs may hold.
     """

@@ -59,7 +59,7 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A spec with its names resolved; `place` is where faults are told of.
+    """A spec with its names resolved; errors name `place`.
 
     `lower` names the responses of which the spec says that less is better.
     """

@@ -35,7 +35,7 @@ from mydyno.workloads import TellsTotals, Workload
 
 
 class Watcher(Protocol):
-    """Told of what happens, so that a person can be."""
+    """Receives the events of a campaign, to show them to a person."""
 
     def started(self, trial: Trial) -> None:
         """Hear that a trial is about to be made ready."""

@@ -246,7 +246,7 @@ def _line(text: str, path: str) -> str:
 
 
 def located(reason: str, place: str, text: str) -> str:
-    """Return a fault told of `place` with the line of the longest key that it names."""
+    """Return the error for `place` with the line of the longest key that it names."""
     told = reason.removeprefix(place)
     for word in sorted(re.findall(r"[\w/+-]+(?:\.[\w/+-]+)+", told), key=len, reverse=True):
         if found := re.search(rf'^\s*"?{re.escape(word)}"?\s*=', text, re.MULTILINE):

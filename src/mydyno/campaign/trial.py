@@ -142,7 +142,7 @@ def _why(error: MydynoError, bench: Bench, folder: Path) -> str:
 
 
 def environment(a: Attempt) -> Mapping[str, str]:
-    """Return what the load is told of its trial, and the treatment's own ``load/env`` settings."""
+    """Return what describes the trial to its load, and the treatment's own ``load/env`` settings."""
     prefix = "load/env."
     mine = {k.removeprefix(prefix): v for k, v in a.settings.items() if k.startswith(prefix)}
     return {

@@ -62,6 +62,17 @@ def make(host: Host, path: Path, mode: str, *, owner: str = "") -> None:
         host.run(Action(("chown", "-h", owner, "--", str(path)))).check()
 
 
+def make_home(host: Host, home: Path) -> dict[str, str]:
+    """Make a lab's folder, and the one above it where there is none; return its identity.
+
+    Raises `RefusedError` where there is something.
+    """
+    if host.run(Action(("test", "-e", str(home.parent)))).returncode:
+        make(host, home.parent, "711")
+    make(host, home, "700")
+    return identity(host, home)
+
+
 def identity(host: Host, path: Path) -> dict[str, str]:
     """Return what a folder is known by again: device and inode; raise `HostError` if missing."""
     done = host.run(Action(("stat", "-c", "%d %i %F", "--", str(path))))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mydyno.host import Host, Local, Process, Running, carried, processes
 from mydyno.host.mounts import mount_at
-from mydyno.host.trusted import identity, make, resolved
+from mydyno.host.trusted import make_home, resolved
 from mydyno.lab import golden, queue
 from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
@@ -133,18 +133,13 @@ def _clear(host: Host, labs: Registry, lab: str, paths: Paths) -> Mapping[str, s
 
 def _housed(host: Host, labs: Registry, state: LabState) -> LabState:
     """Make the lab's folder, unless it has one; raise `RefusedError` where there is something."""
-    home = Path(state.home)
-    if state.folder:
-        return labs.write(state)
-    if host.run(Action(("test", "-e", str(home.parent)))).returncode:
-        make(host, home.parent, "711")
     labs.write(state)
     try:
-        make(host, home, "700")
+        folder = state.folder or make_home(host, Path(state.home))
     except RefusedError:
         labs.forget(state.spec.lab)
         raise
-    return labs.write(replace(state, folder=identity(host, home)))
+    return labs.write(replace(state, folder=folder))
 
 
 def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:

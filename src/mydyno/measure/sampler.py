@@ -37,7 +37,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is told of the load: which process it is, and when its time began.
+    """What the sampler knows of the load: which process it is, and when its time began.
 
     `ahead_ns` is a far host's wall clock less our monotonic one.
     """

@@ -121,7 +121,7 @@ def _item(line: bytes, number: int) -> Interval | Overhead:
 
 
 def _seconds(fields: Mapping[str, object], key: str, number: int) -> float:
-    """Return a length of time, which is neither below nought nor longer than any trial."""
+    """Return a length of time, which is neither below zero nor longer than any trial."""
     value = _number(fields, key, number)
     if not 0 <= value <= _LONGEST_S:
         raise ValueError(

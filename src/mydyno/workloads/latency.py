@@ -24,7 +24,7 @@ def recorded(counts: Iterable[tuple[float, int]]) -> tuple[str, dict[str, float]
 
     The histogram is V2 compressed, base64, with three digits from 1 us to an hour (G. Tene,
     2012); values outside are counted at its ends.  Without events: an empty text, no quantiles.
-    Raises `ValueError` for a count or a latency below nought.
+    Raises `ValueError` for a count or a latency below zero.
     """
     from hdrh.histogram import HdrHistogram  # noqa: PLC0415 - few commands run a load
 

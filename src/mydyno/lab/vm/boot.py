@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mydyno.host import Host, processes
-from mydyno.host.trusted import identity, make, resolved
+from mydyno.host.trusted import make_home, resolved
 from mydyno.lab.vm import running, seed
 from mydyno.lab.vm.accel import accelerator
 from mydyno.lab.vm.image import Image, build, refuse_lacking
@@ -108,16 +108,13 @@ def _clear(host: Host, kept: Records, lab: str) -> None:
 
 def _housed(host: Host, kept: Records, state: VmState) -> VmState:
     """Make the machine's folder; raise `RefusedError` where there is something."""
-    home = Path(state.home)
-    if host.run(Action(("test", "-e", str(home.parent)))).returncode:
-        make(host, home.parent, "711")
     kept.write(state)
     try:
-        make(host, home, "700")
+        folder = make_home(host, Path(state.home))
     except RefusedError:
         kept.forget(state.spec.lab)
         raise
-    return kept.write(replace(state, folder=identity(host, home)))
+    return kept.write(replace(state, folder=folder))
 
 
 def _raise_up(host: Host, kept: Records, state: VmState, image: Image) -> Vm:
