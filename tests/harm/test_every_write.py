@@ -68,10 +68,13 @@ def injected(there: Ground, fault: str, at: int, argv: list[str]) -> Report:
 def restored(there: Ground, before: snapshot.Snapshot) -> list[str]:
     """Return what is wrong after `rollback`: its failure, a traceback, each difference."""
     done = there.mydyno("rollback", there.out)
-    wrong = snapshot.difference(before, there.snapshot())
+    after = there.snapshot()
+    wrong = snapshot.difference(before, after)
     if "Traceback" in done.stderr:
         wrong.append(f"rollback: {done.stderr[-800:]}")
     shutil.rmtree(there.out, ignore_errors=True)
+    before.clear()
+    before.update(after)  # what one point leaves is not found again at every later one
     return wrong
 
 
@@ -141,7 +144,11 @@ def rollback_points(there: Ground, killed: int) -> list[tuple[str, int]]:
 
 def hold(found: Iterable[list[str] | None], say: Callable[[str], object]) -> None:
     """Fail where a point is wrong, or where too few were reached: runs differ by a call or two."""
-    told = list(found)
+    told = []
+    for lines in found:
+        told.append(lines)
+        if lines:
+            say("\n".join(lines))
     reached = [lines for lines in told if lines is not None]
     wrong = [line for lines in reached for line in lines]
     say(f"{len(told)} points, {len(reached)} reached, {sum(map(bool, reached))} not restored")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mydyno.host import Local
-from mydyno.lab import Caps, LabSpec, LabState, Process, listing
 from mydyno.host.processes import alive, identify, parse_started
-from mydyno.lab.registry import Loop, Registry, registry
+from mydyno.lab import Caps, LabSpec, LabState, Process, listing
+from mydyno.lab.registry import Loop, Registry, clear_parts, registry
 from mydyno.model import HostError, SpecError
 
 STAT = b"7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n"
@@ -101,3 +101,12 @@ def test_a_recycled_id_is_another_process():
     assert not alive(Local(), replace(me, boot="another"))
     assert alive(Local(), replace(me, program=""))
     assert not alive(Local(), None)
+
+
+def test_a_record_that_a_killed_process_left_half_written_is_removed(tmp_path):
+    """A kill between the writing of a record and its rename leaves the part."""
+    dead, living = tmp_path / ".one.4194305", tmp_path / f".two.{os.getpid()}"
+    for part in (dead, living, tmp_path / "one.json"):
+        part.write_text("{")
+    clear_parts(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([living.name, "one.json"])

@@ -34,9 +34,9 @@ def post(host: Host, id_: str, name: str, directory: Path) -> None:
 
 
 def withdraw(host: Host, id_: str) -> None:
-    """Remove a campaign's note, if there is one."""
+    """Remove a campaign's note, if there is one, and one that a kill has left half written."""
     if id_:
-        host.run(Action(("rm", "-f", "--", f"{_FOLDER}/{id_}")))
+        host.run(Action(("rm", "-f", "--", f"{_FOLDER}/{id_}", f"{_FOLDER}/.{id_}")))
 
 
 def open_campaigns(host: Host, named: str, but: str = "") -> list[str]:

@@ -12,7 +12,7 @@ import msgspec
 
 from mydyno.host import Host, Local, Namespaced, Process, is_root, processes
 from mydyno.journal.state import state_folder
-from mydyno.lab.registry import record_path, save
+from mydyno.lab.registry import clear_parts, record_path, save
 from mydyno.model import Action, HostError, Probe, RefusedError
 
 # For benchmarks of networks, routed nowhere (RFC 2544, C.2.2); four addresses are one link.
@@ -110,6 +110,7 @@ def available(host: Host) -> str:
 def sweep_links(host: Host) -> Sequence[str]:
     """Remove what links of dead owners left on `host`; return a line for each."""
     lines = []
+    clear_parts(_folder())
     for path in sorted(_folder().glob("[!.]*.json")):
         state = _read(path)
         if state.host == host.name and not processes.alive(Local(), state.owner):

@@ -13,7 +13,7 @@ from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
 from mydyno.lab.devices import diskseq
 from mydyno.lab.paths import Paths
-from mydyno.lab.registry import LabState, Loop, Registry, registry
+from mydyno.lab.registry import LabState, Loop, Registry, clear_parts, registry
 from mydyno.lab.teardown import InUseError, take_apart
 from mydyno.lab.values import LabSpec, check
 from mydyno.model import Action, HostError, RefusedError, SpecError
@@ -64,6 +64,7 @@ def sweep(host: Host | None = None) -> Sequence[str]:
     """
     here = host or Local()
     removed, held = [], []
+    clear_parts(registry().folder)
     for state in listing(here):
         if _orphaned(here, state):
             try:

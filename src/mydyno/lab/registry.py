@@ -127,12 +127,21 @@ def save(path: Path, text: bytes) -> None:
     """Write a record for nobody else's eyes, whole or not at all, and onto the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.{os.getpid()}")
+    clear_parts(path.parent)
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove the parts of records that killed processes have left half written."""
+    for part in folder.glob(".*"):
+        owner = part.suffix.removeprefix(".")
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            part.unlink(missing_ok=True)
 
 
 def _decode(raw: bytes, path: Path) -> LabState:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mydyno.host import Host, processes
 from mydyno.host.trusted import make_home, resolved
+from mydyno.lab.registry import clear_parts
 from mydyno.lab.vm import running, seed
 from mydyno.lab.vm.accel import accelerator
 from mydyno.lab.vm.image import Image, build, refuse_lacking
@@ -64,6 +65,7 @@ def sweep(host: Host) -> Sequence[str]:
     Can be run at any time, by anyone.
     """
     kept = records()
+    clear_parts(kept.folder)
     orphans = [state for state in kept.all() if _orphaned(host, state)]
     return tuple(
         f"lab {state.spec.lab}: left over; removed "

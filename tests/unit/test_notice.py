@@ -1,0 +1,29 @@
+"""The note on a host that says which campaign has changed its settings."""
+
+import pytest
+
+from mydyno.campaign import notice
+from mydyno.host import Local
+from mydyno.model import Action
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(notice, "_FOLDER", str(tmp_path / "open"))
+    monkeypatch.setattr(notice, "controller", lambda: "0" * 16)
+    return tmp_path / "open"
+
+
+def test_a_note_is_there_while_settings_are_changed(folder):
+    notice.post(Local(), "ab" * 8, "tune", folder.parent / "run")
+    assert "may have changed settings" in (folder / ("ab" * 8)).read_text()
+    notice.withdraw(Local(), "ab" * 8)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_note_that_a_kill_left_half_written_goes_too(folder):
+    """A kill while the note is posted leaves a file that no later rollback would look for."""
+    folder.mkdir()
+    Local().run(Action(("touch", str(folder / f".{'ab' * 8}"))))
+    notice.withdraw(Local(), "ab" * 8)
+    assert list(folder.iterdir()) == []
