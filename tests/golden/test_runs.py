@@ -1,0 +1,81 @@
+"""Run directories of an earlier version: `status`, `compare` and `report` mean what they meant.
+
+`runs/NAME.tar.xz` are run directories that mydyno of 2026-11-23 wrote: finished, with a failing
+treatment, interrupted, killed, killed and rolled back, and one with a real server across a lab's
+link.  `runs/NAME.json` is what that version reported of each.  What it reported must still be
+there, with the same values; what is added since, and the wording of sentences, may differ.
+"""
+
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from command_line import mydyno
+
+RUNS = Path(__file__).parent / "runs"
+COMMANDS = ("status", "compare", "report")
+SENTENCES = {"warnings", "unevaluated", "error", "text", "reason"}
+# one process for all: each import of the analysis takes a second
+EACH = """
+import io, json, sys
+from contextlib import redirect_stdout
+from mydyno.cli import main
+run, *commands = sys.argv[1:]
+found = {}
+for command in commands:
+    sys.argv, out, code = ["mydyno", command, run, "--json"], io.StringIO(), 0
+    try:
+        with redirect_stdout(out):
+            main()
+    except SystemExit as end:
+        code = end.code or 0
+    found[command] = {"code": code, "json": json.loads(out.getvalue())}
+sys.stdout.write(json.dumps(found))
+"""
+
+
+def reported(run: Path) -> dict[str, object]:
+    """Return what each command reports of a run directory, as JSON."""
+    done = mydyno(run, *COMMANDS, code=EACH)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def differences(old: object, new: object, place: str = "") -> list[str]:
+    """Return where `new` does not say what `old` said."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        gone = [f"{place}.{key}: gone" for key in old if key not in new]
+        both = [key for key in old if key in new and key not in SENTENCES]
+        return gone + [d for key in both for d in differences(old[key], new[key], f"{place}.{key}")]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = enumerate(zip(old, new, strict=True))
+        return [d for at, (o, n) in pairs for d in differences(o, n, f"{place}[{at}]")]
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        same = new == pytest.approx(old, rel=1e-6, abs=1e-12)
+    else:
+        same = old == new
+    return [] if same else [f"{place}: {old!r} -> {new!r}"]
+
+
+@pytest.mark.parametrize("name", sorted(p.name.partition(".")[0] for p in RUNS.glob("*.tar.xz")))
+def test_an_earlier_run_directory_keeps_its_meaning(name: str, tmp_path: Path) -> None:
+    with tarfile.open(RUNS / f"{name}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    found = reported(tmp_path / name)
+    want = RUNS / f"{name}.json"
+    if os.environ.get("MYDYNO_GOLDEN") == "first":  # never for a run that is there already
+        want.write_text(json.dumps(found, separators=(",", ":")) + "\n")
+    assert differences(json.loads(want.read_text()), found) == []
+
+
+def test_a_changed_value_and_a_field_that_is_gone_are_seen() -> None:
+    old = {"winner": "A", "value": [1.0, None], "warnings": ["x"]}
+    assert differences(old, {**old, "more": 1, "warnings": ["y"]}) == []
+    assert differences(old, {"winner": "B", "value": [1.1, None]}) == [
+        ".warnings: gone",
+        ".winner: 'A' -> 'B'",
+        ".value[0]: 1.0 -> 1.1",
+    ]
