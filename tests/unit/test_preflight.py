@@ -9,8 +9,9 @@ from mydyno.campaign.parts import Hosts
 from mydyno.campaign.preflight import busy, preflight
 from mydyno.campaign.spec import decode
 from mydyno.host import Completed, Local
-from mydyno.measure.facts import work
-from mydyno.model import RefusedError, SpecError
+from mydyno.measure.facts import facts, work
+from mydyno.model import HostError, RefusedError, SpecError
+from mydyno.testing.fakes import FakeHost
 
 SPEC = """
 [stack]
@@ -63,3 +64,9 @@ def test_a_busy_host_is_told():
 def test_ticks_are_counted_as_the_kernel_does():
     raw = b"cpu  10 1 20 500 30 2 3 4 0 0\ncpu0 5 0 10 250 15 1 1 2 0 0\ncpu1 5 1 10 250 15 1 2 2\n"
     assert work(raw) == (40, 570, 2)
+
+
+def test_a_host_whose_memory_cannot_be_read_is_an_error_with_the_next_step():
+    host = FakeHost({}, lambda _: iter(()), name="db1")
+    with pytest.raises(HostError, match=r"^db1: memory and processors cannot be read; look at"):
+        facts(host)

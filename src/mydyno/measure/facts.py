@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mydyno.host import Host
-from mydyno.model import Action
+from mydyno.model import Action, HostError
 
 _CPU = "/sys/devices/system/cpu"
 _SCHEDULER = "/queue/scheduler"
@@ -39,15 +39,20 @@ class Facts:
 
 
 def facts(host: Host) -> Facts:
-    """Return a host's facts; what it does not tell is left out.
+    """Return a host's facts; an optional file that is missing is left out.
 
-    The exit code is not looked at: grep exits 2 where one of the files does not exist, and few
+    Raises `HostError` where memory or processors cannot be read.  The exit code is not looked at: grep exits 2 where one of the files does not exist, and few
     hosts have all of them.  One command reads all, as each round trip to a far host counts.
     """
     first, *others = _FILES
     named = ("(", "-path", first, "-o", "-path", f"*{_SCHEDULER}", ")")
     find = ("find", "-L", first, "/sys/block", "-maxdepth", "3", *named)
-    return parse(host.run(Action((*find, "-exec", "grep", "-sH", ".", *others, "{}", "+"))).stdout)
+    done = host.run(Action((*find, "-exec", "grep", "-sH", ".", *others, "{}", "+")))
+    try:
+        return parse(done.stdout)
+    except ValueError as error:
+        words = done.stderr.decode(errors="replace").strip()
+        raise HostError(f"{host.name}: {error} {words}".rstrip()) from error
 
 
 def cores_busy(host: Host, seconds: float = 1.0) -> float:
@@ -85,7 +90,9 @@ def parse(raw: bytes) -> Facts:
     system = _fields(lines.get("/etc/os-release", []), "=")
     cores = sum(1 for line in lines.get("/proc/cpuinfo", []) if line.startswith("processor"))
     if "MemTotal" not in memory or not cores:
-        raise ValueError("the host's /proc tells neither memory nor processors")
+        raise ValueError(
+            "memory and processors cannot be read; look at /proc/meminfo and /proc/cpuinfo there"
+        )
     memory_bytes = int(memory["MemTotal"].split()[0]) * 1024
     told = {
         "processor": f"{processor.get('model name', 'unknown')}, {cores} logical",
