@@ -62,6 +62,21 @@ def test_what_an_act_takes_along_is_restored_before_the_next_treatment_and_at_th
     assert back(host, ledger).lines == []
 
 
+@pytest.mark.parametrize("then", [{}, {"db/kernel.b": "5"}], ids=["baseline", "another"])
+def test_an_act_that_fails_halfway_loses_no_first_value(then):
+    """The half that was done was taken for the first value by the next treatment's undoing."""
+    host, site, ledger = begun()
+    host.deaf = {"c"}
+    with pytest.raises(HostError, match="does not answer"):
+        converge(site, {"db/kernel.b": "9", "db/kernel.c": "9"}, ledger, 0)
+    assert host.state["b"] == "9"
+    host.deaf = set()
+    converge(site, then, ledger, 1)
+    assert host.state == {**FOUND, **({"b": "5"} if then else {})}
+    assert back(host, ledger).failed == []
+    assert host.state == FOUND
+
+
 def test_what_somebody_else_set_is_left_and_the_rest_restored():
     host, site, ledger = begun()
     converge(site, {"db/kernel.b": "9", "db/kernel.c": "9"}, ledger, 0)

@@ -42,6 +42,14 @@ def test_a_crash_within_an_act_restores_all_that_was_watched():
     assert found.values() == {"a": "1", "b": "2", "c": "3"}
 
 
+def test_an_act_after_one_that_failed_keeps_its_first_values():
+    """The act that undoes what a failed one did finds the moved values, which are not the first."""
+    entries = [FIRST, acting({"a": "9", "b": "2"}, {}), Acted("block", "sda", {"a": "1"})]
+    found = moved(entries)[KEY]
+    assert found.sure
+    assert found.values() == {"a": "1", "c": "3"}  # c was not looked at again
+
+
 def test_first_values_stay_the_first():
     entries = [
         FIRST,

@@ -210,6 +210,7 @@ def moved(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Moved]:
                 key = (entry.layer, entry.at, entry.identity)
                 latest[key[:2]] = key
                 begun = found.setdefault(key, Moved(entry))
+                _retained(begun, entry, damaged=damaged)
                 begun.pending, begun.wanted = entry, entry.wanted
             case Acted(layer=layer, at=at):
                 if (last := latest.get((layer, at))) and found[last].pending:
@@ -273,6 +274,18 @@ def decoded(raw: bytes) -> Iterator[Entry]:
             yield msgspec.json.decode(text, type=Entry)
         except msgspec.DecodeError:
             yield Damaged(number)
+
+
+def _retained(one: Moved, then: Acting, *, damaged: bool) -> None:
+    """Retain the first values of an act that failed or was cut off, before another one begins.
+
+    What the next act found in place was not moved; all else may have been.
+    """
+    before = one.pending.before if one.pending else {}
+    for key, value in before.items():
+        if key not in one.first and then.before.get(key) != value:
+            one.first[key] = value
+            one.doubtful |= {key} if damaged else set()
 
 
 def _acted(one: Moved, entry: Acted, *, damaged: bool) -> None:
