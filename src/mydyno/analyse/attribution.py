@@ -7,7 +7,7 @@ from math import log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from mydyno.analyse.drift import Levels, levels, trials_of
 from mydyno.analyse.logs import ratio
@@ -173,7 +173,7 @@ def _with_pairs(told: _Told, coded: _Coded, found: Levels) -> tuple[_Coded, Leve
 
 def _ratio(found: Levels, contrast: Array) -> Ratio:
     effect = float(contrast @ found.level)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, found.df))
+    reach = float(stdtrit(found.df, (1 + CONFIDENCE) / 2))
     reach *= float(np.sqrt(contrast @ found.covariance @ contrast))
     return Ratio(ratio(effect), ratio(effect - reach), ratio(effect + reach))
 

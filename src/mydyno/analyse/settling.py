@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import fdtrc
 
 from mydyno.analyse.steady import Texture
 
@@ -38,7 +38,7 @@ def jumping(series: Mapping[str, Sequence[Array]], texture: Texture) -> tuple[li
     if not known:
         return [], []
     usual = max(_variance(texture), float(np.median([value for value, _ in known.values()])))
-    chance = {n: stats.f.sf(value / usual, df, _REFERENCE_DF) for n, (value, df) in known.items()}
+    chance = {n: fdtrc(df, _REFERENCE_DF, value / usual) for n, (value, df) in known.items()}
     surely = [name for name, p in chance.items() if p < _CERTAIN]
     may = [n for n, p in chance.items() if _CERTAIN <= p < _PERHAPS and len(series[n]) < ENOUGH]
     return surely, may
