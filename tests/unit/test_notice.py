@@ -27,3 +27,11 @@ def test_a_note_that_a_kill_left_half_written_goes_too(folder):
     Local().run(Action(("touch", str(folder / f".{'ab' * 8}"))))
     notice.withdraw(Local(), "ab" * 8)
     assert list(folder.iterdir()) == []
+
+
+def test_the_note_of_another_machine_stays(folder, monkeypatch):
+    """A marker in a run directory is anybody's to write: it must not take others' notes away."""
+    notice.post(Local(), "ab" * 8, "tune", folder.parent / "run")
+    monkeypatch.setattr(notice, "controller", lambda: "1" * 16)
+    notice.withdraw(Local(), "ab" * 8)
+    assert (folder / ("ab" * 8)).exists()

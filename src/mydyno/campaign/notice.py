@@ -16,6 +16,9 @@ _MOST = 1000  # characters of a note that are shown
 _POST = """
 umask 022; mkdir -p "$1" && cat >"$1/.$2" && mv -f "$1/.$2" "$1/$2"
 """
+_WITHDRAW = """
+rm -f "$1/.$2"; [ "$(head -c 16 "$1/$2" 2>/dev/null)" = "$3" ] && rm -f "$1/$2"; :
+"""
 _READ = """
 [ "$(stat -c %u "$1" 2>/dev/null)" = 0 ] || exit 0
 cd "$1" && for f in *; do [ -f "$f" ] && echo "$f $(head -c 2000 "$f" | tr '\\n' ' ')"; done; :
@@ -34,9 +37,9 @@ def post(host: Host, id_: str, name: str, directory: Path) -> None:
 
 
 def withdraw(host: Host, id_: str) -> None:
-    """Remove a campaign's note, if there is one, and one that a kill has left half written."""
+    """Remove a campaign's note, if it is this machine's, and one that a kill left half written."""
     if id_:
-        host.run(Action(("rm", "-f", "--", f"{_FOLDER}/{id_}", f"{_FOLDER}/.{id_}")))
+        host.run(Action(("sh", "-c", _WITHDRAW, "withdraw", _FOLDER, id_, controller())))
 
 
 def open_campaigns(host: Host, named: str, but: str = "") -> list[str]:

@@ -18,7 +18,7 @@ from mydyno.cli.terminal import say
 from mydyno.host import LOCAL, Host, Local, reach, shielded
 from mydyno.host.trusted import resolved
 from mydyno.journal.records import FileRecords, Records, damage, nothing_left
-from mydyno.journal.register import OpenCampaign, find, forget, opened, registered
+from mydyno.journal.register import OpenCampaign, find, forget, marked, opened, registered
 from mydyno.lab import sweep, sweep_links, vm
 from mydyno.model import HostError, JournalError, MydynoError, SpecError
 
@@ -106,6 +106,7 @@ def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed:
     """Show what a run directory of an older version says; act on it only where that is allowed."""
     if not path.is_dir():
         raise JournalError(f"{path}: no such run directory, and no records of one")
+    withdraw(host, marked(path))  # of a campaign that restored all, and could not remove its note
     files = RunDir(path)
     if (found := older(host, files, named, allowed=allowed)) is None:
         return
