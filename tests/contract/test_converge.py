@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mydyno.host import Completed
 from mydyno.journal import MemoryJournal
 from mydyno.journal.records import MemoryRecords
 from mydyno.model import Change, DriftError, HostError, JournalError
@@ -26,11 +27,15 @@ class Machine(FakeHost):
     """A host where setting `a` also changes `b`, unless it is deaf to a key."""
 
     deaf: set[str] = field(default_factory=set)
+    late: int = 0
 
     def run(self, action, *, timeout_s=60.0):
         match action.argv:
             case ("set", key, _) if key in self.deaf:
                 raise HostError(f"{key}: the host does not answer")
+            case ("set", _, _) if self.late:
+                self.late -= 1
+                return Completed(action, 0, b"", b"")
             case ("set", "a", _):
                 self.state["b"] = "moved along"
             case _:
@@ -74,6 +79,16 @@ def test_an_act_that_fails_halfway_loses_no_first_value(then):
     converge(site, then, ledger, 1)
     assert host.state == {**FOUND, **({"b": "5"} if then else {})}
     assert back(host, ledger).failed == []
+    assert host.state == FOUND
+
+
+def test_a_change_in_three_steps_is_undone_in_three_steps():
+    """The limits of a service: the file, systemd's reload, the restart; the last one counts."""
+    host, site, ledger = begun()
+    host.late = 2
+    converge(site, {"db/kernel.c": "9"}, ledger, 0)
+    host.late = 2
+    converge(site, {}, ledger, 1)
     assert host.state == FOUND
 
 

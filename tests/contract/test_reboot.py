@@ -19,17 +19,20 @@ KERNEL = Kernel(("release", "sysctl.vm.swappiness"))
 class Planned(FakeLayer):
     """The kernel layer's own plan, over a host that is a dictionary."""
 
+    at: str = ""
+
     def plan(self, now, want):
-        return [
-            change
-            if change.cost is Cost.REBOOT
-            else Change(change.key, change.before, change.after, set_(change))
-            for change in KERNEL.plan(now, want)
-        ]
+        return [on_fake(change) for change in KERNEL.plan(now, want)]
+
+    def undo(self, now, first):
+        return [on_fake(change) for change in KERNEL.undo(now, first)]
 
 
-def set_(change):
-    return Action(("set", change.key, change.after))
+def on_fake(change):
+    if change.cost is Cost.REBOOT:
+        return change
+    action = Action(("set", change.key, change.after))
+    return Change(change.key, change.before, change.after, action)
 
 
 @dataclass(slots=True)

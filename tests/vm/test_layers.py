@@ -102,6 +102,10 @@ def test_lvm_stripes_are_read_and_never_written(guest, disks):
         run(guest, "pvremove", *layer.disks)
 
 
+SPACE = {f"zfs.{name}" for name in ("available", "used", "usedbydataset", "referenced", "written")}
+SPACE |= {"zfs.logicalused", "zfs.logicalreferenced", "zfs.usedbychildren", "zfs.compressratio"}
+
+
 @pytest.fixture
 def pool(guest, disks):
     layer = Zfs("mydyno/data")
@@ -122,7 +126,7 @@ def test_the_properties_of_zfs(guest, pool, timed):
         "db/fs.zfs.autotrim": "on",
     }
     with timed("ZFS properties set and back"):
-        check(Site("db", guest, (pool,)), want, owned=True)
+        check(Site("db", guest, (pool,)), want, owned=True, alive=SPACE)
     assert run(guest, "zfs", "get", "-H", "-o", "value", "recordsize", pool.dataset) == "16K\n"
     now = ask(guest, pool.observe())
     with pytest.raises(SpecError, match=r"did you mean fs\.zfs\.recordsize"):
@@ -133,7 +137,8 @@ def test_the_properties_of_zfs(guest, pool, timed):
 
 def test_a_parameter_of_the_zfs_module(guest, pool):
     key = "db/kernel.module.zfs.zfs_arc_max"
-    check(Site("db", guest, (Kernel((key.removeprefix("db/kernel."),)),)), {key: "134217728"})
+    layer = Kernel((key.removeprefix("db/kernel."),))
+    check(Site("db", guest, (layer,)), {key: "134217728"}, owned=True)  # it ends with the machine
 
 
 def test_zpool_itself_refuses_a_disk_that_holds_anything(guest, disks):

@@ -144,17 +144,20 @@ class _Actor:
     def _undo(self, want: dict[str, str]) -> list[Change]:
         """Restore all that the treatment before this one moved; only a reboot is done once."""
         made: list[Change] = []
-        changes: Sequence[Change] = ()
         for _ in range(_PASSES):
             now = self._now()
-            known = self._moved(now)
-            changes = undone(self.layer, now, known.values()) if known else ()
-            changes = [c for c in changes if c.cost is not Cost.REBOOT or c.key not in want]
+            changes = self._left(now, want)
             if not changes:
                 return made
             made += self._act(changes, now, {})
-        self._refuse_left(changes)
+        self._refuse_left(self._left(self._now(), want))
         return made
+
+    def _left(self, now: Settings, want: dict[str, str]) -> Sequence[Change]:
+        """Return what is still to be done until all that was moved is restored."""
+        known = self._moved(now)
+        changes = undone(self.layer, now, known.values()) if known else ()
+        return [c for c in changes if c.cost is not Cost.REBOOT or c.key not in want]
 
     def _refuse_left(self, left: Sequence[Change]) -> None:
         if left:
@@ -258,6 +261,7 @@ class _Undoing:
         """Act until nothing is left to do or the passes are spent; return what is seen then."""
         for _ in range(_PASSES):
             changes = undone(self.layer, now, aim)
+            changes = [c for c in changes if c.cost is not Cost.REBOOT]  # nobody asked for one
             if not changes:
                 return now
             for action in dict.fromkeys(c.action for c in changes):

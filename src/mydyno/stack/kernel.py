@@ -87,9 +87,14 @@ class Kernel:
         return [Change(key, now[key], wanted[key], _action(key, wanted)) for key in moved]
 
     def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
-        """Return the changes that restore first values; a zero that comes with its pair is left."""
+        """Return the changes that restore first values; a zero that comes with its pair is left.
+
+        The first release comes first and alone: what was set goes with the boot.
+        """
         gone = sorted(k for k, v in first.items() if k in now and now[k] != v)
-        return [Change(k, now[k], first[k], _restoring(k, first)) for k in gone if k != RELEASE]
+        if RELEASE in gone:
+            return [_rebooted(now[RELEASE], first[RELEASE])]
+        return [Change(k, now[k], first[k], _restoring(k, first)) for k in gone]
 
     def _places(self) -> list[str]:
         """Return the files to look at; of a sysctl its folder, for one setting may move another."""
