@@ -1,7 +1,8 @@
 # The commands of a working day; the README shows `demo` and `test`.
 .PHONY: setup setup-test setup-bench servers demo test test-statistics test-timed test-harm sbom audit check golden wheel fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
-SHORT = -m "not statistics and not timed"
+SHORT = not statistics and not timed
+SIDE_BY_SIDE = -n 2 --dist loadscope  # two modules at once: none of them changes the host
 
 setup: ## install what is missing and build
 	@packaging/setup.sh run
@@ -16,8 +17,9 @@ demo: setup ## which of four configurations is better, on a real server, with a 
 	@.venv/bin/mydyno run demo -o demo-run
 
 test: setup-test servers check ## everything: real servers, real devices, a real browser
-	@$(PY) -m pytest -q $(SHORT) tests/contract tests/integration tests/e2e tests/docs
-	@$(PY) -m pytest -q -m "not slow and not timed" tests/harm
+	@$(PY) -m pytest -q $(SIDE_BY_SIDE) --durations=10 -m "$(SHORT) and not root" tests/contract tests/integration tests/e2e
+	@$(PY) -m pytest -q --durations=20 -m "$(SHORT) and root" tests/contract tests/integration tests/e2e
+	@$(PY) -m pytest -q --durations=5 -m "not slow and not timed" tests/harm
 
 test-statistics: setup-test ## error rates and coverage, over thousands of simulated campaigns
 	@$(PY) -m pytest -q -m statistics tests
@@ -43,7 +45,7 @@ check: ## the fast gate: format, lint, types, imports, unit and golden tests
 	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --check; else echo "rustfmt is not here: not checked"; fi
 	@if cargo clippy --version >/dev/null 2>&1; then cargo clippy --quiet --all-targets --locked -- -D warnings; else echo "clippy is not here: not checked"; fi
 	@cargo test --quiet --locked
-	@$(PY) -m pytest -q $(SHORT) tests/unit tests/golden
+	@$(PY) -m pytest -q $(SIDE_BY_SIDE) -m "$(SHORT) and not root and not mysqld" tests/unit tests/golden tests/docs tests/contract tests/e2e/test_killed_campaign.py
 
 golden: ## write the golden files anew; read the difference as code
 	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden

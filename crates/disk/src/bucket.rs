@@ -158,6 +158,14 @@ mod tests {
     }
 
     #[test]
+    fn a_long_rest_buys_no_longer_burst_than_a_full_bucket() {
+        let cap = Cap::bursting(1000.0, 3000.0, 2.0);
+        let mut bucket = Bucket::new(cap, 1.0, 0.0);
+        // after an hour of rest: 2 s at 3000/s, then 3 s at 1000/s, as of a bucket just filled
+        close(saturate(&mut bucket, 3600.0, 9000), 5.0, 0.001);
+    }
+
+    #[test]
     fn half_the_base_rate_earns_the_other_half() {
         let mut bucket = Bucket::new(P15, 0.0, 0.0);
         for i in 0..550_u32 {

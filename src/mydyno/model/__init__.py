@@ -11,6 +11,7 @@ from mydyno.model.errors import (
     SpecError,
     UnknownEndError,
 )
+from mydyno.model.options import one_line, quoted
 from mydyno.model.values import (
     Action,
     Change,
@@ -60,4 +61,6 @@ __all__ = [
     "Verdict",
     "Window",
     "of_kind",
+    "one_line",
+    "quoted",
 ]

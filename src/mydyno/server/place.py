@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mydyno.model import one_line, quoted
 from mydyno.server.build import Build
 
 LOOPBACK = "127.0.0.1"
@@ -115,7 +116,7 @@ def options(
         f"tmpdir = {place_text(place.tmp)}",
         *_listening(*listen),
         *(["mysqlx = 0"] if not build.mariadb and build.version >= _X_PLUGIN else []),
-        *(f"{name} = {quoted(value)}" for name, value in more),
+        *(f"{name} = {quoted(name, value)}" for name, value in more),
         *_PRELOADED,
         f"!include {place.owned}",
     ]
@@ -134,7 +135,8 @@ def client_options(
     user: str, password: str, socket: Path | None = None, tls: Sequence[str] = ()
 ) -> str:
     """Return a client option file; with a socket, one that connects by itself."""
-    lines = ["[client]", f"user = {user}", f"password = {password}", *tls]
+    secret = one_line("password", password)
+    lines = ["[client]", f"user = {one_line('user', user)}", f"password = {secret}", *tls]
     if socket:
         lines += [f"socket = {place_text(socket)}", "protocol = socket", NO_TLS]
     return "\n".join(lines) + "\n"
@@ -148,10 +150,4 @@ def password_in(text: str) -> str:
 
 def place_text(path: Path) -> str:
     """Return a path as an option file's value, quoted so that spaces and # survive."""
-    return quoted(str(path))
-
-
-def quoted(value: str) -> str:
-    """Return an option file's value in quotes."""
-    text = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    return quoted("a path", str(path))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, quoted
 from mydyno.stack import running
 from mydyno.stack.known.durability import durability
 from mydyno.stack.known.rounding import granted, needs_restart
@@ -142,12 +142,7 @@ def _line(key: str, value: str) -> str:
     if key == "log_bin" and plain in ("0", "1"):
         return "log_bin" if plain == "1" else "skip_log_bin"
     number = plain if plain.isdigit() and not value.isalpha() else value
-    return f"{key}={number if _PLAIN.fullmatch(number) else _quoted(number)}"
-
-
-def _quoted(value: str) -> str:
-    text = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    return f"{key}={number if _PLAIN.fullmatch(number) else quoted(f'mysqld.{key}', number)}"
 
 
 def _bare(value: str) -> str:
