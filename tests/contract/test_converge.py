@@ -1,5 +1,6 @@
 """The engine on a host that is a dictionary: side effects, strangers, crashes and full disks."""
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -28,11 +29,16 @@ class Machine(FakeHost):
 
     deaf: set[str] = field(default_factory=set)
     late: int = 0
+    hidden: list[str] = field(default_factory=list)
 
     def run(self, action, *, timeout_s=60.0):
         match action.argv:
             case ("set", key, _) if key in self.deaf:
                 raise HostError(f"{key}: the host does not answer")
+            case ("get",) if self.hidden:
+                key = self.hidden.pop()
+                shown = {k: v for k, v in self.state.items() if k != key}
+                return Completed(action, 0, json.dumps(shown).encode(), b"")
             case ("set", _, _) if self.late:
                 self.late -= 1
                 return Completed(action, 0, b"", b"")
@@ -112,6 +118,16 @@ def test_what_has_vanished_is_named_and_stops_nothing():
     assert host.state == {"a": "1", "c": "3"}
     assert done.gone == ["db/kernel.b on here: it does not exist any more"]
     assert done.failed == []
+
+
+def test_what_one_look_misses_is_not_gone():
+    """A command whose output was cut short once left a setting changed for good."""
+    host, site, ledger = begun()
+    converge(site, {"db/kernel.c": "9"}, ledger, 0)
+    host.hidden = ["c"]
+    done = back(host, ledger)
+    assert host.state == FOUND
+    assert (done.gone, done.restored) == ([], ["db/kernel.c on here = 3"])
 
 
 def test_one_that_cannot_be_restored_is_named_and_the_others_are():

@@ -10,6 +10,7 @@ import random
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -60,6 +61,7 @@ from mydyno.stack.mysqld import Mysqld
 from mydyno.testing import FakeHost, FakeLayer
 from unit.sampler_file import File
 
+TENS = tuple(10.0 * i for i in range(1, 13))
 RULE = Rule("c", "A", {"w": "tps"}, guards={})
 
 
@@ -71,8 +73,13 @@ def outcome(number, name="A", tps=1000.0, **more):
     made = Outcome(
         Trial(number, name, more.pop("workload", "w"), number // 2, 7),
         more.pop("status", Status.OK),
-        Window(0.0, 10.0),
-        (Metric("tps", tps, "/s"),),
+        Window(0.0, 120.0),
+        (
+            Metric("tps", tps, "/s"),
+            Metric("latency_p99_s", 10 / tps, "s"),
+            Metric("storage_bytes", 1e6 * tps, "B"),
+        ),
+        (Series("tps", "/s", TENS, (tps,) * len(TENS)),),
         machine_time_s=10.0,
     )
     assert not more
@@ -131,13 +138,20 @@ def test_a_rate_is_over_the_time_that_passed_and_not_over_the_interval_that_was_
     assert found["net.retransmits"].values == pytest.approx((20.0,))
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN, Status.VOID])
-def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status):
-    good = race(1.1)
-    bad = outcome(16, "B", 9e9, status=status)
-    rows = [compare(found, RULE, "AB").treatments[1] for found in (good, [*good, bad])]
-    assert rows[0].value.estimate == rows[1].value.estimate
-    assert rows[0].trials == rows[1].trials
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
+def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status, sequential):
+    rule = replace(RULE, guards={"latency_p99_s": 0.1}, sequential=sequential)
+    good = race(1.1, blocks=12)
+    bad = [replace(o, status=status, error="died") if o.trial.id == 23 else o for o in good]
+    absurd = [
+        replace(o, metrics=tuple(replace(m, value=1e9 * m.value) for m in o.metrics), series=())
+        if o.trial.id == 23
+        else o
+        for o in bad
+    ]
+    one, other = (compare(found, rule, "AB").treatments[1] for found in (bad, absurd))
+    assert one == other
 
 
 # Machine time

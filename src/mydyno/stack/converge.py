@@ -239,7 +239,7 @@ class _Undoing:
         if acting.boot != boot_of(self.host):
             self._gone(self.first, "the host was booted since")
             return
-        now = ask(self.host, self.layer.observe())
+        now = self._look()
         if now.get(IDENTITY, "") != acting.identity:
             self._gone(self.first, f"{acting.at} is another one now")
             return
@@ -267,7 +267,18 @@ class _Undoing:
             for action in dict.fromkeys(c.action for c in changes):
                 with suppress(MydynoError):  # it is seen below; the others are still to be tried
                     self.host.run(action, timeout_s=_TIMEOUT_S)
-            now = ask(self.host, self.layer.observe())
+            now = self._look()
+        return now
+
+    def _look(self) -> Settings:
+        """Return what is there; what is missing is looked for twice before it counts as gone.
+
+        A command that was cut short shows less than there is.
+        """
+        now = ask(self.host, self.layer.observe())
+        wanted = [*self.first, *([IDENTITY] if self.moved.acting.identity else [])]
+        if any(key not in now for key in wanted):
+            now = {**now, **ask(self.host, self.layer.observe())}
         return now
 
     def _foreign(self, key: str, value: str) -> bool:
