@@ -18,6 +18,7 @@ import pytest
 
 from mydyno.analyse import Rule, compare
 from mydyno.analyse.result import ChangeView
+from mydyno.analyse.sequential import pressed
 from mydyno.analyse.soak import soaked
 from mydyno.apply.consent import HOST, REFORMAT, consent
 from mydyno.campaign import launching, lock, private, trial
@@ -138,20 +139,31 @@ def test_a_rate_is_over_the_time_that_passed_and_not_over_the_interval_that_was_
     assert found["net.retransmits"].values == pytest.approx((20.0,))
 
 
+@pytest.mark.parametrize("factor", [0.0, 1e9])
 @pytest.mark.parametrize("sequential", [False, True])
 @pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
-def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status, sequential):
+def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status, sequential, factor):
     rule = replace(RULE, guards={"latency_p99_s": 0.1}, sequential=sequential)
     good = race(1.1, blocks=12)
     bad = [replace(o, status=status, error="died") if o.trial.id == 23 else o for o in good]
     absurd = [
-        replace(o, metrics=tuple(replace(m, value=1e9 * m.value) for m in o.metrics), series=())
+        replace(o, metrics=tuple(replace(m, value=factor * m.value) for m in o.metrics), series=())
         if o.trial.id == 23
         else o
         for o in bad
     ]
     one, other = (compare(found, rule, "AB").treatments[1] for found in (bad, absurd))
     assert one == other
+    assert len(pressed(bad, "w", "tps")) == 23
+
+
+def test_a_guard_is_not_missing_because_a_failed_trial_has_no_figures():
+    rule = replace(RULE, guards={"latency_p99_s": 0.1})
+    found = [
+        replace(o, status=Status.FAILED, metrics=(), series=()) if o.trial.id in {22, 23} else o
+        for o in race(1.1, blocks=12)
+    ]
+    assert compare(found, rule, "AB").treatments[1].unevaluated == {}
 
 
 # Machine time
