@@ -121,7 +121,7 @@ def in_turns(
 
 def restored(store: DirectoryStore) -> None:
     store.restore("")
-    store.loading()
+    store.before_load()
 
 
 def copied(golden: Path, copy: Path) -> None:

@@ -45,7 +45,7 @@ def check(make):
         store.seal()
         for _ in range(2):
             store.restore("")
-            store.loading()
+            store.before_load()
             assert digest(store.live) == want
             spoil(store.live)
             assert digest(store.live) != want

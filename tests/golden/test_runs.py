@@ -17,7 +17,7 @@ from command_line import mydyno
 
 RUNS = Path(__file__).parent / "runs"
 COMMANDS = ("status", "compare", "report")
-SENTENCES = {"warnings", "unevaluated", "error", "text", "reason"}
+SENTENCES = {"sentence", "warnings", "unevaluated", "error", "text", "reason"}
 # one process for all: each import of the analysis takes a second
 EACH = """
 import io, json, sys

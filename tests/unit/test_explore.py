@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mydyno.analyse.explore import Explorer, Question
-from mydyno.analyse.sequential import Pressed
+from mydyno.analyse.sequential import LoadSeries
 from mydyno.analyse.surface import Grid
 from mydyno.model import Trial
 from mydyno.testing.simulate import BARE, GRID, POPULATION, Machine
@@ -23,7 +23,7 @@ def campaign():
         name = explorer.next_cell(trials)
         press = machine.begin(Trial(len(trials), name, "w", 0, 0))
         series = press.upto(SECONDS).reshape(-1, 10).mean(axis=1)
-        trials.append(Pressed(name, machine.clock_s + SECONDS / 2, series))
+        trials.append(LoadSeries(name, machine.clock_s + SECONDS / 2, series))
         machine.end(press, SECONDS)
     return explorer, trials, {name: arm.effect for name, arm in arms.items()}
 

@@ -254,7 +254,7 @@ def test_packed_and_unreadable_files(tmp_path):
     [
         (("--label", "=x"), "write NAME, NAME=PATTERN"),
         (("--label-line", "("), "not a regular expression"),
-        (("--baseline", "rnu"), "did you mean run?"),
+        (("--baseline", "rnu"), "did you mean 'run'?"),
     ],
 )
 def test_wrong_requests(words, told, tmp_path):

@@ -1,4 +1,4 @@
-"""Split plots: what is dear to change stays together, in an order of its own in each block."""
+"""Split plots: hard-to-change factors stay together, in an order of its own in each block."""
 
 from itertools import groupby
 

@@ -18,7 +18,7 @@ import pytest
 
 from mydyno.analyse import Rule, compare
 from mydyno.analyse.result import ChangeView
-from mydyno.analyse.sequential import pressed
+from mydyno.analyse.sequential import load_series
 from mydyno.analyse.soak import soaked
 from mydyno.apply.consent import HOST, REFORMAT, consent
 from mydyno.campaign import launching, lock, private, trial
@@ -154,7 +154,7 @@ def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status, 
     ]
     one, other = (compare(found, rule, "AB").treatments[1] for found in (bad, absurd))
     assert one == other
-    assert len(pressed(bad, "w", "tps")) == 23
+    assert len(load_series(bad, "w", "tps")) == 23
 
 
 def test_a_guard_is_not_missing_because_a_failed_trial_has_no_figures():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mydyno.analyse import Rule, compare, undecided
-from mydyno.analyse.sequential import learned_from, measure, pressed
+from mydyno.analyse.sequential import learned_from, load_series, measure
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.campaign.stops import Fixed
@@ -88,7 +88,7 @@ def test_too_few_trials_have_no_effect():
 
 
 def test_what_is_learned_does_not_change_with_every_trial():
-    series = [t.series for t in pressed(raced({"a": 0.1}, blocks=7), "w", "tps")]
+    series = [t.series for t in load_series(raced({"a": 0.1}, blocks=7), "w", "tps")]
     assert learned_from(series[:9]).prior.missing == learned_from(series[:15]).prior.missing
 
 

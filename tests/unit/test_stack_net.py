@@ -121,4 +121,4 @@ def test_a_load_with_another_cipher_is_drift(tmp_path, settings, cipher, wrong):
     workload = sysbench_oltp.cells("ro", params)[0]
     bench = PrivateBench(None, {})
     with pytest.raises(DriftError, match=wrong) if wrong else nullcontext():
-        bench.reached(settings, workload, tmp_path)
+        bench.verify_session(settings, workload, tmp_path)

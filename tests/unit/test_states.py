@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mydyno.analyse import Rule, compare, undecided
-from mydyno.analyse.sequential import Pressed
+from mydyno.analyse.sequential import LoadSeries
 from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.states import of_another_state
 from mydyno.campaign.adaptive import Adaptive
@@ -19,7 +19,7 @@ from mydyno.testing.simulate.play import play
 def trials(chance, blocks=4, arms=3, bins=15):
     """Return trials without end of arms that differ, in blocks."""
     return [
-        Pressed(f"a{i % arms}", 300.0 * i, 0.3 * (i % arms) + chance.normal(0, 0.05, bins), 0, i)
+        LoadSeries(f"a{i % arms}", 300.0 * i, 0.3 * (i % arms) + chance.normal(0, 0.05, bins), 0, i)
         for i in range(blocks * arms)
     ]
 
@@ -64,7 +64,7 @@ def test_noise_drift_and_effects_are_no_states():
 
 def test_first_trials_of_the_baseline_alone_may_be_of_another_state():
     chance = np.random.default_rng(5)
-    checks = [Pressed("a0", 300.0 * i, chance.normal(0, 0.05, 15), 0, 100 + i) for i in range(3)]
+    checks = [LoadSeries("a0", 300.0 * i, chance.normal(0, 0.05, 15), 0, 100 + i) for i in range(3)]
     later = [lower(t, 0.5) for t in trials(chance)]
     told = of_another_state([*checks, *later])
     assert set(told) == {100, 101, 102, 0}

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from mydyno.analyse.sequential import Pressed, learned_from, steady_levels, taught_by
+from mydyno.analyse.sequential import LoadSeries, learned_from, steady_levels, taught_by
 from mydyno.analyse.steady import Learned
 from mydyno.analyse.surface import Grid, Runs, Surface, refreshed, surface
 
@@ -47,7 +47,7 @@ class Explorer:
         self._learned: dict[int, Learned] = {}
         self._likely: dict[int, tuple[Surface, Spreads]] = {}
 
-    def surface(self, trials: Sequence[Pressed]) -> Surface:
+    def surface(self, trials: Sequence[LoadSeries]) -> Surface:
         """Return what the trials say of all cells.
 
         Sizes of effects and spreads are those most likely after the last whole `_EVERY`.
@@ -61,7 +61,7 @@ class Explorer:
         runs = _with(self._runs(trials), spreads)
         return refreshed(self.question.grid, runs, spreads.block, found)
 
-    def next_cell(self, trials: Sequence[Pressed], lost: Sequence[str] = ()) -> str:
+    def next_cell(self, trials: Sequence[LoadSeries], lost: Sequence[str] = ()) -> str:
         """Return the treatment to measure next; `lost` is that of each trial without a result.
 
         Such a treatment is not measured again, so that some have to be left.
@@ -89,7 +89,7 @@ class Explorer:
         return names[found.ask(leader, rival, _TRIAL_VARIANCE, out)]
 
     def finalists(
-        self, trials: Sequence[Pressed], most: int = 3, lost: Sequence[str] = ()
+        self, trials: Sequence[LoadSeries], most: int = 3, lost: Sequence[str] = ()
     ) -> list[str]:
         """Return the treatments most likely to be the best, the likeliest first, none of `lost`."""
         if not trials:
@@ -104,7 +104,7 @@ class Explorer:
     def _places(self, names: Sequence[str]) -> list[int]:
         return [i for i, name in enumerate(self.question.names) if name in names]
 
-    def _runs(self, trials: Sequence[Pressed]) -> Runs:
+    def _runs(self, trials: Sequence[LoadSeries]) -> Runs:
         count = taught_by(len(trials))
         if count not in self._learned:
             self._learned[count] = learned_from([t.series for t in trials])

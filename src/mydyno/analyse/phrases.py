@@ -74,7 +74,7 @@ def _leave(comparison: Comparison, rule: Rule) -> str:
         return f"No verdict: {gone.name}, the baseline, {lost_words(gone.ends)}."
     lost = _lost(comparison, rows)
     if all(r.effect is None for r in rows if r.verdict not in _UNFIT):
-        return f"{'Leave it alone' if lost else 'No verdict'}: {lost or _too_few(rows)}"
+        return f"{'Keep the baseline' if lost else 'No verdict'}: {lost or _too_few(rows)}"
     return " ".join(filter(None, (_none_better(comparison, rows, rule), lost)))
 
 
@@ -83,7 +83,7 @@ def _none_better(comparison: Comparison, rows: Sequence[Row], rule: Rule) -> str
         one, all_of = (len({r.name for r in some}) for some in (spoiled, rows))
         guards = dict.fromkeys(_of(name) for r in spoiled for name in _broken_of(r, rule))
         return (
-            f"Leave it alone: {one} of {all_of} treatments did better, and broke a guard "
+            f"Keep the baseline: {one} of {all_of} treatments did better, and broke a guard "
             f"({', '.join(guards)})."
         )
     blocked = [r for r in rows if r.verdict == "inconclusive" and r.unevaluated]
@@ -91,16 +91,16 @@ def _none_better(comparison: Comparison, rows: Sequence[Row], rule: Rule) -> str
         names = dict.fromkeys(r.name for r in blocked)
         guards = dict.fromkeys(name for r in blocked for name in r.unevaluated)
         return (
-            f"Leave it alone: {', '.join(names)} did better, but could not be held to what was "
+            f"Keep the baseline: {', '.join(names)} did better, but could not be held to what was "
             f"asked: {', '.join(guards)} cannot be evaluated."
         )
     if weaker := _weaker(rows):
         return (
-            f"Leave it alone: only {', '.join(weaker)} would win, by giving up durability; "
+            f"Keep the baseline: only {', '.join(weaker)} would win, by giving up durability; "
             'the spec would have to say durability = "weaker".'
         )
     seen = [r.detectable for r in rows if r.detectable is not None]
-    told = f"Leave it alone: no treatment was shown to beat {comparison.baseline}."
+    told = f"Keep the baseline: no treatment was shown to beat {comparison.baseline}."
     if not seen:
         return told
     return f"{told} A difference of {(max(seen) - 1) * 100:.1f} % or more would have been seen."
@@ -212,8 +212,9 @@ def _rejecting(name: str, ratio: Ratio, margin: float) -> str:
 def harmless(guards: Guards) -> list[str]:
     """Return what is said of guards that are not asked for."""
     return [
-        f"{name}: {ratio.ratio:.2f} times the baseline's [{ratio.low:.2f}..{ratio.high:.2f}], and "
-        "not held against it: its slow seconds still do more than the baseline's fast ones"
+        f"{name}: {ratio.ratio:.2f} times the baseline's [{ratio.low:.2f}..{ratio.high:.2f}]; "
+        "reported only, not used in the verdict: its slow seconds still do more than the "
+        "baseline's fast ones"
         for name, (ratio, _) in guards.items()
     ]
 

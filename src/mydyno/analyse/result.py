@@ -43,9 +43,9 @@ class Row(msgspec.Struct, frozen=True):
     `verdict` is adopt, reject, equivalent, unstable, inconclusive, no-steady-state or failed;
     the baseline's own row has verdict ``baseline``.  `ends` counts how its trials ended, and
     `unevaluated` names the guards that block an adoption because nothing can be said of them, each
-    with the reason.  `effect` is None where nothing could be
-    compared.  `detectable` is the smallest ratio that the campaign can show to differ from 1.  `plain` are
-    means over its trials of what is shown without a verdict: `storage_bytes`, `compression_ratio`;
+    with the reason.  `effect` is None where nothing could be compared.  `detectable` is the
+    smallest ratio that the campaign can show to differ from 1.  `plain` are means over its trials
+    of what is shown without a verdict: `storage_bytes`, `compression_ratio`;
     `unheld` guards that are shown only, for the reason that stands in `warnings`.
     """
 

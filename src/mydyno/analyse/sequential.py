@@ -39,7 +39,7 @@ _LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no l
 
 
 @dataclass(frozen=True, slots=True)
-class Pressed:
+class LoadSeries:
     """One finished trial: the binned log response and the campaign's time at its middle."""
 
     treatment: str
@@ -95,19 +95,19 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
 
 def steady_of(
     outcomes: Sequence[Outcome], rule: Rule, workload: str
-) -> tuple[list[Pressed], Steady]:
+) -> tuple[list[LoadSeries], Steady]:
     """Return the trials of a workload that went well, and the steady level of each."""
     response = rule.responses[workload]
     if not rule.warming:
         trials, level = _windows(outcomes, workload, response)
         return trials, Steady(rule.gain(1.0, workload) * level, np.zeros(len(level)))
-    trials = pressed(outcomes, workload, response, rule.lower)
+    trials = load_series(outcomes, workload, response, rule.lower)
     if not trials:
         return [], Steady(np.zeros(0), np.zeros(0))
     return trials, steady_levels(trials, learned_from([t.series for t in trials]))
 
 
-def _role(trial: Pressed, rule: Rule) -> str:
+def _role(trial: LoadSeries, rule: Rule) -> str:
     """Return the name a trial is counted under: not its own, where it only looked about.
 
     The baseline was not chosen for what it showed, so that all of its trials count.
@@ -116,9 +116,9 @@ def _role(trial: Pressed, rule: Rule) -> str:
     return trial.treatment + _LOOKED if looked else trial.treatment
 
 
-def pressed(
+def load_series(
     outcomes: Sequence[Outcome], workload: str, response: str, lower: Collection[str] = ()
-) -> list[Pressed]:
+) -> list[LoadSeries]:
     """Return the trials of a workload that went well, with their places in the campaign's time.
 
     `lower` names the metrics of which the spec says that less is better.
@@ -132,13 +132,13 @@ def pressed(
             at_s = began_s + outcome.machine_time_s - series.t_s[-1] / 2
             trial = outcome.trial
             logs = gains(series, lower)
-            found.append(Pressed(trial.treatment, at_s, logs, trial.block, trial.id))
+            found.append(LoadSeries(trial.treatment, at_s, logs, trial.block, trial.id))
     return found
 
 
 def _windows(
     outcomes: Sequence[Outcome], workload: str, metric: str
-) -> tuple[list[Pressed], Array]:
+) -> tuple[list[LoadSeries], Array]:
     """Return the trials whose windows have a metric, without their series, and its logs."""
     trials, level = [], []
     for outcome, began_s in _timed(outcomes):
@@ -146,7 +146,7 @@ def _windows(
         if value is not None:
             at_s = began_s + outcome.machine_time_s / 2
             name, block = outcome.trial.treatment, outcome.trial.block
-            trials.append(Pressed(name, at_s, np.zeros(0), block))
+            trials.append(LoadSeries(name, at_s, np.zeros(0), block))
             level.append(value)
     return trials, np.array(level)
 
@@ -261,7 +261,7 @@ def _guard(
     return _effects(found, _by_treatment(names), left, rule.baseline)
 
 
-def _unsteady(trials: Sequence[Pressed]) -> tuple[list[str], list[str]]:
+def _unsteady(trials: Sequence[LoadSeries]) -> tuple[list[str], list[str]]:
     """Return the treatments that do not settle, and those of which that is not ruled out yet.
 
     They jump about, or still move after a very long trial.
@@ -280,7 +280,7 @@ def _unsteady(trials: Sequence[Pressed]) -> tuple[list[str], list[str]]:
     return surely, may
 
 
-def steady_levels(trials: Sequence[Pressed], learned: Learned) -> Steady:
+def steady_levels(trials: Sequence[LoadSeries], learned: Learned) -> Steady:
     """Return each trial's level, that of its end, and its variance about the steady one, as logs.
 
     What one start of a server differs from the next is in neither of them.

@@ -64,12 +64,12 @@ def _busy(outcomes: Sequence[Outcome]) -> dict[int, str]:
 
 
 def _states(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, str]:
-    from mydyno.analyse.sequential import pressed  # noqa: PLC0415 - numpy and scipy
+    from mydyno.analyse.sequential import load_series  # noqa: PLC0415 - numpy and scipy
     from mydyno.analyse.states import of_another_state  # noqa: PLC0415
 
     found: dict[int, str] = {}
     for workload, response in rule.responses.items():
-        found |= of_another_state(pressed(outcomes, workload, response, rule.lower))
+        found |= of_another_state(load_series(outcomes, workload, response, rule.lower))
     return found
 
 

@@ -255,9 +255,9 @@ class DeviceStore:
         self.device.mount(mount)
         self._copy.restore("")
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Write out what the copy left dirty."""
-        self._copy.loading()
+        self._copy.before_load()
 
     def close(self, *, keep: bool) -> None:
         """Unmount; the golden copy stays for a resumed campaign if `keep`, else nothing does."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from mydyno.campaign.parts import Hosts
 from mydyno.campaign.stores import StoreKey
 from mydyno.dataset import Store, existing
-from mydyno.host import Away, Host, Local, carried
+from mydyno.host import Host, Local, Remote, carried
 from mydyno.model import Action
 from mydyno.server import Instance, preload
 from mydyno.workloads import Target, Workload
@@ -92,7 +92,7 @@ def _password_file(instance: Instance, work: Path) -> Path:
     The copy names copies of the certificates, so that both can be carried to where the load is.
     """
     there = instance.endpoint.password_file
-    if not isinstance(instance.host, Away) and not instance.address:
+    if not isinstance(instance.host, Remote) and not instance.address:
         return there
     text = _text(instance.host, there)
     tls = instance.place.tls

@@ -78,7 +78,7 @@ class Launcher:
         preload.load(self.instance)
         return made
 
-    def ended(self, folder: Path, reset: Reset) -> str:
+    def collect(self, folder: Path, reset: Reset) -> str:
         """Keep the server's words and files; end it as the next trial's reset needs it.
 
         Returns why it died, where it had, else ``""``.

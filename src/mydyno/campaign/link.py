@@ -99,7 +99,7 @@ class Crossing:
         finally:
             running.stop()
             with suppress(HostError):
-                bench.ended(folder)
+                bench.collect(folder)
 
     def _rate(self, running: Running, workload: Workload) -> float:
         first: tuple[float, Mapping[str, int]] | None = None

@@ -131,7 +131,7 @@ def _one(r: Run, trial: Trial) -> None:
     r.journal.append(Finished(outcome))
     r.watcher.finished(outcome)
     if lost:
-        r.bench.put_right()
+        r.bench.recover()
 
 
 def _whole(

@@ -1,4 +1,4 @@
-"""Split plots: in each block, treatments that share what is dear to change follow each other."""
+"""Split plots: in a block, treatments with one level of a hard-to-change factor stay together."""
 
 import random
 from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.campaign.workfolder import FAR
 from mydyno.dataset import copying
-from mydyno.host import Away, Host, ask, is_root
+from mydyno.host import Host, Remote, ask, is_root
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.stack import Layer
 from mydyno.workloads import Target, Workload
@@ -85,7 +85,7 @@ def path_of(host: Host, tool: str) -> str:
 
 def ground_of(host: Host, folder: Path) -> Path:
     """Return the folder there is on the host that what belongs into `folder` is made below."""
-    if isinstance(host, Away):
+    if isinstance(host, Remote):
         return FAR
     return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
 

@@ -127,7 +127,7 @@ class PrivateBench:
         if self.crossing:
             self.crossing.prepare(self.parts, self)
 
-    def put_right(self) -> None:
+    def recover(self) -> None:
         """End and remove what is left of a trial, restore the host, make the data sets ready."""
         self._hold()
         self._live = None
@@ -179,10 +179,10 @@ class PrivateBench:
             changes += launcher.launch(settings, trial) if hot is None else []
             target = target_of(launcher.instance, target.work, store.live)
         _keep_changes(folder, changes)
-        store.loading()
+        store.before_load()
         return target
 
-    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
+    def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample host, data disk and, where there is one, the server while the load runs."""
         live = self._live
         disk = (live.disk or disk_of(self.host, live.live)) if live else ""
@@ -192,7 +192,7 @@ class PrivateBench:
         admin = self._launcher.instance.place.admin
         return sampling(self.host, folder, Watch(where, {"mysqld": pid}, admin))
 
-    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
         """Raise `DriftError` where the load's own session has not the TLS that was asked for."""
         asked = settings.get("db/net.tls")
         if asked is None or not isinstance(workload, TellsSession):
@@ -213,9 +213,9 @@ class PrivateBench:
         name = interface_to(self.host, address, elsewhere=elsewhere)
         return name, link_speed(self.host, name)
 
-    def ended(self, folder: Path) -> str:
+    def collect(self, folder: Path) -> str:
         """Keep the server's files and the data's size; return its words if it died by itself."""
-        died = self._launcher.ended(folder, self._reset) if self._launcher else ""
+        died = self._launcher.collect(folder, self._reset) if self._launcher else ""
         if self._live and not died:
             footprint.keep(self.host, self._live.live, folder)
         return died

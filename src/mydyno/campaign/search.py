@@ -12,7 +12,7 @@ from mydyno.model import Outcome, Reset, Status, Trial
 
 if TYPE_CHECKING:  # numpy and scipy take half a second that most commands never need
     from mydyno.analyse.explore import Explorer
-    from mydyno.analyse.sequential import Pressed
+    from mydyno.analyse.sequential import LoadSeries
 
 CONFIRMING = 1  # the first block whose trials may prove something; those before only look about
 HOURS = 0.1  # for each cell, without a budget: a tenth of an hour's run of every one
@@ -113,10 +113,10 @@ class Search:
     def _open(self, looked: Sequence[Outcome], after: Sequence[Outcome]) -> Collection[Cell]:
         return self.undecided([*looked, *after])
 
-    def _pressed(self, history: Sequence[Outcome]) -> list["Pressed"]:
-        from mydyno.analyse.sequential import pressed  # noqa: PLC0415
+    def _pressed(self, history: Sequence[Outcome]) -> list["LoadSeries"]:
+        from mydyno.analyse.sequential import load_series  # noqa: PLC0415
 
-        return pressed(self._ended(history), self.workload, self.response, self.lower)
+        return load_series(self._ended(history), self.workload, self.response, self.lower)
 
     def _ended(self, history: Sequence[Outcome]) -> list[Outcome]:
         return ended(history, {self.workload: self.response}, self.lower)

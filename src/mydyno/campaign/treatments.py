@@ -88,7 +88,9 @@ def rungs_of(spec: Spec, place: str) -> dict[str, tuple[str, ...]]:
             parts = list(spec.bundles)
         unknown = [part for part in parts if part not in spec.bundles]
         if unknown:
-            raise SpecError(f"{place}: design.rungs: {rung}: {no_such(unknown[0], spec.bundles)}")
+            raise SpecError(
+                f"{place}: design.rungs: {rung}: {unknown_value(unknown[0], spec.bundles)}"
+            )
         again = sum(1 for name in rungs if name == rung or name.startswith(f"{rung}-"))
         rungs[f"{rung}-{again + 1}" if again else rung] = tuple(parts)
     return rungs
@@ -252,11 +254,11 @@ def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings
         role = role or "db"
         layer, dot, name = rest.partition(".")
         if role not in ROLES:
-            raise SpecError(f"{place}: {key}: {no_such(role, ROLES)}")
+            raise SpecError(f"{place}: {key}: {unknown_value(role, ROLES)}")
         if layer not in LAYERS or not dot or not name:
-            raise SpecError(f"{place}: {key}: {no_such(layer, LAYERS)} (keys are layer.name)")
+            raise SpecError(f"{place}: {key}: {unknown_value(layer, LAYERS)} (keys are layer.name)")
         if layer == "server" and rest != BUILD:
-            raise SpecError(f"{place}: {key}: {no_such(rest, (BUILD,))}")
+            raise SpecError(f"{place}: {key}: {unknown_value(rest, (BUILD,))}")
         if role == "load" and layer != "env":
             raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
         text = str(int(value)) if isinstance(value, bool) else str(value)
@@ -267,9 +269,9 @@ def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings
     return settings
 
 
-def no_such(name: str, known: Iterable[str]) -> str:
+def unknown_value(name: str, known: Iterable[str]) -> str:
     """Return what is wrong with `name`, with the nearest of the `known` ones."""
     known = tuple(known)
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
-    return f"no {name!r} here; {hint}"
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+    return f"unknown value {name!r}; {hint}"

@@ -81,7 +81,7 @@ class Attempt:
 def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
     """Run one trial; a failure of the host or the load is an outcome, a bug of ours is not.
 
-    Raises `UnknownEndError` where the host was lost: it must be put right before the next trial.
+    Raises `UnknownEndError` where the host was lost: it must recover before the next trial.
     """
     began_s = time.monotonic()
     try:
@@ -92,7 +92,7 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
         host = bench.load_host(a.workload)
         told = a.workload.run(target, a.trial.seed, environment(a))
         command = carried(host, told, target.work, target.password_file)
-        with bench.watched(a.folder) as sampled:
+        with bench.sampler(a.folder) as sampled:
             window = _press(a, command, (bench, sampled), spent)
         _verify(a, target, bench, spent)
     except UnknownEndError:
@@ -100,10 +100,10 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
     except (HostError, SpecError) as error:
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=_why(error, bench, a.folder))
     except ValueError as error:
-        if died := bench.ended(a.folder):
+        if died := bench.collect(a.folder):
             return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
         return Outcome(a.trial, Status.UNKNOWN, _NOTHING, error=f"unreadable output: {error}")
-    if died := bench.ended(a.folder):
+    if died := bench.collect(a.folder):
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
     return _judged(a, window, spent.intervals)
 
@@ -138,11 +138,11 @@ def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
 
 def _why(error: MydynoError, bench: Bench, folder: Path) -> str:
     """Return what failed; a server that died explains a load that did."""
-    return bench.ended(folder) or str(error)
+    return bench.collect(folder) or str(error)
 
 
 def environment(a: Attempt) -> Mapping[str, str]:
-    """Return what describes the trial to its load, and the treatment's own ``load/env`` settings."""
+    """Return what describes the trial to its load, and the treatment's ``load/env`` settings."""
     prefix = "load/env."
     mine = {k.removeprefix(prefix): v for k, v in a.settings.items() if k.startswith(prefix)}
     return {
@@ -184,7 +184,7 @@ def _heard(
                 heard()  # no other output is a sign that work is done
                 sampled.reported(item.t_s)
                 if len(spent.intervals) == 1:
-                    bench.reached(a.settings, a.workload, a.folder)
+                    bench.verify_session(a.settings, a.workload, a.folder)
                 a.watch(item)
                 if window := a.stop.done(spent.intervals):
                     return window

@@ -13,7 +13,7 @@ import typer
 from mydyno.campaign import importing
 from mydyno.campaign.labels import Naming, Source, labels
 from mydyno.campaign.past import cells_of
-from mydyno.campaign.treatments import Ground, no_such
+from mydyno.campaign.treatments import Ground, unknown_value
 from mydyno.cli.imported import (
     Imported,
     ImportedFile,
@@ -140,7 +140,7 @@ def _control(runs: Sequence[importing.Run], asked: str | None) -> str:
     """Return the label that the others are compared with; raise `SpecError` for an unknown one."""
     names = dict.fromkeys(run.trial.treatment for run in runs)
     if asked is not None and asked not in names:
-        raise SpecError(f"--baseline {asked}: {no_such(asked, names)}")
+        raise SpecError(f"--baseline {asked}: {unknown_value(asked, names)}")
     return asked or importing.baseline_of(runs)
 
 

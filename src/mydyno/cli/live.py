@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mydyno.cli.terminal import own, visible
-from mydyno.host import Away, Host, beside, program
+from mydyno.host import Host, Remote, beside, program
 from mydyno.measure import NOT_BUILT, probe_binary
 from mydyno.measure.live import Moment, Values, moments
 from mydyno.model import Action, HostError, SpecError
@@ -95,7 +95,7 @@ def _ticks(host: Host, server: Path | None) -> Iterator[Iterator[Moment]]:
     ):
         out, errors = folder / "probe.bin", folder / "probe.err"
         asked = ["--server-defaults", str(server)] if server else []
-        asked += [] if isinstance(host, Away) else ["--owner", str(os.getpid())]
+        asked += [] if isinstance(host, Remote) else ["--owner", str(os.getpid())]
         argv = (program(host, binary), "sample", "--out", str(out), *asked)
         running = host.start(Action(argv), stderr=errors)
         try:

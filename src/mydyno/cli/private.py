@@ -21,7 +21,7 @@ from mydyno.campaign.stores import StoreKey, names, needed, strip
 from mydyno.campaign.workfolder import far_folder, open_work
 from mydyno.dataset import DirectoryStore, Store
 from mydyno.dataset.directory import reflinks
-from mydyno.host import Away, Host
+from mydyno.host import Host, Remote
 from mydyno.host.trusted import distrust
 from mydyno.lab import LabSpec, Latency, Stripe
 from mydyno.lab.link import planned
@@ -182,7 +182,7 @@ def _work(host: Host, log: Log) -> Path:
     inside = log.files.work
     passes = Action((*unprivileged(host, log.records).drop(), "test", "-x", str(inside.parent)))
     reachable = (
-        not isinstance(host, Away)
+        not isinstance(host, Remote)
         and not distrust(host, inside.parent)
         and host.run(passes).returncode == 0
     )

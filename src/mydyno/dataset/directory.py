@@ -57,7 +57,7 @@ class DirectoryStore:
         self._verify(entries)
         self._run("mv", "-T", str(self._next), str(self.live))
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Write out what the copy left dirty, so that every load begins with a quiet disk."""
         self._run("sync", "-f", str(self.live))
 

@@ -34,7 +34,7 @@ class Store(Protocol):
         """Put the golden copy back into `live`, mounted with these options where it is a mount."""
         ...
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Bring the disk to the state every load begins with: its caps on, its credits set."""
         ...
 

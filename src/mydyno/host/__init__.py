@@ -6,7 +6,7 @@ from mydyno.host.interrupts import interruptible, shielded
 from mydyno.host.local import Local
 from mydyno.host.namespace import Namespaced
 from mydyno.host.processes import Process, boot_of, is_root
-from mydyno.host.protocol import LONGEST_LINE, Away, Completed, Host, Running, ask
+from mydyno.host.protocol import LONGEST_LINE, Completed, Host, Remote, Running, ask
 from mydyno.host.reach import LOCAL, reach
 from mydyno.host.rebootable import Rebootable
 from mydyno.host.ssh import Ssh
@@ -15,13 +15,13 @@ from mydyno.host.tree import adopt as adopt_strays
 __all__ = [
     "LOCAL",
     "LONGEST_LINE",
-    "Away",
     "Completed",
     "Host",
     "Local",
     "Namespaced",
     "Process",
     "Rebootable",
+    "Remote",
     "Running",
     "Ssh",
     "adopt_strays",

@@ -36,7 +36,7 @@ class Address:
 
 def parse(text: str) -> Address:
     """Return the address; raise `SpecError` for what is no ``ssh://[user@]host[:port]``."""
-    wrong = SpecError(f"{_hidden(text)!r} is no host: write local, or ssh://user@host:port")
+    wrong = SpecError(f"invalid host {_hidden(text)!r}; expected local or ssh://user@host[:port]")
     if not text.startswith(_SCHEME):
         raise wrong
     try:

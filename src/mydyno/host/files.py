@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mydyno.host.protocol import Away, Host
+from mydyno.host.protocol import Host, Remote
 from mydyno.model import Action, HostError
 
 _PACKAGE = Path(__file__).parents[1]
@@ -22,7 +22,7 @@ def carried(host: Host, action: Action, *ours: Path) -> Action:
     below one of the folders `ours` is replaced by a copy in the host's session folder.  A script
     brings those beside and below it, an option file the files that it names in quotes.
     """
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         return action
     roots = (_PACKAGE, *ours)
     return Action(tuple(_there(host, word, roots) for word in action.argv), action.stdin)
@@ -30,7 +30,7 @@ def carried(host: Host, action: Action, *ours: Path) -> Action:
 
 def program(host: Host, local: str) -> str:
     """Return where a program of ours may be started on the host, once it has been carried there."""
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         return local
     there = host.folder() / Path(local).name
     if host.run(Action(("test", "-x", str(there)))).returncode:
@@ -44,7 +44,7 @@ def beside(host: Host, folder: Path) -> Iterator[Path]:
 
     Where the host sees our files it is `folder` itself.
     """
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         yield folder
         return
     made = host.run(Action(("mktemp", "-d", "-p", str(host.folder())))).check().stdout
@@ -123,6 +123,6 @@ def _scripts(host: Host, folder: Path) -> Path:
 
 
 def _session(host: Host) -> Path:
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         raise HostError(f"{host.name}: sees our files; nothing is carried there")
     return host.folder()

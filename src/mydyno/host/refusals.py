@@ -10,7 +10,7 @@ _KEY = re.compile(r"host key verification failed|no .* host key is known|REVOKED
 _STEPS = (
     (
         re.compile(r"permission denied|too many authentication|no such identity", re.IGNORECASE),
-        "it did not let us in: load the key into ssh-agent, or name it in ~/.ssh/config",
+        "authentication failed; load the key into ssh-agent, or name it in ~/.ssh/config",
     ),
     (
         re.compile(r"could not resolve|name or service not known", re.IGNORECASE),

@@ -80,7 +80,7 @@ class LabStore:
         self.device.drop()
         self._mount(mount)
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Put the caps on and the credits at the spec's level."""
         self.device.cap(on=True)
         self.device.credits()

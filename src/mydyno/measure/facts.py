@@ -41,8 +41,9 @@ class Facts:
 def facts(host: Host) -> Facts:
     """Return a host's facts; an optional file that is missing is left out.
 
-    Raises `HostError` where memory or processors cannot be read.  The exit code is not looked at: grep exits 2 where one of the files does not exist, and few
-    hosts have all of them.  One command reads all, as each round trip to a far host counts.
+    Raises `HostError` where memory or processors cannot be read.  The exit code is not looked at:
+    grep exits 2 where one of the files does not exist, and few hosts have all of them.  One command
+    reads all, as each round trip to a far host counts.
     """
     first, *others = _FILES
     named = ("(", "-path", first, "-o", "-path", f"*{_SCHEDULER}", ")")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Away, Host, Running, beside, program
+from mydyno.host import Host, Remote, Running, beside, program
 from mydyno.measure.binary import probe_binary
 from mydyno.measure.where import Where
 from mydyno.model import Action, HostError
@@ -94,7 +94,7 @@ def _load_started(host: Host, there: Path, pid: int) -> None:
 
 def _ahead_ns(host: Host) -> int | None:
     """Return a far host's wall clock less our monotonic one, to half a round trip."""
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         return None
     asked_ns = time.monotonic_ns()
     told = host.run(Action(("date", "+%s%N"))).check().stdout
@@ -108,7 +108,7 @@ def _complain(folder: Path, text: str) -> None:
 
 def _action(host: Host, there: Path, watch: Watch) -> Action:
     argv = [program(host, probe_binary()), "sample", "--out", str(there / FILE)]
-    argv += [] if isinstance(host, Away) else ["--owner", str(os.getpid())]
+    argv += [] if isinstance(host, Remote) else ["--owner", str(os.getpid())]
     argv += ["--process-file", f"load={there / LOAD}"]
     for role, pid in watch.processes.items():
         argv += ["--process", f"{role}={pid}"]

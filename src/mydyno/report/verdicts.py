@@ -18,12 +18,10 @@ class Verdict:
 
 _KNOWN = (
     Verdict("baseline", "○", "plain", "what the others are compared with"),
-    Verdict("adopt", "✓", "good", "better beyond doubt, and no guard broken"),
+    Verdict("adopt", "✓", "good", "significantly better (95 %, simultaneous), and no guard broken"),
     Verdict("reject", "✗", "bad", "not worth it: any gain is below the margin, or a guard broke"),
     Verdict("equivalent", "≈", "plain", "the same, within the margin"),
-    Verdict(
-        "inconclusive", "?", "weak", "too few trials to tell; the default is to leave it alone"
-    ),
+    Verdict("inconclusive", "?", "weak", "too few trials to tell; keep the baseline"),
     Verdict(
         "unstable",
         "~",

@@ -76,5 +76,8 @@ def _one(host: Host, folders: Sequence[Path], names: Sequence[str]) -> Path:
     wanted = [str(folder / name) for folder in folders for name in names]
     found = host.run(Action(("find", *wanted, "-maxdepth", "0"))).stdout.decode().splitlines()
     if not found:
-        raise HostError(f"none of {', '.join(wanted)} on {host.name}: the server is not whole")
+        raise HostError(
+            f"{host.name}: none of {', '.join(wanted)}: incomplete server installation; install "
+            "its packages again, or name another server"
+        )
     return Path(found[0])

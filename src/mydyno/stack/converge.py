@@ -278,7 +278,8 @@ class _Undoing:
         now = ask(self.host, self.layer.observe())
         wanted = [*self.first, *([IDENTITY] if self.moved.acting.identity else [])]
         if any(key not in now for key in wanted):
-            now = {**now, **ask(self.host, self.layer.observe())}
+            again = ask(self.host, self.layer.observe())
+            now = {**now, **again}
         return now
 
     def _foreign(self, key: str, value: str) -> bool:

@@ -109,7 +109,7 @@ class Mysqld:
 def observe(client: tuple[str, ...], option_file: Path) -> Probe[Settings]:
     """Return the question for a server's global variables, normalised.
 
-    Asked of an instance that no setting was made for, the answer is its stock.
+    PlanInput of an instance that no setting was made for, the answer is its stock.
     """
     return Probe(running.beside(option_file, client, _QUESTION), parse)
 

@@ -194,7 +194,7 @@ def _rate(result: re.Match[str]) -> float:
     seconds, queries = float(result["s"]), int(result["users"]) * int(result["each"])
     if not seconds or not queries:
         raise ValueError(
-            f"mysqlslap: {queries} queries in {seconds:g} s, of which no rate can be told: it "
+            f"mysqlslap: {queries} queries in {seconds:g} s are too short to compute a rate: it "
             "counts milliseconds; raise queries until an iteration takes a second or so"
         )
     return queries / seconds

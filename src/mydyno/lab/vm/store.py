@@ -92,7 +92,7 @@ class VmStore:
         self._make(mount)
         self._copy(self._golden, self.live)
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Write out what the copy left dirty."""
         self._run("sync", "-f", str(self.live))
 
