@@ -13,7 +13,7 @@ import msgspec
 
 from mydyno.host import Local
 from mydyno.lab import LabDevice, LabSpec, Stripe, create
-from mydyno.lab.gauge import Gauge, Reading, measure
+from mydyno.lab.calibrate import Gauge, Reading, measure
 from mydyno.model import Action
 
 HOST = Local()

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mydyno.analyse.steady import Prior, Texture, fit, learn
-from mydyno.analyse.steady.shapes import shapes
+from mydyno.analyse.steady import NoiseModel, Prior, fit, learn
+from mydyno.analyse.steady.curves import shapes
 from mydyno.model import Trial
 from mydyno.testing.simulate import BARE, CLOUD, POPULATION, Machine
 
 BINS = 12
-TEXTURE = Texture(0.45, 0.003)
+TEXTURE = NoiseModel(0.45, 0.003)
 
 
 def trials(world, seeds, seconds):

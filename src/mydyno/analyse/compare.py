@@ -24,8 +24,8 @@ from mydyno.analyse.plain import plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
-from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
+from mydyno.analyse.validity import limited, valid_trials
 from mydyno.analyse.verdicts import broken, detectable
 from mydyno.model import Outcome, Status
 
@@ -49,7 +49,7 @@ def compare(
     spent_s = sum(max(o.machine_time_s, 0.0) for o in outcomes)
     outcomes = ended(outcomes, rule.responses, rule.lower)
     soak = soaked(outcomes, rule)
-    outcomes = sound([o for o in outcomes if not o.trial.soak], rule)
+    outcomes = valid_trials([o for o in outcomes if not o.trial.soak], rule)
     found = rows(outcomes, rule, treatments)
     winners = {
         workload: winner([r for r in found if r.workload == workload], rule)
@@ -99,7 +99,7 @@ def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
     """Return the function that tells of which workload and treatment more trials could tell."""
 
     def cells(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
-        found = rows(sound(outcomes, rule), rule, treatments)
+        found = rows(valid_trials(outcomes, rule), rule, treatments)
         some = [row for row in found if is_open(row, rule)]
         return {(row.workload, row.name) for row in some + _rivals(found, rule)}
 

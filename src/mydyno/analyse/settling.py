@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from mydyno.analyse.steady import Texture
+from mydyno.analyse.steady import NoiseModel
 
 Array = NDArray[np.float64]
 LONG_S = 700.0  # what still moves after so long does not settle
@@ -24,7 +24,9 @@ _SIGMAS = 3.0
 _NOTABLE = 0.04  # between thirds of a trial, as logs: more than a slow warm-up still does
 
 
-def jumping(series: Mapping[str, Sequence[Array]], texture: Texture) -> tuple[list[str], list[str]]:
+def jumping(
+    series: Mapping[str, Sequence[Array]], texture: NoiseModel
+) -> tuple[list[str], list[str]]:
     """Return the treatments whose trials differ in their course more than noise lets them.
 
     Those that surely do come first, then those of too few trials that may do.
@@ -44,7 +46,7 @@ def jumping(series: Mapping[str, Sequence[Array]], texture: Texture) -> tuple[li
     return surely, may
 
 
-def moving(series: Sequence[Array], texture: Texture) -> bool:
+def moving(series: Sequence[Array], texture: NoiseModel) -> bool:
     """Return whether the last third of a treatment's trials lies clear of the third before it.
 
     The standard error is of the noise that was learned or of the trials' own differences, whichever
@@ -75,7 +77,7 @@ def _roughness(series: Sequence[Array]) -> tuple[float, int] | None:
     return float((rest**2).sum() / df), df
 
 
-def _variance(texture: Texture) -> float:
+def _variance(texture: NoiseModel) -> float:
     """Return the variance of a block's mean under this noise."""
     apart = np.abs(np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK)))
     covariance = texture.variance / (1 - texture.rho**2) * texture.rho**apart

@@ -8,7 +8,7 @@ from pathlib import Path
 from mydyno.campaign.parts import Hosts
 from mydyno.campaign.stores import StoreKey
 from mydyno.dataset import Store, existing
-from mydyno.host import Host, Local, Remote, carried
+from mydyno.host import Host, Local, Remote, uploaded
 from mydyno.model import Action
 from mydyno.server import Instance, preload
 from mydyno.workloads import Target, Workload
@@ -115,5 +115,5 @@ def _keep(text: str, here: Path) -> None:
 def _prepare(f: Filling, workload: Workload, target: Target) -> None:
     host = f.hosts.of(workload)
     for action in workload.prepare(target):
-        there = carried(host, action, target.work, target.password_file)
+        there = uploaded(host, action, target.work, target.password_file)
         host.run(there, timeout_s=_HOURS_S).check()

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from mydyno.analyse import summarise, tens
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.stops import Stop
-from mydyno.host import Running, beside, carried
+from mydyno.host import Running, remote_folder, uploaded
 from mydyno.measure import Sampling, footprint
 from mydyno.model import (
     Action,
@@ -91,7 +91,7 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
             (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
         host = bench.load_host(a.workload)
         told = a.workload.run(target, a.trial.seed, environment(a))
-        command = carried(host, told, target.work, target.password_file)
+        command = uploaded(host, told, target.work, target.password_file)
         with bench.sampler(a.folder) as sampled:
             window = _press(a, command, (bench, sampled), spent)
         _verify(a, target, bench, spent)
@@ -161,7 +161,7 @@ def _press(a: Attempt, command: Action, where: tuple[Bench, Sampling], spent: Sp
     host = bench.load_host(a.workload)
     # the load ends with us, however we end
     action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
-    with beside(host, a.folder) as there:
+    with remote_folder(host, a.folder) as there:
         running = host.start(action, stderr=there / _ERRORS)
         try:
             sampled.started(running.pid)
@@ -201,7 +201,7 @@ def _verify(a: Attempt, target: Target, bench: Bench, spent: Spent) -> None:
     began_s = time.monotonic()
     host = bench.load_host(a.workload)
     for action in a.workload.verify(target, a.trial.seed):
-        there = carried(host, action, target.work, target.password_file)
+        there = uploaded(host, action, target.work, target.password_file)
         done = host.run(there, timeout_s=_HOURS_S)
         if done.returncode:
             words = (done.stderr or done.stdout).decode(errors="replace").strip()

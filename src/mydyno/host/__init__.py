@@ -1,6 +1,6 @@
 """Where commands run: this machine, a namespace, one reached by ssh, a fake; all through here."""
 
-from mydyno.host.files import beside, carried, program
+from mydyno.host.files import program, remote_folder, uploaded
 from mydyno.host.interrupts import install as install_signals
 from mydyno.host.interrupts import interruptible, shielded
 from mydyno.host.local import Local
@@ -26,13 +26,13 @@ __all__ = [
     "Ssh",
     "adopt_strays",
     "ask",
-    "beside",
     "boot_of",
-    "carried",
     "install_signals",
     "interruptible",
     "is_root",
     "program",
     "reach",
+    "remote_folder",
     "shielded",
+    "uploaded",
 ]

@@ -15,7 +15,7 @@ _SHOWN, _MOST = 80, 100
 _QUOTED = re.compile(r'"(/[^"]+)"')
 
 
-def carried(host: Host, action: Action, *ours: Path) -> Action:
+def uploaded(host: Host, action: Action, *ours: Path) -> Action:
     """Return an action whose words name files of the host's.
 
     A word, or what stands in it behind a ``=``, that names a file or folder of this program's or
@@ -39,7 +39,7 @@ def program(host: Host, local: str) -> str:
 
 
 @contextmanager
-def beside(host: Host, folder: Path) -> Iterator[Path]:
+def remote_folder(host: Host, folder: Path) -> Iterator[Path]:
     """Yield the folder on the host for files that belong into `folder` here; bring them at the end.
 
     Where the host sees our files it is `folder` itself.

@@ -2,8 +2,8 @@
 
 from mydyno.host import Process
 from mydyno.lab.binary import available, classes
+from mydyno.lab.calibrate import Measured
 from mydyno.lab.device import LabDevice
-from mydyno.lab.gauge import Measured
 from mydyno.lab.link import LabLink, sweep_links
 from mydyno.lab.linkgauge import Throughput, gauge
 from mydyno.lab.loop import attach, create, down, listing, sweep

@@ -7,10 +7,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mydyno.host import Host, Running
-from mydyno.lab import golden
+from mydyno.lab.calibrate import Gauge, Measured, Reading, measure, random, sequential
 from mydyno.lab.control import Control
 from mydyno.lab.devices import mounted_elsewhere, mounts_of
-from mydyno.lab.gauge import Gauge, Measured, Reading, measure, random, sequential
+from mydyno.lab.frozen import mark
 from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Registry
 from mydyno.lab.teardown import take_apart
@@ -61,7 +61,7 @@ class LabDevice:
         """Make what the disk holds its base; raise `RefusedError` while it is mounted."""
         self._quiet("freeze")
         self._control.order("freeze")
-        golden.mark(self.host, self._paths.golden, self.state.spec)
+        mark(self.host, self._paths.golden, self.state.spec)
 
     def drop(self) -> None:
         """Throw away all that was written since the freeze; raise `RefusedError` while mounted.

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mydyno.host import Host, Local, Process, Running, carried, processes
+from mydyno.host import Host, Local, Process, Running, processes, uploaded
 from mydyno.host.mounts import mount_at
 from mydyno.host.trusted import make_home, resolved
-from mydyno.lab import golden, queue
+from mydyno.lab import queue
 from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
 from mydyno.lab.devices import diskseq
+from mydyno.lab.frozen import marked
 from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Loop, Registry, clear_parts, registry
 from mydyno.lab.teardown import InUseError, take_apart
@@ -111,7 +112,7 @@ def _orphaned(host: Host, state: LabState) -> bool:
 
 def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
     paths = Paths(Path(state.home))
-    keep = state.keep and golden.marked(host, paths.golden, state.spec)
+    keep = state.keep and marked(host, paths.golden, state.spec)
     removed = take_apart(host, labs, state, base=not keep)
     return f"lab {state.spec.lab}: left over; removed {', '.join(removed)}"
 
@@ -159,7 +160,7 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
 
 def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
     paths = Paths(Path(state.home))
-    frozen = golden.marked(host, paths.golden, state.spec)
+    frozen = marked(host, paths.golden, state.spec)
     host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.mount)))).check()
     host.run(Action(("install", "-m", "600", "/dev/null", str(paths.log)))).check()
     if not frozen:
@@ -203,7 +204,7 @@ def _start(
     local_owner: Process | None = state.owner if host.name == Local().name else None
     owner_pid = local_owner.pid if local_owner else None
     action = serve(state.spec, paths, owner_pid=owner_pid, frozen=frozen)
-    running = host.start(carried(host, action, Path(binary())), stderr=paths.log)
+    running = host.start(uploaded(host, action, Path(binary())), stderr=paths.log)
     made.append(running)
     if next(running.lines(), b"").strip() == b"ready":
         return running

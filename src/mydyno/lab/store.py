@@ -6,8 +6,8 @@ from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.host.mounts import foreign, mount_at
+from mydyno.lab.calibrate import Measured
 from mydyno.lab.device import LabDevice
-from mydyno.lab.gauge import Measured
 from mydyno.lab.loop import create, listing
 from mydyno.lab.teardown import REMOVAL_S
 from mydyno.lab.values import LabSpec

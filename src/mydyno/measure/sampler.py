@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Host, Remote, Running, beside, program
+from mydyno.host import Host, Remote, Running, program, remote_folder
 from mydyno.measure.binary import probe_binary
 from mydyno.measure.where import Where
 from mydyno.model import Action, HostError
@@ -77,7 +77,7 @@ def _begun(stack: ExitStack, host: Host, folder: Path, watch: Watch) -> Sampling
         return Sampling(folder)
     try:
         (folder / WHERE).write_bytes(msgspec.json.encode(watch.where))
-        there = stack.enter_context(beside(host, folder))
+        there = stack.enter_context(remote_folder(host, folder))
         running = host.start(_action(host, there, watch), stderr=there / ERRORS)
         stack.callback(_end, running, folder)
         return Sampling(folder, partial(_load_started, host, there), _ahead_ns(host))

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mydyno.analyse.steady.model import Fit, Prior, Seen, Texture, fit, see, weigh
-from mydyno.analyse.steady.shapes import Array, shapes
+from mydyno.analyse.steady.curves import Array, shapes
+from mydyno.analyse.steady.model import Fit, NoiseModel, Prior, Seen, fit, see, weigh
 
 _ROUNDS = 12
 _PSEUDO = 5.0  # trials that the first weights are worth
@@ -23,7 +23,7 @@ _FEWEST = 3  # bins of a trial that say something
 class Learned:
     """What a campaign's trials have in common."""
 
-    texture: Texture = field(default_factory=Texture)
+    texture: NoiseModel = field(default_factory=NoiseModel)
     prior: Prior = field(default_factory=Prior)
 
     def variance_within(self, found: Fit, bins: int) -> float:
@@ -71,7 +71,7 @@ def _equal(series: Sequence[Array]) -> Iterator[Array]:
         yield np.array([one for one in series if len(one) == bins])
 
 
-def _prior(seen: Sequence[Seen], texture: Texture, prior: Prior) -> Prior:
+def _prior(seen: Sequence[Seen], texture: NoiseModel, prior: Prior) -> Prior:
     trials = sum(len(one.squares) for one in seen)
     first = np.exp(shapes().log_weight)
     for _ in range(_ROUNDS):
@@ -101,11 +101,11 @@ def _missing(fits: Sequence[Fit]) -> tuple[float, float]:
 
 def _texture(
     groups: Sequence[Array], prior: Prior, rhos: Sequence[float]
-) -> tuple[Texture, list[Seen]]:
+) -> tuple[NoiseModel, list[Seen]]:
     """Return the likeliest of some autocorrelations, with the variance that goes with it."""
-    best, told = -np.inf, (Texture(), list[Seen]())
+    best, told = -np.inf, (NoiseModel(), list[Seen]())
     for rho in rhos:
-        texture = _with_variance(groups, Texture(rho), prior)
+        texture = _with_variance(groups, NoiseModel(rho), prior)
         seen = [see(group, texture) for group in groups]
         evidence = sum(float(weigh(s, texture, prior).log_evidence.sum()) for s in seen)
         if evidence > best:
@@ -113,7 +113,7 @@ def _texture(
     return told
 
 
-def _with_variance(groups: Sequence[Array], texture: Texture, prior: Prior) -> Texture:
+def _with_variance(groups: Sequence[Array], texture: NoiseModel, prior: Prior) -> NoiseModel:
     """Return the texture with the variance of what its likeliest models leave over."""
     for _ in range(_TURNS):
         squares, count = 0.0, 0.0
@@ -126,6 +126,6 @@ def _with_variance(groups: Sequence[Array], texture: Texture, prior: Prior) -> T
             rest = white - np.einsum("rbi,ri->rb", columns, factors)
             squares += float((rest * rest).sum())
             count += float(rest.size - len(group) - shapes().free[likely].sum())
-        squares += _PSEUDO_BINS * Texture().variance
-        texture = Texture(texture.rho, squares / (max(count, 0.0) + _PSEUDO_BINS))
+        squares += _PSEUDO_BINS * NoiseModel().variance
+        texture = NoiseModel(texture.rho, squares / (max(count, 0.0) + _PSEUDO_BINS))
     return texture

@@ -6,7 +6,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from mydyno.analyse.steady.shapes import MOST_BINS, Array, shapes
+from mydyno.analyse.steady.curves import MOST_BINS, Array, shapes
 
 _FLAT_PRECISION = 1e-2  # of the level's prior: next to nothing is known of it
 _NONE = 1e8  # precision of a factor that a model does not have
@@ -15,7 +15,7 @@ _TWO_SD = 0.12
 
 
 @dataclass(frozen=True)
-class Texture:
+class NoiseModel:
     """The noise of means of ten seconds: first-order autocorrelation, variance of its shocks."""
 
     rho: float = 0.45
@@ -46,7 +46,7 @@ class Texture:
 @cache
 def _whitened(rho: float) -> tuple[Array, Array]:
     """Return the shapes' whitened columns, and X'X for each number of bins less one."""
-    columns = Texture(rho).whiten(shapes().columns.transpose(0, 2, 1)).transpose(0, 2, 1)
+    columns = NoiseModel(rho).whiten(shapes().columns.transpose(0, 2, 1)).transpose(0, 2, 1)
     squares = np.einsum("mbi,mbj->bmij", columns, columns)
     return columns, np.asarray(np.cumsum(squares, axis=0))
 
@@ -65,11 +65,11 @@ class Prior:
     missing: float = 0.2
     missing_sd: float = 0.3
     log_weight: Array | None = None
-    _ready: "dict[tuple[Texture, int], Ready]" = field(
+    _ready: "dict[tuple[NoiseModel, int], Ready]" = field(
         default_factory=dict, repr=False, compare=False
     )
 
-    def ready(self, texture: Texture, bins: int) -> "Ready":
+    def ready(self, texture: NoiseModel, bins: int) -> "Ready":
         """Return what the posterior needs besides the trials, worked out once."""
         if (texture, bins) not in self._ready:
             precision = texture.information(bins) + self.precisions[:, :, None] * np.eye(3)
@@ -154,7 +154,7 @@ class Seen:
     projected: Array
 
 
-def see(series: Array, texture: Texture) -> Seen:
+def see(series: Array, texture: NoiseModel) -> Seen:
     """Return what `series` (trials, bins) say under this noise."""
     bins = min(series.shape[1], MOST_BINS)
     white = texture.whiten(series[:, :bins])
@@ -163,12 +163,12 @@ def see(series: Array, texture: Texture) -> Seen:
     return Seen(bins, squares / texture.variance, projected / texture.variance)
 
 
-def fit(series: Array, texture: Texture, prior: Prior) -> Fit:
+def fit(series: Array, texture: NoiseModel, prior: Prior) -> Fit:
     """Return what `series` (trials, bins), logs of means over ten seconds, say of steady levels."""
     return weigh(see(series, texture), texture, prior)
 
 
-def weigh(seen: Seen, texture: Texture, prior: Prior) -> Fit:
+def weigh(seen: Seen, texture: NoiseModel, prior: Prior) -> Fit:
     """Return the posterior, averaged over all shapes by their evidence.
 
     Every model is linear with normal noise and a normal prior, so that posterior and evidence are

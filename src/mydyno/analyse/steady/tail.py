@@ -7,8 +7,8 @@ as it is, and what may be left of the warm-up is part of its variance.
 
 import numpy as np
 
-from mydyno.analyse.steady.model import Fit, Texture
-from mydyno.analyse.steady.shapes import Array, shapes
+from mydyno.analyse.steady.curves import Array, shapes
+from mydyno.analyse.steady.model import Fit, NoiseModel
 
 _SHARE = 1 / 3  # of a trial (ADR 0005)
 _FEWEST = 2
@@ -24,7 +24,7 @@ def level(series: Array) -> Array:
     return np.asarray(series[:, begin(series.shape[1]) :].mean(axis=1))
 
 
-def variance(found: Fit, texture: Texture) -> Array:
+def variance(found: Fit, texture: NoiseModel) -> Array:
     """Return the variance of each trial's level about its steady one.
 
     It is that of the mean of a first-order autoregression (Priestley, 1981, 5.3.5) and the expected

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.workloads.foreign import fio_json, fio_text, mysqlslap, sysbench
-from mydyno.workloads.foreign.claims import claims
 from mydyno.workloads.foreign.reading import Doubt, Found, Reading
 from mydyno.workloads.foreign.text import Text, text_of
+from mydyno.workloads.foreign.unsupported import unsupported
 
 _SAME = 0.001  # ratio: fio prints fewer digits for people than in JSON
 
@@ -39,7 +39,7 @@ def read(data: bytes) -> Log:
     return Log(
         readings=tuple(readings),
         rejected=tuple(sorted((d for f in found for d in f.rejected), key=lambda d: d.line)),
-        unfounded=tuple(claims(text.lines, known, readings)),
+        unfounded=tuple(unsupported(text.lines, known, readings)),
         lines=len(filled),
         strange=tuple(n for n in filled if n not in known),
         text=text,

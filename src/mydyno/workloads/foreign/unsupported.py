@@ -12,7 +12,7 @@ _RATE = re.compile(r"(?i:tps|qps|iops)\D{0,6}?(?<![\d.])(\d+\.\d\d+)(?![\d.]*\s?
 _COPIED = 0.51  # of the last digit: such figures are copied, not rounded
 
 
-def claims(lines: Sequence[str], known: Collection[int], readings: Iterable[Reading]
+def unsupported(lines: Sequence[str], known: Collection[int], readings: Iterable[Reading]
            ) -> Iterator[Doubt]:  # fmt: skip
     """Yield each figure with two decimals, of MiB/s, TPS, QPS or IOPS, that no run of a text gives.
 

@@ -19,7 +19,7 @@ _LEAST_S = 10.0  # of a window: in less, a program that starts looks like a load
 _LIMIT = 0.9  # of its processors, from where on a load may be what is measured
 
 
-def sound(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
+def valid_trials(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
     """Return the outcomes, those void that something else than their treatment decided.
 
     A load, a neighbour or a state of the disk that is always there spoils nothing: it is the host.
