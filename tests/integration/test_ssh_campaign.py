@@ -184,7 +184,7 @@ IMPATIENT = (
 )
 
 
-def test_a_host_lost_in_a_trial_makes_it_unknown_and_is_put_right(net):
+def test_a_host_lost_in_a_trial_makes_it_unknown_and_recovers(net):
     run = net.folder / "run"
     process = started(net, spec(net), run, IMPATIENT + MAIN)
     begun(net, run, process)

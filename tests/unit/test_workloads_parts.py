@@ -36,7 +36,7 @@ def test_latencies_outside_the_range_are_counted_at_its_ends():
 
 
 @pytest.mark.parametrize("pair", [(5, -1), (-5, 1), (float("nan"), 1)])
-def test_a_count_below_nought_is_an_error(pair):
+def test_a_count_below_zero_is_an_error(pair):
     with pytest.raises(ValueError, match="events of"):
         recorded([pair])
 
