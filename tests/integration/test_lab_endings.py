@@ -1,5 +1,6 @@
 """Lab disks that end, are lost or are left over: nothing of them stays."""
 
+import fcntl
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from integration.device_steps import blank
 from integration.lab_steps import HOST, MIB, SIZE, digest, lab_maker, run, traces, within
 from mydyno.host.processes import alive
 from mydyno.journal.state import state_folder
@@ -18,6 +20,8 @@ from mydyno.lab import Caps, InUseError, LabSpec, Stripe, attach, create, down, 
 from mydyno.model import HostError, RefusedError, SpecError
 
 pytestmark = pytest.mark.root
+
+_ADD, _REMOVE, _GET_FREE = 0x4C80, 0x4C81, 0x4C82  # ioctls of /dev/loop-control
 
 
 @pytest.fixture
@@ -270,12 +274,29 @@ def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, phase, disks):
     assert listing() == ()
 
 
-def test_a_free_loop_device_is_not_forbidden_to_discard(tmp_path):
-    """Zero means "no file yet" on a free device, and "never" once it is written there."""
-    with lab_maker(tmp_path) as make:
-        disk = make()
-        limit = Path("/sys/block", disk.name, "queue", "discard_max_bytes")
-        before = limit.read_text()
-    with lab_maker(tmp_path / "again") as make:
-        twin = make()
-        assert Path("/sys/block", twin.name, "queue", "discard_max_bytes").read_text() == before
+def test_a_loop_device_serves_its_next_user_as_if_no_lab_had_been(tmp_path):
+    """A device that never had a file shows limits that are bans once they are written there."""
+    control = os.open("/dev/loop-control", os.O_RDWR)
+
+    def queue_of_next_user(number):
+        with blank(tmp_path) as device:
+            assert device == f"/dev/loop{number}"
+            files = Path("/sys/block", Path(device).name, "queue").glob("*")
+            return {
+                f.name: f.read_text() for f in files if f.is_file() and f.stat().st_mode & 0o400
+            }
+
+    try:
+        number = fcntl.ioctl(control, _GET_FREE)
+        found = []
+        for lab in (False, True):
+            fcntl.ioctl(control, _REMOVE, number)
+            fcntl.ioctl(control, _ADD, number)
+            if lab:
+                with lab_maker(tmp_path) as make:
+                    assert make().device == f"/dev/loop{number}"
+            found.append(queue_of_next_user(number))
+    finally:
+        os.close(control)
+    assert found[0] == found[1]
+    assert found[0]["write_cache"] == "write back\n"

@@ -172,14 +172,13 @@ def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
     number = mount.number if mount else ""
     state = labs.write(replace(state, phase="attaching", daemon=daemon, mount=number))
     state = _attached(host, labs, state)
-    loop = replace(state.loop, diskseq=diskseq(host, state.device))
     queue.begin(host, Path(state.device).name)
-    state = labs.write(replace(state, phase="up", loop=loop))
+    state = labs.write(replace(state, phase="up"))
     return LabDevice(host, labs, state, running)
 
 
 def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
-    """Attach a free loop device to the disk, its queue recorded before: attaching changes that.
+    """Attach a free loop device to the disk, and record what of its queue is to be restored.
 
     Another program may take the free one in between; then it is the next one's turn.
     """
@@ -188,13 +187,14 @@ def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
         found = host.run(Action(("losetup", "--find"))).check()
         device = found.stdout.decode().strip()
         was = queue.seen(host, Path(device).name)
-        state = labs.write(replace(state, loop=Loop(device, "", was)))
+        state = labs.write(replace(state, loop=Loop(device)))
         done = host.run(Action(("losetup", "--direct-io=on", device, disk)))
         if done.returncode == 0:
             break
         if not left:
             done.check()
-    return state
+    kept = queue.kept(was, queue.seen(host, Path(device).name))
+    return labs.write(replace(state, loop=Loop(device, diskseq(host, device), kept)))
 
 
 def _start(

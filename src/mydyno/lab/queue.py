@@ -6,25 +6,33 @@ from mydyno.host import Host, ask
 from mydyno.stack.block import Block
 from mydyno.stack.protocol import IDENTITY
 
-# A free loop device shows 0 discards because it has no file; written back, 0 forbids them for good.
-_NOT_KEPT = (IDENTITY, "discard_max_bytes")
 _ROUNDS = 3  # the scheduler first, then what it reset, then what depended on that
 
 
 def seen(host: Host, disk: str) -> dict[str, str]:
     """Return all that can be set of a disk's queue; which disk it is, is not of the queue."""
     now = ask(host, Block(disk, ours=True).observe())
-    return {key: value for key, value in now.items() if key not in _NOT_KEPT}
+    return {key: value for key, value in now.items() if key != IDENTITY}
 
 
 def begin(host: Host, disk: str) -> None:
-    """Give a loop device just attached the kernel's scheduler.
+    """Give a loop device that was just attached the kernel's scheduler.
 
     A device that was used before keeps that user's queue, and a campaign's baseline is the
     kernel's own: no scheduler, as on every loop device since Linux 5.2.
     """
     for change in Block(disk, ours=True).plan(seen(host, disk), {"scheduler": "none"}):
         host.run(change.action)
+
+
+def kept(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
+    """Return what of a free loop device's queue its attachment left alone: that is its user's.
+
+    The rest the kernel chooses anew for each file.  Written back to a free device, its values
+    would be orders: `write through` loses every flush of whoever uses the device next, and no
+    discards are no discards for good.
+    """
+    return {key: value for key, value in was.items() if attached.get(key) == value}
 
 
 def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
