@@ -111,8 +111,8 @@ def test_no_difference_ends_without_a_winner(tmp_path):
         done = mydyno("run", path, "-o", folder / "run", "--json")
         assert json.loads(done.stdout)["winner"] is None
         shown = mydyno("compare", folder / "run")
-        assert "Leave it alone" in shown.stdout
-        assert "would have been seen" in shown.stdout.replace("\n", " ")
+        assert "Keep the baseline" in shown.stdout
+        assert "would have been detected" in shown.stdout.replace("\n", " ")
 
 
 @pytest.mark.timed

@@ -112,9 +112,9 @@ def test_what_a_guard_rejects_is_said_with_the_guard_and_what_is_slower_is_not()
     found = compare(campaign({"A": 1.0, "B": 1.2}, 5, 0.02, 3, guard(2.0, 0.03)), RULE, "AB")
     (said,) = found.treatments[1].warnings
     assert said.startswith("rejected for its p99 latency (latency_p99_s): 2.")
-    assert said.endswith("where 1.10 is allowed")
+    assert said.endswith("limit 1.10")
     assert found.sentence == (
-        "Leave it alone: 1 of 1 treatments did better, and broke a guard (p99 latency)."
+        "Keep the baseline: 1 of 1 treatments did better, but broke a guard (p99 latency)."
     )
     slow = compare(campaign({"A": 1.0, "B": 0.8}, 5, 0.02, 3, guard(2.0, 0.03)), RULE, "AB")
     assert (slow.treatments[1].verdict, slow.treatments[1].warnings) == ("reject", [])

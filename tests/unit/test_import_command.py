@@ -106,7 +106,7 @@ def test_single_runs_give_no_verdict(repeats, tmp_path):
     found = compared(folder)
     assert [r["verdict"] for r in found["treatments"]] == ["baseline", "inconclusive"]
     assert found["treatments"][1]["effect"] is None
-    assert "a single run each proves next to nothing" in found["sentence"]
+    assert "at least two runs of each are needed" in found["sentence"]
     assert any("repeat each at least three times" in said for said in found["warnings"])
 
 
@@ -130,7 +130,7 @@ def test_one_run_alone_can_be_reported(tmp_path):
     imported(folder, "-", stdin=log([100] * 5))
     found = compared(folder)
     assert [r["name"] for r in found["treatments"]] == ["stdin"]
-    assert found["sentence"] == "No verdict: there is nothing to compare stdin with."
+    assert found["sentence"] == "No verdict: there is no treatment to compare stdin with."
     assert mydyno("report", folder).exit_code == 0
 
 

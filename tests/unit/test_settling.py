@@ -7,13 +7,13 @@ import pytest
 
 from mydyno.analyse import Rule, compare, undecided
 from mydyno.analyse.settling import jumping, moving
-from mydyno.analyse.steady import Texture
+from mydyno.analyse.steady import NoiseModel
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.testing.simulate import CLOUD, POPULATION, Machine, Warmup
 from mydyno.testing.simulate.play import play
 
-TEXTURE = Texture(0.0, 0.05**2)
+TEXTURE = NoiseModel(0.0, 0.05**2)
 
 
 def trials(chance, count, jumps=0.0, slope=0.0, bins=40):

@@ -42,7 +42,7 @@ class _Coded:
         pairs = [np.outer(mains[a], mains[b]).ravel() for a, b in self.chosen]
         return np.concatenate([[1.0], *mains.values(), *pairs])
 
-    def telling(self, factor: str) -> Sequence[str]:
+    def distinct_levels(self, factor: str) -> Sequence[str]:
         """Return the levels whose pairs tell all: of two, one does the reverse of the other."""
         known = self.factors[factor]
         return known[1:] if len(known) == 2 else known  # noqa: PLR2004
@@ -54,7 +54,7 @@ class _Coded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _FactorTrials:
     """The trials that have levels: cells, times, steady logs."""
 
     cells: Sequence[Mapping[str, str]]
@@ -79,7 +79,7 @@ def attribute(
     where the Bayesian information criterion wants it (Schwarz, 1978).  Each interval is for
     itself at 95 %.  Both are empty where the trials do not tell.
     """
-    told = _told(outcomes, rule, workload, cells)
+    told = _factor_trials(outcomes, rule, workload, cells)
     if told is None:
         return [], []
     coded = _Coded(_factors(told.cells, cells.get(rule.baseline) or cells.get(FIRST)))
@@ -116,13 +116,17 @@ def few(parts: Sequence[Part], cell: Mapping[str, str], winner: str, rule: Rule)
     return f"{count} of {len(gains)} changes give {so_far / total:.0%} of {winner}'s gain: {names}."
 
 
-def _told(outcomes: Sequence[Outcome], rule: Rule, workload: str, cells: Cells) -> _Told | None:
+def _factor_trials(
+    outcomes: Sequence[Outcome], rule: Rule, workload: str, cells: Cells
+) -> _FactorTrials | None:
     trials, steady = steady_of(outcomes, rule, workload)
     which = [i for i, t in enumerate(trials) if cells.get(t.treatment)]
     mine = [trials[i] for i in which]
     if not mine:
         return None
-    return _Told([cells[t.treatment] for t in mine], [t.at_s for t in mine], steady.level[which])
+    return _FactorTrials(
+        [cells[t.treatment] for t in mine], [t.at_s for t in mine], steady.level[which]
+    )
 
 
 def _factors(
@@ -149,7 +153,7 @@ def _contrasts(known: Sequence[str], level: str | None) -> Array:
     return row
 
 
-def _with_pairs(told: _Told, coded: _Coded, found: Levels) -> tuple[_Coded, Levels]:
+def _with_pairs(told: _FactorTrials, coded: _Coded, found: Levels) -> tuple[_Coded, Levels]:
     """Return the model with the pairs that the criterion wants, the strongest first."""
     while len(coded.factors) <= _PAIRED:
         best, more = 0.0, None
@@ -182,7 +186,7 @@ def _together(coded: _Coded, found: Levels, workload: str, sign: float) -> list[
     """Return the combinations that differ from what their levels do by themselves."""
     told = []
     for a, b in coded.chosen:
-        for one, other in product(coded.telling(a), coded.telling(b)):
+        for one, other in product(coded.distinct_levels(a), coded.distinct_levels(b)):
             both = coded.row({a: one, b: other}) + coded.row({})
             contrast = both - coded.row({a: one}) - coded.row({b: other})
             effect = _ratio(found, sign * contrast)

@@ -5,28 +5,28 @@ from math import exp, log
 
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.criteria import broken_guards, detectable
 from mydyno.analyse.decide import Evidence, by_effect, decide, is_open, winner
 from mydyno.analyse.ends import ended, ends_of, zeros
+from mydyno.analyse.estimates import Estimates
 from mydyno.analyse.guards import Guarded, Pair, guarded
-from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import (
-    blocking,
+    baseline_lost_trials,
+    blocking_guards,
     failures,
-    harmless,
-    lost_runs,
+    lost_trials,
     no_ratio,
-    rejecting,
+    rejecting_guards,
     sentence,
-    unproven,
-    unreliable,
+    unproven_warnings,
+    waived_guards,
 )
 from mydyno.analyse.plain import plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
-from mydyno.analyse.spoiled import limited, sound
 from mydyno.analyse.summary import unit_of
-from mydyno.analyse.verdicts import broken, detectable
+from mydyno.analyse.validity import load_limit, mark_invalid
 from mydyno.model import Outcome, Status
 
 _CARRIES = (
@@ -49,7 +49,7 @@ def compare(
     spent_s = sum(max(o.machine_time_s, 0.0) for o in outcomes)
     outcomes = ended(outcomes, rule.responses, rule.lower)
     soak = soaked(outcomes, rule)
-    outcomes = sound([o for o in outcomes if not o.trial.soak], rule)
+    outcomes = mark_invalid([o for o in outcomes if not o.trial.soak], rule)
     found = rows(outcomes, rule, treatments)
     winners = {
         workload: winner([r for r in found if r.workload == workload], rule)
@@ -99,7 +99,7 @@ def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
     """Return the function that tells of which workload and treatment more trials could tell."""
 
     def cells(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
-        found = rows(sound(outcomes, rule), rule, treatments)
+        found = rows(mark_invalid(outcomes, rule), rule, treatments)
         some = [row for row in found if is_open(row, rule)]
         return {(row.workload, row.name) for row in some + _rivals(found, rule)}
 
@@ -141,7 +141,7 @@ def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> 
     return found
 
 
-def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
+def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:
     if rule.sequential or rule.warming:
         from mydyno.analyse import sequential  # noqa: PLC0415 - numpy and scipy: half a second
 
@@ -156,7 +156,7 @@ def _with_sentence(comparison: Comparison, rule: Rule) -> Comparison:
 
 
 def _row(
-    cell: tuple[str, str], rule: Rule, measured: Measured, trials: Mapping[str, Sequence[Outcome]]
+    cell: tuple[str, str], rule: Rule, measured: Estimates, trials: Mapping[str, Sequence[Outcome]]
 ) -> Row:
     treatment, workload = cell
     pair = Pair(treatment, workload, trials.get(treatment, []), trials.get(rule.baseline, []))
@@ -189,15 +189,15 @@ def _row(
 
 
 def _remarks(
-    evidence: Evidence, word: str, rule: Rule, measured: Measured, *, proving: bool
+    evidence: Evidence, word: str, rule: Rule, measured: Estimates, *, proving: bool
 ) -> list[str]:
     """Return what a reader has to know of a verdict, but for its trials' ends."""
     if evidence.treatment == rule.baseline:
-        return unreliable(evidence.own) if evidence.own.lost else []
+        return baseline_lost_trials(evidence.own) if evidence.own.lost else []
     found = failures(word, evidence.own, evidence.baseline) if evidence.own.lost else []
     if word == "failed":
         return found
-    found += harmless(evidence.guards.waived)
+    found += waived_guards(evidence.guards.waived)
     if evidence.zeros:
         found += no_ratio(rule.responses[evidence.workload], evidence.zeros)
     if evidence.effect is None and word == "inconclusive" and proving:
@@ -210,11 +210,11 @@ def _remarks(
 def _of_guards(evidence: Evidence, effect: Effect, word: str, rule: Rule) -> list[str]:
     """Return what the guards of a treatment with an effect say."""
     guards = evidence.guards
-    found = unproven(guards.held) if word == "adopt" else []
+    found = unproven_warnings(guards.held) if word == "adopt" else []
     if word == "reject" and by_effect(effect, rule, evidence.workload, {}) != "reject":
-        found += rejecting(broken(guards.held))
+        found += rejecting_guards(broken_guards(guards.held))
     by_itself = by_effect(effect, rule, evidence.workload, guards.held)
-    return found + (blocking(guards.unevaluated) if by_itself == "adopt" else [])
+    return found + (blocking_guards(guards.unevaluated) if by_itself == "adopt" else [])
 
 
 def _blocks(trials: Mapping[str, Sequence[Outcome]]) -> int:
@@ -239,10 +239,10 @@ def _estimate(logs: Sequence[float], response: str) -> Estimate | None:
 def _warnings(outcomes: Sequence[Outcome], rule: Rule) -> list[str]:
     warnings: list[str] = []
     if rule.screening:
-        return lost_runs(ends_of(outcomes))
+        return lost_trials(ends_of(outcomes))
     if not any(o.trial.treatment == rule.baseline for o in outcomes):
         warnings.append(f"{rule.baseline}, the baseline, has no finished trial yet")
-    warnings += [told for workload in rule.responses if (told := limited(outcomes, workload))]
+    warnings += [told for workload in rule.responses if (told := load_limit(outcomes, workload))]
     blocks = {o.trial.block for o in outcomes}
     if len(blocks) == 1:
         warnings.append("one block only: it shows no spread, so it gives no verdict")

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from math import log
 
 from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.criteria import Guards, unproven_guards, unstable, verdict
 from mydyno.analyse.ends import share_lost
+from mydyno.analyse.estimates import Estimates
 from mydyno.analyse.guards import NOT_MEASURED, Guarded, held
-from mydyno.analyse.measured import Measured
 from mydyno.analyse.result import Comparison, Ends, Row
 from mydyno.analyse.rule import Rule
-from mydyno.analyse.verdicts import Guards, unshown, unstable, verdict
 
 GATES = ("adopt", "reject", "equivalent")  # verdicts that ``--fail-unless`` may name
-_SPOILED = frozenset({"reject", "unstable", "no-steady-state", "failed"})
+_DISQUALIFYING = frozenset({"reject", "unstable", "no-steady-state", "failed"})
 _NONE = frozenset({"inconclusive", "no-steady-state"})
 _LOST = frozenset({"failed", "unstable"})
 PASSED, ANOTHER, FAILED, NO_VERDICT = 0, 1, 3, 5
@@ -55,7 +55,7 @@ def failing(own: Ends, baseline: Ends) -> str:
     return "failed" if 2 * own.lost > own.trials else "unstable"
 
 
-def decide(evidence: Evidence, rule: Rule, measured: Measured) -> str:
+def decide(evidence: Evidence, rule: Rule, measured: Estimates) -> str:
     """Return the verdict on a treatment under a workload."""
     treatment, effect = evidence.treatment, evidence.effect
     if treatment == rule.baseline:
@@ -87,7 +87,7 @@ def is_open(row: Row, rule: Rule) -> bool:
     """
     if row.verdict == "inconclusive":
         return NOT_MEASURED not in row.unevaluated.values() or row.effect is None
-    return row.verdict == "adopt" and bool(unshown(held(row, rule)))
+    return row.verdict == "adopt" and bool(unproven_guards(held(row, rule)))
 
 
 def winner(rows: Sequence[Row], rule: Rule) -> str | None:
@@ -96,7 +96,7 @@ def winner(rows: Sequence[Row], rule: Rule) -> str | None:
     It is one that no workload speaks against: by rejecting it, by failures, or by a guard that
     could not be evaluated.
     """
-    against = {r.name for r in rows if r.verdict in _SPOILED or r.unevaluated}
+    against = {r.name for r in rows if r.verdict in _DISQUALIFYING or r.unevaluated}
     gains: dict[str, list[float]] = {}
     for row in rows:
         weaker = row.durability == "weaker" and not rule.weaker_may_win

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import isfinite
 
 from mydyno.analyse.direction import THROUGHPUTS, always_works
-from mydyno.analyse.measured import metric_of
+from mydyno.analyse.estimates import metric_of
 from mydyno.analyse.result import Ends
 from mydyno.model import Outcome, Status
 
@@ -71,16 +71,16 @@ def share_lost(ends: Ends) -> float:
     return ends.lost / ends.trials if ends.trials else 0.0
 
 
-def lost_words(ends: Ends) -> str:
+def describe_lost(ends: Ends) -> str:
     """Return the counts in words: ``failed in 4 and stalled in 2 of 8 trials``."""
     counts = (ends.failed, ends.stalled, ends.unknown)
     parts = [f"{word} {n}" for word, n in zip(_LOST.values(), counts, strict=True) if n]
     return f"{' and '.join(parts)} of {_trials(ends.trials)}"
 
 
-def beside_baseline(own: Ends, baseline: Ends) -> str:
+def describe_lost_vs_baseline(own: Ends, baseline: Ends) -> str:
     """Return the counts of a treatment and of the baseline in words."""
-    return f"{lost_words(own)}, the baseline in {baseline.lost} of {baseline.trials}"
+    return f"{describe_lost(own)}, the baseline in {baseline.lost} of {baseline.trials}"
 
 
 def _trials(count: int) -> str:

@@ -5,7 +5,9 @@ from math import exp, inf, isqrt, sqrt
 
 from mydyno.analyse.anytime import critical
 
-STARTS_SD = 0.02  # what trials of one treatment differ (logs), until it is measured (METHOD 5.4)
+DEFAULT_TRIAL_SD = (
+    0.02  # what trials of one treatment differ (logs), until it is measured (METHOD 5.4)
+)
 TRIAL_S = 320.0  # what a trial takes with its restart, until it is measured
 _PRIOR_DF = 2.0  # trials that the first guess of the noise is worth
 _ALPHA = 0.05
@@ -38,7 +40,7 @@ class Forecast:
 
 
 def forecast(
-    size: Size, margin_log: float, noise_sd: float = STARTS_SD, trial_s: float = TRIAL_S
+    size: Size, margin_log: float, noise_sd: float = DEFAULT_TRIAL_SD, trial_s: float = TRIAL_S
 ) -> Forecast:
     """Return what is to be expected where trials of one treatment differ by `noise_sd` (logs)."""
     needed = next((n for n in range(2, _MOST) if _reach(size, n, noise_sd) <= margin_log), _MOST)
@@ -61,9 +63,9 @@ def often(size: Size) -> int:
 def expected_sd(seen: list[float]) -> float:
     """Return the noise to be expected after the log levels of some trials of one treatment."""
     if not seen:
-        return STARTS_SD
+        return DEFAULT_TRIAL_SD
     mean = sum(seen) / len(seen)
-    squares = sum((v - mean) ** 2 for v in seen) + _PRIOR_DF * STARTS_SD**2
+    squares = sum((v - mean) ** 2 for v in seen) + _PRIOR_DF * DEFAULT_TRIAL_SD**2
     return sqrt(squares / (len(seen) - 1 + _PRIOR_DF))
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from math import isfinite
 
 from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.criteria import Guards, spread_is_harmless, unproven_guards
 from mydyno.analyse.direction import HIGHER, known
-from mydyno.analyse.measured import Measured, metric_of
+from mydyno.analyse.estimates import Estimates, metric_of
 from mydyno.analyse.plain import mean
 from mydyno.analyse.result import Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
-from mydyno.analyse.verdicts import Guards, unfelt, unshown
 from mydyno.model import Outcome, Status
 
 NOT_MEASURED = "not measured"
@@ -39,7 +39,7 @@ class Pair:
     baseline: Sequence[Outcome]
 
 
-def guarded(pair: Pair, rule: Rule, measured: Measured) -> Guarded:
+def guarded(pair: Pair, rule: Rule, measured: Estimates) -> Guarded:
     """Return what the guards of a treatment show."""
     margins = rule.guards_of(pair.workload)
     ratios = {
@@ -74,16 +74,16 @@ def held(row: Row, rule: Rule) -> Guards:
 def _waived(effect: Effect | None, guards: Guards, rule: Rule, pair: Pair) -> Guards:
     """Return the guard on the spread, where nobody asked for it and the gain leaves it nothing."""
     name = f"{rule.responses[pair.workload]}_logsd"
-    if effect is None or rule.guards is not None or name not in unshown(guards):
+    if effect is None or rule.guards is not None or name not in unproven_guards(guards):
         return {}
     gain = effect if rule.gain(1.0, pair.workload) > 0 else effect.inverse()
     own, baseline = (mean(some, name) for some in (pair.own, pair.baseline))
-    if own is None or baseline is None or not unfelt(gain, own, baseline):
+    if own is None or baseline is None or not spread_is_harmless(gain, own, baseline):
         return {}
     return {name: guards[name]}
 
 
-def _why_not(name: str, pair: Pair, rule: Rule, measured: Measured) -> str:
+def _why_not(name: str, pair: Pair, rule: Rule, measured: Estimates) -> str:
     """Return why a guard cannot be evaluated, ``""`` where it can or need not be.
 
     A guard that nobody asked for need not be where the load does not measure it at all.
@@ -95,7 +95,7 @@ def _why_not(name: str, pair: Pair, rule: Rule, measured: Measured) -> str:
     return _gaps(name, pair, own, baseline, measured) if asked else ""
 
 
-def _gaps(name: str, pair: Pair, own: "_Values", baseline: "_Values", measured: Measured) -> str:
+def _gaps(name: str, pair: Pair, own: "_Values", baseline: "_Values", measured: Estimates) -> str:
     """Return what is missing of a guard that some trials measured, ``""`` where it is enough."""
     if own.share(own.measured) < baseline.share(baseline.measured):
         return f"measured in {own.measured} of {own.trials} trials only"

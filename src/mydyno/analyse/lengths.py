@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from mydyno.analyse.sequential import STARTS_SD, gains, learned_from, taught_by
+from mydyno.analyse.sequential import SERVER_START_SD, gains, learn_from, training_size
 from mydyno.analyse.settling import moving
-from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, glance, left, tail
+from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, learn_noise, left, tail
 from mydyno.model import Series, Window
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ class Terms:
         be more exact than the margin asks for, since a few blocks are run in any case.
         """
         wanted = _BLOCKS * self.margin_log**2 / (2 * _REACH**2)
-        return sqrt(max(variance + STARTS_SD**2, wanted)) * (seconds + self.overhead_s)
+        return sqrt(max(variance + SERVER_START_SD**2, wanted)) * (seconds + self.overhead_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Lengths:
         series = gains(so_far, self.terms.lower)
         if len(series) == 0:
             return None
-        learned = self.learned or glance([*self.before, series])
-        found = fit(series[None, :], learned.texture, learned.prior)
+        learned = self.learned or learn_noise([*self.before, series])
+        found = fit(series[None, :], learned.noise, learned.prior)
         now_s = len(series) * BIN_S
         if now_s < self.looks_s[-1] - BIN_S and self._worth_more(found, learned, now_s):
             return None
@@ -98,14 +98,14 @@ class Lengths:
 def still_to_come(so_far: Series, lower: Collection[str] = ()) -> float:
     """Return how much of a trial's warm-up is expected to be left at its end, as a log."""
     series = gains(so_far, lower)
-    learned = glance([series])
-    found = fit(series[None, :], learned.texture, learned.prior)
+    learned = learn_noise([series])
+    found = fit(series[None, :], learned.noise, learned.prior)
     return float(np.abs(left(found)[0, -1]))
 
 
-def taught(trials: int) -> int:
+def training_trials(trials: int) -> int:
     """Return of how many first trials the lengths of the next one are learned."""
-    return min(trials, taught_by(trials))
+    return min(trials, training_size(trials))
 
 
 def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
@@ -117,7 +117,7 @@ def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
     series = [gains(one, terms.lower) for one in before]
     if len(series) < _KNOWN:
         return Lengths(terms, None, series, unlearned_s(terms.bias))
-    learned = learned_from(series)
+    learned = learn_from(series)
     some = [one for one in series if len(one) * BIN_S >= LENGTHS_S[0]][-_TRIALS:]
     prices = [terms.price(_known(some, learned, s), s) for s in LENGTHS_S]
     best_s = LENGTHS_S[int(np.argmin(prices))]
@@ -144,7 +144,7 @@ def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
         return lengths
     last_s = before[-1].t_s[-1]
     logs = [gains(one, lengths.terms.lower) for one in before]
-    if not moving(logs, lengths.learned.texture):
+    if not moving(logs, lengths.learned.noise):
         return lengths
     return replace(lengths, least_s=min(_LONGER * last_s, lengths.terms.most_s))
 
@@ -154,10 +154,10 @@ def _known(series: Sequence[Array], learned: Learned, seconds: float) -> float:
     bins = round(seconds / BIN_S)
     told: list[float] = []
     if enough := [one[:bins] for one in series if len(one) >= bins]:
-        told += fit(np.array(enough), learned.texture, learned.prior).variance.tolist()
+        told += fit(np.array(enough), learned.noise, learned.prior).variance.tolist()
     for one in series:
         if len(one) < bins:
-            found = fit(one[None, :], learned.texture, learned.prior)
+            found = fit(one[None, :], learned.noise, learned.prior)
             told.append(_forecast(found, learned, seconds))
     return float(np.median(told))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import isfinite
 from statistics import fmean
 
-from mydyno.analyse.measured import metric_of
+from mydyno.analyse.estimates import metric_of
 from mydyno.analyse.result import Estimate
 from mydyno.analyse.summary import unit_of
 from mydyno.model import Outcome, Status

@@ -17,18 +17,18 @@ from mydyno.analyse.carryover import carries
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.direction import is_lower
 from mydyno.analyse.drift import TAU_S, Levels, levels, one_hot, trials_of
-from mydyno.analyse.measured import Measured, log_of
+from mydyno.analyse.estimates import Estimates, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.settling import ENOUGH, LONG_S, jumping, moving
 from mydyno.analyse.steady import BIN_S, Learned, fit, learn, tail
-from mydyno.analyse.winners import of_best
+from mydyno.analyse.winners import shrink_best
 from mydyno.model import Outcome, Series, Status
 
 Array = NDArray[np.float64]
 _FIRST = 8  # trials that noise and warm-ups are learned from at first; then twice as many, ...
 _MOST = 64  # ... and no more: the rest would change little
 _ENOUGH = 2
-STARTS_SD = 0.015  # what one start differs from the next (METHOD 5.4)
+SERVER_START_SD = 0.015  # what one start differs from the next (METHOD 5.4)
 _WILD = 9.0  # times the usual variance of a treatment's trials
 _MANY = 5  # treatments that show what is usual
 _MEDIAN = 0.6  # of squares of few trials, about, where their mean is 1
@@ -39,7 +39,7 @@ _LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no l
 
 
 @dataclass(frozen=True, slots=True)
-class Pressed:
+class LoadSeries:
     """One finished trial: the binned log response and the campaign's time at its middle."""
 
     treatment: str
@@ -57,11 +57,11 @@ class Steady:
     variance: Array
 
 
-def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
+def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:
     """Return effects on the steady level of the response, and on the metrics of the guards."""
     trials, steady = steady_of(outcomes, rule, workload)
     if not trials:
-        return Measured()
+        return Estimates()
     sign = rule.gain(1.0, workload)
     values = {
         name: [sign * float(v) for v in steady.level[which]]
@@ -70,19 +70,19 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     unsteady, wavering = _unsteady(trials) if rule.warming else ([], [])
     names = [_role(t, rule) for t in trials]
     of = _by_treatment(names)
-    sure = (STARTS_SD**2 + steady.variance) / STARTS_SD**2 if rule.warming else None
+    sure = (SERVER_START_SD**2 + steady.variance) / SERVER_START_SD**2 if rule.warming else None
     found, weight = _levels((names, [t.at_s for t in trials]), steady.level, rule, sure)
     if found is None:
-        return Measured(values=values)
+        return Estimates(values=values)
     left = steady.level - found.level[_numbers(names)]
     effects = _effects(found, of, left / np.sqrt(weight), rule.baseline)
     if rule.choosing:
         number = list(of).index
-        effects = of_best(effects, lambda a, b: found.contrast(number(a), number(b))[1])
+        effects = shrink_best(effects, lambda a, b: found.contrast(number(a), number(b))[1])
     effects = _signed(effects, sign)
     response = rule.responses[workload]
     mine = [o for o in outcomes if o.trial.workload == workload]
-    return Measured(
+    return Estimates(
         effects=effects,
         guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
         values=values,
@@ -95,19 +95,19 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
 
 def steady_of(
     outcomes: Sequence[Outcome], rule: Rule, workload: str
-) -> tuple[list[Pressed], Steady]:
+) -> tuple[list[LoadSeries], Steady]:
     """Return the trials of a workload that went well, and the steady level of each."""
     response = rule.responses[workload]
     if not rule.warming:
         trials, level = _windows(outcomes, workload, response)
         return trials, Steady(rule.gain(1.0, workload) * level, np.zeros(len(level)))
-    trials = pressed(outcomes, workload, response, rule.lower)
+    trials = load_series(outcomes, workload, response, rule.lower)
     if not trials:
         return [], Steady(np.zeros(0), np.zeros(0))
-    return trials, steady_levels(trials, learned_from([t.series for t in trials]))
+    return trials, steady_levels(trials, learn_from([t.series for t in trials]))
 
 
-def _role(trial: Pressed, rule: Rule) -> str:
+def _role(trial: LoadSeries, rule: Rule) -> str:
     """Return the name a trial is counted under: not its own, where it only looked about.
 
     The baseline was not chosen for what it showed, so that all of its trials count.
@@ -116,9 +116,9 @@ def _role(trial: Pressed, rule: Rule) -> str:
     return trial.treatment + _LOOKED if looked else trial.treatment
 
 
-def pressed(
+def load_series(
     outcomes: Sequence[Outcome], workload: str, response: str, lower: Collection[str] = ()
-) -> list[Pressed]:
+) -> list[LoadSeries]:
     """Return the trials of a workload that went well, with their places in the campaign's time.
 
     `lower` names the metrics of which the spec says that less is better.
@@ -132,13 +132,13 @@ def pressed(
             at_s = began_s + outcome.machine_time_s - series.t_s[-1] / 2
             trial = outcome.trial
             logs = gains(series, lower)
-            found.append(Pressed(trial.treatment, at_s, logs, trial.block, trial.id))
+            found.append(LoadSeries(trial.treatment, at_s, logs, trial.block, trial.id))
     return found
 
 
 def _windows(
     outcomes: Sequence[Outcome], workload: str, metric: str
-) -> tuple[list[Pressed], Array]:
+) -> tuple[list[LoadSeries], Array]:
     """Return the trials whose windows have a metric, without their series, and its logs."""
     trials, level = [], []
     for outcome, began_s in _timed(outcomes):
@@ -146,7 +146,7 @@ def _windows(
         if value is not None:
             at_s = began_s + outcome.machine_time_s / 2
             name, block = outcome.trial.treatment, outcome.trial.block
-            trials.append(Pressed(name, at_s, np.zeros(0), block))
+            trials.append(LoadSeries(name, at_s, np.zeros(0), block))
             level.append(value)
     return trials, np.array(level)
 
@@ -261,26 +261,26 @@ def _guard(
     return _effects(found, _by_treatment(names), left, rule.baseline)
 
 
-def _unsteady(trials: Sequence[Pressed]) -> tuple[list[str], list[str]]:
+def _unsteady(trials: Sequence[LoadSeries]) -> tuple[list[str], list[str]]:
     """Return the treatments that do not settle, and those of which that is not ruled out yet.
 
     They jump about, or still move after a very long trial.
     """
-    texture = learned_from([t.series for t in trials]).texture
+    noise = learn_from([t.series for t in trials]).noise
     series: dict[str, list[Array]] = {}
     for trial in trials:
         series.setdefault(trial.treatment, []).append(trial.series)
-    surely, may = jumping(series, texture)
+    surely, may = jumping(series, noise)
     for name, told in series.items():
         long = [one for one in told if len(one) * BIN_S >= LONG_S]
-        if name not in surely and moving(long, texture):
+        if name not in surely and moving(long, noise):
             surely.append(name)
-        elif len(told) < ENOUGH and not long and moving(told, texture):
+        elif len(told) < ENOUGH and not long and moving(told, noise):
             may.append(name)  # its next trial is longer
     return surely, may
 
 
-def steady_levels(trials: Sequence[Pressed], learned: Learned) -> Steady:
+def steady_levels(trials: Sequence[LoadSeries], learned: Learned) -> Steady:
     """Return each trial's level, that of its end, and its variance about the steady one, as logs.
 
     What one start of a server differs from the next is in neither of them.
@@ -289,14 +289,14 @@ def steady_levels(trials: Sequence[Pressed], learned: Learned) -> Steady:
     for bins in {len(t.series) for t in trials}:
         which = [i for i, t in enumerate(trials) if len(t.series) == bins]
         series = np.array([trials[i].series for i in which])
-        found = fit(series, learned.texture, learned.prior)
-        told[:, which] = tail.level(series), tail.variance(found, learned.texture)
+        found = fit(series, learned.noise, learned.prior)
+        told[:, which] = tail.level(series), tail.variance(found, learned.noise)
     return Steady(*told)
 
 
-def learned_from(series: Sequence[Array]) -> Learned:
+def learn_from(series: Sequence[Array]) -> Learned:
     """Return what the first trials teach: their number only doubles, so that it stays the same."""
-    some = series[: taught_by(len(series))]
+    some = series[: training_size(len(series))]
     return _learned(tuple(one.tobytes() for one in some))
 
 
@@ -306,7 +306,7 @@ def _learned(series: tuple[bytes, ...]) -> Learned:
     return learn([np.frombuffer(one) for one in series])
 
 
-def taught_by(trials: int) -> int:
+def training_size(trials: int) -> int:
     """Return of how many trials it is learned after so many."""
     count = _FIRST
     while 2 * count <= min(trials, _MOST):

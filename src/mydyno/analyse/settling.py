@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from mydyno.analyse.steady import Texture
+from mydyno.analyse.steady import NoiseModel
 
 Array = NDArray[np.float64]
 LONG_S = 700.0  # what still moves after so long does not settle
@@ -24,7 +24,9 @@ _SIGMAS = 3.0
 _NOTABLE = 0.04  # between thirds of a trial, as logs: more than a slow warm-up still does
 
 
-def jumping(series: Mapping[str, Sequence[Array]], texture: Texture) -> tuple[list[str], list[str]]:
+def jumping(
+    series: Mapping[str, Sequence[Array]], noise: NoiseModel
+) -> tuple[list[str], list[str]]:
     """Return the treatments whose trials differ in their course more than noise lets them.
 
     Those that surely do come first, then those of too few trials that may do.
@@ -37,14 +39,14 @@ def jumping(series: Mapping[str, Sequence[Array]], texture: Texture) -> tuple[li
     known = {name: told for name, told in found.items() if told is not None}
     if not known:
         return [], []
-    usual = max(_variance(texture), float(np.median([value for value, _ in known.values()])))
+    usual = max(_variance(noise), float(np.median([value for value, _ in known.values()])))
     chance = {n: stats.f.sf(value / usual, df, _REFERENCE_DF) for n, (value, df) in known.items()}
     surely = [name for name, p in chance.items() if p < _CERTAIN]
     may = [n for n, p in chance.items() if _CERTAIN <= p < _PERHAPS and len(series[n]) < ENOUGH]
     return surely, may
 
 
-def moving(series: Sequence[Array], texture: Texture) -> bool:
+def moving(series: Sequence[Array], noise: NoiseModel) -> bool:
     """Return whether the last third of a treatment's trials lies clear of the third before it.
 
     The standard error is of the noise that was learned or of the trials' own differences, whichever
@@ -56,7 +58,7 @@ def moving(series: Sequence[Array], texture: Texture) -> bool:
     if third < _FEWEST:
         return False
     changes = [one[2 * third : 3 * third].mean() - one[third : 2 * third].mean() for one in series]
-    error = np.sqrt(2 * texture.variance / (1 - texture.rho) ** 2 / third / len(series))
+    error = np.sqrt(2 * noise.variance / (1 - noise.rho) ** 2 / third / len(series))
     if len(series) >= _SEVERAL:
         error = min(error, float(np.std(changes, ddof=1)) / np.sqrt(len(series)))
     return bool(abs(float(np.mean(changes))) > max(_SIGMAS * error, _NOTABLE))
@@ -75,8 +77,8 @@ def _roughness(series: Sequence[Array]) -> tuple[float, int] | None:
     return float((rest**2).sum() / df), df
 
 
-def _variance(texture: Texture) -> float:
+def _variance(noise: NoiseModel) -> float:
     """Return the variance of a block's mean under this noise."""
     apart = np.abs(np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK)))
-    covariance = texture.variance / (1 - texture.rho**2) * texture.rho**apart
+    covariance = noise.variance / (1 - noise.rho**2) * noise.rho**apart
     return float(covariance.mean())

@@ -26,10 +26,10 @@ def soaked(outcomes: Sequence[Outcome], rule: Rule) -> str:
     name = trial.trial.treatment
     if trial.status is not Status.OK:
         return f"The soak of {name} failed: {trial.error}."
-    return _told(trial, rule)
+    return _soak_sentence(trial, rule)
 
 
-def _told(trial: Outcome, rule: Rule) -> str:
+def _soak_sentence(trial: Outcome, rule: Rule) -> str:
     from mydyno.analyse.sequential import gains  # noqa: PLC0415 - numpy and scipy
 
     response = rule.responses[trial.trial.workload]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mydyno.analyse.logs import change
-from mydyno.analyse.sequential import Pressed
+from mydyno.analyse.sequential import LoadSeries
 from mydyno.analyse.summary import BIN_S
 
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ _NOISES = 4.0  # standard deviations of a mean of `_SIDE` bins
 _END = 3  # a trial ends with a third of its bins, at least so many
 
 
-def of_another_state(trials: Sequence[Pressed]) -> dict[int, str]:
+def of_another_state(trials: Sequence[LoadSeries]) -> dict[int, str]:
     """Return the trials, by number, that are not of the host's most frequent state, and why."""
     falls = _falls(trials)
     stretches = [list(_eras(some)) for some in _between(trials, falls)]
@@ -44,7 +44,7 @@ def of_another_state(trials: Sequence[Pressed]) -> dict[int, str]:
 
 
 def _borders(
-    stretches: Sequence[Sequence[Sequence[Pressed]]], kept: Sequence[Pressed]
+    stretches: Sequence[Sequence[Sequence[LoadSeries]]], kept: Sequence[LoadSeries]
 ) -> dict[int, str]:
     """Return the first and last of the kept trials where another state lies beside them.
 
@@ -56,7 +56,7 @@ def _borders(
     return dict.fromkeys(first | last, "the state of the host changed in it, or right beside it")
 
 
-def _falls(trials: Sequence[Pressed]) -> dict[int, str]:
+def _falls(trials: Sequence[LoadSeries]) -> dict[int, str]:
     """Return the trials in which the load fell for good, as others did from then on."""
     found: dict[int, str] = {}
     for i, trial in enumerate(trials):
@@ -68,7 +68,7 @@ def _falls(trials: Sequence[Pressed]) -> dict[int, str]:
     return found
 
 
-def _went_on(trials: Sequence[Pressed], at: int, depth: float) -> bool:
+def _went_on(trials: Sequence[LoadSeries], at: int, depth: float) -> bool:
     """Return whether other treatments have fallen with a trial, or none has been seen since."""
     mine = trials[at].treatment
     before = _by_treatment(t for t in trials[:at] if t.treatment != mine)
@@ -92,9 +92,9 @@ def _fall(series: Array) -> tuple[int, float] | None:
     return (at, depth) if depth >= max(_FALL, _NOISES * noise) and stays and sudden else None
 
 
-def _between(trials: Sequence[Pressed], falls: Collection[int]) -> Iterator[list[Pressed]]:
+def _between(trials: Sequence[LoadSeries], falls: Collection[int]) -> Iterator[list[LoadSeries]]:
     """Yield the stretches of trials that lie between those of `falls`."""
-    some: list[Pressed] = []
+    some: list[LoadSeries] = []
     for trial in trials:
         if trial.id in falls:
             yield some
@@ -104,7 +104,7 @@ def _between(trials: Sequence[Pressed], falls: Collection[int]) -> Iterator[list
     yield some
 
 
-def _eras(trials: Sequence[Pressed]) -> Iterator[Sequence[Pressed]]:
+def _eras(trials: Sequence[LoadSeries]) -> Iterator[Sequence[LoadSeries]]:
     """Yield each stretch of trials in one state, by binary segmentation."""
     at = _change(trials)
     if at is None:
@@ -114,7 +114,7 @@ def _eras(trials: Sequence[Pressed]) -> Iterator[Sequence[Pressed]]:
     yield from _eras(trials[at:])
 
 
-def _change(trials: Sequence[Pressed]) -> int | None:
+def _change(trials: Sequence[LoadSeries]) -> int | None:
     """Return the first trial of another state: least squares for a shift that all share.
 
     The statistic is that of Page (1954), each trial beside the mean of its treatment.
@@ -151,14 +151,14 @@ def _end(series: Array) -> float:
     return float(median(last))  # of so few, faster than numpy's
 
 
-def _by_treatment(trials: Iterable[Pressed]) -> dict[str, list[float]]:
+def _by_treatment(trials: Iterable[LoadSeries]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for trial in trials:
         found.setdefault(trial.treatment, []).append(_end(trial.series))
     return found
 
 
-def _shift(era: Sequence[Pressed], kept: Sequence[Pressed]) -> float:
+def _shift(era: Sequence[LoadSeries], kept: Sequence[LoadSeries]) -> float:
     """Return how far an era lies above the other, as a log, by treatments that are in both."""
     here, there = _by_treatment(era), _by_treatment(kept)
     both = [float(np.mean(here[n]) - np.mean(there[n])) for n in here.keys() & there.keys()]

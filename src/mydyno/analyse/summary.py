@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from math import isfinite, log
 
-from mydyno.analyse.latency import merged, percentile_s
+from mydyno.analyse.histograms import merged, percentile_s
 from mydyno.model import Interval, Metric, Series, Window, of_kind
 
 _PERCENTILES = {

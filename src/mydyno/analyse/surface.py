@@ -18,7 +18,7 @@ _MEAN = 1.0  # of the mean of all: next to nothing is known of it
 
 
 @dataclass(frozen=True)
-class Grid:
+class CellGrid:
     """Cells as rows of levels (cells, factors)."""
 
     cells: Ints
@@ -38,7 +38,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class TrialLevels:
     """Finished trials: cell, level, variance, and the block: the host was about the same in it."""
 
     cell: Ints
@@ -62,7 +62,7 @@ class Surface:
         winners = np.argmax(self.mean + draws @ root.T, axis=1)
         return np.bincount(winners, minlength=len(self.mean)) / len(draws)
 
-    def ask(self, leader: int, rival: int, variance: float, out: Sequence[int] = ()) -> int:
+    def next_cell(self, leader: int, rival: int, variance: float, out: Sequence[int] = ()) -> int:
         """Return the cell whose trial tells most of the difference between two cells.
 
         Those that are `out` are not asked.
@@ -84,7 +84,7 @@ class _Sums:
     log_det: float
 
 
-def surface(grid: Grid, runs: Runs, block_sd: float) -> Surface:
+def surface(grid: CellGrid, runs: TrialLevels, block_sd: float) -> Surface:
     """Return the posterior under the most likely sizes of effects (Rasmussen and Williams, 2.2)."""
     sums = _sums(len(grid.cells), runs, block_sd)
     found = [(*_posterior(grid, sums, s), s) for s in product(_MAINS, _PAIRS, _OWN)]
@@ -92,14 +92,14 @@ def surface(grid: Grid, runs: Runs, block_sd: float) -> Surface:
     return Surface(mean, covariance, sizes, evidence)
 
 
-def refreshed(grid: Grid, runs: Runs, block_sd: float, before: Surface) -> Surface:
+def updated_surface(grid: CellGrid, runs: TrialLevels, block_sd: float, before: Surface) -> Surface:
     """Return the posterior under the sizes of effects that were found before."""
     sums = _sums(len(grid.cells), runs, block_sd)
     evidence, mean, covariance = _posterior(grid, sums, before.sizes)
     return Surface(mean, covariance, before.sizes, evidence)
 
 
-def _sums(cells: int, runs: Runs, block_sd: float) -> _Sums:
+def _sums(cells: int, runs: TrialLevels, block_sd: float) -> _Sums:
     weight = 1 / runs.variance
     blocks = int(runs.block.max()) + 1
     held = np.zeros((blocks, cells))
@@ -115,7 +115,7 @@ def _sums(cells: int, runs: Runs, block_sd: float) -> _Sums:
     )
 
 
-def _posterior(grid: Grid, sums: _Sums, sizes: Sequence[float]) -> tuple[float, Array, Array]:
+def _posterior(grid: CellGrid, sums: _Sums, sizes: Sequence[float]) -> tuple[float, Array, Array]:
     prior = grid.covariance(sizes)
     n = len(prior)
     inner = np.eye(n) + prior @ sums.information

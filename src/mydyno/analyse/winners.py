@@ -8,7 +8,9 @@ from mydyno.analyse.contrasts import Effect
 _FEWEST = 2  # to choose from
 
 
-def of_best(effects: Mapping[str, Effect], apart: Callable[[str, str], float]) -> dict[str, Effect]:
+def shrink_best(
+    effects: Mapping[str, Effect], apart: Callable[[str, str], float]
+) -> dict[str, Effect]:
     """Return the effects, the best one's estimate without what its lead may owe to luck.
 
     `apart` tells the standard error of the difference of two.  The lead over the next is shrunk by

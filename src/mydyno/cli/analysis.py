@@ -9,7 +9,7 @@ import msgspec
 
 from mydyno.analyse import Rule, compare
 from mydyno.analyse.ends import ended
-from mydyno.analyse.latency import cumulative, merged
+from mydyno.analyse.histograms import cumulative, merged
 from mydyno.analyse.result import (
     ChangeView,
     Comparison,
@@ -18,8 +18,8 @@ from mydyno.analyse.result import (
     Result,
     TrialView,
 )
-from mydyno.analyse.spoiled import sound
 from mydyno.analyse.summary import unit_of, within
+from mydyno.analyse.validity import mark_invalid
 from mydyno.campaign.loop import reread
 from mydyno.campaign.past import Past
 from mydyno.campaign.plan import Campaign
@@ -64,7 +64,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     trials = [(end, intervals) for end, (_, intervals) in zip(ends, trials, strict=True)]
     comparison = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
     short = [o for o, _ in trials if not o.trial.soak]
-    judged = {o.trial.id: o for o in sound(short, rule)}
+    judged = {o.trial.id: o for o in mark_invalid(short, rule)}
     told = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
     if isinstance(campaign.design, Past):

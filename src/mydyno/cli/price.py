@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, isinf, log, log1p
 
 from mydyno.analyse.forecast import (
-    STARTS_SD,
+    DEFAULT_TRIAL_SD,
     TRIAL_S,
     Forecast,
     Size,
@@ -34,7 +34,7 @@ def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
     size = _size(campaign, trial_s)
     if size is None:
         return None
-    usual_sd = _SEGMENTS_SD if isinstance(campaign.stops, Segments) else STARTS_SD
+    usual_sd = _SEGMENTS_SD if isinstance(campaign.stops, Segments) else DEFAULT_TRIAL_SD
     noise_sd = expected_sd(_levels(campaign, checks)) if checks else usual_sd
     return forecast(size, log1p(campaign.spec.decide.margin), noise_sd, trial_s)
 

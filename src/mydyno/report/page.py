@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from mydyno.analyse.ends import lost_words
+from mydyno.analyse.ends import describe_lost
 from mydyno.analyse.result import Ratio, Result, Row, TrialView
 from mydyno.report import curves, dots, findings, latency, panels, units, verdicts
 from mydyno.report.curves import Chart
@@ -76,7 +76,7 @@ def _row(row: Row, rows: Sequence[Row], axis: Forest, ordered: Sequence[Style]) 
         verdicts.shown(row.verdict),
         row.durability == "weaker",
         units.measured(row.trials, row.ends),
-        lost_words(row.ends) if row.ends.lost else "",
+        describe_lost(row.ends) if row.ends.lost else "",
     )
 
 

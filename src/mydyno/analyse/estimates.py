@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from math import isfinite, log
 
 from mydyno.analyse.contrasts import Effect
-from mydyno.analyse.verdicts import spread
+from mydyno.analyse.criteria import spread
 from mydyno.model import Outcome, Status
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Estimates:
     """Effects by treatment, of the response and of each guard by metric; all by log ratio.
 
     `values` holds each treatment's log responses, one for each trial; `spreads` how its trials

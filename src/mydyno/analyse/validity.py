@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import median
 
 from mydyno.analyse.ends import ended
-from mydyno.analyse.measured import metric_of
+from mydyno.analyse.estimates import metric_of
 from mydyno.analyse.rule import Rule
 from mydyno.model import Outcome, Status
 
@@ -19,7 +19,7 @@ _LEAST_S = 10.0  # of a window: in less, a program that starts looks like a load
 _LIMIT = 0.9  # of its processors, from where on a load may be what is measured
 
 
-def sound(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
+def mark_invalid(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
     """Return the outcomes, those void that something else than their treatment decided.
 
     A load, a neighbour or a state of the disk that is always there spoils nothing: it is the host.
@@ -64,16 +64,16 @@ def _busy(outcomes: Sequence[Outcome]) -> dict[int, str]:
 
 
 def _states(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, str]:
-    from mydyno.analyse.sequential import pressed  # noqa: PLC0415 - numpy and scipy
+    from mydyno.analyse.sequential import load_series  # noqa: PLC0415 - numpy and scipy
     from mydyno.analyse.states import of_another_state  # noqa: PLC0415
 
     found: dict[int, str] = {}
     for workload, response in rule.responses.items():
-        found |= of_another_state(pressed(outcomes, workload, response, rule.lower))
+        found |= of_another_state(load_series(outcomes, workload, response, rule.lower))
     return found
 
 
-def limited(outcomes: Sequence[Outcome], workload: str) -> str:
+def load_limit(outcomes: Sequence[Outcome], workload: str) -> str:
     """Return a warning where the load itself may have been the limit, or ``""``."""
     shares = [
         share
