@@ -163,7 +163,7 @@ def test_zeros_of_a_guard():
     assert row(with_errors(1.0, 0.0), rule).verdict == "inconclusive"
     mixed = harmed(with_errors(1.0, 0.0), "A", range(2), set_to("errors", 1.0))
     assert row(mixed, rule).unevaluated == {
-        "errors": "0 in 6 of the baseline's 8 trials, which has no ratio"
+        "errors": "0 in 6 of the baseline's 8 trials, so there is no ratio"
     }
 
 

@@ -81,7 +81,7 @@ def test_one_block_never_gives_a_verdict():
     found = compare(campaign({"A": 1.0, "B": 3.0}, 1, 0.01, 1), RULE, "AB")
     assert found.winner is None
     assert found.treatments[1].verdict == "inconclusive"
-    assert "one block only" in found.warnings[0]
+    assert "1 block shows no spread" in found.warnings[0]
 
 
 def test_what_is_no_different_is_equivalent():

@@ -146,7 +146,11 @@ def test_what_carries_over_gives_no_verdict():
 
     slow = words(12.0)
     assert {row.verdict for row in slow} == {"baseline", "inconclusive"}
-    assert all("had not taken hold" in row.warnings[0] for row in slow if row.name != "base")
+    assert all(
+        "carries over into the measured segments" in row.warnings[0]
+        for row in slow
+        if row.name != "base"
+    )
     assert {row.verdict for row in words(1.0) if row.name in {"up", "down"}} == {"adopt", "reject"}
 
 

@@ -76,7 +76,7 @@ def test_more_treatments_make_a_claim_harder():
     ]
     many = measure([*outcomes, *again], RULE, "w").effects["a"]
     assert many.log_ratio == pytest.approx(few.log_ratio, abs=0.02)
-    assert many.claim / many.critical > few.claim / few.critical
+    assert many.simultaneous / many.critical > few.simultaneous / few.critical
 
 
 def test_too_few_trials_have_no_effect():

@@ -68,7 +68,7 @@ def test_first_trials_of_the_baseline_alone_may_be_of_another_state():
     later = [lower(t, 0.5) for t in trials(chance)]
     told = of_another_state([*checks, *later])
     assert set(told) == {100, 101, 102, 0}
-    assert "in it, or right beside it" in told[0]
+    assert "during this trial or next to it" in told[0]
 
 
 @pytest.mark.parametrize("at", [3, 8])
@@ -141,7 +141,7 @@ def test_other_work_spoils_a_trial():
     some = [outcome(i, cpu_other_cores=0.05) for i in range(3)]
     marked = mark_invalid([outcome(9, cpu_other_cores=0.8), *some], RULE)
     assert marked[0].status is Status.VOID
-    assert "0.8 cores busy" in marked[0].error
+    assert "used 0.8 cores" in marked[0].error
 
 
 def test_too_few_trials_and_too_short_windows_show_nothing_unusual():

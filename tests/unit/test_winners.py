@@ -1,4 +1,4 @@
-"""The best of several is told without what its lead may owe to luck."""
+"""The best of several is corrected for selection bias."""
 
 from dataclasses import replace
 from math import exp
@@ -20,13 +20,13 @@ def effects(*logs, se=0.02):
 
 
 @pytest.mark.parametrize(
-    ("lead", "luck"),
+    ("lead", "bias"),
     [(0.04, 0.005), (0.02, 0.01), (0.01, 0.005), (0.4, 0.0005), (0.0, 0.0)],
 )
-def test_a_lead_is_shrunk_by_its_error(lead, luck):
+def test_a_lead_is_shrunk_by_its_error(lead, bias):
     told = shrink_best(effects(0.10, 0.10 + lead, 0.02), lambda _a, _b: 0.02)
-    found = {name: round(e.luck, 9) for name, e in told.items()}
-    assert found == {"a0": 0.0, "a1": pytest.approx(luck), "a2": 0.0}
+    found = {name: round(e.bias, 9) for name, e in told.items()}
+    assert found == {"a0": 0.0, "a1": pytest.approx(bias), "a2": 0.0}
 
 
 def test_the_interval_stays_and_holds_the_estimate():
@@ -53,7 +53,7 @@ def errors(apart):
         seen = effects(*(chance.normal(t, 0.02) for t in truth.values()))
         best = max(seen, key=lambda name: seen[name].log_ratio)
         plain.append(seen[best].log_ratio - truth[best])
-        told.append(plain[-1] - shrink_best(seen, lambda _a, _b: 0.02 * 2**0.5)[best].luck)
+        told.append(plain[-1] - shrink_best(seen, lambda _a, _b: 0.02 * 2**0.5)[best].bias)
     return np.array(plain), np.array(told)
 
 

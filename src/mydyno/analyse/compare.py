@@ -1,4 +1,4 @@
-"""A campaign's verdicts: every treatment against the baseline, and which of them wins."""
+"""The verdicts of a campaign: each treatment against the baseline, and the winner."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import exp, log
@@ -30,8 +30,8 @@ from mydyno.analyse.validity import load_limit, mark_invalid
 from mydyno.model import Outcome, Status
 
 _CARRIES = (
-    "a switch had not taken hold when its segment was measured, so that the one before it shows "
-    'through; compare with restarts: design.kind = "race"'
+    "the previous treatment carries over into the measured segments, so there is no verdict; "
+    'compare with restarts: design.kind = "race"'
 )
 Cells = Callable[[Sequence[Outcome]], set[tuple[str, str]]]
 
@@ -44,7 +44,8 @@ def compare(
 ) -> Comparison:
     """Return the verdict on each of `treatments` under each workload of `rule`.
 
-    `cells` holds each treatment's levels, where there are factors: then it is told which did it.
+    `cells` holds each treatment's factor levels, if there are factors: main effects and
+    interactions are then part of the result.
     """
     spent_s = sum(max(o.machine_time_s, 0.0) for o in outcomes)
     outcomes = ended(outcomes, rule.responses, rule.lower)
@@ -84,19 +85,19 @@ def _with_parts(
 
     from mydyno.analyse.attribution import attribute, few  # noqa: PLC0415 - numpy and scipy
 
-    told = [attribute(outcomes, rule, workload, cells) for workload in rule.responses]
-    parts = [part for parts, _ in told for part in parts]
+    attributed = [attribute(outcomes, rule, workload, cells) for workload in rule.responses]
+    parts = [part for parts, _ in attributed for part in parts]
     best = comparison.winner
     return structs.replace(
         comparison,
         parts=parts,
-        together=[pair for _, pairs in told for pair in pairs],
+        together=[pair for _, pairs in attributed for pair in pairs],
         share=few(parts, cells.get(best, {}), best, rule) if best else "",
     )
 
 
 def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
-    """Return the function that tells of which workload and treatment more trials could tell."""
+    """Return a function that gives the pairs of workload and treatment that need more trials."""
 
     def cells(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
         found = rows(mark_invalid(outcomes, rule), rule, treatments)
@@ -107,10 +108,10 @@ def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
 
 
 def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
-    """Return the adopted rows, while the best is asked for and more than one may be it."""
+    """Return the adopted rows that may be the best, where the design looks for the best one."""
     if not rule.choosing:
         return []
-    told: list[Row] = []
+    rivals: list[Row] = []
     for workload in rule.responses:
         gains = {
             row.name: sorted(
@@ -122,8 +123,8 @@ def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
         best = max((low for low, _ in gains.values()), default=0.0)
         may = {name for name, (_, high) in gains.items() if high >= best}
         if len(may) > 1:
-            told += [row for row in found if row.workload == workload and row.name in may]
-    return told
+            rivals += [row for row in found if row.workload == workload and row.name in may]
+    return rivals
 
 
 def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> list[Row]:
@@ -167,7 +168,10 @@ def _row(
     evidence = Evidence(treatment, workload, effect, guards, own, baseline, nothing)
     word = decide(evidence, rule, measured)
     if word == "failed":
-        effect, guards = None, Guarded({}, {}, {}, {})  # what few survivors show is no effect
+        effect, guards = (
+            None,
+            Guarded({}, {}, {}, {}),
+        )  # the trials that were measured are too few for an effect
     proving = any(o.trial.block >= rule.proving_from for o in pair.own) and _blocks(trials) > 1
     values = measured.values.get(treatment, [])
     return Row(
@@ -191,7 +195,7 @@ def _row(
 def _remarks(
     evidence: Evidence, word: str, rule: Rule, measured: Estimates, *, proving: bool
 ) -> list[str]:
-    """Return what a reader has to know of a verdict, but for its trials' ends."""
+    """Return the warnings about a verdict, except those about single failed trials."""
     if evidence.treatment == rule.baseline:
         return baseline_lost_trials(evidence.own) if evidence.own.lost else []
     found = failures(word, evidence.own, evidence.baseline) if evidence.own.lost else []
@@ -201,14 +205,16 @@ def _remarks(
     if evidence.zeros:
         found += no_ratio(rule.responses[evidence.workload], evidence.zeros)
     if evidence.effect is None and word == "inconclusive" and proving:
-        found.append("fewer than two blocks hold it and the baseline: no verdict")
+        found.append(
+            "fewer than 2 blocks have it and the baseline, so there is no verdict; run more blocks"
+        )
     if measured.carries:
         found.append(_CARRIES)
     return found + (_of_guards(evidence, evidence.effect, word, rule) if evidence.effect else [])
 
 
 def _of_guards(evidence: Evidence, effect: Effect, word: str, rule: Rule) -> list[str]:
-    """Return what the guards of a treatment with an effect say."""
+    """Return the messages of the guards of a treatment that has an effect."""
     guards = evidence.guards
     found = unproven_warnings(guards.held) if word == "adopt" else []
     if word == "reject" and by_effect(effect, rule, evidence.workload, {}) != "reject":
@@ -241,9 +247,13 @@ def _warnings(outcomes: Sequence[Outcome], rule: Rule) -> list[str]:
     if rule.screening:
         return lost_trials(ends_of(outcomes))
     if not any(o.trial.treatment == rule.baseline for o in outcomes):
-        warnings.append(f"{rule.baseline}, the baseline, has no finished trial yet")
-    warnings += [told for workload in rule.responses if (told := load_limit(outcomes, workload))]
+        warnings.append(
+            f"{rule.baseline}, the baseline, has no finished trial yet, so there are no ratios"
+        )
+    warnings += [text for workload in rule.responses if (text := load_limit(outcomes, workload))]
     blocks = {o.trial.block for o in outcomes}
     if len(blocks) == 1:
-        warnings.append("one block only: it shows no spread, so it gives no verdict")
+        warnings.append(
+            "1 block shows no spread between blocks, so there is no verdict; run more blocks"
+        )
     return warnings

@@ -28,7 +28,7 @@ def verdict(effect: Effect, margin: float, guards: Guards) -> str:
         return "reject" if low > 1 or high < 1 + margin else "inconclusive"
     if 1 / (1 + margin) < low and high < 1 + margin:
         return "equivalent"
-    if effect.surely > 0 and effect.log_ratio >= log(1 + margin) / 2:
+    if effect.lower_bound > 0 and effect.log_ratio >= log(1 + margin) / 2:
         return "inconclusive" if _look_broken(guards) else "adopt"
     return "reject" if high < 1 + margin else "inconclusive"
 

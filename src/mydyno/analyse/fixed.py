@@ -1,4 +1,4 @@
-"""What is measured where length and number of trials were settled beforehand (ADR 0003)."""
+"""Estimates for designs whose length and number of trials are fixed beforehand (ADR 0003)."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""A response over the cells of a product of factors: main effects, pairs, and each cell's own."""
+"""Response surface over the cells of a full factorial: main effects, pairs, and cell effects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 _MAINS = (0.03, 0.06, 0.1, 0.2)  # standard deviations of a level's effect, as logs
 _PAIRS = (0.003, 0.015, 0.04)
 _OWN = (0.002, 0.01)
-_MEAN = 1.0  # of the mean of all: next to nothing is known of it
+_MEAN = 1.0  # of the overall mean: a vague prior
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CellGrid:
 
 @dataclass(frozen=True, slots=True)
 class TrialLevels:
-    """Finished trials: cell, level, variance, and the block: the host was about the same in it."""
+    """Finished trials: cell, level (log), variance, block (the host hardly drifts in it)."""
 
     cell: Ints
     level: Array
@@ -49,7 +49,7 @@ class TrialLevels:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What is known of the cells' log levels: mean (cells) and covariance (cells, cells)."""
+    """Posterior of the cells' log levels: mean (cells) and covariance (cells, cells)."""
 
     mean: Array
     covariance: Array
@@ -63,10 +63,9 @@ class Surface:
         return np.bincount(winners, minlength=len(self.mean)) / len(draws)
 
     def next_cell(self, leader: int, rival: int, variance: float, out: Sequence[int] = ()) -> int:
-        """Return the cell whose trial tells most of the difference between two cells.
+        """Return the cell whose trial most reduces the variance of the difference of two cells.
 
-        Those that are `out` are not asked.
-        It has the largest fall of that difference's variance, as a rank-one update gives it.
+        Cells in `out` are excluded.  The reduction is that of a rank-one update.
         """
         c = self.covariance
         fall = (c[:, leader] - c[:, rival]) ** 2 / (np.diag(c) + variance)
@@ -76,7 +75,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """What the trials say of the cells with the blocks' own levels integrated out."""
+    """Sufficient statistics of the cells, with the block levels integrated out."""
 
     information: Array
     score: Array
@@ -93,7 +92,7 @@ def surface(grid: CellGrid, runs: TrialLevels, block_sd: float) -> Surface:
 
 
 def updated_surface(grid: CellGrid, runs: TrialLevels, block_sd: float, before: Surface) -> Surface:
-    """Return the posterior under the sizes of effects that were found before."""
+    """Return the posterior under the sizes of effects of an earlier posterior."""
     sums = _sums(len(grid.cells), runs, block_sd)
     evidence, mean, covariance = _posterior(grid, sums, before.sizes)
     return Surface(mean, covariance, before.sizes, evidence)
