@@ -10,7 +10,7 @@ import numpy as np
 from decisions_ours import ARMS, BASE, VERDICTS, Told, played, population
 from mydyno.analyse import compare, sequential, undecided
 from mydyno.analyse.steady import tail
-from mydyno.analyse.validity import valid_trials
+from mydyno.analyse.validity import mark_invalid
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.campaign.stops import Fixed
@@ -58,7 +58,7 @@ def spent(world: str, seed: int) -> Told:
         ("plain", WORLDS[world]),
     ):
         outcomes = played(population(world).arms(seed, 8), one_world, seed)
-        kept = [o.status is Status.OK for o in valid_trials(outcomes, VERDICTS)]
+        kept = [o.status is Status.OK for o in mark_invalid(outcomes, VERDICTS)]
         told[f"{name}_void"] = len(kept) - sum(kept)
         if name == "burst":
             states = _states(outcomes, bucket)

@@ -40,7 +40,7 @@ def record(server: str, runs: Path, traces: Path) -> None:
     argv = [MYDYNO, "run", spec, "--set", f"stack.server={server}", "-o", str(folder)]
     code = subprocess.run(argv, check=False, stdout=subprocess.DEVNULL).returncode
     if code:
-        sys.exit(f"{folder}: mydyno ended with {code}; run the same command again to go on")
+        sys.exit(f"{folder}: mydyno ended with {code}; run the same command again to resume")
     (traces / f"{name}.json").write_text(json.dumps(asdict(of_run(folder))) + "\n")
 
 

@@ -112,7 +112,7 @@ def test_no_difference_ends_without_a_winner(tmp_path):
         assert json.loads(done.stdout)["winner"] is None
         shown = mydyno("compare", folder / "run")
         assert "Keep the baseline" in shown.stdout
-        assert "would have been seen" in shown.stdout.replace("\n", " ")
+        assert "would have been detected" in shown.stdout.replace("\n", " ")
 
 
 @pytest.mark.timed
@@ -161,7 +161,7 @@ def test_interrupted_it_says_how_to_go_on_and_does(tmp_path, number):
     _, told = process.communicate(timeout=20)
     assert process.returncode == 130
     assert time.monotonic() - began_s < 5
-    assert b"run the same command again to go on" in told
+    assert b"run the same command again to resume" in told
     assert loads_of(tmp_path) == []
     state = json.loads(mydyno("status", run, "--json").stdout)
     assert state["state"] == "stopped"

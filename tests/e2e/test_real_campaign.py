@@ -162,7 +162,7 @@ def test_interrupted_it_ends_in_seconds_and_leaves_nothing_running(folder):
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "run the same command again to go on" in told
+    assert "run the same command again to resume" in told
     assert time.monotonic() - began_s < 15
     assert [line for line in left_over(folder) if not line.endswith("/work")] == []
     done = mydyno("rollback", run)

@@ -106,4 +106,4 @@ def test_what_belongs_to_it_is_refused_without_it():
     argv = [*ARGV[:-1], "--count", "3"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "belong to --live" in done.stderr
+    assert "need --live" in done.stderr

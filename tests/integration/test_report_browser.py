@@ -161,20 +161,20 @@ def test_the_command_can_be_copied(opened):
 
 def test_what_the_machine_did_is_drawn_for_two_trials(opened):
     page = opened("sampled", viewport=WIDE)
-    shown = page.locator("#resources figure.strips")
+    shown = page.locator("#resources figure.resource")
     assert shown.count() == 17
     assert page.locator("#resources .canvas canvas").count() == 34
     assert page.locator("#resources .drawing").first.is_hidden()
-    names = page.locator("#strip-cpu .says b").all_inner_texts()
+    names = page.locator("#panel-cpu .finding b").all_inner_texts()
     assert names == ["STOCK", "ALL"]
-    assert page.locator("#strip-cpu .legend li").count() == 5
+    assert page.locator("#panel-cpu .legend li").count() == 5
     for i in range(shown.count()):
-        assert all(s.strip() for s in shown.nth(i).locator(".says").all_inner_texts())
+        assert all(s.strip() for s in shown.nth(i).locator(".finding").all_inner_texts())
 
 
-def test_one_cursor_goes_through_all_strips(opened):
+def test_one_cursor_goes_through_all_panels(opened):
     page = opened("sampled", viewport=WIDE)
-    page.locator("#strip-cpu .canvas").first.hover(position={"x": 250, "y": 60})
+    page.locator("#panel-cpu .canvas").first.hover(position={"x": 250, "y": 60})
     told = [" ".join(s.split()) for s in page.locator("#resources .readout").all_inner_texts()]
     times = [float(text.split()[1]) for text in told if text]
     assert len(times) == 34
@@ -184,29 +184,29 @@ def test_one_cursor_goes_through_all_strips(opened):
     assert page.locator("#time .readout").first.inner_text() == ""
 
 
-def test_a_strip_is_read_out_by_keyboard_and_the_others_follow(opened):
+def test_a_panel_is_read_out_by_keyboard_and_the_others_follow(opened):
     page = opened("sampled", viewport=WIDE)
-    page.locator("#strip-latency .canvas").first.focus()
+    page.locator("#panel-latency .canvas").first.focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")
-    read = page.locator("#strip-latency .readout").first
+    read = page.locator("#panel-latency .readout").first
     assert read.get_attribute("aria-live") == "polite"
     assert " ".join(read.inner_text().split()).startswith("at 4.")
-    other = page.locator("#strip-network .readout").last.inner_text()
+    other = page.locator("#panel-network .readout").last.inner_text()
     assert abs(float(other.split()[1]) - float(read.inner_text().split()[1])) <= 1.0
 
 
 def test_a_trial_is_chosen_by_keyboard(opened):
     page = opened("sampled", viewport=WIDE)
-    canvas = page.locator("#strip-cpu canvas").last
+    canvas = page.locator("#panel-cpu canvas").last
     before = painted(page, canvas)
     pick = page.locator(".picks select").last
     assert pick.locator("optgroup").count() == 4
     pick.focus()
     page.keyboard.press("ArrowUp")
     assert painted(page, canvas) != before
-    assert page.locator("#strip-cpu .says b").last.inner_text() == "MYSQL"
-    assert "MYSQL" in page.locator("#strip-cpu .canvas").last.get_attribute("aria-label")
+    assert page.locator("#panel-cpu .finding b").last.inner_text() == "MYSQL"
+    assert "MYSQL" in page.locator("#panel-cpu .canvas").last.get_attribute("aria-label")
     page.keyboard.press("ArrowDown")
     assert painted(page, canvas) == before
 
@@ -220,18 +220,18 @@ def test_a_trial_without_a_source_says_so(opened):
             index=int(option.evaluate("(o) => o.index"))
         )
         if (
-            page.locator("#strip-redo .says")
+            page.locator("#panel-redo .finding")
             .first.inner_text()
             .endswith("Not recorded in this trial.")
         ):
             break
     else:
         pytest.fail("one of the trials has no server")
-    assert "Not recorded" not in page.locator("#strip-cpu .says").first.inner_text()
+    assert "Not recorded" not in page.locator("#panel-cpu .finding").first.inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_warm_up_is_shaded_in_every_strip(opened, scheme):
+def test_the_warm_up_is_shaded_in_every_panel(opened, scheme):
     page = opened("sampled", viewport=WIDE, color_scheme=scheme)
     painted(page)
     for canvas in page.locator("#resources canvas").all():
@@ -239,7 +239,7 @@ def test_the_warm_up_is_shaded_in_every_strip(opened, scheme):
         assert warm != measured, canvas.evaluate("(c) => c.closest('figure').id")
 
 
-def test_strips_without_script_and_on_paper(opened):
+def test_panels_without_script_and_on_paper(opened):
     still = opened("sampled", script=False, viewport=PHONE)
     assert still.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert still.locator("#resources .drawing svg[role=img]").count() == 34

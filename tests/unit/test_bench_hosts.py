@@ -24,9 +24,9 @@ def test_without_a_word_all_is_here():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('host = "ssh://box"\ndevice = { lab = "vm" }', "both are that machine"),
-        ('load = "local"\ndevice = { lab = "vm" }', "both are that machine"),
-        ('device = { lab = "vm", chunk = "64K" }', 'stack.device.chunk: of lab = "loop" only'),
+        ('host = "ssh://box"\ndevice = { lab = "vm" }', "remove them"),
+        ('load = "local"\ndevice = { lab = "vm" }', "remove them"),
+        ('device = { lab = "vm", chunk = "64K" }', 'chunk: valid with lab = "loop" only'),
         ('device = { lab = "vm", credits = "full" }', "stack.device.credits"),
         ('device = { lab = "vm", size = "big" }', "stack.device.size"),
     ],

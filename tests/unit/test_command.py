@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.analyse.latency import merged
+from mydyno.analyse.histograms import merged
 from mydyno.model import Interval, Overhead
 from mydyno.workloads.command import parse
 from mydyno.workloads.latency import checked, recorded

@@ -81,7 +81,7 @@ def test_one_block_never_gives_a_verdict():
     found = compare(campaign({"A": 1.0, "B": 3.0}, 1, 0.01, 1), RULE, "AB")
     assert found.winner is None
     assert found.treatments[1].verdict == "inconclusive"
-    assert "one block only" in found.warnings[0]
+    assert "1 block shows no spread" in found.warnings[0]
 
 
 def test_what_is_no_different_is_equivalent():
@@ -112,9 +112,9 @@ def test_what_a_guard_rejects_is_said_with_the_guard_and_what_is_slower_is_not()
     found = compare(campaign({"A": 1.0, "B": 1.2}, 5, 0.02, 3, guard(2.0, 0.03)), RULE, "AB")
     (said,) = found.treatments[1].warnings
     assert said.startswith("rejected for its p99 latency (latency_p99_s): 2.")
-    assert said.endswith("where 1.10 is allowed")
+    assert said.endswith("limit 1.10")
     assert found.sentence == (
-        "Keep the baseline: 1 of 1 treatments did better, and broke a guard (p99 latency)."
+        "Keep the baseline: 1 of 1 treatments did better, but broke a guard (p99 latency)."
     )
     slow = compare(campaign({"A": 1.0, "B": 0.8}, 5, 0.02, 3, guard(2.0, 0.03)), RULE, "AB")
     assert (slow.treatments[1].verdict, slow.treatments[1].warnings) == ("reject", [])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mydyno.analyse.explore import Explorer, Question
+from mydyno.analyse.explore import Explorer, SearchSpace
 from mydyno.analyse.sequential import LoadSeries
-from mydyno.analyse.surface import Grid
+from mydyno.analyse.surface import CellGrid
 from mydyno.model import Trial
 from mydyno.testing.simulate import BARE, GRID, POPULATION, Machine
 
@@ -17,7 +17,9 @@ def campaign():
     """Return an explorer, its trials of a 60-cell grid, and each cell's true effect."""
     arms = {"".join(map(str, cell)): arm for cell, arm in GRID.arms(2, POPULATION).items()}
     names = list(arms)
-    explorer = Explorer(Question(Grid(np.array([list(map(int, n)) for n in names])), names, 2))
+    explorer = Explorer(
+        SearchSpace(CellGrid(np.array([list(map(int, n)) for n in names])), names, 2)
+    )
     machine, trials = Machine(BARE, arms, 2), []
     while len(trials) < 45:
         name = explorer.next_cell(trials)
@@ -38,7 +40,7 @@ def test_a_fraction_of_the_grid_finds_a_cell_near_the_best(campaign):
 
 def test_the_next_cell_depends_on_the_trials_alone(campaign):
     explorer, trials, _ = campaign
-    fresh = Explorer(explorer.question)
+    fresh = Explorer(explorer.space)
     for n in (31, 12, 5):
         assert fresh.next_cell(trials[:n]) == trials[n].treatment
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mydyno.analyse.anytime import critical
-from mydyno.analyse.forecast import STARTS_SD, Size, expected_sd, forecast, often
+from mydyno.analyse.forecast import DEFAULT_TRIAL_SD, Size, expected_sd, forecast, often
 
 MARGIN = log1p(0.03)
 
@@ -36,7 +36,7 @@ def test_what_is_needed_may_be_more_than_there_is():
 
 
 def test_the_noise_is_that_of_the_checks_once_there_are_many():
-    assert expected_sd([]) == STARTS_SD
-    assert expected_sd([1.0]) == STARTS_SD
+    assert expected_sd([]) == DEFAULT_TRIAL_SD
+    assert expected_sd([1.0]) == DEFAULT_TRIAL_SD
     levels = np.random.default_rng(1).normal(0, 0.005, 200)
     assert expected_sd(list(levels)) == pytest.approx(0.005, rel=0.15)

@@ -106,7 +106,7 @@ def test_single_runs_give_no_verdict(repeats, tmp_path):
     found = compared(folder)
     assert [r["verdict"] for r in found["treatments"]] == ["baseline", "inconclusive"]
     assert found["treatments"][1]["effect"] is None
-    assert "a single run each proves next to nothing" in found["sentence"]
+    assert "at least two runs of each are needed" in found["sentence"]
     assert any("repeat each at least three times" in said for said in found["warnings"])
 
 
@@ -130,7 +130,7 @@ def test_one_run_alone_can_be_reported(tmp_path):
     imported(folder, "-", stdin=log([100] * 5))
     found = compared(folder)
     assert [r["name"] for r in found["treatments"]] == ["stdin"]
-    assert found["sentence"] == "No verdict: there is nothing to compare stdin with."
+    assert found["sentence"] == "No verdict: there is no treatment to compare stdin with."
     assert mydyno("report", folder).exit_code == 0
 
 
@@ -140,12 +140,12 @@ def test_nothing_is_run_into_it(repeats, tmp_path):
     before = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}
     for spec in (folder / "spec.toml", "demo"):
         told, code = refused("run", spec, "-o", folder)
-        assert "holds logs that were imported, and nothing is run into it" in told
+        assert "this run directory holds imported logs and cannot be run" in told
         assert code == 2
     told, _ = refused("run", folder / "spec.toml", "-o", tmp_path / "other")
-    assert "imported logs can be compared, and not run" in told
+    assert "imported logs cannot be run" in told
     told, _ = refused("plan", folder / "spec.toml")
-    assert "imported logs can be compared, and not run" in told
+    assert "imported logs cannot be run" in told
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
     assert not (tmp_path / "other").exists()
 
@@ -161,7 +161,7 @@ def test_what_a_killed_import_left_is_removed(repeats, tmp_path):
 def test_a_directory_with_something_in_it_is_refused(repeats, tmp_path):
     imported(tmp_path / "d", repeats)
     told, code = refused("import", repeats, "-o", tmp_path / "d")
-    assert "is not empty; choose a new directory" in told
+    assert "not empty; choose a new directory" in told
     assert code == 2
 
 
@@ -268,7 +268,7 @@ def test_wrong_requests(words, told, tmp_path):
 def test_no_run_at_all(tmp_path):
     (tmp_path / "x.log").write_text("nothing of the kind\n")
     said, code = refused("import", tmp_path / "x.log", "-o", tmp_path / "d")
-    assert "no run in these files" in said
+    assert "no run found in these files" in said
     assert code == 2
 
 

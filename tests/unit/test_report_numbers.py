@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mydyno.analyse.result import Comparison, Curve, Distribution, Ratio, Result, Row, TrialView
-from mydyno.report import axis, curves, dots, forest, latency, panels, plot, units
+from mydyno.report import axis, curves, distributions, dots, forest, multiples, plot, units
 from mydyno.report.payload import encoded
 
 
@@ -156,14 +156,14 @@ def test_a_failed_trial_draws_nothing():
 
 def test_the_table_of_a_curve_steps_in_whole_seconds():
     chart = curves.charts(_result([[float(i) for i in range(1, 121)]]), "rw")[0]
-    rows = panels.table(chart, [plot.Style("STOCK", 0, 0)])
+    rows = multiples.table(chart, [plot.Style("STOCK", 0, 0)])
     assert [row[0] for row in rows] == [f"{t} s" for t in range(10, 121, 10)]
     assert rows[0][1] == "5.5 /s"
 
 
 def test_percentiles_are_reached_not_interpolated():
     found = Distribution("A", "rw", 100, [(0.01, 0.5), (0.02, 0.99), (0.9, 1.0)])
-    assert [latency.percentile(found, p) for p in (0.5, 0.51, 0.99, 0.999)] == [
+    assert [distributions.percentile(found, p) for p in (0.5, 0.51, 0.99, 0.999)] == [
         0.01,
         0.02,
         0.02,
@@ -173,10 +173,10 @@ def test_percentiles_are_reached_not_interpolated():
 
 def test_a_tail_of_one_operation_is_not_drawn():
     style = plot.Style("A", 1, 1)
-    drawn = latency.plot([(style, Distribution("A", "rw", 100, [(0.01, 0.5), (9.0, 1.0)]))])
+    drawn = distributions.plot([(style, Distribution("A", "rw", 100, [(0.01, 0.5), (9.0, 1.0)]))])
     assert drawn is not None
     assert drawn.lines[0].path.count("L") == 0
-    assert latency.plot([]) is None
+    assert distributions.plot([]) is None
 
 
 def test_kinds_are_told_apart_and_never_taken_for_the_whole():
@@ -184,12 +184,12 @@ def test_kinds_are_told_apart_and_never_taken_for_the_whole():
     kind = Distribution("A", "rw", 50, [(0.02, 0.95), (0.03, 0.99), (0.4, 1.0)], "stock_level")
     other = Distribution("A", "w", 50, [(0.02, 1.0)], "payment")
     style = plot.Style("A", 1, 1)
-    found = latency.of_workload([kind, whole, other], "rw", [style])
+    found = distributions.of_workload([kind, whole, other], "rw", [style])
     assert [d for _, d in found] == [whole]
-    head, rows = latency.kinds([kind, whole, other], "rw", [style])
+    head, rows = distributions.kinds([kind, whole, other], "rw", [style])
     assert rows == [["stock level", "A", "50", "25 %", "20 ms", "20 ms", "30 ms", "400 ms"]]
     assert len(head) == len(rows[0])
-    assert latency.kinds([whole], "rw", [style])[1] == []
+    assert distributions.kinds([whole], "rw", [style])[1] == []
 
 
 def test_repeats_are_told_by_their_widest_treatment():

@@ -39,7 +39,7 @@ def test_hostile_names_of_sampled_trials_stay_text():
 
 
 def test_without_a_sampler_one_sentence_says_so():
-    assert "No sampler watched the machine" in render_html(_result("A"))
+    assert "These trials were not sampled" in render_html(_result("A"))
     assert "Not recorded in any trial: p99 latency; Processors;" in render_html(_sampled("A"))
 
 
@@ -64,17 +64,17 @@ def test_a_result_with_nothing_in_it_is_still_a_page():
 
 def test_what_did_it_is_told_in_page_and_text():
     page, told = render_html(_result("A")), _flat(_result("A"))
-    assert "Which changes did it" in page
-    assert "beyond what each does by itself" in page
+    assert "Main effects of the changes" in page
+    assert "interaction" in page
     assert "1.10 [1.00..1.20] A = A, not A" in told
-    assert "A = A with b = 1, beyond each by itself" in told
+    assert "A = A with b = 1, interaction" in told
 
 
 def test_weaker_durability_is_said_aloud():
     result = _result("A", durability="weaker")
     assert render_html(result).count("weaker</strong>") >= 1
     assert "A crash" not in render_text(result, 80)
-    assert "WEAKER: a crash may lose transactions that A reported done." in _flat(result)
+    assert "WEAKER: a crash may lose transactions that A reported as committed." in _flat(result)
 
 
 def test_a_failed_trial_shows_its_error():

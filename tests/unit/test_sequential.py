@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mydyno.analyse import Rule, compare, undecided
-from mydyno.analyse.sequential import learned_from, load_series, measure
+from mydyno.analyse.sequential import learn_from, load_series, measure
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.campaign.stops import Fixed
@@ -76,7 +76,7 @@ def test_more_treatments_make_a_claim_harder():
     ]
     many = measure([*outcomes, *again], RULE, "w").effects["a"]
     assert many.log_ratio == pytest.approx(few.log_ratio, abs=0.02)
-    assert many.claim / many.critical > few.claim / few.critical
+    assert many.simultaneous / many.critical > few.simultaneous / few.critical
 
 
 def test_too_few_trials_have_no_effect():
@@ -89,7 +89,7 @@ def test_too_few_trials_have_no_effect():
 
 def test_what_is_learned_does_not_change_with_every_trial():
     series = [t.series for t in load_series(raced({"a": 0.1}, blocks=7), "w", "tps")]
-    assert learned_from(series[:9]).prior.missing == learned_from(series[:15]).prior.missing
+    assert learn_from(series[:9]).prior.missing == learn_from(series[:15]).prior.missing
 
 
 def test_a_lower_latency_is_the_gain():

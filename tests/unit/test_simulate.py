@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mydyno.analyse.latency import merged, percentile_s
+from mydyno.analyse.histograms import merged, percentile_s
 from mydyno.model import Reset, Trial
 from mydyno.testing.simulate import (
     CLOUD,

@@ -8,7 +8,7 @@ import pytest
 from mydyno.analyse import Rule, compare, undecided
 from mydyno.analyse.sequential import LoadSeries
 from mydyno.analyse.states import of_another_state
-from mydyno.analyse.validity import limited, valid_trials
+from mydyno.analyse.validity import load_limit, mark_invalid
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Status, Trial, Window
@@ -68,7 +68,7 @@ def test_first_trials_of_the_baseline_alone_may_be_of_another_state():
     later = [lower(t, 0.5) for t in trials(chance)]
     told = of_another_state([*checks, *later])
     assert set(told) == {100, 101, 102, 0}
-    assert "in it, or right beside it" in told[0]
+    assert "during this trial or next to it" in told[0]
 
 
 @pytest.mark.parametrize("at", [3, 8])
@@ -94,7 +94,7 @@ def test_a_race_does_not_compare_across_states():
     rule = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
     race = Race(names, "base", ("w",), 8, None, 3, undecided(rule, names), 3)
     outcomes = play(race, Adaptive({"w": "tps"}), Machine(world, arms, 3))
-    marked = valid_trials(outcomes, rule)
+    marked = mark_invalid(outcomes, rule)
     load_s = np.cumsum([o.series[0].t_s[-1] for o in outcomes])
     burst = [bool(end_s <= 4000) for end_s in load_s]
     kept = {b for b, o in zip(burst, marked, strict=True) if o.status is Status.OK}
@@ -113,7 +113,7 @@ def test_a_treatment_that_never_settles_is_not_taken_for_a_state():
     rule = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
     race = Race(names, "base", ("w",), 4, None, 4, undecided(rule, names), 3)
     outcomes = play(race, Adaptive({"w": "tps"}), Machine(CLOUD, arms, 4))
-    void = [o.trial.treatment for o in valid_trials(outcomes, rule) if o.status is Status.VOID]
+    void = [o.trial.treatment for o in mark_invalid(outcomes, rule) if o.status is Status.VOID]
     assert set(void) <= {"a08"}
 
 
@@ -127,33 +127,33 @@ RULE = Rule("c", "base", {"w": "tps"}, guards={})
 
 def test_steal_out_of_the_usual_spoils_a_trial():
     some = [outcome(i, cpu_steal_ratio=0.02) for i in range(4)]
-    marked = valid_trials([*some, outcome(4, cpu_steal_ratio=0.12)], RULE)
+    marked = mark_invalid([*some, outcome(4, cpu_steal_ratio=0.12)], RULE)
     assert [o.status for o in marked] == [Status.OK] * 4 + [Status.VOID]
     assert "12%" in marked[4].error
 
 
 def test_what_is_always_there_spoils_nothing():
     some = [outcome(i, cpu_steal_ratio=0.2, cpu_other_cores=1.0) for i in range(5)]
-    assert valid_trials(some, RULE) == some
+    assert mark_invalid(some, RULE) == some
 
 
 def test_other_work_spoils_a_trial():
     some = [outcome(i, cpu_other_cores=0.05) for i in range(3)]
-    marked = valid_trials([outcome(9, cpu_other_cores=0.8), *some], RULE)
+    marked = mark_invalid([outcome(9, cpu_other_cores=0.8), *some], RULE)
     assert marked[0].status is Status.VOID
-    assert "0.8 cores busy" in marked[0].error
+    assert "used 0.8 cores" in marked[0].error
 
 
 def test_too_few_trials_and_too_short_windows_show_nothing_unusual():
     few = [outcome(0, cpu_other_cores=0.0), outcome(1, cpu_other_cores=1.0)]
-    assert valid_trials(few, RULE) == few
+    assert mark_invalid(few, RULE) == few
     several = [outcome(i, cpu_other_cores=float(i == 3)) for i in range(4)]
     short = [replace(o, window=Window(0.0, 2.0)) for o in several]
-    assert valid_trials(several, RULE) != several
-    assert valid_trials(short, RULE) == short
+    assert mark_invalid(several, RULE) != several
+    assert mark_invalid(short, RULE) == short
 
 
 @pytest.mark.parametrize(("share", "wanted"), [(0.95, True), (0.5, False)])
 def test_a_load_that_is_the_limit_is_named(share, wanted):
-    assert bool(limited([outcome(i, load_cpu_ratio=share) for i in range(3)], "w")) is wanted
-    assert limited([outcome(1)], "w") == ""
+    assert bool(load_limit([outcome(i, load_cpu_ratio=share) for i in range(3)], "w")) is wanted
+    assert load_limit([outcome(1)], "w") == ""

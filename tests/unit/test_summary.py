@@ -3,7 +3,7 @@
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from mydyno.analyse.latency import cumulative, merged
+from mydyno.analyse.histograms import cumulative, merged
 from mydyno.analyse.summary import summarise, tens
 from mydyno.model import Interval, Window
 

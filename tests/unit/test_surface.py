@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mydyno.analyse.surface import Grid, Runs, refreshed, surface
+from mydyno.analyse.surface import CellGrid, TrialLevels, surface, updated_surface
 
 LEVELS = (2, 2, 3, 5)
-GRID = Grid(np.array(list(product(*map(range, LEVELS)))))
+GRID = CellGrid(np.array(list(product(*map(range, LEVELS)))))
 BLOCK_SD = 0.03
 
 
@@ -23,7 +23,7 @@ def runs(seed, n=40, noise=0.03):
     cell, block = chance.integers(0, 60, n), np.arange(n) // 6
     level = truth[cell] + chance.normal(0.0, BLOCK_SD, block.max() + 1)[block]
     level += chance.normal(0.0, noise, n)
-    return Runs(cell, level, np.full(n, noise**2), block), truth
+    return TrialLevels(cell, level, np.full(n, noise**2), block), truth
 
 
 def dense(some, sizes):
@@ -45,7 +45,7 @@ def test_it_is_gaussian_process_regression():
     assert found.covariance == pytest.approx(covariance, abs=1e-6)
     for sizes in ((0.03, 0.003, 0.002), (0.2, 0.04, 0.01)):
         assert dense(some, sizes)[2] <= best + 1e-6
-    again = refreshed(GRID, some, BLOCK_SD, found)
+    again = updated_surface(GRID, some, BLOCK_SD, found)
     assert again.mean == pytest.approx(found.mean)
 
 
@@ -75,13 +75,13 @@ def test_what_is_asked_for_lessens_the_doubt_most():
     leader, rival = np.argsort(found.mean)[-2:]
 
     def doubt(cell):
-        more = Runs(np.append(some.cell, cell), np.append(some.level, 0.0),
+        more = TrialLevels(np.append(some.cell, cell), np.append(some.level, 0.0),
                     np.append(some.variance, 0.03**2), np.append(some.block, 99))  # fmt: skip
-        c = refreshed(GRID, more, 1e-6, found).covariance
+        c = updated_surface(GRID, more, 1e-6, found).covariance
         return c[leader, leader] + c[rival, rival] - 2 * c[leader, rival]
 
-    asked = found.ask(int(leader), int(rival), 0.03**2)
-    before = refreshed(GRID, some, 1e-6, found)
-    fresh = before.ask(int(leader), int(rival), 0.03**2)
+    asked = found.next_cell(int(leader), int(rival), 0.03**2)
+    before = updated_surface(GRID, some, 1e-6, found)
+    fresh = before.next_cell(int(leader), int(rival), 0.03**2)
     assert doubt(fresh) == pytest.approx(min(doubt(cell) for cell in range(60)), rel=1e-3)
     assert 0 <= asked < 60

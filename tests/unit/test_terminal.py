@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.cli.terminal import Shown, guarded, own, visible
+from mydyno.cli.terminal import EscapedStream, guarded, own, visible
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_json_stays_the_same_json(fields):
 @given(st.text(st.characters()))
 def test_no_control_gets_through(text):
     seen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    Shown(seen).write(text)
+    EscapedStream(seen).write(text)
     seen.flush()
     assert set(seen.buffer.getvalue()) <= {9, 10, *range(0x20, 0x7F)}
 

@@ -1,4 +1,4 @@
-"""The best of several is told without what its lead may owe to luck."""
+"""The best of several is corrected for selection bias."""
 
 from dataclasses import replace
 from math import exp
@@ -8,7 +8,7 @@ import pytest
 
 from mydyno.analyse import Rule, compare, undecided
 from mydyno.analyse.contrasts import Effect
-from mydyno.analyse.winners import of_best
+from mydyno.analyse.winners import shrink_best
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.testing.simulate import BARE, Arm, Machine
@@ -20,18 +20,18 @@ def effects(*logs, se=0.02):
 
 
 @pytest.mark.parametrize(
-    ("lead", "luck"),
+    ("lead", "bias"),
     [(0.04, 0.005), (0.02, 0.01), (0.01, 0.005), (0.4, 0.0005), (0.0, 0.0)],
 )
-def test_a_lead_is_shrunk_by_its_error(lead, luck):
-    told = of_best(effects(0.10, 0.10 + lead, 0.02), lambda _a, _b: 0.02)
-    found = {name: round(e.luck, 9) for name, e in told.items()}
-    assert found == {"a0": 0.0, "a1": pytest.approx(luck), "a2": 0.0}
+def test_a_lead_is_shrunk_by_its_error(lead, bias):
+    told = shrink_best(effects(0.10, 0.10 + lead, 0.02), lambda _a, _b: 0.02)
+    found = {name: round(e.bias, 9) for name, e in told.items()}
+    assert found == {"a0": 0.0, "a1": pytest.approx(bias), "a2": 0.0}
 
 
 def test_the_interval_stays_and_holds_the_estimate():
     before = effects(0.10, 0.11)
-    after = of_best(before, lambda _a, _b: 0.03)
+    after = shrink_best(before, lambda _a, _b: 0.03)
     ratio, low, high = after["a1"].interval
     assert (low, high) == before["a1"].interval[1:]
     assert low < ratio < before["a1"].interval[0]
@@ -41,7 +41,7 @@ def test_the_interval_stays_and_holds_the_estimate():
 
 @pytest.mark.parametrize("which", [effects(), effects(0.1)])
 def test_what_was_not_chosen_from_several_is_told_as_it_is(which):
-    assert of_best(which, lambda _a, _b: 0.02) == which
+    assert shrink_best(which, lambda _a, _b: 0.02) == which
 
 
 def errors(apart):
@@ -53,7 +53,7 @@ def errors(apart):
         seen = effects(*(chance.normal(t, 0.02) for t in truth.values()))
         best = max(seen, key=lambda name: seen[name].log_ratio)
         plain.append(seen[best].log_ratio - truth[best])
-        told.append(plain[-1] - of_best(seen, lambda _a, _b: 0.02 * 2**0.5)[best].luck)
+        told.append(plain[-1] - shrink_best(seen, lambda _a, _b: 0.02 * 2**0.5)[best].bias)
     return np.array(plain), np.array(told)
 
 

@@ -1,4 +1,4 @@
-"""Which changes did it: main effects and interactions over all trials of a campaign."""
+"""Attribution: main effects and interactions of the factors, over all trials of a campaign."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ Array = NDArray[np.float64]
 Cells = Mapping[str, Mapping[str, str]]
 """Each treatment's level of each factor, as text."""
 
-_SPARE = 2  # degrees of freedom that an interval needs at least
-_MOST = 0.8  # of a gain is what a few changes have to give
-_PAIRED = 6  # factors; the pairs of more would be too many for any campaign to tell apart
-_SHOWN = 6  # combinations of levels of an interaction
+_SPARE = 2  # least residual degrees of freedom for an interval
+_MOST = 0.8  # least share of the gain that "a few changes" must explain
+_PAIRED = 6  # factors: with more, a campaign cannot estimate the pairs
+_SHOWN = 6  # combinations of levels listed per workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,33 +36,33 @@ class _Coded:
     def row(self, cell: Mapping[str, str]) -> Array:
         """Return a cell's row: one, each factor's contrasts, each chosen pair's products.
 
-        Of a factor that is not in it, it is the mean over the levels: contrasts sum to zero.
+        A factor that is not in the cell stands at the mean over its levels (sum-to-zero contrasts).
         """
         mains = {f: _contrasts(known, cell.get(f)) for f, known in self.factors.items()}
         pairs = [np.outer(mains[a], mains[b]).ravel() for a, b in self.chosen]
         return np.concatenate([[1.0], *mains.values(), *pairs])
 
-    def telling(self, factor: str) -> Sequence[str]:
-        """Return the levels whose pairs tell all: of two, one does the reverse of the other."""
+    def distinct_levels(self, factor: str) -> Sequence[str]:
+        """Return the levels to list in pairs; of two levels only the second."""
         known = self.factors[factor]
         return known[1:] if len(known) == 2 else known  # noqa: PLR2004
 
     def width(self, pair: tuple[str, str]) -> int:
-        """Return how many columns a pair has."""
+        """Return the number of design columns of a pair."""
         a, b = pair
         return (len(self.factors[a]) - 1) * (len(self.factors[b]) - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """The trials that have levels: cells, times, steady logs."""
+class _FactorTrials:
+    """Trials whose treatment has factor levels: cells, times in s, steady levels as logs."""
 
     cells: Sequence[Mapping[str, str]]
     at_s: Sequence[float]
     level: Array
 
     def fitted(self, coded: _Coded) -> Levels | None:
-        """Return the coefficients, or None where the trials do not tell them all."""
+        """Return the coefficients, or None where the design does not identify all of them."""
         design = np.array([coded.row(cell) for cell in self.cells])
         n, columns = design.shape
         if n < columns + _SPARE or np.linalg.matrix_rank(design) < columns:
@@ -73,20 +73,20 @@ class _Told:
 def attribute(
     outcomes: Sequence[Outcome], rule: Rule, workload: str, cells: Cells
 ) -> tuple[list[Part], list[Together]]:
-    """Return what each level of each factor does by itself, and what pairs do beyond that.
+    """Return the main effect of each level of each factor, and the interactions of pairs.
 
     A main effect is the mean over the levels of the others (sum-to-zero contrasts); a pair enters
-    where the Bayesian information criterion wants it (Schwarz, 1978).  Each interval is for
-    itself at 95 %.  Both are empty where the trials do not tell.
+    the model if the Bayesian information criterion selects it (Schwarz, 1978).  Each interval
+    is at 95 %, not simultaneous.  Both lists are empty where the design does not identify them.
     """
-    told = _told(outcomes, rule, workload, cells)
-    if told is None:
+    trials = _factor_trials(outcomes, rule, workload, cells)
+    if trials is None:
         return [], []
-    coded = _Coded(_factors(told.cells, cells.get(rule.baseline) or cells.get(FIRST)))
-    found = told.fitted(coded)
+    coded = _Coded(_factors(trials.cells, cells.get(rule.baseline) or cells.get(FIRST)))
+    found = trials.fitted(coded)
     if not coded.factors or found is None:
         return [], []
-    coded, found = _with_pairs(told, coded, found)
+    coded, found = _with_pairs(trials, coded, found)
     sign = rule.gain(1.0, workload)
 
     def part(factor: str, level: str, against: str) -> Part:
@@ -98,7 +98,7 @@ def attribute(
 
 
 def few(parts: Sequence[Part], cell: Mapping[str, str], winner: str, rule: Rule) -> str:
-    """Return which few of the changes in a winner give most of its gain; empty if it takes all."""
+    """Return a sentence on the few changes that give most of a winner's gain; ``""`` if all do."""
     gains: dict[str, float] = {}
     for part in parts:
         if cell.get(part.factor) == part.level:
@@ -116,13 +116,17 @@ def few(parts: Sequence[Part], cell: Mapping[str, str], winner: str, rule: Rule)
     return f"{count} of {len(gains)} changes give {so_far / total:.0%} of {winner}'s gain: {names}."
 
 
-def _told(outcomes: Sequence[Outcome], rule: Rule, workload: str, cells: Cells) -> _Told | None:
+def _factor_trials(
+    outcomes: Sequence[Outcome], rule: Rule, workload: str, cells: Cells
+) -> _FactorTrials | None:
     trials, steady = steady_of(outcomes, rule, workload)
     which = [i for i, t in enumerate(trials) if cells.get(t.treatment)]
     mine = [trials[i] for i in which]
     if not mine:
         return None
-    return _Told([cells[t.treatment] for t in mine], [t.at_s for t in mine], steady.level[which])
+    return _FactorTrials(
+        [cells[t.treatment] for t in mine], [t.at_s for t in mine], steady.level[which]
+    )
 
 
 def _factors(
@@ -149,20 +153,20 @@ def _contrasts(known: Sequence[str], level: str | None) -> Array:
     return row
 
 
-def _with_pairs(told: _Told, coded: _Coded, found: Levels) -> tuple[_Coded, Levels]:
-    """Return the model with the pairs that the criterion wants, the strongest first."""
+def _with_pairs(trials: _FactorTrials, coded: _Coded, found: Levels) -> tuple[_Coded, Levels]:
+    """Return the model with the pairs that the criterion selects, the strongest first."""
     while len(coded.factors) <= _PAIRED:
         best, more = 0.0, None
         for pair in combinations(coded.factors, 2):
             if pair in coded.chosen:
                 continue
             wider = _Coded(coded.factors, (*coded.chosen, pair))
-            fitted = told.fitted(wider)
+            fitted = trials.fitted(wider)
             if fitted is None:
                 continue
             width = wider.width(pair)
             own, spread = fitted.level[-width:], fitted.covariance[-width:, -width:]
-            excess = float(own @ np.linalg.solve(spread, own)) - width * log(len(told.level))
+            excess = float(own @ np.linalg.solve(spread, own)) - width * log(len(trials.level))
             if excess > best:
                 best, more = excess, (wider, fitted)
         if more is None:
@@ -179,13 +183,13 @@ def _ratio(found: Levels, contrast: Array) -> Ratio:
 
 
 def _together(coded: _Coded, found: Levels, workload: str, sign: float) -> list[Together]:
-    """Return the combinations that differ from what their levels do by themselves."""
-    told = []
+    """Return the significant interactions, the strongest first."""
+    interactions = []
     for a, b in coded.chosen:
-        for one, other in product(coded.telling(a), coded.telling(b)):
+        for one, other in product(coded.distinct_levels(a), coded.distinct_levels(b)):
             both = coded.row({a: one, b: other}) + coded.row({})
             contrast = both - coded.row({a: one}) - coded.row({b: other})
             effect = _ratio(found, sign * contrast)
             if not effect.low <= 1 <= effect.high:
-                told.append(Together(workload, {a: one, b: other}, effect))
-    return sorted(told, key=lambda t: -abs(log(t.effect.ratio)))[:_SHOWN]
+                interactions.append(Together(workload, {a: one, b: other}, effect))
+    return sorted(interactions, key=lambda t: -abs(log(t.effect.ratio)))[:_SHOWN]

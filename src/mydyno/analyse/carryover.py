@@ -1,4 +1,4 @@
-"""Whether settings that are switched hot take hold within a segment, or carry over to the next."""
+"""Carry-over test: whether settings changed online take effect within their own segment."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -8,16 +8,16 @@ from mydyno.analyse.contrasts import Effect
 from mydyno.model import Outcome, Status
 
 _SIGMAS = 3.0
-_NOTABLE = 0.02  # of the difference between two treatments is still made up within ten seconds
+_NOTABLE = 0.02  # least share of the difference that still changes within ten seconds
 _FEWEST = 20  # segments
 
 
 def carries(outcomes: Sequence[Outcome], response: str, effects: Mapping[str, Effect]) -> bool:
-    """Return whether segments still move away from what ran before them.
+    """Return whether the previous treatment carries over into the measured part of segments.
 
-    In a segment that has settled, its last ten seconds are as the ten before.  Where the treatment
-    before carries over, they differ by a share of the difference between the two treatments: that
-    share is estimated over all segments (least squares through the origin).
+    In a settled segment the last ten seconds equal the ten before them.  With carry-over they
+    differ by a share of the difference between the two treatments; that share is estimated over
+    all segments (least squares through the origin).
     """
     pairs = []
     for before, now in pairwise(outcomes):
@@ -39,7 +39,7 @@ def _level(effects: Mapping[str, Effect], treatment: str) -> float:
 
 
 def _rise(outcome: Outcome, response: str) -> float | None:
-    """Return the log ratio of a segment's last two bins; None for what is no segment."""
+    """Return the log ratio of a segment's last two bins; None for a trial that is no segment."""
     series = next((s.values for s in outcome.series if s.name == response), ())
     if outcome.status is not Status.OK or len(series) != 3 or min(series) <= 0:  # noqa: PLR2004
         return None

@@ -1,37 +1,37 @@
-"""A campaign's verdicts: every treatment against the baseline, and which of them wins."""
+"""The verdicts of a campaign: each treatment against the baseline, and the winner."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import exp, log
 
 from mydyno.analyse import fixed
 from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.criteria import broken_guards, detectable
 from mydyno.analyse.decide import Evidence, by_effect, decide, is_open, winner
 from mydyno.analyse.ends import ended, ends_of, zeros
+from mydyno.analyse.estimates import Estimates
 from mydyno.analyse.guards import Guarded, Pair, guarded
-from mydyno.analyse.measured import Measured
 from mydyno.analyse.phrases import (
-    blocking,
+    baseline_lost_trials,
+    blocking_guards,
     failures,
-    harmless,
-    lost_runs,
+    lost_trials,
     no_ratio,
-    rejecting,
+    rejecting_guards,
     sentence,
-    unproven,
-    unreliable,
+    unproven_warnings,
+    waived_guards,
 )
 from mydyno.analyse.plain import plain
 from mydyno.analyse.result import Comparison, Estimate, Ratio, Row
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.soak import soaked
 from mydyno.analyse.summary import unit_of
-from mydyno.analyse.validity import limited, valid_trials
-from mydyno.analyse.verdicts import broken, detectable
+from mydyno.analyse.validity import load_limit, mark_invalid
 from mydyno.model import Outcome, Status
 
 _CARRIES = (
-    "a switch had not taken hold when its segment was measured, so that the one before it shows "
-    'through; compare with restarts: design.kind = "race"'
+    "the previous treatment carries over into the measured segments, so there is no verdict; "
+    'compare with restarts: design.kind = "race"'
 )
 Cells = Callable[[Sequence[Outcome]], set[tuple[str, str]]]
 
@@ -44,12 +44,13 @@ def compare(
 ) -> Comparison:
     """Return the verdict on each of `treatments` under each workload of `rule`.
 
-    `cells` holds each treatment's levels, where there are factors: then it is told which did it.
+    `cells` holds each treatment's factor levels, if there are factors: main effects and
+    interactions are then part of the result.
     """
     spent_s = sum(max(o.machine_time_s, 0.0) for o in outcomes)
     outcomes = ended(outcomes, rule.responses, rule.lower)
     soak = soaked(outcomes, rule)
-    outcomes = valid_trials([o for o in outcomes if not o.trial.soak], rule)
+    outcomes = mark_invalid([o for o in outcomes if not o.trial.soak], rule)
     found = rows(outcomes, rule, treatments)
     winners = {
         workload: winner([r for r in found if r.workload == workload], rule)
@@ -84,22 +85,22 @@ def _with_parts(
 
     from mydyno.analyse.attribution import attribute, few  # noqa: PLC0415 - numpy and scipy
 
-    told = [attribute(outcomes, rule, workload, cells) for workload in rule.responses]
-    parts = [part for parts, _ in told for part in parts]
+    attributed = [attribute(outcomes, rule, workload, cells) for workload in rule.responses]
+    parts = [part for parts, _ in attributed for part in parts]
     best = comparison.winner
     return structs.replace(
         comparison,
         parts=parts,
-        together=[pair for _, pairs in told for pair in pairs],
+        together=[pair for _, pairs in attributed for pair in pairs],
         share=few(parts, cells.get(best, {}), best, rule) if best else "",
     )
 
 
 def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
-    """Return the function that tells of which workload and treatment more trials could tell."""
+    """Return a function that gives the pairs of workload and treatment that need more trials."""
 
     def cells(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
-        found = rows(valid_trials(outcomes, rule), rule, treatments)
+        found = rows(mark_invalid(outcomes, rule), rule, treatments)
         some = [row for row in found if is_open(row, rule)]
         return {(row.workload, row.name) for row in some + _rivals(found, rule)}
 
@@ -107,10 +108,10 @@ def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
 
 
 def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
-    """Return the adopted rows, while the best is asked for and more than one may be it."""
+    """Return the adopted rows that may be the best, where the design looks for the best one."""
     if not rule.choosing:
         return []
-    told: list[Row] = []
+    rivals: list[Row] = []
     for workload in rule.responses:
         gains = {
             row.name: sorted(
@@ -122,8 +123,8 @@ def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
         best = max((low for low, _ in gains.values()), default=0.0)
         may = {name for name, (_, high) in gains.items() if high >= best}
         if len(may) > 1:
-            told += [row for row in found if row.workload == workload and row.name in may]
-    return told
+            rivals += [row for row in found if row.workload == workload and row.name in may]
+    return rivals
 
 
 def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> list[Row]:
@@ -141,7 +142,7 @@ def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> 
     return found
 
 
-def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
+def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:
     if rule.sequential or rule.warming:
         from mydyno.analyse import sequential  # noqa: PLC0415 - numpy and scipy: half a second
 
@@ -156,7 +157,7 @@ def _with_sentence(comparison: Comparison, rule: Rule) -> Comparison:
 
 
 def _row(
-    cell: tuple[str, str], rule: Rule, measured: Measured, trials: Mapping[str, Sequence[Outcome]]
+    cell: tuple[str, str], rule: Rule, measured: Estimates, trials: Mapping[str, Sequence[Outcome]]
 ) -> Row:
     treatment, workload = cell
     pair = Pair(treatment, workload, trials.get(treatment, []), trials.get(rule.baseline, []))
@@ -167,7 +168,10 @@ def _row(
     evidence = Evidence(treatment, workload, effect, guards, own, baseline, nothing)
     word = decide(evidence, rule, measured)
     if word == "failed":
-        effect, guards = None, Guarded({}, {}, {}, {})  # what few survivors show is no effect
+        effect, guards = (
+            None,
+            Guarded({}, {}, {}, {}),
+        )  # the trials that were measured are too few for an effect
     proving = any(o.trial.block >= rule.proving_from for o in pair.own) and _blocks(trials) > 1
     values = measured.values.get(treatment, [])
     return Row(
@@ -189,32 +193,34 @@ def _row(
 
 
 def _remarks(
-    evidence: Evidence, word: str, rule: Rule, measured: Measured, *, proving: bool
+    evidence: Evidence, word: str, rule: Rule, measured: Estimates, *, proving: bool
 ) -> list[str]:
-    """Return what a reader has to know of a verdict, but for its trials' ends."""
+    """Return the warnings about a verdict, except those about single failed trials."""
     if evidence.treatment == rule.baseline:
-        return unreliable(evidence.own) if evidence.own.lost else []
+        return baseline_lost_trials(evidence.own) if evidence.own.lost else []
     found = failures(word, evidence.own, evidence.baseline) if evidence.own.lost else []
     if word == "failed":
         return found
-    found += harmless(evidence.guards.waived)
+    found += waived_guards(evidence.guards.waived)
     if evidence.zeros:
         found += no_ratio(rule.responses[evidence.workload], evidence.zeros)
     if evidence.effect is None and word == "inconclusive" and proving:
-        found.append("fewer than two blocks hold it and the baseline: no verdict")
+        found.append(
+            "fewer than 2 blocks have it and the baseline, so there is no verdict; run more blocks"
+        )
     if measured.carries:
         found.append(_CARRIES)
     return found + (_of_guards(evidence, evidence.effect, word, rule) if evidence.effect else [])
 
 
 def _of_guards(evidence: Evidence, effect: Effect, word: str, rule: Rule) -> list[str]:
-    """Return what the guards of a treatment with an effect say."""
+    """Return the messages of the guards of a treatment that has an effect."""
     guards = evidence.guards
-    found = unproven(guards.held) if word == "adopt" else []
+    found = unproven_warnings(guards.held) if word == "adopt" else []
     if word == "reject" and by_effect(effect, rule, evidence.workload, {}) != "reject":
-        found += rejecting(broken(guards.held))
+        found += rejecting_guards(broken_guards(guards.held))
     by_itself = by_effect(effect, rule, evidence.workload, guards.held)
-    return found + (blocking(guards.unevaluated) if by_itself == "adopt" else [])
+    return found + (blocking_guards(guards.unevaluated) if by_itself == "adopt" else [])
 
 
 def _blocks(trials: Mapping[str, Sequence[Outcome]]) -> int:
@@ -239,11 +245,15 @@ def _estimate(logs: Sequence[float], response: str) -> Estimate | None:
 def _warnings(outcomes: Sequence[Outcome], rule: Rule) -> list[str]:
     warnings: list[str] = []
     if rule.screening:
-        return lost_runs(ends_of(outcomes))
+        return lost_trials(ends_of(outcomes))
     if not any(o.trial.treatment == rule.baseline for o in outcomes):
-        warnings.append(f"{rule.baseline}, the baseline, has no finished trial yet")
-    warnings += [told for workload in rule.responses if (told := limited(outcomes, workload))]
+        warnings.append(
+            f"{rule.baseline}, the baseline, has no finished trial yet, so there are no ratios"
+        )
+    warnings += [text for workload in rule.responses if (text := load_limit(outcomes, workload))]
     blocks = {o.trial.block for o in outcomes}
     if len(blocks) == 1:
-        warnings.append("one block only: it shows no spread, so it gives no verdict")
+        warnings.append(
+            "1 block shows no spread between blocks, so there is no verdict; run more blocks"
+        )
     return warnings

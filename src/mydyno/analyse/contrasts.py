@@ -13,39 +13,40 @@ Cell = tuple[str, int]  # treatment, block
 class Effect:
     """A treatment's log ratio against the baseline.
 
-    `critical` widens `se` to the interval; `claim` does so for the bound that a claim rests on,
-    which holds for all treatments of the workload together, so that the chance of any false claim
-    is one minus the confidence.  `luck` is what the estimate may owe to being the best of several.
+    `critical` times `se` is the half width of the interval; `simultaneous` is the critical value
+    that holds for all treatments of the workload together: the probability of any false adoption
+    is at most one minus the confidence.  `bias` is the selection bias (winner's curse) that is
+    subtracted from the estimate of the best of several.
     """
 
     log_ratio: float
     se: float
     critical: float
     pairs: int
-    claim: float = 0.0
-    luck: float = 0.0
+    simultaneous: float = 0.0
+    bias: float = 0.0
 
     @property
     def interval(self) -> tuple[float, float, float]:
         """Return ratio, low and high."""
         half = self.critical * self.se
         low, high = ratio(self.log_ratio - half), ratio(self.log_ratio + half)
-        return ratio(self.log_ratio - self.luck), low, high
+        return ratio(self.log_ratio - self.bias), low, high
 
     @property
-    def surely(self) -> float:
-        """Return the log ratio that all treatments together are sure to reach."""
-        return self.log_ratio - max(self.claim, self.critical) * self.se
+    def lower_bound(self) -> float:
+        """Return the simultaneous lower bound of the log ratio."""
+        return self.log_ratio - max(self.simultaneous, self.critical) * self.se
 
     def inverse(self) -> "Effect":
         """Return the effect on the response's inverse."""
-        return replace(self, log_ratio=-self.log_ratio, luck=-self.luck)
+        return replace(self, log_ratio=-self.log_ratio, bias=-self.bias)
 
 
 def contrasts(
     logs: Mapping[Cell, float], baseline: str, *, confidence: float, simultaneous: bool
 ) -> dict[str, Effect]:
-    """Return each treatment's effect; empty where fewer than two blocks hold it and the baseline.
+    """Return each treatment's effect; empty where fewer than two blocks have it and the baseline.
 
     The model is log response = treatment + block + error, one error variance, least squares
     (Cochran and Cox, 1957, ch. 4).  With one treatment this is the paired t interval.
@@ -53,7 +54,7 @@ def contrasts(
     shared = _paired(logs, baseline)
     if not shared:
         return {}
-    from numpy import array, linalg, zeros  # noqa: PLC0415 - 0.1 s that most commands never need
+    from numpy import array, linalg, zeros  # noqa: PLC0415 - 0.1 s that most commands do not need
 
     used = [cell for cell in logs if cell[0] == baseline or cell[0] in shared]
     names = sorted(shared)

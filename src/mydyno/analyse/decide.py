@@ -1,7 +1,7 @@
-"""The decision: what may be adopted, which treatment wins, and whether a gate is passed.
+"""The decision: which treatment may be adopted, which one wins, and whether a gate is passed.
 
-All that decides comes here: `compare`, the designs that end a treatment's trials or look for the
-best one, the winner, the report and the exit code of ``compare --fail-unless``.
+Used by `compare`, by the designs that end a treatment's trials or look for the best one, by the
+report and for the exit code of ``compare --fail-unless``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from math import log
 
 from mydyno.analyse.contrasts import Effect
+from mydyno.analyse.criteria import Guards, unproven_guards, unstable, verdict
 from mydyno.analyse.ends import share_lost
+from mydyno.analyse.estimates import Estimates
 from mydyno.analyse.guards import NOT_MEASURED, Guarded, held
-from mydyno.analyse.measured import Measured
 from mydyno.analyse.result import Comparison, Ends, Row
 from mydyno.analyse.rule import Rule
-from mydyno.analyse.verdicts import Guards, unshown, unstable, verdict
 
 GATES = ("adopt", "reject", "equivalent")  # verdicts that ``--fail-unless`` may name
-_SPOILED = frozenset({"reject", "unstable", "no-steady-state", "failed"})
+_DISQUALIFYING = frozenset({"reject", "unstable", "no-steady-state", "failed"})
 _NONE = frozenset({"inconclusive", "no-steady-state"})
 _LOST = frozenset({"failed", "unstable"})
 PASSED, ANOTHER, FAILED, NO_VERDICT = 0, 1, 3, 5
@@ -25,7 +25,7 @@ PASSED, ANOTHER, FAILED, NO_VERDICT = 0, 1, 3, 5
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of one treatment under one workload.
+    """The evidence on one treatment under one workload.
 
     `zeros` counts the trials, its own and the baseline's, whose response is 0 and has no ratio.
     """
@@ -42,9 +42,9 @@ class Evidence:
 def failing(own: Ends, baseline: Ends) -> str:
     """Return ``failed`` or ``unstable`` where more trials fail than the baseline's, else ``""``.
 
-    One failed trial is enough where the baseline has none: the few trials that anybody runs cannot
-    show that it is as reliable.  Where both fail, the larger share counts.  It is ``failed`` if
-    most trials are lost, or all of them whatever the baseline does (docs/reference/method.md).
+    One failed trial is enough where the baseline has none: the few trials of a campaign cannot show
+    that it is as reliable.  Where both fail, the larger share counts.  ``failed`` means that most
+    trials are lost, or all of them whatever the baseline does (docs/reference/method.md).
     """
     if own.lost == 0:
         return ""
@@ -55,7 +55,7 @@ def failing(own: Ends, baseline: Ends) -> str:
     return "failed" if 2 * own.lost > own.trials else "unstable"
 
 
-def decide(evidence: Evidence, rule: Rule, measured: Measured) -> str:
+def decide(evidence: Evidence, rule: Rule, measured: Estimates) -> str:
     """Return the verdict on a treatment under a workload."""
     treatment, effect = evidence.treatment, evidence.effect
     if treatment == rule.baseline:
@@ -64,8 +64,8 @@ def decide(evidence: Evidence, rule: Rule, measured: Measured) -> str:
         return word
     if treatment in measured.unsteady:
         return "no-steady-state"
-    doubtful = measured.carries or rule.baseline in measured.unsteady or evidence.zeros > 0
-    if effect is None or doubtful or treatment in measured.wavering:
+    no_basis = measured.carries or rule.baseline in measured.unsteady or evidence.zeros > 0
+    if effect is None or no_basis or treatment in measured.wavering:
         return "inconclusive"
     others = [sd for name, sd in measured.sds.items() if name != treatment]
     if unstable(measured.spreads.get(treatment, []), others):
@@ -75,7 +75,7 @@ def decide(evidence: Evidence, rule: Rule, measured: Measured) -> str:
 
 
 def by_effect(effect: Effect, rule: Rule, workload: str, guards: Guards) -> str:
-    """Return the verdict on an effect and its guards, whichever way is better."""
+    """Return the verdict on an effect and its guards, for either direction of the response."""
     gain = effect if rule.gain(1.0, workload) > 0 else effect.inverse()
     return verdict(gain, rule.margin, guards)
 
@@ -83,20 +83,19 @@ def by_effect(effect: Effect, rule: Rule, workload: str, guards: Guards) -> str:
 def is_open(row: Row, rule: Rule) -> bool:
     """Return whether more trials could still change a verdict, or show one of its guards.
 
-    What fails is decided, and so is what waits for a guard that is not measured at all.
+    A failed treatment is decided, and so is one whose guard is not measured at all.
     """
     if row.verdict == "inconclusive":
         return NOT_MEASURED not in row.unevaluated.values() or row.effect is None
-    return row.verdict == "adopt" and bool(unshown(held(row, rule)))
+    return row.verdict == "adopt" and bool(unproven_guards(held(row, rule)))
 
 
 def winner(rows: Sequence[Row], rule: Rule) -> str | None:
     """Return the adopted treatment with the largest mean gain, None where there is none.
 
-    It is one that no workload speaks against: by rejecting it, by failures, or by a guard that
-    could not be evaluated.
+    No workload may reject it, lose trials with it, or have a guard that could not be evaluated.
     """
-    against = {r.name for r in rows if r.verdict in _SPOILED or r.unevaluated}
+    against = {r.name for r in rows if r.verdict in _DISQUALIFYING or r.unevaluated}
     gains: dict[str, list[float]] = {}
     for row in rows:
         weaker = row.durability == "weaker" and not rule.weaker_may_win
@@ -106,7 +105,7 @@ def winner(rows: Sequence[Row], rule: Rule) -> str | None:
 
 
 def best_of(gains: Mapping[str, Sequence[float]]) -> str | None:
-    """Return the name with the largest sum of log gains, None of nothing."""
+    """Return the name with the largest sum of log gains, None if there is none."""
     return max(gains, key=lambda name: sum(gains[name])) if gains else None
 
 

@@ -1,10 +1,10 @@
-"""Which way a metric is better: known by its name, or declared by the spec."""
+"""The better direction of a metric: known by its name, or declared in the spec."""
 
 from collections.abc import Collection
 
 HIGHER, LOWER = "higher", "lower"
 DIRECTIONS = (HIGHER, LOWER)
-THROUGHPUTS = ("tps", "qps", "iops")  # of which 0 means that the load did no work
+THROUGHPUTS = ("tps", "qps", "iops")  # 0 means that the load did no work
 
 _HIGHER = frozenset(
     {
@@ -39,14 +39,14 @@ def known(metric: str) -> str | None:
 
 
 def is_lower(metric: str, declared: Collection[str] = ()) -> bool:
-    """Return whether less of `metric` is better; `declared` are those that a spec says it of.
+    """Return whether less of `metric` is better; `declared` are metrics of the spec.
 
-    Of a metric that is unknown and not declared more is better, as in run directories of versions
-    that asked for no declaration.
+    For a metric that is neither known nor declared, more is better: run directories of versions
+    without declarations need that.
     """
     return metric in declared or known(metric) == LOWER
 
 
 def always_works(metric: str, declared: Collection[str] = ()) -> bool:
-    """Return whether 0 of `metric` means that nothing was done, and not that all went well."""
+    """Return whether 0 of `metric` means that no work was done, not that no error occurred."""
     return not is_lower(metric, declared) or metric.startswith("latency_")

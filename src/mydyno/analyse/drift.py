@@ -10,12 +10,12 @@ from scipy.linalg import cholesky_banded, solveh_banded
 
 Array = NDArray[np.float64]
 
-TAU_S = 7200.0  # how long a host's drift remembers (METHOD 5.4); its size is estimated
+TAU_S = 7200.0  # time constant of the host's drift; its size is estimated
 _NOISES = (0.002, 0.004, 0.008, 0.015, 0.02, 0.025, 0.03, 0.04, 0.06, 0.1)
 _DRIFTS = (0.0, 0.005, 0.015, 0.03, 0.05, 0.08)
-_APART_S = 1e-3  # that two trials are apart at least: what is no time apart has no inverse
-_MANY = 60  # degrees of freedom that tell noise and drift apart
-_BEGIN = (4, 2)  # where the climb begins: a usual host
+_APART_S = 1e-3  # least time between two trials, so that the covariance can be inverted
+_MANY = 60  # degrees of freedom from which on noise and drift can be separated
+_BEGIN = (4, 2)  # grid indices where the search starts: a usual host
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Trials:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Each coefficient, their covariance, and what was found of noise and drift."""
+    """Coefficients, their covariance, and the estimated standard deviations of noise and drift."""
 
     level: Array
     covariance: Array
@@ -52,9 +52,9 @@ def levels(trials: Trials, memory_s: float = TAU_S) -> Levels:
     """Return the coefficients of a design whose columns are independent.
 
     The model is level = design x coefficients + drift + noise; the drift is an Ornstein-Uhlenbeck
-    process of time constant `memory_s`.  Of many trials both variances maximise the restricted
-    likelihood (Patterson and Thompson, 1971) over a grid that is climbed uphill; few trials do not
-    tell them, and what follows is averaged over the grid by that likelihood.
+    process of time constant `memory_s`.  With many trials both variances maximise the restricted
+    likelihood (Patterson and Thompson, 1971) by hill climbing on a grid; with few trials the result
+    is averaged over the grid, weighted by that likelihood.
     """
     if len(trials.level) - trials.design.shape[1] < _MANY:
         return _averaged([_solved(trials, (n, d), memory_s) for n, d in product(_NOISES, _DRIFTS)])
@@ -76,7 +76,7 @@ def levels(trials: Trials, memory_s: float = TAU_S) -> Levels:
 
 
 def _averaged(found: Sequence[tuple[float, Levels]]) -> Levels:
-    """Return the mean over models by their likelihood, with what lies between them."""
+    """Return the mean over models weighted by likelihood, with the variance between them."""
     scores = np.array([score for score, _ in found])
     weight = np.exp(scores - scores.max())
     weight /= weight.sum()
@@ -109,7 +109,7 @@ def _solved(trials: Trials, sds: tuple[float, float], memory_s: float) -> tuple[
 def _whitened(both: Array, variance: Array, drift: Array | None) -> tuple[Array, float]:
     """Return the inverse covariance times `both`, and the log determinant of the covariance.
 
-    The drift's precision is tridiagonal, so that this costs no more than the columns are long
+    The drift's precision is tridiagonal, so the cost is linear in the number of trials
     (Rue and Held, 2005, 1.2).
     """
     scaled = both / variance[:, None]
@@ -152,7 +152,7 @@ def trials_of(
     design: Array, at_s: Sequence[float], level: Sequence[float] | Array,
     weight: Sequence[float] | Array | None = None,
 ) -> Trials:  # fmt: skip
-    """Return trials from sequences; equal weights unless told."""
+    """Return trials from sequences; equal weights by default."""
     one = np.asarray(level, dtype=np.float64)
     return Trials(
         design,

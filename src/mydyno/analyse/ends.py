@@ -1,11 +1,11 @@
-"""How trials ended: what fails, stalls or gives no result is an outcome and never left out."""
+"""How trials ended: failed, stalled and unreadable trials are outcomes and are always counted."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
 from mydyno.analyse.direction import THROUGHPUTS, always_works
-from mydyno.analyse.measured import metric_of
+from mydyno.analyse.estimates import metric_of
 from mydyno.analyse.result import Ends
 from mydyno.model import Outcome, Status
 
@@ -21,9 +21,9 @@ def ended(
 ) -> list[Outcome]:
     """Return the outcomes, with status STALLED for those whose load did no work in its window.
 
-    `responses` are by workload; `lower` names the metrics that the spec says are better if less.
-    Trials without a finite value of the response are UNKNOWN.  Zero of a response that may be zero
-    where all is well, as `errors`, stays as it is.
+    `responses` are by workload; `lower` names the metrics that the spec declares better if lower.
+    Trials without a finite value of the response are UNKNOWN.  A response that may be 0 in a good
+    trial, such as `errors`, is not changed.
     """
     return [_ended(o, responses.get(o.trial.workload), lower) for o in outcomes]
 
@@ -33,7 +33,7 @@ def _ended(outcome: Outcome, response: str | None, lower: Collection[str]) -> Ou
         return outcome
     value = metric_of(outcome, response)
     if value is None or not isfinite(value):
-        shown = "no value" if value is None else f"{value:g}, which is no finite number"
+        shown = "no value" if value is None else f"{value:g}, not a finite number"
         return replace(
             outcome, status=Status.UNKNOWN, error=f"{response}: {shown} in the measured window"
         )
@@ -47,7 +47,7 @@ def _ended(outcome: Outcome, response: str | None, lower: Collection[str]) -> Ou
 
 
 def ends_of(outcomes: Sequence[Outcome]) -> Ends:
-    """Return how trials ended; those that something else spoiled are not counted."""
+    """Return how trials ended; void (invalid) trials are not counted."""
     counts = {status: sum(o.status is status for o in outcomes) for status in Status}
     return Ends(
         trials=len(outcomes) - counts[Status.VOID],
@@ -58,29 +58,29 @@ def ends_of(outcomes: Sequence[Outcome]) -> Ends:
 
 
 def zeros(outcomes: Sequence[Outcome], response: str) -> int:
-    """Return in how many trials that went well a response is 0, which has no ratio.
+    """Return the number of good trials whose response is 0, so that there is no ratio.
 
-    Of most responses there are none, for such trials stalled (`ended`).
+    For most responses this is 0: such trials have stalled (`ended`).
     """
     good = [o for o in outcomes if o.status is Status.OK]
     return sum(v is not None and v <= 0 for v in (metric_of(o, response) for o in good))
 
 
 def share_lost(ends: Ends) -> float:
-    """Return the share of trials that were not measured, 0 where there were none."""
+    """Return the share of trials that were not measured, 0 without trials."""
     return ends.lost / ends.trials if ends.trials else 0.0
 
 
-def lost_words(ends: Ends) -> str:
+def describe_lost(ends: Ends) -> str:
     """Return the counts in words: ``failed in 4 and stalled in 2 of 8 trials``."""
     counts = (ends.failed, ends.stalled, ends.unknown)
     parts = [f"{word} {n}" for word, n in zip(_LOST.values(), counts, strict=True) if n]
     return f"{' and '.join(parts)} of {_trials(ends.trials)}"
 
 
-def beside_baseline(own: Ends, baseline: Ends) -> str:
+def describe_lost_vs_baseline(own: Ends, baseline: Ends) -> str:
     """Return the counts of a treatment and of the baseline in words."""
-    return f"{lost_words(own)}, the baseline in {baseline.lost} of {baseline.trials}"
+    return f"{describe_lost(own)}, the baseline in {baseline.lost} of {baseline.trials}"
 
 
 def _trials(count: int) -> str:

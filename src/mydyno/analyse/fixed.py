@@ -1,21 +1,21 @@
-"""What is measured where length and number of trials were settled beforehand (ADR 0003)."""
+"""Estimates for designs whose length and number of trials are fixed beforehand (ADR 0003)."""
 
 from collections.abc import Mapping, Sequence
 
 from mydyno.analyse.contrasts import Cell, contrasts
-from mydyno.analyse.measured import Measured, log_of
+from mydyno.analyse.estimates import Estimates, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.model import Outcome
 
 
-def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
+def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:
     """Return effects within blocks, simultaneous over all treatments for the response."""
     mine = [o for o in outcomes if o.trial.workload == workload]
     logs = _logs(mine, rule.responses[workload])
     values: dict[str, list[float]] = {}
     for (name, _), value in logs.items():
         values.setdefault(name, []).append(value)
-    return Measured(
+    return Estimates(
         effects=contrasts(logs, rule.baseline, confidence=CONFIDENCE, simultaneous=True),
         guards={
             name: contrasts(

@@ -1,15 +1,15 @@
-"""What a campaign can show and what it costs, before it is run."""
+"""Forecast of a campaign: detectable difference, trials and time, before it is run."""
 
 from dataclasses import dataclass
 from math import exp, inf, isqrt, sqrt
 
 from mydyno.analyse.anytime import critical
 
-STARTS_SD = 0.02  # what trials of one treatment differ (logs), until it is measured (METHOD 5.4)
-TRIAL_S = 320.0  # what a trial takes with its restart, until it is measured
-_PRIOR_DF = 2.0  # trials that the first guess of the noise is worth
+DEFAULT_TRIAL_SD = 0.02  # standard deviation of trials of one treatment (logs), until measured
+TRIAL_S = 320.0  # length of a trial with its restart, until measured
+_PRIOR_DF = 2.0  # prior weight of the default noise, in trials
 _ALPHA = 0.05
-_MOST = 200  # blocks that are looked at
+_MOST = 200  # blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a race can do; `detectable` is a ratio above 1, `needed` blocks show nothing to be so.
+    """What a race can show and what it costs.
 
-    `seconds` is what it takes at the most; where much differs, it takes less.
+    `detectable` is a ratio above 1; `needed` blocks would show equivalence within the margin;
+    `seconds` is the longest time; a race with large differences takes less.
     """
 
     noise_sd: float
@@ -38,9 +39,9 @@ class Forecast:
 
 
 def forecast(
-    size: Size, margin_log: float, noise_sd: float = STARTS_SD, trial_s: float = TRIAL_S
+    size: Size, margin_log: float, noise_sd: float = DEFAULT_TRIAL_SD, trial_s: float = TRIAL_S
 ) -> Forecast:
-    """Return what is to be expected where trials of one treatment differ by `noise_sd` (logs)."""
+    """Return the forecast for trials whose standard deviation is `noise_sd` (logs)."""
     needed = next((n for n in range(2, _MOST) if _reach(size, n, noise_sd) <= margin_log), _MOST)
     trials = size.workloads * (size.checks + min(size.blocks, needed) * (size.arms + often(size)))
     return Forecast(
@@ -54,21 +55,21 @@ def forecast(
 
 
 def often(size: Size) -> int:
-    """Return how many times a block holds the baseline (Dunnett, 1955)."""
+    """Return the number of baseline trials in a block (Dunnett, 1955)."""
     return max(1, isqrt(size.arms))
 
 
 def expected_sd(seen: list[float]) -> float:
-    """Return the noise to be expected after the log levels of some trials of one treatment."""
+    """Return the expected noise, given the log levels of some trials of one treatment."""
     if not seen:
-        return STARTS_SD
+        return DEFAULT_TRIAL_SD
     mean = sum(seen) / len(seen)
-    squares = sum((v - mean) ** 2 for v in seen) + _PRIOR_DF * STARTS_SD**2
+    squares = sum((v - mean) ** 2 for v in seen) + _PRIOR_DF * DEFAULT_TRIAL_SD**2
     return sqrt(squares / (len(seen) - 1 + _PRIOR_DF))
 
 
 def _reach(size: Size, blocks: int, noise_sd: float) -> float:
-    """Return half the width of an interval after so many blocks, all treatments being there."""
+    """Return half the width of an interval after `blocks` blocks with all treatments in."""
     baselines = blocks * often(size) + size.checks
     df = (blocks - 1) * size.arms + baselines - 1
     factor = critical(blocks, df, _ALPHA)

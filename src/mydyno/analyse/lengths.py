@@ -1,4 +1,4 @@
-"""How long a trial is worth running: where its uncertainty times its cost is least."""
+"""The length of a trial: where the product of its uncertainty and its cost is least."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from mydyno.analyse.sequential import STARTS_SD, gains, learned_from, taught_by
+from mydyno.analyse.sequential import SERVER_START_SD, gains, learn_from, training_size
 from mydyno.analyse.settling import moving
-from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, glance, left, tail
+from mydyno.analyse.steady import BIN_S, Fit, Learned, fit, learn_noise, left, tail
 from mydyno.model import Series, Window
 
 Array = NDArray[np.float64]
@@ -17,24 +17,24 @@ LENGTHS_S = (
     30.0, 40.0, 50.0, 60.0, 80.0, 100.0, 120.0, 150.0, 180.0, 220.0, 260.0, 300.0, 360.0, 420.0,
     500.0, 600.0, 720.0, 900.0,
 )  # fmt: skip
-_LEAST_S = 60.0  # fewer means than six hardly tell a warm-up from noise
-_KNOWN = 8  # trials that tell something of them
-_UNSURE = 0.03  # standard deviation of a level that is too little to know, whatever it costs
-BIAS = 0.02  # of a usual warm-up, that the end of a trial may still hold
-_LONGER = 1.5  # times the last trial of a treatment that still moved
-_BLOCKS = 3  # that treatments are at least in
-_REACH = 4.5  # standard errors that an interval has then to either side (anytime)
-_TRIALS = 16  # that are looked at
-_AHEAD = 4.0  # times the present length are looked at
-_WORTH = 0.95  # another length has to be better by this
+_LEAST_S = 60.0  # six means of 10 s: fewer cannot separate a warm-up from noise
+_KNOWN = 8  # trials needed to learn noise and warm-ups
+_UNSURE = 0.03  # standard deviation of a level that is too large at any cost
+BIAS = 0.02  # share of a usual warm-up that may be left at the end of a trial
+_LONGER = 1.5  # times the last trial of a treatment that was still moving
+_BLOCKS = 3  # least number of blocks of a treatment
+_REACH = 4.5  # half width of its interval then, in standard errors (anytime)
+_TRIALS = 16  # the latest ones are used
+_AHEAD = 4.0  # lengths up to this multiple of the present one are considered
+_WORTH = 0.95  # another length must lower the price to this share
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a trial costs besides its load, what it may take at most, and the margin as a log.
+    """Overhead of a trial and its longest length, both in seconds, and the margin as a log.
 
     `bias` is how far the end of a usual trial may still be from its steady level, as a log;
-    `lower` names the metrics of which the spec says that less is better.
+    `lower` names the metrics that the spec declares better if lower.
     """
 
     overhead_s: float = 20.0
@@ -44,21 +44,22 @@ class Terms:
     lower: frozenset[str] = frozenset()
 
     def price(self, variance: float, seconds: float) -> float:
-        """Return what it costs to know a treatment by trials whose level has this variance.
+        """Return the relative cost of measuring a treatment by trials of this variance and length.
 
-        That is time by the number of trials, which grows with the standard deviation: the reach of
-        an interval for any time falls about as their number does while they are few.  No trial need
-        be more exact than the margin asks for, since a few blocks are run in any case.
+        That is the time of a trial times the number of trials, which grows with the standard
+        deviation: with few trials, the width of an anytime-valid interval falls about as their
+        number grows.  No trial needs to be more precise than the margin requires, since a few
+        blocks are run in any case.
         """
         wanted = _BLOCKS * self.margin_log**2 / (2 * _REACH**2)
-        return sqrt(max(variance + STARTS_SD**2, wanted)) * (seconds + self.overhead_s)
+        return sqrt(max(variance + SERVER_START_SD**2, wanted)) * (seconds + self.overhead_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """When to look at a trial, from `least_s` on, and what to make of it then.
+    """When to check a running trial, from `least_s` on, and whether it may end then.
 
-    Where nothing is `learned` yet, it is learned from the trials `before` and the one that runs.
+    If nothing is `learned` yet, noise is learned from the trials `before` and the running one.
     """
 
     terms: Terms
@@ -70,16 +71,16 @@ class Lengths:
     def __post_init__(self) -> None:
         looks = tuple(s for s in LENGTHS_S if self.least_s <= s <= self.terms.most_s)
         if self.learned is None:
-            looks = looks[:-1:2] + looks[-1:]  # looking costs more then
+            looks = looks[:-1:2] + looks[-1:]  # a check costs more then
         object.__setattr__(self, "looks_s", looks or (max(self.terms.most_s, LENGTHS_S[0]),))
 
     def window(self, so_far: Series) -> Window | None:
-        """Return the measured window of a trial that has told enough, its end, else None."""
+        """Return the measured window (its end) of a trial that is long enough, else None."""
         series = gains(so_far, self.terms.lower)
         if len(series) == 0:
             return None
-        learned = self.learned or glance([*self.before, series])
-        found = fit(series[None, :], learned.texture, learned.prior)
+        learned = self.learned or learn_noise([*self.before, series])
+        found = fit(series[None, :], learned.noise, learned.prior)
         now_s = len(series) * BIN_S
         if now_s < self.looks_s[-1] - BIN_S and self._worth_more(found, learned, now_s):
             return None
@@ -96,28 +97,28 @@ class Lengths:
 
 
 def still_to_come(so_far: Series, lower: Collection[str] = ()) -> float:
-    """Return how much of a trial's warm-up is expected to be left at its end, as a log."""
+    """Return the expected rest of the warm-up at the end of a trial, as a log."""
     series = gains(so_far, lower)
-    learned = glance([series])
-    found = fit(series[None, :], learned.texture, learned.prior)
+    learned = learn_noise([series])
+    found = fit(series[None, :], learned.noise, learned.prior)
     return float(np.abs(left(found)[0, -1]))
 
 
-def taught(trials: int) -> int:
-    """Return of how many first trials the lengths of the next one are learned."""
-    return min(trials, taught_by(trials))
+def training_trials(trials: int) -> int:
+    """Return the number of first trials that the length of the next one is learned from."""
+    return min(trials, training_size(trials))
 
 
 def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
-    """Return the length in seconds that gives most for the machine time of a usual trial.
+    """Return when to check the next trial: from the most efficient length of a usual trial on.
 
     Kalibera and Jones (2013) weigh a trial's own variance against that between trials; here the
-    former includes what is not known of the warm-up, part of which more trials do not average out.
+    former includes the uncertainty of the warm-up, part of which more trials do not average out.
     """
     series = [gains(one, terms.lower) for one in before]
     if len(series) < _KNOWN:
         return Lengths(terms, None, series, unlearned_s(terms.bias))
-    learned = learned_from(series)
+    learned = learn_from(series)
     some = [one for one in series if len(one) * BIN_S >= LENGTHS_S[0]][-_TRIALS:]
     prices = [terms.price(_known(some, learned, s), s) for s in LENGTHS_S]
     best_s = LENGTHS_S[int(np.argmin(prices))]
@@ -126,9 +127,9 @@ def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
 
 
 def unlearned_s(bias: float) -> float:
-    """Return the seconds that a trial lasts at the least while nothing is known of warm-ups.
+    """Return the least length in seconds of a trial while nothing is known of warm-ups.
 
-    The usual bias soon shows in the trial itself; a smaller one is promised to the first too.
+    The default bias is checked on the trial itself; a smaller one holds for the first trial too.
     """
     return _LEAST_S if bias >= BIAS else _waited(Learned(), bias)
 
@@ -139,12 +140,12 @@ def _waited(learned: Learned, bias: float) -> float:
 
 
 def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
-    """Return the lengths for a treatment whose trials `before` still moved where they ended."""
+    """Return the lengths for a treatment whose trials `before` were still moving at their ends."""
     if lengths.learned is None or not before:
         return lengths
     last_s = before[-1].t_s[-1]
     logs = [gains(one, lengths.terms.lower) for one in before]
-    if not moving(logs, lengths.learned.texture):
+    if not moving(logs, lengths.learned.noise):
         return lengths
     return replace(lengths, least_s=min(_LONGER * last_s, lengths.terms.most_s))
 
@@ -152,21 +153,21 @@ def longer(lengths: Lengths, before: Sequence[Series]) -> Lengths:
 def _known(series: Sequence[Array], learned: Learned, seconds: float) -> float:
     """Return the usual variance of the level of trials of that length."""
     bins = round(seconds / BIN_S)
-    told: list[float] = []
+    variances: list[float] = []
     if enough := [one[:bins] for one in series if len(one) >= bins]:
-        told += fit(np.array(enough), learned.texture, learned.prior).variance.tolist()
+        variances += fit(np.array(enough), learned.noise, learned.prior).variance.tolist()
     for one in series:
         if len(one) < bins:
-            found = fit(one[None, :], learned.texture, learned.prior)
-            told.append(_forecast(found, learned, seconds))
-    return float(np.median(told))
+            found = fit(one[None, :], learned.noise, learned.prior)
+            variances.append(_forecast(found, learned, seconds))
+    return float(np.median(variances))
 
 
 def _forecast(found: Fit, learned: Learned, seconds: float) -> float:
-    """Return the variance of the level that is to be expected at a later time.
+    """Return the expected variance of the level at a later time.
 
-    What is not known of the shape falls faster than noise does, for the wrong ones fall away: here
-    by the square of the time, which is about what simulated warm-ups do.
+    The variance between warm-up curves falls faster than that of noise, since wrong curves are
+    ruled out: here with the square of the time, about as in simulated warm-ups.
     """
     bins = round(seconds / BIN_S)
     now, within = (learned.variance_within(found, n) for n in (found.bins, bins))

@@ -1,4 +1,4 @@
-"""Ratios from logarithms, for any finite logarithm: what is beyond a float stays at its end."""
+"""Ratios from logarithms, for any finite logarithm; results are clamped to finite floats."""
 
 from math import exp, expm1
 

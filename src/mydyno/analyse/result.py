@@ -1,4 +1,4 @@
-"""What the analysis of one campaign says: the values that `compare --json` and reports show."""
+"""Result of the analysis of one campaign: the values that `compare --json` and reports show."""
 
 import msgspec
 
@@ -42,11 +42,11 @@ class Row(msgspec.Struct, frozen=True):
 
     `verdict` is adopt, reject, equivalent, unstable, inconclusive, no-steady-state or failed;
     the baseline's own row has verdict ``baseline``.  `ends` counts how its trials ended, and
-    `unevaluated` names the guards that block an adoption because nothing can be said of them, each
-    with the reason.  `effect` is None where nothing could be compared.  `detectable` is the
-    smallest ratio that the campaign can show to differ from 1.  `plain` are means over its trials
-    of what is shown without a verdict: `storage_bytes`, `compression_ratio`;
-    `unheld` guards that are shown only, for the reason that stands in `warnings`.
+    `unevaluated` names the guards that block an adoption because they cannot be evaluated, each
+    with the reason.  `effect` is None where no ratio could be computed.  `detectable` is the
+    smallest ratio that the campaign can distinguish from 1.  `plain` holds means over its trials of
+    metrics without a verdict: `storage_bytes`, `compression_ratio`; `unheld` the guards that are
+    reported only, for the reason in `warnings`.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What one factor's `level` gives over the level `against`, over the levels of all others."""
+    """Main effect: ratio of one factor's `level` to `against`, over the levels of all others."""
 
     workload: str
     factor: str
@@ -76,7 +76,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Together(msgspec.Struct, frozen=True):
-    """What a pair of levels gives beyond what each of them does by itself (an interaction)."""
+    """Interaction: ratio of a pair of levels beyond the product of their main effects."""
 
     workload: str
     levels: dict[str, str]
@@ -84,11 +84,12 @@ class Together(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """`mydyno compare DIR --json`: verdicts against the baseline, the winners, what did it.
+    """`mydyno compare DIR --json`: verdicts against the baseline, winners, main effects.
 
-    `parts` and `together` are there where treatments are made of factors or bundles; `share` says
-    which few of a winner's changes give most of its gain, `soak` whether the winner held for long.
-    `directions` is by workload ``higher`` or ``lower``, whichever is better of its response.
+    `parts` (main effects) and `together` (interactions) are present where treatments are made of
+    factors or bundles; `share` is a sentence on which few changes give most of the winner's gain,
+    `soak` one on whether the winner held its throughput in the soak.  `directions` gives for each
+    workload whether ``higher`` or ``lower`` is better for its response.
     """
 
     campaign: str
@@ -119,8 +120,8 @@ class Curve(msgspec.Struct, frozen=True):
 class TrialView(msgspec.Struct, frozen=True):
     """One finished trial as the report shows it; the window is ``start_s < t <= end_s``.
 
-    `gauges` is what the sampler saw of the machine, in the time of the curves; where a second was
-    not sampled, it has no value or NaN.
+    `gauges` holds the sampled series of the machine, on the time of the curves; a second that was
+    not sampled has no value or NaN.
     """
 
     id: int
@@ -137,7 +138,7 @@ class TrialView(msgspec.Struct, frozen=True):
 
 
 class ChangeView(msgspec.Struct, frozen=True):
-    """One setting that a treatment moved: its true value before and after, and what it cost."""
+    """One setting that a treatment changed: its value before and after, and what a change costs."""
 
     key: str
     before: str
@@ -149,7 +150,7 @@ class ChangeView(msgspec.Struct, frozen=True):
 class Distribution(msgspec.Struct, frozen=True):
     """Latencies of one treatment and workload, all windows merged: ``(latency_s, share <= it)``.
 
-    `kind` names the kind of transaction where the load tells them apart, and is empty for all.
+    `kind` is the kind of transaction, if the load reports kinds; it is empty for all together.
     """
 
     treatment: str
@@ -163,8 +164,8 @@ class Result(msgspec.Struct, frozen=True):
     """Everything a report shows; made from a run directory alone, no host needed.
 
     `margin` is `[decide] margin` as a ratio less one (0.03), 0 where there was none; `closed_loops`
-    are the workloads whose latencies leave out what a stall would have kept waiting; `imported`
-    says that others made the runs, so that their order and their settings are not known.
+    are the workloads whose latencies exclude requests that a stall would have delayed; `imported`
+    is true if the runs come from imported logs: their order and settings are then not known.
     """
 
     comparison: Comparison

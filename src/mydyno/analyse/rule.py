@@ -1,4 +1,4 @@
-"""What a campaign decides by."""
+"""The decision rule of a campaign: responses, guards, margin."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from mydyno.analyse.direction import HIGHER, LOWER, is_lower
 
 CONFIDENCE = 0.95
-FIRST = ""  # in the place of a treatment's name: each factor's first level
+FIRST = ""  # as a treatment's name: the first level of each factor
 DEFAULT_GUARDS = {"latency_p99_s": 0.10, "{response}_logsd": 0.20}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is decided on: `responses` by workload, `guards` and `margin` as ratios.
+    """Decision rule: `responses` by workload, `guards` and `margin` as ratios.
 
-    `sequential` says that treatments were dropped by what was seen, so that intervals have to hold
-    at any time; `warming` that trials were ended so, and may still have been warming up.  Trials of
-    blocks before `proving_from` only looked about: they prove nothing of what they found.
+    `sequential`: treatments are dropped by what was seen, so that intervals must be anytime-valid.
+    `warming`: trials end by what was seen, and may still have been warming up.  Trials of blocks
+    before `proving_from` are exploratory: they do not count as evidence for what they found.
 
-    `screening` says that it is factors that are asked about, not treatments; `hot` that one server
-    was switched to and fro; `choosing` that the best is asked for, so that what is adopted is
-    measured on until it differs from the best.  `lower` names the metrics of which the spec says
-    that less is better; of others it is known by their names.  Of an `imported` campaign nobody
-    asked for the guards: they are those that logs may hold.
+    `screening`: the campaign compares factors, not treatments.  `hot`: settings were changed
+    online on one server.  `choosing`: the campaign looks for the best treatment, so that adopted
+    ones are measured until they differ from it.  `lower` names the metrics that the spec declares
+    better if lower; the direction of others follows from their names.  The guards of an `imported`
+    campaign are the default ones, as far as the logs have them.
     """
 
     name: str
@@ -51,15 +51,15 @@ class Rule:
 
     @property
     def guards_asked(self) -> bool:
-        """Return whether somebody asked for the guards, so that they have to be evaluated."""
+        """Return whether the spec asks for the guards, so that they must be evaluated."""
         return self.guards is not None and not self.imported
 
     def gain(self, effect_log: float, workload: str) -> float:
-        """Return the log gain that a log ratio is: negative for what is worse."""
+        """Return a log ratio as a log gain: negative if it is worse."""
         return -effect_log if is_lower(self.responses[workload], self.lower) else effect_log
 
     def direction(self, workload: str) -> str:
-        """Return ``higher`` or ``lower``, whichever is better of a workload's response."""
+        """Return ``higher`` or ``lower``, whichever is better for a workload's response."""
         return LOWER if is_lower(self.responses[workload], self.lower) else HIGHER
 
     def class_of(self, treatment: str) -> str:

@@ -1,7 +1,7 @@
-"""What is measured where trials and campaign end by what was seen: intervals for any time.
+"""Estimates for sequential designs, where trials and campaign end by what was seen.
 
-Each trial gives a steady level, though it may still have been warming up; the levels of a
-treatment are compared with the baseline's on a host that drifts.
+Intervals are anytime-valid.  Each trial gives a steady level, though it may still have been warming
+up; the levels of a treatment are compared with the baseline's on a host that drifts.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,25 +17,25 @@ from mydyno.analyse.carryover import carries
 from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.direction import is_lower
 from mydyno.analyse.drift import TAU_S, Levels, levels, one_hot, trials_of
-from mydyno.analyse.measured import Measured, log_of
+from mydyno.analyse.estimates import Estimates, log_of
 from mydyno.analyse.rule import CONFIDENCE, Rule
 from mydyno.analyse.settling import ENOUGH, LONG_S, jumping, moving
 from mydyno.analyse.steady import BIN_S, Learned, fit, learn, tail
-from mydyno.analyse.winners import of_best
+from mydyno.analyse.winners import shrink_best
 from mydyno.model import Outcome, Series, Status
 
 Array = NDArray[np.float64]
-_FIRST = 8  # trials that noise and warm-ups are learned from at first; then twice as many, ...
-_MOST = 64  # ... and no more: the rest would change little
+_FIRST = 8  # trials that noise and warm-ups are learned from; then twice as many, ...
+_MOST = 64  # ... up to this number
 _ENOUGH = 2
-STARTS_SD = 0.015  # what one start differs from the next (METHOD 5.4)
+SERVER_START_SD = 0.015  # standard deviation between server starts, as logs
 _WILD = 9.0  # times the usual variance of a treatment's trials
-_MANY = 5  # treatments that show what is usual
+_MANY = 5  # treatments needed for a usual variance
 _MEDIAN = 0.6  # of squares of few trials, about, where their mean is 1
-_HOT_TAU_S = 120.0  # how long what disturbs half minutes lasts: neighbours, checkpoints
-_LOOKED = "~"  # behind the name of what only looked about
+_HOT_TAU_S = 120.0  # time constant of disturbances of segments: neighbours, checkpoints
+_LOOKED = "~"  # suffix of the name of exploratory trials
 _LONGEST_S = 1e8  # three years
-_LEAST = 1e-3  # of the mean: what a time without work counts as, for 0 has no logarithm
+_LEAST = 1e-3  # of the mean: the value of a bin without work, as log 0 does not exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class Steady:
     variance: Array
 
 
-def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
+def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:
     """Return effects on the steady level of the response, and on the metrics of the guards."""
     trials, steady = steady_of(outcomes, rule, workload)
     if not trials:
-        return Measured()
+        return Estimates()
     sign = rule.gain(1.0, workload)
     values = {
         name: [sign * float(v) for v in steady.level[which]]
@@ -70,19 +70,19 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
     unsteady, wavering = _unsteady(trials) if rule.warming else ([], [])
     names = [_role(t, rule) for t in trials]
     of = _by_treatment(names)
-    sure = (STARTS_SD**2 + steady.variance) / STARTS_SD**2 if rule.warming else None
-    found, weight = _levels((names, [t.at_s for t in trials]), steady.level, rule, sure)
+    relative = (SERVER_START_SD**2 + steady.variance) / SERVER_START_SD**2 if rule.warming else None
+    found, weight = _levels((names, [t.at_s for t in trials]), steady.level, rule, relative)
     if found is None:
-        return Measured(values=values)
+        return Estimates(values=values)
     left = steady.level - found.level[_numbers(names)]
     effects = _effects(found, of, left / np.sqrt(weight), rule.baseline)
     if rule.choosing:
         number = list(of).index
-        effects = of_best(effects, lambda a, b: found.contrast(number(a), number(b))[1])
+        effects = shrink_best(effects, lambda a, b: found.contrast(number(a), number(b))[1])
     effects = _signed(effects, sign)
     response = rule.responses[workload]
     mine = [o for o in outcomes if o.trial.workload == workload]
-    return Measured(
+    return Estimates(
         effects=effects,
         guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
         values=values,
@@ -96,7 +96,7 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Measured:
 def steady_of(
     outcomes: Sequence[Outcome], rule: Rule, workload: str
 ) -> tuple[list[LoadSeries], Steady]:
-    """Return the trials of a workload that went well, and the steady level of each."""
+    """Return the good trials of a workload, and the steady level of each."""
     response = rule.responses[workload]
     if not rule.warming:
         trials, level = _windows(outcomes, workload, response)
@@ -104,24 +104,24 @@ def steady_of(
     trials = load_series(outcomes, workload, response, rule.lower)
     if not trials:
         return [], Steady(np.zeros(0), np.zeros(0))
-    return trials, steady_levels(trials, learned_from([t.series for t in trials]))
+    return trials, steady_levels(trials, learn_from([t.series for t in trials]))
 
 
 def _role(trial: LoadSeries, rule: Rule) -> str:
-    """Return the name a trial is counted under: not its own, where it only looked about.
+    """Return the name a trial is counted under; that of an exploratory trial has a suffix.
 
-    The baseline was not chosen for what it showed, so that all of its trials count.
+    The baseline was not chosen by its results, so all of its trials count.
     """
-    looked = trial.block < rule.proving_from and trial.treatment != rule.baseline
-    return trial.treatment + _LOOKED if looked else trial.treatment
+    exploratory = trial.block < rule.proving_from and trial.treatment != rule.baseline
+    return trial.treatment + _LOOKED if exploratory else trial.treatment
 
 
 def load_series(
     outcomes: Sequence[Outcome], workload: str, response: str, lower: Collection[str] = ()
 ) -> list[LoadSeries]:
-    """Return the trials of a workload that went well, with their places in the campaign's time.
+    """Return the good trials of a workload, with their times in the campaign in s.
 
-    `lower` names the metrics of which the spec says that less is better.
+    `lower` names the metrics that the spec declares better if lower.
     """
     found = []
     for outcome, began_s in _timed(outcomes):
@@ -156,20 +156,20 @@ def _signed(effects: dict[str, Effect], sign: float) -> dict[str, Effect]:
 
 
 def gains(series: Series, lower: Collection[str] = ()) -> Array:
-    """Return the logarithms of a binned response, of which more is better."""
+    """Return the logarithms of a binned response, oriented so that more is better."""
     some = np.asarray(series.values, dtype=np.float64)
     with np.errstate(over="ignore"):
         mean = float(some.mean()) if len(some) else 0.0
     if not isfinite(mean):
-        mean = float((some / len(some)).sum())  # of values whose sum no float can hold
-    told = np.asarray(np.log(np.maximum(some, max(mean * _LEAST, 1e-12))))
-    return -told if is_lower(series.name, lower) else told
+        mean = float((some / len(some)).sum())  # the sum overflows
+    logs = np.asarray(np.log(np.maximum(some, max(mean * _LEAST, 1e-12))))
+    return -logs if is_lower(series.name, lower) else logs
 
 
 def _timed(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, float]]:
     """Yield each outcome with the campaign's machine time at its beginning.
 
-    A time that no trial takes, as a load may report it, is taken for the nearest that one may.
+    A time out of range, as a load may report it, is clamped.
     """
     began_s = 0.0
     for outcome in outcomes:
@@ -194,16 +194,16 @@ def _levels(
     trials: tuple[Sequence[str], Sequence[float]],
     level: Array,
     rule: Rule,
-    sure: Array | None = None,
+    relative: Array | None = None,
 ) -> tuple[Levels | None, Array]:
-    """Return the treatments' levels, None while there is no baseline or nothing to spare.
+    """Return the treatments' levels, None without a baseline or without spare degrees of freedom.
 
-    Beside them stand the trials' variances relative to each other: `sure`, where that is known; a
-    treatment that varies far more than the others counts for less, lest all seem to vary so.
+    The second value is each trial's relative variance: `relative`, if given, and larger for a
+    treatment that varies far more than the others, so that it does not widen their intervals.
     """
     names, at_s = trials
     count = len(set(names))
-    weight = np.ones(len(level)) if sure is None else sure
+    weight = np.ones(len(level)) if relative is None else relative
     if rule.baseline not in names or len(names) < count + _ENOUGH:
         return None, weight
     memory_s = _HOT_TAU_S if rule.hot else TAU_S
@@ -217,7 +217,7 @@ def _levels(
 
 
 def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:
-    """Return each trial's variance, where its treatment's own is large, relative to the usual."""
+    """Return each trial's relative variance: above 1 for a treatment with unusual spread."""
     counts = np.bincount(numbers)
     squares = np.bincount(numbers, left**2)
     several = counts > 1
@@ -233,7 +233,7 @@ def _effects(
 ) -> dict[str, Effect]:
     """Return each treatment's effect against the baseline, where an interval can be given."""
     number = {name: i for i, name in enumerate(of)}
-    claims = max(1, sum(not name.endswith(_LOOKED) for name in of) - 1)
+    comparisons = max(1, sum(not name.endswith(_LOOKED) for name in of) - 1)
     alpha = 1 - CONFIDENCE
     effects = {}
     for name, which in of.items():
@@ -243,15 +243,15 @@ def _effects(
         log_ratio, se = found.contrast(number[name], number[baseline])
         own = moderated([float(v) for v in left[list(which)]], found.noise_sd**2)
         se *= max(1.0, sqrt(own) / found.noise_sd)
-        claim = critical(len(which), found.df, alpha / claims)
-        effects[name] = Effect(log_ratio, se, reach, len(which), claim)
+        simultaneous = critical(len(which), found.df, alpha / comparisons)
+        effects[name] = Effect(log_ratio, se, reach, len(which), simultaneous)
     return effects
 
 
 def _guard(
     outcomes: Sequence[Outcome], rule: Rule, workload: str, metric: str
 ) -> dict[str, Effect]:
-    """Return the effects on a metric of the measured windows, each one for itself."""
+    """Return the effects on a metric of the measured windows; not simultaneous."""
     trials, level = _windows(outcomes, workload, metric)
     names = [_role(t, rule) for t in trials]
     found, weight = _levels((names, [t.at_s for t in trials]), level, rule)
@@ -262,52 +262,52 @@ def _guard(
 
 
 def _unsteady(trials: Sequence[LoadSeries]) -> tuple[list[str], list[str]]:
-    """Return the treatments that do not settle, and those of which that is not ruled out yet.
+    """Return the treatments without a steady state, and those for which that is not ruled out yet.
 
-    They jump about, or still move after a very long trial.
+    Their series jump, or still move after a very long trial.
     """
-    texture = learned_from([t.series for t in trials]).texture
+    noise = learn_from([t.series for t in trials]).noise
     series: dict[str, list[Array]] = {}
     for trial in trials:
         series.setdefault(trial.treatment, []).append(trial.series)
-    surely, may = jumping(series, texture)
-    for name, told in series.items():
-        long = [one for one in told if len(one) * BIN_S >= LONG_S]
-        if name not in surely and moving(long, texture):
-            surely.append(name)
-        elif len(told) < ENOUGH and not long and moving(told, texture):
-            may.append(name)  # its next trial is longer
-    return surely, may
+    unsteady, wavering = jumping(series, noise)
+    for name, own in series.items():
+        long = [one for one in own if len(one) * BIN_S >= LONG_S]
+        if name not in unsteady and moving(long, noise):
+            unsteady.append(name)
+        elif len(own) < ENOUGH and not long and moving(own, noise):
+            wavering.append(name)  # its next trial is longer
+    return unsteady, wavering
 
 
 def steady_levels(trials: Sequence[LoadSeries], learned: Learned) -> Steady:
     """Return each trial's level, that of its end, and its variance about the steady one, as logs.
 
-    What one start of a server differs from the next is in neither of them.
+    The variance between server starts is not included.
     """
-    told = np.zeros((2, len(trials)))
+    both = np.zeros((2, len(trials)))
     for bins in {len(t.series) for t in trials}:
         which = [i for i, t in enumerate(trials) if len(t.series) == bins]
         series = np.array([trials[i].series for i in which])
-        found = fit(series, learned.texture, learned.prior)
-        told[:, which] = tail.level(series), tail.variance(found, learned.texture)
-    return Steady(*told)
+        found = fit(series, learned.noise, learned.prior)
+        both[:, which] = tail.level(series), tail.variance(found, learned.noise)
+    return Steady(*both)
 
 
-def learned_from(series: Sequence[Array]) -> Learned:
-    """Return what the first trials teach: their number only doubles, so that it stays the same."""
-    some = series[: taught_by(len(series))]
+def learn_from(series: Sequence[Array]) -> Learned:
+    """Return what is learned from the first trials; it changes when their number doubles."""
+    some = series[: training_size(len(series))]
     return _learned(tuple(one.tobytes() for one in some))
 
 
 @lru_cache(maxsize=64)
 def _learned(series: tuple[bytes, ...]) -> Learned:
-    """Return what some trials teach, worked out once: verdicts and lengths both ask."""
+    """Return what is learned from some trials; cached, as verdicts and lengths both need it."""
     return learn([np.frombuffer(one) for one in series])
 
 
-def taught_by(trials: int) -> int:
-    """Return of how many trials it is learned after so many."""
+def training_size(trials: int) -> int:
+    """Return the number of first trials to learn from, after `trials` trials."""
     count = _FIRST
     while 2 * count <= min(trials, _MOST):
         count *= 2

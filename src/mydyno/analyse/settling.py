@@ -1,7 +1,7 @@
-"""Whether a treatment comes to a steady state at all: what no warm-up of a single trial can tell.
+"""Steady-state tests over all trials of a treatment.
 
-A jump late in one trial looks like the last step of its warm-up.  That of another trial comes at
-another time, and goes the other way; a warm-up belongs to the treatment.
+A jump late in one trial looks like the last step of its warm-up; in another trial it comes at
+another time and in the other direction, while a warm-up is the same in all trials of a treatment.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,44 +13,45 @@ from scipy.special import fdtrc
 from mydyno.analyse.steady import NoiseModel
 
 Array = NDArray[np.float64]
-LONG_S = 700.0  # what still moves after so long does not settle
-_BLOCK = 5  # bins: jumps stay for longer than that
+LONG_S = 700.0  # a trial that still moves after this time has no steady state
+_BLOCK = 5  # bins: jumps last longer
 _CERTAIN, _PERHAPS = 0.0003, 0.05
-ENOUGH = 5  # trials after which what may be is not
+ENOUGH = 5  # trials: with more, a possible jump is ruled out
 _REFERENCE_DF = 60
 _FEWEST = 2  # trials
-_SEVERAL = 4  # trials whose own differences tell their error
+_SEVERAL = 4  # trials whose own differences give the standard error
 _SIGMAS = 3.0
 _NOTABLE = 0.04  # between thirds of a trial, as logs: more than a slow warm-up still does
 
 
 def jumping(
-    series: Mapping[str, Sequence[Array]], texture: NoiseModel
+    series: Mapping[str, Sequence[Array]], noise: NoiseModel
 ) -> tuple[list[str], list[str]]:
-    """Return the treatments whose trials differ in their course more than noise lets them.
+    """Return the treatments whose trials differ over time more than noise explains.
 
-    Those that surely do come first, then those of too few trials that may do.
-
-    Beside each trial's own mean and the course all of a treatment's trials share, means of fifty
-    seconds have the variance of noise (F test, against the usual treatment or the noise that was
-    learned, whichever is larger).
+    The first list holds the significant ones, the second those with too few trials to rule it out.
+    After subtraction of each trial's mean and of the course that a treatment's trials share, means
+    of fifty seconds have the variance of noise (F test against the median treatment or the learned
+    noise, whichever is larger).
     """
     found = {name: _roughness(of) for name, of in series.items()}
-    known = {name: told for name, told in found.items() if told is not None}
+    known = {name: one for name, one in found.items() if one is not None}
     if not known:
         return [], []
-    usual = max(_variance(texture), float(np.median([value for value, _ in known.values()])))
+    usual = max(_variance(noise), float(np.median([value for value, _ in known.values()])))
     chance = {n: fdtrc(df, _REFERENCE_DF, value / usual) for n, (value, df) in known.items()}
-    surely = [name for name, p in chance.items() if p < _CERTAIN]
-    may = [n for n, p in chance.items() if _CERTAIN <= p < _PERHAPS and len(series[n]) < ENOUGH]
-    return surely, may
+    certain = [name for name, p in chance.items() if p < _CERTAIN]
+    possible = [
+        n for n, p in chance.items() if _CERTAIN <= p < _PERHAPS and len(series[n]) < ENOUGH
+    ]
+    return certain, possible
 
 
-def moving(series: Sequence[Array], texture: NoiseModel) -> bool:
-    """Return whether the last third of a treatment's trials lies clear of the third before it.
+def moving(series: Sequence[Array], noise: NoiseModel) -> bool:
+    """Return whether the last third of a treatment's trials differs significantly from the second.
 
-    The standard error is of the noise that was learned or of the trials' own differences, whichever
-    is smaller: what moves for ever looks like noise of long memory.
+    The standard error is that of the learned noise or of the trials' own differences, whichever is
+    smaller: a series that never settles looks like noise of long memory.
     """
     if not series:
         return False
@@ -58,7 +59,7 @@ def moving(series: Sequence[Array], texture: NoiseModel) -> bool:
     if third < _FEWEST:
         return False
     changes = [one[2 * third : 3 * third].mean() - one[third : 2 * third].mean() for one in series]
-    error = np.sqrt(2 * texture.variance / (1 - texture.rho) ** 2 / third / len(series))
+    error = np.sqrt(2 * noise.variance / (1 - noise.rho) ** 2 / third / len(series))
     if len(series) >= _SEVERAL:
         error = min(error, float(np.std(changes, ddof=1)) / np.sqrt(len(series)))
     return bool(abs(float(np.mean(changes))) > max(_SIGMAS * error, _NOTABLE))
@@ -77,8 +78,8 @@ def _roughness(series: Sequence[Array]) -> tuple[float, int] | None:
     return float((rest**2).sum() / df), df
 
 
-def _variance(texture: NoiseModel) -> float:
+def _variance(noise: NoiseModel) -> float:
     """Return the variance of a block's mean under this noise."""
     apart = np.abs(np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK)))
-    covariance = texture.variance / (1 - texture.rho**2) * texture.rho**apart
+    covariance = noise.variance / (1 - noise.rho**2) * noise.rho**apart
     return float(covariance.mean())

@@ -1,4 +1,4 @@
-"""What a long trial of the winner shows that short ones cannot: whether it holds."""
+"""The soak: whether the winner holds its throughput in a long trial."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -9,7 +9,7 @@ from mydyno.analyse.rule import Rule
 from mydyno.model import Outcome, Status
 
 _QUARTERS = 4
-_FEWEST = 24  # bins: of fewer, quarters say little
+_FEWEST = 24  # bins: with fewer, quarters are too short
 _SURE = 2.8  # standard errors: Student's t for four degrees of freedom
 _BATCHES = 3  # of a quarter, whose means are taken for independent
 
@@ -26,17 +26,17 @@ def soaked(outcomes: Sequence[Outcome], rule: Rule) -> str:
     name = trial.trial.treatment
     if trial.status is not Status.OK:
         return f"The soak of {name} failed: {trial.error}."
-    return _told(trial, rule)
+    return _soak_sentence(trial, rule)
 
 
-def _told(trial: Outcome, rule: Rule) -> str:
+def _soak_sentence(trial: Outcome, rule: Rule) -> str:
     from mydyno.analyse.sequential import gains  # noqa: PLC0415 - numpy and scipy
 
     response = rule.responses[trial.trial.workload]
     name = trial.trial.treatment
     series = next((s for s in trial.series if s.name == response), None)
     if series is None or len(series.values) < _FEWEST:
-        return f"The soak of {name} was too short to tell whether it holds."
+        return f"The soak of {name} was too short to show whether it holds its throughput."
     logs = gains(series, rule.lower)
     quarter = len(logs) // _QUARTERS
     early, late = logs[quarter : 2 * quarter], logs[-quarter:]
@@ -48,8 +48,8 @@ def _told(trial: Outcome, rule: Rule) -> str:
     if change < -_SURE * error and ratio(-change) > 1 + rule.margin / 2:
         return (
             f"Over a soak of {minutes:.0f} minutes {name} got worse: its last quarter is {span} "
-            "from its second. Something slower than a trial is at work: purge, flushing, "
-            "fragmentation, heat or credits."
+            "from its second. Possible causes are slower than a trial: purge, flushing, "
+            "fragmentation, heat or burst credits."
         )
     return (
         f"{name} held over a soak of {minutes:.0f} minutes: its last quarter is {span} from its "

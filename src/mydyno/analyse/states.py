@@ -1,6 +1,6 @@
-"""Whether a host has been in two states: burst credits that were spent change all treatments alike.
+"""Change points of the host: spent burst credits or other load change all treatments alike.
 
-What was measured in one state is not compared with what was measured in the other.
+Trials of one state of the host are not compared with trials of another.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,53 +17,55 @@ from mydyno.analyse.summary import BIN_S
 
 Array = NDArray[np.float64]
 _SHIFT = log(1.2)  # between two states; drift and neighbours hardly reach it
-_SHARED = 0.75  # of the treatments that were seen in both states go with it, ...
-_HALF = 0.5  # ... by half of it at least
+_SHARED = 0.75  # of the treatments seen in both states change with it, ...
+_HALF = 0.5  # ... by at least half of it
 _FEWEST = 2  # treatments that are in both states, or trials of one in either
 _FALL = log(1.25)  # within a trial
 _SIDE = 2  # bins to either side of a fall
-_SUDDEN = 0.6  # of a fall happens at once: what slows down does so for longer
+_SUDDEN = 0.6  # share of a fall that happens at once: a slowdown takes longer
 _NOISES = 4.0  # standard deviations of a mean of `_SIDE` bins
 _END = 3  # a trial ends with a third of its bins, at least so many
 
 
 def of_another_state(trials: Sequence[LoadSeries]) -> dict[int, str]:
-    """Return the trials, by number, that are not of the host's most frequent state, and why."""
+    """Return, by trial id, why a trial does not belong to the host's most frequent state."""
     falls = _falls(trials)
     stretches = [list(_eras(some)) for some in _between(trials, falls)]
     eras = [era for stretch in stretches for era in stretch]
-    kept = max(reversed(eras), key=len, default=[])
-    told = {
-        t.id: f"the host did {_percent(_shift(era, kept))} then than at other times: were burst "
-        "credits spent, or has other work begun or ended?"
+    main = max(reversed(eras), key=len, default=[])
+    invalid = {
+        t.id: f"performance of all treatments was {_percent(_shift(era, main))} than otherwise; "
+        "burst credits or other load are possible causes"
         for era in eras
         for t in era
-        if era is not kept
+        if era is not main
     }
-    return told | falls | _borders(stretches, kept)
+    return invalid | falls | _borders(stretches, main)
 
 
 def _borders(
-    stretches: Sequence[Sequence[Sequence[LoadSeries]]], kept: Sequence[LoadSeries]
+    stretches: Sequence[Sequence[Sequence[LoadSeries]]], main: Sequence[LoadSeries]
 ) -> dict[int, str]:
-    """Return the first and last of the kept trials where another state lies beside them.
+    """Return the first and last trials of the main state that are next to another state.
 
-    A trial in whose last minutes the state changed ends as those after it do.
+    A trial in whose last minutes the state changed ends like those after it.
     """
     beside = [two for eras in stretches for two in pairwise(eras)]
-    first = {kept[0].id for _, after in beside if after is kept}
-    last = {kept[-1].id for before, _ in beside if before is kept}
-    return dict.fromkeys(first | last, "the state of the host changed in it, or right beside it")
+    first = {main[0].id for _, after in beside if after is main}
+    last = {main[-1].id for before, _ in beside if before is main}
+    return dict.fromkeys(
+        first | last, "the state of the host changed during this trial or next to it"
+    )
 
 
 def _falls(trials: Sequence[LoadSeries]) -> dict[int, str]:
-    """Return the trials in which the load fell for good, as others did from then on."""
+    """Return the trials in which performance fell and stayed low, as in the trials after them."""
     found: dict[int, str] = {}
     for i, trial in enumerate(trials):
         if (at := _fall(trial.series)) and _went_on(trials, i, at[1]):
             found[trial.id] = (
-                f"the load fell by {-change(-at[1]) * 100:.0f} % at {at[0] * BIN_S:.0f} s and did "
-                "not recover: were burst credits spent?"
+                f"performance fell by {-change(-at[1]) * 100:.0f} % at {at[0] * BIN_S:.0f} s and "
+                "did not recover; burst credits or other load are possible causes"
             )
     return found
 
@@ -73,7 +75,7 @@ def _went_on(trials: Sequence[LoadSeries], at: int, depth: float) -> bool:
     mine = trials[at].treatment
     before = _by_treatment(t for t in trials[:at] if t.treatment != mine)
     after = _by_treatment(t for t in trials[at + 1 :] if t.treatment in before)
-    shifts = [np.mean(before[name]) - np.mean(told) for name, told in after.items()]
+    shifts = [np.mean(before[name]) - np.mean(later) for name, later in after.items()]
     return not shifts or float(np.median(shifts)) >= _HALF * depth
 
 
@@ -148,7 +150,7 @@ def _change(trials: Sequence[LoadSeries]) -> int | None:
 
 def _end(series: Array) -> float:
     last = series[-max(_END, len(series) // 3) :].tolist()
-    return float(median(last))  # of so few, faster than numpy's
+    return float(median(last))  # faster than numpy for so few values
 
 
 def _by_treatment(trials: Iterable[LoadSeries]) -> dict[str, list[float]]:
@@ -158,13 +160,13 @@ def _by_treatment(trials: Iterable[LoadSeries]) -> dict[str, list[float]]:
     return found
 
 
-def _shift(era: Sequence[LoadSeries], kept: Sequence[LoadSeries]) -> float:
+def _shift(era: Sequence[LoadSeries], main: Sequence[LoadSeries]) -> float:
     """Return how far an era lies above the other, as a log, by treatments that are in both."""
-    here, there = _by_treatment(era), _by_treatment(kept)
+    here, there = _by_treatment(era), _by_treatment(main)
     both = [float(np.mean(here[n]) - np.mean(there[n])) for n in here.keys() & there.keys()]
     return float(np.mean(both)) if both else 0.0
 
 
 def _percent(log_ratio: float) -> str:
     share = change(log_ratio) * 100
-    return f"{abs(share):.0f} % {'more' if share > 0 else 'less'}"
+    return f"{abs(share):.0f} % {'higher' if share > 0 else 'lower'}"

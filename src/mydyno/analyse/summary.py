@@ -1,10 +1,10 @@
-"""One trial's numbers: what its measured window says, from the intervals of the load."""
+"""Metrics of one trial's measured window, from the intervals that the load reports."""
 
 import sys
 from collections.abc import Sequence
 from math import isfinite, log
 
-from mydyno.analyse.latency import merged, percentile_s
+from mydyno.analyse.histograms import merged, percentile_s
 from mydyno.model import Interval, Metric, Series, Window, of_kind
 
 _PERCENTILES = {
@@ -13,7 +13,7 @@ _PERCENTILES = {
     "latency_p99_s": 99.0,
     "latency_max_s": 100.0,
 }
-BIN_S = 10.0  # seconds that are averaged for analysis: shorter ones say the same again (METHOD 2.4)
+BIN_S = 10.0  # bin width of the analysis: shorter bins are autocorrelated
 _SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
 _LARGEST = sys.float_info.max
 _STALL = 0.01  # a second without work counts as this share of the median, as log 0 has no value
@@ -42,7 +42,7 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
 
 
 def tens(intervals: Sequence[Interval], response: str) -> Series:
-    """Return the response in each whole `BIN_S` since the load began.
+    """Return the response in each complete bin of `BIN_S` since the load began.
 
     A rate holds since the report before it and is weighted by time; of a latency it is what
     `summarise` makes of the reports that ended in the bin.
@@ -74,7 +74,9 @@ def _latencies(intervals: Sequence[Interval], response: str, ends: Sequence[floa
     for end_s in ends:
         metrics = summarise(intervals, Window(end_s - BIN_S, end_s), response)
         value = next((m.value for m in metrics if m.name == response), 0.0)
-        found.append(value or (found[-1] if found else 0.0))  # nothing ended in it: as before
+        found.append(
+            value or (found[-1] if found else 0.0)
+        )  # no report ended in it: the value before
     return found
 
 
@@ -117,7 +119,7 @@ def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, f
 
 
 def _weighted(values: Sequence[float], seconds: Sequence[float]) -> float:
-    """Return the mean of finite values weighted by time, also where no float holds their sum."""
+    """Return the mean of finite values weighted by time, without overflow of their sum."""
     total = sum(seconds)
     mean = sum(v * s for v, s in zip(values, seconds, strict=True)) / total
     if isfinite(mean):

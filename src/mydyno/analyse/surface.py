@@ -1,4 +1,4 @@
-"""A response over the cells of a product of factors: main effects, pairs, and each cell's own."""
+"""Response surface over the cells of a full factorial: main effects, pairs, and cell effects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ Ints = NDArray[np.int64]
 _MAINS = (0.03, 0.06, 0.1, 0.2)  # standard deviations of a level's effect, as logs
 _PAIRS = (0.003, 0.015, 0.04)
 _OWN = (0.002, 0.01)
-_MEAN = 1.0  # of the mean of all: next to nothing is known of it
+_MEAN = 1.0  # of the overall mean: a vague prior
 
 
 @dataclass(frozen=True)
-class Grid:
+class CellGrid:
     """Cells as rows of levels (cells, factors)."""
 
     cells: Ints
@@ -38,8 +38,8 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """Finished trials: cell, level, variance, and the block: the host was about the same in it."""
+class TrialLevels:
+    """Finished trials: cell, level (log), variance, block (the host hardly drifts in it)."""
 
     cell: Ints
     level: Array
@@ -49,7 +49,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What is known of the cells' log levels: mean (cells) and covariance (cells, cells)."""
+    """Posterior of the cells' log levels: mean (cells) and covariance (cells, cells)."""
 
     mean: Array
     covariance: Array
@@ -62,11 +62,10 @@ class Surface:
         winners = np.argmax(self.mean + draws @ root.T, axis=1)
         return np.bincount(winners, minlength=len(self.mean)) / len(draws)
 
-    def ask(self, leader: int, rival: int, variance: float, out: Sequence[int] = ()) -> int:
-        """Return the cell whose trial tells most of the difference between two cells.
+    def next_cell(self, leader: int, rival: int, variance: float, out: Sequence[int] = ()) -> int:
+        """Return the cell whose trial most reduces the variance of the difference of two cells.
 
-        Those that are `out` are not asked.
-        It has the largest fall of that difference's variance, as a rank-one update gives it.
+        Cells in `out` are excluded.  The reduction is that of a rank-one update.
         """
         c = self.covariance
         fall = (c[:, leader] - c[:, rival]) ** 2 / (np.diag(c) + variance)
@@ -76,7 +75,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """What the trials say of the cells with the blocks' own levels integrated out."""
+    """Sufficient statistics of the cells, with the block levels integrated out."""
 
     information: Array
     score: Array
@@ -84,7 +83,7 @@ class _Sums:
     log_det: float
 
 
-def surface(grid: Grid, runs: Runs, block_sd: float) -> Surface:
+def surface(grid: CellGrid, runs: TrialLevels, block_sd: float) -> Surface:
     """Return the posterior under the most likely sizes of effects (Rasmussen and Williams, 2.2)."""
     sums = _sums(len(grid.cells), runs, block_sd)
     found = [(*_posterior(grid, sums, s), s) for s in product(_MAINS, _PAIRS, _OWN)]
@@ -92,14 +91,14 @@ def surface(grid: Grid, runs: Runs, block_sd: float) -> Surface:
     return Surface(mean, covariance, sizes, evidence)
 
 
-def refreshed(grid: Grid, runs: Runs, block_sd: float, before: Surface) -> Surface:
-    """Return the posterior under the sizes of effects that were found before."""
+def updated_surface(grid: CellGrid, runs: TrialLevels, block_sd: float, before: Surface) -> Surface:
+    """Return the posterior under the sizes of effects of an earlier posterior."""
     sums = _sums(len(grid.cells), runs, block_sd)
     evidence, mean, covariance = _posterior(grid, sums, before.sizes)
     return Surface(mean, covariance, before.sizes, evidence)
 
 
-def _sums(cells: int, runs: Runs, block_sd: float) -> _Sums:
+def _sums(cells: int, runs: TrialLevels, block_sd: float) -> _Sums:
     weight = 1 / runs.variance
     blocks = int(runs.block.max()) + 1
     held = np.zeros((blocks, cells))
@@ -115,7 +114,7 @@ def _sums(cells: int, runs: Runs, block_sd: float) -> _Sums:
     )
 
 
-def _posterior(grid: Grid, sums: _Sums, sizes: Sequence[float]) -> tuple[float, Array, Array]:
+def _posterior(grid: CellGrid, sums: _Sums, sizes: Sequence[float]) -> tuple[float, Array, Array]:
     prior = grid.covariance(sizes)
     n = len(prior)
     inner = np.eye(n) + prior @ sums.information

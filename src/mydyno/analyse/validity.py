@@ -1,29 +1,30 @@
-"""Trials that something else spoiled: they are named and left out of every verdict."""
+"""Invalid (void) trials: disturbed by something else than their treatment, left out of verdicts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
 from mydyno.analyse.ends import ended
-from mydyno.analyse.measured import metric_of
+from mydyno.analyse.estimates import metric_of
 from mydyno.analyse.rule import Rule
 from mydyno.model import Outcome, Status
 
-# By gauge of the measured window: how far above the usual it spoils a trial, and why.
+# By gauge of the measured window: excess over the usual that makes a trial invalid, and message.
 _GAUGES: Mapping[str, tuple[float, str]] = {
-    "cpu_steal_ratio": (0.05, "the host gave {:.0%} of its processors to other guests"),
-    "cpu_other_cores": (0.25, "other programs kept {:.1f} cores busy"),
+    "cpu_steal_ratio": (0.05, "CPU steal was {:.0%}"),
+    "cpu_other_cores": (0.25, "other programs used {:.1f} cores"),
 }
-_FEWEST = 3  # trials of a treatment that show what is usual
-_LEAST_S = 10.0  # of a window: in less, a program that starts looks like a load
-_LIMIT = 0.9  # of its processors, from where on a load may be what is measured
+_FEWEST = 3  # trials of a treatment for a usual value
+_LEAST_S = 10.0  # of a window: in a shorter one, a starting program looks like load
+_LIMIT = 0.9  # of its processors, from which on the load program may be the limit
 
 
-def valid_trials(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
-    """Return the outcomes, those void that something else than their treatment decided.
+def mark_invalid(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
+    """Return the outcomes, with status VOID for those that something else disturbed.
 
-    A load, a neighbour or a state of the disk that is always there spoils nothing: it is the host.
-    A trial without work is an outcome of its treatment (`mydyno.analyse.ends`), never void.
+    Other load, neighbours or a state of the disk that are always there make no trial invalid: they
+    belong to the host.  A trial without work is an outcome of its treatment
+    (`mydyno.analyse.ends`), never void.
     """
     outcomes = ended(outcomes, rule.responses, rule.lower)
     busy = _busy(outcomes)
@@ -39,26 +40,26 @@ def _void(outcome: Outcome, why: Mapping[int, str]) -> Outcome:
 
 
 def _busy(outcomes: Sequence[Outcome]) -> dict[int, str]:
-    """Return the trials in whose windows the host had more else to do than usual.
+    """Return, by trial id, the trials in whose windows other load was higher than usual.
 
-    That is beside trials of the same treatment: the kernel's and a lab disk's own work goes with
-    what the load does.
+    The usual value is that of trials of the same treatment, since the work of the kernel and of a
+    lab disk depends on the load.
     """
     alike: dict[tuple[str, str], list[Outcome]] = {}
     for o in outcomes:
         if o.status is Status.OK and o.window.end_s - o.window.start_s >= _LEAST_S:
             alike.setdefault((o.trial.treatment, o.trial.workload), []).append(o)
     found: dict[int, str] = {}
-    for name, (more, told) in _GAUGES.items():
+    for name, (excess, message) in _GAUGES.items():
         for some in alike.values():
             values = {o.trial.id: v for o in some if (v := _gauge(o, name)) is not None}
             if len(values) < _FEWEST:
                 continue
             usual = median(values.values())
             found |= {
-                trial: f"{told.format(value)}; usual here: {told.format(usual)}"
+                trial: f"{message.format(value)}; usual here: {message.format(usual)}"
                 for trial, value in values.items()
-                if value > usual + more
+                if value > usual + excess
             }
     return found
 
@@ -73,8 +74,8 @@ def _states(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, str]:
     return found
 
 
-def limited(outcomes: Sequence[Outcome], workload: str) -> str:
-    """Return a warning where the load itself may have been the limit, or ``""``."""
+def load_limit(outcomes: Sequence[Outcome], workload: str) -> str:
+    """Return a warning if the load program may have been the limit, else ``""``."""
     shares = [
         share
         for o in outcomes
@@ -83,8 +84,8 @@ def limited(outcomes: Sequence[Outcome], workload: str) -> str:
     if not shares or median(shares) < _LIMIT:
         return ""
     return (
-        f"{workload}: the load kept {median(shares):.0%} of the processors it can use busy: it may "
-        "be the limit, and not what is compared; give it more threads, or a host of its own"
+        f"{workload}: the load program used {median(shares):.0%} of its processors, so it may "
+        "be the limit instead of the server; give it more threads or a host of its own"
     )
 
 

@@ -35,12 +35,12 @@ class Adaptive:
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`."""
-        from mydyno.analyse.lengths import lengths, longer, taught  # noqa: PLC0415
+        from mydyno.analyse.lengths import lengths, longer, training_trials  # noqa: PLC0415
 
         response = self.responses[trial.workload]
         mine = [o for o in history if o.trial.workload == trial.workload]
         seen = _series(mine, response)
-        count = taught(len(seen))
+        count = training_trials(len(seen))
         if (trial.workload, count) not in self._known:
             self._known[trial.workload, count] = lengths(seen[:count], self._terms(history))
         own = _series([o for o in mine if o.trial.treatment == trial.treatment], response)

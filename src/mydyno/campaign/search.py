@@ -51,7 +51,7 @@ class Search:
         """Return the next cell to try, or the next trial of the finalists' race."""
         looked = self.looked(history)
         if looked is None:
-            cell = self.explorer.next_cell(self._pressed(history), self._lost(history))
+            cell = self.explorer.next_cell(self._load_series(history), self._lost(history))
             seed = seed_of(self.seed, len(history), 0, self.reset)
             return Trial(len(history), cell, self.workload, 0, seed, self.reset)
         trial = self._final(history[:looked]).next(history[looked:])
@@ -80,11 +80,11 @@ class Search:
         if not self._explorers:
             import numpy as np  # noqa: PLC0415
 
-            from mydyno.analyse.explore import Explorer, Question  # noqa: PLC0415
-            from mydyno.analyse.surface import Grid  # noqa: PLC0415
+            from mydyno.analyse.explore import Explorer, SearchSpace  # noqa: PLC0415
+            from mydyno.analyse.surface import CellGrid  # noqa: PLC0415
 
-            grid = Grid(np.array(list(self.cells.values())))
-            self._explorers.append(Explorer(Question(grid, list(self.cells), self.seed)))
+            grid = CellGrid(np.array(list(self.cells.values())))
+            self._explorers.append(Explorer(SearchSpace(grid, list(self.cells), self.seed)))
         return self._explorers[0]
 
     def _enough(self, trials: int, spent_s: float) -> bool:
@@ -95,7 +95,7 @@ class Search:
 
     def _final(self, looked: Sequence[Outcome]) -> Race:
         if len(looked) not in self._finals:
-            tried = self._pressed(looked)
+            tried = self._load_series(looked)
             found = self.explorer.finalists(tried, _FINALISTS, self._lost(looked))
             left_s = self.budget_s - sum(o.machine_time_s for o in looked)
             self._finals[len(looked)] = Race(
@@ -113,7 +113,7 @@ class Search:
     def _open(self, looked: Sequence[Outcome], after: Sequence[Outcome]) -> Collection[Cell]:
         return self.undecided([*looked, *after])
 
-    def _pressed(self, history: Sequence[Outcome]) -> list["LoadSeries"]:
+    def _load_series(self, history: Sequence[Outcome]) -> list["LoadSeries"]:
         from mydyno.analyse.sequential import load_series  # noqa: PLC0415
 
         return load_series(self._ended(history), self.workload, self.response, self.lower)

@@ -1,4 +1,4 @@
-"""The commands: one file each; here they are put together and errors become exit codes."""
+"""The command line: loads the commands (one file each) and turns errors into exit codes."""
 
 import os
 import sys
@@ -9,31 +9,31 @@ from keyword import iskeyword
 
 import typer
 
-from mydyno.cli.alone import isolate
+from mydyno.cli.isolation import isolate
 from mydyno.cli.terminal import guarded
 from mydyno.host import adopt_strays, install_signals
 from mydyno.model import HostError, Interrupted, MydynoError
 
 COMMANDS = {
-    "run": "Run a campaign, or go on with one: verdicts on stdout, progress on stderr.",
+    "run": "Run or resume a campaign: verdicts on stdout, progress on stderr.",
     "plan": "Show the trials, the settings and the time a campaign would take.",
-    "status": "Say how far a campaign is, and what to do next.",
-    "compare": "Say which treatment is better, by how much, and how sure that is.",
-    "report": "Write DIR/report.html: the verdict first, then everything it rests on.",
-    "import": "Turn logs that others made into a run directory to compare and report.",
+    "status": "Show the progress of a campaign, and what to do next.",
+    "compare": "Show which treatment is better, by how much, and with which interval.",
+    "report": "Write DIR/report.html: the verdict first, then the data it is based on.",
+    "import": "Import existing benchmark logs into a run directory, to compare and report.",
     "rollback": "Restore what a campaign changed on its host, and remove what it made there.",
-    "inspect": "Show what a host is, and which servers and tools it has.",
-    "digest": "Gather slow logs into classes of statements, with exact counts and times.",
-    "recipes": "List the campaigns that ship with mydyno: what they ask, take, need and touch.",
-    "lab": "Emulated disks and machines, for trying by hand.",
+    "inspect": "Show a host: hardware, kernel, servers and tools.",
+    "digest": "Group the statements of slow logs into classes, with exact counts and times.",
+    "recipes": "List the shipped campaigns: question, time, requirements, and what they change.",
+    "lab": "Emulated disks and virtual machines, for manual tests.",
 }
-_COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell when it asks what could be typed next
+_COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell to ask for completions
 
 
 def main() -> None:
     """Run the command line; exit 0, 1, 2, 3, 4 or 130.
 
-    Nothing that it makes can be read by other users, unless a mode says so.
+    Files are created without access for other users, unless an explicit mode is given.
     """
     isolate()
     os.umask(0o077)
@@ -47,22 +47,24 @@ def _main() -> None:
     try:
         application(sys.argv[1:])()
     except MydynoError as error:
-        _say(f"mydyno: {error}")
+        _print_error(f"mydyno: {error}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        _say("mydyno: interrupted")
+        _print_error("mydyno: interrupted")
         sys.exit(Interrupted.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read us has gone; there is nobody to tell
+        sys.stderr.close()  # the reader has closed the pipe
         sys.exit(0)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _say(f"mydyno: {place}{error.strerror or error}; see that it is there and can be used")
+        _print_error(
+            f"mydyno: {place}{error.strerror or error}; check that it exists and is accessible"
+        )
         sys.exit(HostError.exit_code)
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
-    """Return the commands; only the one asked for is loaded, so that ``--help`` comes at once."""
+    """Return the commands; only the one asked for is loaded, so that ``--help`` is fast."""
     app = typer.Typer(
         name="mydyno",
         help="A dynamometer for MySQL, MariaDB and Percona Server on Linux.",
@@ -93,7 +95,7 @@ def _unloaded() -> None:
     """Stand in for a command that was not asked for."""
 
 
-def _say(text: str) -> None:
-    with suppress(OSError):  # the terminal may have gone
+def _print_error(text: str) -> None:
+    with suppress(OSError):  # the terminal may be closed
         sys.stderr.write(text + "\n")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""From a run directory to its verdicts and its report, with no host needed."""
+"""From a run directory to its verdicts and its report; no host is needed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ import msgspec
 
 from mydyno.analyse import Rule, compare
 from mydyno.analyse.ends import ended
-from mydyno.analyse.latency import cumulative, merged
+from mydyno.analyse.histograms import cumulative, merged
 from mydyno.analyse.result import (
     ChangeView,
     Comparison,
@@ -19,14 +19,14 @@ from mydyno.analyse.result import (
     TrialView,
 )
 from mydyno.analyse.summary import unit_of, within
-from mydyno.analyse.validity import valid_trials
+from mydyno.analyse.validity import mark_invalid
 from mydyno.campaign.loop import reread
 from mydyno.campaign.past import Past
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stops import Fixed
-from mydyno.cli.specs import Kept, recorded, reopen
-from mydyno.cli.terminal import say
+from mydyno.cli.specs import RunFacts, recorded, reopen
+from mydyno.cli.terminal import print_message
 from mydyno.journal import outcomes
 from mydyno.measure import complaint
 from mydyno.measure.sampled_trial import sampled_series, used
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
-    """Return the rule a campaign decides by, once it is known what its settings give up."""
+    """Return the decision rule of a campaign, with the durability class of each treatment."""
     if isinstance(campaign.design, Past):
         return campaign.rule
     weaker = {n: "weaker" for n, c in changes.items() if any(x.durability == "weaker" for x in c)}
@@ -53,8 +53,8 @@ def verdicts(path: Path) -> Comparison:
 
 
 def result(path: Path, *, sampled: bool = True) -> Result:
-    """Return everything a report of a run directory shows; verdicts need no samples."""
-    campaign, kept = reopen(path)
+    """Return the content of the report of a run directory; `sampled` False leaves samples out."""
+    campaign, run_facts = reopen(path)
     files = RunDir(path)
     contents, warnings = recorded(path, campaign)
     trials = reread(files, outcomes(contents.events), campaign.workloads)
@@ -64,15 +64,21 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     trials = [(end, intervals) for end, (_, intervals) in zip(ends, trials, strict=True)]
     comparison = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
     short = [o for o, _ in trials if not o.trial.soak]
-    judged = {o.trial.id: o for o in valid_trials(short, rule)}
-    told = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
-    comparison = msgspec.structs.replace(comparison, warnings=[*told, *comparison.warnings])
+    judged = {o.trial.id: o for o in mark_invalid(short, rule)}
+    recorded_warnings = [
+        *warnings,
+        *_fact(files, "warnings").splitlines(),
+        *_complaints(files, trials),
+    ]
+    comparison = msgspec.structs.replace(
+        comparison, warnings=[*recorded_warnings, *comparison.warnings]
+    )
     if isinstance(campaign.design, Past):
         comparison = _that_ran(comparison)
     return Result(
         comparison=comparison,
         question=campaign.spec.campaign.question,
-        command=kept.command,
+        command=run_facts.command,
         started=contents.began,
         protocol=_protocol(campaign),
         lab=_fact(files, "lab"),
@@ -82,7 +88,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         ],
         changes=changes,
         distributions=_distributions(trials),
-        facts=_facts(files, kept) | _sessions(files, campaign, trials),
+        facts=_facts(files, run_facts) | _sessions(files, campaign, trials),
         blocks=len({o.trial.block for o in short}),
         margin=campaign.spec.decide.margin,
         imported=isinstance(campaign.design, Past),
@@ -93,32 +99,32 @@ def result(path: Path, *, sampled: bool = True) -> Result:
 
 
 def _that_ran(comparison: Comparison) -> Comparison:
-    """Return it without the pairs of treatment and workload that nobody ran."""
+    """Return it without the pairs of treatment and workload that were not run."""
     rows = [row for row in comparison.treatments if row.trials or row.warnings]
     return msgspec.structs.replace(comparison, treatments=rows)
 
 
 def _protocol(campaign: Campaign) -> str:
     if isinstance(campaign.design, Past):
-        return "imported: each run as long as its log, whole unless a warm-up was left out"
+        return "imported: each run has the length of its log, less a warm-up that was left out"
     if isinstance(campaign.stops, Fixed):
         stops = campaign.stops
         return f"fixed: {stops.warmup_s:g} s of warm-up, then {stops.window_s:g} s measured"
-    return "sequential: each trial as long as it was worth, its last third measured"
+    return "sequential: the length of each trial is chosen as it runs; its last third is measured"
 
 
 def _complaints(files: RunDir, trials: Sequence[Read]) -> list[str]:
-    """Return what the sampler complained of, each once."""
-    said = (complaint(files.trial(outcome.trial.id)) for outcome, _ in trials)
-    return [f"sampling: {line}" for line in dict.fromkeys(said) if line]
+    """Return the sampler's warnings, each once."""
+    complaints = (complaint(files.trial(outcome.trial.id)) for outcome, _ in trials)
+    return [f"sampling: {line}" for line in dict.fromkeys(complaints) if line]
 
 
 def _gauges(files: RunDir, outcome: Outcome) -> Sequence[Series]:
-    """Return what the sampler saw in a trial; nothing where its file cannot be read."""
+    """Return the sampled series of a trial; none if its file cannot be read."""
     try:
         return sampled_series(files.trial(outcome.trial.id))
     except HostError as error:
-        say(f"warning: {error}; the report does without it")
+        print_message(f"warning: {error}; the report leaves it out")
         return ()
 
 
@@ -152,7 +158,7 @@ def _curve(name: str, intervals: Sequence[Interval]) -> Curve | None:
 def _distributions(trials: Sequence[Read]) -> list[Distribution]:
     """Return the latencies of each treatment and workload, its trials' windows merged.
 
-    Where the load tells kinds of transactions apart, those of each kind follow.
+    If the load reports kinds of transactions, those of each kind follow.
     """
     histograms: dict[tuple[str, str, str], list[str]] = {}
     for outcome, intervals in trials:
@@ -163,8 +169,8 @@ def _distributions(trials: Sequence[Read]) -> list[Distribution]:
                     histograms.setdefault((*cell, kind), []).append(encoded)
     found = []
     for (treatment, workload, kind), several in histograms.items():
-        if told := [encoded for encoded in several if encoded]:
-            total = merged(told)
+        if present := [encoded for encoded in several if encoded]:
+            total = merged(present)
             count = int(total.get_total_count())
             found.append(Distribution(treatment, workload, count, cumulative(total), kind))
     return found
@@ -173,9 +179,10 @@ def _distributions(trials: Sequence[Read]) -> list[Distribution]:
 def _changes(
     files: RunDir, campaign: Campaign, trials: Sequence[Read]
 ) -> dict[str, list[ChangeView]]:
-    """Return what each treatment moved, as the first of its trials that moved anything tells.
+    """Return the changes of each treatment, from the first of its trials that changed anything.
 
-    Of a load's own environment, and before the first trial, nothing is recorded: that is as asked.
+    The environment of a load, and changes before the first trial, are not recorded; these are the
+    requested values.
     """
     found: dict[str, list[ChangeView]] = {}
     for outcome, _ in trials:
@@ -190,7 +197,7 @@ def _changes(
 
 
 def _stored(path: Path, kind: type[T]) -> T:
-    """Return what a JSON file of the run directory holds; raise `JournalError` naming it."""
+    """Return the value of a JSON file of the run directory; raise `JournalError` naming it."""
     try:
         return _decoded(path.read_bytes(), path, kind)
     except OSError as error:
@@ -214,23 +221,23 @@ def _fact(files: RunDir, name: str) -> str:
 def _sessions(
     files: RunDir, campaign: Campaign, trials: Sequence[Read]
 ) -> dict[str, dict[str, str]]:
-    """Return what the load's own connection said of itself, from the first trial that tells."""
+    """Return the load's own session facts, from the first trial that reports them."""
     for outcome, _ in trials:
         workload = campaign.workloads[outcome.trial.workload]
         raw = files.trial(outcome.trial.id) / "load.out"
         if isinstance(workload, TellsSession) and raw.exists() and outcome.status is Status.OK:
             with raw.open("rb") as lines:
-                told = {name: value or "none" for name, value in workload.session(lines).items()}
-            return {"load session": told}
+                found = {n: value or "none" for n, value in workload.session(lines).items()}
+            return {"load session": found}
     return {}
 
 
-def _facts(files: RunDir, kept: Kept) -> dict[str, dict[str, str]]:
-    """Return the sections of facts that were written before anything changed."""
+def _facts(files: RunDir, run_facts: RunFacts) -> dict[str, dict[str, str]]:
+    """Return the facts that were recorded before the first change."""
     sections: dict[str, dict[str, str]] = {}
     for path in sorted(files.facts.glob("*.json")):
         if path.name != "campaign.json":
             sections[path.stem] = {k: str(v) for k, v in _stored(path, dict[str, Any]).items()}
-    if kept.build:
-        sections.setdefault("server", {})["build"] = kept.build
+    if run_facts.build:
+        sections.setdefault("server", {})["build"] = run_facts.build
     return sections

@@ -1,4 +1,4 @@
-"""Choosing the bench a spec asks for: no server, or a private one on a lab disk or a directory."""
+"""Choosing the bench of a spec: no server, or a private one on a lab disk or a directory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ from mydyno.campaign.stores import needed
 from mydyno.campaign.stripes import PREFIX
 from mydyno.campaign.treatments import Ground
 from mydyno.cli.hosts import bench_hosts
-from mydyno.cli.private import host_layers, is_real, private, without_lab
-from mydyno.cli.specs import Source
+from mydyno.cli.privatebench import host_layers, is_real, private_bench, without_lab
+from mydyno.cli.specs import SpecSource
 from mydyno.dataset import existing
 from mydyno.host import Host
 from mydyno.journal import Prepared
@@ -41,11 +41,10 @@ Opener = Callable[[Log], Bench]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A campaign on the ground it was planned for; `open` gives its bench in a run directory.
+    """A campaign and the environment it was planned for; `open` opens its bench in a run directory.
 
-    `host` is what was seen of `db`, the host with the server.
-
-    `name` is the server's own version text, `warnings` what will not be as the spec asked.
+    `host` holds the facts of `db`, the host with the server; `name` is the server's version text;
+    `warnings` are the deviations from the spec.
     """
 
     campaign: Campaign
@@ -58,14 +57,16 @@ class Built:
     open: Opener
 
 
-def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
+def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     """Return the campaign of a spec and its bench, to be run in or below `folder`.
 
-    Raises `SpecError` for what cannot be here, `RefusedError` for what was not allowed.
+    Raises `SpecError` for what this host cannot do, `RefusedError` for what was not allowed.
     """
     spec = source.decode()
     if spec.design.kind == KIND:
-        raise SpecError(f"{source.place}: design.kind: imported logs can be compared, and not run")
+        raise SpecError(
+            f"{source.place}: design.kind: imported logs cannot be run; use `mydyno compare`"
+        )
     hosts = bench_hosts(spec, source.place)
     host = hosts.db
     found = facts(host)
@@ -89,14 +90,14 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
 
 
 def _bare(campaign: Campaign) -> bool:
-    """Return whether nothing but programs and their own environment is asked for."""
+    """Return whether the campaign needs only load programs and their environment, no server."""
     plain = all(key.startswith("load/") for s in campaign.treatments.values() for key in s)
     programs = all(not w.data_key and not w.needs_server for w in campaign.workloads.values())
     return plain and programs
 
 
 def _lab(campaign: Campaign, device: DeviceTable) -> str:
-    """Return in a sentence what stood in for a real disk."""
+    """Return a sentence on what emulated the disk."""
     if device.machine:
         caps = f"the caps of {device.disk_class}" if device.disk_class else "no caps"
         disks = "disk" if device.disks == 1 else f"{device.disks} disks"
@@ -106,7 +107,7 @@ def _lab(campaign: Campaign, device: DeviceTable) -> str:
         )
     tested = any(key.startswith(PREFIX) for s in campaign.treatments.values() for key in s)
     if tested:
-        disks = f"{device.disk_class} disks, striped over as many as each treatment says"
+        disks = f"{device.disk_class} disks, striped over as many disks as each treatment sets"
     elif device.disks == 1:
         disks = f"one {device.disk_class} disk"
     else:
@@ -114,13 +115,13 @@ def _lab(campaign: Campaign, device: DeviceTable) -> str:
     caps = f"the caps of {disks}" if device.disk_class else "no caps"
     vm = f", all within those of one {device.vm}" if device.vm else ""
     return (
-        f"A loop device of {device.size} with {caps}{vm}, burst credits {device.credits}, stood in "
-        "for a real one. Ratios carry over to such a disk better than absolute numbers."
+        f"A loop device of {device.size} with {caps}{vm}, burst credits {device.credits}, "
+        "emulated the disk. Ratios apply to a real disk of this class better than absolute numbers."
     )
 
 
 _LINK = (
-    "A pair of virtual interfaces between two network namespaces of this machine stood in for the "
+    "A pair of virtual interfaces between two network namespaces of this host emulated the "
     "network; server and load shared its processors."
 )
 
@@ -135,7 +136,7 @@ def _on_a_bench(
     (allow, folder), host = allowed, hosts.db
     warnings = [*busy(cores_busy(host))]
     if any(server.flavour == "percona" for server in servers.values()):
-        warnings.append("Percona Server is handled by its documented differences, but untested")
+        warnings.append("Percona Server is supported from its documentation, but not tested")
     if not probe_binary():
         warnings.append(f"{NOT_BUILT}; until then no trial is sampled")
     lab = campaign.spec.stack.device
@@ -144,11 +145,13 @@ def _on_a_bench(
     if reason:
         campaign, skipped = without_lab(campaign, reason)
         warnings += skipped
-    shapes = {(key.kind, key.mkfs) for key in needed(campaign)}
+    filesystems = {(key.kind, key.mkfs) for key in needed(campaign)}
     if isinstance(lab, str) and is_real(lab):
         consent_reformat(lab, allow)
-        if len(shapes) > 1:
-            raise SpecError(f"fs.type, fs.mkfs: {lab} has one filesystem a campaign; use a lab")
+        if len(filesystems) > 1:
+            raise SpecError(
+                f"fs.type, fs.mkfs: {lab} can have only one filesystem per campaign; use a lab"
+            )
     layers = host_layers(host, campaign, folder)
     consent(campaign.treatments, () if guest else layers, allow)
     refuse_unprivileged(host, layers)
@@ -161,13 +164,13 @@ def _on_a_bench(
             isinstance(e, Prepared) for e in log.journal.events()
         ):
             existing.find(host, campaign.spec.stack.data)
-        told = tools(hosts, campaign.workloads, files.path)
-        (files.facts / "load tool.json").write_bytes(msgspec.json.encode(told))
-        return private(hosts, campaign, log, servers, lab=not reason)
+        found = tools(hosts, campaign.workloads, files.path)
+        (files.facts / "load tool.json").write_bytes(msgspec.json.encode(found))
+        return private_bench(hosts, campaign, log, servers, lab=not reason)
 
-    stood_in = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
-    stood_in += [guest.vm.emulated] if guest and guest.vm.emulated else []
-    stood_in += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
-    told = " ".join(stood_in)
+    emulated = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
+    emulated += [guest.vm.emulated] if guest and guest.vm.emulated else []
+    emulated += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
+    sentences = " ".join(emulated)
     name = "; ".join(server.text for server in servers.values())
-    return Built(campaign, known[0], host, known[1], name, told, tuple(warnings), opened)
+    return Built(campaign, known[0], host, known[1], name, sentences, tuple(warnings), opened)

@@ -17,13 +17,13 @@ FailUnless = Annotated[
     str | None,
     typer.Option(
         metavar="VERDICT",
-        help="Exit with 1 at another verdict, 3 where a treatment failed, 5 without a verdict.",
+        help="Exit with 1 for another verdict, 3 if a treatment failed, 5 without a verdict.",
     ),
 ]
 
 
 def compare(directory: Dir, *, json: Json = False, fail_unless: FailUnless = None) -> None:
-    """Say which treatment is better, by how much, and how sure that is."""
+    """Show which treatment is better, by how much, and with which interval."""
     if fail_unless is not None and fail_unless not in GATES:
         raise SpecError(f"--fail-unless {fail_unless}: unknown verdict; write {', '.join(GATES)}")
     found = result(directory)

@@ -1,4 +1,4 @@
-"""`mydyno digest`: slow logs gathered into classes of statements, by mydyno-probe."""
+"""`mydyno digest`: statements of slow logs grouped into classes, by mydyno-probe."""
 
 import os
 import subprocess
@@ -9,18 +9,18 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.cli.terminal import say
+from mydyno.cli.terminal import print_message
 from mydyno.measure import NOT_BUILT, probe_binary
 from mydyno.model import HostError, SpecError
 
-# every option but --html is mydyno-probe's own, --help too
+# all options except --html are passed to mydyno-probe, --help too
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page.")]
 
 
 def digest(context: typer.Context, *, html: Html = None) -> None:
-    """Gather slow logs into classes of statements, with exact counts and times.
+    """Group the statements of slow logs into classes, with exact counts and times.
 
     FILE... or - for standard input; all options but --html are those of mydyno-probe digest.
     """
@@ -32,11 +32,11 @@ def digest(context: typer.Context, *, html: Html = None) -> None:
         sys.stdout.flush()
         if {"-h", "--help"} & {*given}:
             sys.stdout.write(
-                "Here also: --html FILE, which writes a page that needs no network.\n\n"
+                "mydyno adds: --html FILE  write an HTML page that needs no network\n\n"
             )
             sys.stdout.flush()
         os.execv(program, ["mydyno", "digest", *given])  # noqa: S606 - its exit code is ours
-    say(f"page: {_write(program, [a for a in given if a != '--json'], html)}")
+    print_message(f"page: {_write(program, [a for a in given if a != '--json'], html)}")
 
 
 def _write(program: str, given: list[str], path: Path) -> Path:
@@ -47,7 +47,7 @@ def _write(program: str, given: list[str], path: Path) -> Path:
         [program, "digest", "--json", *given], stdout=subprocess.PIPE, check=False
     )
     if done.returncode:
-        raise typer.Exit(done.returncode)  # it has said why
+        raise typer.Exit(done.returncode)  # it has printed the error
     found = msgspec.json.decode(done.stdout, type=dict[str, object])
     try:
         path.write_text(render_digest(found, _title(found)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""From a spec's words to the hosts of a campaign, the machine of a VM lab among them."""
+"""The hosts of a campaign, from its spec; the machine of a VM lab is booted."""
 
 import atexit
 import re
@@ -9,7 +9,7 @@ from mydyno.campaign.parts import Hosts
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable
 from mydyno.cli.machines import HOME
-from mydyno.cli.terminal import say
+from mydyno.cli.terminal import print_message
 from mydyno.host import LOCAL, Host, Local, Remote, reach
 from mydyno.lab.vm import VmHost, VmSpec, create, sweep
 from mydyno.model import Action, SpecError
@@ -24,12 +24,14 @@ _PLAIN = {f.name: f.default for f in msgspec.structs.fields(DeviceTable)}
 
 
 def bench_hosts(spec: Spec, place: str) -> Hosts:
-    """Return the hosts of a spec; a virtual machine that it names is booted, and ends with us."""
+    """Return the hosts of a spec; a virtual machine of its lab is booted, and removed at exit."""
     device = spec.stack.device
     if not isinstance(device, DeviceTable) or not device.machine:
         return hosts_of(spec.stack, place)
     if (spec.stack.host, spec.stack.load) != (LOCAL, ""):
-        raise SpecError(f'{place}: stack.host, stack.load: with lab = "vm" both are that machine')
+        raise SpecError(
+            f'{place}: stack.host, stack.load: remove them; lab = "vm" uses its machine'
+        )
     tables = (spec.factors, *spec.bundles.values(), *spec.treatments.values())
     if wrong := misspelt(key for table in tables for key in table):
         raise SpecError(f"{place}: {wrong}")
@@ -39,21 +41,21 @@ def bench_hosts(spec: Spec, place: str) -> Hosts:
 
 def _machine(device: DeviceTable, campaign: str, place: str) -> VmSpec:
     """Return the machine that a device table asks for, named after its campaign."""
-    if told := [name for name in _LOOP_ONLY if getattr(device, name) != _PLAIN[name]]:
-        names = ", ".join(f"stack.device.{name}" for name in told)
-        raise SpecError(f'{place}: {names}: of lab = "loop" only')
+    if wrong := [name for name in _LOOP_ONLY if getattr(device, name) != _PLAIN[name]]:
+        names = ", ".join(f"stack.device.{name}" for name in wrong)
+        raise SpecError(f'{place}: {names}: valid with lab = "loop" only; remove them')
     size = size_bytes(device.size, f"{place}: stack.device.size")
     name = re.sub(r"[^A-Za-z0-9-]+", "-", campaign).strip("-")[:_NAME] or "campaign"
     return VmSpec(name, device.disks, size, device.disk_class, device.kernel or FIRST_KERNEL)
 
 
 def _booted(spec: VmSpec) -> VmHost:
-    """Return a machine that answers, its root filesystem grown; it is removed when we end."""
+    """Return a booted machine, its root filesystem grown; it is removed at exit."""
     here = Local()
     for line in sweep(here):
-        say(line)
-    say(f"booting a virtual machine: {spec.disks} disks, Linux {spec.kernel}")
-    vm = create(here, spec, HOME / spec.lab, say)
+        print_message(line)
+    print_message(f"booting a virtual machine: {spec.disks} disks, Linux {spec.kernel}")
+    vm = create(here, spec, HOME / spec.lab, print_message)
     atexit.register(vm.remove)
     guest = VmHost(vm)
     guest.connect()
@@ -63,20 +65,22 @@ def _booted(spec: VmSpec) -> VmHost:
 
 
 def hosts_of(stack: StackTable, place: str) -> Hosts:
-    """Return the hosts that ``[stack]`` names; raise `SpecError` for a word that names none.
+    """Return the hosts that ``[stack]`` names; raise `SpecError` for an invalid one.
 
-    A load elsewhere finds the server at `address`, else at the address by which we reach the one
-    or the other.
+    A load on another host connects to the server at `address`, by default the address by which
+    one host reaches the other.
     """
     try:
         db = reach(stack.host)
-        beside = stack.load in {"", stack.host}
-        load = db if beside else reach(stack.load)
+        same = stack.load in {"", stack.host}
+        load = db if same else reach(stack.load)
     except SpecError as error:
         raise SpecError(f"{place}: stack.host or stack.load: {error}") from error
-    if beside and stack.address:
-        raise SpecError(f"{place}: stack.address: only for a load elsewhere: name stack.load")
-    return Hosts(db, load, "" if beside else stack.address or _between(db, load, place))
+    if same and stack.address:
+        raise SpecError(
+            f"{place}: stack.address: needs a load on another host; set stack.load, or remove it"
+        )
+    return Hosts(db, load, "" if same else stack.address or _between(db, load, place))
 
 
 def _between(db: Host, load: Host, place: str) -> str:
@@ -87,5 +91,7 @@ def _between(db: Host, load: Host, place: str) -> str:
     elif isinstance(load, Remote):
         found = load.addresses()[0]
     if not found:
-        raise SpecError(f"{place}: stack.address is missing: where does the load find the server?")
+        raise SpecError(
+            f"{place}: stack.address is missing; set the server's address for the load host"
+        )
     return found

@@ -1,4 +1,4 @@
-"""`mydyno import`: logs that others made, as a run directory to compare and report."""
+"""`mydyno import`: existing benchmark logs as a run directory, to compare and report."""
 
 import shlex
 import sys
@@ -24,10 +24,10 @@ from mydyno.cli.imported import (
     table,
     traits_line,
 )
+from mydyno.cli.logfiles import content, files
 from mydyno.cli.options import Json
-from mydyno.cli.specs import Kept, reopen
-from mydyno.cli.terminal import say
-from mydyno.cli.texts import content, files
+from mydyno.cli.specs import RunFacts, reopen
+from mydyno.cli.terminal import print_message
 from mydyno.journal import FileJournal, Finished, Opened
 from mydyno.model import JournalError, SpecError
 from mydyno.workloads.foreign import read
@@ -35,7 +35,7 @@ from mydyno.workloads.foreign import read
 
 @dataclass(slots=True)
 class _Found:
-    """The texts that were read, and all that is to be told of each."""
+    """The logs that were read, and the summary of each file."""
 
     sources: list[Source] = field(default_factory=list)
     files: list[ImportedFile] = field(default_factory=list)
@@ -47,18 +47,18 @@ Paths = Annotated[
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A new run directory.")]
 Label = Annotated[
     list[str] | None,
-    typer.Option("--label", metavar="NAME[=PATTERN]", help="Call runs of matching files NAME; "
-                 "PATTERN:10-90 means those lines only. The first rule that matches counts."),
+    typer.Option("--label", metavar="NAME[=PATTERN]", help="Label runs of matching files NAME; "
+                 "PATTERN:10-90 limits it to those lines. The first matching rule applies."),
 ]  # fmt: skip
 LabelLine = Annotated[
     str | None,
-    typer.Option(metavar="REGEX", help="Call a run after the last line above it that matches: "
+    typer.Option(metavar="REGEX", help="Label a run by the last matching line above it: "
                  "its first group, or the match."),
 ]  # fmt: skip
 Baseline = Annotated[str | None, typer.Option(metavar="NAME", help="The label to compare with.")]
 Warmup = Annotated[
     float, typer.Option("--warmup", min=0.0, metavar="SECONDS", help="Leave out the first SECONDS "
-                        "of each run that reported its course.")
+                        "of each run that has interval reports.")
 ]  # fmt: skip
 
 
@@ -72,24 +72,24 @@ def import_(  # noqa: PLR0913 - one parameter for each option
     warmup: Warmup = 0.0,
     json: Json = False,
 ) -> None:
-    """Turn logs that others made into a run directory to compare and report.
+    """Import existing benchmark logs into a run directory, to compare and report.
 
     sysbench (0.4 to 1.1, files and statements), fio (text and JSON) and mysqlslap, also within
     other text, several in a file, packed by gzip, xz, bzip2 or zstd.
     """
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-        raise JournalError(f"{output}: is not empty; choose a new directory with -o")
+        raise JournalError(f"{output}: not empty; choose a new directory with -o")
     found = _read(paths)
     runs, warnings = _runs(found, Naming.of(label or [], label_line))
     control = _control(runs, baseline)
     warnings += importing.warnings_of(runs, control, warmup)
-    warnings += [told for file in found.files for told in file.unfounded]
-    told = _write(output, (found, runs, warnings), control, warmup)
-    sys.stdout.write(msgspec.json.encode(told).decode() + "\n" if json else table(told))
-    for line in (*of_files(told.files), *(f"warning: {w}" for w in told.warnings)):
-        say(line)
-    say(f"next: mydyno compare {shlex.quote(str(output))}")
-    if any(file.error for file in told.files):
+    warnings += [line for file in found.files for line in file.unfounded]
+    imported = _write(output, (found, runs, warnings), control, warmup)
+    sys.stdout.write(msgspec.json.encode(imported).decode() + "\n" if json else table(imported))
+    for line in (*of_files(imported.files), *(f"warning: {w}" for w in imported.warnings)):
+        print_message(line)
+    print_message(f"next: mydyno compare {shlex.quote(str(output))}")
+    if any(file.error for file in imported.files):
         raise typer.Exit(1)
 
 
@@ -118,12 +118,12 @@ def _read(paths: Sequence[str]) -> _Found:
 
 
 def _runs(found: _Found, naming: Naming) -> tuple[list[importing.Run], list[str]]:
-    """Return the runs and what is to be known of them; raise `SpecError` where there are none."""
+    """Return the runs and warnings about them; raise `SpecError` if there are none."""
     readings = [reading for source in found.sources for reading in source.log.readings]
     if not readings:
         for line in of_files(found.files):
-            say(line)
-        raise SpecError("no run in these files; sysbench, fio and mysqlslap are what is known")
+            print_message(line)
+        raise SpecError("no run found in these files; known tools: sysbench, fio and mysqlslap")
     rest = iter(cells_of(readings))
     cells = [[next(rest) for _ in source.log.readings] for source in found.sources]
     named, warnings = labels(found.sources, cells, naming)
@@ -153,9 +153,9 @@ def _write(
     """Write the run directory: complete, or not at all."""
     found, runs, warnings = what
     command = shlex.join(["mydyno", *sys.argv[1:]])
-    kept = Kept("spec.toml", {}, Ground(0, 0), command)
+    run_facts = RunFacts("spec.toml", {}, Ground(0, 0), command)
     facts = {
-        "campaign.json": msgspec.json.encode(kept).decode(),
+        "campaign.json": msgspec.json.encode(run_facts).decode(),
         importing.FILES: encoded({f.file: file_line(f) for f in found.files}),
         "imported runs.json": encoded({f"trial {r.trial.id}": r.place for r in runs}),
         "workloads.json": encoded({r.cell.name: traits_line(r) for r in runs}),
@@ -171,5 +171,5 @@ def _write(
         for outcome in outcomes:
             journal.append(Finished(outcome))
         journal.close()
-    told = [of_run(r, o.metrics) for r, o in zip(runs, outcomes, strict=True)]
-    return Imported(str(output), control, told, found.files, warnings)
+    summaries = [of_run(r, o.metrics) for r, o in zip(runs, outcomes, strict=True)]
+    return Imported(str(output), control, summaries, found.files, warnings)

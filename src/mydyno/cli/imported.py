@@ -1,4 +1,4 @@
-"""What `mydyno import` tells: each run, each file, and what of it was not understood."""
+"""Output of `mydyno import`: each run, each file, and unparsed lines."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from mydyno.campaign.importing import Run, doubts_of
 from mydyno.model import Metric
 from mydyno.report.units import counted, span
 
-_SHOWN = 3  # runs without a result that are told one by one
+_SHOWN = 3  # runs without a result that are listed one by one
 _GAP = "  "
 
 
@@ -30,7 +30,7 @@ class ImportedRun(msgspec.Struct, frozen=True):
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """One file as it was read: `strange` of its `lines` were not understood, blank ones aside."""
+    """One imported file: `strange` of its `lines` were not parsed, blank ones not counted."""
 
     file: str
     runs: int = 0
@@ -53,7 +53,7 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 def of_run(run: Run, metrics: Sequence[Metric]) -> ImportedRun:
-    """Return what is told of a run."""
+    """Return the summary of a run."""
     reading = run.reading
     return ImportedRun(
         trial=run.trial.id,
@@ -70,7 +70,7 @@ def of_run(run: Run, metrics: Sequence[Metric]) -> ImportedRun:
     )
 
 
-def table(told: Imported) -> str:
+def table(imported: Imported) -> str:
     """Return the runs as a table, in the order of their lines."""
     rows = [("Trial", "Workload", "Label", "Run", "Value", "", "Length", "Reports", "From")]
     rows += [
@@ -85,7 +85,7 @@ def table(told: Imported) -> str:
             str(run.reports or "-"),
             f"{run.file}:{run.lines[0]}-{run.lines[1]}",
         )
-        for run in told.runs
+        for run in imported.runs
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     right = {0, 3, 4, 6, 7}
@@ -100,7 +100,7 @@ def table(told: Imported) -> str:
 
 
 def of_files(files: Sequence[ImportedFile]) -> Iterator[str]:
-    """Yield a line for each file, and for what began in it and has no result."""
+    """Yield a line for each file, and for runs in it that have no result."""
     for file in files:
         yield f"{file.file}: {file_line(file)}"
         yield from file.without_result[:_SHOWN]
@@ -109,21 +109,21 @@ def of_files(files: Sequence[ImportedFile]) -> Iterator[str]:
 
 
 def file_line(file: ImportedFile) -> str:
-    """Return what was made of a file."""
+    """Return the summary of a file."""
     if file.error:
         return f"not read: {file.error}"
-    told = counted(file.runs, "run") if file.runs else "no run"
+    runs = counted(file.runs, "run") if file.runs else "no run"
     if not file.strange:
-        return f"{told}; all of its lines were understood"
-    first = f", the first is {file.first_strange}"
-    return f"{told}; {file.strange} of {file.lines} lines were not understood{first}"
+        return f"{runs}; all lines were parsed"
+    first = f", the first is line {file.first_strange}"
+    return f"{runs}; {file.strange} of {file.lines} lines were not parsed{first}"
 
 
 def traits_line(run: Run) -> str:
-    """Return what is known of a run's workload."""
+    """Return the traits of a run's workload."""
     return ", ".join(f"{key} {value}" for key, value in run.cell.traits.items())
 
 
 def encoded(fields: Mapping[str, str]) -> str:
-    """Return fields as JSON for a person."""
+    """Return fields as indented JSON."""
     return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""`mydyno inspect`: what this host is, and what it lacks for a campaign."""
+"""`mydyno inspect`: facts of a host, its servers and tools, and what is missing."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ import typer
 from mydyno.campaign.notice import open_campaigns
 from mydyno.cli.live import live as watch
 from mydyno.cli.options import HostOption, Json
-from mydyno.cli.terminal import say
+from mydyno.cli.terminal import print_message
 from mydyno.host import LOCAL, Host, reach
 from mydyno.lab import available
 from mydyno.measure import facts
@@ -20,14 +20,14 @@ from mydyno.server import find
 _TOOLS = ("sysbench", "fio", "mkfs.xfs", "mkfs.btrfs", "setpriv", "losetup", "findmnt")
 
 
-Live = Annotated[bool, typer.Option("--live", help="Show what it does, each second.")]
+Live = Annotated[bool, typer.Option("--live", help="Show its load, each second.")]
 Count = Annotated[int | None, typer.Option(help="With --live: end after so many seconds.", min=1)]
 Server = Annotated[
     Path | None,
     typer.Option(
         "--server-defaults",
         metavar="FILE",
-        help="With --live: ask a server too, by [client] of this option file.",
+        help="With --live: also sample a server, with [client] of this option file.",
     ),
 ]
 
@@ -40,14 +40,14 @@ def inspect(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Show what a host is, and which servers and tools it has."""
+    """Show a host: hardware, kernel, servers and tools."""
     if live:
         return watch(reach(host), count=count, server=server, json=json)
     if count or server:
-        raise SpecError("--count and --server-defaults belong to --live")
+        raise SpecError("--count and --server-defaults need --live; add it")
     there = reach(host)
     for line in open_campaigns(there, host):
-        say(f"warning: {line}")
+        print_message(f"warning: {line}")
     return _inventory(there, json=json)
 
 
@@ -55,9 +55,9 @@ def _inventory(host: Host, *, json: bool) -> None:
     known = facts(host)
     found = {
         "host": dict(known.told),
-        "disks": {"I/O schedulers": ", ".join(known.schedulers) or "none seen"},
+        "disks": {"I/O schedulers": ", ".join(known.schedulers) or "none found"},
         "server": {"found": _server(host)},
-        "lab disks": {"loop": available(host) or "can be made"},
+        "lab disks": {"loop": available(host) or "available"},
         "tools": {tool: _where(host, tool) for tool in _TOOLS},
     }
     if json:

@@ -1,4 +1,4 @@
-"""`mydyno lab`: emulated disks and machines made, listed and removed by hand."""
+"""`mydyno lab`: create, list and remove emulated disks and virtual machines."""
 
 import sys
 from pathlib import Path
@@ -14,21 +14,23 @@ from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, classes, create, listing, older
 from mydyno.lab import down as take_down
 
-lab = typer.Typer(help="Emulated disks and machines, for trying by hand.", no_args_is_help=True)
+lab = typer.Typer(
+    help="Emulated disks and virtual machines, for manual tests.", no_args_is_help=True
+)
 machines.add(lab)
 
-Name = Annotated[str, typer.Argument(help="What to call the disk.")]
+Name = Annotated[str, typer.Argument(help="Name of the disk.")]
 Class = Annotated[
     str, typer.Option("--class", help="Each disk's class, of `mydyno lab classes`; else uncapped.")
 ]
-Vm = Annotated[str, typer.Option(help="The VM's class, whose caps hold over all disks.")]
-Size = Annotated[str, typer.Option(help="The size of the whole device: 8G.")]
-Disks = Annotated[int, typer.Option(help="How many disks it is striped over.")]
-Chunk = Annotated[str, typer.Option(help="The bytes on one disk before the next one's: 64K.")]
+Vm = Annotated[str, typer.Option(help="The VM's class; its caps apply to all disks together.")]
+Size = Annotated[str, typer.Option(help="The size of the device: 8G.")]
+Disks = Annotated[int, typer.Option(help="Number of disks it is striped over.")]
+Chunk = Annotated[str, typer.Option(help="Chunk size of the stripe: 64K.")]
 Level = Annotated[
     str, typer.Option("--credits", help="Burst credits: empty, full, or a share from 0 to 1.")
 ]
-Home = Annotated[Path, typer.Option(help="Where its files are kept.")]
+Home = Annotated[Path, typer.Option(help="Folder of its files.")]
 _HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
 
 
@@ -45,10 +47,10 @@ def up(  # noqa: PLR0913 - a command is its options
     home: Home = _HOME,
     json: Json = False,
 ) -> None:
-    """Make a lab disk; it stays until `mydyno lab down`."""
+    """Create a lab disk; it exists until `mydyno lab down`."""
     stripe = Stripe(disks, size_bytes(chunk, "--chunk"))
-    whole = size_bytes(size, "--size")
-    spec = LabSpec(name, whole, disk_class, level, stripe=stripe, vm=vm)
+    bytes_ = size_bytes(size, "--size")
+    spec = LabSpec(name, bytes_, disk_class, level, stripe=stripe, vm=vm)
     device = create(Local(), spec, home / name, detached=True)
     if json:
         sys.stdout.write(
@@ -64,9 +66,8 @@ def list_(*, json: Json = False) -> None:
     states, booted = listing(Local()), machines.listing()
     for path in older():
         sys.stderr.write(
-            f"{path}: record of an older mydyno, which nothing is done by; remove with that "
-            "version what it names, or look for it yourself (`losetup`, `findmnt`, `ip netns`), "
-            "then remove the file\n"
+            f"{path}: record of an older mydyno, ignored by this version; remove its objects with "
+            "that version or by hand (`losetup`, `findmnt`, `ip netns`), then remove the file\n"
         )
     if json:
         sys.stdout.write(msgspec.json.encode([*states, *booted]).decode() + "\n")
@@ -77,7 +78,7 @@ def list_(*, json: Json = False) -> None:
             f"{state.spec.lab:<24} {state.device:<12} {gib:6.1f} GiB  {state.phase:<8}  "
             f"{state.spec.told}\n"
         )
-    sys.stdout.write("".join(f"{machines.told(each)}\n" for each in booted))
+    sys.stdout.write("".join(f"{machines.description(each)}\n" for each in booted))
     if not states and not booted:
         sys.stdout.write("no labs\n")
 

@@ -1,4 +1,4 @@
-"""`mydyno inspect --live`: what this host does, each second, on a terminal or as lines."""
+"""`mydyno inspect --live`: load of a host, each second, on a terminal or as lines."""
 
 import math
 import os
@@ -79,7 +79,7 @@ def live(host: Host, *, count: int | None, server: Path | None, json: bool) -> N
             else:
                 _lines(shown)
         except KeyboardInterrupt:
-            return  # it has been looked at long enough
+            return  # the user has ended it
 
 
 @contextmanager
@@ -100,13 +100,13 @@ def _ticks(host: Host, server: Path | None) -> Iterator[Iterator[Moment]]:
         running = host.start(Action(argv), stderr=errors)
         try:
             yield moments(out, lambda: running.returncode() is None, partial(_grown, host, out))
-        except HostError as error:  # its own words say more
-            told = host.run(Action(("cat", str(errors)))).stdout.decode(errors="replace")
-            raise HostError(told.strip() or str(error)) from error
+        except HostError as error:  # the sampler's message is more precise
+            printed = host.run(Action(("cat", str(errors)))).stdout.decode(errors="replace")
+            raise HostError(printed.strip() or str(error)) from error
         finally:
             running.stop(grace_s=2.0)
             for _ in running.lines():
-                pass  # it says nothing there; reading to the end closes the pipe
+                pass  # it prints nothing; reading to the end closes the pipe
 
 
 def _grown(host: Host, out: Path, at: int) -> bytes:
@@ -129,12 +129,12 @@ def _objects(shown: Iterator[Moment]) -> None:
 
 def _lines(shown: Iterator[Moment]) -> None:
     for moment in shown:
-        told = [_clock(moment)]
+        line = [_clock(moment)]
         for heading, units_of, rows in _sections(moment):
             for row, values in rows.items():
                 words = [f"{_label(n)} {_text(values[n], u)}" for n, u in units_of.items()]
-                told.append(f"{row or heading}: {', '.join(words)}")
-        sys.stdout.write("  ".join(told) + "\n")
+                line.append(f"{row or heading}: {', '.join(words)}")
+        sys.stdout.write("  ".join(line) + "\n")
         sys.stdout.flush()
 
 
@@ -146,14 +146,14 @@ def _screen(shown: Iterator[Moment]) -> None:
 
 
 def _page(moment: Moment, width: int) -> Group:
-    """Return all tables; one that is too wide goes on below itself."""
+    """Return all tables; one that is too wide is split into several."""
     fit = max(1, (width - _FIRST) // _COLUMN)
-    parts = [
+    tables = [
         _table(heading, dict(list(units_of.items())[at : at + fit]), rows)
         for heading, units_of, rows in _sections(moment)
         for at in range(0, len(units_of), fit)
     ]
-    return Group(Text(_clock(moment)), *parts)
+    return Group(Text(_clock(moment)), *tables)
 
 
 def _table(heading: str, units_of: Mapping[str, str], rows: Mapping[str, Values]) -> Table:
@@ -179,8 +179,8 @@ def _sections(moment: Moment) -> Iterator[tuple[str, Mapping[str, str], Mapping[
         ("interface", _INTERFACE, moment.interfaces),
     ):
         if found:
-            whole = dict.fromkeys(units_of, math.nan)
-            yield heading, units_of, {row: whole | dict(values) for row, values in found.items()}
+            missing = dict.fromkeys(units_of, math.nan)
+            yield heading, units_of, {row: missing | dict(values) for row, values in found.items()}
 
 
 def _clock(moment: Moment) -> str:

@@ -1,4 +1,4 @@
-"""The commands of `mydyno lab` for virtual machines: their image, booting and booting again."""
+"""The commands of `mydyno lab` for virtual machines: build the image, boot and reboot."""
 
 import sys
 from pathlib import Path
@@ -13,21 +13,21 @@ from mydyno.host import Local
 from mydyno.lab.vm import VmSpec, VmState, attach, create, down, listing, sweep
 from mydyno.lab.vm import build as build_image
 
-__all__ = ["add", "down", "known", "listing", "told"]
+__all__ = ["add", "description", "down", "known", "listing"]
 
-Name = Annotated[str, typer.Argument(help="What to call the machine.")]
-Disks = Annotated[int, typer.Option(help="How many disks it has.")]
+Name = Annotated[str, typer.Argument(help="Name of the machine.")]
+Disks = Annotated[int, typer.Option(help="Number of disks.")]
 Size = Annotated[str, typer.Option(help="The size of each disk: 2G.")]
 Class = Annotated[str, typer.Option("--class", help="Each disk's class; none means uncapped.")]
 Kernel = Annotated[str, typer.Option(help="Its kernel: 6.1.")]
 Another = Annotated[str, typer.Argument(help="Another kernel: 6.12.")]
-Home = Annotated[Path, typer.Option(help="Where its files are kept.")]
+Home = Annotated[Path, typer.Option(help="Folder of its files.")]
 Sources = Annotated[Path | None, typer.Option(help="A file of apt sources to build from.")]
 HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
 
 
 def add(lab: typer.Typer) -> None:
-    """Give `mydyno lab` the commands of this file."""
+    """Add the commands of this file to `mydyno lab`."""
     for command in (boot, reboot, build):
         lab.command()(command)
 
@@ -42,30 +42,30 @@ def boot(  # noqa: PLR0913 - a command is its options
     home: Home = HOME,
     json: Json = False,
 ) -> None:
-    """Boot a virtual machine with disks; it stays until `mydyno lab down`."""
+    """Boot a virtual machine with disks; it runs until `mydyno lab down`."""
     host = Local()
     for line in sweep(host):
-        _say(line)
+        _print_message(line)
     spec = VmSpec(name, disks, size_bytes(size, "--size"), disk_class, kernel)
-    there = create(host, spec, home / name, _say, detached=True)
+    there = create(host, spec, home / name, _print_message, detached=True)
     if there.emulated:
-        _say(there.emulated)
+        _print_message(there.emulated)
     value = {"lab": name, "ssh": there.ssh, "disks": there.disks, "state": there.state}
-    _tell(value, " ".join(("ssh", *there.ssh, name)), json=json)
+    _print_result(value, " ".join(("ssh", *there.ssh, name)), json=json)
 
 
 def reboot(name: Name, kernel: Another = "", *, json: Json = False) -> None:
-    """Boot a machine again, with another kernel if one is named."""
+    """Reboot a machine, with another kernel if one is named."""
     there = attach(Local(), name)
     there.reboot(kernel)
-    _tell({"lab": name, "release": there.state.release}, there.state.release, json=json)
+    _print_result({"lab": name, "release": there.state.release}, there.state.release, json=json)
 
 
 def build(*, sources: Sources = None, json: Json = False) -> None:
-    """Build the image of the machines, unless it is there; it takes some minutes."""
-    image = build_image(Local(), _say, sources)
+    """Build the image of the machines, if it is missing; this takes some minutes."""
+    image = build_image(Local(), _print_message, sources)
     value = {"image": str(image.folder), "kernels": image.releases}
-    _tell(value, str(image.folder), json=json)
+    _print_result(value, str(image.folder), json=json)
 
 
 def known(name: str) -> bool:
@@ -73,16 +73,16 @@ def known(name: str) -> bool:
     return any(state.spec.lab == name for state in listing())
 
 
-def told(state: VmState) -> str:
-    """Return a machine in a line."""
+def description(state: VmState) -> str:
+    """Return a description of a machine in one line."""
     system = f"Linux {state.release}"
     disks = f"{state.spec.disks} disks"
     return f"{state.spec.lab:<24} {system:<34} {state.accelerator}  {disks}  {state.phase}"
 
 
-def _tell(value: object, words: str, *, json: bool) -> None:
+def _print_result(value: object, words: str, *, json: bool) -> None:
     sys.stdout.write((msgspec.json.encode(value).decode() if json else words) + "\n")
 
 
-def _say(text: str) -> None:
+def _print_message(text: str) -> None:
     sys.stderr.write(f"{text}\n")

@@ -22,14 +22,14 @@ Set = Annotated[
 ]
 Budget = Annotated[str | None, typer.Option(help="Machine time to spend at most: 20m, 2h.")]
 Scale = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The size to run it at, as [scale.NAME] has it.")
+    str | None, typer.Option(metavar="NAME", help="The size to run it at, from [scale.NAME].")
 ]
 Allow = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
         metavar="WHAT",
-        help="Consent to what reaches beyond the lab: host, reformat:/dev/DISK.",
+        help="Allow changes outside the lab: host, reformat:/dev/DISK.",
     ),
 ]
 

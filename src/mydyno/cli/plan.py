@@ -1,4 +1,4 @@
-"""`mydyno plan`: what `run` would do, and nothing done."""
+"""`mydyno plan`: what `mydyno run` would do; nothing is changed."""
 
 import sys
 import textwrap
@@ -16,24 +16,23 @@ from mydyno.campaign.stops import Fixed
 from mydyno.campaign.stores import key_of
 from mydyno.cli import options
 from mydyno.cli.benches import build
-from mydyno.cli.price import guessed, price
-from mydyno.cli.private import lab_spec
+from mydyno.cli.price import describe_guess, price
+from mydyno.cli.privatebench import lab_spec
 from mydyno.cli.specs import find
-from mydyno.cli.terminal import duration, say
+from mydyno.cli.terminal import duration, print_message
 from mydyno.stack.kernel import RELEASE
 
 _WIDTH = 96
-_TOO_SHORT = "nothing: the budget has no room for two blocks"
+_TOO_SHORT = "nothing: the budget is too small for two blocks"
 
 
 class Plan(msgspec.Struct, frozen=True):
     """What a campaign would do; `load_s` is the time under load, without restores and restarts.
 
-    `costs` says what each setting interrupts when it is moved, `devices` on what and with which
-    filesystem each treatment's data lies where that is a lab.  Of a race, `trials` and
-    `machine_time_s` are the most there can be, and `detectable` is the smallest ratio above 1 that
-    it can show: both guessed, until the run's first trials tell.  `data` is the data directory that
-    is there already and is copied, if any.
+    `costs` is what a change of each setting interrupts; `devices` the device and filesystem of each
+    treatment's data in a lab.  For a race, `trials` and `machine_time_s` are upper limits and
+    `detectable` is the smallest ratio above 1 that it can show: estimates until the first trials
+    are measured.  `data` is the existing data directory that is copied, if any.
     """
 
     campaign: str
@@ -69,7 +68,7 @@ def plan(
     allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path())
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
-        say(f"warning: {line}")
+        print_message(f"warning: {line}")
     found = of(built.campaign, built.name)
     if json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
@@ -99,7 +98,7 @@ def of(campaign: Campaign, server: str) -> Plan:
         machine_time_s=guess.seconds if guess else None,
         detectable=guess.detectable if guess else None,
         why=campaign.why,
-        guess=guessed(guess, campaign) if guess else "",
+        guess=describe_guess(guess, campaign) if guess else "",
         costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
         devices=_devices(campaign),
         data=campaign.spec.stack.data,
@@ -123,9 +122,9 @@ def _devices(campaign: Campaign) -> dict[str, str]:
 
 
 def _cost(key: str) -> str:
-    """Return what moving a setting interrupts, as far as its layer tells without a server.
+    """Return what changing a setting interrupts, by its layer, without asking a server.
 
-    A private server is started anew for each trial, so its dynamic variables cost a restart too,
+    A private server is restarted for each trial, so its dynamic variables cost a restart too,
     unless the protocol says ``reset = "none"``.
     """
     layer, _, name = key.rpartition("/")[2].partition(".")
@@ -152,16 +151,16 @@ def _text(found: Plan) -> str:
             f"              {k.removeprefix('db/')} = {v}   ({found.costs[k]})"
             for k, v in settings.items()
         ]
-    lines += [f"device      {told}" for told in dict.fromkeys(found.devices.values())]
+    lines += [f"device      {device}" for device in dict.fromkeys(found.devices.values())]
     if found.data:
-        lines.append(f"data        begins as a copy of {found.data}, which is only read")
+        lines.append(f"data        a copy of {found.data}, which is only read")
     lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))
     lines += _price(found)
     return "\n".join(lines) + "\n"
 
 
 def _price(found: Plan) -> list[str]:
-    """Return how many trials there would be, how long they take and what they show."""
+    """Return the lines on trials, time and detectable difference."""
     lines: list[str] = []
     if found.soak_s:
         lines.append(f"soak        the winner for {duration(found.soak_s)} more, after all trials")
@@ -176,8 +175,8 @@ def _price(found: Plan) -> list[str]:
     if found.machine_time_s and found.detectable:
         shown = (found.detectable - 1) * 100
         lines.append(f"price       at most {duration(found.machine_time_s)} of machine time")
-        told = f"differences of {shown:.1f} % or more" if isfinite(shown) else _TOO_SHORT
-        lines.append(f"shows       {told}")
+        differences = f"differences of {shown:.1f} % or more" if isfinite(shown) else _TOO_SHORT
+        lines.append(f"shows       {differences}")
         lines.append(f"            ({found.guess})")
     if found.budget_s:
         lines.append(f"budget      {duration(found.budget_s)} of machine time")

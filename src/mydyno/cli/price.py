@@ -1,11 +1,11 @@
-"""What a campaign can show and what it costs: guessed before its first trials, measured after."""
+"""Cost and detectable difference of a campaign: estimated at first, measured after the checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isinf, log, log1p
 
 from mydyno.analyse.forecast import (
-    STARTS_SD,
+    DEFAULT_TRIAL_SD,
     TRIAL_S,
     Forecast,
     Size,
@@ -22,69 +22,69 @@ from mydyno.campaign.switchback import SEGMENT_S, Segments
 from mydyno.cli.terminal import duration
 from mydyno.model import Outcome, Status
 
-_MOST_BLOCKS = 1_000  # without blocks or budget, which a plan never is
+_MOST_BLOCKS = 1_000  # only without blocks and budget, which a plan does not allow
 _RESTART_S = 20.0
-_SEGMENTS_SD = 0.05  # what half minutes differ (logs): METHOD 5.4's noise within a trial
+_SEGMENTS_SD = 0.05  # standard deviation of segments (logs)
 
 
 def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
-    """Return what a race can do, by the checks that were `seen`; None for another design."""
+    """Return the forecast of a race, from the checks in `seen`; None for another design."""
     checks = _checks(campaign, seen)
     trial_s = sum(o.machine_time_s for o in checks) / len(checks) if checks else _guess_s(campaign)
     size = _size(campaign, trial_s)
     if size is None:
         return None
-    usual_sd = _SEGMENTS_SD if isinstance(campaign.stops, Segments) else STARTS_SD
+    usual_sd = _SEGMENTS_SD if isinstance(campaign.stops, Segments) else DEFAULT_TRIAL_SD
     noise_sd = expected_sd(_levels(campaign, checks)) if checks else usual_sd
     return forecast(size, log1p(campaign.spec.decide.margin), noise_sd, trial_s)
 
 
-def said(found: Forecast, campaign: Campaign) -> str:
+def describe(found: Forecast, campaign: Campaign) -> str:
     """Return a forecast in a sentence or two."""
     margin = campaign.spec.decide.margin
     size = _size(campaign, found.trial_s)
     blocks = size.blocks if size else None
     within = f" in {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
-    told = (
+    text = (
         f"trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}; "
         f"{_shown(found)} can be shown{within}; "
         f"at most {found.trials} trials, {duration(found.seconds)} of machine time"
     )
     if blocks is None or found.needed <= blocks:
-        return told
+        return text
     return (
-        f"{told}. That nothing differs by {_percent(margin)} would take {found.needed} blocks: set "
+        f"{text}. Equivalence within {_percent(margin)} needs {found.needed} blocks; set "
         f"design.blocks = {found.needed}, or a wider decide.margin"
     )
 
 
-def guessed(found: Forecast, campaign: Campaign) -> str:
-    """Return what a forecast rests on before anything was measured."""
+def describe_guess(found: Forecast, campaign: Campaign) -> str:
+    """Return the assumptions of a forecast, before anything was measured."""
     size = _size(campaign, found.trial_s)
-    told = (
-        f"guessed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
+    text = (
+        f"assumed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
     )
     checked = size and size.checks and not isinstance(campaign.stops, Segments)
-    return f"{told}; the first {size.checks} tell" if size and checked else told
+    return f"{text}; the first {size.checks} trials measure this" if size and checked else text
 
 
 @dataclass(slots=True)
 class LabCheck:
-    """Says what can be seen on this host once the trials that come first have told."""
+    """Reports what can be detected on this host, after the check trials."""
 
     campaign: Campaign
     seen: list[Outcome] = field(default_factory=list)
 
     def after(self, outcome: Outcome) -> str:
-        """Return what the checks have shown, once: after the last of them."""
+        """Return the result of the checks after the last of them, else ``""``."""
         self.seen.append(outcome)
         size = _size(self.campaign, TRIAL_S)
         if isinstance(self.campaign.stops, Segments):
-            return ""  # one settling trial, longer than any other, tells nothing of them
+            return ""  # the settling trial is longer than the others and does not count
         if size is None or len(self.seen) != size.checks * size.workloads:
             return ""
         found = price(self.campaign, self.seen)
-        return f"lab check: {said(found, self.campaign)}" if found else ""
+        return f"lab check: {describe(found, self.campaign)}" if found else ""
 
 
 def _race(campaign: Campaign) -> Race | None:
@@ -106,7 +106,7 @@ def _size(campaign: Campaign, trial_s: float) -> Size | None:
 
 
 def _guess_s(campaign: Campaign) -> float:
-    """Return how long a trial may take: as long as is usual, or as the budget lets it."""
+    """Return the expected length of a trial in s, before it is measured."""
     stops = campaign.stops
     if isinstance(stops, Segments):
         return SEGMENT_S
@@ -118,7 +118,7 @@ def _guess_s(campaign: Campaign) -> float:
 
 
 def _waited_s(stops: Adaptive) -> float:
-    """Return how long a trial lasts at the least, where a spec asks for little bias."""
+    """Return the least length of a trial in s, if the spec sets a bias."""
     if stops.bias is None:
         return 0.0
     from mydyno.analyse.lengths import unlearned_s  # noqa: PLC0415 - numpy and scipy
@@ -127,7 +127,7 @@ def _waited_s(stops: Adaptive) -> float:
 
 
 def _checks(campaign: Campaign, seen: Sequence[Outcome]) -> list[Outcome]:
-    """Return the trials that came first, of the first workload, as far as they went well."""
+    """Return the good check trials of the first workload."""
     size = _size(campaign, TRIAL_S)
     count = size.checks * size.workloads if size else 0
     first = next(iter(campaign.workloads))

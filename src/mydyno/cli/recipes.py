@@ -12,12 +12,12 @@ from mydyno.cli.specs import find
 from mydyno.cli.specs import recipes as shipped
 
 Name = Annotated[
-    str | None, typer.Argument(help="Print this one, to begin a spec of your own.", metavar="NAME")
+    str | None, typer.Argument(help="Print its spec, as a start for your own.", metavar="NAME")
 ]
 
 
 def recipes(name: Name = None, *, json: Json = False) -> None:
-    """List the campaigns that ship with mydyno: what they ask, take, need and touch."""
+    """List the shipped campaigns: question, time, requirements, and what they change."""
     if name:
         sys.stdout.write(find(name, {}).text)
         return
@@ -37,7 +37,7 @@ def _row(name: str, spec: Spec) -> dict[str, object]:
 def _lines(name: str, spec: Spec) -> str:
     of = spec.recipe
     times = [of.time, *([f"{of.small} with --scale small"] if of.small else [])]
-    told = {"time": ", ".join(filter(None, times)), "needs": ", ".join(of.needs)}
-    told["touches"] = of.touches
-    lines = [f"  {what:<8} {text}\n" for what, text in told.items() if text]
+    rows = {"time": ", ".join(filter(None, times)), "needs": ", ".join(of.needs)}
+    rows["touches"] = of.touches
+    lines = [f"  {what:<8} {text}\n" for what, text in rows.items() if text]
     return f"{name:<18} {spec.campaign.question}\n{''.join(lines)}"

@@ -11,7 +11,7 @@ import typer
 
 from mydyno.cli.analysis import result
 from mydyno.cli.options import Dir, Json
-from mydyno.cli.terminal import say
+from mydyno.cli.terminal import print_message
 from mydyno.host import Local
 from mydyno.host.trusted import distrust, resolved
 from mydyno.model import JournalError, RefusedError
@@ -21,12 +21,12 @@ Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to wr
 
 
 def report(directory: Dir, *, output: Output = None, json: Json = False) -> None:
-    """Write DIR/report.html: the verdict first, then everything it rests on."""
+    """Write DIR/report.html: the verdict first, then the data it is based on."""
     if json:
         sys.stdout.write(msgspec.json.encode(result(directory)).decode() + "\n")
         return
     path = write(directory, output)
-    say(f"report: {path}")
+    print_message(f"report: {path}")
 
 
 def write(directory: Path, output: Path | None = None) -> Path:
@@ -39,7 +39,7 @@ def write(directory: Path, output: Path | None = None) -> Path:
     asked = output is not None or os.geteuid() != 0
     if problem := "" if asked else distrust(here, resolved(here, directory)):
         raise RefusedError(
-            f"{path}: root does not write there: {problem}; choose another file with -o"
+            f"{path}: refusing to write there as root: {problem}; choose another file with -o"
         )
     page = render_html(result(directory))
     try:
@@ -50,8 +50,8 @@ def write(directory: Path, output: Path | None = None) -> Path:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a new file and give it this name; a link that is there is replaced, not followed."""
-    if path.exists() and not path.is_file():  # a device or a pipe was asked for
+    """Write a new file and give it this name; an existing link is replaced, not followed."""
+    if path.exists() and not path.is_file():  # a device or a pipe
         path.write_text(text, encoding="utf-8")
         return
     new = path.with_name(f".{path.name}-{secrets.token_hex(8)}")

@@ -12,9 +12,9 @@ from mydyno.campaign.leftovers import remove, restored
 from mydyno.campaign.lock import host_lock
 from mydyno.campaign.notice import withdraw
 from mydyno.campaign.rundir import RunDir
-from mydyno.cli.older import OLD_RECORDS, older
+from mydyno.cli.oldruns import OLD_RECORDS, older
 from mydyno.cli.options import HostOption, Json
-from mydyno.cli.terminal import say
+from mydyno.cli.terminal import print_message
 from mydyno.host import LOCAL, Host, Local, reach, shielded
 from mydyno.host.trusted import resolved
 from mydyno.journal.records import FileRecords, Records, damage, nothing_left
@@ -31,7 +31,7 @@ AllowOld = Annotated[
     typer.Option(
         "--allow",
         metavar="WHAT",
-        help=f"Act on what a run directory of an older version says: {OLD_RECORDS}.",
+        help=f"Restore from the journal of an older version: {OLD_RECORDS}.",
     ),
 ]
 
@@ -53,7 +53,7 @@ def rollback(
 ) -> None:
     """Restore what a campaign changed on its host, and remove what it made there."""
     if wrong := [word for word in allow or [] if word != OLD_RECORDS]:
-        raise SpecError(f"--allow {wrong[0]}: rollback knows {OLD_RECORDS} only")
+        raise SpecError(f"--allow {wrong[0]}: unknown value; rollback accepts {OLD_RECORDS} only")
     path = resolved(Local(), directory) if directory else None
     records = find(path) if path else None
     of = registered(records.entries()) if records else None
@@ -68,13 +68,13 @@ def rollback(
     _print(done, json=json)
     if path is None:
         for one in opened(host):
-            say(one.line)
+            print_message(one.line)
     if done.failed:
         raise HostError("; ".join(done.failed))
 
 
 def _restore(host: Host, records: FileRecords, done: Done) -> None:
-    """Restore the settings and remove what was made; forget a campaign that has left nothing."""
+    """Restore settings and remove what was created; forget a campaign with nothing left."""
     try:
         _act(host, records, done)
         if count := damage(records.entries()):
@@ -103,9 +103,9 @@ def _act(host: Host, records: Records, done: Done) -> None:
 
 
 def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed: bool) -> None:
-    """Show what a run directory of an older version says; act on it only where that is allowed."""
+    """Print the changes in a journal of an older version; restore them only if allowed."""
     if not path.is_dir():
-        raise JournalError(f"{path}: no such run directory, and no records of one")
+        raise JournalError(f"{path}: no such run directory, and no records of it; check the path")
     withdraw(host, marked(path))  # of a campaign that restored all, and could not remove its note
     files = RunDir(path)
     if (found := older(host, files, named, allowed=allowed)) is None:
@@ -116,7 +116,7 @@ def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed:
 
 
 def _sweep(host: Host, done: Done) -> None:
-    """Remove what campaigns of dead processes left; what is held does not stop the others."""
+    """Remove what dead campaigns left; an error in one step does not stop the others."""
     machines = (vm.sweep,) if isinstance(host, Local) else ()
     for step in (*machines, sweep_links, sweep):
         try:

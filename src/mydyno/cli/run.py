@@ -1,4 +1,4 @@
-"""`mydyno run`: a campaign from its spec to its report; run again, it resumes."""
+"""`mydyno run`: run a campaign from its spec to its report, or resume it."""
 
 import sys
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from mydyno.cli.analysis import result
 from mydyno.cli.benches import Built, build
 from mydyno.cli.price import LabCheck
 from mydyno.cli.report import write
-from mydyno.cli.specs import Kept, find, keep, must_run
-from mydyno.cli.terminal import Progress, say, width
+from mydyno.cli.specs import RunFacts, find, must_run, save
+from mydyno.cli.terminal import Progress, print_message, width
 from mydyno.host import Local, shielded
 from mydyno.host.trusted import resolved
 from mydyno.journal import FileJournal, Prepared, outcomes
@@ -48,7 +48,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     allow: options.Allow = None,
     json: options.Json = False,
 ) -> None:
-    """Run a campaign, or go on with one: verdicts on stdout, progress on stderr."""
+    """Run or resume a campaign: verdicts on stdout, progress on stderr."""
     if output:
         must_run(RunDir(output))
     source = find(spec, options.overrides(settings, budget), scale)
@@ -61,10 +61,12 @@ def run(  # noqa: PLR0913 - one parameter an option
     journal = FileJournal(files.journal)
     records = register(files.path, campaign.name, campaign.spec.stack.host)
     try:
-        kept = Kept(source.place, dict(source.overrides), built.ground, _command(), built.name)
-        keep(files, source, kept)
-        _keep_facts(files, built)
-        bench = _opened(built, Log(files, journal, records, say))
+        run_facts = RunFacts(
+            source.place, dict(source.overrides), built.ground, _command(), built.name
+        )
+        save(files, source, run_facts)
+        _save_facts(files, built)
+        bench = _opened(built, Log(files, journal, records, print_message))
         run_trials(
             Run(
                 campaign,
@@ -76,17 +78,19 @@ def run(  # noqa: PLR0913 - one parameter an option
             )
         )
     except (KeyboardInterrupt, MydynoError):
-        if any(journal.events()):  # of what was refused before it began, nothing is there
-            say(f"mydyno: progress saved in {shown}; run the same command again to go on")
+        if any(journal.events()):  # a campaign that was refused has no events
+            print_message(
+                f"mydyno: progress saved in {shown}; run the same command again to resume"
+            )
         raise
     finally:
         journal.close()
         _close(records)
-    _tell(shown, json=json)
+    _print_result(shown, json=json)
 
 
 def _opened(built: Built, log: Log) -> Bench:
-    """Return the bench; of one that is refused before any data set is filled, nothing stays."""
+    """Return the bench; if it is refused before a data set is prepared, remove what was created."""
     try:
         return built.open(log)
     except BaseException:
@@ -114,19 +118,19 @@ def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:
     return Progress(total, responses, length_s, LabCheck(campaign, list(already)).after)
 
 
-def _tell(path: Path, *, json: bool) -> None:
+def _print_result(path: Path, *, json: bool) -> None:
     found = result(path)
     if json:
         sys.stdout.write(msgspec.json.encode(found.comparison).decode() + "\n")
     else:
         sys.stdout.write("\n" + render_text(found, width()))
-    say(f"\nreport: {write(path)}")
+    print_message(f"\nreport: {write(path)}")
 
 
-def _keep_facts(files: RunDir, built: Built) -> None:
-    """Write down what the host is and what is not as asked, before anything changes."""
+def _save_facts(files: RunDir, built: Built) -> None:
+    """Save the facts of the host and the warnings, before anything is changed."""
     for warning in built.warnings:
-        say(f"warning: {warning}")
+        print_message(f"warning: {warning}")
     if (files.facts / "host.json").exists():
         return
     (files.facts / "host.json").write_bytes(msgspec.json.encode(built.host.told))

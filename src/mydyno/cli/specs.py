@@ -1,4 +1,4 @@
-"""Finding a spec: a file, a shipped recipe, or the copy that a run directory keeps."""
+"""Finding a spec: a file, a shipped recipe, or the copy in a run directory."""
 
 import difflib
 import os
@@ -21,7 +21,7 @@ from mydyno.model import JournalError, SpecError
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SpecSource:
     """A spec's text, where it came from, and what the command line changed in it."""
 
     text: str
@@ -33,12 +33,12 @@ class Source:
         return decode(self.text, self.place, self.overrides)
 
     def plan(self, ground: Ground, *, stored: bool = False) -> Campaign:
-        """Return the campaign it describes on this ground; `stored`: as a run directory has it."""
+        """Return the campaign for this environment; `stored`: from a run directory."""
         return plan(self.decode(), self.text, self.place, ground, stored=stored)
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """What a run directory remembers beside the spec, so that it can be read anywhere."""
+class RunFacts(msgspec.Struct, frozen=True):
+    """What a run directory stores besides the spec, so that it can be read on any host."""
 
     place: str
     overrides: dict[str, str]
@@ -58,14 +58,14 @@ def recipes() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def find(name: str, overrides: Mapping[str, str], scale: str | None = None) -> Source:
+def find(name: str, overrides: Mapping[str, str], scale: str | None = None) -> SpecSource:
     """Return the spec of a file or a recipe, at a size; raise `SpecError`.
 
-    What `overrides` say goes before what the size says.
+    `overrides` take precedence over the size.
     """
     text, place = _text(name)
     size = scaled(text, place, scale) if scale else {}
-    return Source(text, place, {**size, **overrides})
+    return SpecSource(text, place, {**size, **overrides})
 
 
 def _text(name: str) -> tuple[str, str]:
@@ -86,43 +86,47 @@ def _text(name: str) -> tuple[str, str]:
     raise SpecError(f"{name}: no such file or recipe; {hint}")
 
 
-def keep(files: RunDir, source: Source, kept: Kept) -> None:
-    """Write the spec and what it was resolved against into a run directory, once."""
+def save(files: RunDir, source: SpecSource, run_facts: RunFacts) -> None:
+    """Save the spec and its run facts into a run directory, once."""
     try:
         files.facts.mkdir(parents=True, exist_ok=True)
         if not files.spec.exists():
             files.spec.write_text(source.text, encoding="utf-8")
-            (files.facts / "campaign.json").write_bytes(msgspec.json.encode(kept))
+            (files.facts / "campaign.json").write_bytes(msgspec.json.encode(run_facts))
     except OSError as error:
         raise JournalError(f"{files.path}: {error.strerror}; choose another with -o") from error
 
 
 def must_run(files: RunDir) -> None:
-    """Raise `SpecError` for a run directory of imported logs: nothing is run into it."""
+    """Raise `SpecError` for a run directory of imported logs, which cannot be run."""
     if (files.facts / FILES).exists():
         raise SpecError(
-            f"{files.path}: holds logs that were imported, and nothing is run into it; compare "
-            "them with `mydyno compare`, or choose another directory with -o"
+            f"{files.path}: this run directory holds imported logs and cannot be run; compare them "
+            "with `mydyno compare`, or choose another directory with -o"
         )
 
 
-def reopen(path: Path) -> tuple[Campaign, Kept]:
-    """Return the campaign of a run directory, with no host needed."""
+def reopen(path: Path) -> tuple[Campaign, RunFacts]:
+    """Return the campaign of a run directory and its run facts; no host is needed."""
     files = RunDir(path)
     _refuse_pipes(path)
     try:
         text = files.spec.read_text(encoding="utf-8")
-        kept = msgspec.json.decode((files.facts / "campaign.json").read_bytes(), type=Kept)
+        run_facts = msgspec.json.decode((files.facts / "campaign.json").read_bytes(), type=RunFacts)
     except OSError as error:
-        raise JournalError(f"{path}: not a run directory: {error.strerror}") from error
+        raise JournalError(
+            f"{path}: not a run directory: {error.strerror}; name the directory of a run"
+        ) from error
     except msgspec.DecodeError as error:
-        raise JournalError(f"{files.facts / 'campaign.json'}: unreadable: {error}") from error
-    source = Source(text, kept.place, kept.overrides)
-    return source.plan(kept.ground, stored=True), kept
+        raise JournalError(
+            f"{files.facts / 'campaign.json'}: unreadable: {error}; restore it from a copy"
+        ) from error
+    source = SpecSource(text, run_facts.place, run_facts.overrides)
+    return source.plan(run_facts.ground, stored=True), run_facts
 
 
 def _refuse_pipes(path: Path) -> None:
-    """Raise `JournalError` for a pipe or a device in a run directory: reading it would not end."""
+    """Raise `JournalError` for a pipe or a device in a run directory: reading it would block."""
     for root, folders, names in os.walk(path):
         if Path(root) == path and "work" in folders:
             folders.remove("work")
@@ -134,7 +138,7 @@ def _refuse_pipes(path: Path) -> None:
 
 
 def recorded(path: Path, campaign: Campaign) -> tuple[Contents, list[str]]:
-    """Return the journal of a run directory as far as it is believed, and what is wrong with it.
+    """Return the valid part of the journal of a run directory, and warnings about the rest.
 
     A trial that the campaign does not have (in a journal without checksums) counts as damaged.
     """

@@ -1,4 +1,4 @@
-"""`mydyno status`: how far a campaign is."""
+"""`mydyno status`: the progress of a campaign."""
 
 import sys
 from pathlib import Path
@@ -10,12 +10,12 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.rundir import RunDir
 from mydyno.cli.options import Dir, Json
 from mydyno.cli.specs import recorded, reopen
-from mydyno.cli.terminal import duration, say
+from mydyno.cli.terminal import duration, print_message
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How far a campaign is; `state` is running, finished or stopped."""
+    """Progress of a campaign; `state` is running, finished or stopped."""
 
     campaign: str
     state: str
@@ -27,12 +27,12 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def status(directory: Dir, *, json: Json = False) -> None:
-    """Say how far a campaign is, and what to do next."""
+    """Show the progress of a campaign, and what to do next."""
     campaign, _ = reopen(directory)
     contents, warnings = recorded(directory, campaign)
     found = of(directory, campaign, contents.events)
     for line in warnings:
-        say(f"warning: {line}")
+        print_message(f"warning: {line}")
     if json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
         return
@@ -44,11 +44,11 @@ def status(directory: Dir, *, json: Json = False) -> None:
     if found.state == "running" and found.present:
         sys.stdout.write(f"now: {found.present}\n")
     if found.state == "stopped":
-        sys.stdout.write("run the same `mydyno run` command again to go on\n")
+        sys.stdout.write("run the same `mydyno run` command again to resume\n")
 
 
 def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
-    """Return the status that a campaign's events amount to."""
+    """Return the status of a campaign from its events."""
     done = outcomes(events)
     design = campaign.design
     total = design.blocks * design.size if isinstance(design, Blocks) and design.blocks else None

@@ -1,7 +1,7 @@
-r"""What is shown on a terminal: all of it passes `Shown`; progress is a live line there.
+r"""Terminal output: all of it passes `EscapedStream`; progress is a live line.
 
-Names, messages and logs come from others.  What in them would move the cursor, change colours or
-reorder the text is shown as an escape: ``\x1b``.
+Names, messages and logs come from outside.  Characters in them that would move the cursor, change
+colours or reorder the text are shown as escapes: ``\x1b``.
 """
 
 import re
@@ -41,7 +41,7 @@ def _escape_pair(code: int) -> str:
     return f"\\u{0xD800 | code >> 10:04x}\\u{0xDC00 | code & 0x3FF:04x}"
 
 
-class Shown:
+class EscapedStream:
     """A stream of text that shows controls as escapes; `own` is the stream behind it."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -67,9 +67,9 @@ class Shown:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Have all that is written to stdout and stderr pass `Shown`, libraries' messages too."""
+    """Let all output to stdout and stderr pass `EscapedStream`, also that of libraries."""
     streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = Shown(streams[0]), Shown(streams[1])
+    sys.stdout, sys.stderr = EscapedStream(streams[0]), EscapedStream(streams[1])
     try:
         yield
     finally:
@@ -77,8 +77,8 @@ def guarded() -> Iterator[None]:
 
 
 def own(stream: TextIO) -> TextIO:
-    """Return the stream to write our own controls to, which none but us may."""
-    return stream.own if isinstance(stream, Shown) else stream
+    """Return the stream itself, for our own control sequences only."""
+    return stream.own if isinstance(stream, EscapedStream) else stream
 
 
 def width() -> int:
@@ -86,8 +86,8 @@ def width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def say(text: str) -> None:
-    """Write a line beside the results."""
+def print_message(text: str) -> None:
+    """Write a line to stderr."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
@@ -103,9 +103,9 @@ def duration(seconds: float) -> str:
 
 @dataclass(slots=True)
 class Progress:
-    """Tells of each trial: one line when it ends, and a live one while it runs on a terminal.
+    """Prints progress: one line when a trial ends, and on a terminal a live line while it runs.
 
-    `length_s` is how long every trial is, if that is settled; `remark` what else there is to say
+    `length_s` is the length of every trial, if it is fixed; `remark` returns an extra line to print
     after a trial.
     """
 
@@ -120,11 +120,11 @@ class Progress:
     _trial: Trial | None = None
 
     def started(self, trial: Trial) -> None:
-        """Note the trial, and show it where somebody watches."""
+        """Note the trial, and show it on a terminal."""
         self._began_s = time.monotonic()
         self._trial = trial
         self.done = trial.id
-        self._live("making ready")
+        self._live("preparing trial")
 
     def interval(self, interval: Interval) -> None:
         """Show what the load reports."""
@@ -142,13 +142,13 @@ class Progress:
         response = self.responses[outcome.trial.workload]
         metrics = {m.name: m.value for m in outcome.metrics}
         if outcome.status is Status.OK:
-            told = f"{metrics[response]:10,.1f} {response}"
+            text = f"{metrics[response]:10,.1f} {response}"
             if "latency_p99_s" in metrics:
-                told += f"   p99 {metrics['latency_p99_s'] * 1e3:8,.1f} ms"
+                text += f"   p99 {metrics['latency_p99_s'] * 1e3:8,.1f} ms"
         else:
-            told = f"{outcome.status.value}: {outcome.error}"
+            text = f"{outcome.status.value}: {outcome.error}"
         took = "" if self.length_s else f"   {outcome.window.end_s:.0f} s"
-        self._line(f"{self._head(outcome.trial)}  {told}{took}{self._left()}")
+        self._line(f"{self._head(outcome.trial)}  {text}{took}{self._left()}")
         if remark := self.remark(outcome):
             self._line(remark)
 
@@ -177,4 +177,4 @@ class Progress:
             return
         if sys.stderr.isatty():
             own(sys.stderr).write(_CLEAR)
-        say(text)
+        print_message(text)

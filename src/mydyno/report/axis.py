@@ -1,4 +1,4 @@
-"""Axes: where a value stands, in per cent of the plot, and which ticks are worth a label."""
+"""Axes: positions of values in per cent of the plot, and ticks."""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _NARROW = 4.0  # a log axis spanning less than this reads best with evenly spaced ticks
 _CLOCK = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _MOST_TICKS = 5
-_APART = 1e-6  # values closer than this are one: no tick has digits to tell them apart
+_APART = 1e-6  # relative distance below which tick labels would be equal
 _LONG_DECADES = 4  # and above this many decades only the decades are labelled
 _MOST_DECADES = 12  # that have a label each
 _FARTHEST = 1e150  # from zero that an axis reaches: sums and quotients of such numbers are finite
@@ -33,7 +33,7 @@ class Axis:
 
 
 def linear(low: float, high: float, ticks: int = 5) -> Axis:
-    """Return a linear axis from `low` to `high`, rounded outwards to whole ticks."""
+    """Return a linear axis from `low` to `high`, rounded outwards to ticks."""
     low, high = (min(max(x, -_FARTHEST), _FARTHEST) for x in (low, high))
     if not high - low > _APART * abs(high):
         low, high = min(low, 0.0), max(high, 1.0)

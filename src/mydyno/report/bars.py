@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from mydyno.report import units
 from mydyno.report.axis import Axis, linear, logarithmic, pace
 from mydyno.report.plot import Tick, ticks
-from mydyno.report.slowlog import Metric, Window
+from mydyno.report.slowlog import ClassMetric, LogWindow
 
 _A_DECADE = 8  # bars: each 1.33 times as wide as the one before it
-_WINDOWS = 240  # bars beside each other: more cannot be told apart
+_WINDOWS = 240  # bars side by side: more are not visible
 _LABELS = 5
 _SIDE = 10  # drawing units in one per cent
 
@@ -37,7 +37,7 @@ class BarPlot:
     bars: tuple[Bar, ...]
 
 
-def histogram(metric: Metric) -> BarPlot | None:
+def histogram(metric: ClassMetric) -> BarPlot | None:
     """Return how many events took how long, or None without any time above 0."""
     found: dict[int, int] = {}
     for low, high, count in metric.histogram:
@@ -60,12 +60,12 @@ def _edge(place: int) -> float:
 def _bar(place: int, count: int, most: int, x: Axis) -> Bar:
     left, right = x.at(_edge(place)), x.at(_edge(place + 1))
     tall = max(100 * count / most, 0.8)  # one event among millions can still be seen
-    said = (units.quantity(_edge(p), "s") for p in (place, place + 1))
-    label = f"{' to '.join(said)}: {units.number(count)}"
+    limits = (units.quantity(_edge(p), "s") for p in (place, place + 1))
+    label = f"{' to '.join(limits)}: {units.number(count)}"
     return _placed("c1", (left, right), (0.0, tall), label)
 
 
-def windows(found: Sequence[Window], colours: Mapping[str, tuple[str, str]]) -> BarPlot | None:
+def windows(found: Sequence[LogWindow], colours: Mapping[str, tuple[str, str]]) -> BarPlot | None:
     """Return query time over time, stacked by class, or None without any.
 
     `colours` gives a class's style and name by its id; all others are grey, on top.
@@ -90,7 +90,7 @@ def windows(found: Sequence[Window], colours: Mapping[str, tuple[str, str]]) -> 
 
 def _upright(most_s: float) -> Axis:
     """Return an axis of seconds, in steps that people count minutes and hours in."""
-    if most_s < 120:  # noqa: PLR2004 - two minutes, below which seconds say more
+    if most_s < 120:  # noqa: PLR2004 - two minutes; below, seconds are more precise
         return linear(0.0, most_s, 3)
     step = pace(most_s, 3)
     count = math.ceil(most_s / step - 1e-9)
@@ -98,7 +98,7 @@ def _upright(most_s: float) -> Axis:
 
 
 def _merged(
-    timed: Sequence[tuple[float, float, Window]],
+    timed: Sequence[tuple[float, float, LogWindow]],
 ) -> list[tuple[float, float, dict[str, float]]]:
     """Return at most so many windows, neighbours taken together, with query time by class."""
     wide = -(-len(timed) // _WINDOWS)

@@ -14,7 +14,7 @@ TAIL = "latency_p99_s"
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class TrialCurve:
     """One trial's curve; sample `i` belongs to ``t = i * step_s`` of its chart."""
 
     treatment: str
@@ -35,7 +35,7 @@ class Chart:
     step_s: float
     warm: tuple[float, float]
     end: float
-    tracks: tuple[Track, ...]
+    tracks: tuple[TrialCurve, ...]
 
     @property
     def log(self) -> bool:
@@ -78,7 +78,7 @@ def _chart(workload: str, metric: str, trials: Sequence[TrialView]) -> Chart | N
     if not pairs:
         return None
     step = _step(pairs[0][1])
-    tracks = tuple(Track(t.treatment, t.block, _sampled(c, step)) for t, c in pairs)
+    tracks = tuple(TrialCurve(t.treatment, t.block, _sampled(c, step)) for t, c in pairs)
     windows = [t.window for t, _ in pairs if t.window[1] > t.window[0]]
     warm = (min((w[0] for w in windows), default=0.0), max((w[0] for w in windows), default=0.0))
     end = max((w[1] for w in windows), default=max(max(c.t_s) for _, c in pairs))
@@ -103,12 +103,12 @@ def drawable(sample: float | None, *, log: bool) -> TypeGuard[float]:
     return sample is not None and math.isfinite(sample) and (sample > 0 or not log)
 
 
-def of_treatment(chart: Chart, treatment: str) -> list[Track]:
+def of_treatment(chart: Chart, treatment: str) -> list[TrialCurve]:
     """Return one treatment's tracks."""
     return [track for track in chart.tracks if track.treatment == treatment]
 
 
-def spread(tracks: Sequence[Track], length: int) -> tuple[Samples, Samples, Samples]:
+def spread(tracks: Sequence[TrialCurve], length: int) -> tuple[Samples, Samples, Samples]:
     """Return the lowest, the median and the highest of the tracks at each grid point."""
     columns = [
         [s for t in tracks if i < len(t.samples) and drawable(s := t.samples[i], log=False)]

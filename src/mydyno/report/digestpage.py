@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mydyno.report import bars, units
 from mydyno.report.bars import BarPlot
-from mydyno.report.slowlog import Class, Digest, Metric
+from mydyno.report.slowlog import Class, ClassMetric, Digest
 
 _LEADING = 7  # classes with a colour of their own
 _MANY = 3  # classes named in the first sentence
@@ -34,7 +34,7 @@ class ProfileRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassView:
-    """One class in full."""
+    """One class with all figures."""
 
     rank: int
     found: Class
@@ -48,7 +48,7 @@ class ClassView:
 
 @dataclass(frozen=True, slots=True)
 class DigestPage:
-    """The whole page."""
+    """The page."""
 
     digest: Digest
     sentence: str
@@ -76,7 +76,7 @@ def page(digest: Digest) -> DigestPage:
 
 
 def sentence(digest: Digest) -> str:
-    """Return what a reader takes home: how much time went, and to how few classes."""
+    """Return the summary sentence: total query time, and the share of the first classes."""
     total = digest.summary
     if not total.events:
         return "The log holds no statement."
@@ -97,7 +97,7 @@ def _colours(digest: Digest) -> dict[str, tuple[str, str]]:
 
 
 def _row(rank: int, found: Class, leading: Mapping[str, tuple[str, str]]) -> ProfileRow:
-    time = found.metrics.get(TIME, Metric())
+    time = found.metrics.get(TIME, ClassMetric())
     examined = found.metrics.get("rows_examined")
     sent = found.metrics.get("rows_sent")
     cells = (
@@ -115,7 +115,7 @@ def _row(rank: int, found: Class, leading: Mapping[str, tuple[str, str]]) -> Pro
 
 
 def _class(rank: int, found: Class) -> ClassView:
-    time = found.metrics.get(TIME, Metric())
+    time = found.metrics.get(TIME, ClassMetric())
     counts = (
         ("Users", found.users),
         ("Hosts", found.hosts),
@@ -134,29 +134,31 @@ def _class(rank: int, found: Class) -> ClassView:
     )
 
 
-def _finding(found: Class, time: Metric) -> str:
+def _finding(found: Class, time: ClassMetric) -> str:
     calls = "call" if found.events == 1 else "calls"
-    said = (
+    text = (
         f"{100 * found.share:.3g} % of the query time: {units.number(found.events)} {calls} of "
         f"{units.quantity(time.mean, 's')} on average, "
         f"99 of 100 within {units.quantity(time.p99, 's')}."
     )
-    examined, sent = (found.metrics.get(n, Metric()).sum for n in ("rows_examined", "rows_sent"))
-    if sent and examined / sent >= 10:  # noqa: PLR2004 - below tenfold no index is worth a word
-        said += f" It examined {units.number(round(examined / sent))} rows for each row sent."
-    return said
+    examined, sent = (
+        found.metrics.get(n, ClassMetric()).sum for n in ("rows_examined", "rows_sent")
+    )
+    if sent and examined / sent >= 10:  # noqa: PLR2004 - below tenfold an index would not help
+        text += f" It examined {units.number(round(examined / sent))} rows for each row sent."
+    return text
 
 
-def _metric(name: str, metric: Metric, events: int) -> tuple[str, ...]:
+def _metric(name: str, metric: ClassMetric, events: int) -> tuple[str, ...]:
     unit = "s" if name.endswith("_s") else "B" if name.endswith("_bytes") else ""
     values = (metric.sum, metric.mean, metric.min, metric.p95, metric.p99, metric.max)
-    told = (_told(v, unit) for v in values)
+    cells = (_formatted(v, unit) for v in values)
     heading = name.removesuffix("_s").removesuffix("_bytes").replace("_", " ").capitalize()
     of = "" if metric.count == events else f" ({units.number(metric.count)})"
-    return (heading + of, *told)
+    return (heading + of, *cells)
 
 
-def _told(value: float, unit: str) -> str:
+def _formatted(value: float, unit: str) -> str:
     if unit == "s":
         return units.span(value)
     return units.quantity(value, unit) if unit else units.number(value)

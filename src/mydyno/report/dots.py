@@ -1,4 +1,4 @@
-"""The dot plot: the response of every single trial, so that the raw repeats are seen."""
+"""The dot plot: the response of every single trial, to show the raw repeats."""
 
 import math
 from collections.abc import Sequence
@@ -89,6 +89,6 @@ def _spread(named: dict[str, list[TrialView]], response: str) -> str:
         if len(values) > 1 and min(values) > 0:
             spans.append((max(values) / min(values) - 1, name))
     if not spans:
-        return "Each treatment ran once, so nothing is known of how it repeats."
+        return "Each treatment ran once, so repeatability is not known."
     most, name = max(spans)
     return f"Repeats of one treatment differ by at most {units.share(round(most, 3))} ({name})."

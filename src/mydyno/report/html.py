@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no server, no script even."""
+"""The report as one HTML file; it needs no network and no server, and works without JavaScript."""
 
 import msgspec
 from markupsafe import Markup
@@ -14,7 +14,7 @@ _SHEETS = ("vendor/uPlot.min.css", "template/report.css", "template/narrow.css")
 _SCRIPTS = ("drawing", "charts", "aligned", "page")
 _SECTIONS = (
     ("verdicts", "Verdicts"),
-    ("parts", "Which changes did it"),
+    ("parts", "Main effects of the changes"),
     ("changes", "Changes"),
     ("time", "Over time"),
     ("resources", "Resources"),
@@ -27,7 +27,7 @@ _SECTIONS = (
 
 
 def render_html(result: Result) -> str:
-    """Return the whole page; every name and message in it is escaped.
+    """Return the page; every name and message in it is escaped.
 
     Its content security policy forbids all loading and allows exactly its own two scripts and
     its one style sheet, by their hashes.
@@ -59,8 +59,8 @@ def _payload(shown: Page) -> tuple[Markup, str]:
     charts = [(view.id, view.chart) for work in shown.workloads for view in work.charts]
     keys, data = encoded(charts, [style.name for style in shown.styles])
     drawn = [(s.name, s.colour, s.dash, s.name in shown.shown) for s in shown.styles]
-    told = msgspec.json.encode({"treatments": drawn, "charts": keys}).decode()
-    return Markup(told.replace("<", "\\u003c").replace("&", "\\u0026")), data  # noqa: S704 - as said
+    encoded_key = msgspec.json.encode({"treatments": drawn, "charts": keys}).decode()
+    return Markup(encoded_key.replace("<", "\\u003c").replace("&", "\\u0026")), data  # noqa: S704 - escaped
 
 
 def _licensed() -> str:

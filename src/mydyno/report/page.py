@@ -1,20 +1,20 @@
-"""What the HTML page shows, in its order: a fold of the result into text, plots and tables."""
+"""The content of the HTML page, in its order: text, plots and tables of a result."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from mydyno.analyse.ends import lost_words
+from mydyno.analyse.ends import describe_lost
 from mydyno.analyse.result import Ratio, Result, Row, TrialView
-from mydyno.report import curves, dots, findings, latency, panels, units, verdicts
+from mydyno.report import curves, distributions, dots, findings, multiples, units, verdicts
 from mydyno.report.curves import Chart
 from mydyno.report.forest import Forest, forest
-from mydyno.report.parts import parts
+from mydyno.report.maineffects import parts
 from mydyno.report.plot import Style, styles
 from mydyno.report.resources import resources
 from mydyno.report.views import ChartView, LatencyView, Page, RowView, TrialRow, WorkloadView
 from mydyno.report.warned import warned
 
-_MANY = 8  # more curves than this hide each other: the rest are switched on by hand
+_MANY = 8  # curves: more hide each other, so the rest are off at first
 
 
 def page(result: Result) -> Page:
@@ -76,7 +76,7 @@ def _row(row: Row, rows: Sequence[Row], axis: Forest, ordered: Sequence[Style]) 
         verdicts.shown(row.verdict),
         row.durability == "weaker",
         units.measured(row.trials, row.ends),
-        lost_words(row.ends) if row.ends.lost else "",
+        describe_lost(row.ends) if row.ends.lost else "",
     )
 
 
@@ -86,19 +86,19 @@ def _texts(ratio: Ratio | None) -> tuple[str, str, str] | None:
 
 def _chart(chart: Chart, id_: str, result: Result, ordered: Sequence[Style]) -> ChartView:
     measured = [s for s in ordered if curves.of_treatment(chart, s.name)]
-    table = tuple(tuple(row) for row in panels.table(chart, measured))
-    drawn = tuple(panels.panels(chart, ordered))
+    table = tuple(tuple(row) for row in multiples.table(chart, measured))
+    drawn = tuple(multiples.multiples(chart, ordered))
     head = ("Until", *(s.name for s in measured))
     return ChartView(id_, chart, findings.of_chart(chart, result.comparison), drawn, head, table)
 
 
 def _latency(result: Result, workload: str, ordered: Sequence[Style]) -> LatencyView | None:
-    found = latency.of_workload(result.distributions, workload, ordered)
-    drawn = latency.plot(found)
+    found = distributions.of_workload(result.distributions, workload, ordered)
+    drawn = distributions.plot(found)
     if drawn is None:
         return None
-    head, table = latency.table(found)
-    kinds_head, kinds = latency.kinds(result.distributions, workload, ordered)
+    head, table = distributions.table(found)
+    kinds_head, kinds = distributions.kinds(result.distributions, workload, ordered)
     return LatencyView(
         findings.of_latency(found, result.comparison),
         drawn,
@@ -127,7 +127,7 @@ def _trial(result: Result, trial: TrialView, drawn: dict[str, Style]) -> TrialRo
 
 def _warnings(result: Result) -> tuple[tuple[str, str], ...]:
     """Return each warning with what it is about; the campaign's own come first."""
-    return tuple((who or "the campaign", said) for who, said in warned(result.comparison))
+    return tuple((who or "the campaign", text) for who, text in warned(result.comparison))
 
 
 def _first_shown(result: Result, ordered: Sequence[Style]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The charts' data as the page carries it: int16 deltas, gzipped, in base64, and a key to them."""
+"""The charts' data in the page: int16 deltas, gzipped, in base64, and a key to them."""
 
 import base64
 import gzip
@@ -24,7 +24,7 @@ class Scale(msgspec.Struct, frozen=True):
     high: float
 
 
-class Key(msgspec.Struct, frozen=True):
+class ChartKey(msgspec.Struct, frozen=True):
     """How to read and draw one chart; `tracks` are pairs of a treatment's index and a block.
 
     `warm` is where the first and the last warm-up ended and `end` where the last window did.
@@ -42,19 +42,19 @@ class Key(msgspec.Struct, frozen=True):
 
 def encoded(
     charts: Sequence[tuple[str, Chart]], treatments: Sequence[str]
-) -> tuple[list[Key], str]:
+) -> tuple[list[ChartKey], str]:
     """Return the keys of the charts, by id, and all their codes in one base64 text.
 
     Codes lie chart by chart, track by track, `length` to a track, each the difference from the
     one before it.  16 bits show 1 part in 32766 of a chart's range: finer than any screen.
     """
-    keys: list[Key] = []
+    keys: list[ChartKey] = []
     codes = array("h")
     for id_, chart in charts:
         fits = scale([t.samples for t in chart.tracks], log=chart.log)
         tracks = [(treatments.index(t.treatment), t.block) for t in chart.tracks]
         about = (id_, chart.unit, chart.step_s, chart.length, fits, chart.warm, chart.end)
-        keys.append(Key(*about, tracks))
+        keys.append(ChartKey(*about, tracks))
         for track in chart.tracks:
             codes.extend(deltas(track.samples, fits, chart.length))
     return keys, packed(codes)

@@ -1,13 +1,13 @@
-"""What the machine did, as the page shows it: tables of use, and trials side by side."""
+"""Resources of the host in the page: tables of use, and trials side by side."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mydyno.analyse.result import Result, TrialView
-from mydyno.report import curves, readings, stripplot, strips, units, usage, verdicts
+from mydyno.report import curves, panelplot, panels, paneltext, units, usage, verdicts
+from mydyno.report.panels import Panel, PanelSeries
+from mydyno.report.paneltext import WindowUse
 from mydyno.report.plot import Plot, Style
-from mydyno.report.readings import Reading
-from mydyno.report.strips import Strip, Tape
 from mydyno.report.usage import Means, Usage
 
 _PANES = 2
@@ -17,29 +17,29 @@ _ALL_POINTS = 250_000  # of all trials together: about 0.6 MB of the page
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """One trial with its tapes and what is said of each strip, by the strip's id."""
+class SampledTrial:
+    """One trial with its series and the sentence of each panel, by the panel's id."""
 
     trial: TrialView
     style: Style
-    tapes: Mapping[str, Tape]
-    says: Mapping[str, str]
+    series: Mapping[str, PanelSeries]
+    sentences: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """One trial in one strip: the sentence, and the drawing for paper and for no script."""
+    """One trial in one panel: the sentence, and the static drawing."""
 
     name: str
-    says: str
+    sentence: str
     plot: Plot | None
 
 
 @dataclass(frozen=True, slots=True)
-class StripView:
-    """One strip: its legend, a pane for each trial shown first, and its means by workload."""
+class PanelView:
+    """One panel: its legend, a pane for each trial shown first, and its means by workload."""
 
-    strip: Strip
+    panel: Panel
     legend: tuple[Style, ...]
     panes: tuple[Pane, ...]
     tables: tuple[tuple[str, Usage], ...]
@@ -47,7 +47,7 @@ class StripView:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A trial in the selector: its place among those shown, and what tells it from others."""
+    """A trial in the selector: its index among those shown, and its label."""
 
     index: int
     label: str
@@ -58,18 +58,18 @@ class Resources:
     """The whole section; `first` are the trials that are chosen at first."""
 
     usages: tuple[tuple[str, Usage], ...]
-    shown: tuple[Shown, ...]
+    shown: tuple[SampledTrial, ...]
     groups: tuple[tuple[str, tuple[Choice, ...]], ...]
     first: tuple[int, ...]
-    strips: tuple[StripView, ...]
+    panels: tuple[PanelView, ...]
     missing: tuple[str, ...]
     cost: str
 
 
 def resources(result: Result, ordered: Sequence[Style]) -> Resources | None:
-    """Return the section, or None when no sampler ran beside any trial."""
-    known = strips.strips(result)
-    trials = strips.sampled(result)
+    """Return the section, or None if no trial was sampled."""
+    known = panels.panels(result)
+    trials = panels.sampled(result)
     if not trials:
         return None
     most = _ALL_POINTS // sum(len(t.gauges) + len(t.curves) for t in trials)
@@ -78,13 +78,13 @@ def resources(result: Result, ordered: Sequence[Style]) -> Resources | None:
     works = list(dict.fromkeys(s.trial.workload for s in every))
     of = {work: usage.of_treatments(result, work) for work in works}
     first = _first(result, every)
-    there = [s for s in known if any(s.id in each.tapes for each in every)]
+    there = [s for s in known if any(s.id in each.series for each in every)]
     return Resources(
         tuple((work, usage.table(of[work], ordered, _work(result, work))) for work in works),
         every,
         tuple(_groups(result, every, works)),
         first,
-        tuple(_strip(s, [every[i] for i in first], of, ordered) for s in there),
+        tuple(_panel(s, [every[i] for i in first], of, ordered) for s in there),
         tuple(s.title for s in known if s not in there),
         _cost([means for each in of.values() for means in each.values()]),
     )
@@ -95,24 +95,24 @@ def _work(result: Result, workload: str) -> str:
 
 
 def _cost(each: Sequence[Means]) -> str:
-    """Return what the sampler itself took, where it took most; empty if it did not tell."""
+    """Return the highest CPU use of the sampler, as a sentence; ``""`` if it was not recorded."""
     spent = [means["probe.cpu"] for means in each if "probe.cpu" in means]
     if not spent:
         return ""
-    return f"The sampler itself took at most {units.quantity(max(spent), 'share')} of one core."
+    return f"The sampler used at most {units.quantity(max(spent), 'share')} of one core."
 
 
-def _shown(result: Result, trial: TrialView, ordered: Sequence[Style], most: int) -> Shown:
-    known = strips.strips(result)
+def _shown(result: Result, trial: TrialView, ordered: Sequence[Style], most: int) -> SampledTrial:
+    known = panels.panels(result)
     response = curves.response(result, trial.workload)
-    named = strips.of_trial(trial, response)
-    read: Reading = readings.of_trial(trial, response)
-    tapes = {s.id: tape for s in known if (tape := strips.tape(s, named, most))}
+    named = panels.of_trial(trial, response)
+    read: WindowUse = paneltext.of_trial(trial, response)
+    series = {s.id: one for s in known if (one := panels.series(s, named, most))}
     style = next(s for s in ordered if s.name == trial.treatment)
-    return Shown(trial, style, tapes, {s.id: readings.sentence(s, read) for s in known})
+    return SampledTrial(trial, style, series, {s.id: paneltext.sentence(s, read) for s in known})
 
 
-def _first(result: Result, every: Sequence[Shown]) -> tuple[int, ...]:
+def _first(result: Result, every: Sequence[SampledTrial]) -> tuple[int, ...]:
     """Return the first workload's baseline and leader, each by its median trial."""
     work = every[0].trial.workload
     middle = _medians(result, every, work)
@@ -121,7 +121,7 @@ def _first(result: Result, every: Sequence[Shown]) -> tuple[int, ...]:
     return tuple(middle[name] for name in names)[:_PANES]
 
 
-def _medians(result: Result, every: Sequence[Shown], workload: str) -> dict[str, int]:
+def _medians(result: Result, every: Sequence[SampledTrial], workload: str) -> dict[str, int]:
     """Return the place of each treatment's median trial by the response; of two the lower."""
     response = curves.response(result, workload)
     ranked: dict[str, list[tuple[float, int]]] = {}
@@ -133,7 +133,7 @@ def _medians(result: Result, every: Sequence[Shown], workload: str) -> dict[str,
 
 
 def _groups(
-    result: Result, every: Sequence[Shown], works: Sequence[str]
+    result: Result, every: Sequence[SampledTrial], works: Sequence[str]
 ) -> list[tuple[str, tuple[Choice, ...]]]:
     """Return the medians of all treatments, and then each treatment's trials."""
     groups: list[tuple[str, tuple[Choice, ...]]] = []
@@ -141,7 +141,7 @@ def _groups(
         under = f", {work}" if len(works) > 1 else ""
         response = curves.response(result, work)
         middle = _medians(result, every, work)
-        labels = {i: readings.label(s.trial, response) for i, s in enumerate(every)}
+        labels = {i: paneltext.label(s.trial, response) for i, s in enumerate(every)}
         names = [n for n in verdicts.treatments(result.comparison) if n in middle]
         leading = tuple(Choice(middle[n], f"{n}, {labels[middle[n]]}") for n in names)
         groups.append((f"Median of each treatment{under}", leading))
@@ -157,21 +157,21 @@ def _groups(
     return groups
 
 
-def _strip(
-    strip: Strip,
-    first: Sequence[Shown],
+def _panel(
+    panel: Panel,
+    first: Sequence[SampledTrial],
     of: Mapping[str, Mapping[str, Means]],
     ordered: Sequence[Style],
-) -> StripView:
-    drawn = stripplot.plots(strip, [(s.trial, s.tapes.get(strip.id), s.style) for s in first])
+) -> PanelView:
+    drawn = panelplot.plots(panel, [(s.trial, s.series.get(panel.id), s.style) for s in first])
     panes = (
-        Pane(s.trial.treatment, s.says[strip.id], plot)
+        Pane(s.trial.treatment, s.sentences[panel.id], plot)
         for s, plot in zip(first, drawn, strict=True)
     )
-    tables = ((work, usage.of_strip(strip, means, ordered)) for work, means in of.items())
-    return StripView(
-        strip,
-        stripplot.legend(strip),
+    tables = ((work, usage.of_panel(panel, means, ordered)) for work, means in of.items())
+    return PanelView(
+        panel,
+        panelplot.legend(panel),
         tuple(panes),
         tuple((work, table) for work, table in tables if table.rows),
     )

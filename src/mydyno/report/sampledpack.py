@@ -1,4 +1,4 @@
-"""The strips' data as the page carries it: a key to every sampled trial, and all their codes."""
+"""The panels' data in the page: a key to every sampled trial, and all codes."""
 
 from array import array
 from collections.abc import Sequence
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import msgspec
 
 from mydyno.report import units
+from mydyno.report.panelplot import legend
+from mydyno.report.panels import Panel
 from mydyno.report.payload import Scale, deltas, packed, scale, squeezed
-from mydyno.report.resources import Resources, Shown
-from mydyno.report.stripplot import legend
-from mydyno.report.strips import Strip
+from mydyno.report.resources import Resources, SampledTrial
 
 
-class StripKey(msgspec.Struct, frozen=True):
-    """How to read and draw one strip; `curves` are triples of a label, a colour and a dash."""
+class PanelKey(msgspec.Struct, frozen=True):
+    """How to read and draw one panel; `curves` are triples of a label, a colour and a dash."""
 
     id: str
     title: str
@@ -23,8 +23,8 @@ class StripKey(msgspec.Struct, frozen=True):
     curves: list[tuple[str, int, int]]
 
 
-class TapeKey(msgspec.Struct, frozen=True):
-    """Where one trial's samples of one strip lie: from code `at`, `length` to each of `tracks`."""
+class SeriesKey(msgspec.Struct, frozen=True):
+    """Position of one trial's samples of one panel: from code `at`, `length` for each track."""
 
     at: int
     length: int
@@ -35,61 +35,61 @@ class TapeKey(msgspec.Struct, frozen=True):
 
 
 class TrialKey(msgspec.Struct, frozen=True):
-    """One trial: how it is drawn, its window, and by strip its tape and what is said of it."""
+    """One trial: how it is drawn, its window, and by panel its series and its sentence."""
 
     name: str
     colour: int
     dash: int
     window: tuple[float, float]
-    tapes: dict[str, TapeKey]
-    says: dict[str, str]
+    series: dict[str, SeriesKey]
+    sentences: dict[str, str]
 
 
-class Key(msgspec.Struct, frozen=True):
+class SampledKey(msgspec.Struct, frozen=True):
     """The key to all codes."""
 
-    strips: list[StripKey]
+    panels: list[PanelKey]
     trials: list[TrialKey]
 
 
 def encoded(resources: Resources) -> tuple[str, str]:
     """Return the key (JSON) and the codes, each gzipped and in base64.
 
-    A tape's tracks lie one after the other; each code is the difference from the one before it,
+    The tracks of a series follow one another; each code is the difference from the one before it,
     and the first of a track from 0, as `payload` has them.
     """
-    known = [view.strip for view in resources.strips]
+    known = [view.panel for view in resources.panels]
     scales = {s.id: _scale(s, resources.shown) for s in known}
     codes = array("h")
     trials = [_trial(shown, known, scales, codes) for shown in resources.shown]
-    key = Key([_strip(s, scales[s.id]) for s in known], trials)
+    key = SampledKey([_panel(s, scales[s.id]) for s in known], trials)
     return squeezed(msgspec.json.encode(key)), packed(codes)
 
 
-def _scale(strip: Strip, every: Sequence[Shown]) -> Scale:
-    tapes = [shown.tapes[strip.id] for shown in every if strip.id in shown.tapes]
-    return scale((track for tape in tapes for track in tape.tracks), log=strip.log)
+def _scale(panel: Panel, every: Sequence[SampledTrial]) -> Scale:
+    found = [shown.series[panel.id] for shown in every if panel.id in shown.series]
+    return scale((track for one in found for track in one.tracks), log=panel.log)
 
 
-def _strip(strip: Strip, fits: Scale) -> StripKey:
-    drawn = [(s.name, s.colour, s.dash) for s in legend(strip)]
-    curves = drawn or [(label, -1, 0) for _, label in strip.curves]
-    return StripKey(strip.id, strip.title, strip.unit, strip.stacked, fits, curves)
+def _panel(panel: Panel, fits: Scale) -> PanelKey:
+    drawn = [(s.name, s.colour, s.dash) for s in legend(panel)]
+    curves = drawn or [(label, -1, 0) for _, label in panel.curves]
+    return PanelKey(panel.id, panel.title, panel.unit, panel.stacked, fits, curves)
 
 
 def _trial(
-    shown: Shown, known: Sequence[Strip], scales: dict[str, Scale], codes: "array[int]"
+    shown: SampledTrial, known: Sequence[Panel], scales: dict[str, Scale], codes: "array[int]"
 ) -> TrialKey:
-    tapes = {}
-    for strip in known:
-        if strip.id not in shown.tapes:
+    keys = {}
+    for panel in known:
+        if panel.id not in shown.series:
             continue
-        tape = shown.tapes[strip.id]
-        there = [i for i, track in enumerate(tape.tracks) if track]
-        place = (len(codes), tape.length, tape.start_s, tape.step_s)
-        tapes[strip.id] = TapeKey(*place, there, tape.top)
+        series = shown.series[panel.id]
+        there = [i for i, track in enumerate(series.tracks) if track]
+        place = (len(codes), series.length, series.start_s, series.step_s)
+        keys[panel.id] = SeriesKey(*place, there, series.top)
         for i in there:
-            codes.extend(deltas(tape.tracks[i], scales[strip.id], tape.length))
-    says = {strip.id: units.prose(shown.says[strip.id]) for strip in known}
+            codes.extend(deltas(series.tracks[i], scales[panel.id], series.length))
+    sentences = {panel.id: units.prose(shown.sentences[panel.id]) for panel in known}
     style = shown.style
-    return TrialKey(style.name, style.colour, style.dash, shown.trial.window, tapes, says)
+    return TrialKey(style.name, style.colour, style.dash, shown.trial.window, keys, sentences)

@@ -1,11 +1,11 @@
-"""What the digest of a slow log says: the probe's JSON as values."""
+"""The digest of a slow log: the JSON of `mydyno-probe` as values."""
 
 from collections.abc import Mapping
 
 import msgspec
 
 
-class Metric(msgspec.Struct, frozen=True):
+class ClassMetric(msgspec.Struct, frozen=True):
     """One attribute's values over the events of a class; the unit is in the attribute's name.
 
     `histogram` holds ``(low, high, count)``.
@@ -40,7 +40,7 @@ class Class(msgspec.Struct, frozen=True):
     share: float = 0.0
     first_seen: str | None = None
     last_seen: str | None = None
-    metrics: dict[str, Metric] = {}
+    metrics: dict[str, ClassMetric] = {}
     flags: dict[str, int] = {}
     users: dict[str, int] = {}
     hosts: dict[str, int] = {}
@@ -73,36 +73,38 @@ class Summary(msgspec.Struct, frozen=True):
     filtered: int = 0
 
 
-class Part(msgspec.Struct, frozen=True):
-    """A class's part of a window."""
+class WindowShare(msgspec.Struct, frozen=True):
+    """A class's share of a window."""
 
     id: str
     events: int = 0
     query_time_s: float = 0.0
 
 
-class Window(msgspec.Struct, frozen=True):
-    """What ended in one stretch of time."""
+class LogWindow(msgspec.Struct, frozen=True):
+    """The statements that ended in one interval of time."""
 
     start: str
     end: str
     events: int = 0
     query_time_s: float = 0.0
-    classes: list[Part] = []
+    classes: list[WindowShare] = []
 
 
 class Digest(msgspec.Struct, frozen=True):
-    """The whole digest, its classes in the order that was asked for."""
+    """The digest, its classes in the requested order."""
 
     digest: int
     summary: Summary
     classes: list[Class] = []
-    windows: list[Window] = []
+    windows: list[LogWindow] = []
 
 
 def read(digest: Mapping[str, object]) -> Digest:
     """Return the values of a digest's JSON; raises `ValueError` naming the place of a fault."""
     found = msgspec.convert(digest, Digest, strict=False)
     if found.digest != 1:
-        raise ValueError(f"a digest of version {found.digest}: only version 1 is known")
+        raise ValueError(
+            f"unknown digest version {found.digest}; use the mydyno-probe of this version (1)"
+        )
     return found

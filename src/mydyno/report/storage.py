@@ -1,4 +1,4 @@
-"""What the data took on disk after the trials, as one sentence for each workload."""
+"""Size of the data on disk after the trials, as one sentence for each workload."""
 
 from mydyno.analyse.result import Comparison, Row
 from mydyno.report import units, verdicts
@@ -7,19 +7,19 @@ from mydyno.report import units, verdicts
 def sentence(compared: Comparison, workload: str) -> str:
     """Return the treatments' sizes on disk, and what was compressed; ``""`` if none is known.
 
-    Treatments that show the same are told together.
+    Treatments with the same size are listed together.
     """
     same: dict[str, list[str]] = {}
     for row in verdicts.rows(compared, workload):
         if "storage_bytes" in row.plain:
-            same.setdefault(_told(row), []).append(row.name)
+            same.setdefault(_size(row), []).append(row.name)
     if len(same) == 1:
         return f"On disk after a trial: {next(iter(same))}."
-    told = "; ".join(f"{units.listed(names)} {size}" for size, names in same.items())
-    return f"On disk after a trial: {told}." if told else ""
+    sizes = "; ".join(f"{units.listed(names)} {size}" for size, names in same.items())
+    return f"On disk after a trial: {sizes}." if sizes else ""
 
 
-def _told(row: Row) -> str:
+def _size(row: Row) -> str:
     size = units.quantity(row.plain["storage_bytes"].estimate, "B")
     ratio = row.plain.get("compression_ratio")
     saved = f", compressed {units.times(ratio.estimate)}" if ratio else ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mydyno.analyse.result import Comparison, Result, Row
-from mydyno.report import parts, storage, units, verdicts
+from mydyno.report import maineffects, storage, units, verdicts
 from mydyno.report.warned import warned
 
 _GUARD = "latency_p99_s"
@@ -29,15 +29,15 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     """
     width = max(width, _NARROWEST)
     compared = result.comparison
-    told = [_wrapped(compared.sentence, width)]
+    blocks = [_wrapped(compared.sentence, width)]
     if result.lab:
-        told.append(_wrapped(f"This was a lab: {result.lab}", width))
-    told += [_table(compared, width), _did_it(compared, width), _footing(result, width)]
-    told += [_stored(compared, workload, width) for workload in verdicts.workloads(compared)]
-    told += [_wrapped(f"! {said}", width, "  ") for said in _warnings(compared)]
+        blocks.append(_wrapped(f"This was a lab: {result.lab}", width))
+    blocks += [_table(compared, width), _main_effects(compared, width), _footing(result, width)]
+    blocks += [_stored(compared, workload, width) for workload in verdicts.workloads(compared)]
+    blocks += [_wrapped(f"! {message}", width, "  ") for message in _warnings(compared)]
     if report:
-        told.append(f"Report: {_clean(report)}")
-    return "\n\n".join(part for part in told if part) + "\n"
+        blocks.append(f"Report: {_clean(report)}")
+    return "\n\n".join(part for part in blocks if part) + "\n"
 
 
 def _table(compared: Comparison, width: int) -> str:
@@ -54,29 +54,29 @@ def _table(compared: Comparison, width: int) -> str:
     )
 
 
-def _did_it(compared: Comparison, width: int) -> str:
-    """Return what each change gives by itself, and pairs beyond that."""
+def _main_effects(compared: Comparison, width: int) -> str:
+    """Return the main effects and the interactions."""
     if not compared.parts:
         return ""
-    told = [
+    effects = [
         (f"{part.factor} = {part.level}", f"not {part.against}", part)
-        for part in parts.ordered(compared.parts)
+        for part in maineffects.ordered(compared.parts)
     ]
     several = len({part.workload for part in compared.parts}) > 1
     lines = []
-    for changed, against, part in told:
+    for changed, against, part in effects:
         ratio, low, high = units.interval(part.effect)
         where = f", {part.workload}" if several else ""
         lines.append(f"{ratio} [{low}..{high}]  {changed}, {against}{where}")
     for pair in compared.together:
         ratio, low, high = units.interval(pair.effect)
-        lines.append(f"{ratio} [{low}..{high}]  {parts.together(pair)}, beyond each by itself")
-    head = "What each change gives by itself, over all others:"
+        lines.append(f"{ratio} [{low}..{high}]  {maineffects.together(pair)}, interaction")
+    head = "Main effect of each change (mean over the levels of the others):"
     return "\n".join([head, *(_wrapped(line, width, "    ") for line in lines)])
 
 
 def _grouped(rows: Sequence[Row], width: int) -> str:
-    """Return a table whose names take the room there is; longer ones get a line of their own."""
+    """Return a table whose names take the room there is; a longer name gets its own line."""
     numbers = _lines(rows, _NUMBERS)
     names = ["Treatment", *(_clean(row.name) for row in rows)]
     room = width - max(map(len, numbers)) - len(_GAP)
@@ -135,7 +135,7 @@ _NUMBERS = (
 
 def _footing(result: Result, width: int) -> str:
     compared = result.comparison
-    said = (
+    footing = (
         f"Value: {units.names(compared.response)}. Ratios are to {compared.baseline}, "
         f"with 95 % intervals; p99: the ratio of p99 latencies. "
         f"{units.counted(len(result.trials), 'trial')} in {units.counted(result.blocks, 'block')}, "
@@ -143,18 +143,19 @@ def _footing(result: Result, width: int) -> str:
     )
     weaker = list(dict.fromkeys(r.name for r in compared.treatments if r.durability == "weaker"))
     if weaker:
-        said += f" WEAKER: a crash may lose transactions that {units.listed(weaker)} reported done."
-    return _wrapped(said, width)
+        names = units.listed(weaker)
+        footing += f" WEAKER: a crash may lose transactions that {names} reported as committed."
+    return _wrapped(footing, width)
 
 
 def _stored(compared: Comparison, workload: str, width: int) -> str:
-    said = storage.sentence(compared, workload)
+    size = storage.sentence(compared, workload)
     several = f"{workload}: " if len(verdicts.workloads(compared)) > 1 else ""
-    return _wrapped(f"{several}{said}", width) if said else ""
+    return _wrapped(f"{several}{size}", width) if size else ""
 
 
 def _warnings(compared: Comparison) -> list[str]:
-    return [f"{who}: {said}" if who else said for who, said in warned(compared)]
+    return [f"{who}: {text}" if who else text for who, text in warned(compared)]
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: the only place where base units are scaled."""
+"""Formatting of numbers: the only place where base units are scaled."""
 
 import math
 import re
@@ -17,7 +17,7 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]+")
 _SIZES = ("_size", "_capacity", "_bytes", "_length")  # endings of settings that are bytes
 _MINUTE_S = 60.0
 _HOUR_S = 3600.0
-_MINUTES_FROM_S = 120.0  # below two minutes, seconds say more
+_MINUTES_FROM_S = 120.0  # below two minutes, seconds are more precise
 _TENTHS_BELOW_H = 48.0
 _NARROW = 0.05  # an interval this narrow needs a third decimal to be seen at all
 _SI = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -119,8 +119,8 @@ def heading(metric: str) -> str:
 
 def sentence(text: str) -> str:
     """Return `text` with a capital to begin it and a full stop to end it."""
-    whole = text[:1].upper() + text[1:]
-    return whole if not whole or whole.endswith((".", "!", "?")) else f"{whole}."
+    capital = text[:1].upper() + text[1:]
+    return capital if not capital or capital.endswith((".", "!", "?")) else f"{capital}."
 
 
 def setting(key: str, value: str) -> str:

@@ -1,4 +1,4 @@
-"""What each treatment used: means over the measured windows."""
+"""Resource use of each treatment: means over the measured windows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from mydyno.analyse.result import Curve, Result, TrialView
-from mydyno.report import curves, strips, units
+from mydyno.report import curves, panels, units
+from mydyno.report.panels import Panel
 from mydyno.report.plot import Style
-from mydyno.report.strips import Strip
 
 BUSY = ("cpu.user", "cpu.system", "cpu.irq")
 _OPERATIONS = {
@@ -34,7 +34,7 @@ Means = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class UsageCell:
     """A mean as text, and its ratio to the baseline's, empty where there is none."""
 
     text: str
@@ -46,7 +46,7 @@ class Usage:
     """A table: one row for each treatment, the baseline first."""
 
     head: tuple[str, ...]
-    rows: tuple[tuple[Style, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[Style, tuple[UsageCell, ...]], ...]
 
 
 def means(trial: TrialView, response: str) -> dict[str, float]:
@@ -55,7 +55,7 @@ def means(trial: TrialView, response: str) -> dict[str, float]:
     The response and the p99 are the trial's own metrics: a mean of percentiles would be none.
     Latencies of the disk are weighted by their operations, so that a quiet second counts little.
     """
-    named = strips.of_trial(trial, response)
+    named = panels.of_trial(trial, response)
     inside = {name: _inside(curve, trial.window) for name, curve in named.items()}
     found = {}
     for name, samples in inside.items():
@@ -64,13 +64,13 @@ def means(trial: TrialView, response: str) -> dict[str, float]:
         total = sum(w for _, w in weighed)
         if total > 0:
             found[name] = sum(v * w for v, w in weighed) / total
-    told = {strips.WORK: trial.metrics.get(response), curves.TAIL: trial.metrics.get(curves.TAIL)}
-    return found | {name: value for name, value in told.items() if value is not None}
+    own = {panels.WORK: trial.metrics.get(response), curves.TAIL: trial.metrics.get(curves.TAIL)}
+    return found | {name: value for name, value in own.items() if value is not None}
 
 
 def spans(trial: TrialView, response: str) -> dict[str, tuple[float, float, float]]:
     """Return the lowest, the median and the highest sample of each curve in the trial's window."""
-    named = strips.of_trial(trial, response)
+    named = panels.of_trial(trial, response)
     inside = {name: _inside(curve, trial.window).values() for name, curve in named.items()}
     return {name: (min(s), median(s), max(s)) for name, s in inside.items() if s}
 
@@ -79,7 +79,7 @@ def of_treatments(result: Result, workload: str) -> dict[str, Means]:
     """Return each treatment's means: of its sampled trials under a workload, each counting once."""
     response = curves.response(result, workload)
     found: dict[str, list[dict[str, float]]] = {}
-    for trial in strips.sampled(result):
+    for trial in panels.sampled(result):
         if trial.workload == workload:
             found.setdefault(trial.treatment, []).append(means(trial, response))
     return {treatment: _mean(each) for treatment, each in found.items()}
@@ -91,30 +91,32 @@ def table(of: Mapping[str, Means], styles: Sequence[Style], work: str) -> Usage:
     `work` is the heading of the response.
     """
     ordered = [s for s in styles if s.name in of]
-    columns = ((work, "/s", (strips.WORK,)), *_COLUMNS)
+    columns = ((work, "/s", (panels.WORK,)), *_COLUMNS)
     shown = [c for c in columns if any(_sum(of[s.name], c[2]) is not None for s in ordered)]
     base = of.get(styles[0].name, {})
     rows = tuple((s, tuple(_cell(of[s.name], base, c) for c in shown)) for s in ordered)
     return Usage(tuple(heading for heading, _, _ in shown), rows)
 
 
-def of_strip(strip: Strip, of: Mapping[str, Means], styles: Sequence[Style]) -> Usage:
-    """Return the means of one strip's curves for each treatment."""
-    ordered = [s for s in styles if any(name in of.get(s.name, {}) for name, _ in strip.curves)]
+def of_panel(panel: Panel, of: Mapping[str, Means], styles: Sequence[Style]) -> Usage:
+    """Return the means of one panel's curves for each treatment."""
+    ordered = [s for s in styles if any(name in of.get(s.name, {}) for name, _ in panel.curves)]
     base = of.get(styles[0].name, {})
-    columns = [(label, strip.unit, (name,)) for name, label in strip.curves]
+    columns = [(label, panel.unit, (name,)) for name, label in panel.curves]
     shown = [c for c in columns if any(_sum(of[s.name], c[2]) is not None for s in ordered)]
     rows = tuple((s, tuple(_cell(of[s.name], base, c) for c in shown)) for s in ordered)
     return Usage(tuple(units.heading(label) for label, _, _ in shown), rows)
 
 
-def _cell(of: Means, base: Means, column: tuple[str, str, tuple[str, ...]]) -> Cell:
+def _cell(of: Means, base: Means, column: tuple[str, str, tuple[str, ...]]) -> UsageCell:
     _, unit, names = column
     value, before = _sum(of, names), _sum(base, names)
     if value is None:
-        return Cell(units.NOTHING)
-    told = of is not base and before and value > 0 and unit != "share"
-    return Cell(units.quantity(value, unit), units.times(value / before) if told and before else "")
+        return UsageCell(units.NOTHING)
+    comparable = of is not base and before and value > 0 and unit != "share"
+    return UsageCell(
+        units.quantity(value, unit), units.times(value / before) if comparable and before else ""
+    )
 
 
 def _sum(of: Means, names: Sequence[str]) -> float | None:

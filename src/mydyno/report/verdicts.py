@@ -1,4 +1,4 @@
-"""The verdicts in symbols and words, and the order in which treatments are shown."""
+"""Labels of the verdicts (word, symbol, meaning), and the order of treatments."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from mydyno.analyse.result import Comparison, Row
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictLabel:
     """How one verdict is shown: never by colour alone; `tone` is good, bad, weak or plain."""
 
     word: str
@@ -17,28 +17,32 @@ class Verdict:
 
 
 _KNOWN = (
-    Verdict("baseline", "○", "plain", "what the others are compared with"),
-    Verdict("adopt", "✓", "good", "significantly better (95 %, simultaneous), and no guard broken"),
-    Verdict("reject", "✗", "bad", "not worth it: any gain is below the margin, or a guard broke"),
-    Verdict("equivalent", "≈", "plain", "the same, within the margin"),
-    Verdict("inconclusive", "?", "weak", "too few trials to tell; keep the baseline"),
-    Verdict(
+    VerdictLabel("baseline", "○", "plain", "what the others are compared with"),
+    VerdictLabel(
+        "adopt", "✓", "good", "significantly better (95 %, simultaneous), and no guard broken"
+    ),
+    VerdictLabel("reject", "✗", "bad", "any gain is below the margin, or a guard is broken"),
+    VerdictLabel("equivalent", "≈", "plain", "the same, within the margin"),
+    VerdictLabel("inconclusive", "?", "weak", "too few trials for a verdict; keep the baseline"),
+    VerdictLabel(
         "unstable",
         "~",
         "bad",
-        "some of its trials failed or stalled where the baseline's did not, or they disagree too "
-        "much to be relied on: never adopted",
+        "some of its trials failed or stalled where the baseline's did not, or its trials differ "
+        "too much: never adopted",
     ),
-    Verdict("no-steady-state", "…", "weak", "the load never settled, so nothing was compared"),
-    Verdict("failed", "!", "bad", "most of its trials failed or stalled: never adopted"),
+    VerdictLabel(
+        "no-steady-state", "…", "weak", "the load reached no steady state, so nothing was compared"
+    ),
+    VerdictLabel("failed", "!", "bad", "most of its trials failed or stalled: never adopted"),
 )
 VERDICTS = {v.word: v for v in _KNOWN}
 UNFIT = frozenset({"failed", "unstable", "no-steady-state"})
 
 
-def shown(word: str) -> Verdict:
-    """Return how a verdict is shown; one not known here keeps its word and says no more."""
-    return VERDICTS.get(word, Verdict(word, "·", "plain", ""))
+def shown(word: str) -> VerdictLabel:
+    """Return how a verdict is shown; an unknown verdict keeps its word without a meaning."""
+    return VERDICTS.get(word, VerdictLabel(word, "·", "plain", ""))
 
 
 def workloads(comparison: Comparison) -> list[str]:
@@ -64,7 +68,7 @@ def rows(comparison: Comparison, workload: str) -> list[Row]:
 def best(comparison: Comparison, workload: str) -> str | None:
     """Return the workload's winner, or else the treatment with the largest gain, or None.
 
-    What fails or is unstable leads nothing, however large its effect looks.
+    Failed and unstable treatments are excluded, whatever their effects.
     """
     winner = comparison.winners.get(workload)
     if winner:

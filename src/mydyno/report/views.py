@@ -6,10 +6,10 @@ from mydyno.analyse.result import ChangeView, Result, Row, TrialView
 from mydyno.report.curves import Chart
 from mydyno.report.dots import DotPlot
 from mydyno.report.forest import Forest, Whisker
-from mydyno.report.parts import PartsView
+from mydyno.report.maineffects import EffectsView
 from mydyno.report.plot import Plot, Style
 from mydyno.report.resources import Resources
-from mydyno.report.verdicts import UNFIT, Verdict
+from mydyno.report.verdicts import UNFIT, VerdictLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class RowView:
     effect: tuple[str, str, str] | None
     whisker: Whisker | None
     guards: tuple[tuple[str, tuple[str, str, str] | None], ...]
-    verdict: Verdict
+    verdict: VerdictLabel
     weaker: bool
     trials: str
     lost: str = ""
@@ -40,7 +40,7 @@ class ChartView:
     id: str
     chart: Chart
     finding: str
-    panels: tuple[Plot, ...]
+    multiples: tuple[Plot, ...]
     head: tuple[str, ...]
     table: tuple[tuple[str, ...], ...]
 
@@ -95,7 +95,7 @@ class Page:
     trials: tuple[TrialRow, ...]
     warnings: tuple[tuple[str, str], ...]
     resources: Resources | None
-    parts: tuple[PartsView, ...] = ()
+    parts: tuple[EffectsView, ...] = ()
 
     @property
     def weakest(self) -> list[str]:

@@ -1,32 +1,31 @@
-"""The warnings of a comparison, each told once for all that it is about."""
+"""The warnings of a comparison, equal ones merged."""
 
 import re
 from collections.abc import Mapping, Sequence
 
 from mydyno.analyse.result import Comparison
 
-_NAMED = 4  # treatments of which the same is said
+_NAMED = 4  # treatments named in a merged warning
 _OF_A_TRIAL = re.compile(r"trial (?P<trial>\d+) (?P<end>\w+: .*)", re.DOTALL)
 
 
 def warned(compared: Comparison) -> Sequence[tuple[str, str]]:
-    """Return what each warning is about, and its words; the campaign's own are about ``""``.
+    """Return pairs of subject and message; the subject of the campaign's own warnings is ``""``.
 
-    What is said of several treatments word for word and number for number is told once, and so
-    is the end that several trials came to.
+    Equal messages of several treatments are merged, and so are equal ends of several trials.
     """
-    said_of: dict[str, list[str]] = {}
+    subjects: dict[str, list[str]] = {}
     ends: dict[str, dict[str, list[str]]] = {}
     for row in compared.treatments:
         who = f"{row.name}, {row.workload}"
-        for said in row.warnings:
-            if found := _OF_A_TRIAL.fullmatch(said):
+        for message in row.warnings:
+            if found := _OF_A_TRIAL.fullmatch(message):
                 ends.setdefault(found["end"], {}).setdefault(who, []).append(found["trial"])
             else:
-                said_of.setdefault(said, []).append(who)
-    told = [("", said) for said in compared.warnings]
-    told += [(_listed(whose), said) for said, whose in said_of.items()]
-    return told + [_trials_of(end, trials) for end, trials in ends.items()]
+                subjects.setdefault(message, []).append(who)
+    merged = [("", message) for message in compared.warnings]
+    merged += [(_listed(whose), message) for message, whose in subjects.items()]
+    return merged + [_trials_of(end, trials) for end, trials in ends.items()]
 
 
 def _trials_of(end: str, trials: Mapping[str, Sequence[str]]) -> tuple[str, str]:

@@ -1,6 +1,6 @@
-"""Steady levels of trials that were still warming up, and how sure they are."""
+"""Steady levels of trials that were still warming up, with their variances."""
 
-from mydyno.analyse.steady.learn import Learned, glance, learn
+from mydyno.analyse.steady.learn import Learned, learn, learn_noise
 from mydyno.analyse.steady.model import Fit, NoiseModel, Prior, fit, left
 from mydyno.analyse.summary import BIN_S
 
@@ -11,7 +11,7 @@ __all__ = [
     "NoiseModel",
     "Prior",
     "fit",
-    "glance",
     "learn",
+    "learn_noise",
     "left",
 ]

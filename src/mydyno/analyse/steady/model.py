@@ -1,4 +1,4 @@
-"""The steady level of a trial that may still be warming up: averaged over all shapes."""
+"""The steady level of a trial that may still be warming up: averaged over all warm-up curves."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from mydyno.analyse.steady.curves import MOST_BINS, Array, shapes
+from mydyno.analyse.steady.warmups import MOST_BINS, Array, warmup_curves
 
 _FLAT_PRECISION = 1e-2  # of the level's prior: next to nothing is known of it
 _NONE = 1e8  # precision of a factor that a model does not have
@@ -35,7 +35,7 @@ class NoiseModel:
 
     @property
     def columns(self) -> Array:
-        """Return the shapes' columns, whitened (models, bins, 3)."""
+        """Return the curves' columns, whitened (models, bins, 3)."""
         return _whitened(self.rho)[0]
 
     def information(self, bins: int) -> Array:
@@ -45,58 +45,60 @@ class NoiseModel:
 
 @cache
 def _whitened(rho: float) -> tuple[Array, Array]:
-    """Return the shapes' whitened columns, and X'X for each number of bins less one."""
-    columns = NoiseModel(rho).whiten(shapes().columns.transpose(0, 2, 1)).transpose(0, 2, 1)
+    """Return the curves' whitened columns, and X'X for each number of bins less one."""
+    columns = NoiseModel(rho).whiten(warmup_curves().columns.transpose(0, 2, 1)).transpose(0, 2, 1)
     squares = np.einsum("mbi,mbj->bmij", columns, columns)
     return columns, np.asarray(np.cumsum(squares, axis=0))
 
 
 @cache
 def _side_by_side(rho: float) -> Array:
-    """Return the shapes' whitened columns as (bins, models x 3), to be multiplied at once."""
+    """Return the curves' whitened columns as (bins, models x 3), to be multiplied at once."""
     columns = _whitened(rho)[0].transpose(1, 0, 2)
     return np.ascontiguousarray(columns.reshape(MOST_BINS, -1))
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What warm-ups are expected: the log of what is missing at first, and the shapes' weights."""
+    """Prior of the warm-ups: the log of what is missing at first, and the curves' weights."""
 
     missing: float = 0.2
     missing_sd: float = 0.3
     log_weight: Array | None = None
-    _ready: "dict[tuple[NoiseModel, int], Ready]" = field(
+    _terms: "dict[tuple[NoiseModel, int], PosteriorTerms]" = field(
         default_factory=dict, repr=False, compare=False
     )
 
-    def ready(self, texture: NoiseModel, bins: int) -> "Ready":
-        """Return what the posterior needs besides the trials, worked out once."""
-        if (texture, bins) not in self._ready:
-            precision = texture.information(bins) + self.precisions[:, :, None] * np.eye(3)
+    def terms(self, noise: NoiseModel, bins: int) -> "PosteriorTerms":
+        """Return what the posterior needs besides the trials; computed once."""
+        if (noise, bins) not in self._terms:
+            precision = noise.information(bins) + self.precisions[:, :, None] * np.eye(3)
             covariance, determinant = _inverse(precision)
             log_odds = np.log(self.precisions).sum(axis=1) - np.log(determinant)
-            log_odds = np.where(shapes().told(bins), log_odds / 2 + self.weights, -np.inf)
+            log_odds = np.where(
+                warmup_curves().identifiable(bins), log_odds / 2 + self.weights, -np.inf
+            )
             within = np.ascontiguousarray(covariance[:, 0, 0])
-            self._ready[texture, bins] = Ready(covariance, within, log_odds)
-        return self._ready[texture, bins]
+            self._terms[noise, bins] = PosteriorTerms(covariance, within, log_odds)
+        return self._terms[noise, bins]
 
     @cached_property
     def weights(self) -> Array:
         """Return the log prior probability of each model."""
-        return shapes().log_weight if self.log_weight is None else self.log_weight
+        return warmup_curves().log_weight if self.log_weight is None else self.log_weight
 
     @cached_property
     def means(self) -> Array:
         """Return each model's prior means (models, 3)."""
-        means = np.zeros((len(shapes().free), 3))
-        means[shapes().free == 1, 1] = self.missing
-        means[shapes().free == 2, 1:] = np.multiply(_TWO, self.missing)  # noqa: PLR2004
+        means = np.zeros((len(warmup_curves().free), 3))
+        means[warmup_curves().free == 1, 1] = self.missing
+        means[warmup_curves().free == 2, 1:] = np.multiply(_TWO, self.missing)  # noqa: PLR2004
         return means
 
     @cached_property
     def precisions(self) -> Array:
         """Return each model's prior precisions (models, 3)."""
-        free = shapes().free
+        free = warmup_curves().free
         found = np.full((len(free), 3), _NONE)
         found[:, 0] = _FLAT_PRECISION
         found[free == 1, 1] = self.missing_sd**-2
@@ -106,8 +108,8 @@ class Prior:
     @cached_property
     def expected(self) -> tuple[Array, Array]:
         """Return each model's precisions times its means (models, 3), and that times the means."""
-        told = self.precisions * self.means
-        return told, (told * self.means).sum(axis=1)
+        weighted = self.precisions * self.means
+        return weighted, (weighted * self.means).sum(axis=1)
 
 
 def _inverse(symmetric: Array) -> tuple[Array, Array]:
@@ -121,8 +123,8 @@ def _inverse(symmetric: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """Of each shape the covariance of its factors, the level's own, and its log odds at first."""
+class PosteriorTerms:
+    """For each curve: covariance of its factors, variance of the level, and prior log odds."""
 
     covariance: Array
     within: Array
@@ -131,10 +133,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What some trials of equal length say; arrays are by trial, those by model have a second axis.
+    """Posterior of trials of equal length; arrays are by trial, those by model have a second axis.
 
     `level` is the posterior mean of the steady log response, `variance` its variance: that of the
-    noise, and what is there because the shape of the warm-up is not known.
+    noise, and that between the possible warm-up curves.
     """
 
     bins: int
@@ -146,48 +148,48 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Trials of equal length as far as no prior matters: their bins, squares, and X'y by model."""
+class TrialStatistics:
+    """Sufficient statistics of trials of equal length: bins, sums of squares, and X'y by model."""
 
     bins: int
     squares: Array
     projected: Array
 
 
-def see(series: Array, texture: NoiseModel) -> Seen:
-    """Return what `series` (trials, bins) say under this noise."""
+def statistics_of(series: Array, noise: NoiseModel) -> TrialStatistics:
+    """Return the sufficient statistics of `series` (trials, bins) under this noise."""
     bins = min(series.shape[1], MOST_BINS)
-    white = texture.whiten(series[:, :bins])
-    projected = (white @ _side_by_side(texture.rho)[:bins]).reshape(len(white), -1, 3)
+    white = noise.whiten(series[:, :bins])
+    projected = (white @ _side_by_side(noise.rho)[:bins]).reshape(len(white), -1, 3)
     squares = (white * white).sum(axis=1)
-    return Seen(bins, squares / texture.variance, projected / texture.variance)
+    return TrialStatistics(bins, squares / noise.variance, projected / noise.variance)
 
 
-def fit(series: Array, texture: NoiseModel, prior: Prior) -> Fit:
-    """Return what `series` (trials, bins), logs of means over ten seconds, say of steady levels."""
-    return weigh(see(series, texture), texture, prior)
+def fit(series: Array, noise: NoiseModel, prior: Prior) -> Fit:
+    """Return the posterior of the steady levels; `series` (trials, bins) are logs of 10 s means."""
+    return posterior(statistics_of(series, noise), noise, prior)
 
 
-def weigh(seen: Seen, texture: NoiseModel, prior: Prior) -> Fit:
-    """Return the posterior, averaged over all shapes by their evidence.
+def posterior(seen: TrialStatistics, noise: NoiseModel, prior: Prior) -> Fit:
+    """Return the posterior, averaged over all curves by their evidence.
 
     Every model is linear with normal noise and a normal prior, so that posterior and evidence are
     in closed form (Hoeting et al., 1999, eq. 1 to 3, for the average).
     """
-    ready = prior.ready(texture, seen.bins)
+    terms = prior.terms(noise, seen.bins)
     expected, squares = prior.expected
     projected = seen.projected + expected
-    factors = np.einsum("mij,rmj->rmi", ready.covariance, projected)
+    factors = np.einsum("mij,rmj->rmi", terms.covariance, projected)
     misfit = seen.squares[:, None] + squares
     misfit -= np.einsum("rmi,rmi->rm", factors, projected)
-    score = ready.log_odds - misfit / 2
+    score = terms.log_odds - misfit / 2
     highest = score.max(axis=1)
     weight = np.exp(score - highest[:, None])
     total = weight.sum(axis=1)
     weight /= total[:, None]
     levels = factors[:, :, 0]
     level = np.einsum("rm,rm->r", weight, levels)
-    within = weight @ ready.within
+    within = weight @ terms.within
     between = np.einsum("rm,rm->r", weight, (levels - level[:, None]) ** 2)
     return Fit(
         bins=seen.bins,
@@ -195,12 +197,12 @@ def weigh(seen: Seen, texture: NoiseModel, prior: Prior) -> Fit:
         variance=within + between,
         weight=weight,
         factors=factors,
-        log_evidence=highest + np.log(total) + texture.log_constant(seen.bins),
+        log_evidence=highest + np.log(total) + noise.log_constant(seen.bins),
     )
 
 
 def left(found: Fit) -> Array:
     """Return how far each bin of each trial is expected to lie from the steady level (logs)."""
-    columns = shapes().columns[:, : found.bins, 1:]
-    told = np.einsum("mbi,rmi,rm->rb", columns, found.factors[:, :, 1:], found.weight)
-    return np.asarray(told)
+    columns = warmup_curves().columns[:, : found.bins, 1:]
+    distance = np.einsum("mbi,rmi,rm->rb", columns, found.factors[:, :, 1:], found.weight)
+    return np.asarray(distance)

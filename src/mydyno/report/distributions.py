@@ -19,7 +19,7 @@ def of_workload(
     distributions: Sequence[Distribution], workload: str, styles: Sequence[Style]
 ) -> list[tuple[Style, Distribution]]:
     """Return one workload's distributions in the order of the styles, without empty ones."""
-    named = {d.treatment: d for d in distributions if _whole(d) and d.workload == workload}
+    named = {d.treatment: d for d in distributions if _of_all_kinds(d) and d.workload == workload}
     return [(style, named[style.name]) for style in styles if style.name in named]
 
 
@@ -61,7 +61,9 @@ def kinds(
     """Return the heading and a row for each kind of transaction and treatment, if any."""
     head = ["Kind", "Treatment", "Operations", "Share", *(f"p{100 * p:g}" for p in _OF_KINDS)]
     found = [d for d in distributions if d.workload == workload and d.kind and d.points]
-    totals = {d.treatment: d.count for d in distributions if _whole(d) and d.workload == workload}
+    totals = {
+        d.treatment: d.count for d in distributions if _of_all_kinds(d) and d.workload == workload
+    }
     rows = [
         [
             d.kind.replace("_", " "),
@@ -85,28 +87,28 @@ def percentile(distribution: Distribution, share: float) -> float:
     return next((t for t, reached in points if reached >= share - 1e-12), points[-1][0])
 
 
-def _whole(distribution: Distribution) -> bool:
+def _of_all_kinds(distribution: Distribution) -> bool:
     return bool(distribution.points) and not distribution.kind
 
 
 def _top(distribution: Distribution) -> float:
-    """Return the share that all but one operation reached: the last that is not mere chance."""
+    """Return the share that all but one operation reached: the last that is not chance."""
     return max(1 - 1 / max(distribution.count, 20), 0.95)
 
 
 def _floor(found: Sequence[tuple[Style, Distribution]], least: float) -> float:
-    """Return where x begins: at the fastest 1 %, so that a few odd ones take no room."""
+    """Return where x begins: at the fastest 1 %, so that outliers take no room."""
     return max(least, min(percentile(d, 0.01) for _, d in found))
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points without those that stand too near the one before to be seen."""
+    """Return the points without those too close to the previous one."""
     if len(points) <= _POINTS:
         return list(points)
     least = (nines(points[-1][1], 1 - 1e-6) - nines(points[0][1], 1 - 1e-6)) / _POINTS
-    kept = [points[0]]
+    thin = [points[0]]
     for point, after in pairwise(points[1:]):
-        far = nines(after[1], 1 - 1e-6) - nines(kept[-1][1], 1 - 1e-6) > least
-        if far or point[0] > kept[-1][0] * 1.05:
-            kept.append(point)
-    return [*kept, points[-1]]
+        far = nines(after[1], 1 - 1e-6) - nines(thin[-1][1], 1 - 1e-6) > least
+        if far or point[0] > thin[-1][0] * 1.05:
+            thin.append(point)
+    return [*thin, points[-1]]

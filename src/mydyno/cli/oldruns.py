@@ -1,13 +1,13 @@
-"""Run directories of versions without change records: only their journal says what was changed.
+"""Run directories of versions without change records: the journal is the only list of changes.
 
-Whoever can write to such a directory can name any setting in it, so it is shown, and acted on only
-with the user's word.
+Whoever can write to such a directory can name any setting in it, so the list is printed, and
+settings are restored only with the user's consent.
 """
 
 from dataclasses import dataclass, field
 
 from mydyno.campaign.rundir import RunDir
-from mydyno.cli.private import host_layers
+from mydyno.cli.privatebench import host_layers
 from mydyno.cli.specs import reopen
 from mydyno.host import Host, ask, boot_of
 from mydyno.journal import first_values, read
@@ -22,14 +22,14 @@ OLD_RECORDS = "old-records"
 
 @dataclass(slots=True)
 class Older:
-    """What such a directory says was changed, and records of it where they may be acted on."""
+    """The changes in such a journal, as lines, and as records if they may be restored."""
 
     lines: list[str] = field(default_factory=list)
     records: Records | None = None
 
 
 def older(host: Host, files: RunDir, named: str, *, allowed: bool) -> Older | None:
-    """Return what the journal of a directory without records says is still changed, if anything.
+    """Return the changes in the journal of a directory without records, None if there are none.
 
     `named` is the host as the command line names it.  Raises `JournalError` for a directory that
     is no run directory or cannot be read, `SpecError` where its campaign was on another host.
@@ -37,11 +37,11 @@ def older(host: Host, files: RunDir, named: str, *, allowed: bool) -> Older | No
     first = {} if marked(files.path) else first_values(read(files.journal).events)
     if not first:
         return None
-    found = Older([f"the journal says: {key} was {value}" for key, value in first.items()])
+    found = Older([f"journal: {key} was {value}" for key, value in first.items()])
     if not allowed:
         found.lines.append(
-            f"not acted on: {files.path} was written by an older version, and whoever can write "
-            f"there can change it; look at these lines, then add --allow {OLD_RECORDS}"
+            f"not restored: {files.path} was written by an older version, and whoever can write "
+            f"there can change it; check these lines, then add --allow {OLD_RECORDS}"
         )
         return found
     campaign = reopen(files.path)[0]

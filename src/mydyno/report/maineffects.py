@@ -1,4 +1,4 @@
-"""Which changes did it, as a table with intervals: main effects, and what pairs do beyond them."""
+"""Main effects and interactions of the changes, as a table with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _PAIR = " with "
 
 
 @dataclass(frozen=True, slots=True)
-class PartRow:
+class EffectRow:
     """One line: what was changed, its ratio as text and as a mark."""
 
     changed: str
@@ -22,17 +22,17 @@ class PartRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PartsView:
-    """What the changes do under one workload, the strongest first."""
+class EffectsView:
+    """Main effects and interactions under one workload, the strongest first."""
 
     workload: str
     forest: Forest
-    rows: tuple[PartRow, ...]
-    pairs: tuple[PartRow, ...]
+    rows: tuple[EffectRow, ...]
+    pairs: tuple[EffectRow, ...]
 
 
-def parts(compared: Comparison, margin: float) -> tuple[PartsView, ...]:
-    """Return one view for each workload whose trials tell."""
+def parts(compared: Comparison, margin: float) -> tuple[EffectsView, ...]:
+    """Return one view for each workload that has main effects."""
     works = dict.fromkeys(part.workload for part in compared.parts)
     return tuple(_view(compared, work, margin) for work in works)
 
@@ -47,11 +47,11 @@ def together(pair: Together) -> str:
     return _PAIR.join(f"{factor} = {level}" for factor, level in pair.levels.items())
 
 
-def _view(compared: Comparison, work: str, margin: float) -> PartsView:
+def _view(compared: Comparison, work: str, margin: float) -> EffectsView:
     mains = ordered([part for part in compared.parts if part.workload == work])
     pairs = [pair for pair in compared.together if pair.workload == work]
     axis = forest([*(p.effect for p in mains), *(p.effect for p in pairs)], margin)
-    return PartsView(
+    return EffectsView(
         work,
         axis,
         tuple(_row(axis, f"{p.factor} = {p.level}", p.against, p.effect) for p in mains),
@@ -59,5 +59,5 @@ def _view(compared: Comparison, work: str, margin: float) -> PartsView:
     )
 
 
-def _row(axis: Forest, changed: str, against: str, effect: Ratio) -> PartRow:
-    return PartRow(changed, against, units.interval(effect), axis.whisker(effect))
+def _row(axis: Forest, changed: str, against: str, effect: Ratio) -> EffectRow:
+    return EffectRow(changed, against, units.interval(effect), axis.whisker(effect))

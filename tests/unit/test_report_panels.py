@@ -1,4 +1,4 @@
-"""The strips of one trial: grids, gaps, extremes, window means and what is said of them."""
+"""The panels of one trial: grids, gaps, extremes, window means and what is said of them."""
 
 import base64
 import gzip
@@ -13,33 +13,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mydyno.analyse.result import Comparison, Curve, Result, Row, TrialView
-from mydyno.report import plot, readings, resources, stripplot, strips, usage
-from mydyno.report.sampledpack import Key, encoded
-from mydyno.report.strips import Strip, Tape
+from mydyno.report import panelplot, panels, paneltext, plot, resources, usage
+from mydyno.report.panels import Panel, PanelSeries
+from mydyno.report.sampledpack import SampledKey, encoded
 
-_LINE = Strip("locks", "Locks", "/s", (("a", "a"), ("b", "b")))
+_LINE = Panel("locks", "Locks", "/s", (("a", "a"), ("b", "b")))
 
 
 def test_sources_read_at_other_parts_of_the_second_lose_nothing():
     """Rounded to one grid, times like 0.99, 2.01, 2.99 would fall on 1, 2 and 3 by luck only."""
     shaky = [i + 0.5 + (-1) ** i * 0.02 for i in range(50)]
     steady = [i + 0.01 for i in range(50)]
-    tape = _tape({"a": (steady, [1.0] * 50), "b": (shaky, [2.0] * 50)})
-    assert tape.tracks == ([1.0] * 50, [2.0] * 50)
-    assert (tape.start_s, tape.step_s) == (0.01, 1.0)
+    series = _series({"a": (steady, [1.0] * 50), "b": (shaky, [2.0] * 50)})
+    assert series.tracks == ([1.0] * 50, [2.0] * 50)
+    assert (series.start_s, series.step_s) == (0.01, 1.0)
 
 
 def test_a_missing_second_and_a_nan_are_gaps():
-    tape = _tape({"a": ([0.3, 1.3, 3.3, 4.3], [1.0, 2.0, 3.0, math.nan])})
-    assert tape.tracks[0] == [1.0, 2.0, None, 3.0, None]
-    assert tape.tracks[1] == []
+    series = _series({"a": ([0.3, 1.3, 3.3, 4.3], [1.0, 2.0, 3.0, math.nan])})
+    assert series.tracks[0] == [1.0, 2.0, None, 3.0, None]
+    assert series.tracks[1] == []
 
 
 def test_what_was_not_recorded_has_no_tape():
-    assert strips.tape(_LINE, {}, 600) is None
-    assert strips.tape(_LINE, {"a": Curve("a", "/s", [1.0], [math.nan])}, 600) is None
-    log = Strip("latency", "L", "s", (("a", "a"),))
-    assert strips.tape(log, {"a": Curve("a", "s", [1.0, 2.0], [0.0, 0.0])}, 600) is None
+    assert panels.series(_LINE, {}, 600) is None
+    assert panels.series(_LINE, {"a": Curve("a", "/s", [1.0], [math.nan])}, 600) is None
+    log = Panel("latency", "L", "s", (("a", "a"),))
+    assert panels.series(log, {"a": Curve("a", "s", [1.0, 2.0], [0.0, 0.0])}, 600) is None
 
 
 @settings(deadline=None)  # the machine may be busy
@@ -47,7 +47,7 @@ def test_what_was_not_recorded_has_no_tape():
 def test_thinning_keeps_the_extremes_in_their_order(seed, length, gaps):
     rng = random.Random(seed)
     samples = [None if rng.random() < gaps else rng.lognormvariate(0, 3) for _ in range(length)]
-    thin = strips.thinned(Tape(0.0, 1.0, (samples, [])), _LINE, 100)
+    thin = panels.thinned(PanelSeries(0.0, 1.0, (samples, [])), _LINE, 100)
     seen, kept = ([s for s in each if s is not None] for each in (samples, thin.tracks[0]))
     assert thin.length <= 102
     assert (min(seen, default=0), max(seen, default=0)) == (
@@ -59,47 +59,47 @@ def test_thinning_keeps_the_extremes_in_their_order(seed, length, gaps):
 
 def test_thinning_keeps_a_stack_together():
     user = [0.1 * (i % 10) for i in range(1000)]
-    stack = Strip("cpu", "P", "cores", (("a", "a"), ("b", "b")), stacked=True)
-    thin = strips.thinned(Tape(0.0, 1.0, (user, [1 - u for u in user])), stack, 100)
+    stack = Panel("cpu", "P", "cores", (("a", "a"), ("b", "b")), stacked=True)
+    thin = panels.thinned(PanelSeries(0.0, 1.0, (user, [1 - u for u in user])), stack, 100)
     assert thin.totals == pytest.approx([1.0] * thin.length)
 
 
 def test_the_number_of_processors_is_the_sum_of_all_modes():
     named = _named({"cpu.user": 1.2, "cpu.system": 0.3, "cpu.idle": 2.47})
-    assert strips.cores(named) == 4.0
-    assert strips.cores(_named({"cpu.user": 1.2})) is None
+    assert panels.cores(named) == 4.0
+    assert panels.cores(_named({"cpu.user": 1.2})) is None
 
 
 def test_a_stack_stands_on_zero_and_breaks_at_gaps():
-    tape = Tape(0.0, 1.0, ([1.0, None, 2.0], [0.5, None, None]))
-    assert stripplot.levels(tape) == [[0.0, None, 0.0], [1.0, None, 2.0], [1.5, None, 2.0]]
+    series = PanelSeries(0.0, 1.0, ([1.0, None, 2.0], [0.5, None, None]))
+    assert panelplot.levels(series) == [[0.0, None, 0.0], [1.0, None, 2.0], [1.5, None, 2.0]]
 
 
 def test_drawings_of_two_trials_share_their_axes():
     small, large = (_trial(i, {"disk.queue": value}) for i, value in enumerate((1.0, 9.0)))
-    queue = next(s for s in strips.strips(_result([small])) if s.id == "queue")
+    queue = next(s for s in panels.panels(_result([small])) if s.id == "queue")
     style = plot.Style("A", 1, 1)
-    tapes = [strips.tape(queue, strips.of_trial(t, "tps"), 600) for t in (small, large)]
-    drawn = stripplot.plots(queue, [(small, tapes[0], style), (large, tapes[1], style)])
+    series = [panels.series(queue, panels.of_trial(t, "tps"), 600) for t in (small, large)]
+    drawn = panelplot.plots(queue, [(small, series[0], style), (large, series[1], style)])
     assert drawn[0] is not None
     assert drawn[1] is not None
     assert drawn[0].ys == drawn[1].ys
     assert 0 < drawn[0].warm < drawn[0].end <= 100
-    assert stripplot.plots(queue, [(small, None, style)]) == [None]
+    assert panelplot.plots(queue, [(small, None, style)]) == [None]
 
 
 def test_means_are_of_the_window_only():
     found = usage.means(_trial(0, {"threads_running": 5.0}, ramp=True), "tps")
     assert found["threads_running"] == pytest.approx(5.0 + sum(range(5, 10)) / 5)
-    assert found[strips.WORK] == 100.0
+    assert found[panels.WORK] == 100.0
 
 
 def test_the_p99_of_a_trial_is_its_own_and_not_a_mean_of_seconds():
     tail = Curve("latency_p99_s", "s", [6.0, 7.0], [0.1, 0.9])
     trial = msgspec.structs.replace(_trial(0, {}), curves=[tail], metrics={"latency_p99_s": 0.7})
     assert usage.means(trial, "tps") == {"latency_p99_s": 0.7}
-    strip = strips.strips(_result([trial]))[1]
-    said = readings.sentence(strip, readings.of_trial(trial, "tps"))
+    panel = panels.panels(_result([trial]))[1]
+    said = paneltext.sentence(panel, paneltext.of_trial(trial, "tps"))
     assert said == "500 ms in the median second, from 100 ms to 900 ms."
 
 
@@ -172,8 +172,8 @@ def test_use_is_told_beside_the_baseline():
 )
 def test_each_strip_says_what_its_window_holds(id_, gauges, said):
     trial = _trial(0, gauges)
-    strip = next(s for s in strips.strips(_result([trial])) if s.id == id_)
-    assert readings.sentence(strip, readings.of_trial(trial, "tps")) == said
+    panel = next(s for s in panels.panels(_result([trial])) if s.id == id_)
+    assert paneltext.sentence(panel, paneltext.of_trial(trial, "tps")) == said
 
 
 def test_the_baseline_and_the_leader_are_shown_first_by_their_median_trial():
@@ -183,7 +183,7 @@ def test_the_baseline_and_the_leader_are_shown_first_by_their_median_trial():
     assert [made.shown[i].trial.id for i in made.first] == [2, 3]
     assert [label for label, _ in made.groups] == ["Median of each treatment", "STOCK", "A"]
     assert len(made.groups[1][1]) == 3
-    assert [view.strip.id for view in made.strips] == ["work", "queue"]
+    assert [view.panel.id for view in made.panels] == ["work", "queue"]
     assert "InnoDB redo" in made.missing
 
 
@@ -191,7 +191,7 @@ def test_the_samplers_own_cost_is_told():
     trial = _trial(0, {"disk.queue": 1.0, "probe.cpu": 0.0021})
     made = resources.resources(_result([trial]), [plot.Style("STOCK", 0, 0)])
     assert made is not None
-    assert made.cost == "The sampler itself took at most 0.21 % of one core."
+    assert made.cost == "The sampler used at most 0.21 % of one core."
 
 
 def test_without_a_sampler_there_is_nothing_to_show():
@@ -207,25 +207,25 @@ def test_what_the_page_decodes_is_what_was_sampled():
     made = resources.resources(_result(trials), [plot.Style("STOCK", 0, 0)])
     assert made is not None
     key, data = encoded(made)
-    told = msgspec.json.decode(gzip.decompress(base64.b64decode(key)), type=Key)
+    told = msgspec.json.decode(gzip.decompress(base64.b64decode(key)), type=SampledKey)
     codes = array("h", gzip.decompress(base64.b64decode(data)))
-    strip = next(s for s in told.strips if s.id == "cpu")
+    panel = next(s for s in told.panels if s.id == "cpu")
     for trial, value in zip(told.trials, (0.5, 2.0), strict=True):
-        tape = trial.tapes["cpu"]
-        assert (tape.tracks, tape.length) == ([0], 10)
-        found = list(accumulate(codes[tape.at : tape.at + tape.length]))
-        assert [c / 32766 * strip.scale.high for c in found] == pytest.approx(
+        series = trial.series["cpu"]
+        assert (series.tracks, series.length) == ([0], 10)
+        found = list(accumulate(codes[series.at : series.at + series.length]))
+        assert [c / 32766 * panel.scale.high for c in found] == pytest.approx(
             [value] * 10, rel=1e-3
         )
-    assert "latency" not in told.trials[1].tapes
-    assert told.trials[1].says["latency"] == "Not recorded in this trial."
+    assert "latency" not in told.trials[1].series
+    assert told.trials[1].sentences["latency"] == "Not recorded in this trial."
 
 
-def _tape(of) -> Tape:
+def _series(of) -> PanelSeries:
     named = {name: Curve(name, "/s", *pair) for name, pair in of.items()}
-    tape = strips.tape(_LINE, named, 600)
-    assert tape is not None
-    return tape
+    series = panels.series(_LINE, named, 600)
+    assert series is not None
+    return series
 
 
 def _named(levels):

@@ -1,22 +1,22 @@
-"""What a campaign's trials say under one workload, before any verdict."""
+"""Estimates from a campaign's trials under one workload, before any verdict."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, log
 
 from mydyno.analyse.contrasts import Effect
-from mydyno.analyse.verdicts import spread
+from mydyno.analyse.criteria import spread
 from mydyno.model import Outcome, Status
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Estimates:
     """Effects by treatment, of the response and of each guard by metric; all by log ratio.
 
-    `values` holds each treatment's log responses, one for each trial; `spreads` how its trials
-    differ among themselves, as logs, and `sds` their standard deviations; `unsteady` the treatments
-    that come to no steady state, `wavering` those of which that is not ruled out yet.  `carries`
-    says that hot switches had not taken hold when they were measured.
+    `values` holds each treatment's log responses, one for each trial; `spreads` the residuals of
+    its trials, as logs, and `sds` their standard deviations; `unsteady` the treatments without a
+    steady state, `wavering` those for which that is not ruled out yet.  `carries` is true if the
+    previous treatment carries over into the measured segments.
     """
 
     effects: Mapping[str, Effect] = field(default_factory=dict)
@@ -35,10 +35,10 @@ class Measured:
 
 
 def log_of(outcome: Outcome, metric: str) -> float | None:
-    """Return the log of a metric of a trial that went well, None where it has none.
+    """Return the log of a metric of a good trial, None if it has none.
 
-    Zero has none: as a response it is an outcome of its own (`mydyno.analyse.ends`), as a guard it
-    is counted there too (`mydyno.analyse.guards`).
+    Zero has no log; it is counted separately, for responses in `mydyno.analyse.ends` and for
+    guards in `mydyno.analyse.guards`.
     """
     value = metric_of(outcome, metric)
     if outcome.status is not Status.OK or value is None or not isfinite(value):

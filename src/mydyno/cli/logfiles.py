@@ -1,4 +1,4 @@
-"""Files as they lie about: plain or compressed, one by one, in folders, or on standard input."""
+"""Log files: plain or compressed, single, in folders, or on standard input."""
 
 import bz2
 import gzip
@@ -28,7 +28,7 @@ def files(paths: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 def content(path: str) -> bytes:
-    """Return what a file holds, unpacked; raise `ValueError` saying why it cannot be read."""
+    """Return the unpacked content of a file; raise `ValueError` with the reason if unreadable."""
     try:
         data = sys.stdin.buffer.read(_MOST) if path == STDIN else _read(Path(path))
         return _unpacked(data)
@@ -40,7 +40,7 @@ def content(path: str) -> bytes:
 
 def _read(path: Path) -> bytes:
     if path.exists() and not path.is_file():
-        raise ValueError("no file")
+        raise ValueError("not a regular file")
     if path.stat().st_size > _MOST:
         raise ValueError("more than 1 GiB; cut it into parts")
     return path.read_bytes()
@@ -68,7 +68,7 @@ def _limited(unpack: object, data: bytes) -> bytes:
 def _by_zstd(data: bytes) -> bytes:
     program = shutil.which("zstd")
     if program is None:
-        raise ValueError("packed by zstd, which is not installed: unpack it first")
+        raise ValueError("packed by zstd, which is not installed; install zstd or unpack it")
     done = subprocess.run([program, "-dcq"], input=data, capture_output=True, check=False)
     if done.returncode:
         raise ValueError(f"damaged: {done.stderr.decode(errors='replace').strip()}")

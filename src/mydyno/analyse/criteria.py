@@ -1,4 +1,4 @@
-"""The decision rule: from an effect and its guards to one word (ADR 0003)."""
+"""The decision criteria: from an effect and its guards to a verdict (ADR 0003)."""
 
 from collections.abc import Mapping, Sequence
 from math import log, sqrt
@@ -7,39 +7,39 @@ from mydyno.analyse.contrasts import Effect
 from mydyno.analyse.logs import ratio
 from mydyno.analyse.result import Ratio
 
-# By name: the ratio to the baseline's, where lower is better, and the margin that it may have.
+# By name: the ratio to the baseline (lower is better) and the margin that is allowed.
 Guards = Mapping[str, tuple[Ratio, float]]
 
 _UNSTABLE_RANGE = 0.30  # relative range of one treatment's trials (TUNA, EuroSys 2025)
 _UNSTABLE_SD = 3.0  # own spread against that of the other treatments (METHOD 5b)
-_NOTABLE_SD = 0.10  # of log ratios: less does not change what a person would do
+_NOTABLE_SD = 0.10  # of log ratios: a smaller spread does not change the decision
 _ENOUGH = 3
-_SDS = 2.0  # to either side: where nearly all of the seconds are
+_SDS = 2.0  # to either side: this range holds nearly all seconds
 
 
 def verdict(effect: Effect, margin: float, guards: Guards) -> str:
     """Return adopt, reject, equivalent or inconclusive for an effect on a higher-better response.
 
-    A guard that is shown to be broken rejects; one that looks broken but is not shown to be leaves
-    the matter open.
+    A guard that is significantly broken rejects; one whose estimate is beyond the margin without
+    significance makes the verdict inconclusive.
     """
     _, low, high = effect.interval
-    if broken(guards):
+    if broken_guards(guards):
         return "reject" if low > 1 or high < 1 + margin else "inconclusive"
     if 1 / (1 + margin) < low and high < 1 + margin:
         return "equivalent"
-    if effect.surely > 0 and effect.log_ratio >= log(1 + margin) / 2:
+    if effect.lower_bound > 0 and effect.log_ratio >= log(1 + margin) / 2:
         return "inconclusive" if _look_broken(guards) else "adopt"
     return "reject" if high < 1 + margin else "inconclusive"
 
 
-def broken(guards: Guards) -> Guards:
-    """Return the guards that are shown to be broken."""
+def broken_guards(guards: Guards) -> Guards:
+    """Return the guards that are significantly broken."""
     return {name: g for name, g in _look_broken(guards).items() if g[0].low > 1}
 
 
-def unshown(guards: Guards) -> Guards:
-    """Return the guards that are not shown to hold."""
+def unproven_guards(guards: Guards) -> Guards:
+    """Return the guards that are not shown to be within their margins."""
     return {name: (g, margin) for name, (g, margin) in guards.items() if g.high >= 1 + margin}
 
 
@@ -47,19 +47,19 @@ def _look_broken(guards: Guards) -> Guards:
     return {name: (g, margin) for name, (g, margin) in guards.items() if g.ratio > 1 + margin}
 
 
-def unfelt(gain: Effect, own_sd: float, baseline_sd: float) -> bool:
-    """Return whether a larger spread of the response can harm nobody (ADR 0003).
+def spread_is_harmless(gain: Effect, own_sd: float, baseline_sd: float) -> bool:
+    """Return whether a larger spread of the response does no harm (ADR 0003).
 
-    So it is where, from the low end of the gain's interval on, a treatment's slow seconds still do
-    more than the baseline's fast ones; the spreads are standard deviations of logs.
+    That is so if, at the low end of the gain's interval, the treatment's slow seconds still do more
+    work than the baseline's fast ones; the spreads are standard deviations of logs.
     """
     return log(gain.interval[1]) > _SDS * (own_sd + baseline_sd)
 
 
 def unstable(own: Sequence[float], others: Sequence[float]) -> bool:
-    """Return whether a treatment differs from itself more than a configuration may.
+    """Return whether the trials of one treatment differ more than trials of one configuration may.
 
-    `own` are the logs of its trials over what the baseline had then, `others` the standard
+    `own` are the log ratios of its trials to the baseline at that time, `others` the standard
     deviations of the other treatments'.  Either its relative range exceeds 30 %, or its spread is
     three times theirs.
     """
@@ -72,12 +72,12 @@ def unstable(own: Sequence[float], others: Sequence[float]) -> bool:
     if not others:
         return False
     usual = sqrt(sum(s * s for s in others) / len(others))
-    # of three trials beside very quiet neighbours, one in thirty would be condemned by chance
+    # with three trials and little noise elsewhere, 1 in 30 would be called unstable by chance
     return mine > max(_UNSTABLE_SD * usual, _NOTABLE_SD)
 
 
 def spread(logs: Sequence[float]) -> float | None:
-    """Return the standard deviation of at least three values; of fewer it says nothing."""
+    """Return the standard deviation of at least three values, else None."""
     if len(logs) < _ENOUGH:
         return None
     mean = sum(logs) / len(logs)

@@ -1,4 +1,4 @@
-"""The ways in which a throughput may come to its steady level, as shapes over time."""
+"""Model curves of a warm-up: how throughput may rise to its steady level over time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from mydyno.analyse.summary import BIN_S
 Array = NDArray[np.float64]
 MOST_BINS = 120  # 20 minutes; what has not settled by then is not steady
 
-_COLD = 0.4  # the share that is missing at first, where the shape of the logarithm depends on it
+_COLD = 0.4  # the share that is missing at first, where the curve of the logarithm depends on it
 _TAUS_S = np.geomspace(4.0, 600.0, 24)
 _FAST_S = np.geomspace(6.0, 150.0, 14)
 _SLOWER = (3.0, 5.0, 8.0)  # the second time scale, in units of the first
-_PARTS = (0.6, 0.8, 0.9)  # of the way that goes at the first time scale
+_PARTS = (0.6, 0.8, 0.9)  # of the rise that happens at the first time scale
 _LONGEST_S = 900.0
 _EDGES = np.unique(np.round(np.geomspace(1, 48, 22)).astype(int))  # bins before a step
 _FIRST = np.unique(np.round(np.geomspace(1, 12, 10)).astype(int))  # bins before the first of three
 _LATER = tuple((a, b) for a in (1.8, 2.4, 3.2) for b in (3.4, 4.4, 5.6) if b > 1.2 * a)
-_STEPS = (0.5, 0.25, 0.25)  # of the way, in three steps
+_STEPS = (0.5, 0.25, 0.25)  # of the rise, in three steps
 _MOST_LEFT = 0.5  # of what is missing at first, at the end of a trial
-_SEEN = 2  # bins behind a step, before which it cannot be told from noise
+_SEEN = 2  # bins after a step that are needed to separate it from noise
 # How likely each family is before anything was seen.
 _FAMILIES = {"flat": 0.5, "exponential": 0.22, "two": 0.13, "step": 0.05, "steps": 0.10}
 
 
 @dataclass(frozen=True, slots=True)
-class Shapes:
-    """`columns` (models, bins, 3): the level, and one or two shapes that end at 0 (else zeros).
+class WarmupCurves:
+    """`columns` (models, bins, 3): the level, and one or two curves that end at 0 (else zeros).
 
-    Every shape is -1 at the start and 0 in the end, so that its factor is the log of what is
-    missing at first.  `free` is how many factors a model has; `seen` the number of bins from which
-    on it can be told; `log_weight` the log of its prior probability.
+    Every curve is -1 at the start and 0 at the end, so that its factor is the log of what is
+    missing at first.  `free` is the number of factors of a model; `seen` the number of bins from
+    which on it can be identified; `log_weight` the log of its prior probability.
     """
 
     columns: Array
@@ -42,24 +42,25 @@ class Shapes:
     seen: NDArray[np.int64]
     log_weight: Array
 
-    def told(self, bins: int) -> NDArray[np.bool_]:
-        """Return which shapes a trial of so many bins can tell: most of the way lies within it.
+    def identifiable(self, bins: int) -> NDArray[np.bool_]:
+        """Return a mask of the curves that a trial of this many bins can identify.
 
-        Of a slower one it would only repeat what was expected before it.
+        Most of the rise lies within such a trial; the posterior of a slower curve would only
+        repeat its prior.
         """
         left = -self.columns[:, bins - 1, 1:].sum(axis=1)
         return np.asarray((self.seen <= bins) & (left <= _MOST_LEFT))
 
 
 @cache
-def shapes() -> Shapes:
-    """Return all shapes; made once."""
+def warmup_curves() -> WarmupCurves:
+    """Return all curves; they are computed once."""
     found = list(_all())
     families = [family for family, *_ in found]
     weight = [np.log(_FAMILIES[f] / families.count(f)) for f in families]
     columns = [[np.ones(MOST_BINS), one, two] for _, one, two, _ in found]
     free = [int(one.any()) + int(two.any()) for _, one, two, _ in found]
-    return Shapes(
+    return WarmupCurves(
         columns=np.array(columns).transpose(0, 2, 1),
         free=np.array(free),
         seen=np.array([seen for *_, seen in found]),
@@ -85,8 +86,8 @@ def _all() -> Iterator[tuple[str, Array, Array, int]]:
     for first in _FIRST:
         for later in _LATER:
             edges = (first, round(first * later[0]), round(first * later[1]))
-            shape = sum(p * _before(e) for p, e in zip(_STEPS, edges, strict=True))
-            yield "steps", np.asarray(shape), none, int(edges[-1]) + _SEEN
+            curve = sum(p * _before(e) for p, e in zip(_STEPS, edges, strict=True))
+            yield "steps", np.asarray(curve), none, int(edges[-1]) + _SEEN
 
 
 def _one_or_two_steps(none: Array) -> Iterator[tuple[str, Array, Array, int]]:
@@ -103,5 +104,5 @@ def _before(edge: int) -> Array:
 
 
 def _log(left: Array) -> Array:
-    """Return the shape of a logarithm of which `left`, from 1 to 0, is still to be made up."""
+    """Return the curve of a logarithm of which the share `left`, from 1 to 0, is still missing."""
     return np.asarray(np.log1p(-_COLD * left) / -np.log1p(-_COLD))

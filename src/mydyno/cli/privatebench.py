@@ -1,4 +1,4 @@
-"""Putting a private bench together: work folder, server home, stores, host layers."""
+"""Setup of a private bench: work folder, server home, stores, host layers."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ _LAB_ONLY = ("db/block.", "db/fs.", "db/raid.")
 
 
 def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]:
-    """Return the layers that reach beyond what mydyno made.
+    """Return the layers that change the host outside of what mydyno created.
 
     Without a lab that includes the disk and the filesystem that `folder` lies on.
     """
@@ -60,21 +60,21 @@ def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]
 
 
 def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
-    """Return the campaign as it can be on a plain directory, and what that leaves out."""
-    kept = {
+    """Return the campaign without lab settings, for a plain directory, and warnings."""
+    possible = {
         name: {k: v for k, v in settings.items() if not k.startswith(_LAB_ONLY)}
         for name, settings in campaign.treatments.items()
     }
-    warnings = [f"{reason.rstrip('.')}; so the data is in a plain directory, without caps"]
+    warnings = [f"{reason.rstrip('.')}; the data is in a plain directory, without caps"]
     for name, settings in campaign.treatments.items():
-        skipped = [k.removeprefix("db/") for k in settings if k not in kept[name]]
+        skipped = [k.removeprefix("db/") for k in settings if k not in possible[name]]
         if skipped:
-            left = "" if kept[name] else "; nothing of it is left, so it is a second STOCK"
+            left = "" if possible[name] else "; no setting is left, so it equals STOCK"
             warnings.append(f"{name}: skipped {', '.join(skipped)}{left}")
-    return replace(campaign, treatments=kept), warnings
+    return replace(campaign, treatments=possible), warnings
 
 
-def private(
+def private_bench(
     hosts: Hosts, campaign: Campaign, log: Log, servers: Mapping[str, Build], *, lab: bool
 ) -> Bench:
     """Return the bench of a campaign with a server or files of its own."""
@@ -106,9 +106,9 @@ def _grounded(host: Host, campaign: Campaign, log: Log, work: Path) -> Sequence[
     meant = host_layers(host, campaign, log.files.path)
     if [_place(layer) for layer in layers] != [_place(layer) for layer in meant]:
         raise RefusedError(
-            f"{log.files.path}: the server's user may not pass through it, so the data would lie "
-            f"in {work}, on another filesystem than the one to be changed; choose another "
-            "directory with -o"
+            f"{log.files.path}: the server's user has no access to it, so the data would be in "
+            f"{work}, on another filesystem than the one to change; choose another directory "
+            "with -o"
         )
     return layers
 

@@ -1,6 +1,7 @@
-"""What root runs is root's: code of our own environment, and programs that nobody else can change.
+"""Isolation of root: only code of our own environment, and programs that only root can change.
 
-A script that `pip` wrote lets PYTHONPATH and a user's packages in; as root it is run again without.
+A script written by `pip` honours PYTHONPATH and a user's packages; as root it is run again in
+isolated mode.
 """
 
 import os
@@ -13,7 +14,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def isolate() -> None:
-    """As root, begin again in isolated mode, and look for programs in safe folders only."""
+    """As root, restart in isolated mode, and search for programs in safe folders only."""
     if os.geteuid():
         return
     script = Path(sys.argv[0])
@@ -24,7 +25,7 @@ def isolate() -> None:
 
 
 def _safe(folder: str) -> bool:
-    """Return whether nobody but root can put a program into a folder."""
+    """Return whether only root can put a program into a folder."""
     path = Path(folder)
     if not path.is_absolute():
         return False
@@ -37,5 +38,5 @@ def _safe(folder: str) -> bool:
 
 
 def _root_only(found: os.stat_result, *, sticky: bool = True) -> bool:
-    kept = sticky and found.st_mode & stat.S_ISVTX
-    return found.st_uid == 0 and not (found.st_mode & _OTHERS and not kept)
+    protected = sticky and found.st_mode & stat.S_ISVTX
+    return found.st_uid == 0 and not (found.st_mode & _OTHERS and not protected)
