@@ -187,7 +187,7 @@ def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
         found = host.run(Action(("losetup", "--find"))).check()
         device = found.stdout.decode().strip()
         was = queue.seen(host, Path(device).name)
-        state = labs.write(replace(state, loop=Loop(device)))
+        state = labs.write(replace(state, loop=Loop(device, "", queue.kept(was, {}))))
         done = host.run(Action(("losetup", "--direct-io=on", device, disk)))
         if done.returncode == 0:
             break

@@ -6,6 +6,10 @@ from mydyno.host import Host, ask
 from mydyno.stack.block import Block
 from mydyno.stack.protocol import IDENTITY
 
+# What is written here the kernel keeps as an order, for every later file too.  A device that never
+# had a file shows `write through` and 0 discards: written back, they lose all flushes of whoever
+# uses it next, and forbid discards for good.
+_ORDERS = ("discard_max_bytes", "max_sectors_kb", "write_cache", "write_zeroes_unmap_max_bytes")
 _ROUNDS = 3  # the scheduler first, then what it reset, then what depended on that
 
 
@@ -26,13 +30,11 @@ def begin(host: Host, disk: str) -> None:
 
 
 def kept(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
-    """Return what of a free loop device's queue its attachment left alone: that is its user's.
+    """Return what of a free loop device's queue is to be restored once it is free again.
 
-    The rest the kernel chooses anew for each file.  Written back to a free device, its values
-    would be orders: `write through` loses every flush of whoever uses the device next, and no
-    discards are no discards for good.
+    A limit that attaching changed is the kernel's for that file, and no order of a user's.
     """
-    return {key: value for key, value in was.items() if attached.get(key) == value}
+    return {k: v for k, v in was.items() if k not in _ORDERS or attached.get(k) == v}
 
 
 def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
