@@ -232,3 +232,18 @@ def test_the_record_of_a_deleted_run_directory_restores_the_host():
         shutil.rmtree(there.out)
         assert mydyno("rollback", there.out).returncode == 0
         assert swappiness.read_text() == first
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["unmarked", "another-folder"])
+def test_a_run_directory_without_its_marker_restores_the_host(again):
+    """Half deleted, or made again by the user: its records know the directory by its path."""
+    with ground() as there, killed(there, {}) as (swappiness, first):
+        (there.out / "campaign-id").unlink()
+        if again:
+            shutil.rmtree(there.out)
+            there.out.mkdir()
+            (there.out / "mine").write_text("")
+        done = mydyno("rollback", there.out)
+        assert done.returncode == 0, done.stderr
+        assert swappiness.read_text() == first
+        assert not again or [p.name for p in there.out.iterdir()] == ["mine"]

@@ -115,19 +115,15 @@ def register(directory: Path, name: str, host: str) -> FileRecords:
 def find(directory: Path) -> FileRecords | None:
     """Return the records of a run directory, None where it has none.
 
-    One that was moved is found by its inode; one that is gone, by its path.  Raises `RefusedError`
-    for a copy of one that has records.
+    One that was moved is found by its inode; one that is gone, or has lost its marker, by its path.
+    Raises `RefusedError` for a copy of one that has records.
     """
-    if not directory.exists():
-        for one in opened():
-            if one.registered.directory == str(directory):
-                return FileRecords(_path(one.registered.id))
-        return None
     id_ = marked(directory)
     if not id_ or not _path(id_).exists():
         with suppress(OSError):  # of one that ended just before its records were there, or after
             _path(id_ or "-").parent.rmdir()
-        return None
+        lost = (one.registered for one in opened() if one.registered.directory == str(directory))
+        return next((FileRecords(_path(one.id)) for one in lost), None)
     state_folder(_CAMPAIGNS, id_)
     records = FileRecords(_path(id_))
     of = registered(records.entries())
