@@ -9,7 +9,7 @@ from mydyno.dataset import DirectoryStore
 from mydyno.dataset.directory import reflinks
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, listing
-from mydyno.lab.store import LabStore
+from mydyno.lab.lab_store import LabStore
 from mydyno.model import HostError
 
 HOST = Local()
@@ -42,10 +42,10 @@ def check(make):
         assert store.open() is False
         fill(store.live)
         want = digest(store.live)
-        store.seal()
+        store.freeze()
         for _ in range(2):
             store.restore("")
-            store.loading()
+            store.before_load()
             assert digest(store.live) == want
             spoil(store.live)
             assert digest(store.live) != want

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from integration.lab_steps import HOST, MIB, SIZE, digest, lab_maker, run, traces, within
+from mydyno.host.processes import alive
 from mydyno.journal.state import state_folder
 from mydyno.lab import Caps, InUseError, LabSpec, Stripe, attach, create, down, listing, sweep
-from mydyno.host.processes import alive
 from mydyno.model import HostError, RefusedError, SpecError
 
 pytestmark = pytest.mark.root

@@ -164,7 +164,7 @@ def test_a_machine_that_is_too_slow_is_told_with_its_numbers(lab):
     reads = disk.measure(1).reads
     assert not reads.kept
     assert not reads.leaks
-    assert "the disks, IOPS promise 5,000,000" in reads.told
+    assert "the disks, IOPS promise 5,000,000" in reads.description
 
 
 @pytest.mark.timed

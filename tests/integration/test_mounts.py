@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from integration.lab_steps import HOST, lab_maker, run
-from mydyno.campaign.rig import verify_mount
+from mydyno.campaign.testbed.server_layers import verify_mount
 from mydyno.host import ask
 from mydyno.model import DriftError
 from mydyno.stack import atime

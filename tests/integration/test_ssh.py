@@ -9,9 +9,9 @@ import pytest
 
 from integration.ssh_steps import cmdline, configure, connected, hosts, join, key
 from mydyno.campaign import lock
-from mydyno.host import Ssh, ask, beside, carried, program, reach
+from mydyno.host import Ssh, ask, reach, remote_work_folder, uploaded, uploaded_program
 from mydyno.host.address import Address, parse
-from mydyno.host.link import Link
+from mydyno.host.ssh_connection import SshConnection
 from mydyno.measure import facts, probe_binary
 from mydyno.model import Action, HostError, Probe, RefusedError, SpecError, UnknownEndError
 
@@ -176,9 +176,9 @@ def test_facts_in_one_round_trip(far, monkeypatch):
 
 
 def test_the_probe_is_carried_and_runs_there(far, tmp_path):
-    there = program(far, probe_binary())
-    assert there == program(far, probe_binary())
-    with beside(far, tmp_path) as folder:
+    there = uploaded_program(far, probe_binary())
+    assert there == uploaded_program(far, probe_binary())
+    with remote_work_folder(far, tmp_path) as folder:
         argv = (there, "sample", "--out", str(folder / "probe.bin"))
         running = far.start(Action(argv))
         time.sleep(3)
@@ -190,7 +190,7 @@ def test_files_of_ours_are_carried(far, tmp_path):
     mine, other = tmp_path / "mine.cfg", Path("/etc/hostname")
     mine.write_text("text")
     mine.chmod(0o600)
-    action = carried(far, Action(("cat", str(mine), f"--file={mine}", str(other))), tmp_path)
+    action = uploaded(far, Action(("cat", str(mine), f"--file={mine}", str(other))), tmp_path)
     _, plain, option, foreign = action.argv
     assert Path(plain).read_text() == "text"
     assert Path(plain).stat().st_mode & 0o777 == 0o600
@@ -248,7 +248,7 @@ def test_one_connection_follows_another(net, far):
     """The far end may not learn for hours that a connection is dead: the next one ends it."""
     running = far.start(Action(("sleep", "300")))
     session = running.session
-    fresh = Link(session.way, session.order("line"))
+    fresh = SshConnection(session.way, session.order("line"))
     try:
         end = time.monotonic() + 10
         while len(lines := [p for p in net.db.processes() if p.endswith("line")]) > 1:

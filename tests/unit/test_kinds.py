@@ -13,12 +13,12 @@ from mydyno.campaign.race import Race
 from mydyno.campaign.spec import decode
 from mydyno.campaign.stops import Fixed
 from mydyno.campaign.switchback import CHECKS, Segments, Settled, often
-from mydyno.campaign.treatments import Ground
+from mydyno.campaign.treatments import Environment
 from mydyno.model import Reset, SpecError, Status
 from mydyno.testing.simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno.testing.simulate.play import play
 
-GROUND = Ground(8 * 2**30, 4, "mysql", (8, 0, 33))
+GROUND = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
 LOAD = """
 [workloads.w]
 tool = "command"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mydyno.host import Local
-from mydyno.lab import Caps, LabSpec, LabState, Process, listing
 from mydyno.host.processes import alive, identify, parse_started
+from mydyno.lab import Caps, LabSpec, LabState, Process, listing
 from mydyno.lab.registry import Loop, Registry, registry
 from mydyno.model import HostError, SpecError
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mydyno.campaign.parts import Hosts
 from mydyno.campaign.preflight import busy, preflight
 from mydyno.campaign.spec import decode
+from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.host import Completed, Local
 from mydyno.measure.facts import work
 from mydyno.model import RefusedError, SpecError

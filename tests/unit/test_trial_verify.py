@@ -54,13 +54,13 @@ class Bench:
     def ready(self, trial, settings, workload, folder):
         return Target(work=folder, directory=folder)
 
-    def reached(self, settings, workload, folder):
+    def verify_session(self, settings, workload, folder):
         """See nothing: there is no session."""
 
-    def watched(self, folder):
+    def sampler(self, folder):
         return nullcontext(Sampling(folder))
 
-    def ended(self, folder):
+    def collect(self, folder):
         return ""
 
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from mydyno.campaign.parts import Hosts
 from mydyno.campaign.preflight import preflight
 from mydyno.campaign.spec import decode
+from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.host import Completed
 from mydyno.model import SpecError
 from mydyno.workloads import Target, mysqlslap

@@ -11,7 +11,7 @@ from mydyno.model import SpecError
 from mydyno.workloads import Target
 from mydyno.workloads.client_file import client_section, connection_file
 from mydyno.workloads.environment import prefix
-from mydyno.workloads.latency import recorded
+from mydyno.workloads.histogram import recorded
 from mydyno.workloads.lines import whole
 
 

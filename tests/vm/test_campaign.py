@@ -12,7 +12,7 @@ import pytest
 from mydyno.host import Local
 from mydyno.lab import vm
 from mydyno.lab.vm.accel import accelerator
-from mydyno.lab.vm.record import records
+from mydyno.lab.vm.vm_registry import records
 
 SPEC = """
 [campaign]

@@ -246,18 +246,18 @@ class DeviceStore:
         self._copies[:] = [DirectoryStore(self.device.host, home, self.live, shares)]
         return self._copy.open()
 
-    def seal(self) -> None:
+    def freeze(self) -> None:
         """Move the live folder to the golden one."""
-        self._copy.seal()
+        self._copy.freeze()
 
     def restore(self, mount: str) -> None:
         """Mount with these options and replace the live folder by the golden copy."""
         self.device.mount(mount)
         self._copy.restore("")
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Write out what the copy left dirty."""
-        self._copy.loading()
+        self._copy.before_load()
 
     def close(self, *, keep: bool) -> None:
         """Unmount; the golden copy stays for a resumed campaign if `keep`, else nothing does."""

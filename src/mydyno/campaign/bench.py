@@ -35,22 +35,22 @@ class Bench(Protocol):
         """
         ...
 
-    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
+    def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample host and server into the trial's folder while its load runs."""
         ...
 
-    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
         """See, at the load's first report, that it came as the treatment wants it to.
 
         Raises `DriftError` where its session has not the TLS that was asked for.
         """
         ...
 
-    def ended(self, folder: Path) -> str:
+    def collect(self, folder: Path) -> str:
         """Keep the logs of the trial that has just ended; return why its server died, or ``""``."""
         ...
 
-    def put_right(self) -> None:
+    def recover(self) -> None:
         """Bring host and data to where a trial can begin, after one whose end is not known.
 
         Raises `HostError` where the host does not come back.
@@ -79,18 +79,18 @@ class NoServer:
         del trial, settings, workload
         return Target(work=folder, directory=folder)
 
-    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
+    def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample nothing: nothing is known of where the load's work is done."""
         return nullcontext(Sampling(folder))
 
-    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
         """See nothing: there is no server to come to."""
         del settings, workload, folder
 
-    def ended(self, folder: Path) -> str:
+    def collect(self, folder: Path) -> str:
         """Return nothing: there is no server that could have died."""
         del folder
         return ""
 
-    def put_right(self) -> None:
+    def recover(self) -> None:
         """Do nothing: nothing was changed."""

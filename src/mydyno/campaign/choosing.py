@@ -15,7 +15,7 @@ from mydyno.campaign.search import CONFIRMING, HOURS, Search
 from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.campaign.stops import Fixed, Stops
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
-from mydyno.campaign.treatments import less_of, no_such, numbered, rungs_of, screened
+from mydyno.campaign.treatments import less_of, numbered, rungs_of, screened, unknown_value
 from mydyno.model import Reset, Settings, SpecError
 from mydyno.workloads import Workload
 
@@ -58,7 +58,7 @@ _WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanInput:
     """A spec with its names resolved; errors name `place`.
 
     `lower` names the responses of which the spec says that less is better.
@@ -73,7 +73,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class DesignChoice:
     """How a campaign goes on, when its trials end, and what it decides by."""
 
     design: Design
@@ -82,7 +82,7 @@ class Chosen:
     why: str
 
 
-def choose(asked: Asked, name: str) -> Chosen:
+def choose(asked: PlanInput, name: str) -> DesignChoice:
     """Return what `asked` says, or what is best where it leaves it open; raise `SpecError`."""
     if asked.spec.design.kind == KIND:
         return _past(asked, name)
@@ -112,24 +112,24 @@ def choose(asked: Asked, name: str) -> Chosen:
         hot=kind == "switchback",
         lower=asked.lower,
     )
-    return Chosen(_design(asked, rule, kind), stops, rule, _WHY[kind])
+    return DesignChoice(_design(asked, rule, kind), stops, rule, _WHY[kind])
 
 
-def _past(asked: Asked, name: str) -> Chosen:
+def _past(asked: PlanInput, name: str) -> DesignChoice:
     """Return what imported logs are compared by: runs as they were, of which none follows."""
     decide, responses = asked.spec.decide, {n: w.response for n, w in asked.workloads.items()}
     unknown = dict.fromkeys(asked.treatments, "unknown")
     rule = Rule(
         name, asked.baseline, responses, decide.margin, decide.guards, unknown, imported=True
     )
-    return Chosen(Past(), Fixed(asked.spec.protocol.warmup_s or 0.0, 0.0), rule, _WHY[KIND])
+    return DesignChoice(Past(), Fixed(asked.spec.protocol.warmup_s or 0.0, 0.0), rule, _WHY[KIND])
 
 
-def _kind(asked: Asked, *, is_fixed: bool) -> str:
+def _kind(asked: PlanInput, *, is_fixed: bool) -> str:
     """Return the design's kind (METHOD 5c)."""
     kind, spec = asked.spec.design.kind, asked.spec
     if kind not in KINDS:
-        raise SpecError(f"{asked.place}: design.kind: {no_such(kind, KINDS)}")
+        raise SpecError(f"{asked.place}: design.kind: {unknown_value(kind, KINDS)}")
     if is_fixed and kind in {"auto", "ladder", "grid"} and not screened(spec):
         return "blocks"  # the articles' own way
     if kind in {"fraction", "search"}:
@@ -146,7 +146,7 @@ def _kind(asked: Asked, *, is_fixed: bool) -> str:
     return "search" if large and len(asked.workloads) == 1 else "grid"
 
 
-def _gridded(asked: Asked, kind: str) -> None:
+def _gridded(asked: PlanInput, kind: str) -> None:
     if not asked.spec.factors:
         raise SpecError(f"{asked.place}: design.kind: a {kind} goes over [factors]; there are none")
     if kind == "search" and len(asked.workloads) > 1:
@@ -156,7 +156,7 @@ def _gridded(asked: Asked, kind: str) -> None:
         )
 
 
-def _design(asked: Asked, rule: Rule, kind: str) -> Design:
+def _design(asked: PlanInput, rule: Rule, kind: str) -> Design:
     spec, names, workloads = asked.spec, tuple(asked.treatments), tuple(asked.workloads)
     blocks = spec.design.blocks if spec.design.blocks is not None else spec.protocol.blocks
     budget_s, reset, seed = _budget_s(asked), _reset(asked), spec.design.seed
@@ -179,7 +179,7 @@ def _design(asked: Asked, rule: Rule, kind: str) -> Design:
     return Ladder(race, less, lambda outcomes: compare(outcomes, rule, names).winner)
 
 
-def _search(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None) -> Search:
+def _search(asked: PlanInput, rule: Rule, blocks: int | None, budget_s: float | None) -> Search:
     (workload,) = asked.workloads
     cells = _cells(asked)
     return Search(
@@ -196,7 +196,7 @@ def _search(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None
     )
 
 
-def _race(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None) -> Race:
+def _race(asked: PlanInput, rule: Rule, blocks: int | None, budget_s: float | None) -> Race:
     names = tuple(asked.treatments)
     return Race(
         treatments=names,
@@ -212,7 +212,7 @@ def _race(asked: Asked, rule: Rule, blocks: int | None, budget_s: float | None) 
     )
 
 
-def _plots(asked: Asked) -> Mapping[str, str]:
+def _plots(asked: PlanInput) -> Mapping[str, str]:
     device = asked.spec.stack.device
     one = device.machine if isinstance(device, DeviceTable) else device != "here"
     return plots(asked.treatments, one_device=one)
@@ -230,16 +230,16 @@ def _switchback(race: Race, *, settled: bool) -> Race:
     return replace(hot, blocks=None, budget_s=SHARE * 3600 * cells)
 
 
-def _cells(asked: Asked) -> dict[str, tuple[int, ...]]:
+def _cells(asked: PlanInput) -> dict[str, tuple[int, ...]]:
     return numbered({name: settings for name, settings in asked.treatments.items() if settings})
 
 
-def _budget_s(asked: Asked) -> float | None:
+def _budget_s(asked: PlanInput) -> float | None:
     budget = asked.spec.design.budget
     return duration_s(budget, f"{asked.place}: design.budget") if budget else None
 
 
-def _most_s(asked: Asked, kind: str) -> float | None:
+def _most_s(asked: PlanInput, kind: str) -> float | None:
     """Return the seconds that a trial may take if the budget is to have enough of them in it."""
     budget_s = _budget_s(asked)
     if kind == "search":
@@ -250,7 +250,7 @@ def _most_s(asked: Asked, kind: str) -> float | None:
     return budget_s / (_LEAST_BLOCKS * len(asked.treatments) * len(asked.workloads))
 
 
-def _bias(asked: Asked, kind: str, *, is_fixed: bool) -> float | None:
+def _bias(asked: PlanInput, kind: str, *, is_fixed: bool) -> float | None:
     """Return what a trial's end may still hold of a warm-up, where that is asked for."""
     bias = asked.spec.protocol.bias
     if bias is None:
@@ -266,22 +266,22 @@ def _bias(asked: Asked, kind: str, *, is_fixed: bool) -> float | None:
     return bias
 
 
-def _reset(asked: Asked) -> Reset:
+def _reset(asked: PlanInput) -> Reset:
     told = asked.spec.protocol.reset
     try:
         return Reset(told)
     except ValueError as error:
         known = [r.value for r in Reset]
-        raise SpecError(f"{asked.place}: protocol.reset: {no_such(told, known)}") from error
+        raise SpecError(f"{asked.place}: protocol.reset: {unknown_value(told, known)}") from error
 
 
-def _fixed(asked: Asked) -> Fixed | None:
+def _fixed(asked: PlanInput) -> Fixed | None:
     """Return the fixed lengths that are asked for, if any."""
     protocol, place = asked.spec.protocol, asked.place
     settled = protocol.warmup_s is not None or protocol.window_s is not None
     kind = protocol.kind or ("fixed" if settled else "sequential")
     if kind not in _PROTOCOLS:
-        raise SpecError(f"{place}: protocol.kind: {no_such(kind, _PROTOCOLS)}")
+        raise SpecError(f"{place}: protocol.kind: {unknown_value(kind, _PROTOCOLS)}")
     if kind == "sequential" and settled:
         raise SpecError(
             f"{place}: protocol.kind: sequential finds warm-up and window by itself; remove "

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.analyse import summarise, tens, unit_of
-from mydyno.campaign.past import KIND, Cell
+from mydyno.campaign.past import KIND, ImportedCell
 from mydyno.campaign.rundir import RunDir
 from mydyno.model import CampaignError, Metric, Outcome, Reset, Status, Trial, Window
-from mydyno.workloads.foreign import Reading
+from mydyno.workloads.foreign import ParsedRun
 
 FILES = "imported files.json"  # in facts; where it is, nothing is run
 _MARGINS = {"p999": 0.10, "p99": 0.10, "p95": 0.10}
@@ -30,12 +30,12 @@ _SINGLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LoggedRun:
     """One imported run: its trial, its workload, what its log says, and where that stands."""
 
     trial: Trial
-    cell: Cell
-    reading: Reading
+    cell: ImportedCell
+    reading: ParsedRun
     source: str
 
     @property
@@ -44,18 +44,20 @@ class Run:
         return f"{self.source}:{self.reading.lines[0] + 1}-{self.reading.lines[-1] + 1}"
 
 
-def runs_of(labelled: Sequence[tuple[str, Cell, Reading, str]]) -> tuple[list[Run], list[str]]:
+def runs_of(
+    labelled: Sequence[tuple[str, ImportedCell, ParsedRun, str]],
+) -> tuple[list[LoggedRun], list[str]]:
     """Return the runs as trials, and those left out; repeats of a label are blocks.
 
     The very same log twice is one run: a copy proves nothing.
     """
     blocks: Counter[tuple[str, str]] = Counter()
     seen: dict[str, str] = {}
-    runs: list[Run] = []
+    runs: list[LoggedRun] = []
     copies: list[str] = []
     for label, cell, reading, source in labelled:
         trial = Trial(len(runs), label, cell.name, blocks[label, cell.name], 0, Reset.NONE)
-        run = Run(trial, cell, reading, source)
+        run = LoggedRun(trial, cell, reading, source)
         digest = hashlib.sha256(reading.raw).hexdigest()
         if digest in seen:
             copies.append(f"{run.place}: the same log as {seen[digest]}, left out")
@@ -66,7 +68,7 @@ def runs_of(labelled: Sequence[tuple[str, Cell, Reading, str]]) -> tuple[list[Ru
     return runs, copies
 
 
-def outcome_of(run: Run, warmup_s: float) -> Outcome:
+def outcome_of(run: LoggedRun, warmup_s: float) -> Outcome:
     """Return what a run amounts to; its first `warmup_s` are left out where reports allow it."""
     reading = run.reading
     end_s = reading.intervals[-1].t_s
@@ -80,7 +82,7 @@ def outcome_of(run: Run, warmup_s: float) -> Outcome:
     return Outcome(run.trial, Status.OK, window, tuple(metrics.values()), series, reading.seconds)
 
 
-def warnings_of(runs: Sequence[Run], baseline: str, warmup_s: float) -> list[str]:
+def warnings_of(runs: Sequence[LoggedRun], baseline: str, warmup_s: float) -> list[str]:
     """Return what a reader of the verdicts has to know of these runs."""
     told = [_UNKNOWN]
     under = {run.cell.name for run in runs if run.trial.treatment == baseline}
@@ -98,17 +100,17 @@ def warnings_of(runs: Sequence[Run], baseline: str, warmup_s: float) -> list[str
             for run in runs
             if not run.reading.reported or run.reading.intervals[-1].t_s <= warmup_s
         ]
-    return told + [told for run in runs for told in doubts_of(run)]
+    return told + [told for run in runs for told in caveats_of(run)]
 
 
-def doubts_of(run: Run) -> Iterator[str]:
+def caveats_of(run: LoggedRun) -> Iterator[str]:
     """Yield what is doubtful in a run, with file and line."""
-    for doubt in run.reading.doubts:
-        line = doubt.line if doubt.line >= 0 else run.reading.lines[-1]
-        yield f"{run.source}:{line + 1}: {doubt.text}"
+    for caveat in run.reading.caveats:
+        line = caveat.line if caveat.line >= 0 else run.reading.lines[-1]
+        yield f"{run.source}:{line + 1}: {caveat.text}"
 
 
-def baseline_of(runs: Sequence[Run]) -> str:
+def baseline_of(runs: Sequence[LoggedRun]) -> str:
     """Return the label that ran under most workloads, the first of them."""
     under: dict[str, set[str]] = {}
     for run in runs:
@@ -116,7 +118,7 @@ def baseline_of(runs: Sequence[Run]) -> str:
     return max(under, key=lambda label: len(under[label]))
 
 
-def spec_of(runs: Sequence[Run], name: str, baseline: str, warmup_s: float) -> str:
+def spec_of(runs: Sequence[LoggedRun], name: str, baseline: str, warmup_s: float) -> str:
     """Return the spec of a run directory that holds these runs, as TOML."""
     labels = dict.fromkeys(run.trial.treatment for run in runs)
     cells = {run.cell.name: run.cell for run in runs}
@@ -166,7 +168,7 @@ def drafted(path: Path) -> Iterator[RunDir]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def keep(files: RunDir, runs: Sequence[Run], facts: Mapping[str, str]) -> None:
+def keep(files: RunDir, runs: Sequence[LoggedRun], facts: Mapping[str, str]) -> None:
     """Write the raw log of each run, and `facts`: texts by name of file."""
     for run in runs:
         (files.begin(run.trial.id) / "load.out").write_bytes(run.reading.raw)

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import PurePath
 
-from mydyno.campaign.past import Cell
+from mydyno.campaign.past import ImportedCell
 from mydyno.model import SpecError
-from mydyno.workloads.foreign import Log
+from mydyno.workloads.foreign import ParsedLog
 
 _ENDINGS = (".gz", ".xz", ".zst", ".bz2", ".txt", ".log", ".out", ".json", ".csv")
 _RULE = re.compile(r"(?P<label>[^=]+)(?:=(?P<pattern>.+?)(?::(?P<first>\d+)-(?P<last>\d+))?)?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LogFile:
     """One text with runs: its path as given, and whether it was found in a folder that was."""
 
     path: str
     found: bool
-    log: Log
+    log: ParsedLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Naming:
         except re.error as error:
             raise SpecError(f"--label-line {line}: not a regular expression: {error}") from error
 
-    def label(self, source: Source, first: int) -> str:
+    def label(self, source: LogFile, first: int) -> str:
         """Return what the rules call the run at a line, counted from 0; empty if none does."""
         for rule in self.rules:
             here = not rule["first"] or int(rule["first"]) <= first + 1 <= int(rule["last"])
@@ -59,7 +59,7 @@ class Naming:
 
 
 def labels(
-    sources: Sequence[Source], cells: Sequence[Sequence[Cell]], naming: Naming
+    sources: Sequence[LogFile], cells: Sequence[Sequence[ImportedCell]], naming: Naming
 ) -> tuple[list[list[str]], list[str]]:
     """Return a label for each run of each source, and what the user has to know of them.
 
@@ -81,7 +81,9 @@ def labels(
     return told, warnings
 
 
-def _doubtful(source: Source, cells: Sequence[Cell], numbers: Sequence[str]) -> Iterator[str]:
+def _doubtful(
+    source: LogFile, cells: Sequence[ImportedCell], numbers: Sequence[str]
+) -> Iterator[str]:
     counts = Counter(cell.name for cell in cells)
     often = [name for name, count in counts.items() if count > 1]
     if not often:
@@ -94,7 +96,7 @@ def _doubtful(source: Source, cells: Sequence[Cell], numbers: Sequence[str]) -> 
         yield f"{what}, taken as repeats of the same thing; if they are not, {how}"
 
 
-def _numbers(source: Source, cells: Sequence[Cell]) -> list[str]:
+def _numbers(source: LogFile, cells: Sequence[ImportedCell]) -> list[str]:
     """Return ``#1``, ``#2`` … for the runs of a text that holds more than logs, else nothing."""
     order: Counter[str] = Counter()
     numbers: list[str] = []
@@ -102,11 +104,11 @@ def _numbers(source: Source, cells: Sequence[Cell]) -> list[str]:
         order[cell.name] += 1
         numbers.append(f"#{order[cell.name]}")
     spans = [(r.lines[0], r.lines[-1]) for r in source.log.readings]
-    apart = any(spans[0][0] < n < spans[-1][1] for n in source.log.strange) if spans else False
+    apart = any(spans[0][0] < n < spans[-1][1] for n in source.log.unparsed) if spans else False
     return numbers if apart and max(order.values()) > 1 else [""] * len(cells)
 
 
-def _names(sources: Sequence[Source]) -> list[str]:
+def _names(sources: Sequence[LogFile]) -> list[str]:
     """Return each source's own name: that of its file, or of its folder where that tells more."""
     paths = [PurePath(source.path) for source in sources]
     stems = [_stem(path.name) for path in paths]

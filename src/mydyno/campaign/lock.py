@@ -23,7 +23,7 @@ _HOLD = (
 
 
 @dataclass(slots=True)
-class _Far:
+class _RemoteLock:
     """The lock on a host over ssh, held by a command there: it lasts as long as the session."""
 
     host: Ssh
@@ -53,7 +53,7 @@ def host_lock(*hosts: Host) -> Iterator[Callable[[], None]]:
 
     What is yielded takes the locks again that have ended with a session.
     """
-    far = [_Far(host) for host in dict.fromkeys(hosts) if isinstance(host, Ssh)]
+    far = [_RemoteLock(host) for host in dict.fromkeys(hosts) if isinstance(host, Ssh)]
 
     def take() -> None:
         for one in far:
@@ -61,7 +61,7 @@ def host_lock(*hosts: Host) -> Iterator[Callable[[], None]]:
 
     with ExitStack() as stack:
         if len(far) < len(set(hosts)):
-            stack.enter_context(_here())
+            stack.enter_context(_local_lock())
         for one in far:
             stack.callback(one.leave)
         take()
@@ -69,7 +69,7 @@ def host_lock(*hosts: Host) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def _here() -> Iterator[None]:
+def _local_lock() -> Iterator[None]:
     with (state_folder("lock") / _NAME).open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mydyno.model import Outcome, Trial
-from mydyno.workloads.foreign import Reading
+from mydyno.workloads.foreign import ParsedRun
 
 KIND = "imported"  # of a design, and the tool of its workloads
 _UNKNOWN = "?"
@@ -25,7 +25,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ImportedCell:
     """A workload of imported runs: its response and all that is known of it."""
 
     name: str
@@ -33,7 +33,7 @@ class Cell:
     traits: Mapping[str, str]
 
 
-def cells_of(readings: Sequence[Reading]) -> list[Cell]:
+def cells_of(readings: Sequence[ParsedRun]) -> list[ImportedCell]:
     """Return the workload of each reading: alike only where nothing that is known of them differs.
 
     They are named as ours are, ``rndrd/24``; what else differs follows: ``rndrd/24,files=4``.
@@ -43,21 +43,21 @@ def cells_of(readings: Sequence[Reading]) -> list[Cell]:
     for place, reading in enumerate(readings):
         alike.setdefault((_plain_name(reading), reading.response), []).append(place)
     several = Counter(name for name, _ in alike)
-    found: dict[int, Cell] = {}
+    found: dict[int, ImportedCell] = {}
     for (name, response), places in alike.items():
         whole = f"{name},{response}" if several[name] > 1 else name
         found |= _apart(whole, response, [(p, readings[p].traits) for p in places])
     return [found[place] for place in range(len(readings))]
 
 
-def _plain_name(reading: Reading) -> str:
+def _plain_name(reading: ParsedRun) -> str:
     threads = reading.traits.get("threads")
     return f"{reading.name}/{threads}" if threads else reading.name
 
 
 def _apart(
     name: str, response: str, told: Sequence[tuple[int, Mapping[str, str]]]
-) -> Iterator[tuple[int, Cell]]:
+) -> Iterator[tuple[int, ImportedCell]]:
     keys = dict.fromkeys(key for _, traits in told for key in traits)
     levels = {key: {t[key] for _, t in told if key in t} for key in keys}
     apart = [key for key, values in levels.items() if len(values) > 1]
@@ -68,4 +68,4 @@ def _apart(
     for place, _ in told:
         same = [traits for other, traits in told if names[other] == names[place]]
         known = {key: value for traits in same for key, value in traits.items()}
-        yield place, Cell(names[place], response, known)
+        yield place, ImportedCell(names[place], response, known)

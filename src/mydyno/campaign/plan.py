@@ -9,10 +9,10 @@ import msgspec
 
 from mydyno.analyse import FIRST, Rule, compare
 from mydyno.analyse.direction import DIRECTIONS, HIGHER, LOWER, known
-from mydyno.campaign.choosing import Asked, choose
-from mydyno.campaign.crossing import refuse
+from mydyno.campaign.choosing import PlanInput, choose
 from mydyno.campaign.designs import Design
 from mydyno.campaign.ladder import Ladder
+from mydyno.campaign.link_traffic import refuse_bad_rates
 from mydyno.campaign.past import KIND
 from mydyno.campaign.quantities import duration_s
 from mydyno.campaign.servers import programs
@@ -22,12 +22,12 @@ from mydyno.campaign.stops import Stop, Stops
 from mydyno.campaign.stripes import stripe_of
 from mydyno.campaign.treatments import (
     STOCK,
-    Ground,
+    Environment,
     less_of,
-    no_such,
     rungs_of,
     spare_of,
     treatments_of,
+    unknown_value,
 )
 from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial
 from mydyno.stack.known.zfs import travelled
@@ -71,7 +71,9 @@ class Campaign:
         return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
 
 
-def plan(spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = False) -> Campaign:
+def plan(
+    spec: Spec, text: str, place: str, ground: Environment, *, stored: bool = False
+) -> Campaign:
     """Return the campaign that `spec` describes on this `ground`; raise `SpecError`.
 
     A spec that is `stored` in a run directory is not asked which way an unknown response is better:
@@ -86,7 +88,7 @@ def plan(spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = Fa
         raise SpecError(located(str(error), place, text)) from error
     baseline = _baseline(spec, treatments, place)
     treatments = {baseline: treatments.get(baseline, {}), **treatments}
-    refuse(treatments, place)
+    refuse_bad_rates(treatments, place)
     workloads = {w.name: w for w in _workloads(spec, text, place)}
     lower = _lower(spec, text, place, ask=not stored and spec.design.kind != KIND)
     if spec.stack.server == "none":
@@ -99,7 +101,7 @@ def plan(spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = Fa
             f"{place}: campaign.name: {name!r} names folders, so it is one word or a few without "
             "a slash, and does not begin with a dot or a dash; choose another"
         )
-    chosen = choose(Asked(spec, place, treatments, baseline, workloads, lower), name)
+    chosen = choose(PlanInput(spec, place, treatments, baseline, workloads, lower), name)
     if isinstance(chosen.design, Ladder):
         treatments |= spare_of(spec, place, ground)
     if torn := travelled(treatments):
@@ -154,7 +156,7 @@ def _baseline(spec: Spec, treatments: Mapping[str, Settings], place: str) -> str
     """Return the control: the one named, else the first without settings, else STOCK."""
     named = spec.decide.baseline
     if named is not None and named not in treatments:
-        raise SpecError(f"{place}: decide.baseline: {no_such(named, treatments)}")
+        raise SpecError(f"{place}: decide.baseline: {unknown_value(named, treatments)}")
     bare = next((name for name, settings in treatments.items() if not settings), STOCK)
     return named or bare
 
@@ -167,7 +169,7 @@ def _workloads(spec: Spec, text: str, place: str) -> list[Workload]:
         fields = dict(table)
         tool, response = fields.pop("tool", ""), fields.pop("response", spec.decide.response)
         if tool not in TOOLS:
-            raise SpecError(f"{place}: workloads.{name}.tool: {no_such(str(tool), TOOLS)}")
+            raise SpecError(f"{place}: workloads.{name}.tool: {unknown_value(str(tool), TOOLS)}")
         fields.pop("direction", None)
         params = convert(fields, TOOLS[tool].params, place, text, f"workloads.{name}")
         cells += TOOLS[tool].cells(name, params, response)
@@ -191,7 +193,7 @@ def _lower(spec: Spec, text: str, place: str, *, ask: bool) -> frozenset[str]:
         if response is None:  # the tool's own, which is known
             wrong = f"{key}.direction: it is of no response; add {key}.response" if told else ""
         elif told is not None and told not in DIRECTIONS:
-            wrong = f"{key}.direction: {no_such(str(told), DIRECTIONS)}"
+            wrong = f"{key}.direction: {unknown_value(str(told), DIRECTIONS)}"
         elif told and way and told != way:
             wrong = f"{key}.direction: {way} is better of {response}; remove the key"
         elif not told and not way and ask:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mydyno.campaign.crossing import crosses
-from mydyno.campaign.parts import Hosts
+from mydyno.campaign.link_traffic import uses_lab_link
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.campaign.workfolder import FAR
+from mydyno.campaign.testbed.bench_setup import Hosts
+from mydyno.campaign.workfolder import REMOTE_ROOT
 from mydyno.dataset import copying
-from mydyno.host import Away, Host, ask, is_root
+from mydyno.host import Host, Remote, ask, is_root
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.stack import Layer
 from mydyno.workloads import Target, Workload
@@ -70,7 +70,7 @@ def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
                 f"{name}: net.transport = 'socket': the load is on {hosts.load.name}, and a socket "
                 "is for programs beside the server; leave stack.load out"
             )
-        if hosts.far and crosses(settings):
+        if hosts.far and uses_lab_link(settings):
             raise SpecError(
                 f"{name}: net.address = 'lab': a lab's link is made on this machine alone, and "
                 f"this campaign needs {hosts.db.name} and {hosts.load.name}; run mydyno there, or "
@@ -83,16 +83,16 @@ def path_of(host: Host, tool: str) -> str:
     return host.run(Action(("which", tool))).stdout.decode(errors="replace").strip()
 
 
-def ground_of(host: Host, folder: Path) -> Path:
+def existing_parent(host: Host, folder: Path) -> Path:
     """Return the folder there is on the host that what belongs into `folder` is made below."""
-    if isinstance(host, Away):
-        return FAR
+    if isinstance(host, Remote):
+        return REMOTE_ROOT
     return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
 
 
 def _space(host: Host, spec: Spec, folder: Path) -> None:
     """See that the largest the lab disk can grow to leaves the host some room."""
-    there = ground_of(host, folder)
+    there = existing_parent(host, folder)
     free = ask(host, copying.free(there))
     device = spec.stack.device
     size = device.size if isinstance(device, DeviceTable) else "1G"

@@ -38,7 +38,7 @@ class StoreKey:
     under: tuple[tuple[str, str], ...] | None = None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return the filesystem and what it is made with: ``xfs -d su=64k,sw=4``."""
         under = (f"{k.removeprefix('db/')}={v}" for k, v in self.under or ())
         return " ".join(filter(None, (self.kind, self.mkfs, *under)))

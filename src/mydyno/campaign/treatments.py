@@ -32,7 +32,7 @@ _SCREENED = 7  # factors of two levels from which on they are screened: 128 cell
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Environment:
     """What values are resolved against: the host's size and the server's kind and version.
 
     `servers` holds kind and version of every program that a treatment may name.
@@ -45,13 +45,13 @@ class Ground:
     schedulers: tuple[str, ...] = ()
     servers: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
-    def on(self, program: str) -> "Ground":
+    def on(self, program: str) -> "Environment":
         """Return the ground of a treatment that runs on this program."""
         flavour, version = self.servers.get(program, (self.flavour, self.version))
         return replace(self, flavour=flavour, version=version)
 
 
-def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
+def treatments_of(spec: Spec, place: str, ground: Environment) -> dict[str, Settings]:
     """Return the settings of each treatment by name; raise `SpecError` naming the key at fault."""
     said = [n for n in ("treatments", "factors") if getattr(spec, n)]
     said += ["bundles with rungs"] if spec.design.rungs else []
@@ -88,7 +88,9 @@ def rungs_of(spec: Spec, place: str) -> dict[str, tuple[str, ...]]:
             parts = list(spec.bundles)
         unknown = [part for part in parts if part not in spec.bundles]
         if unknown:
-            raise SpecError(f"{place}: design.rungs: {rung}: {no_such(unknown[0], spec.bundles)}")
+            raise SpecError(
+                f"{place}: design.rungs: {rung}: {unknown_value(unknown[0], spec.bundles)}"
+            )
         again = sum(1 for name in rungs if name == rung or name.startswith(f"{rung}-"))
         rungs[f"{rung}-{again + 1}" if again else rung] = tuple(parts)
     return rungs
@@ -111,7 +113,7 @@ def less_of(rungs: Mapping[str, tuple[str, ...]]) -> dict[str, dict[str, tuple[s
     return found
 
 
-def spare_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
+def spare_of(spec: Spec, place: str, ground: Environment) -> dict[str, Settings]:
     """Return the settings of what rungs are without one of their bundles, and no rung itself."""
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
@@ -120,7 +122,7 @@ def spare_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
 
 
 def _bundled(
-    rungs: Mapping[str, tuple[str, ...]], spec: Spec, place: str, ground: Ground
+    rungs: Mapping[str, tuple[str, ...]], spec: Spec, place: str, ground: Environment
 ) -> dict[str, dict[str, Any]]:
     """Return the settings of each rung: those of its bundles, later ones over earlier ones.
 
@@ -165,7 +167,7 @@ def _screen(spec: Spec, place: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _grid(spec: Spec, ground: Ground) -> dict[str, dict[str, Any]]:
+def _grid(spec: Spec, ground: Environment) -> dict[str, dict[str, Any]]:
     """Return every combination of the factors' levels; ``*`` means each scheduler there is."""
     keys = list(spec.factors)
     every = [
@@ -204,7 +206,7 @@ def numbered(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, ...
     }
 
 
-def _merged(table: Mapping[str, Any], place: str, ground: Ground) -> dict[str, Any]:
+def _merged(table: Mapping[str, Any], place: str, ground: Environment) -> dict[str, Any]:
     """Return a table with every ``when`` that holds here merged in."""
     merged = {key: value for key, value in table.items() if key != "when"}
     for condition, values in table.get("when", {}).items():
@@ -213,7 +215,7 @@ def _merged(table: Mapping[str, Any], place: str, ground: Ground) -> dict[str, A
     return merged
 
 
-def holds(condition: str, ground: Ground, place: str) -> bool:
+def holds(condition: str, ground: Environment, place: str) -> bool:
     """Return whether ``mysql >= 8.0.30`` (or ``mariadb``, ``mysql < 8``) is true of the server.
 
     A Percona Server is a ``mysql`` too; ``percona`` means it alone.
@@ -242,7 +244,7 @@ def _compare(version: tuple[int, ...], operator: str, bound: tuple[int, ...]) ->
     }[operator]
 
 
-def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings:
+def _settings(values: Mapping[str, Any], place: str, ground: Environment) -> Settings:
     """Return full keys and text values, relative ones resolved."""
     settings: dict[str, str] = {}
     for key, value in values.items():
@@ -252,11 +254,11 @@ def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings
         role = role or "db"
         layer, dot, name = rest.partition(".")
         if role not in ROLES:
-            raise SpecError(f"{place}: {key}: {no_such(role, ROLES)}")
+            raise SpecError(f"{place}: {key}: {unknown_value(role, ROLES)}")
         if layer not in LAYERS or not dot or not name:
-            raise SpecError(f"{place}: {key}: {no_such(layer, LAYERS)} (keys are layer.name)")
+            raise SpecError(f"{place}: {key}: {unknown_value(layer, LAYERS)} (keys are layer.name)")
         if layer == "server" and rest != BUILD:
-            raise SpecError(f"{place}: {key}: {no_such(rest, (BUILD,))}")
+            raise SpecError(f"{place}: {key}: {unknown_value(rest, (BUILD,))}")
         if role == "load" and layer != "env":
             raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
         text = str(int(value)) if isinstance(value, bool) else str(value)
@@ -267,7 +269,7 @@ def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings
     return settings
 
 
-def no_such(name: str, known: Iterable[str]) -> str:
+def unknown_value(name: str, known: Iterable[str]) -> str:
     """Return what is wrong with `name`, with the nearest of the `known` ones."""
     known = tuple(known)
     near = difflib.get_close_matches(name, known, 1)

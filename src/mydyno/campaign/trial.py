@@ -12,7 +12,7 @@ from typing import BinaryIO
 from mydyno.analyse import summarise, tens
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.stops import Stop
-from mydyno.host import Running, beside, carried
+from mydyno.host import Running, remote_work_folder, uploaded
 from mydyno.measure import Sampling, footprint
 from mydyno.model import (
     Action,
@@ -90,9 +90,9 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
             spent.setup_s = time.monotonic() - began_s
             (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
         host = bench.load_host(a.workload)
-        told = a.workload.run(target, a.trial.seed, environment(a))
-        command = carried(host, told, target.work, target.password_file)
-        with bench.watched(a.folder) as sampled:
+        told = a.workload.run(target, a.trial.seed, load_environment(a))
+        command = uploaded(host, told, target.work, target.password_file)
+        with bench.sampler(a.folder) as sampled:
             window = _press(a, command, (bench, sampled), spent)
         _verify(a, target, bench, spent)
     except UnknownEndError:
@@ -100,10 +100,10 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
     except (HostError, SpecError) as error:
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=_why(error, bench, a.folder))
     except ValueError as error:
-        if died := bench.ended(a.folder):
+        if died := bench.collect(a.folder):
             return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
         return Outcome(a.trial, Status.UNKNOWN, _NOTHING, error=f"unreadable output: {error}")
-    if died := bench.ended(a.folder):
+    if died := bench.collect(a.folder):
         return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
     return _judged(a, window, spent.intervals)
 
@@ -138,11 +138,11 @@ def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
 
 def _why(error: MydynoError, bench: Bench, folder: Path) -> str:
     """Return what failed; a server that died explains a load that did."""
-    return bench.ended(folder) or str(error)
+    return bench.collect(folder) or str(error)
 
 
-def environment(a: Attempt) -> Mapping[str, str]:
-    """Return what describes the trial to its load, and the treatment's own ``load/env`` settings."""
+def load_environment(a: Attempt) -> Mapping[str, str]:
+    """Return the environment of a load: MYDYNO_* variables and ``load/env`` settings."""
     prefix = "load/env."
     mine = {k.removeprefix(prefix): v for k, v in a.settings.items() if k.startswith(prefix)}
     return {
@@ -161,7 +161,7 @@ def _press(a: Attempt, command: Action, where: tuple[Bench, Sampling], spent: Sp
     host = bench.load_host(a.workload)
     # the load ends with us, however we end
     action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
-    with beside(host, a.folder) as there:
+    with remote_work_folder(host, a.folder) as there:
         running = host.start(action, stderr=there / _ERRORS)
         try:
             sampled.started(running.pid)
@@ -184,7 +184,7 @@ def _heard(
                 heard()  # no other output is a sign that work is done
                 sampled.reported(item.t_s)
                 if len(spent.intervals) == 1:
-                    bench.reached(a.settings, a.workload, a.folder)
+                    bench.verify_session(a.settings, a.workload, a.folder)
                 a.watch(item)
                 if window := a.stop.done(spent.intervals):
                     return window
@@ -201,7 +201,7 @@ def _verify(a: Attempt, target: Target, bench: Bench, spent: Spent) -> None:
     began_s = time.monotonic()
     host = bench.load_host(a.workload)
     for action in a.workload.verify(target, a.trial.seed):
-        there = carried(host, action, target.work, target.password_file)
+        there = uploaded(host, action, target.work, target.password_file)
         done = host.run(there, timeout_s=_HOURS_S)
         if done.returncode:
             words = (done.stderr or done.stdout).decode(errors="replace").strip()

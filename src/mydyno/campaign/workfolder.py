@@ -13,7 +13,7 @@ from mydyno.host.trusted import distrust, identity, make, remove
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
 
-FAR = Path("/var/tmp")  # noqa: S108 - a new folder there is ours alone, and outlives a boot
+REMOTE_ROOT = Path("/var/tmp")  # noqa: S108 - a new folder there is ours alone, and outlives a boot
 FOLDER, LOCAL_FOLDER = "folder", "local folder"
 _LONG_S = 600.0
 _PASSABLE = "711"  # the server runs as a user of its own
@@ -35,9 +35,9 @@ def open_work(host: Host, path: Path, records: Records, *, kind: str = FOLDER) -
     return path
 
 
-def far_folder() -> Path:
+def random_folder() -> Path:
     """Return a path in /var/tmp that nobody can have made before."""
-    return FAR / f"mydyno-{secrets.token_hex(8)}"
+    return REMOTE_ROOT / f"mydyno-{secrets.token_hex(8)}"
 
 
 def remove_work(host: Host, records: Records, *, kind: str = FOLDER) -> tuple[list[str], list[str]]:

@@ -8,8 +8,7 @@ import msgspec
 
 from mydyno.apply import consent, consent_reformat
 from mydyno.campaign.bench import Bench, NoServer
-from mydyno.campaign.crossing import crosses
-from mydyno.campaign.parts import Hosts, Log
+from mydyno.campaign.link_traffic import uses_lab_link
 from mydyno.campaign.past import KIND
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.preflight import (
@@ -23,7 +22,8 @@ from mydyno.campaign.servers import programs
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import needed
 from mydyno.campaign.stripes import PREFIX
-from mydyno.campaign.treatments import Ground
+from mydyno.campaign.testbed.bench_setup import CampaignLog, Hosts
+from mydyno.campaign.treatments import Environment
 from mydyno.cli.hosts import bench_hosts
 from mydyno.cli.private import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import Source
@@ -36,7 +36,7 @@ from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.model import SpecError
 from mydyno.server import Build, find
 
-Opener = Callable[[Log], Bench]
+Opener = Callable[[CampaignLog], Bench]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Built:
     """
 
     campaign: Campaign
-    ground: Ground
+    ground: Environment
     db: Host
     host: Facts
     name: str
@@ -74,7 +74,7 @@ def build(source: Source, allow: Sequence[str], folder: Path) -> Built:
     }
     kinds = {program: (build.flavour, build.version) for program, build in servers.items()}
     flavour, version = next(iter(kinds.values()), ("", ()))
-    ground = Ground(
+    ground = Environment(
         memory_bytes=found.memory_bytes,
         cores=found.cores,
         flavour=flavour,
@@ -128,7 +128,7 @@ _LINK = (
 def _on_a_bench(
     hosts: Hosts,
     campaign: Campaign,
-    known: tuple[Ground, Facts],
+    known: tuple[Environment, Facts],
     servers: Mapping[str, Build],
     allowed: tuple[Sequence[str], Path],
 ) -> Built:
@@ -154,7 +154,7 @@ def _on_a_bench(
     refuse_unprivileged(host, layers)
     refuse_network(hosts, campaign)
 
-    def opened(log: Log) -> Bench:
+    def opened(log: CampaignLog) -> Bench:
         files = log.files
         preflight(hosts, campaign.spec, campaign.workloads, files.path)
         if campaign.spec.stack.data and not any(
@@ -167,7 +167,7 @@ def _on_a_bench(
 
     stood_in = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
     stood_in += [guest.vm.emulated] if guest and guest.vm.emulated else []
-    stood_in += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
+    stood_in += [_LINK] if any(map(uses_lab_link, campaign.treatments.values())) else []
     told = " ".join(stood_in)
     name = "; ".join(server.text for server in servers.values())
     return Built(campaign, known[0], host, known[1], name, told, tuple(warnings), opened)

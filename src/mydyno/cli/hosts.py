@@ -5,12 +5,12 @@ import re
 
 import msgspec
 
-from mydyno.campaign.parts import Hosts
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable
+from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.cli.machines import HOME
 from mydyno.cli.terminal import say
-from mydyno.host import LOCAL, Away, Host, Local, reach
+from mydyno.host import LOCAL, Host, Local, Remote, reach
 from mydyno.lab.vm import VmHost, VmSpec, create, sweep
 from mydyno.model import Action, SpecError
 from mydyno.stack.known.zfs import misspelt
@@ -82,9 +82,9 @@ def hosts_of(stack: StackTable, place: str) -> Hosts:
 def _between(db: Host, load: Host, place: str) -> str:
     """Return the server's address as the load host should see it."""
     found = ""
-    if isinstance(db, Away):
+    if isinstance(db, Remote):
         found = db.addresses()[1]
-    elif isinstance(load, Away):
+    elif isinstance(load, Remote):
         found = load.addresses()[0]
     if not found:
         raise SpecError(f"{place}: stack.address is missing: where does the load find the server?")

@@ -11,13 +11,13 @@ import typer
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.leftovers import remove
-from mydyno.campaign.loop import Run
-from mydyno.campaign.loop import run as run_trials
 from mydyno.campaign.notice import refuse_open
-from mydyno.campaign.parts import Log
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.run_loop import CampaignRun
+from mydyno.campaign.run_loop import run as run_trials
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stops import Fixed
+from mydyno.campaign.testbed.bench_setup import CampaignLog
 from mydyno.cli import options
 from mydyno.cli.analysis import result
 from mydyno.cli.benches import Built, build
@@ -64,9 +64,9 @@ def run(  # noqa: PLR0913 - one parameter an option
         kept = Kept(source.place, dict(source.overrides), built.ground, _command(), built.name)
         keep(files, source, kept)
         _keep_facts(files, built)
-        bench = _opened(built, Log(files, journal, records, say))
+        bench = _opened(built, CampaignLog(files, journal, records, say))
         run_trials(
-            Run(
+            CampaignRun(
                 campaign,
                 bench,
                 files,
@@ -85,7 +85,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     _tell(shown, json=json)
 
 
-def _opened(built: Built, log: Log) -> Bench:
+def _opened(built: Built, log: CampaignLog) -> Bench:
     """Return the bench; of one that is refused before any data set is filled, nothing stays."""
     try:
         return built.open(log)
@@ -129,7 +129,7 @@ def _keep_facts(files: RunDir, built: Built) -> None:
         say(f"warning: {warning}")
     if (files.facts / "host.json").exists():
         return
-    (files.facts / "host.json").write_bytes(msgspec.json.encode(built.host.told))
+    (files.facts / "host.json").write_bytes(msgspec.json.encode(built.host.details))
     (files.facts / "lab.txt").write_text(built.lab, encoding="utf-8")
     (files.facts / "warnings.txt").write_text("\n".join(built.warnings), encoding="utf-8")
 

@@ -34,12 +34,12 @@ class DirectoryStore:
         """Empty the live folder; return whether there is a golden copy."""
         self._remove(self.live)
         self._run("mkdir", "-p", str(self.home), str(self.live))
-        return self.host.run(Action(("test", "-d", str(self._golden)))).returncode == 0
+        return self.host.run(Action(("test", "-d", str(self._snapshot)))).returncode == 0
 
-    def seal(self) -> None:
+    def freeze(self) -> None:
         """Move the live folder to the golden one: it is there whole, or not at all."""
         self._run("sync", "-f", str(self.live))
-        self._run("mv", "-T", str(self.live), str(self._golden))
+        self._run("mv", "-T", str(self.live), str(self._snapshot))
 
     def restore(self, mount: str) -> None:
         """Replace the live folder by the golden copy, and see that all of it is there.
@@ -51,13 +51,13 @@ class DirectoryStore:
             raise HostError("mount options cannot be set on a plain directory; use a lab device")
         self._remove(self.live)
         self._remove(self._next)
-        entries = ask(self.host, copying.listing(self._golden), timeout_s=_COPY_S)
+        entries = ask(self.host, copying.listing(self._snapshot), timeout_s=_COPY_S)
         for action in self._copied(entries):
             self.host.run(action, timeout_s=_COPY_S).check()
         self._verify(entries)
         self._run("mv", "-T", str(self._next), str(self.live))
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Write out what the copy left dirty, so that every load begins with a quiet disk."""
         self._run("sync", "-f", str(self.live))
 
@@ -69,10 +69,10 @@ class DirectoryStore:
 
     def _copied(self, entries: list[copying.Entry]) -> list[Action]:
         if self.reflinks:
-            same = ("cp", "-a", "--reflink=always", "-T", str(self._golden), str(self._next))
+            same = ("cp", "-a", "--reflink=always", "-T", str(self._snapshot), str(self._next))
             return [Action(same)]
-        first = copying.skeleton(self._golden, self._next)
-        return [first, *copying.contents(self._golden, self._next, entries, self.workers)]
+        first = copying.skeleton(self._snapshot, self._next)
+        return [first, *copying.contents(self._snapshot, self._next, entries, self.workers)]
 
     def _verify(self, entries: list[copying.Entry]) -> None:
         there = ask(self.host, copying.listing(self._next), timeout_s=_COPY_S)
@@ -82,12 +82,12 @@ class DirectoryStore:
                 f"back, {wrong[0]!r} among them"
             )
         if not self._sampled:
-            compared = copying.sample(self._golden, self._next, entries)
+            compared = copying.sample(self._snapshot, self._next, entries)
             self.host.run(compared, timeout_s=_COPY_S).check()
             self._sampled = True
 
     @property
-    def _golden(self) -> Path:
+    def _snapshot(self) -> Path:
         return self.home / "golden"
 
     @property

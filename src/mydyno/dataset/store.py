@@ -26,7 +26,7 @@ class Store(Protocol):
         """Make ready to be filled, or to be restored if sealed before; return whether sealed."""
         ...
 
-    def seal(self) -> None:
+    def freeze(self) -> None:
         """Make what `live` holds the golden copy; nothing may be using it."""
         ...
 
@@ -34,7 +34,7 @@ class Store(Protocol):
         """Put the golden copy back into `live`, mounted with these options where it is a mount."""
         ...
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Bring the disk to the state every load begins with: its caps on, its credits set."""
         ...
 

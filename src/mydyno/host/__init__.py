@@ -1,12 +1,12 @@
 """Where commands run: this machine, a namespace, one reached by ssh, a fake; all through here."""
 
-from mydyno.host.files import beside, carried, program
+from mydyno.host.files import remote_work_folder, uploaded, uploaded_program
 from mydyno.host.interrupts import install as install_signals
 from mydyno.host.interrupts import interruptible, shielded
 from mydyno.host.local import Local
 from mydyno.host.namespace import Namespaced
 from mydyno.host.processes import Process, boot_of, is_root
-from mydyno.host.protocol import LONGEST_LINE, Away, Completed, Host, Running, ask
+from mydyno.host.protocol import LONGEST_LINE, Completed, Host, Remote, Running, ask
 from mydyno.host.reach import LOCAL, reach
 from mydyno.host.rebootable import Rebootable
 from mydyno.host.ssh import Ssh
@@ -15,24 +15,24 @@ from mydyno.host.tree import adopt as adopt_strays
 __all__ = [
     "LOCAL",
     "LONGEST_LINE",
-    "Away",
     "Completed",
     "Host",
     "Local",
     "Namespaced",
     "Process",
     "Rebootable",
+    "Remote",
     "Running",
     "Ssh",
     "adopt_strays",
     "ask",
-    "beside",
     "boot_of",
-    "carried",
     "install_signals",
     "interruptible",
     "is_root",
-    "program",
     "reach",
+    "remote_work_folder",
     "shielded",
+    "uploaded",
+    "uploaded_program",
 ]

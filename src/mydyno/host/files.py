@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mydyno.host.protocol import Away, Host
+from mydyno.host.protocol import Host, Remote
 from mydyno.model import Action, HostError
 
 _PACKAGE = Path(__file__).parents[1]
@@ -15,22 +15,22 @@ _SHOWN, _MOST = 80, 100
 _QUOTED = re.compile(r'"(/[^"]+)"')
 
 
-def carried(host: Host, action: Action, *ours: Path) -> Action:
+def uploaded(host: Host, action: Action, *ours: Path) -> Action:
     """Return an action whose words name files of the host's.
 
     A word, or what stands in it behind a ``=``, that names a file or folder of this program's or
     below one of the folders `ours` is replaced by a copy in the host's session folder.  A script
     brings those beside and below it, an option file the files that it names in quotes.
     """
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         return action
     roots = (_PACKAGE, *ours)
     return Action(tuple(_there(host, word, roots) for word in action.argv), action.stdin)
 
 
-def program(host: Host, local: str) -> str:
+def uploaded_program(host: Host, local: str) -> str:
     """Return where a program of ours may be started on the host, once it has been carried there."""
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         return local
     there = host.folder() / Path(local).name
     if host.run(Action(("test", "-x", str(there)))).returncode:
@@ -39,12 +39,12 @@ def program(host: Host, local: str) -> str:
 
 
 @contextmanager
-def beside(host: Host, folder: Path) -> Iterator[Path]:
+def remote_work_folder(host: Host, folder: Path) -> Iterator[Path]:
     """Yield the folder on the host for files that belong into `folder` here; bring them at the end.
 
     Where the host sees our files it is `folder` itself.
     """
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         yield folder
         return
     made = host.run(Action(("mktemp", "-d", "-p", str(host.folder())))).check().stdout
@@ -123,6 +123,6 @@ def _scripts(host: Host, folder: Path) -> Path:
 
 
 def _session(host: Host) -> Path:
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         raise HostError(f"{host.name}: sees our files; nothing is carried there")
     return host.folder()

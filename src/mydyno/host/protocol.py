@@ -81,7 +81,7 @@ class Host(Protocol):
 
 
 @runtime_checkable
-class Away(Protocol):
+class Remote(Protocol):
     """A host that does not see our files; its folders hold for as long as its session does."""
 
     def folder(self) -> Path:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from mydyno.host.link import Link, Said, Way, command
+from mydyno.host.ssh_connection import Response, SshConnection, SshRoute, command
 from mydyno.model import HostError, RefusedError, SpecError, UnknownEndError
 
 LEASE_S = 90.0  # what a host waits for a sign of us before it ends all we began there
@@ -45,9 +45,9 @@ class Reply:
 class Session:
     """A session that is open, over one link after another; make it with `opened`."""
 
-    def __init__(self, way: Way, lease_s: float, old: str) -> None:
+    def __init__(self, route: SshRoute, lease_s: float, old: str) -> None:
         """Connect and open; raise `HostError` or `RefusedError` naming the next step."""
-        self.way = way
+        self.route = route
         self.lease_s = lease_s
         self.numbers = itertools.count(1)
         self.over = False
@@ -57,18 +57,18 @@ class Session:
         self._closing = threading.Event()
         script = resources.files("mydyno.host").joinpath("remote.sh").read_bytes()
         first = command("sh", "-c", _OPEN, "mydyno", str(len(script)), f"{lease_s:.0f}", old)
-        self._link = Link(way, first, script)
-        hello = self._accepted(self._link.hello)
-        self.folder, self.run_folder = Path(hello[1]), Path(hello[2])
-        self.addresses = (hello[3], hello[5]) if len(hello) > 6 else ("", "")  # noqa: PLR2004 - SSH_CONNECTION
-        threading.Thread(target=self._beats, daemon=True).start()
+        self._connection = SshConnection(route, first, script)
+        greeting = self._accepted(self._connection.greeting)
+        self.folder, self.run_folder = Path(greeting[1]), Path(greeting[2])
+        self.addresses = (greeting[3], greeting[5]) if len(greeting) > 6 else ("", "")  # noqa: PLR2004 - SSH_CONNECTION
+        threading.Thread(target=self._send_keepalives, daemon=True).start()
 
-    def tell(self, words: tuple[object, ...], stdin: bytes, timeout_s: float) -> Reply | None:
+    def request(self, words: tuple[object, ...], stdin: bytes, timeout_s: float) -> Reply | None:
         """Return the reply to an order; None where the link went down and it is not known.
 
         Raises `TimeoutError`.
         """
-        said = self._link.tell([str(word) for word in words], stdin, timeout_s)
+        said = self._connection.request([str(word) for word in words], stdin, timeout_s)
         return said and self._read(said, str(words[1]).encode())
 
     def order(self, *words: object) -> str:
@@ -78,13 +78,13 @@ class Session:
 
     def follow(self, number: int, at: int) -> "subprocess.Popen[bytes]":
         """Return the process that prints an act's output from byte `at` (counted from 0) on."""
-        return self._link.follow(self.order("follow", number, at + 1))
+        return self._connection.follow(self.order("follow", number, at + 1))
 
-    def settled(self, number: int) -> None:
+    def acknowledge(self, number: int) -> None:
         """Say that an act's result has arrived, so that the host may forget it."""
         self._done.append(number)
 
-    def forgettable(self) -> str:
+    def acknowledged(self) -> str:
         """Return the numbers of the acts that may be forgotten, each of them once."""
         found, self._done = self._done[:], []
         return " ".join(map(str, found))
@@ -113,46 +113,46 @@ class Session:
         with self._lock, suppress(HostError, RefusedError):
             # only over a link that is up can the host be told that we leave
             for _ in range(_GOODBYES):
-                if self._link.close(grace_s=self.lease_s) or self.over:
+                if self._connection.close(grace_s=self.lease_s) or self.over:
                     return
                 self._renew_once()
 
     def _renew_once(self) -> None:
         if self.over:
             raise UnknownEndError(self._lost())
-        if self._link.alive and self._answers():
+        if self._connection.alive and self._answers():
             return
-        self._link.cut()
-        fresh = Link(self.way, self.order("line"))
-        if fresh.hello[:1] == ["over"]:
-            fresh.cut()
+        self._connection.abort()
+        fresh = SshConnection(self.route, self.order("line"))
+        if fresh.greeting[:1] == ["over"]:
+            fresh.abort()
             self.over = True
             raise UnknownEndError(self._lost())
-        self._link, self._given_up = fresh, False
+        self._connection, self._given_up = fresh, False
 
     def _answers(self) -> bool:
         """Return whether the link that seems to be up still is."""
         with suppress(TimeoutError):
-            return self._link.tell(("ping", "0"), b"", _PING_S) is not None
+            return self._connection.request(("ping", "0"), b"", _PING_S) is not None
         return False
 
     def _lost(self) -> str:
         return (
-            f"{self.way.address.text}: was out of reach for so long that it has ended what we "
+            f"{self.route.address.text}: was out of reach for so long that it has ended what we "
             "had begun there, or it was started anew"
         )
 
-    def _beats(self) -> None:
+    def _send_keepalives(self) -> None:
         while not self._closing.wait(min(_BEAT_S, self.lease_s / 4)):
             with suppress(HostError, RefusedError), self._lock:
-                if not self._link.alive and not self.over and not self._closing.is_set():
+                if not self._connection.alive and not self.over and not self._closing.is_set():
                     self._renew_once()
-                self._link.beat()
+                self._connection.keepalive()
 
-    def _accepted(self, hello: Sequence[str]) -> Sequence[str]:
+    def _accepted(self, greeting: Sequence[str]) -> Sequence[str]:
         """Return the words of a session that is open; raise what else the far end said."""
-        name = self.way.address.text
-        match list(hello):
+        name = self.route.address.text
+        match list(greeting):
             case ["line", *_] as words:
                 return words
             case ["missing", *tools]:
@@ -171,7 +171,7 @@ class Session:
                 raise HostError(f"{name}: said {' '.join(words)!r}; is its shell a POSIX one?")
 
     @staticmethod
-    def _read(said: Said, number: bytes) -> Reply | None:
+    def _read(said: Response, number: bytes) -> Reply | None:
         """Return the reply between its marks, None where they are not whole."""
         code, raw, told = said
         begin = b"mydyno " + number + b"\n"

@@ -21,7 +21,7 @@ class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
     cost_s: float
 
 
-class Measured(msgspec.Struct, frozen=True, tag="measured"):
+class MeasuredValue(msgspec.Struct, frozen=True, tag="measured"):
     """Something that later trials are set up by, in base units: once for the whole campaign."""
 
     name: str
@@ -66,4 +66,6 @@ class RolledBack(msgspec.Struct, frozen=True, tag="rolled-back"):
     keys: tuple[str, ...]
 
 
-Event = Opened | Prepared | Measured | Changing | Started | Interruption | Finished | RolledBack
+Event = (
+    Opened | Prepared | MeasuredValue | Changing | Started | Interruption | Finished | RolledBack
+)

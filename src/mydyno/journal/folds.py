@@ -7,7 +7,7 @@ from mydyno.journal.events import (
     Event,
     Finished,
     Interruption,
-    Measured,
+    MeasuredValue,
     RolledBack,
     Started,
 )
@@ -53,7 +53,7 @@ def spent_s(events: Iterable[Event]) -> float:
 
 def measured(events: Iterable[Event]) -> dict[str, float]:
     """Return what was measured for the trials to be set up by, by name, in base units."""
-    return {e.name: e.value for e in events if isinstance(e, Measured)}
+    return {e.name: e.value for e in events if isinstance(e, MeasuredValue)}
 
 
 def first_values(events: Iterable[Event], *, owned: bool = False) -> Settings:

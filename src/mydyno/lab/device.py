@@ -7,13 +7,20 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mydyno.host import Host, Running
-from mydyno.lab import golden
+from mydyno.lab import snapshot_marker
+from mydyno.lab.calibration import (
+    DiskCalibration,
+    IoMeasurement,
+    IoPattern,
+    measure,
+    random,
+    sequential,
+)
 from mydyno.lab.control import Control
 from mydyno.lab.devices import mounted_elsewhere, mounts_of
-from mydyno.lab.gauge import Gauge, Measured, Reading, measure, random, sequential
 from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Registry
-from mydyno.lab.teardown import take_apart
+from mydyno.lab.teardown import tear_down
 from mydyno.lab.values import level_text
 from mydyno.model import Action, HostError, RefusedError
 
@@ -61,7 +68,7 @@ class LabDevice:
         """Make what the disk holds its base; raise `RefusedError` while it is mounted."""
         self._quiet("freeze")
         self._control.order("freeze")
-        golden.mark(self.host, self._paths.golden, self.state.spec)
+        snapshot_marker.mark_frozen(self.host, self._paths.snapshot_marker, self.state.spec)
 
     def drop(self) -> None:
         """Throw away all that was written since the freeze; raise `RefusedError` while mounted.
@@ -77,7 +84,7 @@ class LabDevice:
         """Return the disk's state: caps and credits, counters, `overlay_pages` of 4 KiB."""
         return self._control.state()
 
-    def measure(self, seconds: int = 5, *, write: bool = False) -> Measured:
+    def measure(self, seconds: int = 5, *, write: bool = False) -> DiskCalibration:
         """Return what the device gives from the spec's credit level, `seconds` for each number.
 
         Random writes (of zeros) are measured only if asked for, and refused with `RefusedError`
@@ -91,22 +98,22 @@ class LabDevice:
         stripe = self.state.spec.stripe
         reads = self._nearest(random(stripe, "randread"), seconds)
         writes = self._nearest(random(stripe, "randwrite"), seconds) if write else None
-        found = Measured(reads, self._nearest(sequential(stripe), seconds), writes)
+        found = DiskCalibration(reads, self._nearest(sequential(stripe), seconds), writes)
         self.credits()
         return found
 
-    def _nearest(self, gauge: Gauge, seconds: int) -> Reading:
+    def _nearest(self, pattern: IoPattern, seconds: int) -> IoMeasurement:
         """Return the one of a few readings that is nearest to what is promised.
 
         A busy machine takes away, and a load that was held up finds credits that it did not earn.
         """
-        found: list[Reading] = []
+        found: list[IoMeasurement] = []
         stripe = self.state.spec.stripe
-        while len(found) < _TRIES and not (found and found[-1].kept):
-            found.append(measure(self.host, self.device, gauge, stripe, seconds, self._begin))
-        nearest = min(found, key=lambda reading: reading.apart)
-        if nearest.leaks:
-            raise HostError(f"{self.device}: the caps do not hold: {nearest.told}")
+        while len(found) < _TRIES and not (found and found[-1].within_tolerance):
+            found.append(measure(self.host, self.device, pattern, stripe, seconds, self._begin))
+        nearest = min(found, key=lambda reading: reading.deviation)
+        if nearest.exceeds_caps:
+            raise HostError(f"{self.device}: the caps do not hold: {nearest.description}")
         return nearest
 
     def _begin(self) -> Mapping[str, Any]:
@@ -122,7 +129,7 @@ class LabDevice:
         state = self.labs.read(self.state.spec.lab) or self.state  # made again since, perhaps
         try:
             if state.home == self.state.home:
-                take_apart(self.host, self.labs, state, base=not keep_base)
+                tear_down(self.host, self.labs, state, base=not keep_base)
         finally:
             if self.running is not None:
                 self.running.stop()

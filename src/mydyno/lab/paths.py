@@ -34,7 +34,7 @@ class Paths:
         return tuple(self.home / f"overlay{_number(n)}.img" for n in range(disks))
 
     @property
-    def golden(self) -> Path:
+    def snapshot_marker(self) -> Path:
         """Return the mark that the base is frozen."""
         return self.home / "golden.json"
 

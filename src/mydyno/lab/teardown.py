@@ -44,7 +44,7 @@ class _Done:
             self.failed.append(str(error))
 
 
-def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
+def tear_down(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
     """Remove a lab's mounts, loop device, daemon and files; return what of it was removed.
 
     Only what the record and the host both say is ours: after a boot that is files.  Can be cut
@@ -55,14 +55,14 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
     labs.step(state, "removing")
     done = _Done()
     if problem := _not_ours(host, state):
-        done.attempt(partial(_silence, host, state))
+        done.attempt(partial(_kill_daemon, host, state))
         done.failed.append(problem)
     else:
         if state.boot == processes.boot_of(host):
-            done.attempt(partial(_silence, host, state))
-            done.attempt(partial(_cut_off, host, state))
+            done.attempt(partial(_kill_daemon, host, state))
+            done.attempt(partial(_abort_mount, host, state))
             for device in loops_on(host, paths.disk):
-                done.attempt(partial(_free, host, state, device))
+                done.attempt(partial(_detach, host, state, device))
             done.attempt(partial(_unmount, host, state))
         done.attempt(partial(_delete, host, state, base=base))
     if done.held or done.failed:
@@ -90,7 +90,7 @@ def _not_ours(host: Host, state: LabState) -> str:
     return ""
 
 
-def _silence(host: Host, state: LabState) -> list[str]:
+def _kill_daemon(host: Host, state: LabState) -> list[str]:
     """End the daemon before anything else, so that what is unmounted cannot wait for it.
 
     What was written is thrown away in any case; written out first, it would pass the caps, and
@@ -102,7 +102,7 @@ def _silence(host: Host, state: LabState) -> list[str]:
     return []
 
 
-def _cut_off(host: Host, state: LabState) -> list[str]:
+def _abort_mount(host: Host, state: LabState) -> list[str]:
     """Cut the mount off: refused as busy while the loop device stands on it, it ends the daemon."""
     place = Paths(Path(state.home)).mount
     mount = mount_at(host, place)
@@ -117,7 +117,7 @@ def _served(state: LabState, mount: Mount) -> bool:
     return ours and state.mount in {"", mount.number}
 
 
-def _free(host: Host, state: LabState, device: str) -> list[str]:
+def _detach(host: Host, state: LabState, device: str) -> list[str]:
     """Unmount and detach a loop device on our disk, and restore its queue.
 
     The kernel names the file by our mount point's path; that it is the attachment which we made
@@ -170,8 +170,8 @@ def _delete(host: Host, state: LabState, *, base: bool) -> list[str]:
     """Remove the files that we make, by name, then the folders where nothing else is in them."""
     paths, disks = Paths(Path(state.home)), state.spec.stripe.disks
     if state.folder:  # else it was only announced, and is empty if it is there at all
-        golden = (*paths.bases(disks), paths.golden) if base else ()
-        doomed = map(str, (*golden, *paths.overlays(disks), paths.log))
+        snapshot = (*paths.bases(disks), paths.snapshot_marker) if base else ()
+        doomed = map(str, (*snapshot, *paths.overlays(disks), paths.log))
         host.run(Action(("rm", "--force", "--", *doomed)), timeout_s=REMOVAL_S).check()
     for folder in (paths.mount, paths.home):
         argv = ("rmdir", "--ignore-fail-on-non-empty", "--", str(folder))

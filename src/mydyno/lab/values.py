@@ -66,7 +66,7 @@ class LabSpec:
         return bool(self.disk_class or self.vm) or self.caps != Caps()
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return in words what stands in for real disks: ``4 disks of azure-p15, ...``."""
         kind = self.disk_class or ("capped" if self.capped else "uncapped")
         each = f"{self.stripe.disks} x {kind}" if self.stripe.disks > 1 else kind

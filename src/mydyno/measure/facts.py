@@ -34,7 +34,7 @@ class Facts:
 
     memory_bytes: int
     cores: int
-    told: Mapping[str, str]
+    details: Mapping[str, str]
     schedulers: tuple[str, ...] = ()
 
 
@@ -87,22 +87,22 @@ def parse(raw: bytes) -> Facts:
     if "MemTotal" not in memory or not cores:
         raise ValueError("the host's /proc tells neither memory nor processors")
     memory_bytes = int(memory["MemTotal"].split()[0]) * 1024
-    told = {
+    details = {
         "processor": f"{processor.get('model name', 'unknown')}, {cores} logical",
         "memory": f"{memory_bytes / 2**30:.1f} GiB",
         "system": system.get("PRETTY_NAME", "unknown").strip('"'),
         "kernel": " ".join(lines.get("/proc/version", ["unknown"])[0].split()[2:3]) or "unknown",
     }
     for path, name in _FILES.items():
-        if name not in told and path in lines:
-            told[name] = lines[path][0]
-    return Facts(memory_bytes, cores, told, _schedulers(lines))
+        if name not in details and path in lines:
+            details[name] = lines[path][0]
+    return Facts(memory_bytes, cores, details, _schedulers(lines))
 
 
 def _schedulers(lines: Mapping[str, list[str]]) -> tuple[str, ...]:
     """Return the I/O schedulers that the host's disks offer, in the kernel's order."""
-    told = " ".join(text for path in lines if path.endswith(_SCHEDULER) for text in lines[path])
-    return tuple(dict.fromkeys(told.replace("[", "").replace("]", "").split()))
+    details = " ".join(text for path in lines if path.endswith(_SCHEDULER) for text in lines[path])
+    return tuple(dict.fromkeys(details.replace("[", "").replace("]", "").split()))
 
 
 def _fields(lines: list[str], mark: str) -> dict[str, str]:

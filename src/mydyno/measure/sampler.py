@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Away, Host, Running, beside, program
+from mydyno.host import Host, Remote, Running, remote_work_folder, uploaded_program
 from mydyno.measure.binary import probe_binary
 from mydyno.measure.where import Where
 from mydyno.model import Action, HostError
@@ -77,7 +77,7 @@ def _begun(stack: ExitStack, host: Host, folder: Path, watch: Watch) -> Sampling
         return Sampling(folder)
     try:
         (folder / WHERE).write_bytes(msgspec.json.encode(watch.where))
-        there = stack.enter_context(beside(host, folder))
+        there = stack.enter_context(remote_work_folder(host, folder))
         running = host.start(_action(host, there, watch), stderr=there / ERRORS)
         stack.callback(_end, running, folder)
         return Sampling(folder, partial(_load_started, host, there), _ahead_ns(host))
@@ -94,7 +94,7 @@ def _load_started(host: Host, there: Path, pid: int) -> None:
 
 def _ahead_ns(host: Host) -> int | None:
     """Return a far host's wall clock less our monotonic one, to half a round trip."""
-    if not isinstance(host, Away):
+    if not isinstance(host, Remote):
         return None
     asked_ns = time.monotonic_ns()
     told = host.run(Action(("date", "+%s%N"))).check().stdout
@@ -107,8 +107,8 @@ def _complain(folder: Path, text: str) -> None:
 
 
 def _action(host: Host, there: Path, watch: Watch) -> Action:
-    argv = [program(host, probe_binary()), "sample", "--out", str(there / FILE)]
-    argv += [] if isinstance(host, Away) else ["--owner", str(os.getpid())]
+    argv = [uploaded_program(host, probe_binary()), "sample", "--out", str(there / FILE)]
+    argv += [] if isinstance(host, Remote) else ["--owner", str(os.getpid())]
     argv += ["--process-file", f"load={there / LOAD}"]
     for role, pid in watch.processes.items():
         argv += ["--process", f"{role}={pid}"]

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError
-from mydyno.stack import running
-from mydyno.stack.running import OWNED, Seen, Server
+from mydyno.stack import launch_file
+from mydyno.stack.launch_file import OWNED, Server, ServerState
 
 _SONAMES = {
     "jemalloc": re.compile(r"/libjemalloc\.so[\w.]*$"),
@@ -54,7 +54,7 @@ class Alloc:
         library = want.get("library", default)
         lines = [*self._preload(library, default), *_tuning(library, want.get("tunables", ""))]
         defaults = {"library": default, "tunables": ""}
-        return running.changes(now, want, defaults, self.server.write(lines))
+        return launch_file.changes(now, want, defaults, self.server.write(lines))
 
     def _preload(self, library: str, default: str) -> list[str]:
         if library == default:
@@ -95,12 +95,14 @@ def named_in(paths: Iterable[str]) -> list[str]:
 
 def parse(raw: bytes) -> Settings:
     """Return `library`, `tunables` where set, and `linked` where the server brings its own."""
-    seen = running.parse(raw)
+    seen = launch_file.parse(raw)
     preload = seen.own.get("LD_PRELOAD", "")
     asked = next(iter(named_in([preload])), "")
     library = _mapped(seen) if seen.running else asked or "glibc"
     settings = {"library": library}
-    environment = running.pairs(_whole(seen.files.get("environ", []))) if seen.running else seen.own
+    environment = (
+        launch_file.pairs(_whole(seen.files.get("environ", []))) if seen.running else seen.own
+    )
     tunables = environment.get(_TUNABLES.get(library, ""), "")
     if tunables:
         settings["tunables"] = tunables
@@ -124,12 +126,12 @@ def _whole(entries: Iterable[str]) -> Sequence[str]:
     return found
 
 
-def _mapped(seen: Seen) -> str:
+def _mapped(seen: ServerState) -> str:
     paths = {line.split()[-1] for line in seen.files.get("maps", []) if "/" in line}
     return next(iter(named_in(sorted(paths))), "glibc")
 
 
-def _tuned(seen: Seen) -> bool:
+def _tuned(seen: ServerState) -> bool:
     return any(name in seen.own for name in _TUNABLES.values())
 
 

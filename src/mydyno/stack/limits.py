@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.model import Change, Probe, Settings, SpecError
-from mydyno.stack import running
+from mydyno.stack import launch_file
 from mydyno.stack.known.values import normalise
-from mydyno.stack.running import OWNED, Server
+from mydyno.stack.launch_file import OWNED, Server
 
 ROWS = {
     "nofile": "Max open files",
@@ -42,12 +42,12 @@ class Limits:
         """Return the changes; raise `SpecError` for an unknown limit or a value that is none."""
         wanted = {key: _value(key, value) for key, value in want.items()}
         lines = [f"{key}={value}" for key, value in sorted(wanted.items())]
-        return running.changes(now, wanted, _INHERITED, self.server.write(lines))
+        return launch_file.changes(now, wanted, _INHERITED, self.server.write(lines))
 
 
 def parse(raw: bytes) -> Settings:
     """Return the soft limits of the running process, else those that its launch file asks for."""
-    seen = running.parse(raw)
+    seen = launch_file.parse(raw)
     settings = {key: value for key, value in seen.own.items() if key in ROWS}
     held = ",".join(sorted(settings))
     for line in seen.files.get("limits", []):

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
-from mydyno.stack import running
+from mydyno.stack import launch_file
 from mydyno.stack.known.durability import durability
 from mydyno.stack.known.rounding import granted, needs_restart
 from mydyno.stack.known.values import normalise
 from mydyno.stack.known.variables import RENAMED, Variable, refusals
-from mydyno.stack.running import OWNED
+from mydyno.stack.launch_file import OWNED
 
 _QUESTION = b"SHOW GLOBAL VARIABLES;\n"
 _HEADER = "# owned by mydyno: exactly the settings of the present treatment\n[mysqld]\n"
@@ -61,7 +61,7 @@ class Mysqld:
         told = refusals(self.flavour, self.variables, want)
         if told:
             raise SpecError("; ".join(told))
-        action = running.install(self.option_file, self._text(want))
+        action = launch_file.install(self.option_file, self._text(want))
         seen = {**self.stock, **now}
         held = [key for key in now.get(OWNED, "").split(",") if key]
         aims = {key: want.get(key, self.stock.get(key, "")) for key in {*want, *held}}
@@ -111,7 +111,7 @@ def observe(client: tuple[str, ...], option_file: Path) -> Probe[Settings]:
 
     Asked of an instance that no setting was made for, the answer is its stock.
     """
-    return Probe(running.beside(option_file, client, _QUESTION), parse)
+    return Probe(launch_file.beside(option_file, client, _QUESTION), parse)
 
 
 def parse(raw: bytes) -> Settings:
@@ -128,7 +128,7 @@ def parse(raw: bytes) -> Settings:
 
 
 def _file(lines: Sequence[str]) -> dict[str, str]:
-    written = {key.strip(): value.strip() for key, value in running.pairs(lines).items()}
+    written = {key.strip(): value.strip() for key, value in launch_file.pairs(lines).items()}
     held = {key: normalise(_bare(value)) for key, value in written.items() if "-" not in key}
     for line, value in (("skip_log_bin", "0"), ("log_bin", "1")):
         if line in lines:

@@ -7,9 +7,9 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from mydyno.model import Change, Probe, Settings, SpecError
-from mydyno.stack import running
+from mydyno.stack import launch_file
 from mydyno.stack.known.tls import refusal
-from mydyno.stack.running import OWNED
+from mydyno.stack.launch_file import OWNED
 
 LAB = "lab"  # the address on the lab's own link
 _DEFAULT = {"transport": "socket", "address": "127.0.0.1", "tls": "default"}
@@ -47,7 +47,7 @@ class Net:
 
     def observe(self) -> Probe[Settings]:
         """Return the question for the launch file, and for the server where it answers."""
-        return Probe(running.beside(self.own, self.client, _QUESTION), self.parse)
+        return Probe(launch_file.beside(self.own, self.client, _QUESTION), self.parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for another key, or a value that cannot be."""
@@ -56,12 +56,12 @@ class Net:
         aim = {"transport": "tcp", **want} if "address" in want else dict(want)
         self._refuse(aim)
         text = "".join(f"{key}={self._written(key, value)}\n" for key, value in aim.items())
-        return running.changes(now, aim, _DEFAULT, running.install(self.own, text))
+        return launch_file.changes(now, aim, _DEFAULT, launch_file.install(self.own, text))
 
     def parse(self, raw: bytes) -> Settings:
         """Return what the server shows of what the file asks, else what the file asks for."""
         lines = raw.decode(errors="replace").splitlines()
-        own = running.pairs([line for line in lines if "\t" not in line])
+        own = launch_file.pairs([line for line in lines if "\t" not in line])
         rows = (line.partition("\t") for line in lines if "\t" in line)
         shown = {name: value for name, _, value in rows}
         settings = {"transport": own.get("transport", _DEFAULT["transport"])}

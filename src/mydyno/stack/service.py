@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
 from mydyno.stack.known.values import normalise
+from mydyno.stack.launch_file import install
 from mydyno.stack.limits import ROWS
-from mydyno.stack.running import install
 
 FILE = "zz-mydyno.conf"
 _DIRECTIVES = {"nofile": "LimitNOFILE", "nproc": "LimitNPROC", "memlock": "LimitMEMLOCK"}

@@ -9,7 +9,7 @@ from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, Spec
 from mydyno.stack.known.values import normalise
 
 KIND = "zfs"
-_GOLDEN = "golden"
+_SNAPSHOT = "golden"
 _PREFIX = "zfs."
 _POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))
 # These hold for what is written from then on: the data must be written anew to have them.
@@ -125,19 +125,19 @@ def destroy(dataset: str) -> Action:
 
 def snapshot(dataset: str) -> Action:
     """Return the command that keeps what a dataset of ours holds now."""
-    return Action(("zfs", "snapshot", f"{dataset}@{_GOLDEN}"))
+    return Action(("zfs", "snapshot", f"{dataset}@{_SNAPSHOT}"))
 
 
-def kept(dataset: str) -> Action:
+def has_snapshot(dataset: str) -> Action:
     """Return the command that fails where nothing was kept of a dataset, or it is not there."""
-    return Action(("zfs", "list", "-H", "-o", "name", f"{dataset}@{_GOLDEN}"))
+    return Action(("zfs", "list", "-H", "-o", "name", f"{dataset}@{_SNAPSHOT}"))
 
 
 def rollback(dataset: str) -> Sequence[Action]:
     """Return the commands that bring back what was kept, with nothing of the pool in memory."""
     pool = dataset.partition("/")[0]
     return (
-        Action(("zfs", "rollback", "-r", f"{dataset}@{_GOLDEN}")),
+        Action(("zfs", "rollback", "-r", f"{dataset}@{_SNAPSHOT}")),
         Action(("zpool", "export", pool)),
         Action(("zpool", "import", "-o", "cachefile=none", "-d", "/dev", pool)),
     )

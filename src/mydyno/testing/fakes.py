@@ -149,11 +149,11 @@ class FakeBench:
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Restore what a killed run left, and again when done."""
-        self.put_right()
+        self.recover()
         try:
             yield
         finally:
-            self.put_right()
+            self.recover()
 
     def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
         """Apply the treatment."""
@@ -161,7 +161,7 @@ class FakeBench:
         converge(self.site, settings, Ledger(self.records, self.journal), trial.id)
         return Target(work=folder, directory=folder)
 
-    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
+    def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample nothing: a dictionary has no processors."""
         return nullcontext(Sampling(folder))
 
@@ -170,16 +170,16 @@ class FakeBench:
         del workload
         return self.host
 
-    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
         """See nothing: nobody comes to a dictionary."""
         del settings, workload, folder
 
-    def ended(self, folder: Path) -> str:
+    def collect(self, folder: Path) -> str:
         """Return nothing: a dictionary does not die."""
         del folder
         return ""
 
-    def put_right(self) -> None:
+    def recover(self) -> None:
         """Restore what a trial of unknown end may have moved."""
         restore(self.host, self.records, lambda _: self.layer)
 

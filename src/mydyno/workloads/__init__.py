@@ -3,9 +3,9 @@
 from mydyno.workloads.protocol import (
     MayWait,
     Reports,
+    ReportsSession,
+    ReportsTotals,
     Target,
-    TellsSession,
-    TellsTotals,
     Verifies,
     Workload,
 )
@@ -15,9 +15,9 @@ __all__ = [
     "TOOLS",
     "MayWait",
     "Reports",
+    "ReportsSession",
+    "ReportsTotals",
     "Target",
-    "TellsSession",
-    "TellsTotals",
     "Tool",
     "Verifies",
     "Workload",

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mydyno.model import Action, Interval, Overhead
-from mydyno.workloads.latency import checked
+from mydyno.workloads.histogram import checked
 from mydyno.workloads.lines import numbered
 from mydyno.workloads.protocol import Reports, Target
 

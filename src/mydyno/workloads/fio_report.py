@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mydyno.model import Interval
-from mydyno.workloads.latency import QUANTILE_NAMES, recorded
+from mydyno.workloads.histogram import QUANTILE_NAMES, recorded
 from mydyno.workloads.lines import no_report, whole
 
 METRICS = ("iops", "reads", "writes", "trims", "fsyncs", "read_bytes", "write_bytes",

@@ -93,7 +93,7 @@ class Verifies(Protocol):
 
 
 @runtime_checkable
-class TellsTotals(Protocol):
+class ReportsTotals(Protocol):
     """A load whose output ends with what all of the run amounts to."""
 
     def totals(self, lines: Iterable[bytes]) -> Mapping[str, float]:
@@ -102,7 +102,7 @@ class TellsTotals(Protocol):
 
 
 @runtime_checkable
-class TellsSession(Protocol):
+class ReportsSession(Protocol):
     """A load whose own connection says what it is: cipher, client library, versions."""
 
     def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:

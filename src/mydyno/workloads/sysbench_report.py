@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from mydyno.model import Interval, of_kind
-from mydyno.workloads.latency import QUANTILE_NAMES, recorded
+from mydyno.workloads.histogram import QUANTILE_NAMES, recorded
 from mydyno.workloads.lines import failure, no_report, whole
 
 METRICS = ("tps", "reads", "writes", "other", "errors", "reconnects", *QUANTILE_NAMES)

@@ -11,7 +11,7 @@ import msgspec
 from mydyno.model import Action, SpecError, of_kind
 from mydyno.workloads import options, sysbench_options
 from mydyno.workloads.client_file import connection_file, sysbench
-from mydyno.workloads.latency import QUANTILE_NAMES
+from mydyno.workloads.histogram import QUANTILE_NAMES
 from mydyno.workloads.protocol import Reports, Target, Workload
 from mydyno.workloads.sysbench_report import KIND_RATES, METRICS, parse, parse_session
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from mydyno.host import Host, processes
 from mydyno.host.trusted import make_home, resolved
-from mydyno.lab.vm import running, seed
+from mydyno.lab.vm import qemu_process, seed
 from mydyno.lab.vm.accel import accelerator
 from mydyno.lab.vm.image import Image, build, refuse_lacking
 from mydyno.lab.vm.machine import Vm
-from mydyno.lab.vm.record import Records, records
 from mydyno.lab.vm.throttles import throttle
 from mydyno.lab.vm.values import VmPaths, VmSpec, VmState, check
+from mydyno.lab.vm.vm_registry import Records, records
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.server.ports import free_port
 
@@ -67,7 +67,7 @@ def sweep(host: Host) -> Sequence[str]:
     orphans = [state for state in kept.all() if _orphaned(host, state)]
     return tuple(
         f"lab {state.spec.lab}: left over; removed "
-        f"{', '.join(running.take_apart(host, kept, state))}"
+        f"{', '.join(qemu_process.tear_down(host, kept, state))}"
         for state in orphans
     )
 
@@ -88,7 +88,7 @@ def _orphaned(host: Host, state: VmState) -> bool:
     """Return whether nobody wants it: its maker is dead, or it outlived that and is dead itself."""
     if state.owner is not None or state.phase != "up":
         return not processes.alive(host, state.owner)
-    return not running.alive(host, VmPaths(Path(state.home)), state.qemu)
+    return not qemu_process.alive(host, VmPaths(Path(state.home)), state.qemu)
 
 
 def _clear(host: Host, kept: Records, lab: str) -> None:
@@ -103,7 +103,7 @@ def _clear(host: Host, kept: Records, lab: str) -> None:
                 "until it has taken that down"
             )
         raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
-    running.take_apart(host, kept, old)
+    qemu_process.tear_down(host, kept, old)
 
 
 def _housed(host: Host, kept: Records, state: VmState) -> VmState:
@@ -123,9 +123,9 @@ def _raise_up(host: Host, kept: Records, state: VmState, image: Image) -> Vm:
     try:
         seed.plant(host, state.spec.lab, paths, state.port)
         _disks(host, state.spec, paths, image)
-        return Vm(host, kept, running.start(host, kept, state))
+        return Vm(host, kept, qemu_process.start(host, kept, state))
     except BaseException:
-        running.take_apart(host, kept, state)
+        qemu_process.tear_down(host, kept, state)
         raise
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.host import Host
-from mydyno.lab.vm import running
+from mydyno.lab.vm import qemu_process
 from mydyno.lab.vm.image import Image
 from mydyno.lab.vm.qemu import serial
-from mydyno.lab.vm.record import Records
 from mydyno.lab.vm.values import VmPaths, VmState
+from mydyno.lab.vm.vm_registry import Records
 from mydyno.model import Action, HostError
 
 _SHUTDOWN_S = 180.0  # under emulation a shutdown takes most of a minute
@@ -72,7 +72,7 @@ class Vm:
         """
         kernel = Image(Path(self.state.image)).kernel(release or self.state.release)
         self.shut_down()
-        self.state = running.start(self.host, self.records, self.state, kernel.release)
+        self.state = qemu_process.start(self.host, self.records, self.state, kernel.release)
 
     def shut_down(self) -> None:
         """Power it off; one that does not go is cut off from its power."""
@@ -80,17 +80,19 @@ class Vm:
         with suppress(HostError):  # what does not answer is cut off below
             self.host.run(Action(argv), timeout_s=_SHUTDOWN_S)
         end_s = time.monotonic() + _SHUTDOWN_S
-        while running.alive(self.host, self._paths, self.state.qemu) and time.monotonic() < end_s:
+        while (
+            qemu_process.alive(self.host, self._paths, self.state.qemu) and time.monotonic() < end_s
+        ):
             time.sleep(_POLL_S)
         self.cut_off()
 
     def cut_off(self) -> None:
         """End it as a power cut would: what it had not flushed is lost."""
-        running.end(self.host, self._paths, self.state.qemu)
+        qemu_process.end(self.host, self._paths, self.state.qemu)
 
     def remove(self) -> Sequence[str]:
         """Remove it with all it wrote; return what was removed.  Can be called again."""
-        return running.take_apart(self.host, self.records, self.state)
+        return qemu_process.tear_down(self.host, self.records, self.state)
 
     @property
     def _paths(self) -> VmPaths:

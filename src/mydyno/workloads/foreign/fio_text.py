@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from mydyno.model import Interval
 from mydyno.workloads.foreign import fio_lines as say
-from mydyno.workloads.foreign.command_line import Command, command_at
-from mydyno.workloads.foreign.fio_jobs import doubts, name_of, totals
-from mydyno.workloads.foreign.reading import Doubt, Found, Reading
-from mydyno.workloads.foreign.text import Text
+from mydyno.workloads.foreign.command_line import CommandLine, command_at
+from mydyno.workloads.foreign.fio_jobs import caveats, name_of, totals
+from mydyno.workloads.foreign.log_text import Text
+from mydyno.workloads.foreign.parsed_run import Caveat, Found, ParsedRun
 
 _OPTIONS = {"rw": ("rw", "readwrite"), "bs": ("bs", "blocksize"), "size": ("size",),
             "direct": ("direct",), "rate_iops": ("rate_iops",)}  # fmt: skip
@@ -59,7 +59,7 @@ class _Reader:
             self.done.append(self._call)
         self._call = None
 
-    def _command(self, number: int, command: Command) -> None:
+    def _command(self, number: int, command: CommandLine) -> None:
         self.close()
         self._skip = command.last
         if command.tool == "fio":
@@ -110,21 +110,21 @@ def find(text: Text) -> Found:
     for number in range(len(text.lines)):
         reader.read(number)
     reader.close()
-    readings: list[Reading] = []
-    rejected: list[Doubt] = []
+    readings: list[ParsedRun] = []
+    rejected: list[Caveat] = []
     for call in reader.done:
         for group in sorted({group for group, _, _ in call.jobs}):
             try:
                 readings.append(_reading(call, group, text))
             except ValueError as problem:
-                rejected.append(Doubt(call.first, str(problem)))
+                rejected.append(Caveat(call.first, str(problem)))
         if not call.jobs:
-            rejected.append(Doubt(call.first, "a run of fio without its result"))
+            rejected.append(Caveat(call.first, "a run of fio without its result"))
     known = (n for call in reader.done for lines in call.lines.values() for n in lines)
     return Found(tuple(readings), tuple(rejected), frozenset(known))
 
 
-def _reading(call: _Call, group: int, text: Text) -> Reading:
+def _reading(call: _Call, group: int, text: Text) -> ParsedRun:
     jobs = [lines.job for (of, _, _), lines in call.jobs.items() if of == group]
     for job in jobs:
         job.traits = {**_asked(call.options), **call.traits.get(group, {})}
@@ -132,7 +132,7 @@ def _reading(call: _Call, group: int, text: Text) -> Reading:
     values = totals(jobs)
     lines = sorted({*call.lines.get(_ALL, []), *call.lines.get(group, [])})
     rates = {k: v for k, v in values.items() if k != "seconds"}
-    return Reading(
+    return ParsedRun(
         name=name,
         response="iops",
         traits=traits,
@@ -140,7 +140,7 @@ def _reading(call: _Call, group: int, text: Text) -> Reading:
         intervals=(Interval(values["seconds"], rates),),
         lines=lines,
         raw=text.excerpt(lines),
-        doubts=tuple(doubts(jobs)),
+        caveats=tuple(caveats(jobs)),
     )
 
 

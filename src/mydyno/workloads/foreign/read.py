@@ -4,30 +4,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.workloads.foreign import fio_json, fio_text, mysqlslap, sysbench
-from mydyno.workloads.foreign.claims import claims
-from mydyno.workloads.foreign.reading import Doubt, Found, Reading
-from mydyno.workloads.foreign.text import Text, text_of
+from mydyno.workloads.foreign.log_text import Text, text_of
+from mydyno.workloads.foreign.parsed_run import Caveat, Found, ParsedRun
+from mydyno.workloads.foreign.unsupported import unsupported_figures
 
 _SAME = 0.001  # ratio: fio prints fewer digits for people than in JSON
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class ParsedLog:
     """What a text holds: its runs in order, what began and gave none, figures that do not follow.
 
-    `lines` counts its lines that are not blank; `strange` are the places, counted from 0, of those
+    `lines` counts its lines that are not blank; `unparsed` are the places, counted from 0, of those
     that belong to nothing that was understood.
     """
 
-    readings: Sequence[Reading]
-    rejected: Sequence[Doubt]
-    unfounded: Sequence[Doubt]
+    readings: Sequence[ParsedRun]
+    rejected: Sequence[Caveat]
+    unsupported: Sequence[Caveat]
     lines: int
-    strange: Sequence[int]
+    unparsed: Sequence[int]
     text: Text
 
 
-def read(data: bytes) -> Log:
+def read(data: bytes) -> ParsedLog:
     """Return the runs in `data`; raise `ValueError` for what is no text."""
     text = text_of(data)
     json = fio_json.find(text)
@@ -36,12 +36,12 @@ def read(data: bytes) -> Log:
     readings = sorted((r for f in found for r in f.readings), key=lambda r: r.lines[0])
     known = {n for f in found for n in f.known}
     filled = [n for n, line in enumerate(text.lines) if line.strip()]
-    return Log(
+    return ParsedLog(
         readings=tuple(readings),
         rejected=tuple(sorted((d for f in found for d in f.rejected), key=lambda d: d.line)),
-        unfounded=tuple(claims(text.lines, known, readings)),
+        unsupported=tuple(unsupported_figures(text.lines, known, readings)),
         lines=len(filled),
-        strange=tuple(n for n in filled if n not in known),
+        unparsed=tuple(n for n in filled if n not in known),
         text=text,
     )
 
@@ -52,7 +52,7 @@ def _but_for(found: Found, json: Found) -> Found:
     return Found(tuple(kept), found.rejected, found.known)
 
 
-def _is_same(one: Reading, other: Reading) -> bool:
+def _is_same(one: ParsedRun, other: ParsedRun) -> bool:
     inside = one.lines[0] <= other.lines[0] and other.lines[-1] <= one.lines[-1]
     a, b = one.totals["iops"], other.totals["iops"]
     return inside and abs(a - b) <= _SAME * max(a, b)

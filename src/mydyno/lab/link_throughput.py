@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mydyno.host import Running
-from mydyno.lab.link import LabLink
+from mydyno.lab.lab_link import LabLink
 from mydyno.model import Action, HostError
 
 _FRAME = 1514 / 1448  # bytes on the wire for bytes of payload: Ethernet, IPv4, TCP with timestamps
@@ -37,7 +37,7 @@ class _Report(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def gauge(link: LabLink) -> Throughput:
+def measure_throughput(link: LabLink) -> Throughput:
     """Return what the link gives both ways, one after the other; some six seconds.
 
     Raises `HostError` where nothing gets through, as behind a firewall of the host's.

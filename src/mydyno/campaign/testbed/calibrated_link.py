@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.campaign.bench import Bench
-from mydyno.campaign.crossing import RATE, crosses, resolved, unmeasured
-from mydyno.campaign.parts import Parts
+from mydyno.campaign.link_traffic import RATE, resolved, unmeasured, uses_lab_link
+from mydyno.campaign.testbed.bench_setup import BenchSetup
 from mydyno.host import Running
-from mydyno.journal import Measured, measured
-from mydyno.lab import LabLink, gauge
+from mydyno.journal import MeasuredValue, measured
+from mydyno.lab import LabLink, measure_throughput
 from mydyno.model import Action, HostError, Interval, Settings, Trial
 from mydyno.stack import Site, converge
 from mydyno.stack.link import UNLIMITED, Link, bytes_per_s
@@ -24,7 +24,7 @@ _MEGABIT = 1e6 / 8
 
 
 @dataclass(slots=True)
-class Crossing:
+class CalibratedLink:
     """The link, the layer that sets its rate, and what was found of it, as facts."""
 
     link: LabLink
@@ -36,11 +36,11 @@ class Crossing:
         state = self.link.state
         return Link(state.device, state.link, state.peer)
 
-    def settings(self, p: Parts, settings: Settings, workload: Workload) -> Settings:
+    def settings(self, p: BenchSetup, settings: Settings, workload: Workload) -> Settings:
         """Return a treatment's settings with a share of the traffic made a rate."""
         return resolved(settings, workload.name, measured(p.journal.events()))
 
-    def prepare(self, p: Parts, bench: Bench) -> None:
+    def prepare(self, p: BenchSetup, bench: Bench) -> None:
         """Measure the traffic that rates are shares of, and what the link gives at each rate."""
         known = measured(p.journal.events())
         treatments = p.campaign.treatments.values()
@@ -48,7 +48,7 @@ class Crossing:
             treatments, p.campaign.workloads, known
         ).items():
             value = self._traffic(p, bench, settings, p.campaign.workloads[workload])
-            p.journal.append(Measured(name, value))
+            p.journal.append(MeasuredValue(name, value))
         for name, value in measured(p.journal.events()).items():
             self._tell(p, name.partition(" with ")[0], f"{_mbit(value)}, on the unlimited link")
         for rate in dict.fromkeys((UNLIMITED, *self._rates(p))):
@@ -56,20 +56,20 @@ class Crossing:
         self.facts["network"] = self.link.state.network
         (p.files.facts / "lab link.json").write_text(json.dumps(self.facts, indent=1))
 
-    def _rates(self, p: Parts) -> list[str]:
+    def _rates(self, p: BenchSetup) -> list[str]:
         """Return every rate of the campaign."""
         told = (
             self.settings(p, settings, workload).get(RATE, UNLIMITED)
             for settings in p.campaign.treatments.values()
-            if crosses(settings)
+            if uses_lab_link(settings)
             for workload in p.campaign.workloads.values()
         )
         return list(told)
 
-    def _gauge(self, p: Parts, rate: str) -> None:
+    def _gauge(self, p: BenchSetup, rate: str) -> None:
         """See what the link gives; raise `HostError` if that is more than its rate."""
         converge(Site("db", p.host, (self.layer,)), {RATE: rate}, p.ledger, -1)
-        found = gauge(self.link)
+        found = measure_throughput(self.link)
         both = f"{_mbit(found.to_load)} to the load, {_mbit(found.from_load)} from it"
         self._tell(p, f"link at {rate}, measured", both)
         if rate == UNLIMITED:
@@ -80,11 +80,13 @@ class Crossing:
         if min(found.to_load, found.from_load) < cap * (1 - _SLACK):
             p.say(f"warning: the link gives less than its rate of {rate}: the host is busy")
 
-    def _tell(self, p: Parts, name: str, value: str) -> None:
+    def _tell(self, p: BenchSetup, name: str, value: str) -> None:
         self.facts[name] = value
         p.say(f"{name}: {value}")
 
-    def _traffic(self, p: Parts, bench: Bench, settings: Settings, workload: Workload) -> float:
+    def _traffic(
+        self, p: BenchSetup, bench: Bench, settings: Settings, workload: Workload
+    ) -> float:
         """Return a load's bytes per second in the busier direction; a short run of its own."""
         folder = p.made("traffic")
         target = bench.ready(Trial(-1, "", workload.name, 0, 1), settings, workload, folder)
@@ -99,7 +101,7 @@ class Crossing:
         finally:
             running.stop()
             with suppress(HostError):
-                bench.ended(folder)
+                bench.collect(folder)
 
     def _rate(self, running: Running, workload: Workload) -> float:
         first: tuple[float, Mapping[str, int]] | None = None

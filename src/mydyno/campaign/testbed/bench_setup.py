@@ -9,7 +9,7 @@ from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stores import StoreKey, key_of
 from mydyno.campaign.workfolder import LOCAL_FOLDER, open_work
 from mydyno.dataset import Store
-from mydyno.host import Away, Host, Local, Rebootable
+from mydyno.host import Host, Local, Rebootable, Remote
 from mydyno.journal import Journal
 from mydyno.journal.records import Records
 from mydyno.model import Settings
@@ -36,11 +36,11 @@ class Hosts:
     @property
     def far(self) -> bool:
         """Return whether one of them does not see our files."""
-        return isinstance(self.db, Away) or isinstance(self.load, Away)
+        return isinstance(self.db, Remote) or isinstance(self.load, Remote)
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class CampaignLog:
     """Where a campaign is written down: for its user, for analysis, and to restore by."""
 
     files: RunDir
@@ -50,7 +50,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class BenchSetup:
     """Hosts, campaign and places; `make` gives the store of a key, not yet open.
 
     `work` is on the database host.
@@ -58,7 +58,7 @@ class Parts:
 
     hosts: Hosts
     campaign: Campaign
-    log: Log
+    log: CampaignLog
     work: Path
     make: Callable[[StoreKey], Store]
     host_layers: Sequence[Layer]
@@ -111,7 +111,7 @@ class Parts:
     def made(self, name: str) -> Path:
         """Return a folder on this machine that only we may look into; it ends with the work."""
         above = self.work
-        if isinstance(self.host, Away):
+        if isinstance(self.host, Remote):
             above = open_work(Local(), self.files.work, self.log.records, kind=LOCAL_FOLDER)
         folder = above / name
         folder.mkdir(mode=0o700, exist_ok=True)

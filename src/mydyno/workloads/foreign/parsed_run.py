@@ -7,7 +7,7 @@ from mydyno.model import Interval
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Caveat:
     """Something a reader has to know, and the line, counted from 0, that it is about."""
 
     line: int
@@ -15,7 +15,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedRun:
     """One run as its log tells it.
 
     `name` and `traits` say what was run (``rndrd``; threads, block size …), `totals` is the whole
@@ -31,7 +31,7 @@ class Reading:
     intervals: Sequence[Interval]
     lines: Sequence[int]
     raw: bytes
-    doubts: Sequence[Doubt] = field(default=())
+    caveats: Sequence[Caveat] = field(default=())
 
     @property
     def seconds(self) -> float:
@@ -48,6 +48,6 @@ class Reading:
 class Found:
     """What one tool's reader made of a text: its runs, what is none, and the lines it knows."""
 
-    readings: Sequence[Reading] = ()
-    rejected: Sequence[Doubt] = ()
+    readings: Sequence[ParsedRun] = ()
+    rejected: Sequence[Caveat] = ()
     known: frozenset[int] = frozenset()

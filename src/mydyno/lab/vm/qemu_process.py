@@ -10,8 +10,8 @@ from mydyno.host import Host, Running, processes
 from mydyno.host.trusted import remove
 from mydyno.lab.vm import qemu
 from mydyno.lab.vm.image import Image
-from mydyno.lab.vm.record import Records
 from mydyno.lab.vm.values import VmPaths, VmState
+from mydyno.lab.vm.vm_registry import Records
 from mydyno.model import Action, HostError
 
 _BOOT_S = 900.0  # under emulation on a busy machine; under KVM it takes ten seconds
@@ -101,7 +101,7 @@ def _reap(paths: VmPaths) -> None:
             pass  # it says nothing there; reading to the end closes the pipe
 
 
-def take_apart(host: Host, records: Records, state: VmState) -> Sequence[str]:
+def tear_down(host: Host, records: Records, state: VmState) -> Sequence[str]:
     """Remove a machine, whatever state it is in; return what of it was removed.
 
     Can be cut short and run again.

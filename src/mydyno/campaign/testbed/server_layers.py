@@ -15,16 +15,16 @@ from mydyno.stack.fs import Fs
 from mydyno.stack.known.mounts import missing
 from mydyno.stack.known.variables import describe
 from mydyno.stack.known.zfs import protected
+from mydyno.stack.launch_file import Server
 from mydyno.stack.limits import Limits
 from mydyno.stack.mysqld import Mysqld
 from mydyno.stack.net import Net
-from mydyno.stack.running import Server
 
 _DESCRIBE_S = 120.0  # MySQL tells by six hundred questions which variables are dynamic
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class ServerLayers:
     """The layers that a private server is launched with, and their values at stock."""
 
     layers: Sequence[Layer]
@@ -63,7 +63,7 @@ def _judged(change: Change, want: Settings) -> Change:
     return change
 
 
-def learn(instance: Instance, link: str = "") -> Launched:
+def read_defaults(instance: Instance, link: str = "") -> ServerLayers:
     """Return the layers of a server that runs at stock, and what stock is.
 
     The order is that in which they take effect.  `link` is its address on the lab's link, if any.
@@ -83,10 +83,10 @@ def learn(instance: Instance, link: str = "") -> Launched:
         Mysqld(instance.client, place.owned, build.flavour, build.version, variables, stock),
         Net(place.launch / "net", instance.client, build.flavour, build.version, link),
     )
-    return Launched(layers, {layer.name: ask(host, layer.observe()) for layer in layers})
+    return ServerLayers(layers, {layer.name: ask(host, layer.observe()) for layer in layers})
 
 
-def mounted(store: Store) -> Fs:
+def fs_layer(store: Store) -> Fs:
     """Return the filesystem layer of a store."""
     where = store.live.parent if store.disk else store.live
     return Fs(str(where), f"/dev/{store.disk}" if store.disk else "")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.host.mounts import foreign, mount_at
+from mydyno.lab.calibration import DiskCalibration
 from mydyno.lab.device import LabDevice
-from mydyno.lab.gauge import Measured
-from mydyno.lab.loop import create, listing
+from mydyno.lab.loop_lab import create, listing
 from mydyno.lab.teardown import REMOVAL_S
 from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
@@ -33,7 +33,7 @@ class LabStore:
     kind: str = "ext4"
     options: str = ""
     shaping: str = ""
-    measured: Measured | None = None
+    measured: DiskCalibration | None = None
     _device: list[LabDevice] = field(default_factory=list)
 
     method: str = "overlay dropped"
@@ -59,16 +59,16 @@ class LabStore:
         """Make the lab disk; a fresh one is measured, then given its filesystem, uncapped."""
         device = create(self.host, self.spec, self.home, keep=True)
         self._device[:] = [device]
-        sealed = device.frozen
-        if self.spec.capped and not sealed:
+        frozen = device.frozen
+        if self.spec.capped and not frozen:
             self.measured = device.measure(_MEASURE_S, write=True)
         device.cap(on=False)
-        if not sealed:
+        if not frozen:
             self._run(*mkfs(self.kind, self.options, device.device))
             self._mount(self.shaping)
-        return sealed
+        return frozen
 
-    def seal(self) -> None:
+    def freeze(self) -> None:
         """Unmount, and make what the disk holds its base."""
         self._unmount()
         self.device.freeze()
@@ -80,7 +80,7 @@ class LabStore:
         self.device.drop()
         self._mount(mount)
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Put the caps on and the credits at the spec's level."""
         self.device.cap(on=True)
         self.device.credits()

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mydyno.host import Host
-from mydyno.lab.promise import Promise, promised
+from mydyno.lab.cap_rate import CapRate, cap_rate
 from mydyno.lab.values import PAGE, Stripe
 from mydyno.model import Action, HostError
 
@@ -23,7 +23,7 @@ _SEQUENTIAL, _SEQUENTIAL_DEPTH = 256 << 10, 16
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
+class IoPattern:
     """One measurement: what is done, by blocks of so many bytes, so deep on each disk."""
 
     rw: str
@@ -32,13 +32,13 @@ class Gauge:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class IoMeasurement:
     """What one measurement gave, in I/Os of `block` bytes a second, and what was promised."""
 
     rw: str
     block: int
     rate: float
-    promise: Promise
+    expected: CapRate
 
     @property
     def bytes_per_s(self) -> float:
@@ -46,34 +46,34 @@ class Reading:
         return self.rate * self.block
 
     @property
-    def apart(self) -> float:
+    def deviation(self) -> float:
         """Return by how much it misses what is promised, to either side, as a ratio of that."""
-        return abs(self.rate / self.promise.rate - 1) if self.promise.rate else 0.0
+        return abs(self.rate / self.expected.rate - 1) if self.expected.rate else 0.0
 
     @property
-    def kept(self) -> bool:
+    def within_tolerance(self) -> bool:
         """Return whether the device gave what its caps promise."""
-        return self.apart <= _TOLERANCE
+        return self.deviation <= _TOLERANCE
 
     @property
-    def leaks(self) -> bool:
+    def exceeds_caps(self) -> bool:
         """Return whether it gave so much more than its caps allow that they cannot be in force."""
-        return self.apart > _LEAK and self.rate > (self.promise.rate or 0.0)
+        return self.deviation > _LEAK and self.rate > (self.expected.rate or 0.0)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return the numbers in words."""
         what = f"{self.rate:,.0f} {self.rw} of {self.block >> 10}K a second"
-        return f"{what}, and {self.promise.by} promise {self.promise.rate or 0:,.0f}"
+        return f"{what}, and {self.expected.by} promise {self.expected.rate or 0:,.0f}"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class DiskCalibration:
     """What a lab device gave: random reads, sequential reads, and random writes where asked."""
 
-    reads: Reading
-    sequential: Reading
-    writes: Reading | None = None
+    reads: IoMeasurement
+    sequential: IoMeasurement
+    writes: IoMeasurement | None = None
 
     @property
     def read_iops(self) -> float:
@@ -91,30 +91,30 @@ class Measured:
         return None if self.writes is None else self.writes.rate
 
     @property
-    def all(self) -> Sequence[Reading]:
+    def all(self) -> Sequence[IoMeasurement]:
         """Return every reading."""
         return (self.reads, self.sequential, *((self.writes,) if self.writes else ()))
 
 
-def random(stripe: Stripe, rw: str) -> Gauge:
+def random(stripe: Stripe, rw: str) -> IoPattern:
     """Return random I/O of 16 KiB, or of the largest block that no chunk's border cuts."""
-    return Gauge(rw, _fits(_RANDOM, stripe), _deep(_RANDOM_DEPTH, stripe))
+    return IoPattern(rw, _fits(_RANDOM, stripe), _deep(_RANDOM_DEPTH, stripe))
 
 
-def sequential(stripe: Stripe) -> Gauge:
+def sequential(stripe: Stripe) -> IoPattern:
     """Return sequential reads of 256 KiB, one I/O of any cloud, or as large as a chunk allows."""
-    return Gauge("read", _fits(_SEQUENTIAL, stripe), _deep(_SEQUENTIAL_DEPTH, stripe))
+    return IoPattern("read", _fits(_SEQUENTIAL, stripe), _deep(_SEQUENTIAL_DEPTH, stripe))
 
 
 def measure(
-    host: Host, device: str, gauge: Gauge, stripe: Stripe, seconds: int, begin: Begin
-) -> Reading:
+    host: Host, device: str, pattern: IoPattern, stripe: Stripe, seconds: int, begin: Begin
+) -> IoMeasurement:
     """Return what a device gives over `seconds`.
 
     `begin` sets the credits and returns the daemon's state.  It is called while fio's ramp runs:
     what a device earns while fio starts takes longer to spend than a ramp is long.
     """
-    running = host.start(_job(device, gauge, stripe, seconds))
+    running = host.start(_job(device, pattern, stripe, seconds))
     try:
         time.sleep(_BEGIN_S)
         state = begin()
@@ -123,8 +123,8 @@ def measure(
         running.stop()
     if b"{" not in raw:
         raise HostError(f"{device}: fio measured nothing: {raw.decode(errors='replace')[-200:]}")
-    promise = promised(state, gauge.block, RAMP_S - _BEGIN_S, seconds)
-    return Reading(gauge.rw, gauge.block, parse(raw, gauge.rw), promise)
+    expected = cap_rate(state, pattern.block, RAMP_S - _BEGIN_S, seconds)
+    return IoMeasurement(pattern.rw, pattern.block, parse(raw, pattern.rw), expected)
 
 
 def parse(raw: bytes, rw: str) -> float:
@@ -151,25 +151,25 @@ def _deep(depth: int, stripe: Stripe) -> int:
     return max(1, min(depth, _IN_FLIGHT // stripe.disks))
 
 
-def _job(device: str, gauge: Gauge, stripe: Stripe, seconds: int) -> Action:
+def _job(device: str, pattern: IoPattern, stripe: Stripe, seconds: int) -> Action:
     """Return fio with a job for each disk, which stays on that disk's chunks.
 
     Requests at random places of a stripe queue up at one disk while another idles: at depth 32
     on eight disks a sixth of the rate is lost, and no cap has been tested.
     """
-    fixed = ("fio", "--name=gauge", f"--filename={device}", f"--rw={gauge.rw}", "--direct=1")
+    fixed = ("fio", "--name=gauge", f"--filename={device}", f"--rw={pattern.rw}", "--direct=1")
     timing = ("--time_based", f"--runtime={seconds}", f"--ramp_time={RAMP_S:g}")
     engine = ("--ioengine=libaio", "--zero_buffers", "--randrepeat=0", "--output-format=json")
-    shape = (f"--bs={gauge.block}", f"--iodepth={gauge.depth}", "--thread", "--group_reporting")
-    safety = () if "write" in gauge.rw else ("--readonly",)
-    return Action((*fixed, *timing, *engine, *shape, *safety, *_zones(stripe, gauge)))
+    shape = (f"--bs={pattern.block}", f"--iodepth={pattern.depth}", "--thread", "--group_reporting")
+    safety = () if "write" in pattern.rw else ("--readonly",)
+    return Action((*fixed, *timing, *engine, *shape, *safety, *_zones(stripe, pattern)))
 
 
-def _zones(stripe: Stripe, gauge: Gauge) -> tuple[str, ...]:
+def _zones(stripe: Stripe, pattern: IoPattern) -> tuple[str, ...]:
     """Return fio's zones for one disk's chunks: a part of each is used, then the next one's."""
     if stripe.disks == 1:
         return ()
-    size = gauge.block if gauge.rw.startswith("rand") else stripe.chunk
+    size = pattern.block if pattern.rw.startswith("rand") else stripe.chunk
     return (
         f"--numjobs={stripe.disks}",
         f"--offset_increment={stripe.chunk}",

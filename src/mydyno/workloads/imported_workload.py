@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mydyno.model import Action, SpecError
-from mydyno.workloads.foreign import Reading, read
+from mydyno.workloads.foreign import ParsedRun, read
 from mydyno.workloads.protocol import Reports, Target
 
 
@@ -17,7 +17,7 @@ class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedWorkload:
     """A workload as the logs of others tell it; its raw output is what the log says of one run."""
 
     name: str
@@ -60,11 +60,11 @@ class Imported:
         return SpecError(f"{self.name}: these are logs of another's runs; they cannot be run")
 
 
-def cells(name: str, params: Params, response: str | None) -> Sequence[Imported]:
+def cells(name: str, params: Params, response: str | None) -> Sequence[ImportedWorkload]:
     """Return the one cell of an imported workload."""
-    return (Imported(name, response or "tps", params.of),)
+    return (ImportedWorkload(name, response or "tps", params.of),)
 
 
-def _reading(lines: Iterable[bytes]) -> Reading | None:
+def _reading(lines: Iterable[bytes]) -> ParsedRun | None:
     found = read(b"".join(lines)).readings
     return found[0] if found else None

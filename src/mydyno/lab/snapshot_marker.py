@@ -9,13 +9,13 @@ from mydyno.lab.values import LabSpec
 from mydyno.model import Action
 
 
-def mark(host: Host, marker: Path, spec: LabSpec) -> None:
+def mark_frozen(host: Host, marker: Path, spec: LabSpec) -> None:
     """Say that the bases beside `marker` are frozen at a lab's size and stripe."""
     argv = ("install", "-m", "600", "/dev/stdin", str(marker))
     host.run(Action(argv, _words(host, spec))).check()
 
 
-def marked(host: Host, marker: Path, spec: LabSpec) -> bool:
+def is_frozen(host: Host, marker: Path, spec: LabSpec) -> bool:
     """Return whether the bases were frozen at this size and stripe since the host was booted.
 
     Nothing forces the base to the host's own disk, which would cost a trial's time; so what a

@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mydyno.host import Host, Local, Process, Running, carried, processes
+from mydyno.host import Host, Local, Process, Running, processes, uploaded
 from mydyno.host.mounts import mount_at
 from mydyno.host.trusted import make_home, resolved
-from mydyno.lab import golden, queue
+from mydyno.lab import queue, snapshot_marker
 from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
 from mydyno.lab.devices import diskseq
 from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Loop, Registry, registry
-from mydyno.lab.teardown import InUseError, take_apart
+from mydyno.lab.teardown import InUseError, tear_down
 from mydyno.lab.values import LabSpec, check
 from mydyno.model import Action, HostError, RefusedError, SpecError
 
@@ -83,7 +83,7 @@ def down(lab: str, host: Host | None = None) -> Sequence[str]:
     here, labs = host or Local(), registry()
     state = _known(here, labs, lab)
     _refuse_foreign(state)
-    return take_apart(here, labs, state, base=True)
+    return tear_down(here, labs, state, base=True)
 
 
 def _known(host: Host, labs: Registry, lab: str) -> LabState:
@@ -110,8 +110,8 @@ def _orphaned(host: Host, state: LabState) -> bool:
 
 def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
     paths = Paths(Path(state.home))
-    keep = state.keep and golden.marked(host, paths.golden, state.spec)
-    removed = take_apart(host, labs, state, base=not keep)
+    keep = state.keep and snapshot_marker.is_frozen(host, paths.snapshot_marker, state.spec)
+    removed = tear_down(host, labs, state, base=not keep)
     return f"lab {state.spec.lab}: left over; removed {', '.join(removed)}"
 
 
@@ -126,7 +126,7 @@ def _clear(host: Host, labs: Registry, lab: str, paths: Paths) -> Mapping[str, s
     if old.phase != "kept" and not _orphaned(host, old):
         raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
     same = old.home == str(paths.home)
-    take_apart(host, labs, old, base=not same)
+    tear_down(host, labs, old, base=not same)
     missing = host.run(Action(("test", "-e", old.home))).returncode
     return old.folder if same and not missing else {}
 
@@ -149,7 +149,7 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
         return _raise_up(host, labs, state, made)
     except BaseException:
         try:
-            take_apart(host, labs, labs.read(state.spec.lab) or state, base=not state.keep)
+            tear_down(host, labs, labs.read(state.spec.lab) or state, base=not state.keep)
         finally:
             for running in made:
                 running.stop()
@@ -158,11 +158,11 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
 
 def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
     paths = Paths(Path(state.home))
-    frozen = golden.marked(host, paths.golden, state.spec)
+    frozen = snapshot_marker.is_frozen(host, paths.snapshot_marker, state.spec)
     host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.mount)))).check()
     host.run(Action(("install", "-m", "600", "/dev/null", str(paths.log)))).check()
     if not frozen:
-        stale = (*paths.bases(state.spec.stripe.disks), paths.golden)
+        stale = (*paths.bases(state.spec.stripe.disks), paths.snapshot_marker)
         host.run(Action(("rm", "--force", "--", *map(str, stale)))).check()
     running = _start(host, paths, state, frozen=frozen, made=made)
     daemon = processes.identify(host, running.pid)
@@ -202,7 +202,7 @@ def _start(
     local_owner: Process | None = state.owner if host.name == Local().name else None
     owner_pid = local_owner.pid if local_owner else None
     action = serve(state.spec, paths, owner_pid=owner_pid, frozen=frozen)
-    running = host.start(carried(host, action, Path(binary())), stderr=paths.log)
+    running = host.start(uploaded(host, action, Path(binary())), stderr=paths.log)
     made.append(running)
     if next(running.lines(), b"").strip() == b"ready":
         return running

@@ -31,7 +31,7 @@ from mydyno.model import (
     UnknownEndError,
     Window,
 )
-from mydyno.workloads import TellsTotals, Workload
+from mydyno.workloads import ReportsTotals, Workload
 
 
 class Watcher(Protocol):
@@ -51,7 +51,7 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CampaignRun:
     """One run of a campaign: where it is kept, on what bench, under whose eyes."""
 
     campaign: Campaign
@@ -62,7 +62,7 @@ class Run:
     build: str = ""
 
 
-def run(r: Run) -> None:
+def run(r: CampaignRun) -> None:
     """Run the trials still to be run; the bench puts the host back, however this ends.
 
     Raises `JournalError` for a journal of another campaign, `Interrupted` never: a
@@ -75,7 +75,7 @@ def run(r: Run) -> None:
             _one(r, trial)
 
 
-def _open(r: Run) -> None:
+def _open(r: CampaignRun) -> None:
     opened = Opened(r.campaign.digest, r.campaign.name, r.build)
     match next(iter(r.journal.events()), None):
         case None:
@@ -97,14 +97,14 @@ def _open(r: Run) -> None:
             )
 
 
-def _settle(r: Run) -> None:
+def _settle(r: CampaignRun) -> None:
     """Set down the trial that a killed run left open, with the machine time it had used."""
     if trial := open_trial(r.journal.events()):
         spent = replayed(r.files.trial(trial.id), r.campaign.workloads[trial.workload])
         r.journal.append(Interruption(trial, spent.seconds))
 
 
-def _one(r: Run, trial: Trial) -> None:
+def _one(r: CampaignRun, trial: Trial) -> None:
     r.watcher.started(trial)
     folder = r.files.begin(trial.id)
     spent = Spent()
@@ -131,14 +131,14 @@ def _one(r: Run, trial: Trial) -> None:
     r.journal.append(Finished(outcome))
     r.watcher.finished(outcome)
     if lost:
-        r.bench.put_right()
+        r.bench.recover()
 
 
 def _whole(
     folder: Path, workload: Workload, window: Window, metrics: Sequence[Metric]
 ) -> list[Metric]:
     """Return the metrics of a window; of all of a run, its own totals are exact."""
-    if window.start_s > 0 or not isinstance(workload, TellsTotals):
+    if window.start_s > 0 or not isinstance(workload, ReportsTotals):
         return list(metrics)
     with (folder / "load.out").open("rb") as lines:
         totals = workload.totals(lines)

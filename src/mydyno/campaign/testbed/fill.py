@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mydyno.campaign.parts import Hosts
 from mydyno.campaign.stores import StoreKey
+from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.dataset import Store, existing
-from mydyno.host import Away, Host, Local, carried
+from mydyno.host import Host, Local, Remote, uploaded
 from mydyno.model import Action
 from mydyno.server import Instance, preload
 from mydyno.workloads import Target, Workload
@@ -39,7 +39,7 @@ def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
         _with_server(f, f.instances[key.server], key, workload)
     else:
         _prepare(f, workload, Target(work=f.work, directory=store.live))
-    store.seal()
+    store.freeze()
 
 
 def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Workload) -> None:
@@ -92,7 +92,7 @@ def _password_file(instance: Instance, work: Path) -> Path:
     The copy names copies of the certificates, so that both can be carried to where the load is.
     """
     there = instance.endpoint.password_file
-    if not isinstance(instance.host, Away) and not instance.address:
+    if not isinstance(instance.host, Remote) and not instance.address:
         return there
     text = _text(instance.host, there)
     tls = instance.place.tls
@@ -115,5 +115,5 @@ def _keep(text: str, here: Path) -> None:
 def _prepare(f: Filling, workload: Workload, target: Target) -> None:
     host = f.hosts.of(workload)
     for action in workload.prepare(target):
-        there = carried(host, action, target.work, target.password_file)
+        there = uploaded(host, action, target.work, target.password_file)
         host.run(there, timeout_s=_HOURS_S).check()

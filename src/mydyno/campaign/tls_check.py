@@ -6,7 +6,7 @@ from collections.abc import Mapping
 _VERSION = "TLSv"
 
 
-def complaint(asked: str, told: Mapping[str, str]) -> str:
+def tls_mismatch(asked: str, told: Mapping[str, str]) -> str:
     """Return what is wrong with a load's session, or ``""``.
 
     `asked` is a `net.tls`, `told` what the load's first connection said of itself.  What decides

@@ -6,14 +6,14 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class CapRate:
     """I/Os per second that the caps allow; None is no limit.  `by` says which cap that is."""
 
     rate: float | None
     by: str
 
 
-def promised(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float) -> Promise:
+def cap_rate(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float) -> CapRate:
     """Return what the caps in a daemon's `state` allow to I/Os of `block` bytes on all disks.
 
     That is the mean over `seconds` after a ramp of `ramp_s`, both of full load from now on.
@@ -28,7 +28,7 @@ def promised(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float
                 rate = _mean(cap, owner["credits"][kind], times, (ramp_s, seconds)) / cost
                 found.append((rate, _told(owner is state, kind)))
     least = min(found, default=None)
-    return Promise(*least) if least else Promise(None, "no cap")
+    return CapRate(*least) if least else CapRate(None, "no cap")
 
 
 def _mean(

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from mydyno.campaign.crossing import resolved
-from mydyno.campaign.fill import Filling, fill, write_owned
-from mydyno.campaign.launching import Launcher
-from mydyno.campaign.parts import Parts
-from mydyno.campaign.rig import Launched, mounted
+from mydyno.campaign.link_traffic import resolved
 from mydyno.campaign.servers import program_of
 from mydyno.campaign.stores import StoreKey, needed, strip
+from mydyno.campaign.testbed.bench_setup import BenchSetup
+from mydyno.campaign.testbed.fill import Filling, fill, write_owned
+from mydyno.campaign.testbed.server_layers import ServerLayers, fs_layer
+from mydyno.campaign.testbed.server_runner import ServerRunner
 from mydyno.dataset import Store
 from mydyno.host import ask
 from mydyno.journal import Prepared
-from mydyno.lab.store import LabStore
+from mydyno.lab.lab_store import LabStore
 from mydyno.server import Instance
 from mydyno.stack import refuse_reboot, zfs
 from mydyno.workloads import Workload
@@ -36,13 +36,15 @@ _NAMES = {
 }
 
 
-def prepare(p: Parts, launchers: Mapping[str, Launcher], stores: dict[StoreKey, Store]) -> None:
+def prepare(
+    p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store]
+) -> None:
     """Open and fill the campaign's data sets into `stores`, and learn what each server's stock is.
 
     Raises `SpecError` for a setting that server, disk or host do not know, before any trial.
     """
-    checked = partial(_check, p, launchers, stores)
-    instances = {program: launcher.instance for program, launcher in launchers.items()}
+    checked = partial(_check, p, runners, stores)
+    instances = {program: runner.instance for program, runner in runners.items()}
     spec = p.campaign.spec
     filling = Filling(
         p.hosts, p.made("load"), instances, checked, spec.protocol.preload, spec.stack.data
@@ -50,25 +52,25 @@ def prepare(p: Parts, launchers: Mapping[str, Launcher], stores: dict[StoreKey, 
     known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
     for key, workload in needed(p.campaign).items():
         store = stores[key] = p.make(key)
-        sealed = store.open()
+        frozen = store.open()
         _tell_lab(p, store)
-        if not sealed or key.name not in known:
-            _fill(p, filling, (store, key, workload), sealed=sealed)
-    for program in launchers:
-        _stock_of_sealed(p, launchers, stores, program)
+        if not frozen or key.name not in known:
+            _fill(p, filling, (store, key, workload), frozen=frozen)
+    for program in runners:
+        _defaults_of_frozen(p, runners, stores, program)
     _check_host(p, stores)
 
 
 def _fill(
-    p: Parts, filling: Filling, what: tuple[Store, StoreKey, Workload], *, sealed: bool
+    p: BenchSetup, filling: Filling, what: tuple[Store, StoreKey, Workload], *, frozen: bool
 ) -> None:
     store, key, workload = what
     began_s = time.monotonic()
-    where = f"{key.told} on {store.disk}" if store.disk else "a plain directory"
+    where = f"{key.description} on {store.disk}" if store.disk else "a plain directory"
     several = len(filling.instances) > 1 and key.server
     by = f" by {_called(filling.instances[key.server])}" if several else ""
     p.say(f"preparing {key.data}{by} on {where}")
-    if not sealed:
+    if not frozen:
         fill(filling, store, key, workload)
     cost_s = time.monotonic() - began_s
     p.journal.append(Prepared(key.name, store.method, cost_s))
@@ -76,17 +78,17 @@ def _fill(
 
 
 def _check(
-    p: Parts, launchers: Mapping[str, Launcher], stores: dict[StoreKey, Store], program: str
+    p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store], program: str
 ) -> None:
     """Learn stock from the server that runs now, and refuse what it does not know."""
     _check_host(p, stores)
-    launcher = launchers[program]
-    if launcher.launched is not None:
+    runner = runners[program]
+    if runner.launched is not None:
         return
-    launched = launcher.learn()
+    launched = runner.read_defaults()
     stack = p.campaign.spec.stack
     own = program == program_of(p.stock, stack)
-    _tell_server(p, launcher.instance, launched, "" if own else f" {_called(launcher.instance)}")
+    _tell_server(p, runner.instance, launched, "" if own else f" {_called(runner.instance)}")
     for settings in p.campaign.treatments.values():
         if program_of(settings, stack) == program:
             launched.plan(settings)
@@ -97,10 +99,10 @@ def _called(instance: Instance) -> str:
     return " ".join((build.flavour, ".".join(map(str, build.version))))
 
 
-def _check_host(p: Parts, stores: dict[StoreKey, Store]) -> None:
+def _check_host(p: BenchSetup, stores: dict[StoreKey, Store]) -> None:
     """Refuse what the disks, the mounts and the host do not know."""
     for key, store in stores.items():
-        for layer in (*p.site(store).layers, mounted(store)):
+        for layer in (*p.site(store).layers, fs_layer(store)):
             now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
             for settings in p.campaign.treatments.values():
                 wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
@@ -110,24 +112,24 @@ def _check_host(p: Parts, stores: dict[StoreKey, Store]) -> None:
                 refuse_reboot(p.host, layer.plan(now, mine))
 
 
-def _stock_of_sealed(
-    p: Parts, launchers: Mapping[str, Launcher], stores: dict[StoreKey, Store], program: str
+def _defaults_of_frozen(
+    p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store], program: str
 ) -> None:
     """Learn stock from a golden copy where none had to be filled: a resumed campaign."""
     key = next((k for k in stores if k.server == program), None)
-    launcher = launchers[program]
-    if launcher.launched is not None or key is None:
+    runner = runners[program]
+    if runner.launched is not None or key is None:
         return
     stores[key].restore("")
-    write_owned(p.host, launcher.instance)
-    launcher.instance.start()
+    write_owned(p.host, runner.instance)
+    runner.instance.start()
     try:
-        _check(p, launchers, stores, program)
+        _check(p, runners, stores, program)
     finally:
-        launcher.instance.stop(grace_s=0.0)
+        runner.instance.stop(grace_s=0.0)
 
 
-def _tell_server(p: Parts, instance: Instance, launched: Launched, which: str) -> None:
+def _tell_server(p: BenchSetup, instance: Instance, launched: ServerLayers, which: str) -> None:
     """Write down what a server is and its defaults that matter most."""
     stock = launched.stock["mysqld"]
     facts = {"version": instance.version(), "program": str(instance.build.mysqld)}
@@ -136,26 +138,28 @@ def _tell_server(p: Parts, instance: Instance, launched: Launched, which: str) -
     _write(p.files.facts / f"server{which}.json", facts)
 
 
-def _tell_lab(p: Parts, store: Store) -> None:
+def _tell_lab(p: BenchSetup, store: Store) -> None:
     """Say and write down what a capped lab disk was measured to give."""
     if not isinstance(store, LabStore) or store.measured is None:
         return
     found = store.measured
     sequential = f"{found.read_bytes_per_s / 1e6:,.0f} MB/s"
     p.say(f"lab disk {store.disk}: measured {found.read_iops:,.0f} random reads/s, {sequential}")
-    for reading in found.all:
-        if not reading.kept:
-            p.say(f"warning: lab disk {store.disk}, on a slow or busy machine: {reading.told}")
+    for measured in found.all:
+        if not measured.within_tolerance:
+            p.say(
+                f"warning: lab disk {store.disk}, on a slow or busy machine: {measured.description}"
+            )
     facts = {
-        "class": store.spec.told,
+        "class": store.spec.description,
         "burst credits at the start of each trial": str(store.spec.credits),
-        **{_NAMES[reading.rw]: reading.told for reading in found.all},
+        **{_NAMES[measured.rw]: measured.description for measured in found.all},
         "filesystem": " ".join(filter(None, (store.kind, store.options))),
     }
     _write(p.files.facts / f"lab disk{_apart(p, store)}.json", facts)
 
 
-def _apart(p: Parts, store: LabStore) -> str:
+def _apart(p: BenchSetup, store: LabStore) -> str:
     """Return what tells the disks of a campaign from one another where it has several stripes."""
     stripes = {key.stripe for key in needed(p.campaign)}
     return f", {store.spec.stripe.disks} in {store.spec.stripe.chunk >> 10}K" * (len(stripes) > 1)

@@ -62,17 +62,17 @@ class VmStore:
     def open(self) -> bool:
         """Make the filesystem where there is no golden copy; return whether there is one."""
         self._run("mkdir", "-p", str(self.home), str(self.where))
-        sealed = self.host.run(Action(("test", "-d", str(self._golden)))).returncode == 0
-        if not sealed:
+        frozen = self.host.run(Action(("test", "-d", str(self._snapshot)))).returncode == 0
+        if not frozen:
             self._make("")
-        return sealed
+        return frozen
 
-    def seal(self) -> None:
+    def freeze(self) -> None:
         """Copy what `live` holds to the golden copy: it is there whole, or not at all."""
         part = self.home / "part"
         self._run("rm", "-rf", "--", str(part))
         self._copy(self.live, part)
-        self._run("mv", "-T", str(part), str(self._golden))
+        self._run("mv", "-T", str(part), str(self._snapshot))
 
     def restore(self, mount: str) -> None:
         """Roll back what was changed, or make array and filesystem anew and copy the golden copy.
@@ -82,7 +82,7 @@ class VmStore:
         if not self._rolls_back:
             self._fill(mount)
             return
-        if not self._kept():
+        if not self._has_snapshot():
             self._fill(mount)
             self._act(zfs.snapshot(_DATASET))
         for action in zfs.rollback(_DATASET):
@@ -90,9 +90,9 @@ class VmStore:
 
     def _fill(self, mount: str) -> None:
         self._make(mount)
-        self._copy(self._golden, self.live)
+        self._copy(self._snapshot, self.live)
 
-    def loading(self) -> None:
+    def before_load(self) -> None:
         """Write out what the copy left dirty."""
         self._run("sync", "-f", str(self.live))
 
@@ -107,12 +107,12 @@ class VmStore:
     def _rolls_back(self) -> bool:
         return self.alone and self.shape.kind == zfs.KIND
 
-    def _kept(self) -> bool:
+    def _has_snapshot(self) -> bool:
         """Return whether the pool is there and holds its golden snapshot; a boot ends both."""
-        return self.host.run(zfs.kept(_DATASET)).returncode == 0
+        return self.host.run(zfs.has_snapshot(_DATASET)).returncode == 0
 
     @property
-    def _golden(self) -> Path:
+    def _snapshot(self) -> Path:
         return self.home / "golden"
 
     def _make(self, options: str) -> None:

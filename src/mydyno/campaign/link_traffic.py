@@ -9,18 +9,18 @@ from mydyno.stack.net import LAB
 ADDRESS, RATE = "db/net.address", "db/link.rate"
 
 
-def crosses(settings: Settings) -> bool:
+def uses_lab_link(settings: Settings) -> bool:
     """Return whether a treatment's load comes over the lab's link."""
     return settings.get(ADDRESS) == LAB
 
 
-def refuse(treatments: Mapping[str, Settings], place: str) -> None:
+def refuse_bad_rates(treatments: Mapping[str, Settings], place: str) -> None:
     """Raise `SpecError` for a rate that cannot be, or of a link that the treatment is not on."""
     for name, settings in treatments.items():
         rate = settings.get(RATE)
         if rate is None:
             continue
-        if not crosses(settings):
+        if not uses_lab_link(settings):
             raise SpecError(
                 f'{place}: {name}: link.rate is the lab\'s link\'s: add "net.address" = "{LAB}"'
             )

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mydyno.campaign.fill import write_owned
-from mydyno.campaign.rig import Launched, learn
 from mydyno.campaign.stores import strip
+from mydyno.campaign.testbed.fill import write_owned
+from mydyno.campaign.testbed.server_layers import ServerLayers, read_defaults
 from mydyno.host import Host, ask
 from mydyno.model import Action, Change, Cost, HostError, Reset, Settings, Trial
 from mydyno.server import Instance, preload
@@ -20,7 +20,7 @@ _SHOWN = 200  # lines of the error log that are kept with a trial
 
 
 @dataclass(slots=True)
-class Launcher:
+class ServerRunner:
     """A private server between trials; `launched` is None until stock was learnt.
 
     `link` is its address on the lab's link, where there is one.
@@ -29,13 +29,13 @@ class Launcher:
     host: Host
     instance: Instance
     ledger: Ledger
-    launched: Launched | None = None
+    launched: ServerLayers | None = None
     up: bool = False
     link: str = ""
 
-    def learn(self) -> Launched:
+    def read_defaults(self) -> ServerLayers:
         """Return the layers and stock of the server that runs now at its defaults."""
-        self.launched = self.launched or learn(self.instance, self.link)
+        self.launched = self.launched or read_defaults(self.instance, self.link)
         return self.launched
 
     def moved(self, settings: Settings, trial: Trial) -> list[Change] | None:
@@ -78,7 +78,7 @@ class Launcher:
         preload.load(self.instance)
         return made
 
-    def ended(self, folder: Path, reset: Reset) -> str:
+    def collect(self, folder: Path, reset: Reset) -> str:
         """Keep the server's words and files; end it as the next trial's reset needs it.
 
         Returns why it died, where it had, else ``""``.

@@ -53,7 +53,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ServerState:
     """What `look` printed: the own file's pairs, and each /proc file's lines by its name."""
 
     own: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Seen:
     running: bool = False
 
 
-def parse(raw: bytes) -> Seen:
+def parse(raw: bytes) -> ServerState:
     """Return what `look` printed, sorted by file."""
     files: dict[str, list[str]] = {}
     for line in raw.decode(errors="surrogateescape").split("\n"):
@@ -70,7 +70,7 @@ def parse(raw: bytes) -> Seen:
             files.setdefault(tag, []).append(text)
     own = pairs(files.pop("own", []))
     running = files.pop("running", None) is not None
-    return Seen(own, files, running)
+    return ServerState(own, files, running)
 
 
 def pairs(lines: Iterable[str]) -> dict[str, str]:

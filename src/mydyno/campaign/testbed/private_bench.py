@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from mydyno.campaign.fill import target_of
-from mydyno.campaign.launching import Launcher
 from mydyno.campaign.leftovers import remove, restored
-from mydyno.campaign.link import Crossing
 from mydyno.campaign.lock import host_lock
 from mydyno.campaign.notice import post, withdraw
-from mydyno.campaign.parts import Parts
-from mydyno.campaign.preparing import prepare
-from mydyno.campaign.rig import mounted, verify_mount
-from mydyno.campaign.session import complaint
 from mydyno.campaign.stores import StoreKey, names, rebuilt, reformats
+from mydyno.campaign.testbed.bench_setup import BenchSetup
+from mydyno.campaign.testbed.calibrated_link import CalibratedLink
+from mydyno.campaign.testbed.fill import target_of
+from mydyno.campaign.testbed.preparing import prepare
+from mydyno.campaign.testbed.server_layers import fs_layer, verify_mount
+from mydyno.campaign.testbed.server_runner import ServerRunner
+from mydyno.campaign.tls_check import tls_mismatch
 from mydyno.dataset import Store
 from mydyno.host import Host, Rebootable, ask, interruptible, shielded
 from mydyno.journal import Prepared, outcomes
@@ -49,7 +49,7 @@ from mydyno.server import sweep as sweep_servers
 from mydyno.stack import Site, converge
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.link import UNLIMITED, bytes_per_s
-from mydyno.workloads import Target, TellsSession, Workload
+from mydyno.workloads import ReportsSession, Target, Workload
 
 _RELEASE = f"db/kernel.{RELEASE}"
 
@@ -58,16 +58,16 @@ _RELEASE = f"db/kernel.{RELEASE}"
 class PrivateBench:
     """Everything is made below `parts.work`, and gone when the campaign has ended.
 
-    `launchers` holds each server by its program; one of them is up at a time.
+    `runners` holds each server by its program; one of them is up at a time.
     """
 
-    parts: Parts
-    launchers: Mapping[str, Launcher]
-    crossing: Crossing | None = None
+    parts: BenchSetup
+    runners: Mapping[str, ServerRunner]
+    crossing: CalibratedLink | None = None
     timed: bool = True
     _stores: dict[StoreKey, Store] = field(default_factory=dict)
     _live: Store | None = None
-    _launcher: Launcher | None = None
+    _runner: ServerRunner | None = None
     _reset: Reset = Reset.DATASET
     _hold: Callable[[], None] = field(default=lambda: None)
 
@@ -79,7 +79,7 @@ class PrivateBench:
     def load_host(self, workload: Workload) -> Host:
         """Return the host as the present trial's load sees it."""
         crossing = self.crossing if workload.needs_server else None
-        there = self._launcher.instance.endpoint.tcp_host if self._launcher else ""
+        there = self._runner.instance.endpoint.tcp_host if self._runner else ""
         if crossing and there == crossing.link.state.address:
             return crossing.link.inside
         return self.parts.hosts.of(workload)
@@ -123,17 +123,17 @@ class PrivateBench:
     def _prepare(self) -> None:
         if self.crossing:
             self.crossing.link.up()
-        prepare(self.parts, self.launchers, self._stores)
+        prepare(self.parts, self.runners, self._stores)
         if self.crossing:
             self.crossing.prepare(self.parts, self)
 
-    def put_right(self) -> None:
+    def recover(self) -> None:
         """End and remove what is left of a trial, restore the host, make the data sets ready."""
         self._hold()
         self._live = None
         with shielded():
-            for launcher in self.launchers.values():
-                launcher.stop(grace_s=0.0)
+            for runner in self.runners.values():
+                runner.stop(grace_s=0.0)
             self._sweep()
             self._say_so()
         for store in self._stores.values():
@@ -162,7 +162,7 @@ class PrivateBench:
         self._booted(settings, trial)
         key, stock = (p.key(chosen, workload) for chosen in (settings, p.stock))
         store = self._stores[key]
-        launcher = self.launchers[key.server] if key.server else None
+        runner = self.runners[key.server] if key.server else None
         hot = self._hot(store, settings, trial)
         changes: list[Change] = list(hot or [])
         if hot is None:
@@ -171,34 +171,34 @@ class PrivateBench:
             changes += self._restored(store, settings, trial)
         converge(p.site(store), _host_part(settings, store), p.ledger, trial.id)
         if not store.disk:  # a lab's mount was seen when it was made
-            verify_mount(p.host, mounted(store), settings.get("db/fs.mount", ""))
+            verify_mount(p.host, fs_layer(store), settings.get("db/fs.mount", ""))
         changes += self._host_changes(_host_part(settings, store))
         target = Target(work=p.made("load"), directory=store.live)
-        self._launcher = launcher or self._launcher
-        if launcher is not None:
-            changes += launcher.launch(settings, trial) if hot is None else []
-            target = target_of(launcher.instance, target.work, store.live)
+        self._runner = runner or self._runner
+        if runner is not None:
+            changes += runner.launch(settings, trial) if hot is None else []
+            target = target_of(runner.instance, target.work, store.live)
         _keep_changes(folder, changes)
-        store.loading()
+        store.before_load()
         return target
 
-    def watched(self, folder: Path) -> AbstractContextManager[Sampling]:
+    def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample host, data disk and, where there is one, the server while the load runs."""
         live = self._live
         disk = (live.disk or disk_of(self.host, live.live)) if live else ""
-        if self._launcher is None or not (pid := self._launcher.instance.pid):
+        if self._runner is None or not (pid := self._runner.instance.pid):
             return sampling(self.host, folder, Watch(Where(disk)))
-        where = Where(disk, *self._interface(self._launcher.instance.endpoint.tcp_host))
-        admin = self._launcher.instance.place.admin
+        where = Where(disk, *self._interface(self._runner.instance.endpoint.tcp_host))
+        admin = self._runner.instance.place.admin
         return sampling(self.host, folder, Watch(where, {"mysqld": pid}, admin))
 
-    def reached(self, settings: Settings, workload: Workload, folder: Path) -> None:
+    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
         """Raise `DriftError` where the load's own session has not the TLS that was asked for."""
         asked = settings.get("db/net.tls")
-        if asked is None or not isinstance(workload, TellsSession):
+        if asked is None or not isinstance(workload, ReportsSession):
             return
         with (folder / "load.out").open("rb") as lines:
-            if wrong := complaint(asked, workload.session(lines)):
+            if wrong := tls_mismatch(asked, workload.session(lines)):
                 raise DriftError(wrong)
 
     def _interface(self, address: str) -> tuple[str, float | None]:
@@ -213,9 +213,9 @@ class PrivateBench:
         name = interface_to(self.host, address, elsewhere=elsewhere)
         return name, link_speed(self.host, name)
 
-    def ended(self, folder: Path) -> str:
+    def collect(self, folder: Path) -> str:
         """Keep the server's files and the data's size; return its words if it died by itself."""
-        died = self._launcher.ended(folder, self._reset) if self._launcher else ""
+        died = self._runner.collect(folder, self._reset) if self._runner else ""
         if self._live and not died:
             footprint.keep(self.host, self._live.live, folder)
         return died
@@ -231,8 +231,8 @@ class PrivateBench:
         aim = settings.get(_RELEASE, first)
         if same_release(now, aim):
             return
-        if self._launcher is not None:
-            self._launcher.stop(grace_s=0.0)
+        if self._runner is not None:
+            self._runner.stop(grace_s=0.0)
         self._live = None
         site = Site("db", host, (kernel,))
         converge(site, {_RELEASE: aim}, self.parts.ledger, trial.id)
@@ -241,22 +241,22 @@ class PrivateBench:
     def _hot(self, store: Store, settings: Settings, trial: Trial) -> list[Change] | None:
         """Move a server that may go on running to the treatment; None where it must restart."""
         self._reset = trial.reset
-        if trial.reset is not Reset.NONE or self._live is not store or self._launcher is None:
+        if trial.reset is not Reset.NONE or self._live is not store or self._runner is None:
             return None
-        return self._launcher.moved(settings, trial)
+        return self._runner.moved(settings, trial)
 
     def _restored(self, store: Store, settings: Settings, trial: Trial) -> list[Change]:
         """Stop the server and restore the data set, mounted with the treatment's options."""
         p = self.parts
         kept = trial.reset is not Reset.DATASET and self._live is store
-        if self._launcher is not None and self._launcher.up:
-            self._launcher.stop()
+        if self._runner is not None and self._runner.up:
+            self._runner.stop()
         if kept:
             return []
         options = settings.get("db/fs.mount", "") if store.disk else ""
         store.restore(options)
         self._live = store
-        layer = mounted(store)
+        layer = fs_layer(store)
         verify_mount(p.host, layer, options)
         want = {"mount": options} if options else {}
         changes = layer.plan({"mount": "defaults"}, want)
@@ -279,8 +279,8 @@ class PrivateBench:
     def _sweep(self) -> None:
         """End what a killed run left behind, and restore what it had changed on the host."""
         p = self.parts
-        ended, failed = sweep_servers(p.host, p.log.records)
-        for line in (*(f"ended: {one}" for one in ended), *(f"warning: {one}" for one in failed)):
+        collect, failed = sweep_servers(p.host, p.log.records)
+        for line in (*(f"ended: {one}" for one in collect), *(f"warning: {one}" for one in failed)):
             p.say(line)
         try:
             lines = sweep_labs(p.host)
@@ -306,9 +306,9 @@ class PrivateBench:
     def _taken_down(self, *, keep: bool) -> list[Exception]:
         """Take all down, each step whatever became of the one before it; return what failed."""
         steps: list[Callable[[], object]] = []
-        for launcher in self.launchers.values():
-            steps.append(partial(launcher.stop, grace_s=0.0))
-            steps += [] if keep else [launcher.instance.close]
+        for runner in self.runners.values():
+            steps.append(partial(runner.stop, grace_s=0.0))
+            steps += [] if keep else [runner.instance.close]
         steps.append(self._restore)
         steps += [self.crossing.link.down] if self.crossing else []
         steps += [partial(store.close, keep=keep) for store in self._stores.values()]
