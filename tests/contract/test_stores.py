@@ -68,7 +68,7 @@ def test_a_directory(tmp_path):
 
 def test_a_directory_has_no_mount_options(tmp_path):
     store = DirectoryStore(HOST, tmp_path / "home", tmp_path / "live", reflinks=False)
-    with pytest.raises(HostError, match="use a lab device"):
+    with pytest.raises(HostError, match="use a lab disk"):
         store.restore("noatime")
 
 

@@ -190,6 +190,6 @@ def test_another_campaign_is_refused(tmp_path):
     journal = FileJournal(tmp_path / "journal.jsonl")
     other = replace(campaign(), name="other", treatments={"STOCK": {}})
     bench = FakeBench(FakeHost(dict(FOUND), lines), journal)
-    with pytest.raises(JournalError, match="holds another campaign"):
+    with pytest.raises(JournalError, match="contains another campaign"):
         run(CampaignRun(other, bench, RunDir(tmp_path), journal, Silent()))
     journal.close()

@@ -109,7 +109,7 @@ def middle_changed(live):
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
-        (lambda live: (live / "empty").unlink(), "1 files differ.*'empty' among them"),
+        (lambda live: (live / "empty").unlink(), "1 files differ.*for example 'empty'"),
         (lambda live: (live / "holes").write_bytes(b""), "1 files differ.*'holes'"),
         (lambda live: (live / "empty").chmod(0o666), "1 files differ.*'empty'"),
         (lambda live: (live / "new").touch(), "1 files differ.*'new'"),

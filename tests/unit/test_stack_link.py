@@ -57,7 +57,7 @@ def test_traffic_is_measured_once_for_all_shares_of_it():
     ("settings", "words"),
     [
         ({"db/link.rate": "1gbit"}, "net.address"),
-        ({**SLOW, "db/link.rate": "0%"}, "nothing would get through"),
+        ({**SLOW, "db/link.rate": "0%"}, "must be above 0"),
         ({**SLOW, "db/link.rate": "10MB"}, "write 1gbit"),
     ],
 )

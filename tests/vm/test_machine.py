@@ -83,7 +83,7 @@ def test_the_kernel_is_a_factor_whose_change_is_a_reboot(guest, timed):
 def test_a_host_of_the_user_is_not_rebooted():
     site = Site("db", Local(), (Kernel(("release",)),))
     ledger = Ledger(MemoryRecords(), MemoryJournal())
-    with pytest.raises(RefusedError, match="machines of its own"):
+    with pytest.raises(RefusedError, match="reboots VM labs only"):
         converge(site, {"db/kernel.release": "6.1"}, ledger, 0)
 
 

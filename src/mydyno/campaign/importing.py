@@ -1,4 +1,4 @@
-"""From readings of logs to a run directory: trials, the spec that they would have had, the raw."""
+"""From parsed logs to a run directory: trials, a matching spec, the raw logs."""
 
 import hashlib
 import json
@@ -19,19 +19,19 @@ from mydyno.workloads.foreign import ParsedRun
 FILES = "imported files.json"  # in facts; where it is, nothing is run
 _MARGINS = {"p999": 0.10, "p99": 0.10, "p95": 0.10}
 _UNKNOWN = (
-    "others made these runs: settings, order and what else the machine did are not in their logs; "
-    "so where runs were not interleaved, a drift of the machine looks like an effect"
+    "imported runs: their logs do not contain settings, order or other load of the machine; where "
+    "runs were not interleaved, a drift of the machine looks like an effect"
 )
 _SINGLE = (
-    "every treatment ran once only: a single run each proves next to nothing, as nothing tells "
-    "how far two runs of the same thing lie apart (the reports within a run do not: they share "
-    "its state); repeat each at least three times, in turn"
+    "every treatment has one run only: the difference between two runs of the same treatment is "
+    "unknown (intervals within a run do not show it, as they share its state), so no verdict is "
+    "possible; repeat each treatment at least three times, in turn"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRun:
-    """One imported run: its trial, its workload, what its log says, and where that stands."""
+    """One imported run: its trial, its workload, its parsed log, and the path of the log."""
 
     trial: Trial
     cell: ImportedCell
@@ -47,9 +47,9 @@ class LoggedRun:
 def runs_of(
     labelled: Sequence[tuple[str, ImportedCell, ParsedRun, str]],
 ) -> tuple[list[LoggedRun], list[str]]:
-    """Return the runs as trials, and those left out; repeats of a label are blocks.
+    """Return the runs as trials, and a line for each that is left out; repeats are blocks.
 
-    The very same log twice is one run: a copy proves nothing.
+    Of identical logs only the first is used.
     """
     blocks: Counter[tuple[str, str]] = Counter()
     seen: dict[str, str] = {}
@@ -60,7 +60,7 @@ def runs_of(
         run = LoggedRun(trial, cell, reading, source)
         digest = hashlib.sha256(reading.raw).hexdigest()
         if digest in seen:
-            copies.append(f"{run.place}: the same log as {seen[digest]}, left out")
+            copies.append(f"{run.place}: the same log as {seen[digest]}; skipped")
             continue
         seen[digest] = run.place
         blocks[label, cell.name] += 1
@@ -69,7 +69,7 @@ def runs_of(
 
 
 def outcome_of(run: LoggedRun, warmup_s: float) -> Outcome:
-    """Return what a run amounts to; its first `warmup_s` are left out where reports allow it."""
+    """Return the outcome of a run without its first `warmup_s`, where it reported intervals."""
     reading = run.reading
     end_s = reading.intervals[-1].t_s
     start_s = warmup_s if reading.reported and warmup_s < end_s else 0.0
@@ -83,28 +83,28 @@ def outcome_of(run: LoggedRun, warmup_s: float) -> Outcome:
 
 
 def warnings_of(runs: Sequence[LoggedRun], baseline: str, warmup_s: float) -> list[str]:
-    """Return what a reader of the verdicts has to know of these runs."""
-    told = [_UNKNOWN]
+    """Return the warnings that apply to verdicts on these runs."""
+    found = [_UNKNOWN]
     under = {run.cell.name for run in runs if run.trial.treatment == baseline}
     without = list(dict.fromkeys(r.cell.name for r in runs if r.cell.name not in under))
     if without:
-        told.append(
-            f"{baseline}, the baseline, did not run under {', '.join(without)}: nothing is "
-            "compared there; import such runs apart, or name another with --baseline"
+        found.append(
+            f"{baseline}, the baseline, has no run of {', '.join(without)}: nothing is compared "
+            "there; import those runs separately, or choose another baseline with --baseline"
         )
     if all(run.trial.block == 0 for run in runs):
-        told.append(_SINGLE)
+        found.append(_SINGLE)
     if warmup_s:
-        told += [
-            f"{run.place}: no reports after {warmup_s:g} s, so its warm-up is in it"
+        found += [
+            f"{run.place}: no reports after {warmup_s:g} s; its warm-up is included in the result"
             for run in runs
             if not run.reading.reported or run.reading.intervals[-1].t_s <= warmup_s
         ]
-    return told + [told for run in runs for told in caveats_of(run)]
+    return found + [text for run in runs for text in caveats_of(run)]
 
 
 def caveats_of(run: LoggedRun) -> Iterator[str]:
-    """Yield what is doubtful in a run, with file and line."""
+    """Yield the caveats of a run, each with file and line."""
     for caveat in run.reading.caveats:
         line = caveat.line if caveat.line >= 0 else run.reading.lines[-1]
         yield f"{run.source}:{line + 1}: {caveat.text}"
@@ -126,7 +126,7 @@ def spec_of(runs: Sequence[LoggedRun], name: str, baseline: str, warmup_s: float
               if any(f"latency_{p}_s" in run.reading.totals for run in runs)}  # fmt: skip
     guards["tps_logsd"] = 0.20
     lines = [
-        "# Logs of runs that others made: they can be compared, and not run.",
+        "# Imported logs: they can be compared, and not run.",
         "[campaign]",
         f"name = {_text(name)}",
         f"question = {_text(f'What do {len(runs)} imported runs show?')}",
@@ -146,10 +146,10 @@ def spec_of(runs: Sequence[LoggedRun], name: str, baseline: str, warmup_s: float
 
 @contextmanager
 def drafted(path: Path) -> Iterator[RunDir]:
-    """Yield a folder beside `path` that takes its place once it is complete, or is gone.
+    """Yield a temporary run directory that is renamed to `path` on success, removed otherwise.
 
-    Raises `CampaignError` where it cannot be written, or something is there by then.  What an
-    import that was killed has left is removed first.
+    Raises `CampaignError` where it cannot be written, or `path` exists by then.  Leftovers of
+    killed imports are removed first.
     """
     start = f".{path.name}.importing-"
     draft = path.with_name(f"{start}{os.getpid()}")
@@ -168,7 +168,7 @@ def drafted(path: Path) -> Iterator[RunDir]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def keep(files: RunDir, runs: Sequence[LoggedRun], facts: Mapping[str, str]) -> None:
+def save(files: RunDir, runs: Sequence[LoggedRun], facts: Mapping[str, str]) -> None:
     """Write the raw log of each run, and `facts`: texts by name of file."""
     for run in runs:
         (files.begin(run.trial.id) / "load.out").write_bytes(run.reading.raw)
@@ -177,5 +177,5 @@ def keep(files: RunDir, runs: Sequence[LoggedRun], facts: Mapping[str, str]) -> 
 
 
 def _text(text: str) -> str:
-    """Return a TOML string; JSON's are a part of them but for one character."""
+    """Return a TOML string; it differs from JSON's in one character only."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

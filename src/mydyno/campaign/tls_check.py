@@ -1,4 +1,4 @@
-"""Whether the load's own session has the TLS that its treatment asks for."""
+"""Checks whether the load's session has the TLS of its treatment."""
 
 import re
 from collections.abc import Mapping
@@ -6,21 +6,21 @@ from collections.abc import Mapping
 _VERSION = "TLSv"
 
 
-def tls_mismatch(asked: str, told: Mapping[str, str]) -> str:
-    """Return what is wrong with a load's session, or ``""``.
+def tls_mismatch(wanted: str, session: Mapping[str, str]) -> str:
+    """Return how a load's session differs from its treatment, or ``""``.
 
-    `asked` is a `net.tls`, `told` what the load's first connection said of itself.  What decides
-    is the cipher: a client's option says what was meant, not what became of it (FACTS 7.4).
+    `wanted` is a value of `net.tls`; `session` holds the status variables of the load's first
+    connection.  The cipher decides: a client's option does not show whether TLS is in use.
     """
-    cipher, version = told.get("ssl_cipher", ""), told.get("ssl_version", "")
-    if asked == "off":
+    cipher, version = session.get("ssl_cipher", ""), session.get("ssl_version", "")
+    if wanted == "off":
         return f"net.tls is off, but the load's session has {cipher}" if cipher else ""
     if not cipher:
-        return f"net.tls is {asked}, but the load's session has no cipher"
-    has = version if asked.startswith(_VERSION) else cipher
-    if asked == "on" or _plain(asked) == _plain(has):
+        return f"net.tls is {wanted}, but the load's session has no cipher"
+    has = version if wanted.startswith(_VERSION) else cipher
+    if wanted == "on" or _plain(wanted) == _plain(has):
         return ""
-    return f"net.tls is {asked}, but the load's session has {has}"
+    return f"net.tls is {wanted}, but the load's session has {has}"
 
 
 def _plain(cipher: str) -> str:

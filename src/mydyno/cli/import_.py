@@ -13,7 +13,7 @@ import typer
 from mydyno.campaign import importing
 from mydyno.campaign.labels import LogFile, Naming, labels
 from mydyno.campaign.past import cells_of
-from mydyno.campaign.treatments import Environment, unknown_value
+from mydyno.campaign.treatments import Environment
 from mydyno.cli.imported import (
     Imported,
     ImportedFile,
@@ -29,7 +29,7 @@ from mydyno.cli.specs import Kept, reopen
 from mydyno.cli.terminal import say
 from mydyno.cli.texts import content, files
 from mydyno.journal import FileJournal, Finished, Opened
-from mydyno.model import JournalError, SpecError
+from mydyno.model import JournalError, SpecError, unknown_value
 from mydyno.workloads.foreign import read
 
 
@@ -164,7 +164,7 @@ def _write(
     outcomes = [importing.outcome_of(run, warmup_s) for run in runs]
     name = output.resolve().name
     with importing.drafted(output.resolve()) as files_:
-        importing.keep(files_, runs, facts)
+        importing.save(files_, runs, facts)
         files_.spec.write_text(importing.spec_of(runs, name, control, warmup_s), encoding="utf-8")
         journal = FileJournal(files_.journal)
         journal.append(Opened(reopen(files_.path)[0].digest, name, "imported logs"))

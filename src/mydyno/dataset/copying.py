@@ -1,4 +1,4 @@
-"""Copying a folder with several workers, and the check that nothing of it is missing."""
+"""Copying a folder with several workers, and verifying that the copy is complete."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ class Entry:
 
 
 def listing(folder: Path) -> Probe[list[Entry]]:
-    """Return the question for all that is in a folder; only files have a size."""
+    """Return the probe for the entries of a folder; only files have a size."""
     folders = ("-type", "d", "-printf", "%y:%m:%U:%G 0 %P\\0")
     others = ("-o", "-printf", "%y:%m:%U:%G %s %P\\0")
     return Probe(Action(("find", str(folder), *folders, *others)), _entries)
 
 
 def free(folder: Path) -> Probe[int]:
-    """Return the question for the bytes that an ordinary user may still write below a folder."""
+    """Return the probe for the bytes available to an unprivileged user below a folder."""
     return Probe(Action(("stat", "-f", "-c", "%a %S", str(folder))), _bytes)
 
 
@@ -40,7 +40,7 @@ def skeleton(snapshot: Path, live: Path) -> Action:
 
 
 def contents(snapshot: Path, live: Path, entries: Iterable[Entry], workers: int) -> list[Action]:
-    """Return the commands that fill the files, the largest first so that none is left for last.
+    """Return the commands that fill the files, the largest first to balance the workers.
 
     A file is copied by one worker; holes stay holes.  Small files go many to a program.
     """

@@ -1,4 +1,4 @@
-"""Where commands run: this machine, a namespace, one reached by ssh, a fake; all through here."""
+"""Hosts on which commands run: the local one, a network namespace, one reached by ssh."""
 
 from mydyno.host.files import remote_work_folder, uploaded, uploaded_program
 from mydyno.host.interrupts import install as install_signals

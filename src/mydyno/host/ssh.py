@@ -183,7 +183,7 @@ class Ssh:
                 reply = session.request(("fetch", number, kind), b"", _left(end_s))
         except TimeoutError as error:
             self._halt(session, number)
-            raise HostError(f"{action.argv[0]}: no end in time on {self.name}") from error
+            raise HostError(f"{action.argv[0]}: timed out on {self.name}") from error
         except KeyboardInterrupt:
             self._halt(session, number)
             raise

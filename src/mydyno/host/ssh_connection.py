@@ -1,4 +1,4 @@
-"""One connection to an ``ssh://`` host, which all commands to it share (ControlMaster)."""
+"""One ssh connection to a host, shared by all commands to it (ControlMaster)."""
 
 import itertools
 import os
@@ -26,7 +26,7 @@ _CONNECT_S = 30.0
 _END_S = 5.0
 _LONGEST_REPLY = (1 << 30) + (1 << 16)  # bytes: a file, and its frame
 _LONGEST = 60  # a socket's path holds 107 bytes, and ssh adds some of its own
-# A host that is silent for fifteen seconds is taken for lost; what runs there is not.
+# After fifteen seconds without a reply the connection is considered lost.
 _FIXED = (
     *("-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "EscapeChar=none", "-T"),
     *("-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
@@ -39,29 +39,29 @@ _FIELDS = 4  # number, exit code, lengths of both outputs
 _HELLO = re.compile(rb"^mydyno (.*)\n", re.MULTILINE)
 _UNCHECKED = ("false", "no", "off")
 _NO_FILE = ("/dev/null", "none")
-# Its first argument is removed when ssh has ended, even if we have not lived to see it.
+# The folder $0 is removed when ssh has ended, even if this process was killed.
 _TIDY = '"$@"; rm -rf -- "$0"'
 
 
 Response = tuple[int, bytes, bytes]
-"""The exit code of an order's own script, and both its outputs."""
+"""The exit code of a request's script, its standard output and its standard error."""
 
 
 @dataclass(frozen=True, slots=True)
 class SshRoute:
-    """How a host is reached: its address, and the configuration file that is not the user's own."""
+    """How to reach a host: its address, and an ssh configuration file other than the user's."""
 
     address: Address
     config: Path | None = None
 
     @property
     def tool(self) -> tuple[str, ...]:
-        """Return ssh with its configuration."""
+        """Return the ssh command with its configuration option."""
         return ("ssh", *(("-F", str(self.config)) if self.config else ()))
 
 
 class SshConnection:
-    """A connection that is up; its first command's stdin stays open, for the beats."""
+    """An open connection; its first command's stdin stays open, for keepalives."""
 
     def __init__(self, route: SshRoute, command: str, first: bytes = b"") -> None:
         """Connect, run `command` and give it `first`; raise `HostError` with the next step.
@@ -91,20 +91,20 @@ class SshConnection:
 
     @property
     def alive(self) -> bool:
-        """Return whether it is still up, as far as ssh has noticed."""
+        """Return whether it is still open, as far as ssh knows."""
         return not self._down and self._process.poll() is None
 
     def keepalive(self) -> None:
-        """Tell the host that we are there."""
+        """Send a keepalive to the host."""
         self._write(b"\n")
 
     def argv(self, command: str) -> tuple[str, ...]:
-        """Return the command that runs another one over this connection, and over no other."""
+        """Return the ssh command that runs a command over this connection only."""
         mine = ("-S", f"{self._folder}/c", "-o", "ControlMaster=no", "-o", "ProxyCommand=false")
         return (*self._route.tool, *_FIXED, *mine, *self._route.address.words, command)
 
     def request(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> Response | None:
-        """Return what the far end said to an order, None where the link went down.
+        """Send a request; return the response, or None if the connection was lost.
 
         Raises `TimeoutError`.
         """
@@ -120,7 +120,7 @@ class SshConnection:
             self._pending.pop(frame, None)
 
     def follow(self, command: str) -> "subprocess.Popen[bytes]":
-        """Run a command whose output is read as it comes."""
+        """Start a command whose output is read while it runs."""
         return tree.spawn(
             self.argv(command),
             stdin=subprocess.DEVNULL,
@@ -130,7 +130,7 @@ class SshConnection:
         )
 
     def close(self, *, grace_s: float = _END_S) -> bool:
-        """Close the line, wait for the host to end its session, hang up; return whether it has."""
+        """Close the connection; return whether the remote session has ended."""
         with suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
@@ -141,7 +141,7 @@ class SshConnection:
         return self._session_ended
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Close the connection at once."""
         self._down = True
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
@@ -154,14 +154,14 @@ class SshConnection:
                     pipe.close()
 
     def _read_responses(self, rest: bytes) -> None:
-        """Hand each reply to who waits for it, and None to all when the link goes down."""
+        """Pass each response to its caller, and None to all when the connection is lost."""
         out = self._process.stdout
         while out and (raw := _read(out.fileno())):
             rest += raw
             if len(rest) > _LONGEST_REPLY:
-                break  # what it says fills our memory, and nothing of ours is so long
-            while whole := _parse_frame(rest):
-                frame, response, rest = whole
+                break  # longer than any valid response
+            while parsed := _parse_frame(rest):
+                frame, response, rest = parsed
                 if waiting := self._pending.get(frame):
                     waiting.put(response)
         self._down, self._session_ended = True, rest.endswith(_SESSION_ENDED)
@@ -176,7 +176,7 @@ class SshConnection:
                 self._process.stdin.flush()
 
     def _greeting(self) -> tuple[Sequence[str], bytes]:
-        """Return the words of the host's first line to us, past what its shell may print."""
+        """Return the words of the greeting, after anything that the login shell prints."""
         end_s = time.monotonic() + _CONNECT_S
         out, seen = self._process.stdout, b""
         while out and (left_s := end_s - time.monotonic()) > 0:
@@ -203,13 +203,13 @@ class SshConnection:
 def refuse_unchecked(route: SshRoute) -> None:
     """Raise `RefusedError` where the user's configuration does not check the keys of a host.
 
-    The jump hosts on the way are looked at too.
+    Jump hosts are checked too.
     """
     settings = _effective(route)
     if settings.get("stricthostkeychecking") in _UNCHECKED:
         raise RefusedError(
-            f"{route.address.text}: your ssh configuration has StrictHostKeyChecking no for it; "
-            "mydyno connects to nothing it cannot be sure of: set it to yes, ask or accept-new"
+            f"{route.address.text}: your ssh configuration has StrictHostKeyChecking no; "
+            "mydyno requires host key checking: set it to yes, ask or accept-new"
         )
     files = (
         settings.get("userknownhostsfile", "").split()
@@ -219,8 +219,9 @@ def refuse_unchecked(route: SshRoute) -> None:
     if forgets and settings.get("stricthostkeychecking") not in {"true", "yes"}:
         raise RefusedError(
             f"{route.address.text}: your ssh configuration keeps the keys of hosts in "
-            f"{' and '.join(files) or 'no file'}, so any host would be believed; name a file as "
-            "UserKnownHostsFile"
+            f"{' and '.join(files) or 'no file'}, so host keys are not checked; set "
+            "UserKnownHostsFile "
+            "to a file"
         )
     for jump in filter(None, settings.get("proxyjump", "none").split(",")):
         if jump != "none":
@@ -234,7 +235,7 @@ def _jump(text: str) -> Address:
 
 
 def _effective(route: SshRoute) -> dict[str, str]:
-    """Return what ssh makes of its configuration for a host."""
+    """Return the effective ssh configuration for a host (``ssh -G``)."""
     try:
         argv = (*route.tool, "-G", *route.address.words)
         done = subprocess.run(argv, capture_output=True, check=False, env=_environment())
@@ -254,10 +255,10 @@ def _read(descriptor: int) -> bytes:
 
 
 def _parse_frame(raw: bytes) -> tuple[int, Response, bytes] | None:
-    """Return the first frame's number, what it says, and the rest; None where it is not whole."""
+    """Return number and response of the first frame, and the rest; None if it is incomplete."""
     head, _, body = raw.partition(b"\n")
     fields = head.split()
-    if len(fields) != _FIELDS:  # not whole yet, or the far end's last words
+    if len(fields) != _FIELDS:  # incomplete, or the end of the session
         return None
     frame, code, out, err = map(int, fields)
     if len(body) < out + err:

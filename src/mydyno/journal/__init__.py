@@ -1,4 +1,4 @@
-"""The append-only record of a campaign, and folds over it."""
+"""The append-only journal of a campaign, and functions over its events."""
 
 from mydyno.journal.events import (
     Changing,

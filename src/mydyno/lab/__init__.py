@@ -1,4 +1,4 @@
-"""Emulated devices: disks with the caps of a cloud's, and links with the rate of a network's."""
+"""Emulated devices: disks with the caps of cloud disks, links with the rate of a network."""
 
 from mydyno.host import Process
 from mydyno.lab.binary import available, classes

@@ -1,4 +1,4 @@
-"""Measuring a bare lab device with fio: what it gives, beside what its caps promise."""
+"""Calibration of a lab device with fio: measured rates against the rates of its caps."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,17 +14,17 @@ from mydyno.model import Action, HostError
 
 RAMP_S = 1.0  # fio counts nothing before
 _BEGIN_S = 0.8  # after which the credits are set, with fio at work
-_TOLERANCE = 0.05  # beyond it the machine is too slow for the class, or others are at work
-_LEAK = 0.25  # beyond it there is no cap
+_TOLERANCE = 0.05  # beyond it the host is too slow for the class, or has other load
+_LEAK = 0.25  # above the caps by more than this, they are not in force
 Begin = Callable[[], Mapping[str, Any]]
-_IN_FLIGHT = 128  # what a loop device takes at once
+_IN_FLIGHT = 128  # queue depth of a loop device
 _RANDOM, _RANDOM_DEPTH = 16 << 10, 32
 _SEQUENTIAL, _SEQUENTIAL_DEPTH = 256 << 10, 16
 
 
 @dataclass(frozen=True, slots=True)
 class IoPattern:
-    """One measurement: what is done, by blocks of so many bytes, so deep on each disk."""
+    """An I/O pattern: fio's rw, block size in bytes, queue depth on each disk."""
 
     rw: str
     block: int
@@ -33,7 +33,7 @@ class IoPattern:
 
 @dataclass(frozen=True, slots=True)
 class IoMeasurement:
-    """What one measurement gave, in I/Os of `block` bytes a second, and what was promised."""
+    """A measured `rate` in I/Os of `block` bytes per second, and the rate expected by the caps."""
 
     rw: str
     block: int
@@ -47,29 +47,29 @@ class IoMeasurement:
 
     @property
     def deviation(self) -> float:
-        """Return by how much it misses what is promised, to either side, as a ratio of that."""
+        """Return the absolute difference from the expected rate, as a ratio of that."""
         return abs(self.rate / self.expected.rate - 1) if self.expected.rate else 0.0
 
     @property
     def within_tolerance(self) -> bool:
-        """Return whether the device gave what its caps promise."""
+        """Return whether the rate is that of the caps, within 5 %."""
         return self.deviation <= _TOLERANCE
 
     @property
     def exceeds_caps(self) -> bool:
-        """Return whether it gave so much more than its caps allow that they cannot be in force."""
+        """Return whether the rate is so far above the caps that they cannot be in force."""
         return self.deviation > _LEAK and self.rate > (self.expected.rate or 0.0)
 
     @property
     def description(self) -> str:
-        """Return the numbers in words."""
-        what = f"{self.rate:,.0f} {self.rw} of {self.block >> 10}K a second"
-        return f"{what}, and {self.expected.by} promise {self.expected.rate or 0:,.0f}"
+        """Return the measured and the expected rate as text."""
+        measured = f"{self.rate:,.0f} {self.rw} of {self.block >> 10}K per second"
+        return f"{measured}; expected {self.expected.rate or 0:,.0f} by {self.expected.by}"
 
 
 @dataclass(frozen=True, slots=True)
 class DiskCalibration:
-    """What a lab device gave: random reads, sequential reads, and random writes where asked."""
+    """Measured rates of a lab device: random reads, sequential reads, optional random writes."""
 
     reads: IoMeasurement
     sequential: IoMeasurement
@@ -87,17 +87,17 @@ class DiskCalibration:
 
     @property
     def write_iops(self) -> float | None:
-        """Return random writes per second; None where writing would have destroyed something."""
+        """Return random writes per second; None if they were not measured."""
         return None if self.writes is None else self.writes.rate
 
     @property
     def all(self) -> Sequence[IoMeasurement]:
-        """Return every reading."""
+        """Return all measurements."""
         return (self.reads, self.sequential, *((self.writes,) if self.writes else ()))
 
 
 def random(stripe: Stripe, rw: str) -> IoPattern:
-    """Return random I/O of 16 KiB, or of the largest block that no chunk's border cuts."""
+    """Return random I/O of 16 KiB, or of the largest block that divides a chunk."""
     return IoPattern(rw, _fits(_RANDOM, stripe), _deep(_RANDOM_DEPTH, stripe))
 
 
@@ -109,10 +109,10 @@ def sequential(stripe: Stripe) -> IoPattern:
 def measure(
     host: Host, device: str, pattern: IoPattern, stripe: Stripe, seconds: int, begin: Begin
 ) -> IoMeasurement:
-    """Return what a device gives over `seconds`.
+    """Return the rate of a device over `seconds`.
 
-    `begin` sets the credits and returns the daemon's state.  It is called while fio's ramp runs:
-    what a device earns while fio starts takes longer to spend than a ramp is long.
+    `begin` sets the credits and returns the daemon's state.  It is called during fio's ramp, so
+    that credits earned while fio starts do not count.
     """
     running = host.start(_job(device, pattern, stripe, seconds))
     try:
@@ -122,13 +122,13 @@ def measure(
     finally:
         running.stop()
     if b"{" not in raw:
-        raise HostError(f"{device}: fio measured nothing: {raw.decode(errors='replace')[-200:]}")
+        raise HostError(f"{device}: fio reported nothing: {raw.decode(errors='replace')[-200:]}")
     expected = cap_rate(state, pattern.block, RAMP_S - _BEGIN_S, seconds)
     return IoMeasurement(pattern.rw, pattern.block, parse(raw, pattern.rw), expected)
 
 
 def parse(raw: bytes, rw: str) -> float:
-    """Return I/Os per second of the first group in fio's JSON, which notes may precede.
+    """Return I/Os per second of the first group in fio's JSON, after any notes.
 
     After a ramp fio counts what was issued in the window, over a runtime that goes on until the
     last of it is answered, one latency later: at depth 32 and 1100 IOPS that is 29 ms too long.
@@ -147,7 +147,7 @@ def _fits(block: int, stripe: Stripe) -> int:
 
 
 def _deep(depth: int, stripe: Stripe) -> int:
-    """Return how deep each disk can be asked, of what the device takes at once."""
+    """Return the queue depth of each disk, within that of the loop device."""
     return max(1, min(depth, _IN_FLIGHT // stripe.disks))
 
 
@@ -157,7 +157,13 @@ def _job(device: str, pattern: IoPattern, stripe: Stripe, seconds: int) -> Actio
     Requests at random places of a stripe queue up at one disk while another idles: at depth 32
     on eight disks a sixth of the rate is lost, and no cap has been tested.
     """
-    fixed = ("fio", "--name=gauge", f"--filename={device}", f"--rw={pattern.rw}", "--direct=1")
+    fixed = (
+        "fio",
+        "--name=calibration",
+        f"--filename={device}",
+        f"--rw={pattern.rw}",
+        "--direct=1",
+    )
     timing = ("--time_based", f"--runtime={seconds}", f"--ramp_time={RAMP_S:g}")
     engine = ("--ioengine=libaio", "--zero_buffers", "--randrepeat=0", "--output-format=json")
     shape = (f"--bs={pattern.block}", f"--iodepth={pattern.depth}", "--thread", "--group_reporting")

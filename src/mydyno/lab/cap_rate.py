@@ -1,4 +1,4 @@
-"""What the caps of a lab device promise to one kind of load."""
+"""The rate that the caps of a lab device allow for an I/O pattern."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class CapRate:
 def cap_rate(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float) -> CapRate:
     """Return what the caps in a daemon's `state` allow to I/Os of `block` bytes on all disks.
 
-    That is the mean over `seconds` after a ramp of `ramp_s`, both of full load from now on.
+    It is the mean over `seconds` after a ramp of `ramp_s`, under full load from now on.
     """
     kinds = (("iops", 1.0), ("bytes_per_s", float(block)))
     count = len(state["disks"])
@@ -26,7 +26,7 @@ def cap_rate(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float
             cap = owner and owner["caps"][kind]
             if cap:
                 rate = _mean(cap, owner["credits"][kind], times, (ramp_s, seconds)) / cost
-                found.append((rate, _told(owner is state, kind)))
+                found.append((rate, _cap_name(owner is state, kind)))
     least = min(found, default=None)
     return CapRate(*least) if least else CapRate(None, "no cap")
 
@@ -42,5 +42,5 @@ def _mean(
     return times * (cap["base"] + share * extra)
 
 
-def _told(disks: bool, kind: str) -> str:  # noqa: FBT001 - of two
+def _cap_name(disks: bool, kind: str) -> str:  # noqa: FBT001 - of two
     return f"{'the disks' if disks else 'the VM'}, {'IOPS' if kind == 'iops' else 'bytes'}"

@@ -39,7 +39,7 @@ class Facts:
 
 
 def facts(host: Host) -> Facts:
-    """Return a host's facts; what it does not tell is left out.
+    """Return a host's facts; what is not available is left out.
 
     The exit code is not looked at: grep exits 2 where one of the files does not exist, and few
     hosts have all of them.  One command reads all, as each round trip to a far host counts.
@@ -53,7 +53,7 @@ def facts(host: Host) -> Facts:
 def cores_busy(host: Host, seconds: float = 1.0) -> float:
     """Return how many cores are at work, from two looks at /proc/stat `seconds` apart.
 
-    The load average would still tell of what ended a minute ago.
+    The load average would still include processes that ended a minute ago.
     """
     looks = []
     for pause_s in (seconds, 0.0):
@@ -85,7 +85,9 @@ def parse(raw: bytes) -> Facts:
     system = _fields(lines.get("/etc/os-release", []), "=")
     cores = sum(1 for line in lines.get("/proc/cpuinfo", []) if line.startswith("processor"))
     if "MemTotal" not in memory or not cores:
-        raise ValueError("the host's /proc tells neither memory nor processors")
+        raise ValueError(
+            "/proc contains no memory size or no processors; mount /proc, or report this host"
+        )
     memory_bytes = int(memory["MemTotal"].split()[0]) * 1024
     details = {
         "processor": f"{processor.get('model name', 'unknown')}, {cores} logical",
@@ -101,8 +103,8 @@ def parse(raw: bytes) -> Facts:
 
 def _schedulers(lines: Mapping[str, list[str]]) -> tuple[str, ...]:
     """Return the I/O schedulers that the host's disks offer, in the kernel's order."""
-    details = " ".join(text for path in lines if path.endswith(_SCHEDULER) for text in lines[path])
-    return tuple(dict.fromkeys(details.replace("[", "").replace("]", "").split()))
+    listed = " ".join(text for path in lines if path.endswith(_SCHEDULER) for text in lines[path])
+    return tuple(dict.fromkeys(listed.replace("[", "").replace("]", "").split()))
 
 
 def _fields(lines: list[str], mark: str) -> dict[str, str]:

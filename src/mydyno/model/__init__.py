@@ -1,4 +1,4 @@
-"""The vocabulary: frozen values and errors, no I/O; seconds, bytes, rates and ratios throughout."""
+"""Shared value types and errors, without I/O; base units: seconds, bytes, rates, ratios."""
 
 from mydyno.model.errors import (
     CampaignError,
@@ -11,6 +11,7 @@ from mydyno.model.errors import (
     SpecError,
     UnknownEndError,
 )
+from mydyno.model.suggest import unknown_value
 from mydyno.model.values import (
     Action,
     Change,
@@ -60,4 +61,5 @@ __all__ = [
     "Verdict",
     "Window",
     "of_kind",
+    "unknown_value",
 ]

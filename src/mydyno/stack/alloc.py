@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mydyno.model import Action, Change, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
 from mydyno.stack.launch_file import OWNED, Server, ServerState
 
@@ -44,7 +44,7 @@ class Alloc:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the allocator in the process's maps, not in an option."""
+        """Return the probe for the allocator in the process's maps, not in an option."""
         return Probe(self.server.look("maps", "environ"), parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -71,7 +71,7 @@ class Alloc:
 
 
 def installed() -> Probe[Mapping[str, str]]:
-    """Return the question for the allocators of this host: name to file."""
+    """Return the probe for the allocators of this host: name to file."""
     return Probe(Action(("/sbin/ldconfig", "-p")), libraries)
 
 
@@ -149,7 +149,7 @@ def _tuning(library: str, tunables: str) -> list[str]:
 
 def _refuse_unknown(want: Settings) -> None:
     for key in want.keys() - {"library", "tunables"}:
-        raise SpecError(f"alloc.{key}: unknown; alloc has library and tunables")
+        raise SpecError(unknown_value(key, ("library", "tunables"), "setting", prefix="alloc."))
     library = want.get("library", "glibc")
     if library not in {"glibc", *_SONAMES}:
-        raise SpecError(f"alloc.library = {library!r}: one of glibc, {', '.join(_SONAMES)}")
+        raise SpecError(f"alloc.library: {unknown_value(library, ('glibc', *_SONAMES))}")

@@ -36,7 +36,7 @@ class Env:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the variables that mydyno set, as the process has them."""
+        """Return the probe for the variables that mydyno set, as the process has them."""
         return Probe(self.server.look("environ"), parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:

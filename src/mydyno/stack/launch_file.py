@@ -1,4 +1,4 @@
-"""Reads a layer's own launch file together with what /proc says of the running server."""
+"""Reads a layer's launch file together with the /proc files of the running server."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class Server:
         return Action(("awk", _PROGRAM, str(self.own), str(self.pid_file), argument, *names))
 
     def write(self, lines: Iterable[str]) -> Action:
-        """Return the command that makes `lines` the whole of the own file."""
+        """Return the command that writes `lines` as the entire own file."""
         return install(self.own, "".join(f"{line}\n" for line in lines))
 
 
@@ -80,7 +80,7 @@ def pairs(lines: Iterable[str]) -> dict[str, str]:
 
 
 def install(path: Path, text: str) -> Action:
-    """Return the command that makes `text` the whole of a file, for its owner and its group."""
+    """Return the command that writes `text` as an entire file, for its owner and its group."""
     return Action(("install", "-m", "640", "/dev/stdin", str(path)), text.encode())
 
 
@@ -99,7 +99,7 @@ def changes(now: Settings, want: Settings, defaults: Settings, action: Action) -
     return found
 
 
-def beside(own: Path, client: tuple[str, ...], question: bytes) -> Action:
+def file_and_query(own: Path, client: tuple[str, ...], question: bytes) -> Action:
     """Return the command that prints the own file and then the server's reply to SQL.
 
     `find` runs both, and succeeds whether or not the server answers.

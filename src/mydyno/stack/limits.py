@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Change, Probe, Settings, SpecError
+from mydyno.model import Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
 from mydyno.stack.known.values import normalise
 from mydyno.stack.launch_file import OWNED, Server
@@ -35,7 +35,7 @@ class Limits:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the process's soft limits."""
+        """Return the probe for the process's soft limits."""
         return Probe(self.server.look("limits"), parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -59,7 +59,7 @@ def parse(raw: bytes) -> Settings:
 
 def _value(key: str, value: str) -> str:
     if key not in ROWS:
-        raise SpecError(f"limits.{key}: unknown; limits has {', '.join(ROWS)}")
+        raise SpecError(unknown_value(key, ROWS, "setting", prefix="limits."))
     plain = normalise(value).lower()
     if not _VALUE.fullmatch(plain):
         raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")

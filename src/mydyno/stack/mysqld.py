@@ -25,7 +25,7 @@ class Mysqld:
     """Keys are variables, spelled with underscores: `mysqld.sync_binlog`.
 
     `client` is a client's argv logged in as root; `option_file` the owned file; `variables`
-    what the server says of its own (`describe`); `stock` its defaults (`observe`, before any
+    what the server reports about them (`describe`); `stock` its defaults (`observe`, before any
     setting was made).
     """
 
@@ -47,7 +47,7 @@ class Mysqld:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for all global variables, and for the keys that the file sets."""
+        """Return the probe for all global variables, and for the keys that the file sets."""
         return observe(self.client, self.option_file)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -58,9 +58,9 @@ class Mysqld:
         that the server rounded to its own unit counts as reached.  Raise `SpecError` for
         settings this server does not know or take.
         """
-        told = refusals(self.flavour, self.variables, want)
-        if told:
-            raise SpecError("; ".join(told))
+        problems = refusals(self.flavour, self.variables, want)
+        if problems:
+            raise SpecError("; ".join(problems))
         action = launch_file.install(self.option_file, self._text(want))
         seen = {**self.stock, **now}
         held = [key for key in now.get(OWNED, "").split(",") if key]
@@ -107,11 +107,11 @@ class Mysqld:
 
 
 def observe(client: tuple[str, ...], option_file: Path) -> Probe[Settings]:
-    """Return the question for a server's global variables, normalised.
+    """Return the probe for a server's global variables, normalised.
 
     Asked of an instance that no setting was made for, the answer is its stock.
     """
-    return Probe(launch_file.beside(option_file, client, _QUESTION), parse)
+    return Probe(launch_file.file_and_query(option_file, client, _QUESTION), parse)
 
 
 def parse(raw: bytes) -> Settings:

@@ -1,4 +1,4 @@
-"""Adapters to load generators, one file per tool: a command out, its lines read as they come."""
+"""Adapters to load generators, one module per tool: build its command, parse its output."""
 
 from mydyno.workloads.protocol import (
     MayWait,

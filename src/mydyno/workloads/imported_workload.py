@@ -1,4 +1,4 @@
-"""A run that somebody else made, read again from its log; it can be compared, but not run."""
+"""The workload of an imported run, parsed from its log; it can be compared, but not run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ from mydyno.workloads.protocol import Reports, Target
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of ``[workloads.X]`` with ``tool = "imported"``: `is` says what the logs are of."""
+    """The keys of ``[workloads.X]`` with ``tool = "imported"``: `is` has the traits."""
 
     of: dict[str, str] = msgspec.field(default_factory=dict, name="is")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedWorkload:
-    """A workload as the logs of others tell it; its raw output is what the log says of one run."""
+    """A workload of imported logs; its raw output is the part of the log with one run."""
 
     name: str
     response: str
@@ -32,11 +32,11 @@ class ImportedWorkload:
         return not {"rate", "rate_iops"} & {*self.traits}
 
     def prepare(self, target: Target) -> Sequence[Action]:
-        """Raise `SpecError`: what others ran is not run again."""
+        """Raise `SpecError`: imported runs cannot be repeated."""
         raise self._no_load(target)
 
     def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
-        """Raise `SpecError`: what others ran is not run again."""
+        """Raise `SpecError`: imported runs cannot be repeated."""
         raise self._no_load(target, seed, env)
 
     def parse(self, lines: Iterable[bytes]) -> Reports:
@@ -57,7 +57,7 @@ class ImportedWorkload:
 
     def _no_load(self, *asked: object) -> SpecError:
         del asked
-        return SpecError(f"{self.name}: these are logs of another's runs; they cannot be run")
+        return SpecError(f"{self.name}: imported logs cannot be run; use compare or report")
 
 
 def cells(name: str, params: Params, response: str | None) -> Sequence[ImportedWorkload]:

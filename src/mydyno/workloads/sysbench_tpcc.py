@@ -67,12 +67,12 @@ class SysbenchTpcc:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether it presses on a server, and not on files."""
+        """Return whether its target is a server rather than files."""
         return True
 
     @property
     def closed_loop(self) -> bool:
-        """Return whether threads wait for their answers before they ask again."""
+        """Return whether it is a closed loop."""
         return True
 
     @property
@@ -117,7 +117,7 @@ class SysbenchTpcc:
         yield from parse(lines)
 
     def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
-        """Return what the load's first connection said: TLS, client library, versions."""
+        """Return what the load's first connection reported: TLS, client library, versions."""
         return parse_session(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's

@@ -1,4 +1,4 @@
-"""The lab's link of a campaign: made, measured at each rate before it is used, and removed."""
+"""The lab link of a campaign: made, calibrated at each rate before it is used, removed."""
 
 import json
 import time
@@ -19,13 +19,13 @@ from mydyno.stack.link import UNLIMITED, Link, bytes_per_s
 from mydyno.workloads import Workload
 
 _WARM_S, _MEASURED_S = 5.0, 10.0  # of a load whose traffic is measured
-_SLACK = 0.05  # what a link may give more or less than its rate
+_TOLERANCE = 0.05  # ratio: measured throughput against the rate
 _MEGABIT = 1e6 / 8
 
 
 @dataclass(slots=True)
 class CalibratedLink:
-    """The link, the layer that sets its rate, and what was found of it, as facts."""
+    """The link, the layer that sets its rate, and its measurements as facts."""
 
     link: LabLink
     facts: dict[str, str] = field(default_factory=dict)
@@ -36,59 +36,66 @@ class CalibratedLink:
         state = self.link.state
         return Link(state.device, state.link, state.peer)
 
-    def settings(self, p: BenchSetup, settings: Settings, workload: Workload) -> Settings:
-        """Return a treatment's settings with a share of the traffic made a rate."""
-        return resolved(settings, workload.name, measured(p.journal.events()))
+    def settings(self, setup: BenchSetup, settings: Settings, workload: Workload) -> Settings:
+        """Return a treatment's settings with a share of traffic as a rate."""
+        return resolved(settings, workload.name, measured(setup.journal.events()))
 
-    def prepare(self, p: BenchSetup, bench: Bench) -> None:
-        """Measure the traffic that rates are shares of, and what the link gives at each rate."""
-        known = measured(p.journal.events())
-        treatments = p.campaign.treatments.values()
+    def prepare(self, setup: BenchSetup, bench: Bench) -> None:
+        """Measure the traffic that rates are shares of, and the throughput at each rate."""
+        known = measured(setup.journal.events())
+        treatments = setup.campaign.treatments.values()
         for name, (settings, workload) in unmeasured(
-            treatments, p.campaign.workloads, known
+            treatments, setup.campaign.workloads, known
         ).items():
-            value = self._traffic(p, bench, settings, p.campaign.workloads[workload])
-            p.journal.append(MeasuredValue(name, value))
-        for name, value in measured(p.journal.events()).items():
-            self._tell(p, name.partition(" with ")[0], f"{_mbit(value)}, on the unlimited link")
-        for rate in dict.fromkeys((UNLIMITED, *self._rates(p))):
-            self._gauge(p, rate)
+            value = self._traffic(setup, bench, settings, setup.campaign.workloads[workload])
+            setup.journal.append(MeasuredValue(name, value))
+        for name, value in measured(setup.journal.events()).items():
+            self._report(
+                setup, name.partition(" with ")[0], f"{_mbit(value)}, on the unlimited link"
+            )
+        for rate in dict.fromkeys((UNLIMITED, *self._rates(setup))):
+            self._calibrate(setup, rate)
         self.facts["network"] = self.link.state.network
-        (p.files.facts / "lab link.json").write_text(json.dumps(self.facts, indent=1))
+        (setup.files.facts / "lab link.json").write_text(json.dumps(self.facts, indent=1))
 
-    def _rates(self, p: BenchSetup) -> list[str]:
+    def _rates(self, setup: BenchSetup) -> list[str]:
         """Return every rate of the campaign."""
-        told = (
-            self.settings(p, settings, workload).get(RATE, UNLIMITED)
-            for settings in p.campaign.treatments.values()
+        rates = (
+            self.settings(setup, settings, workload).get(RATE, UNLIMITED)
+            for settings in setup.campaign.treatments.values()
             if uses_lab_link(settings)
-            for workload in p.campaign.workloads.values()
+            for workload in setup.campaign.workloads.values()
         )
-        return list(told)
+        return list(rates)
 
-    def _gauge(self, p: BenchSetup, rate: str) -> None:
-        """See what the link gives; raise `HostError` if that is more than its rate."""
-        converge(Site("db", p.host, (self.layer,)), {RATE: rate}, p.ledger, -1)
+    def _calibrate(self, setup: BenchSetup, rate: str) -> None:
+        """Measure the throughput at a rate; raise `HostError` if it exceeds the rate."""
+        converge(Site("db", setup.host, (self.layer,)), {RATE: rate}, setup.ledger, -1)
         found = measure_throughput(self.link)
         both = f"{_mbit(found.to_load)} to the load, {_mbit(found.from_load)} from it"
-        self._tell(p, f"link at {rate}, measured", both)
+        self._report(setup, f"link at {rate}, measured", both)
         if rate == UNLIMITED:
             return
         cap = bytes_per_s(rate)
-        if max(found.to_load, found.from_load) > cap * (1 + _SLACK):
-            raise HostError(f"the lab's link does not hold its rate of {rate}: {both}")
-        if min(found.to_load, found.from_load) < cap * (1 - _SLACK):
-            p.say(f"warning: the link gives less than its rate of {rate}: the host is busy")
+        if max(found.to_load, found.from_load) > cap * (1 + _TOLERANCE):
+            raise HostError(
+                f"lab link: exceeds its rate of {rate}: {both}; report this as a defect of mydyno"
+            )
+        if min(found.to_load, found.from_load) < cap * (1 - _TOLERANCE):
+            setup.say(
+                f"warning: the lab link is below its rate of {rate}: {both}; the host is busy, so "
+                "results at this rate are too low; run again when it is idle"
+            )
 
-    def _tell(self, p: BenchSetup, name: str, value: str) -> None:
+    def _report(self, setup: BenchSetup, name: str, value: str) -> None:
         self.facts[name] = value
-        p.say(f"{name}: {value}")
+        setup.say(f"{name}: {value}")
 
     def _traffic(
-        self, p: BenchSetup, bench: Bench, settings: Settings, workload: Workload
+        self, setup: BenchSetup, bench: Bench, settings: Settings, workload: Workload
     ) -> float:
-        """Return a load's bytes per second in the busier direction; a short run of its own."""
-        folder = p.made("traffic")
+        """Return a load's bytes per second in the busier direction, from a short run."""
+        folder = setup.made("traffic")
         target = bench.ready(Trial(-1, "", workload.name, 0, 1), settings, workload, folder)
         command = workload.run(target, 1, {})
         action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
@@ -112,7 +119,7 @@ class CalibratedLink:
             if item.t_s >= _WARM_S + _MEASURED_S:
                 passed_s, now = time.monotonic() - first[0], self._bytes()
                 return max(now[way] - first[1][way] for way in now) / passed_s
-        raise HostError("its traffic was to be measured, but it ended before")
+        raise HostError("the load ended before its traffic was measured")
 
     def _bytes(self) -> Mapping[str, int]:
         place = Path("/sys/class/net") / self.link.state.device / "statistics"

@@ -1,4 +1,4 @@
-"""Before the first trial: data sets filled, stock learnt, and what cannot be refused."""
+"""Preparation before the first trial: data sets, default settings, and checks of all settings."""
 
 import json
 import time
@@ -21,7 +21,7 @@ from mydyno.server import Instance
 from mydyno.stack import refuse_reboot, zfs
 from mydyno.workloads import Workload
 
-_TOLD = (
+_REPORTED = (
     "innodb_buffer_pool_size",
     "innodb_flush_log_at_trx_commit",
     "innodb_flush_method",
@@ -39,9 +39,9 @@ _NAMES = {
 def prepare(
     p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store]
 ) -> None:
-    """Open and fill the campaign's data sets into `stores`, and learn what each server's stock is.
+    """Open and fill the campaign's data sets into `stores`; read each server's default settings.
 
-    Raises `SpecError` for a setting that server, disk or host do not know, before any trial.
+    Raises `SpecError`, before any trial, for a setting that server, disk or host do not have.
     """
     checked = partial(_check, p, runners, stores)
     instances = {program: runner.instance for program, runner in runners.items()}
@@ -53,7 +53,7 @@ def prepare(
     for key, workload in needed(p.campaign).items():
         store = stores[key] = p.make(key)
         frozen = store.open()
-        _tell_lab(p, store)
+        _report_lab(p, store)
         if not frozen or key.name not in known:
             _fill(p, filling, (store, key, workload), frozen=frozen)
     for program in runners:
@@ -68,39 +68,41 @@ def _fill(
     began_s = time.monotonic()
     where = f"{key.description} on {store.disk}" if store.disk else "a plain directory"
     several = len(filling.instances) > 1 and key.server
-    by = f" by {_called(filling.instances[key.server])}" if several else ""
+    by = f" by {_build_name(filling.instances[key.server])}" if several else ""
     p.say(f"preparing {key.data}{by} on {where}")
     if not frozen:
         fill(filling, store, key, workload)
     cost_s = time.monotonic() - began_s
     p.journal.append(Prepared(key.name, store.method, cost_s))
-    p.say(f"prepared in {cost_s:.0f} s; each trial gets it back: {store.method}")
+    p.say(f"prepared in {cost_s:.0f} s; restored before each trial by: {store.method}")
 
 
 def _check(
     p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store], program: str
 ) -> None:
-    """Learn stock from the server that runs now, and refuse what it does not know."""
+    """Read the defaults of the running server, and refuse settings that it does not have."""
     _check_host(p, stores)
     runner = runners[program]
-    if runner.launched is not None:
+    if runner.layers is not None:
         return
-    launched = runner.read_defaults()
+    layers = runner.read_defaults()
     stack = p.campaign.spec.stack
     own = program == program_of(p.stock, stack)
-    _tell_server(p, runner.instance, launched, "" if own else f" {_called(runner.instance)}")
+    _save_server_facts(
+        p, runner.instance, layers, "" if own else f" {_build_name(runner.instance)}"
+    )
     for settings in p.campaign.treatments.values():
         if program_of(settings, stack) == program:
-            launched.plan(settings)
+            layers.plan(settings)
 
 
-def _called(instance: Instance) -> str:
+def _build_name(instance: Instance) -> str:
     build = instance.build
     return " ".join((build.flavour, ".".join(map(str, build.version))))
 
 
 def _check_host(p: BenchSetup, stores: dict[StoreKey, Store]) -> None:
-    """Refuse what the disks, the mounts and the host do not know."""
+    """Refuse settings that the disks, the mounts and the host do not have."""
     for key, store in stores.items():
         for layer in (*p.site(store).layers, fs_layer(store)):
             now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
@@ -115,10 +117,10 @@ def _check_host(p: BenchSetup, stores: dict[StoreKey, Store]) -> None:
 def _defaults_of_frozen(
     p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store], program: str
 ) -> None:
-    """Learn stock from a golden copy where none had to be filled: a resumed campaign."""
+    """Read the defaults from a snapshot where no data set had to be filled (resumed campaign)."""
     key = next((k for k in stores if k.server == program), None)
     runner = runners[program]
-    if runner.launched is not None or key is None:
+    if runner.layers is not None or key is None:
         return
     stores[key].restore("")
     write_owned(p.host, runner.instance)
@@ -129,17 +131,17 @@ def _defaults_of_frozen(
         runner.instance.stop(grace_s=0.0)
 
 
-def _tell_server(p: BenchSetup, instance: Instance, launched: ServerLayers, which: str) -> None:
-    """Write down what a server is and its defaults that matter most."""
-    stock = launched.stock["mysqld"]
+def _save_server_facts(p: BenchSetup, instance: Instance, layers: ServerLayers, which: str) -> None:
+    """Write the version of a server and its most important defaults to the facts."""
+    stock = layers.stock["mysqld"]
     facts = {"version": instance.version(), "program": str(instance.build.mysqld)}
-    facts |= {f"{name} (stock)": stock[name] for name in _TOLD if name in stock}
-    facts["allocator (stock)"] = launched.stock["alloc"].get("library", "glibc")
+    facts |= {f"{name} (stock)": stock[name] for name in _REPORTED if name in stock}
+    facts["allocator (stock)"] = layers.stock["alloc"].get("library", "glibc")
     _write(p.files.facts / f"server{which}.json", facts)
 
 
-def _tell_lab(p: BenchSetup, store: Store) -> None:
-    """Say and write down what a capped lab disk was measured to give."""
+def _report_lab(p: BenchSetup, store: Store) -> None:
+    """Report and save the calibration of a capped lab disk."""
     if not isinstance(store, LabStore) or store.measured is None:
         return
     found = store.measured
@@ -160,7 +162,7 @@ def _tell_lab(p: BenchSetup, store: Store) -> None:
 
 
 def _apart(p: BenchSetup, store: LabStore) -> str:
-    """Return what tells the disks of a campaign from one another where it has several stripes."""
+    """Return a suffix that identifies a disk in a campaign with several stripes."""
     stripes = {key.stripe for key in needed(p.campaign)}
     return f", {store.spec.stripe.disks} in {store.spec.stripe.chunk >> 10}K" * (len(stripes) > 1)
 

@@ -69,7 +69,7 @@ _READ = msgspec.json.Decoder(_Report, strict=False)
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """One document: its first and last line and what it says."""
+    """One document: its first and last line and its report."""
 
     first: int
     last: int
@@ -118,8 +118,8 @@ def _states(text: Text, rejected: list[Caveat]) -> Iterator[_State]:
                 yield _State(number, last, _READ.decode(_document(text, number, last)))
                 number = last
             except msgspec.DecodeError as problem:
-                told = f"a JSON document of fio that is cut off or damaged: {problem}"
-                rejected.append(Caveat(number, told))
+                problem_text = f"a JSON document of fio that is cut off or damaged: {problem}"
+                rejected.append(Caveat(number, problem_text))
         number += 1
 
 
@@ -231,14 +231,14 @@ def _direction(way: _Way, line: int) -> Direction:
     # fio 2 calls kibibytes io_bytes
     is_old = way.io_kbytes is None and way.clat_ns is None
     names = {percentile_name(float(percent)): v for percent, v in clat.percentile.items()}
-    told = {name: value * unit_s for name, value in names.items() if name}
-    told |= {"mean": clat.mean * unit_s, "max": clat.max * unit_s} if clat.max else {}
+    latencies = {name: value * unit_s for name, value in names.items() if name}
+    latencies |= {"mean": clat.mean * unit_s, "max": clat.max * unit_s} if clat.max else {}
     return Direction(
         requests=way.total_ios or way.iops * way.runtime / 1e3,
         runtime_ms=way.runtime,
         printed=PrintedNumber(way.iops, 0.005 * way.iops) if way.iops else None,
         size_bytes=way.io_bytes * (_KIB if is_old else 1),
-        latencies=told,
+        latencies=latencies,
         line=line,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mydyno.model import Interval
-from mydyno.workloads.foreign import fio_lines as say
+from mydyno.workloads.foreign import fio_lines
 from mydyno.workloads.foreign.command_line import CommandLine, command_at
 from mydyno.workloads.foreign.fio_jobs import caveats, name_of, totals
 from mydyno.workloads.foreign.log_text import Text
@@ -22,10 +22,10 @@ class _Call:
     first: int
     options: Mapping[str, str] = field(default_factory=dict)
     traits: dict[int, dict[str, str]] = field(default_factory=dict)
-    jobs: dict[tuple[int, str, str], say.JobLines] = field(default_factory=dict)
+    jobs: dict[tuple[int, str, str], fio_lines.JobLines] = field(default_factory=dict)
     lines: dict[int, list[int]] = field(default_factory=dict)
     ended: bool = False
-    present: say.JobLines | None = None
+    present: fio_lines.JobLines | None = None
 
     def at(self, group: int, number: int) -> None:
         """Note that a line belongs to a group."""
@@ -71,26 +71,26 @@ class _Reader:
         call = self._call
         if "): " not in line:
             return False
-        if say.DEFINED.match(line):
+        if fio_lines.DEFINED.match(line):
             return call is None or call.ended or bool(call.jobs)
-        found = say.JOB.match(line)
+        found = fio_lines.JOB.match(line)
         if not found or call is None:
             return found is not None
         # what stands again after its end is another call, unless --status-interval asked for it
         return call.ended and (int(found["group"]), found["name"], found["pid"]) not in call.jobs
 
     def _heading(self, call: _Call, number: int, line: str) -> bool:
-        if found := say.DEFINED.match(line):
+        if found := fio_lines.DEFINED.match(line):
             group = int(found["group"])
             parts = {key: found[key] for key in ("rw", "ioengine", "iodepth")}
-            call.traits[group] = {"bs": say.block(found["bs"], found["rw"]), **parts}
-        elif found := say.JOB.match(line):
+            call.traits[group] = {"bs": fio_lines.block(found["bs"], found["rw"]), **parts}
+        elif found := fio_lines.JOB.match(line):
             group = int(found["group"])
-            call.present, call.ended = say.JobLines(found, number), False
+            call.present, call.ended = fio_lines.JobLines(found, number), False
             call.jobs[group, found["name"], found["pid"]] = call.present
-        elif say.VERSION.match(line):
+        elif fio_lines.VERSION.match(line):
             group = _ALL
-        elif say.STATUS.match(line):
+        elif fio_lines.STATUS.match(line):
             group, call.present, call.ended = _ALL, None, True
         else:
             return False
@@ -100,7 +100,7 @@ class _Reader:
     def _detail(self, call: _Call, number: int, line: str) -> None:
         group = call.present.job.group if call.present else _ALL
         taken = call.present is not None and call.present.take(number, line)
-        if taken or say.DETAIL.match(line):
+        if taken or fio_lines.DETAIL.match(line):
             call.at(group, number)
 
 
@@ -150,5 +150,5 @@ def _asked(options: Mapping[str, str]) -> dict[str, str]:
         name: options[key] for name, keys in _OPTIONS.items() for key in keys if key in options
     }
     if "bs" in found:
-        found["bs"] = say.block(found["bs"], found.get("rw", ""))
+        found["bs"] = fio_lines.block(found["bs"], found.get("rw", ""))
     return found

@@ -1,4 +1,4 @@
-"""Numbers as tools print them: what they say, and how much their last digit leaves open."""
+"""Printed numbers with their rounding error."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""All runs of a text, whichever tool they are of, and what of it was not understood."""
+"""All runs in a text, of any tool, and its unparsed lines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ _SAME = 0.001  # ratio: fio prints fewer digits for people than in JSON
 
 @dataclass(frozen=True, slots=True)
 class ParsedLog:
-    """What a text holds: its runs in order, what began and gave none, figures that do not follow.
+    """The contents of a text: runs in order, rejected runs, unsupported figures.
 
-    `lines` counts its lines that are not blank; `unparsed` are the places, counted from 0, of those
-    that belong to nothing that was understood.
+    `lines` counts the lines that are not blank; `unparsed` are the numbers, from 0, of those that
+    belong to no run.
     """
 
     readings: Sequence[ParsedRun]
@@ -28,7 +28,7 @@ class ParsedLog:
 
 
 def read(data: bytes) -> ParsedLog:
-    """Return the runs in `data`; raise `ValueError` for what is no text."""
+    """Return the runs in `data`; raise `ValueError` for binary data."""
     text = text_of(data)
     json = fio_json.find(text)
     rest = text.without(json.known)

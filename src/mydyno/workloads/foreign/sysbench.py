@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mydyno.model import Interval
-from mydyno.workloads.foreign import sysbench_lines as say
+from mydyno.workloads.foreign import sysbench_lines
 from mydyno.workloads.foreign.command_line import CommandLine, command_at
 from mydyno.workloads.foreign.log_text import Text
 from mydyno.workloads.foreign.parsed_run import Caveat, Found, ParsedRun
@@ -45,10 +45,10 @@ class _Reader:
             return
         if command := command_at(self._text.lines, number):
             self._command(number, command)
-        elif found := say.interval_of(line):
+        elif found := sysbench_lines.interval_of(line):
             self._interval(number, *found)
-        elif said := next(say.summary_of(line), None):
-            self._summary(number, *said)
+        elif figures := next(sysbench_lines.summary_of(line), None):
+            self._summary(number, *figures)
         else:
             self._context(number, line)
 
@@ -94,17 +94,17 @@ class _Reader:
         self._at(_SUMMARY, number).run.summary[key] = (texts, number)
 
     def _context(self, number: int, line: str) -> None:
-        if version := say.VERSION.match(line):
+        if version := sysbench_lines.VERSION.match(line):
             self._at(_VERSION, number).run.version = version[1]
-        elif say.RUNNING.match(line):
+        elif sysbench_lines.RUNNING.match(line):
             self._at(_RUNNING, number).run.announced = True
-        elif trait := say.trait_of(line):
+        elif trait := sysbench_lines.trait_of(line):
             self._at(_OPTIONS, number).run.traits[trait[0]] = (trait[1], number)
-        elif say.HEADINGS.match(line) or say.REMARK.match(line):
+        elif sysbench_lines.HEADINGS.match(line) or sysbench_lines.REMARK.match(line):
             self.known.add(number)
             if self._open:
                 self._open.lines.append(number)
-        elif failed := say.FAILED.match(line):
+        elif failed := sysbench_lines.FAILED.match(line):
             self.known.add(number)
             if self._open:
                 self._open.run.failures.append(Caveat(number, failed[1]))

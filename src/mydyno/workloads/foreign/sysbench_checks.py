@@ -19,13 +19,13 @@ _MIB = 2**20
 def checks(summary: Summary, intervals: Sequence[Interval], totals: Totals) -> list[Caveat]:
     """Return each printed figure that its counts, seconds or reports do not give (within 0.1 %)."""
     if is_cut(summary):
-        return [Caveat(-1, "cut off: it has no closing report, only its reports tell of it")]
+        return [Caveat(-1, "cut off: no closing report; totals are computed from its reports")]
     found = [*_few(list(_rates(summary, totals))), *_bytes(summary, totals)]
     found += [*_sums(summary, totals)]
     if totals.implied:
         key = next(k for k in ("queries", "requests", "transactions") if k in summary)
-        told = f"no total time: its printed rate of {_RATES[key]} says {totals.seconds:.2f} s"
-        found.append(Caveat(summary[key][1], told))
+        problem = f"no total time: its printed rate of {_RATES[key]} says {totals.seconds:.2f} s"
+        found.append(Caveat(summary[key][1], problem))
     if intervals and totals.response != "eps":
         found += _reports(summary, intervals, totals)
     return found
@@ -61,10 +61,10 @@ def _bytes(summary: Summary, totals: Totals) -> Iterator[Caveat]:
         if key in summary and requests in summary and totals.values[name]:
             each = totals.values[f"{name[:-1]}_bytes"] / totals.values[name]
             rate = shown(summary[requests][0][0])
-            told = shown(summary[key][0][-1])
+            printed = shown(summary[key][0][-1])
             found = rate.value * each / _MIB
-            if not told.agrees(found, rate.half * each / _MIB):
-                text = f"prints {told.value:g} MiB/s; its {rate.value:g} {name} per second are"
+            if not printed.agrees(found, rate.half * each / _MIB):
+                text = f"prints {printed.value:g} MiB/s; its {rate.value:g} {name} per second are"
                 yield Caveat(summary[key][1], f"{text} {found:.2f}")
 
 
@@ -81,8 +81,8 @@ def _sums(summary: Summary, totals: Totals) -> Iterator[Caveat]:
         scale = 1.0 if unit == "s" else 1e-3
         mean, found = PrintedNumber(float(value) * scale, shown(value).half * scale), totals.values
         if not mean.agrees(found["latency_mean_s"]):
-            told = f"prints a mean of {float(value):g}; its sum and count give"
-            yield Caveat(line, f"{told} {found['latency_mean_s'] / scale:.4g}")
+            problem = f"prints a mean of {float(value):g}; its sum and count give"
+            yield Caveat(line, f"{problem} {found['latency_mean_s'] / scale:.4g}")
 
 
 def _reports(summary: Summary, intervals: Sequence[Interval], totals: Totals) -> Iterator[Caveat]:
@@ -95,20 +95,20 @@ def _reports(summary: Summary, intervals: Sequence[Interval], totals: Totals) ->
         both = totals.values["read_bytes"] + totals.values["write_bytes"]
         block = both / totals.values["iops"] if totals.values["iops"] else 1.0
     ends = [0.0, *(i.t_s for i in intervals)]
-    told = sum(r * (b - a) for r, a, b in zip(rates, ends, ends[1:], strict=False)) / block
-    whole = totals.values[name] * totals.seconds
+    reported = sum(r * (b - a) for r, a, b in zip(rates, ends, ends[1:], strict=False)) / block
+    total = totals.values[name] * totals.seconds
     missing_s = abs(totals.seconds - ends[-1]) + _TAIL_S
     slack = max(rates) / block * missing_s
-    if not PrintedNumber(told, slack).agrees(whole, 0.004 * whole):
+    if not PrintedNumber(reported, slack).agrees(total, 0.004 * total):
         line = next(
             (at for key, (_, at) in summary.items() if key in {"transactions", "events"}), -1
         )
         yield Caveat(
-            line, f"its reports add up to {told:.0f} {_WORK[name]}, its sum is {whole:.0f}"
+            line, f"its reports add up to {reported:.0f} {_WORK[name]}, its sum is {total:.0f}"
         )
 
 
 def _compared(name: str, printed: PrintedNumber, found: float, line: int) -> Iterator[Caveat]:
     if not printed.agrees(found):
-        told = f"prints {printed.value:.7g} {name} per second; its count and seconds give"
-        yield Caveat(line, f"{told} {found:.7g}")
+        problem = f"prints {printed.value:.7g} {name} per second; its count and seconds give"
+        yield Caveat(line, f"{problem} {found:.7g}")

@@ -74,7 +74,7 @@ class SysbenchRun:
 
 
 def reading_of(run: SysbenchRun, lines: Sequence[int], raw: bytes) -> ParsedRun:
-    """Return what a run's lines say; raise `ValueError` where that is not a test we compare."""
+    """Return the parsed run; raise `ValueError` for a test that cannot be compared."""
     if "speed" in run.summary:
         raise ValueError("a test of processor or memory: neither statements nor files")
     traits = _traits(run)
@@ -84,8 +84,8 @@ def reading_of(run: SysbenchRun, lines: Sequence[int], raw: bytes) -> ParsedRun:
     caveats = checks(run.summary, run.intervals, totals)
     caveats += _of_the_command(run, totals)
     if is_file and "block_size" not in traits:
-        told = f"no block size: sysbench's default of {_DEFAULT_BLOCK} is taken"
-        caveats.append(Caveat(run.first, told))
+        problem = f"no block size: sysbench's default of {_DEFAULT_BLOCK} is taken"
+        caveats.append(Caveat(run.first, problem))
     traits |= {} if "threads" in traits else _threads(run, totals)
     intervals = [_completed(i, block_bytes) for i in run.intervals] if is_file else run.intervals
     name = _file_name(traits) if is_file else _statement_name(run, totals)
@@ -102,7 +102,7 @@ def reading_of(run: SysbenchRun, lines: Sequence[int], raw: bytes) -> ParsedRun:
 
 
 def _traits(run: SysbenchRun) -> dict[str, str]:
-    """Return what was run, as the output says it, else as the command does."""
+    """Return the traits from the output, or else from the command."""
     options = run.command.options if run.command else {}
     found = {
         name: options[key] for name, keys in _OPTIONS.items() for key in keys if key in options
@@ -126,7 +126,7 @@ def _traits(run: SysbenchRun) -> dict[str, str]:
 
 
 def _threads(run: SysbenchRun, totals: Totals) -> dict[str, str]:
-    """Return the number of threads that the events of each of them tell, if they do."""
+    """Return the number of threads computed from the events of each, if possible."""
     fair = run.summary.get("fair")
     if fair is None or not totals.events or not float(fair[0][0]):
         return {}
@@ -165,10 +165,10 @@ def _of_the_command(run: SysbenchRun, totals: Totals) -> list[Caveat]:
     caveats: list[Caveat] = []
     asked_s = int(asked) if asked.isdigit() and not is_cut(run.summary) else 0
     if asked_s and abs(asked_s - totals.seconds) > 1 + 0.05 * asked_s:
-        told = f"the command says {asked} s, but its result is of {totals.seconds:.1f} s"
-        caveats.append(Caveat(run.first, f"{told}: is it the result of this command?"))
+        problem = f"the command says {asked} s, but its result is of {totals.seconds:.1f} s"
+        caveats.append(Caveat(run.first, f"{problem}; check that they belong together"))
     shown, line = run.traits.get("threads", ("", 0))
-    said = options.get("threads") or options.get("num_threads") or shown
-    if shown and shown != said:
-        caveats.append(Caveat(line, f"the command says {said} threads, its result {shown}"))
+    requested = options.get("threads") or options.get("num_threads") or shown
+    if shown and shown != requested:
+        caveats.append(Caveat(line, f"the command says {requested} threads, its result {shown}"))
     return caveats

@@ -1,4 +1,4 @@
-"""Figures that a text around its logs names: those that follow from none of its runs."""
+"""Figures in the text around logs that no run of the logs supports."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -14,9 +14,9 @@ _COPIED = 0.51  # of the last digit: such figures are copied, not rounded
 
 def unsupported_figures(lines: Sequence[str], known: Collection[int], readings: Iterable[ParsedRun]
            ) -> Iterator[Caveat]:  # fmt: skip
-    """Yield each figure with two decimals, of MiB/s, TPS, QPS or IOPS, that no run of a text gives.
+    """Yield each figure with two decimals, in MiB/s, TPS, QPS or IOPS, that no run supports.
 
-    Only texts with runs are looked through; what agrees with a run within 0.1 % is passed over.
+    Only texts with runs are checked; figures within 0.1 % of a run are supported.
     """
     runs = tuple(readings)
     rates = [v for r in runs for k, v in r.totals.items() if k != "seconds"]
@@ -37,7 +37,7 @@ def _unsupported(text: str, unit: str, figures: Sequence[float], number: int) ->
     alike = [f"{figure:.{places}f}" for figure in figures]
     typo = next((figure for figure in alike if _is_one_off(text, figure)), "")
     hint = f" (one digit off {typo})" if typo else ""
-    yield Caveat(number, f"the text says {text} {unit}, which follows from none of its runs{hint}")
+    yield Caveat(number, f"unsupported figure: {text} {unit} agrees with none of the runs{hint}")
 
 
 def _is_one_off(one: str, other: str) -> bool:
