@@ -13,7 +13,7 @@ import msgspec
 
 from mydyno.host import Local
 from mydyno.lab import LabDevice, LabSpec, Stripe, create
-from mydyno.lab.calibrate import Gauge, Reading, measure
+from mydyno.lab.calibration import IoMeasurement, IoPattern, measure
 from mydyno.model import Action
 
 HOST = Local()
@@ -62,29 +62,29 @@ def capped(folder: Path, disk_class: str, chunk: int, seconds: int) -> None:
             device.remove()
 
 
-def told(disks: int, reading: Reading) -> None:
-    promise = reading.promise
+def told(disks: int, reading: IoMeasurement) -> None:
+    promise = reading.expected
     off = reading.rate / (promise.rate or reading.rate) - 1
     load = f"{reading.rw} {reading.block >> 10}K"
     cells = (disks, load, f"{promise.rate:,.0f}/s", f"{reading.rate:,.0f}/s", f"{off:+.1%}")
     print(row([*cells, promise.by]), flush=True)
 
 
-def best(device: LabDevice, shape: tuple[str, int, int], seconds: int) -> Reading:
+def best(device: LabDevice, shape: tuple[str, int, int], seconds: int) -> IoMeasurement:
     """The nearest of three: what else runs on a shared machine only takes away."""
     stripe = device.state.spec.stripe
     rw, block, depth = shape
     block = min(block, stripe.chunk) if stripe.disks > 1 else block
-    gauge = Gauge(rw, block, max(1, min(depth, 128 // stripe.disks)))
-    found: list[Reading] = []
+    gauge = IoPattern(rw, block, max(1, min(depth, 128 // stripe.disks)))
+    found: list[IoMeasurement] = []
 
     def begin() -> Mapping[str, Any]:
         device.credits()
         return device.stats()
 
-    while len(found) < 3 and not (found and found[-1].apart < 0.02 and found[-1].promise.rate):
+    while len(found) < 3 and not (found and found[-1].deviation < 0.02 and found[-1].expected.rate):
         found.append(measure(HOST, device.device, gauge, stripe, seconds, begin))
-    return min(found, key=lambda r: (r.apart, -r.rate))
+    return min(found, key=lambda r: (r.deviation, -r.rate))
 
 
 def free(folder: Path, chunk: int, seconds: int) -> None:

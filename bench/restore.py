@@ -85,18 +85,18 @@ def measured(case: Case, ask: argparse.Namespace) -> str:
         store = DirectoryStore(HOST, where / "home", where / "live", reflinks(HOST, where))
         store.open()
         fill(store.live, size)
-        store.seal()
-        golden = where / "home" / "golden"
+        store.freeze()
+        snapshot = where / "home" / "golden"
         copy = where / "copy"
         ways: dict[str, Callable[[], None]] = {
             store.method: lambda: restored(store),
-            "cp -a": lambda: copied(golden, copy),
+            "cp -a": lambda: copied(snapshot, copy),
         }
         if store.reflinks:
             plain = DirectoryStore(HOST, where / "home", where / "plain", reflinks=False)
             ways[plain.method] = lambda: restored(plain)
         ways = {w: f for w, f in ways.items() if not ask.way or any(p in w for p in ask.way)}
-        times = in_turns(ways, (golden, copy), ask.rounds)
+        times = in_turns(ways, (snapshot, copy), ask.rounds)
     plain = times.get("cp -a", [])
     return "".join(line(case, size, way, taken, plain) for way, taken in times.items())
 
@@ -105,14 +105,14 @@ def in_turns(
     ways: dict[str, Callable[[], None]], folders: tuple[Path, Path], rounds: int
 ) -> dict[str, list[float]]:
     """Return the seconds of each way, each round in another order, the golden copy uncached."""
-    golden, copy = folders
+    snapshot, copy = folders
     times: dict[str, list[float]] = {way: [] for way in ways}
     for turn in range(rounds):
         order = list(ways)
         random.Random(turn).shuffle(order)
         for way in order:
             shutil.rmtree(copy, ignore_errors=True)
-            forget(golden)
+            forget(snapshot)
             began_s = time.monotonic()
             ways[way]()
             times[way].append(time.monotonic() - began_s)
@@ -124,8 +124,8 @@ def restored(store: DirectoryStore) -> None:
     store.before_load()
 
 
-def copied(golden: Path, copy: Path) -> None:
-    run("cp", "-a", "--reflink=never", "-T", golden, copy)
+def copied(snapshot: Path, copy: Path) -> None:
+    run("cp", "-a", "--reflink=never", "-T", snapshot, copy)
     run("sync", "-f", copy)
 
 

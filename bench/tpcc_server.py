@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mydyno.campaign.fill import target_of
+from mydyno.campaign.testbed.fill import target_of
 from mydyno.host import Local
 from mydyno.server import Instance, find, prepare
 from mydyno.workloads import Target

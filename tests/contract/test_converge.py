@@ -102,7 +102,7 @@ def test_what_somebody_else_set_is_left_and_the_rest_restored():
     host, site, ledger = begun()
     converge(site, {"db/kernel.b": "9", "db/kernel.c": "9"}, ledger, 0)
     host.state["b"] = "theirs"
-    with pytest.raises(DriftError, match="something else changed it"):
+    with pytest.raises(DriftError, match="another process changed it"):
         converge(site, {"db/kernel.c": "8"}, ledger, 1)
     done = back(host, ledger)
     assert host.state == {"a": "1", "b": "theirs", "c": "3"}

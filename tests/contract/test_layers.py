@@ -6,7 +6,7 @@ from mydyno.host import Local, ask
 from mydyno.journal import Changing, MemoryJournal
 from mydyno.journal.records import MemoryRecords
 from mydyno.lab import LabSpec, create
-from mydyno.lab.link import planned
+from mydyno.lab.lab_link import planned
 from mydyno.model import DriftError, SpecError
 from mydyno.stack import Ledger, Site, converge, restore
 from mydyno.stack.block import Block

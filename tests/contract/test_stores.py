@@ -9,7 +9,7 @@ from mydyno.dataset import DirectoryStore
 from mydyno.dataset.directory import reflinks
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, listing
-from mydyno.lab.store import LabStore
+from mydyno.lab.lab_store import LabStore
 from mydyno.model import HostError
 
 HOST = Local()
@@ -42,7 +42,7 @@ def check(make):
         assert store.open() is False
         fill(store.live)
         want = digest(store.live)
-        store.seal()
+        store.freeze()
         for _ in range(2):
             store.restore("")
             store.before_load()
@@ -68,7 +68,7 @@ def test_a_directory(tmp_path):
 
 def test_a_directory_has_no_mount_options(tmp_path):
     store = DirectoryStore(HOST, tmp_path / "home", tmp_path / "live", reflinks=False)
-    with pytest.raises(HostError, match="use a lab device"):
+    with pytest.raises(HostError, match="use a lab disk"):
         store.restore("noatime")
 
 

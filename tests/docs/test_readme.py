@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import decode
-from mydyno.campaign.treatments import Ground
+from mydyno.campaign.treatments import Environment
 from mydyno.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,9 @@ def test_no_page_names_a_path_of_one_machine():
 def test_the_spec_that_is_shown_is_one():
     """The spec of the README is planned as written, its relative value resolved."""
     (text,) = re.findall(r"```toml\n(.+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    campaign = plan(decode(text, "mine.toml"), text, "mine.toml", Ground(1 << 33, 4, "mysql", (8,)))
+    campaign = plan(
+        decode(text, "mine.toml"), text, "mine.toml", Environment(1 << 33, 4, "mysql", (8,))
+    )
     assert campaign.baseline == "stock"
     assert list(campaign.treatments) == ["stock", "pool", "jemalloc"]
     assert campaign.treatments["pool"] == {"db/mysqld.innodb_buffer_pool_size": str(1 << 32)}

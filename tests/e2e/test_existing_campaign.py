@@ -71,8 +71,8 @@ def test_the_data_of_a_stopped_server_move_to_each_filesystem_and_stay_where_the
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ("var/lib/mysql", "write the folder's whole path, from / on"),
-        ("/var/lib/nothing", "no server's data directory on"),
+        ("var/lib/mysql", "not an absolute path"),
+        ("/var/lib/nothing", "not a data directory on"),
     ],
 )
 def test_a_wrong_folder_is_told_before_anything_is_made(data, words, tmp_path):

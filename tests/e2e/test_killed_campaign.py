@@ -8,8 +8,8 @@ import pytest
 
 from mydyno.analyse import Rule
 from mydyno.campaign.designs import Blocks
-from mydyno.campaign.loop import Run, run
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import Spec
 from mydyno.campaign.stops import Fixed
@@ -108,7 +108,11 @@ def go(folder: Path, host: FakeHost, at: int, *, after: bool) -> bool:
     if isinstance(host, DeadHands):
         host.life = life
     try:
-        run(Run(campaign(), FakeBench(host, journal, records), RunDir(folder), journal, Silent()))
+        run(
+            CampaignRun(
+                campaign(), FakeBench(host, journal, records), RunDir(folder), journal, Silent()
+            )
+        )
     except Killed:
         return True
     finally:
@@ -186,6 +190,6 @@ def test_another_campaign_is_refused(tmp_path):
     journal = FileJournal(tmp_path / "journal.jsonl")
     other = replace(campaign(), name="other", treatments={"STOCK": {}})
     bench = FakeBench(FakeHost(dict(FOUND), lines), journal)
-    with pytest.raises(JournalError, match="holds another campaign"):
-        run(Run(other, bench, RunDir(tmp_path), journal, Silent()))
+    with pytest.raises(JournalError, match="contains another campaign"):
+        run(CampaignRun(other, bench, RunDir(tmp_path), journal, Silent()))
     journal.close()

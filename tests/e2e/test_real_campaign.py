@@ -362,7 +362,7 @@ def test_a_disk_and_a_mount_of_the_host_are_moved_by_consent_and_put_back(folder
     argv = ["run", folder / "spec.toml", "-o", where / "run"]
     done = mydyno(*argv)
     assert done.returncode == 4, done.stderr
-    assert "block.read_ahead_kb changes the whole host" in done.stderr
+    assert "block.read_ahead_kb is a host-wide setting" in done.stderr
     assert not (where / "run").exists()
     done = mydyno(*argv, "--allow", "host", "--json")
     assert done.returncode == 0, done.stderr

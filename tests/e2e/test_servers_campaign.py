@@ -113,13 +113,13 @@ def test_killed_it_is_gone_on_with_and_rolled_back(folder):
     run = folder / "run"
     path = spec(folder, GRID)
     dies = (
-        "import os\nfrom mydyno.campaign import launching\n"
-        "real = launching.Launcher.launch\n"
+        "import os\nfrom mydyno.campaign.testbed import server_runner\n"
+        "real = server_runner.ServerRunner.launch\n"
         "def launch(self, settings, trial):\n"
         "    made = real(self, settings, trial)\n"
         "    if trial.id == 2:\n        os._exit(9)\n"
         "    return made\n"
-        "launching.Launcher.launch = launch\n"
+        "server_runner.ServerRunner.launch = launch\n"
         "from mydyno.cli import main; main()"
     )
     assert mydyno("run", path, "-o", run, code=dies).returncode == 9

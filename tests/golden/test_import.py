@@ -40,14 +40,14 @@ def told(log):
                 "intervals": [[i.t_s, figures(i.values)] for i in r.intervals]
                 if r.reported
                 else [],
-                "doubts": [f"{d.line + 1}: {d.text}" for d in r.doubts],
+                "doubts": [f"{d.line + 1}: {d.text}" for d in r.caveats],
             }
             for r in log.readings
         ],
         "rejected": [f"{d.line + 1}: {d.text}" for d in log.rejected],
-        "unfounded": [f"{d.line + 1}: {d.text}" for d in log.unfounded],
+        "unfounded": [f"{d.line + 1}: {d.text}" for d in log.unsupported],
         "lines": log.lines,
-        "strange": [n + 1 for n in log.strange][:20],
+        "strange": [n + 1 for n in log.unparsed][:20],
     }
 
 
@@ -72,7 +72,7 @@ def test_what_is_kept_of_a_run_says_the_same_again(case):
 
 def essence(log):
     return [
-        (r.name, dict(r.traits), r.response, dict(r.totals), tuple(r.intervals), len(r.doubts))
+        (r.name, dict(r.traits), r.response, dict(r.totals), tuple(r.intervals), len(r.caveats))
         for r in log.readings
     ]
 

@@ -8,11 +8,11 @@ import pytest
 from golden.rewrite import hold
 from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import decode
-from mydyno.campaign.treatments import Ground
+from mydyno.campaign.treatments import Environment
 from mydyno.model import SpecError
 
 CASES = Path(__file__).parent / "spec"
-GROUND = Ground(8 * 2**30, 4, "mysql", (8, 0, 33))
+GROUND = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("good/*.toml")), ids=lambda p: p.stem)

@@ -20,13 +20,13 @@ from mydyno.stack.env import parse as parse_env
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
 from mydyno.stack.known.variables import Variable
+from mydyno.stack.launch_file import Server
 from mydyno.stack.limits import Limits
 from mydyno.stack.limits import parse as parse_limits
 from mydyno.stack.link import Link
 from mydyno.stack.link import parse as parse_link
 from mydyno.stack.net import Net
 from mydyno.stack.raid import Raid
-from mydyno.stack.running import Server
 from mydyno.stack.service import ServiceLimits
 from mydyno.stack.service import parse as parse_service
 from mydyno.stack.zfs import Zfs

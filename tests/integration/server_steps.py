@@ -15,10 +15,10 @@ from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc, installed
 from mydyno.stack.env import Env
 from mydyno.stack.known.variables import describe
+from mydyno.stack.launch_file import Server
 from mydyno.stack.limits import Limits
 from mydyno.stack.mysqld import Mysqld
 from mydyno.stack.net import Net
-from mydyno.stack.running import Server
 
 HOST = Local()
 SERVERS = ("mariadb-10.11", "mariadb-11.4.5", "mysql-8.0.33", "mysql-5.6.14")

@@ -137,7 +137,7 @@ LSBLK = b"""{"blockdevices": [{"path": "/dev/sdb", "type": "disk", "fstype": nul
 
 
 def test_partitions_and_users_are_read_from_lsblk():
-    assert read_lsblk(LSBLK) == ["it carries /dev/sdb1 (part)", "lsblk finds gpt"]
+    assert read_lsblk(LSBLK) == ["it contains /dev/sdb1 (part)", "lsblk finds gpt"]
     swap = LSBLK.replace(b"[null]", b'["[SWAP]"]')
     assert "it is in use at [SWAP]" in read_lsblk(swap)
 
@@ -173,7 +173,7 @@ def test_what_became_someone_elses_is_never_wiped(device, tmp_path, records):
     run("mkfs.ext4", "-q", "-F", device)  # another uuid
     done, (line,) = release(HOST, records)
     assert done == []
-    assert "not wiped: it holds UUID" in line
+    assert "not wiped: it contains UUID" in line
     refused(device, "ext4")
     assert release(HOST, records) == ([], [])
     with pytest.raises(RefusedError, match="ext4"):

@@ -30,7 +30,7 @@ def measured(tmp_path):
                 with (data / "hole").open("wb") as file:
                     file.truncate(MIB)
                 run("sync", "-f", data)
-                footprint.keep(HOST, data, tmp_path)
+                footprint.save(HOST, data, tmp_path)
             finally:
                 run("umount", where)
             return {m.name: m.value for m in footprint.metrics(tmp_path)}

@@ -163,7 +163,7 @@ def test_what_a_killed_owner_left_is_swept(tmp_path, disks):
     assert traces(home)
     lines = sweep()
     assert len(lines) == 1
-    assert "left over" in lines[0]
+    assert "leftover" in lines[0]
     assert traces(home) == []
     assert not os.path.ismount(target)
     assert listing() == sweep() == ()
@@ -247,7 +247,7 @@ def test_a_lab_mounted_in_another_namespace_is_told_and_the_others_are_swept(tmp
             sweep()
         assert f"lab lab: {device} is mounted in another mount namespace" in str(told.value)
         assert f"--target {holders[0].pid} --mount umount {device}`" in str(told.value)
-        assert "lab other: left over; removed" in str(told.value)
+        assert "lab other: leftover; removed" in str(told.value)
         assert traces(other) == []
         assert not os.path.ismount(target)
     finally:

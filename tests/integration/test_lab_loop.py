@@ -155,7 +155,7 @@ def test_a_cap_that_does_not_hold_is_told_with_its_numbers(lab, monkeypatch):
         return {**honest(device), "caps": {"iops": SLOW, "bytes_per_s": None}}
 
     monkeypatch.setattr(LabDevice, "stats", half)
-    with pytest.raises(HostError, match=r"caps do not hold: .* randread of 16K a second"):
+    with pytest.raises(HostError, match=r"caps not in force: .* randread of 16K per second"):
         disk.measure(1)
 
 
@@ -164,7 +164,7 @@ def test_a_machine_that_is_too_slow_is_told_with_its_numbers(lab):
     reads = disk.measure(1).reads
     assert not reads.kept
     assert not reads.leaks
-    assert "the disks, IOPS promise 5,000,000" in reads.told
+    assert "expected 5,000,000 by the disks, IOPS" in reads.description
 
 
 @pytest.mark.timed

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from integration.lab_steps import HOST, lab_maker, run
-from mydyno.campaign.rig import verify_mount
+from mydyno.campaign.testbed.server_layers import verify_mount
 from mydyno.host import ask
 from mydyno.model import DriftError
 from mydyno.stack import atime
@@ -81,7 +81,7 @@ def test_access_times_that_stay_although_the_mount_says_otherwise(formatted):
         pytest.skip("files of btrfs do not take the attribute from their folder")
     with mounted(device, kind, "strictatime", str(where)) as layer:
         run("chattr", "+A", where)
-        with pytest.raises(DriftError, match=r"with strictatime, but .* kept as with noatime"):
+        with pytest.raises(DriftError, match=r"with strictatime, but .* behave as with noatime"):
             verify_mount(HOST, layer, "strictatime")
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from integration.load_steps import HOST, prepare
 from integration.server_steps import MARIADB, clear, forked, write
-from mydyno.campaign.fill import target_of
+from mydyno.campaign.testbed.fill import target_of
 from mydyno.host import ask
 from mydyno.journal.state import state_folder
-from mydyno.lab import gauge, sweep_links
-from mydyno.lab.link import planned
+from mydyno.lab import measure_throughput, sweep_links
+from mydyno.lab.lab_link import planned
 from mydyno.measure import interface_to, link_speed
 from mydyno.model import Action, HostError, RefusedError
 from mydyno.stack.link import Link, bytes_per_s
@@ -56,7 +56,7 @@ def traces(name):
 @pytest.mark.parametrize("rate", ["20mbit", "100mbit"])
 def test_the_link_gives_its_rate_both_ways(link, rate):
     limit(link, rate)
-    found = [gauge(link) for _ in range(3)]  # a busy machine may not fill it at once
+    found = [measure_throughput(link) for _ in range(3)]  # a busy machine may not fill it at once
     for given in (max(f.to_load for f in found), max(f.from_load for f in found)):
         assert given == pytest.approx(bytes_per_s(rate), rel=0.05)
 
@@ -164,7 +164,7 @@ def test_a_link_half_made_is_swept(monkeypatch, steps):
 
 
 def test_no_link_without_its_tools(monkeypatch):
-    monkeypatch.setattr("mydyno.lab.link._TOOLS", ("no-such-tool",))
+    monkeypatch.setattr("mydyno.lab.lab_link._TOOLS", ("no-such-tool",))
     link = planned(HOST)
     with pytest.raises(RefusedError, match="no-such-tool not found"):
         link.up()

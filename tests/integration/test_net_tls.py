@@ -9,8 +9,8 @@ import pytest
 
 from integration.load_steps import HOST, prepare
 from integration.server_steps import applied, clear
-from mydyno.campaign.fill import target_of
-from mydyno.campaign.session import complaint
+from mydyno.campaign.testbed.fill import target_of
+from mydyno.campaign.tls_check import tls_mismatch
 from mydyno.model import HostError, SpecError
 from mydyno.workloads import sysbench_oltp
 
@@ -59,15 +59,15 @@ def test_the_loads_session_has_the_cipher_that_was_asked_for(one, tls):
     with applied(one, net={"transport": "tcp", "tls": tls}) as instance:
         told, rate = session(instance)
         assert rate > 0
-        assert complaint(tls, told) == "", told
+        assert tls_mismatch(tls, told) == "", told
         wrong = "on" if tls == "off" else "off"
-        assert complaint(wrong, told) != ""
+        assert tls_mismatch(wrong, told) != ""
 
 
 @pytest.mark.parametrize("one", ["mysql-5.6.14"], indirect=True)
 def test_the_old_server_speaks_none_that_clients_take(one):
     with applied(one, net={"transport": "tcp", "tls": "off"}) as instance:
-        assert complaint("off", session(instance)[0]) == ""
+        assert tls_mismatch("off", session(instance)[0]) == ""
     clear(one)
     with pytest.raises(SpecError, match=r"before 5\.7\.10"):
         one.layers.net.plan({}, {"transport": "tcp", "tls": "on"})

@@ -29,8 +29,8 @@ from mydyno.host import Process, ask, processes
 from mydyno.journal.records import FileRecords, things
 from mydyno.model import Cost, HostError, RefusedError, SpecError
 from mydyno.server import find, preload, prepare, sweep
+from mydyno.stack.launch_file import Server
 from mydyno.stack.limits import Limits
-from mydyno.stack.running import Server
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 

@@ -9,9 +9,9 @@ import pytest
 
 from integration.ssh_steps import cmdline, configure, connected, hosts, join, key
 from mydyno.campaign import lock
-from mydyno.host import Ssh, ask, program, reach, remote_folder, uploaded
+from mydyno.host import Ssh, ask, reach, remote_work_folder, uploaded, uploaded_program
 from mydyno.host.address import Address, parse
-from mydyno.host.link import Link
+from mydyno.host.ssh_connection import SshConnection
 from mydyno.measure import facts, probe_binary
 from mydyno.model import Action, HostError, Probe, RefusedError, SpecError, UnknownEndError
 
@@ -60,7 +60,7 @@ def test_an_unknown_host_key_is_refused(net):
     text = known.read_text()
     known.write_text("")
     try:
-        refused(net, net.db, RefusedError, "host key is not known here: connect once")
+        refused(net, net.db, RefusedError, "host key unknown; connect once")
     finally:
         known.write_text(text)
 
@@ -93,7 +93,7 @@ def test_keys_that_are_kept_nowhere_are_refused(net):
         "  GlobalKnownHostsFile none",
     )
     try:
-        refused(net, net.db, RefusedError, "any host would be believed")
+        refused(net, net.db, RefusedError, "host keys are not checked")
     finally:
         configure(net.folder)
 
@@ -127,7 +127,7 @@ def test_nobody_listens(net):
 
 def test_a_name_that_nobody_knows(net):
     host = Ssh(Address("no-such-host.invalid"), config=net.config)
-    with pytest.raises(HostError, match="its name is not known"):
+    with pytest.raises(HostError, match="host name not found"):
         host.run(Action(("true",)))
 
 
@@ -140,7 +140,7 @@ def test_what_is_no_host(text):
 
 
 def test_a_password_is_refused_and_not_repeated():
-    with pytest.raises(SpecError, match="no passwords") as raised:
+    with pytest.raises(SpecError, match="contains a password") as raised:
         parse("ssh://root:secret@db")
     assert "secret" not in str(raised.value)
 
@@ -176,9 +176,9 @@ def test_facts_in_one_round_trip(far, monkeypatch):
 
 
 def test_the_probe_is_carried_and_runs_there(far, tmp_path):
-    there = program(far, probe_binary())
-    assert there == program(far, probe_binary())
-    with remote_folder(far, tmp_path) as folder:
+    there = uploaded_program(far, probe_binary())
+    assert there == uploaded_program(far, probe_binary())
+    with remote_work_folder(far, tmp_path) as folder:
         argv = (there, "sample", "--out", str(folder / "probe.bin"))
         running = far.start(Action(argv))
         time.sleep(3)
@@ -248,7 +248,7 @@ def test_one_connection_follows_another(net, far):
     """The far end may not learn for hours that a connection is dead: the next one ends it."""
     running = far.start(Action(("sleep", "300")))
     session = running.session
-    fresh = Link(session.way, session.order("line"))
+    fresh = SshConnection(session.way, session.order("line"))
     try:
         end = time.monotonic() + 10
         while len(lines := [p for p in net.db.processes() if p.endswith("line")]) > 1:
@@ -308,7 +308,7 @@ def test_a_question_is_asked_again_after_a_session_was_lost(net):
 def test_a_lock_is_held_there_and_ends_with_us(net, monkeypatch):
     monkeypatch.setattr(lock, "_PATIENCE_S", 1)
     with connected(net, net.db) as one, connected(net, net.db) as two:
-        refused = pytest.raises(RefusedError, match="is measured by process")
+        refused = pytest.raises(RefusedError, match="locked by a campaign of process")
         with lock.host_lock(one), refused, lock.host_lock(two):
             pass
         with lock.host_lock(two):

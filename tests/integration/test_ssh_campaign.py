@@ -265,5 +265,5 @@ def test_a_labs_link_is_not_made_on_a_far_host(net):
     path.write_text(LINK.format(db=net.db.address))
     done = mydyno(net, "run", path, "-o", net.folder / "run")
     assert done.returncode == 2, done.stderr
-    assert "a lab's link is made on this machine alone" in done.stderr
+    assert "a lab link exists on the local host only" in done.stderr
     clean(net)

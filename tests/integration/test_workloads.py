@@ -19,7 +19,7 @@ from hdrh.histogram import HdrHistogram
 from integration.load_steps import HOST, live, prepare, seen_by_others
 from mydyno.model import Action
 from mydyno.workloads import Target, sysbench_oltp, sysbench_options
-from mydyno.workloads.latency import recorded
+from mydyno.workloads.histogram import recorded
 from mydyno.workloads.sysbench_report import parse, parse_session
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]

@@ -11,7 +11,7 @@ import pytest
 
 from integration.load_steps import HOST, live, seen_by_others
 from integration.server_steps import MARIADB, SERVERS, applied, clear
-from mydyno.campaign.fill import target_of
+from mydyno.campaign.testbed.fill import target_of
 from mydyno.workloads import mysqlslap
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]

@@ -13,7 +13,7 @@ import pytest
 
 from integration.load_steps import HOST, live, prepare
 from integration.server_steps import MARIADB, SERVERS, SMALL, applied, clear
-from mydyno.campaign.fill import target_of
+from mydyno.campaign.testbed.fill import target_of
 from mydyno.model import Action, HostError
 from mydyno.workloads import sysbench_tpcc
 from mydyno.workloads.sysbench_report import KIND_RATES, parse_session

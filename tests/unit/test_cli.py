@@ -41,14 +41,14 @@ def test_help_loads_no_statistics():
     [
         (["run", "dmo"], 2, "dmo: no such file or recipe; did you mean demo?"),
         (["run", "nowhere.toml"], 2, "nowhere.toml: No such file or directory"),
-        (["run", str(SPECS / "bad" / "unknown-key.toml")], 2, "did you mean `warmup_s`?"),
+        (["run", str(SPECS / "bad" / "unknown-key.toml")], 2, "did you mean 'warmup_s'?"),
         (["run", "demo", "--set", "design"], 2, "--set design: write KEY=VALUE"),
-        (["run", "demo", "--set", "design.bloks=3"], 2, "did you mean `blocks`?"),
+        (["run", "demo", "--set", "design.bloks=3"], 2, "did you mean 'blocks'?"),
         (["run", "demo", "--budget", "soon"], 2, "'soon' is not a duration"),
         (["compare", "/nowhere"], 2, "/nowhere: not a run directory"),
         (["status", "/nowhere"], 2, "/nowhere: not a run directory"),
         (["stats", "x"], 2, "Did you mean 'status'?"),
-        (["lab", "down", "none-such"], 2, "lab none-such: not on localhost"),
+        (["lab", "down", "none-such"], 2, "lab none-such: does not exist on localhost"),
     ],
 )
 def test_what_is_wrong_is_said(arguments, code, told, tmp_path):
@@ -98,4 +98,4 @@ def test_a_size_is_what_set_would_say_and_set_goes_before_it():
     assert "12 min under load" in shown.stdout  # 21 x 35 s
     done = mydyno("plan", "pinterest-ladder", "--scale", "tiny")
     assert done.returncode == 2
-    assert "pinterest-ladder.toml: --scale tiny: it has small" in done.stderr
+    assert "pinterest-ladder.toml: --scale: unknown size 'tiny'; known: small" in done.stderr

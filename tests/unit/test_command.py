@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mydyno.analyse.histograms import merged
 from mydyno.model import Interval, Overhead
 from mydyno.workloads.command import parse
-from mydyno.workloads.latency import checked, recorded
+from mydyno.workloads.histogram import checked, recorded
 
 HISTOGRAM, _ = recorded([(1000, 5), (2000, 1)])
 

@@ -37,10 +37,10 @@ def test_the_sample_is_of_the_largest_files():
 
 
 def test_what_differs_is_named_once():
-    golden = [Entry("f:644:0:0", 1, "a"), Entry("f:644:0:0", 1, "b"), Entry("d:755:0:0", 0, "c")]
+    snapshot = [Entry("f:644:0:0", 1, "a"), Entry("f:644:0:0", 1, "b"), Entry("d:755:0:0", 0, "c")]
     live = [Entry("f:644:0:0", 2, "a"), Entry("f:644:0:0", 1, "b")]
-    assert copying.differing(golden, live) == ["a", "c"]
-    assert copying.differing(golden, golden) == []
+    assert copying.differing(snapshot, live) == ["a", "c"]
+    assert copying.differing(snapshot, snapshot) == []
 
 
 def tree(folder):
@@ -65,18 +65,18 @@ def store(tmp_path):
     made = DirectoryStore(HOST, tmp_path / "home", tmp_path / "live", reflinks=False, workers=3)
     assert made.open() is False
     tree(made.live)
-    made.seal()
+    made.freeze()
     return made
 
 
 def test_names_rights_owners_times_links_and_holes_come_back(store):
     store.restore("")
-    golden = store.home / "golden"
+    snapshot = store.home / "golden"
     assert sorted(ask(HOST, copying.listing(store.live)), key=str) == sorted(
-        ask(HOST, copying.listing(golden)), key=str
+        ask(HOST, copying.listing(snapshot)), key=str
     )
-    for path in golden.rglob("*"):
-        twin = store.live / path.relative_to(golden)
+    for path in snapshot.rglob("*"):
+        twin = store.live / path.relative_to(snapshot)
         one, two = path.lstat(), twin.lstat()
         assert (one.st_mode, one.st_uid, one.st_gid) == (two.st_mode, two.st_uid, two.st_gid)
         if stat.S_ISREG(one.st_mode):
@@ -109,7 +109,7 @@ def middle_changed(live):
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
-        (lambda live: (live / "empty").unlink(), "1 files differ.*'empty' among them"),
+        (lambda live: (live / "empty").unlink(), "1 files differ.*for example 'empty'"),
         (lambda live: (live / "holes").write_bytes(b""), "1 files differ.*'holes'"),
         (lambda live: (live / "empty").chmod(0o666), "1 files differ.*'empty'"),
         (lambda live: (live / "new").touch(), "1 files differ.*'new'"),

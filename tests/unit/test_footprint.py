@@ -66,7 +66,7 @@ class Answering:
 
 def kept(answers, folder):
     host = Answering(answers)
-    footprint.keep(host, Path("/mnt/data"), folder)
+    footprint.save(host, Path("/mnt/data"), folder)
     return {m.name: (m.value, m.unit) for m in footprint.metrics(folder)}, host.asked
 
 

@@ -150,7 +150,7 @@ def test_a_disk_that_is_full_loses_nothing(path):
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 20, hard))
-        with pytest.raises(JournalError, match="make room and run again"):
+        with pytest.raises(JournalError, match="free disk space and run again"):
             journal.append(Started(TRIAL))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

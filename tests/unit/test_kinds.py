@@ -13,12 +13,12 @@ from mydyno.campaign.race import Race
 from mydyno.campaign.spec import decode
 from mydyno.campaign.stops import Fixed
 from mydyno.campaign.switchback import CHECKS, Segments, Settled, often
-from mydyno.campaign.treatments import Ground
+from mydyno.campaign.treatments import Environment
 from mydyno.model import Reset, SpecError, Status
 from mydyno.testing.simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno.testing.simulate.play import play
 
-GROUND = Ground(8 * 2**30, 4, "mysql", (8, 0, 33))
+GROUND = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
 LOAD = """
 [workloads.w]
 tool = "command"
@@ -109,7 +109,7 @@ def test_a_screen_finds_the_strong_settings_in_forty_runs():
 def test_a_screen_wants_two_levels_and_auto_chooses_it_for_many():
     many = "[factors]\n" + "".join(f'"load/env.S{i}" = [0, 1]\n' for i in range(8))
     assert "Plackett-Burman" in campaign(many).why
-    with pytest.raises(Exception, match=r"factors.load/env.A: a screen wants two levels"):
+    with pytest.raises(Exception, match=r"factors.load/env.A: a screen needs two levels"):
         campaign('[factors]\n"load/env.A" = [0, 1, 2]\n[design]\nkind = "screen"\n')
 
 
@@ -185,7 +185,7 @@ def test_a_fraction_of_a_grid_tells_factors_and_pairs_that_half_of_it_holds():
     assert "A=0,B=0,C=0,D=0" in c.treatments  # what the others are compared with
     assert set(c.treatments) < {*grid("grid").treatments}
     chosen = [s for s in c.treatments.values() if s]
-    assert c.why.startswith("a fraction")
+    assert c.why.startswith("a D-optimal fraction")
     for key, levels in (("A", 2), ("B", 2), ("C", 3), ("D", 5)):
         counts = [sum(s[f"load/env.{key}"] == str(v) for s in chosen) for v in range(levels)]
         assert min(counts) >= 30 / levels / 2  # each level as often as it is needed
@@ -214,7 +214,7 @@ def test_a_fraction_of_a_grid_tells_factors_and_pairs_that_half_of_it_holds():
 
 def test_a_fraction_may_be_smaller_and_says_what_it_cannot_be():
     assert len(grid("fraction", cells="cells = 16").treatments) == 17
-    with pytest.raises(SpecError, match=r"x.toml:8: design.cells is 61; from 2 to the grid's 60"):
+    with pytest.raises(SpecError, match=r"x.toml:8: design.cells = 61: must be from 2 to 60"):
         grid("fraction", cells="cells = 61")
-    with pytest.raises(SpecError, match=r"a fraction goes over \[factors\]"):
+    with pytest.raises(SpecError, match=r"a fraction needs \[factors\]"):
         campaign('[treatments.A]\n[treatments.B]\n[design]\nkind = "fraction"\n')

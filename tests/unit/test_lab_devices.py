@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.host.mounts import Mount, parse_mounts
-from mydyno.lab.calibrate import parse
+from mydyno.lab.calibration import parse
 from mydyno.lab.devices import parse_loops
 
 MOUNTINFO = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw

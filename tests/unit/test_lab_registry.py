@@ -64,7 +64,7 @@ def test_only_the_owner_can_read_a_record(tmp_path):
     "name", ["", ".", "..", "../one", "a/b", "/etc/one", "-a", "a" * 65, "a\n"]
 )
 def test_a_name_is_one_part_of_a_path(tmp_path, name):
-    with pytest.raises(SpecError, match="a name has up to 64"):
+    with pytest.raises(SpecError, match="use up to 64"):
         Registry(tmp_path).read(name)
 
 

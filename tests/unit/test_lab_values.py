@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from mydyno.lab.binary import serve
+from mydyno.lab.cap_rate import cap_rate
 from mydyno.lab.geometry import mkfs_options
 from mydyno.lab.paths import Paths
-from mydyno.lab.promise import promised
 from mydyno.lab.values import Caps, LabSpec, Latency, Stripe, check, level_text
 from mydyno.model import SpecError
 
@@ -109,16 +109,16 @@ def daemon(disks, iops, bytes_per_s, left=0.0, vm=None):
 
 def test_the_tightest_cap_is_the_promise():
     of = daemon(4, flat(1000), flat(50e6))
-    assert promised(of, 16384, 1, 2).rate == 4000
-    assert promised(of, 1 << 20, 1, 2).rate == pytest.approx(200e6 / (1 << 20))
-    assert promised(of, 1 << 20, 1, 2).by == "the disks, bytes"
-    assert promised(daemon(4, flat(1000), None, vm=2500), 16384, 1, 2).by == "the VM, IOPS"
-    assert promised(daemon(1, None, None), 16384, 1, 2).rate is None
+    assert cap_rate(of, 16384, 1, 2).rate == 4000
+    assert cap_rate(of, 1 << 20, 1, 2).rate == pytest.approx(200e6 / (1 << 20))
+    assert cap_rate(of, 1 << 20, 1, 2).by == "the disks, bytes"
+    assert cap_rate(daemon(4, flat(1000), None, vm=2500), 16384, 1, 2).by == "the VM, IOPS"
+    assert cap_rate(daemon(1, None, None), 16384, 1, 2).rate is None
 
 
 def test_a_promise_is_the_mean_over_the_window_behind_the_ramp():
     cap = {"base": 1000, "burst": 3000, "credits": 9000}
-    rates = [promised(daemon(1, cap, None, left), 4096, 1, 2).rate for left in (0, 2000, 4000, 9e9)]
+    rates = [cap_rate(daemon(1, cap, None, left), 4096, 1, 2).rate for left in (0, 2000, 4000, 9e9)]
     assert rates == [1000, 1000, 2000, 3000]
 
 

@@ -47,8 +47,8 @@ def test_sources_of_either_style_are_read():
     ]
     key = "/etc/key.gpg"
     assert sources.parse(ONE_LINE) == (
-        sources.Source("http://mirror.example/debian", "bookworm", key),
-        sources.Source("http://other.example/apt", "stable"),
+        sources.AptSource("http://mirror.example/debian", "bookworm", key),
+        sources.AptSource("http://other.example/apt", "stable"),
     )
 
 

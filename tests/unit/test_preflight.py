@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mydyno.campaign.parts import Hosts
 from mydyno.campaign.preflight import busy, preflight
 from mydyno.campaign.spec import decode
+from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.host import Completed, Local
 from mydyno.measure.facts import facts, work
 from mydyno.model import HostError, RefusedError, SpecError
@@ -47,7 +47,7 @@ def test_a_missing_tool_is_named(tmp_path):
 
 
 def test_too_little_room_is_refused(tmp_path):
-    with pytest.raises(RefusedError, match=r"5\.0 GiB free, and this campaign may need 9\.0"):
+    with pytest.raises(RefusedError, match=r"5\.0 GiB free, but this campaign may need 9\.0"):
         check(tmp_path / "not" / "there" / "yet", free=5 << 30)
 
 
@@ -58,7 +58,7 @@ def test_enough_room_passes(tmp_path):
 
 def test_a_busy_host_is_told():
     assert busy(0.1) == ()
-    assert "on 1.5 cores" in busy(1.5)[0]
+    assert "1.5 cores of the host were busy" in busy(1.5)[0]
 
 
 def test_ticks_are_counted_as_the_kernel_does():

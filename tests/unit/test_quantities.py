@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.campaign.quantities import duration_s, resolve, size_bytes
-from mydyno.campaign.treatments import Ground, holds
+from mydyno.campaign.treatments import Environment, holds
 from mydyno.model import SpecError
 
 
@@ -58,4 +58,4 @@ def test_relative_values():
     ],
 )
 def test_conditions(condition, flavour, version, true):
-    assert holds(condition, Ground(1, 1, flavour, version), "here") is true
+    assert holds(condition, Environment(1, 1, flavour, version), "here") is true

@@ -21,14 +21,15 @@ from mydyno.analyse.result import ChangeView
 from mydyno.analyse.sequential import load_series
 from mydyno.analyse.soak import soaked
 from mydyno.apply.consent import HOST, REFORMAT, consent
-from mydyno.campaign import launching, lock, private, trial
+from mydyno.campaign import lock, trial
 from mydyno.campaign.designs import Blocks
-from mydyno.campaign.launching import Launcher
-from mydyno.campaign.private import PrivateBench
-from mydyno.campaign.rig import Launched
 from mydyno.campaign.spec import Spec, decode
 from mydyno.campaign.stops import Fixed
 from mydyno.campaign.stores import key_of
+from mydyno.campaign.testbed import private_bench, server_runner
+from mydyno.campaign.testbed.private_bench import PrivateBench
+from mydyno.campaign.testbed.server_layers import ServerLayers
+from mydyno.campaign.testbed.server_runner import ServerRunner
 from mydyno.campaign.trial import Spent
 from mydyno.cli.analysis import rule_of
 from mydyno.host import Local
@@ -222,7 +223,7 @@ def test_a_campaign_takes_the_lock_before_anything_else(monkeypatch):
         raise RefusedError("held by another")
         yield
 
-    monkeypatch.setattr(private, "host_lock", held)
+    monkeypatch.setattr(private_bench, "host_lock", held)
     bench = PrivateBench(SimpleNamespace(hosts=SimpleNamespace(db="db", load="load")), {})
     with pytest.raises(RefusedError, match="held by another"), bench.opened():
         pytest.fail("it went on without the lock")
@@ -245,7 +246,7 @@ def test_consent_to_format_a_device_is_no_consent_to_change_the_host():
 def test_an_unreadable_first_value_is_not_changed():
     host = FakeHost({"a": ""}, iter)
     site = Site("db", host, (FakeLayer("kernel"),))
-    with pytest.raises(HostError, match="cannot be read"):
+    with pytest.raises(HostError, match="current value unreadable"):
         converge(site, {"db/kernel.a": "1"}, Ledger(MemoryRecords(), MemoryJournal()), 0)
     assert host.state == {"a": ""}
 
@@ -264,8 +265,8 @@ def test_the_lease_of_a_far_host_is_renewed_while_the_link_is_up():
     session = Session.__new__(Session)
     session.over, session.lease_s = False, 0.08
     session._closing, session._lock = threading.Event(), threading.RLock()
-    session._link = SimpleNamespace(alive=True, beat=lambda: beats.append(1))
-    thread = threading.Thread(target=session._beats, daemon=True)
+    session._connection = SimpleNamespace(alive=True, keepalive=lambda: beats.append(1))
+    thread = threading.Thread(target=session._send_keepalives, daemon=True)
     thread.start()
     thread.join(0.5)
     session._closing.set()
@@ -286,12 +287,12 @@ class Deaf(FakeHost):
 
 
 def launcher(host, monkeypatch):
-    monkeypatch.setattr(launching, "write_owned", lambda *_: None)
-    monkeypatch.setattr(launching.preload, "load", lambda _: None)
+    monkeypatch.setattr(server_runner, "write_owned", lambda *_: None)
+    monkeypatch.setattr(server_runner.preload, "load", lambda _: None)
     instance = SimpleNamespace(start=lambda: None, pid=7)
     layers = (FakeLayer("mysqld", owned=True),)
-    launched = Launched(layers, {"mysqld": dict(host.state)})
-    return Launcher(host, instance, Ledger(MemoryRecords(), MemoryJournal()), launched)
+    launched = ServerLayers(layers, {"mysqld": dict(host.state)})
+    return ServerRunner(host, instance, Ledger(MemoryRecords(), MemoryJournal()), launched)
 
 
 def test_a_server_that_starts_without_its_treatment_fails_the_trial(monkeypatch):
@@ -304,7 +305,7 @@ def test_a_running_server_that_does_not_follow_fails_the_trial(monkeypatch):
     one = launcher(Deaf({"sort_buffer_size": "1"}, iter), monkeypatch)
     one.up = True
     with pytest.raises(DriftError, match="sort_buffer_size is 1, not 2"):
-        one.moved({"db/mysqld.sort_buffer_size": "2"}, Trial(0, "A", "w", 0, 7))
+        one.reconfigure({"db/mysqld.sort_buffer_size": "2"}, Trial(0, "A", "w", 0, 7))
 
 
 def test_other_page_sizes_have_data_of_their_own():

@@ -44,7 +44,7 @@ def test_a_tenth_of_the_time_finds_a_cell_near_the_best(campaign):
 
 def test_only_finalists_are_claimed_and_only_on_fresh_trials(campaign):
     _, outcomes = campaign
-    looked = design().looked(outcomes)
+    looked = design().explored(outcomes)
     assert {o.trial.block for o in outcomes[:looked]} == {0}
     assert all(o.trial.block > 0 for o in outcomes[looked:])
     rows = {row.name: row for row in compare(outcomes, RULE, list(CELLS)).treatments}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mydyno.stack.alloc import Alloc, libraries, parse
-from mydyno.stack.running import Server
+from mydyno.stack.launch_file import Server
 
 FOUND = {"jemalloc": "/l/libjemalloc.so.2", "tcmalloc": "/l/libtcmalloc_minimal.so.4"}
 LAYER = Alloc(Server(Path("/h/alloc"), Path("/h/pid"), Path("/h/my.cnf")), FOUND)

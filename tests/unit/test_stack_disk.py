@@ -59,7 +59,7 @@ def test_what_is_so_needs_no_change(values):
     [
         ({"scheduler": "noop"}, "noop is called none since Linux 5.0"),
         ({"scheduler": "cfq"}, "'cfq' is not one of none, mq-deadline, kyber, bfq; cfq is called"),
-        ({"schedular": "none"}, "did you mean block.scheduler?"),
+        ({"schedular": "none"}, "did you mean 'block.scheduler'?"),
         ({"wbt_lat_usec": "0"}, "this kernel does not show it"),
         ({"iosched.fifo_batch": "1"}, "the scheduler kyber has no such tunable"),
     ],

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mydyno.stack.env import Env, parse
-from mydyno.stack.running import Server
+from mydyno.stack.launch_file import Server
 
 LAYER = Env(Server(Path("/h/env"), Path("/h/pid"), Path("/h/my.cnf")))
 VALUES = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=8)

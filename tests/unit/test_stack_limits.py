@@ -5,8 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mydyno.stack.launch_file import Server
 from mydyno.stack.limits import Limits, parse
-from mydyno.stack.running import Server
 
 LAYER = Limits(Server(Path("/h/limits"), Path("/h/pid"), Path("/h/my.cnf")))
 TITLES = {"nofile": "Max open files", "nproc": "Max processes", "memlock": "Max locked memory"}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.campaign.crossing import refuse, resolved, traffic_key, unmeasured
-from mydyno.lab.linkgauge import parse as parse_gauge
+from mydyno.campaign.link_traffic import refuse_bad_rates, resolved, traffic_key, unmeasured
+from mydyno.lab.link_throughput import parse as parse_gauge
 from mydyno.model import SpecError
 from mydyno.stack.link import bytes_per_s, normal, share, text
 
@@ -57,13 +57,13 @@ def test_traffic_is_measured_once_for_all_shares_of_it():
     ("settings", "words"),
     [
         ({"db/link.rate": "1gbit"}, "net.address"),
-        ({**SLOW, "db/link.rate": "0%"}, "nothing would get through"),
+        ({**SLOW, "db/link.rate": "0%"}, "must be above 0"),
         ({**SLOW, "db/link.rate": "10MB"}, "write 1gbit"),
     ],
 )
 def test_rates_are_refused_before_any_trial(settings, words):
     with pytest.raises(SpecError, match=words):
-        refuse({"t": settings}, "s.toml")
+        refuse_bad_rates({"t": settings}, "s.toml")
 
 
 def test_the_gauge_reads_what_iperf3_prints():

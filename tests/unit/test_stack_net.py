@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.campaign.private import PrivateBench
-from mydyno.campaign.session import complaint
+from mydyno.campaign.testbed.private_bench import PrivateBench
+from mydyno.campaign.tls_check import tls_mismatch
 from mydyno.measure.where import parse_speed
 from mydyno.model import DriftError
 from mydyno.stack.known.tls import refusal
@@ -76,7 +76,7 @@ def test_the_file_and_the_server_are_asked_in_one_command():
     ],
 )
 def test_a_session_is_judged_by_its_cipher(asked, cipher, version, wrong):
-    told = complaint(asked, {"ssl_cipher": cipher, "ssl_version": version})
+    told = tls_mismatch(asked, {"ssl_cipher": cipher, "ssl_version": version})
     assert wrong in told
     assert bool(told) is bool(wrong)
 

@@ -68,7 +68,7 @@ def test_a_mirror_has_no_chunk():
         ({"level": "5", "devices": "2"}, "takes from 3 to the 4 disks"),
         ({"level": "0", "devices": "5"}, "takes from 2 to the 4 disks"),
         ({"level": "0", "devices": "many"}, "takes from 2"),
-        ({"stripes": "4"}, "raid has level, chunk, devices"),
+        ({"stripes": "4"}, "known: raid.level, raid.chunk, raid.devices"),
     ],
 )
 def test_what_cannot_be_is_refused(want, told):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mydyno.model import Cost, Durability, SpecError
-from mydyno.stack.known.zfs import companions, misspelt, protected, travelled
+from mydyno.stack.known.zfs import companions, misspelt, protected, torn_page_risks
 from mydyno.stack.zfs import Zfs, create, destroy
 
 OFF = {"db/mysqld.innodb_doublewrite": "OFF"}
@@ -13,7 +13,7 @@ ZFS = {"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}
 
 
 def test_no_doublewrite_is_whole_on_zfs():
-    assert travelled({"zfs": {**ZFS, **OFF}, "ext4": {"db/fs.type": "ext4"}}) == ()
+    assert torn_page_risks({"zfs": {**ZFS, **OFF}, "ext4": {"db/fs.type": "ext4"}}) == ()
     assert protected({**ZFS, **OFF})
 
 
@@ -21,13 +21,13 @@ def test_no_doublewrite_is_whole_on_zfs():
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
 def test_it_must_not_travel_to_another_filesystem(kind, value):
     other = {"db/fs.type": kind, "db/mysqld.innodb_doublewrite": value}
-    (told,) = travelled({"zfs": {**ZFS, **OFF}, "other": other})
+    (told,) = torn_page_risks({"zfs": {**ZFS, **OFF}, "other": other})
     assert told.startswith(f"other: innodb_doublewrite = {value.replace('OFF', '0').lower()}"[:28])
     assert kind in told
 
 
 def test_a_slip_of_a_property_is_told_before_a_machine_boots():
-    assert "did you mean fs.zfs.recordsize?" in misspelt(["fs.type", "fs.zfs.recordsise"])
+    assert "did you mean 'fs.zfs.recordsize'?" in misspelt(["fs.type", "fs.zfs.recordsise"])
 
 
 @pytest.mark.parametrize("name", ["recordsize", "com.example:mine", "feature@lz4_compress"])
@@ -36,25 +36,25 @@ def test_a_property_that_may_be_is_left_to_the_host(name):
 
 
 def test_nor_to_the_filesystem_that_is_found():
-    assert len(travelled({"zfs": ZFS, "plain": OFF})) == 1
+    assert len(torn_page_risks({"zfs": ZFS, "plain": OFF})) == 1
 
 
 def test_records_below_the_page_tear_on_zfs_too():
     small = {**ZFS, **OFF, "db/fs.zfs.recordsize": "8K"}
-    assert "recordsize = 16384" in travelled({"small": small})[0]
+    assert "recordsize = 16384" in torn_page_risks({"small": small})[0]
     page = {"db/mysqld.innodb_page_size": "4K"}
-    assert travelled({"small": {**small, **page}}) == ()
+    assert torn_page_risks({"small": {**small, **page}}) == ()
     assert not protected(small)
 
 
 def test_without_any_zfs_it_is_a_plain_loss_of_durability():
-    assert travelled({"plain": OFF}) == ()
+    assert torn_page_risks({"plain": OFF}) == ()
     assert not protected(OFF)
 
 
 @pytest.mark.parametrize("value", ["ON", "DETECT_AND_RECOVER", "fast"])
 def test_values_that_repair_travel(value):
-    assert travelled({"zfs": ZFS, "x": {"db/mysqld.innodb_doublewrite": value}}) == ()
+    assert torn_page_risks({"zfs": ZFS, "x": {"db/mysqld.innodb_doublewrite": value}}) == ()
 
 
 def test_direct_io_is_bypassing_from_2_3_on():
@@ -111,7 +111,7 @@ def test_what_loses_commits_is_marked(key):
 @pytest.mark.parametrize(
     ("want", "told"),
     [
-        ({"zfs.recordsise": "16K"}, "did you mean fs.zfs.recordsize"),
+        ({"zfs.recordsise": "16K"}, "did you mean 'fs.zfs.recordsize'"),
         ({"zfs.ashift": "13"}, 'fs.mkfs = "-o ashift=13" instead'),
         ({"mount": "noatime"}, "noatime is fs.zfs.atime = off"),
         ({"type": "ext4"}, "the data is on ZFS"),

@@ -72,8 +72,8 @@ def test_a_machine_puts_its_disks_together_as_each_treatment_says():
     )
     assert len({stock.name, array.name, pool.name}) == 3
     assert stock.content == array.content == pool.content  # one golden copy for all of them
-    assert array.told == "xfs -m reflink=0 raid.chunk=64K raid.level=10"
-    assert pool.told == "zfs fs.zfs.recordsize=16K"
+    assert array.description == "xfs -m reflink=0 raid.chunk=64K raid.level=10"
+    assert pool.description == "zfs fs.zfs.recordsize=16K"
     found = {c.key: (c.before, c.after) for c in reformats(settings, array, stock)}
     assert found["db/raid.level"] == ("", "10")
     assert found["db/fs.type"] == ("ext4", "xfs")
@@ -81,4 +81,4 @@ def test_a_machine_puts_its_disks_together_as_each_treatment_says():
 
 
 def test_a_loop_shows_the_stripe_that_it_has():
-    assert key_of({}, LOAD, STACK).told.startswith("ext4 -E stride=16")
+    assert key_of({}, LOAD, STACK).description.startswith("ext4 -E stride=16")

@@ -7,11 +7,11 @@ from mydyno.campaign.plots import plots
 from mydyno.campaign.servers import program_of, programs
 from mydyno.campaign.spec import StackTable, decode
 from mydyno.campaign.stores import key_of, rebuilt
-from mydyno.campaign.treatments import Ground
+from mydyno.campaign.treatments import Environment
 from mydyno.workloads import TOOLS
 
 STACK = StackTable(servers={"new": "/opt/mysql-9.4", "same": "auto"})
-GROUND = Ground(
+GROUND = Environment(
     2**30,
     2,
     "mariadb",

@@ -15,17 +15,17 @@ def cell(**options):
 @pytest.mark.parametrize(
     ("job", "words"),
     [
-        ({"rw": "read"}, "say how much"),
-        ({"size": "1M"}, "say what to do"),
-        (JOB | {"runtime": 5}, "runtime: mydyno sets it itself"),
-        (JOB | {"status-interval": 5}, "status_interval: mydyno sets it itself"),
+        ({"rw": "read"}, "size is missing"),
+        ({"size": "1M"}, "rw is missing"),
+        (JOB | {"runtime": 5}, "runtime: set by mydyno"),
+        (JOB | {"status-interval": 5}, "status_interval: set by mydyno"),
         (JOB | {"filename": "/dev/sda"}, "inside the stack's own directory"),
         (JOB | {"filename": "a:/dev/sda"}, "inside the stack's own directory"),
         (JOB | {"filename": "../a"}, "inside the stack's own directory"),
         (JOB | {"filename_format": "/a.$jobnum"}, "inside the stack's own directory"),
-        (JOB | {"opendir": "/srv"}, "stays in its directory"),
-        (JOB | {"exec-prerun": "reboot"}, "stays in its directory"),
-        (JOB | {"a b": 1}, "stays in its directory"),
+        (JOB | {"opendir": "/srv"}, "confined to its directory"),
+        (JOB | {"exec-prerun": "reboot"}, "confined to its directory"),
+        (JOB | {"a b": 1}, "confined to its directory"),
     ],
 )
 def test_a_wrong_option_is_named(job, words):

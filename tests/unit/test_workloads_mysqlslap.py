@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from mydyno.campaign.parts import Hosts
 from mydyno.campaign.preflight import preflight
 from mydyno.campaign.spec import decode
+from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.host import Completed
 from mydyno.model import SpecError
 from mydyno.workloads import Target, mysqlslap
@@ -93,10 +93,13 @@ def test_without_tables_of_its_own_it_leaves_the_schema():
         ({"auto_generate": True, "create": "CREATE"}, r"slap\.create: auto_generate makes its own"),
         ({"auto_generate": True, "load_type": "key"}, "guid_primary and .*autoincrement to true"),
         ({"auto_generate": True, "threads": 9, "queries": 8}, "queries = 8: must be from 9"),
-        ({"auto_generate": True, "options": {"enginee": "x"}}, "enginee: .*did you mean engine"),
+        ({"auto_generate": True, "options": {"enginee": "x"}}, "enginee: .*did you mean 'engine'"),
         ({"auto_generate": True, "options": {"engine": "innodb,myisam"}}, "one engine"),
-        ({"auto_generate": True, "options": {"password": "x"}}, "password: no such option"),
-        ({"query": "SELECT 1", "options": {"number_int_cols": 2}}, "number_int_cols: no such"),
+        ({"auto_generate": True, "options": {"password": "x"}}, "password: unknown option"),
+        (
+            {"query": "SELECT 1", "options": {"number_int_cols": 2}},
+            "number_int_cols: unknown option",
+        ),
         ({"query": "a.sql"}, "give the file's absolute path"),
         ({"query": "SELECT 1", "program": "slap"}, "must be mysqlslap or mariadb-slap, or"),
     ],

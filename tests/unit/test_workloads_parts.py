@@ -11,8 +11,8 @@ from mydyno.model import SpecError
 from mydyno.workloads import Target
 from mydyno.workloads.client_file import client_section, connection_file
 from mydyno.workloads.environment import prefix
-from mydyno.workloads.latency import recorded
-from mydyno.workloads.lines import whole
+from mydyno.workloads.histogram import recorded
+from mydyno.workloads.lines import text_lines
 
 
 @given(st.lists(st.tuples(st.integers(1, 3_600_000_000), st.integers(1, 10**6)), max_size=40))
@@ -42,7 +42,7 @@ def test_a_count_below_zero_is_an_error(pair):
 
 
 def test_only_whole_lines_that_are_not_blank_count():
-    assert list(whole([b"a\n", b"\n", b"  \r\n", b"b\xff\n", b"torn"])) == [
+    assert list(text_lines([b"a\n", b"\n", b"  \r\n", b"b\xff\n", b"torn"])) == [
         (1, "a"),
         (4, "b\ufffd"),
     ]

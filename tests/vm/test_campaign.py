@@ -12,7 +12,7 @@ import pytest
 from mydyno.host import Local
 from mydyno.lab import vm
 from mydyno.lab.vm.accel import accelerator
-from mydyno.lab.vm.record import records
+from mydyno.lab.vm.vm_registry import records
 
 SPEC = """
 [campaign]
@@ -71,7 +71,7 @@ def test_a_machine_is_the_host_of_a_campaign(timed, tmp_path):
     assert changes["newer"]["db/kernel.release"] == "6.12"
     assert changes["newer"]["db/raid.level"] == "0"
     assert changes["pool"]["db/fs.zfs.recordsize"] == "16K"
-    assert "timings mean nothing" in (run / "facts" / "lab.txt").read_text() or not _emulated()
+    assert "timings are not valid" in (run / "facts" / "lab.txt").read_text() or not _emulated()
     assert [s for s in vm.listing() if s.spec.lab == f"vm-{os.getpid()}"] == []
 
 

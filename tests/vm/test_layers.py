@@ -129,7 +129,7 @@ def test_the_properties_of_zfs(guest, pool, timed):
         check(Site("db", guest, (pool,)), want, owned=True, alive=SPACE)
     assert run(guest, "zfs", "get", "-H", "-o", "value", "recordsize", pool.dataset) == "16K\n"
     now = ask(guest, pool.observe())
-    with pytest.raises(SpecError, match=r"did you mean fs\.zfs\.recordsize"):
+    with pytest.raises(SpecError, match=r"did you mean 'fs\.zfs\.recordsize'"):
         pool.plan(now, {"zfs.recordsise": "16K"})
     with pytest.raises(SpecError, match=r"-o ashift=13"):
         pool.plan(now, {"zfs.ashift": "13"})

@@ -12,9 +12,9 @@ from mydyno.host import Local, ask
 from mydyno.journal import MemoryJournal
 from mydyno.journal.records import MemoryRecords
 from mydyno.lab import vm
-from mydyno.lab.vm import running
-from mydyno.lab.vm.record import records
+from mydyno.lab.vm import qemu_process
 from mydyno.lab.vm.values import VmPaths
+from mydyno.lab.vm.vm_registry import records
 from mydyno.model import Action, Cost, RefusedError
 from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.kernel import Kernel
@@ -83,7 +83,7 @@ def test_the_kernel_is_a_factor_whose_change_is_a_reboot(guest, timed):
 def test_a_host_of_the_user_is_not_rebooted():
     site = Site("db", Local(), (Kernel(("release",)),))
     ledger = Ledger(MemoryRecords(), MemoryJournal())
-    with pytest.raises(RefusedError, match="machines of its own"):
+    with pytest.raises(RefusedError, match="reboots VM labs only"):
         converge(site, {"db/kernel.release": "6.1"}, ledger, 0)
 
 
@@ -102,13 +102,13 @@ def test_a_controller_that_is_killed_leaves_nothing_after_the_next_sweep(image, 
     name, home = f"kill-{kind}-{os.getpid()}", tmp_path / "home"
     argv = [sys.executable, "-c", _OWNER, name, str(home), kind]
     with subprocess.Popen(argv) as owner:
-        while not running.alive(Local(), VmPaths(home)):
+        while not qemu_process.alive(Local(), VmPaths(home)):
             assert owner.poll() is None
             time.sleep(0.2)
         assert not any(name in line for line in vm.sweep(Local()))  # its owner lives
         owner.send_signal(signal.SIGKILL)
     assert any(name in line for line in vm.sweep(Local()))
-    assert not running.alive(Local(), VmPaths(home))
+    assert not qemu_process.alive(Local(), VmPaths(home))
     assert not home.exists()
     assert records().read(name) is None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mydyno.host import ask
-from mydyno.lab.vm.store import Shape, VmStore
+from mydyno.lab.vm.vm_store import Shape, VmStore
 from mydyno.model import Action
 from mydyno.stack import atime
 from mydyno.stack.raid import Raid
@@ -38,7 +38,7 @@ def test_what_was_sealed_comes_back(guest, disks, timed, name):
         assert store.open() is False
         script(guest, _FILL, store.live)
         want = script(guest, _DIGEST, store.live)
-        store.seal()
+        store.freeze()
         for _ in range(2):
             store.restore("" if shape.kind == "zfs" else "noatime")
             assert script(guest, _DIGEST, store.live) == want
@@ -57,7 +57,7 @@ def test_alone_on_zfs_what_changed_is_rolled_back_and_nothing_copied(guest, disk
     assert store.open() is False
     script(guest, _FILL, store.live)
     want = script(guest, _DIGEST, store.live)
-    store.seal()
+    store.freeze()
     store.restore("")
     pool = script(guest, "zpool get -H -o value guid mydyno", "")
     script(guest, _SPOIL, store.live)

@@ -1,4 +1,4 @@
-"""What reaches beyond things mydyno made: consent, and a real device to be formatted."""
+"""Changes to host settings and real devices: consent, checks, formatting and wiping."""
 
 from mydyno.apply.consent import REFORMAT, consent, consent_reformat
 from mydyno.apply.device import DeviceStore, RealDevice, release

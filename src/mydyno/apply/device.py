@@ -1,4 +1,4 @@
-"""A real device with the user's consent: found empty, formatted, mounted, and blank at the end."""
+"""A real device, with the user's consent: checked, formatted, mounted, and wiped at the end."""
 
 import shlex
 import time
@@ -40,7 +40,7 @@ _EDGE = 1 << 20  # bytes
 
 
 class _GoneError(HostError):
-    """What was made is not there any more: nothing is left to be done about it."""
+    """What was made no longer exists: there is nothing to clean up."""
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class RealDevice:
         done = self.host.run(Action(("sh", "-c", _WHICH, "which", self.device)))
         words = done.stdout.decode().split("\n")
         if done.returncode:
-            raise _GoneError(f"{self.device}: no such block device any more; nothing was wiped")
+            raise _GoneError(f"{self.device}: block device no longer exists; nothing was wiped")
         return dict(zip(("dev", "diskseq", "boot"), words[:3], strict=True))
 
     def _recognise(self, made: Made) -> None:
@@ -153,9 +153,10 @@ class RealDevice:
                 )
         found = self._uuid()
         if not found or found != made.facts.get("uuid"):
-            told = f"UUID {found}" if found else "; ".join(holds(self.host, self.device))
+            contents = f"UUID {found}" if found else "; ".join(holds(self.host, self.device))
             raise _GoneError(
-                f"{self.device}: not wiped: it holds {told or 'nothing'}, not the filesystem with "
+                f"{self.device}: not wiped: it contains {contents or 'nothing'}, not the "
+                "filesystem with "
                 f"the UUID {made.facts.get('uuid')} that was made there"
             )
 
@@ -215,7 +216,7 @@ class RealDevice:
 
 @dataclass(slots=True)
 class DeviceStore:
-    """A data set on a real device: its golden copy lies on the same filesystem, beside it."""
+    """A data set on a real device: its snapshot is on the same filesystem."""
 
     device: RealDevice
     name: str
@@ -239,28 +240,28 @@ class DeviceStore:
         return self._copy.method
 
     def open(self) -> bool:
-        """Format and mount the device; return whether it holds the golden copy."""
+        """Format and mount the device; return whether it contains the snapshot."""
         self.device.open(self.kind, self.options)
         home = self.device.where / f"store-{self.name}"
         shares = reflinks(self.device.host, self.device.where)
         self._copies[:] = [DirectoryStore(self.device.host, home, self.live, shares)]
         return self._copy.open()
 
-    def seal(self) -> None:
-        """Move the live folder to the golden one."""
-        self._copy.seal()
+    def freeze(self) -> None:
+        """Move the live folder to the snapshot."""
+        self._copy.freeze()
 
     def restore(self, mount: str) -> None:
-        """Mount with these options and replace the live folder by the golden copy."""
+        """Mount with these options and replace the live folder by the snapshot."""
         self.device.mount(mount)
         self._copy.restore("")
 
     def before_load(self) -> None:
-        """Write out what the copy left dirty."""
+        """Sync the dirty pages of the copy."""
         self._copy.before_load()
 
     def close(self, *, keep: bool) -> None:
-        """Unmount; the golden copy stays for a resumed campaign if `keep`, else nothing does."""
+        """Unmount; `keep` retains the snapshot for a resumed campaign."""
         self.device.close(keep=keep)
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a block device holds nothing at all: asked in every way there is, and doubt is a no."""
+"""Whether a block device is empty, by several independent checks; a failed check means no."""
 
 import json
 import random
@@ -25,9 +25,9 @@ _COLUMNS = "PATH,TYPE,FSTYPE,PTTYPE,MOUNTPOINTS,RO,SIZE"
 
 
 def require_empty(host: Host, device: str) -> None:
-    """Raise `RefusedError` naming all that speaks against writing to `device`.
+    """Raise `RefusedError` with all reasons not to write to `device`.
 
-    Nothing is written.  A question that cannot be asked counts as an answer against it.
+    Nothing is written.  A check that cannot be made counts as a reason.
     """
     if held := holds(host, device):
         raise RefusedError(
@@ -43,8 +43,8 @@ def holds(host: Host, device: str) -> Sequence[str]:
     real = found.stdout.decode(errors="replace").strip()
     if found.returncode or host.run(Action(("test", "-b", real))).returncode:
         return ("it is no block device",)
-    told = [*_blkid(host, real), *_wipefs(host, real), *_lsblk(host, real), *_users(host, real)]
-    return tuple(dict.fromkeys(told or _contents(host, real)))
+    problems = [*_blkid(host, real), *_wipefs(host, real), *_lsblk(host, real), *_users(host, real)]
+    return tuple(dict.fromkeys(problems or _contents(host, real)))
 
 
 def _blkid(host: Host, device: str) -> list[str]:
@@ -68,9 +68,11 @@ def _wipefs(host: Host, device: str) -> list[str]:
     listed = host.run(Action(("wipefs", "--noheadings", "--output", "TYPE,OFFSET", device)))
     if listed.returncode:
         return [_failed("wipefs", listed)]
-    told = [f"wipefs finds {' at '.join(line.split())}" for line in _lines(listed)]
+    problems = [f"wipefs finds {' at '.join(line.split())}" for line in _lines(listed)]
     alone = host.run(Action(("wipefs", "--all", "--no-act", device)))
-    return told + ([_failed("it cannot be opened exclusively", alone)] if alone.returncode else [])
+    return problems + (
+        [_failed("it cannot be opened exclusively", alone)] if alone.returncode else []
+    )
 
 
 def _lsblk(host: Host, device: str) -> list[str]:
@@ -79,19 +81,21 @@ def _lsblk(host: Host, device: str) -> list[str]:
 
 
 def read_lsblk(raw: bytes) -> list[str]:
-    """Return what ``lsblk --json`` says against a device: contents, partitions, users."""
+    """Return the reasons against a device in ``lsblk --json``: contents, partitions, users."""
     rows = json.loads(raw)["blockdevices"]
     if len(rows) != 1:
-        return [f"lsblk tells of {len(rows)} devices"]
+        return [f"lsblk reports {len(rows)} devices"]
     row: Mapping[str, Any] = rows[0]
-    told = [f"it carries {child['path']} ({child['type']})" for child in row.get("children", ())]
-    told += [f"lsblk finds {row[key]}" for key in ("fstype", "pttype") if row.get(key)]
-    told += [f"it is in use at {where}" for where in row.get("mountpoints") or () if where]
+    problems = [
+        f"it carries {child['path']} ({child['type']})" for child in row.get("children", ())
+    ]
+    problems += [f"lsblk finds {row[key]}" for key in ("fstype", "pttype") if row.get(key)]
+    problems += [f"it is in use at {where}" for where in row.get("mountpoints") or () if where]
     if row.get("ro") in {True, "1"}:
-        told.append("it can only be read")
+        problems.append("it can only be read")
     if not row.get("size"):
-        told.append("it has no size")
-    return told
+        problems.append("it has no size")
+    return problems
 
 
 def _users(host: Host, device: str) -> list[str]:
@@ -99,11 +103,11 @@ def _users(host: Host, device: str) -> list[str]:
     name = device.rpartition("/")[2]
     holders = host.run(Action(("ls", f"/sys/class/block/{name}/holders")))
     swaps = host.run(Action(("cat", "/proc/swaps")))
-    told = [_failed("its holders", holders)] if holders.returncode else []
-    told += [f"{holder} stands on it" for holder in _lines(holders)]
-    told += [f"it is mounted on {target}" for target in _mounts(host, device)]
-    told += [_failed("/proc/swaps", swaps)] if swaps.returncode else []
-    return told + ["it is swap" for line in _lines(swaps) if line.split()[0] == device]
+    problems = [_failed("its holders", holders)] if holders.returncode else []
+    problems += [f"{holder} stands on it" for holder in _lines(holders)]
+    problems += [f"it is mounted on {target}" for target in _mounts(host, device)]
+    problems += [_failed("/proc/swaps", swaps)] if swaps.returncode else []
+    return problems + ["it is swap" for line in _lines(swaps) if line.split()[0] == device]
 
 
 def _mounts(host: Host, device: str) -> list[str]:
@@ -126,13 +130,13 @@ def _contents(host: Host, device: str) -> list[str]:
 
 def _edges(host: Host, device: str, size: int) -> list[str]:
     length = min(size, _EDGE)
-    told = []
+    problems = []
     for words, at in (("first", 0), ("last", size - length)):
         window = (f"--bytes={length}", f"--ignore-initial={at}:0")
         done = host.run(Action(("cmp", *window, device, "/dev/zero")))
         if done.returncode:
-            told.append(f"its {words} MiB is not all zeroes: {_where(done, at)}")
-    return told
+            problems.append(f"its {words} MiB is not all zeroes: {_where(done, at)}")
+    return problems
 
 
 def _samples(host: Host, device: str, size: int) -> list[str]:

@@ -1,1 +1,1 @@
-"""A campaign: its spec, its design, its preflight, and the loop of trials."""
+"""A campaign: its spec, its design, its preflight checks, its testbed and the trial loop."""

@@ -1,4 +1,4 @@
-"""Trials that end when more of them would not be worth their time."""
+"""Trial lengths chosen from earlier trials, so that machine time is used best."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,9 +20,9 @@ _OVERHEAD_S = 20.0  # what a trial costs besides its load, until one has been se
 class Adaptive:
     """Plans each trial's length from those before it; `responses` by workload.
 
-    `most_s` is what a trial may take with its overhead, if that matters; `margin` is that of the
-    decision, a ratio less one; `bias` what the end of a usual trial may still hold of its warm-up,
-    a share of its level; `lower` names the metrics of which the spec says that less is better.
+    `most_s` is the longest a trial may take, overhead included, if it is limited; `margin` is that
+    of the decision, a ratio less one; `bias` is the share of the level that the warm-up may still
+    contribute at a trial's end; `lower` names the metrics for which lower is better.
     """
 
     responses: Mapping[str, str]
@@ -30,7 +30,7 @@ class Adaptive:
     margin: float = 0.03
     bias: float | None = None
     lower: Collection[str] = field(default=(), repr=False)
-    # A function of the trials so far, kept because learning is not for nothing.
+    # A cache: a function of the trials so far that is expensive to compute.
     _known: dict[tuple[str, int], "Lengths"] = field(default_factory=dict, repr=False)
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
@@ -50,24 +50,24 @@ class Adaptive:
         from mydyno.analyse.lengths import BIAS, Terms  # noqa: PLC0415
 
         overhead_s = _overhead_s(history)
-        told = Terms(
+        terms = Terms(
             overhead_s,
             margin_log=log1p(self.margin),
             bias=self.bias or BIAS,
             lower=frozenset(self.lower),
         )
-        return told if self.most_s is None else replace(told, most_s=self.most_s - overhead_s)
+        return terms if self.most_s is None else replace(terms, most_s=self.most_s - overhead_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Enough:
-    """Ends one trial at the first of some lengths from which on it would pay no longer."""
+    """Ends one trial at the first of some lengths after which more time is not worth it."""
 
     response: str
     lengths: "Lengths"
 
     def done(self, intervals: Sequence[Interval]) -> Window | None:
-        """Return the measured window, behind the warm-up as far as that is known."""
+        """Return the measured window, which begins after the estimated warm-up."""
         if not intervals:
             return None
         now_s = intervals[-1].t_s + _SLACK_S
@@ -78,13 +78,13 @@ class Enough:
 
 
 def _series(outcomes: Sequence[Outcome], response: str) -> list[Series]:
-    """Return the series of trials that did some work: without any they teach nothing."""
+    """Return the series of the trials that did any work."""
     every = [s for o in outcomes for s in o.series if s.name == response]
     return [s for s in every if any(value > 0 for value in s.values)]
 
 
 def _overhead_s(history: Sequence[Outcome]) -> float:
-    """Return what a trial has cost on average besides its load."""
+    """Return the mean overhead of a trial in seconds: machine time besides the load."""
     loads: list[tuple[Outcome, Series]] = [(o, s) for o in history for s in o.series[:1] if s.t_s]
     costs = [max(o.machine_time_s - s.t_s[-1], 0.0) for o, s in loads]
     return sum(costs) / len(costs) if costs else _OVERHEAD_S

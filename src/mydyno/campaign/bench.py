@@ -1,4 +1,4 @@
-"""The test bench: what brings a treatment about and names the target of the load."""
+"""The test bench: applies a treatment and gives the target of the load."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from mydyno.workloads import Target, Workload
 
 
 class Bench(Protocol):
-    """Where trials happen: a private server on a lab disk, or nothing but a program."""
+    """Where trials run: a private server on a lab disk, or only a load program."""
 
     def load_host(self, workload: Workload) -> Host:
         """Return the host that a load runs on."""
@@ -20,18 +20,18 @@ class Bench(Protocol):
 
     @property
     def timed(self) -> bool:
-        """Return whether making ready counts as machine time; else only the load tells time."""
+        """Return whether preparation counts as machine time; else only the load does."""
         ...
 
     def opened(self) -> AbstractContextManager[None]:
-        """Prepare everything trials share; on leaving, put the host back and end what is ours."""
+        """Prepare what all trials share; on leaving, restore the host and remove what was made."""
         ...
 
     def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
-        """Bring the treatment about and return what the load presses on.
+        """Apply the treatment and return the target of the load.
 
-        Raises `HostError` where the host, the server or the data set would not come to it; the
-        trial then fails and the campaign goes on.
+        Raises `HostError` where host, server or data set cannot be brought to it; the trial then
+        fails and the campaign continues.
         """
         ...
 
@@ -40,33 +40,33 @@ class Bench(Protocol):
         ...
 
     def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
-        """See, at the load's first report, that it came as the treatment wants it to.
+        """Check the load's session, at its first report, against the treatment.
 
-        Raises `DriftError` where its session has not the TLS that was asked for.
+        Raises `DriftError` where the session does not have the TLS that the treatment sets.
         """
         ...
 
     def collect(self, folder: Path) -> str:
-        """Keep the logs of the trial that has just ended; return why its server died, or ``""``."""
+        """Save the logs of the trial that has just ended; return why its server died, or ``""``."""
         ...
 
     def recover(self) -> None:
-        """Bring host and data to where a trial can begin, after one whose end is not known.
+        """Restore host and data after a trial with an unknown end, so that the next can begin.
 
-        Raises `HostError` where the host does not come back.
+        Raises `HostError` where the host cannot be reached again.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoServer:
-    """No server and nothing to change: the load is all there is."""
+    """No server and no settings: only a load."""
 
     host: Host
     timed: bool = False
 
     def load_host(self, workload: Workload) -> Host:
-        """Return the only host there is."""
+        """Return the host."""
         del workload
         return self.host
 
@@ -80,15 +80,15 @@ class NoServer:
         return Target(work=folder, directory=folder)
 
     def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
-        """Sample nothing: nothing is known of where the load's work is done."""
+        """Sample nothing: it is unknown where the load does its work."""
         return nullcontext(Sampling(folder))
 
     def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
-        """See nothing: there is no server to come to."""
+        """Do nothing: there is no server."""
         del settings, workload, folder
 
     def collect(self, folder: Path) -> str:
-        """Return nothing: there is no server that could have died."""
+        """Return an empty string: there is no server."""
         del folder
         return ""
 

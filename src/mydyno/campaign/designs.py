@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mydyno.campaign.plots import gathered
+from mydyno.campaign.plots import grouped
 from mydyno.campaign.seeds import seed_of
 from mydyno.model import Outcome, Reset, Trial
 
@@ -15,7 +15,7 @@ class Design(Protocol):
 
     @property
     def blocks(self) -> int | None:
-        """Return after how many blocks it ends at the latest, if that is settled."""
+        """Return the largest number of blocks, or None if it is not fixed."""
         ...
 
     @property
@@ -24,7 +24,7 @@ class Design(Protocol):
         ...
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
-        """Return the trial to run after `history`, or None when there is no more to learn."""
+        """Return the trial to run after `history`, or None when the design is complete."""
         ...
 
 
@@ -33,11 +33,11 @@ class Blocks:
     """Randomised complete blocks: in each block every treatment once under every workload.
 
     Treatments under one workload follow each other, in random order, so that what is compared
-    lies near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
+    is near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
     trials of a block meet the same load (`mydyno.campaign.seeds`).
     `blocks` or `budget_s` ends it, whichever comes first; the budget is checked between blocks,
-    and no block is begun that, by the mean of those before it, would overrun.  Treatments of one
-    whole plot (`mydyno.campaign.plots`) stay together.
+    and no block is begun that would exceed it at the mean cost of earlier blocks.  Treatments of
+    one whole plot (`mydyno.campaign.plots`) stay together.
     """
 
     treatments: tuple[str, ...]
@@ -77,4 +77,4 @@ class Blocks:
             for workload in chance.sample(self.workloads, len(self.workloads))
             for treatment in chance.sample(self.treatments, len(self.treatments))
         ]
-        return gathered(order, self.plots, chance)
+        return grouped(order, self.plots, chance)

@@ -1,4 +1,4 @@
-"""A fraction of a grid: the cells that tell most of what each factor, and each pair, does."""
+"""A D-optimal fraction of a grid, for main effects and two-factor interactions."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -8,21 +8,21 @@ from numpy.typing import NDArray
 
 Cell = tuple[int, ...]  # the number of each factor's level
 _Matrix = NDArray[np.float64]
-_SHARE = 0.5  # a third misses what only a pair does together too often (METHOD 6)
-_VAGUE, _LIKELY_SMALL = 1e-3, 1.0  # what is held of an effect beforehand: 1 / its variance
-# Cells that are equally good are taken in order, whatever a processor makes of the last digits: a
-# campaign that goes on elsewhere has the same ones.
+_SHARE = 0.5  # a third misses interactions too often
+_VAGUE, _LIKELY_SMALL = 1e-3, 1.0  # prior precision (1 / variance) of an effect
+# Ties are broken by order, whatever the rounding of a processor: a campaign that is resumed on
+# another machine has the same cells.
 _TIE = 1e-9
 _GAIN = 1e-6
 
 
 def fraction(cells: Sequence[Cell], wanted: int | None) -> list[int]:
-    """Return which cells of a whole grid are run, ascending; the first is always among them.
+    """Return which cells of a full grid are run, ascending; the first is always included.
 
     They make the determinant of X'X + K large, for main effects and all pairs: Bayesian
-    D-optimality (DuMouchel and Jones, 1994), where pairs are likely small and so may be more than
-    the cells could tell.  Cells are added one at a time, then exchanged as Fedorov (1972) does.
-    `wanted` is how many; without it half of the grid.
+    D-optimality (DuMouchel and Jones, 1994): interactions are likely small, so there may be more of
+    them than the cells could estimate.  Cells are added one at a time, then exchanged as Fedorov
+    (1972) does. `wanted` is how many; without it half of the grid.
     """
     mains, pairs = _mains(cells), _pairs(cells)
     rows = np.hstack([np.ones((len(cells), 1)), mains, pairs])
@@ -42,14 +42,14 @@ def fraction(cells: Sequence[Cell], wanted: int | None) -> list[int]:
 
 
 def _spread(rows: _Matrix, chosen: Sequence[int], prior: _Matrix) -> _Matrix:
-    """Return the covariances (cells, cells) of what the chosen cells foretell of every cell."""
-    told = rows[list(chosen)]
-    found: _Matrix = rows @ np.linalg.solve(told.T @ told + prior, rows.T)
+    """Return the covariances (cells, cells) of the predictions from the chosen cells."""
+    selected = rows[list(chosen)]
+    found: _Matrix = rows @ np.linalg.solve(selected.T @ selected + prior, rows.T)
     return found
 
 
 def _exchange(spread: _Matrix, chosen: Sequence[int]) -> tuple[int, int] | None:
-    """Return the place in `chosen`, and the cell for it, that gain most; None where none does.
+    """Return the index in `chosen` and the cell to exchange it for, or None if none improves it.
 
     The first cell keeps its place.
     """
@@ -62,7 +62,7 @@ def _exchange(spread: _Matrix, chosen: Sequence[int]) -> tuple[int, int] | None:
 
 
 def _first_best(values: _Matrix) -> int:
-    """Return where the first is of those that are the largest but for rounding."""
+    """Return the index of the first value that is the largest, up to rounding."""
     most = values.max(initial=-np.inf)
     return int(np.flatnonzero(values >= most - _TIE * abs(most))[0]) if values.size else 0
 

@@ -1,4 +1,4 @@
-"""From readings of logs to a run directory: trials, the spec that they would have had, the raw."""
+"""From parsed logs to a run directory: trials, a matching spec, the raw logs."""
 
 import hashlib
 import json
@@ -11,31 +11,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.analyse import summarise, tens, unit_of
-from mydyno.campaign.past import KIND, Cell
+from mydyno.campaign.past import KIND, ImportedCell
 from mydyno.campaign.rundir import RunDir
 from mydyno.model import CampaignError, Metric, Outcome, Reset, Status, Trial, Window
-from mydyno.workloads.foreign import Reading
+from mydyno.workloads.foreign import ParsedRun
 
 FILES = "imported files.json"  # in facts; where it is, nothing is run
 _MARGINS = {"p999": 0.10, "p99": 0.10, "p95": 0.10}
 _UNKNOWN = (
-    "others made these runs: settings, order and what else the machine did are not in their logs; "
-    "so where runs were not interleaved, a drift of the machine looks like an effect"
+    "imported runs: their logs do not contain settings, order or other load of the machine; where "
+    "runs were not interleaved, a drift of the machine looks like an effect"
 )
 _SINGLE = (
-    "every treatment ran once only: a single run each proves next to nothing, as nothing tells "
-    "how far two runs of the same thing lie apart (the reports within a run do not: they share "
-    "its state); repeat each at least three times, in turn"
+    "every treatment has one run only: the difference between two runs of the same treatment is "
+    "unknown (intervals within a run do not show it, as they share its state), so no verdict is "
+    "possible; repeat each treatment at least three times, in turn"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One imported run: its trial, its workload, what its log says, and where that stands."""
+class LoggedRun:
+    """One imported run: its trial, its workload, its parsed log, and the path of the log."""
 
     trial: Trial
-    cell: Cell
-    reading: Reading
+    cell: ImportedCell
+    reading: ParsedRun
     source: str
 
     @property
@@ -44,21 +44,23 @@ class Run:
         return f"{self.source}:{self.reading.lines[0] + 1}-{self.reading.lines[-1] + 1}"
 
 
-def runs_of(labelled: Sequence[tuple[str, Cell, Reading, str]]) -> tuple[list[Run], list[str]]:
-    """Return the runs as trials, and those left out; repeats of a label are blocks.
+def runs_of(
+    labelled: Sequence[tuple[str, ImportedCell, ParsedRun, str]],
+) -> tuple[list[LoggedRun], list[str]]:
+    """Return the runs as trials, and a line for each that is left out; repeats are blocks.
 
-    The very same log twice is one run: a copy proves nothing.
+    Of identical logs only the first is used.
     """
     blocks: Counter[tuple[str, str]] = Counter()
     seen: dict[str, str] = {}
-    runs: list[Run] = []
+    runs: list[LoggedRun] = []
     copies: list[str] = []
     for label, cell, reading, source in labelled:
         trial = Trial(len(runs), label, cell.name, blocks[label, cell.name], 0, Reset.NONE)
-        run = Run(trial, cell, reading, source)
+        run = LoggedRun(trial, cell, reading, source)
         digest = hashlib.sha256(reading.raw).hexdigest()
         if digest in seen:
-            copies.append(f"{run.place}: the same log as {seen[digest]}, left out")
+            copies.append(f"{run.place}: the same log as {seen[digest]}; skipped")
             continue
         seen[digest] = run.place
         blocks[label, cell.name] += 1
@@ -66,8 +68,8 @@ def runs_of(labelled: Sequence[tuple[str, Cell, Reading, str]]) -> tuple[list[Ru
     return runs, copies
 
 
-def outcome_of(run: Run, warmup_s: float) -> Outcome:
-    """Return what a run amounts to; its first `warmup_s` are left out where reports allow it."""
+def outcome_of(run: LoggedRun, warmup_s: float) -> Outcome:
+    """Return the outcome of a run without its first `warmup_s`, where it reported intervals."""
     reading = run.reading
     end_s = reading.intervals[-1].t_s
     start_s = warmup_s if reading.reported and warmup_s < end_s else 0.0
@@ -80,35 +82,35 @@ def outcome_of(run: Run, warmup_s: float) -> Outcome:
     return Outcome(run.trial, Status.OK, window, tuple(metrics.values()), series, reading.seconds)
 
 
-def warnings_of(runs: Sequence[Run], baseline: str, warmup_s: float) -> list[str]:
-    """Return what a reader of the verdicts has to know of these runs."""
-    told = [_UNKNOWN]
+def warnings_of(runs: Sequence[LoggedRun], baseline: str, warmup_s: float) -> list[str]:
+    """Return the warnings that apply to verdicts on these runs."""
+    found = [_UNKNOWN]
     under = {run.cell.name for run in runs if run.trial.treatment == baseline}
     without = list(dict.fromkeys(r.cell.name for r in runs if r.cell.name not in under))
     if without:
-        told.append(
-            f"{baseline}, the baseline, did not run under {', '.join(without)}: nothing is "
-            "compared there; import such runs apart, or name another with --baseline"
+        found.append(
+            f"{baseline}, the baseline, has no run of {', '.join(without)}: nothing is compared "
+            "there; import those runs separately, or choose another baseline with --baseline"
         )
     if all(run.trial.block == 0 for run in runs):
-        told.append(_SINGLE)
+        found.append(_SINGLE)
     if warmup_s:
-        told += [
-            f"{run.place}: no reports after {warmup_s:g} s, so its warm-up is in it"
+        found += [
+            f"{run.place}: no reports after {warmup_s:g} s; its warm-up is included in the result"
             for run in runs
             if not run.reading.reported or run.reading.intervals[-1].t_s <= warmup_s
         ]
-    return told + [told for run in runs for told in doubts_of(run)]
+    return found + [text for run in runs for text in caveats_of(run)]
 
 
-def doubts_of(run: Run) -> Iterator[str]:
-    """Yield what is doubtful in a run, with file and line."""
-    for doubt in run.reading.doubts:
-        line = doubt.line if doubt.line >= 0 else run.reading.lines[-1]
-        yield f"{run.source}:{line + 1}: {doubt.text}"
+def caveats_of(run: LoggedRun) -> Iterator[str]:
+    """Yield the caveats of a run, each with file and line."""
+    for caveat in run.reading.caveats:
+        line = caveat.line if caveat.line >= 0 else run.reading.lines[-1]
+        yield f"{run.source}:{line + 1}: {caveat.text}"
 
 
-def baseline_of(runs: Sequence[Run]) -> str:
+def baseline_of(runs: Sequence[LoggedRun]) -> str:
     """Return the label that ran under most workloads, the first of them."""
     under: dict[str, set[str]] = {}
     for run in runs:
@@ -116,7 +118,7 @@ def baseline_of(runs: Sequence[Run]) -> str:
     return max(under, key=lambda label: len(under[label]))
 
 
-def spec_of(runs: Sequence[Run], name: str, baseline: str, warmup_s: float) -> str:
+def spec_of(runs: Sequence[LoggedRun], name: str, baseline: str, warmup_s: float) -> str:
     """Return the spec of a run directory that holds these runs, as TOML."""
     labels = dict.fromkeys(run.trial.treatment for run in runs)
     cells = {run.cell.name: run.cell for run in runs}
@@ -124,7 +126,7 @@ def spec_of(runs: Sequence[Run], name: str, baseline: str, warmup_s: float) -> s
               if any(f"latency_{p}_s" in run.reading.totals for run in runs)}  # fmt: skip
     guards["tps_logsd"] = 0.20
     lines = [
-        "# Logs of runs that others made: they can be compared, and not run.",
+        "# Imported logs: they can be compared, and not run.",
         "[campaign]",
         f"name = {_text(name)}",
         f"question = {_text(f'What do {len(runs)} imported runs show?')}",
@@ -144,10 +146,10 @@ def spec_of(runs: Sequence[Run], name: str, baseline: str, warmup_s: float) -> s
 
 @contextmanager
 def drafted(path: Path) -> Iterator[RunDir]:
-    """Yield a folder beside `path` that takes its place once it is complete, or is gone.
+    """Yield a temporary run directory that is renamed to `path` on success, removed otherwise.
 
-    Raises `CampaignError` where it cannot be written, or something is there by then.  What an
-    import that was killed has left is removed first.
+    Raises `CampaignError` where it cannot be written, or `path` exists by then.  Leftovers of
+    killed imports are removed first.
     """
     start = f".{path.name}.importing-"
     draft = path.with_name(f"{start}{os.getpid()}")
@@ -166,7 +168,7 @@ def drafted(path: Path) -> Iterator[RunDir]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def keep(files: RunDir, runs: Sequence[Run], facts: Mapping[str, str]) -> None:
+def save(files: RunDir, runs: Sequence[LoggedRun], facts: Mapping[str, str]) -> None:
     """Write the raw log of each run, and `facts`: texts by name of file."""
     for run in runs:
         (files.begin(run.trial.id) / "load.out").write_bytes(run.reading.raw)
@@ -175,5 +177,5 @@ def keep(files: RunDir, runs: Sequence[Run], facts: Mapping[str, str]) -> None:
 
 
 def _text(text: str) -> str:
-    """Return a TOML string; JSON's are a part of them but for one character."""
+    """Return a TOML string; it differs from JSON's in one character only."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

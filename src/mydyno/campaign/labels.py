@@ -1,4 +1,4 @@
-"""What imported runs are called: by the user's rules, by file, by folder, or by their order."""
+"""Labels of imported runs: from the user's rules, the file, the folder, or the order."""
 
 import re
 from collections import Counter
@@ -7,46 +7,48 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import PurePath
 
-from mydyno.campaign.past import Cell
+from mydyno.campaign.past import ImportedCell
 from mydyno.model import SpecError
-from mydyno.workloads.foreign import Log
+from mydyno.workloads.foreign import ParsedLog
 
 _ENDINGS = (".gz", ".xz", ".zst", ".bz2", ".txt", ".log", ".out", ".json", ".csv")
 _RULE = re.compile(r"(?P<label>[^=]+)(?:=(?P<pattern>.+?)(?::(?P<first>\d+)-(?P<last>\d+))?)?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One text with runs: its path as given, and whether it was found in a folder that was."""
+class LogFile:
+    """One parsed file: its path as given, and whether it was found in a folder given."""
 
     path: str
     found: bool
-    log: Log
+    log: ParsedLog
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The user's rules: ``NAME=PATTERN[:FIRST-LAST]``, and what a line above a run must match."""
+    """The user's rules ``NAME=PATTERN[:FIRST-LAST]``, and a pattern for lines above a run."""
 
     rules: Sequence[re.Match[str]]
     line: re.Pattern[str] | None
 
     @staticmethod
     def of(rules: Sequence[str], line: str | None) -> "Naming":
-        """Return the rules as they were typed; raise `SpecError` for those that are none."""
+        """Return the parsed rules; raise `SpecError` for an invalid one."""
         found = []
         for rule in rules:
             match = _RULE.fullmatch(rule.strip())
             if not match:
-                raise SpecError(f"--label {rule}: write NAME, NAME=PATTERN or NAME=PATTERN:10-90")
+                raise SpecError(
+                    f"--label {rule}: invalid rule; write NAME, NAME=PATTERN or NAME=PATTERN:10-90"
+                )
             found.append(match)
         try:
             return Naming(found, re.compile(line) if line else None)
         except re.error as error:
             raise SpecError(f"--label-line {line}: not a regular expression: {error}") from error
 
-    def label(self, source: Source, first: int) -> str:
-        """Return what the rules call the run at a line, counted from 0; empty if none does."""
+    def label(self, source: LogFile, first: int) -> str:
+        """Return the label that the rules give the run at a line, counted from 0, or ``""``."""
         for rule in self.rules:
             here = not rule["first"] or int(rule["first"]) <= first + 1 <= int(rule["last"])
             name = PurePath(source.path).name
@@ -59,55 +61,56 @@ class Naming:
 
 
 def labels(
-    sources: Sequence[Source], cells: Sequence[Sequence[Cell]], naming: Naming
+    sources: Sequence[LogFile], cells: Sequence[Sequence[ImportedCell]], naming: Naming
 ) -> tuple[list[list[str]], list[str]]:
-    """Return a label for each run of each source, and what the user has to know of them.
+    """Return a label for each run of each source, and warnings.
 
-    A run that no rule names is called after its file; after its folder where folders were given
-    that tell files apart, or where files of the same name were.  Runs of one workload in one text
-    are repeats of each other, unless other text lies between them: then they are numbered, as
-    nobody can tell what was changed in between.
+    A run without a rule is labelled by its file, or by its folder where files in several folders
+    would share a name.  Runs of one workload in one file are repeats of each other, unless there is
+    other text between them: then they are numbered, as a setting may have been changed in between.
     """
     names = _names(sources)
-    told: list[list[str]] = []
+    found: list[list[str]] = []
     warnings: list[str] = []
     for source, name, mine in zip(sources, names, cells, strict=True):
         places = [reading.lines[0] for reading in source.log.readings]
         ruled = [naming.label(source, place) for place in places]
         numbers = _numbers(source, mine)
-        told.append([rule or f"{name}{n}" for rule, n in zip(ruled, numbers, strict=True)])
+        found.append([rule or f"{name}{n}" for rule, n in zip(ruled, numbers, strict=True)])
         open_places = [i for i, rule in enumerate(ruled) if not rule]
         warnings += _doubtful(source, [mine[i] for i in open_places], numbers)
-    return told, warnings
+    return found, warnings
 
 
-def _doubtful(source: Source, cells: Sequence[Cell], numbers: Sequence[str]) -> Iterator[str]:
+def _doubtful(
+    source: LogFile, cells: Sequence[ImportedCell], numbers: Sequence[str]
+) -> Iterator[str]:
     counts = Counter(cell.name for cell in cells)
     often = [name for name, count in counts.items() if count > 1]
     if not often:
         return
-    what = f"{source.path}: it has {counts[often[0]]} runs of {often[0]}"
+    what = f"{source.path}: contains {counts[often[0]]} runs of {often[0]}"
     how = "name them with --label-line REGEX or --label NAME=FILE:FIRST-LAST"
     if any(numbers):
-        yield f"{what}, with other text between them: numbered as treatments; {how}"
+        yield f"{what}, with other text between them; each is a treatment of its own; {how}"
     else:
-        yield f"{what}, taken as repeats of the same thing; if they are not, {how}"
+        yield f"{what}, taken as repeats of one treatment; if they are not, {how}"
 
 
-def _numbers(source: Source, cells: Sequence[Cell]) -> list[str]:
-    """Return ``#1``, ``#2`` … for the runs of a text that holds more than logs, else nothing."""
+def _numbers(source: LogFile, cells: Sequence[ImportedCell]) -> list[str]:
+    """Return ``#1``, ``#2`` … for runs with other text between them, else empty strings."""
     order: Counter[str] = Counter()
     numbers: list[str] = []
     for cell in cells:
         order[cell.name] += 1
         numbers.append(f"#{order[cell.name]}")
     spans = [(r.lines[0], r.lines[-1]) for r in source.log.readings]
-    apart = any(spans[0][0] < n < spans[-1][1] for n in source.log.strange) if spans else False
+    apart = any(spans[0][0] < n < spans[-1][1] for n in source.log.unparsed) if spans else False
     return numbers if apart and max(order.values()) > 1 else [""] * len(cells)
 
 
-def _names(sources: Sequence[Source]) -> list[str]:
-    """Return each source's own name: that of its file, or of its folder where that tells more."""
+def _names(sources: Sequence[LogFile]) -> list[str]:
+    """Return the name of each source: its file's, or its folder's where files share a name."""
     paths = [PurePath(source.path) for source in sources]
     stems = [_stem(path.name) for path in paths]
     folders = {path.parent for path, s in zip(paths, sources, strict=True) if s.found}

@@ -6,33 +6,33 @@ from dataclasses import dataclass, field, replace
 from mydyno.campaign.race import Race
 from mydyno.model import Outcome, Trial
 
-_BLOCKS = 3  # of the winner and what it is without each part: a share is told, nothing is claimed
+_BLOCKS = 3  # of the winner without each of its parts: shares are shown, not tested
 Winner = Callable[[Sequence[Outcome]], str | None]
 """The treatment that these outcomes show to be the best, if any."""
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """Races the rungs; then asks what each part of the winner gave, by leaving it out.
+    """Races the rungs, then measures each part of the winner by leaving it out.
 
-    The rungs' order hides what parts do together, and `without` shows it: for each rung the
-    treatments that lack one of its parts.
+    `without` holds, for each rung, the treatments that lack one of its parts: they show
+    interactions that the order of the rungs hides.
     """
 
     race: Race
     without: Mapping[str, Sequence[str]]
     winner: Winner = field(repr=False)
-    # A function of the trials so far, kept because asking again is not for nothing.
+    # A cache: a function of the trials so far that is expensive to compute.
     _seconds: dict[int, Race | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def blocks(self) -> int | None:
-        """Return the most blocks of the first race."""
+        """Return the largest number of blocks of the first race."""
         return self.race.blocks
 
     @property
     def budget_s(self) -> float | None:
-        """Return the budget of all of it."""
+        """Return the budget of both races."""
         return self.race.budget_s
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
@@ -50,10 +50,10 @@ class Ladder:
 
     def _second(self, first: Sequence[Outcome]) -> Race | None:
         if len(first) not in self._seconds:
-            self._seconds[len(first)] = self._drawn(first)
+            self._seconds[len(first)] = self._planned(first)
         return self._seconds[len(first)]
 
-    def _drawn(self, first: Sequence[Outcome]) -> Race | None:
+    def _planned(self, first: Sequence[Outcome]) -> Race | None:
         best = self.winner(first)
         parts = self.without.get(best, ()) if best else ()
         left_s = None

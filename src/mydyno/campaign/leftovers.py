@@ -1,4 +1,4 @@
-"""What a campaign has left on its host: settings restored, things ended and removed, by record."""
+"""Restoring settings and removing leftovers of a campaign, from its change records."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,23 +18,23 @@ from mydyno.server import sweep as sweep_servers
 from mydyno.stack import Restoration, restore
 from mydyno.stack.reopen import layer_of
 
-HOME = "server"  # of an instance; of more than one the next are server-2 and so on
+HOME = "server"  # folder of the first instance; the next are server-2 and so on
 
 Step = Callable[[], tuple[list[str], list[str]]]
 
 
 @dataclass(slots=True)
 class Leftovers:
-    """What was ended or removed, and what could not be, with the reason; a line each."""
+    """What was removed, and what could not be removed, with the reason; a line each."""
 
     removed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
 
 def restored(host: Host, records: Records, journal: Journal | None) -> Restoration:
-    """Restore a campaign's settings; its history says so where there is one to be written."""
+    """Restore a campaign's settings and note it in its journal, where there is one."""
     done = restore(host, records, layer_of)
-    with suppress(JournalError):  # the host matters more than the note
+    with suppress(JournalError):  # restoring must not fail for the note
         if journal and not done.failed and (keys := tuple(first_values(journal.events()))):
             journal.append(RolledBack(keys))
     return done
@@ -43,7 +43,7 @@ def restored(host: Host, records: Records, journal: Journal | None) -> Restorati
 def remove(host: Host, records: Records) -> Leftovers:
     """End servers, lab disks and filesystems of a campaign, and remove its folders.
 
-    Each step is tried whatever became of the one before it.  Can be called again.
+    Each step runs even if the one before it failed.  Can be called again.
     """
     steps: list[Step] = [partial(sweep_servers, host, records)]
     works = [Path(made.place) for made in things(records.entries(), FOLDER)]

@@ -1,7 +1,7 @@
-"""A note on a host that a campaign changes its settings, for whoever measures that host meanwhile.
+"""A notice on a host that a campaign changes its settings, for other users of that host.
 
-The records are on the controller; other controllers and other users see this only.  Nothing is
-restored by it, and a reboot takes it away with the settings.
+The change records are on the controller; other controllers and users see only this notice.
+Nothing is restored from it, and a reboot removes it together with the settings.
 """
 
 import platform
@@ -26,27 +26,27 @@ cd "$1" && for f in *; do [ -f "$f" ] && echo "$f $(head -c 2000 "$f" | tr '\\n'
 
 
 def post(host: Host, id_: str, name: str, directory: Path) -> None:
-    """Say on the host that this campaign may have changed its settings."""
+    """Write a notice on the host that this campaign may have changed its settings."""
     text = (
         f"{controller()} campaign {name} of {platform.node()} may have changed settings of this "
-        f"host; `mydyno rollback {directory}` there restores them (if that machine is no more, "
-        f"boot this host, or remove {_FOLDER}/{id_})"
+        f"host; `mydyno rollback {directory}` there restores them (if that machine no longer "
+        f"exists, reboot this host, or remove {_FOLDER}/{id_})"
     )
     argv = ("sh", "-c", _POST, "post", _FOLDER, id_)
     host.run(Action(argv, text.encode(errors="replace"))).check()
 
 
 def withdraw(host: Host, id_: str) -> None:
-    """Remove a campaign's note, if it is this machine's, and one that a kill left half written."""
+    """Remove a campaign's notice if it is this machine's, and one left half-written by a kill."""
     if id_:
         host.run(Action(("sh", "-c", _WITHDRAW, "withdraw", _FOLDER, id_, controller())))
 
 
 def open_campaigns(host: Host, named: str, but: str = "") -> list[str]:
-    """Return a line for each campaign, `but` one, that has changed the host and not restored it.
+    """Return a line for each campaign, except `but`, with unrestored changes on the host.
 
-    `named` is the host as a spec names it.  A note of ours without records is of a campaign that
-    has restored all and was killed before it could take the note away.
+    `named` is the host as a spec names it.  A notice of this controller without records belongs to
+    a campaign that restored all and was killed before it could remove the notice.
     """
     mine = [one for one in opened(named) if one.moved]
     lines = [one.line for one in mine if one.registered.id != but]
@@ -63,5 +63,6 @@ def refuse_open(host: Host, named: str, directory: Path) -> None:
     """Raise `RefusedError` where another campaign has left its changes on the host."""
     if lines := open_campaigns(host, named, marked(directory)):
         raise RefusedError(
-            f"{host.name}: what it has now is not its own: {'; '.join(lines)}; then run this again"
+            f"{host.name}: has settings changed by another campaign: {'; '.join(lines)}; restore "
+            "them, then run again"
         )

@@ -10,9 +10,9 @@ import msgspec
 from mydyno.analyse import FIRST, Rule, compare
 from mydyno.analyse.direction import DIRECTIONS, HIGHER, LOWER, known
 from mydyno.campaign.choosing import PlanInput, choose
-from mydyno.campaign.crossing import refuse
 from mydyno.campaign.designs import Design
 from mydyno.campaign.ladder import Ladder
+from mydyno.campaign.link_traffic import refuse_bad_rates
 from mydyno.campaign.past import KIND
 from mydyno.campaign.quantities import duration_s
 from mydyno.campaign.servers import programs
@@ -22,15 +22,14 @@ from mydyno.campaign.stops import Stop, Stops
 from mydyno.campaign.stripes import stripe_of
 from mydyno.campaign.treatments import (
     STOCK,
-    Ground,
+    Environment,
     less_of,
     rungs_of,
     spare_of,
     treatments_of,
-    unknown_value,
 )
-from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial
-from mydyno.stack.known.zfs import travelled
+from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial, unknown_value
+from mydyno.stack.known.zfs import torn_page_risks
 from mydyno.workloads import TOOLS, Workload
 
 _LONGEST_NAME = 100  # bytes
@@ -38,7 +37,7 @@ _LONGEST_NAME = 100  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """Everything an experiment is, but for the place it runs at."""
+    """A resolved spec: treatments, workloads, design, stop rules and decision rule."""
 
     spec: Spec
     name: str
@@ -66,27 +65,29 @@ class Campaign:
 
     @property
     def digest(self) -> str:
-        """Return what must not differ between a campaign and its resumption."""
-        told = (self.spec, {name: dict(s) for name, s in self.treatments.items()})
-        return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
+        """Return a hash of the spec and the treatments: a resumed campaign must have the same."""
+        identity = (self.spec, {name: dict(s) for name, s in self.treatments.items()})
+        return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
 
 
-def plan(spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = False) -> Campaign:
-    """Return the campaign that `spec` describes on this `ground`; raise `SpecError`.
+def plan(
+    spec: Spec, text: str, place: str, environment: Environment, *, stored: bool = False
+) -> Campaign:
+    """Return the campaign that `spec` describes in this `environment`; raise `SpecError`.
 
-    A spec that is `stored` in a run directory is not asked which way an unknown response is better:
-    versions that did not ask took more for better.
+    `stored`: the spec is that of a run directory; a response without a known direction is then
+    taken as "higher is better", as older versions did, instead of being refused.
     """
     programs(spec, place, text)
     try:
-        treatments = treatments_of(spec, place, ground)
+        treatments = treatments_of(spec, place, environment)
         for name, settings in treatments.items():
             stripe_of(spec.stack.device, settings, f"{place}: {name}: ")
     except SpecError as error:
         raise SpecError(located(str(error), place, text)) from error
     baseline = _baseline(spec, treatments, place)
     treatments = {baseline: treatments.get(baseline, {}), **treatments}
-    refuse(treatments, place)
+    refuse_bad_rates(treatments, place)
     workloads = {w.name: w for w in _workloads(spec, text, place)}
     lower = _lower(spec, text, place, ask=not stored and spec.design.kind != KIND)
     if spec.stack.server == "none":
@@ -96,13 +97,13 @@ def plan(spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = Fa
     name = spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1])
     if not _single(name):
         raise SpecError(
-            f"{place}: campaign.name: {name!r} names folders, so it is one word or a few without "
-            "a slash, and does not begin with a dot or a dash; choose another"
+            f"{place}: campaign.name: {name!r} is used as a folder name; choose one without "
+            "a slash that does not begin with a dot or a dash"
         )
     chosen = choose(PlanInput(spec, place, treatments, baseline, workloads, lower), name)
     if isinstance(chosen.design, Ladder):
-        treatments |= spare_of(spec, place, ground)
-    if torn := travelled(treatments):
+        treatments |= spare_of(spec, place, environment)
+    if torn := torn_page_risks(treatments):
         raise RefusedError(f"{place}: {'; '.join(torn)}")
     return Campaign(
         spec=spec,
@@ -120,7 +121,7 @@ def plan(spec: Spec, text: str, place: str, ground: Ground, *, stored: bool = Fa
 
 
 def _single(name: str) -> bool:
-    """Return whether a name is a safe component of a path, and nothing more."""
+    """Return whether a name is a single, safe component of a path."""
     short = 0 < len(name.encode(errors="replace")) <= _LONGEST_NAME
     return short and name.isprintable() and "/" not in name and name[0] not in ".-"
 
@@ -138,8 +139,8 @@ def _levels(
     """Return each treatment's level of each factor: a setting's value, or a bundle on or off."""
     if spec.factors:
         first = {key: str(levels[0]) for key, levels in spec.factors.items()}
-        told = {FIRST: first, **treatments}
-        return {n: {k.removeprefix("db/"): v for k, v in s.items()} for n, s in told.items()}
+        named = {FIRST: first, **treatments}
+        return {n: {k.removeprefix("db/"): v for k, v in s.items()} for n, s in named.items()}
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
     used = dict.fromkeys(part for parts in rungs.values() for part in parts)
@@ -154,20 +155,24 @@ def _baseline(spec: Spec, treatments: Mapping[str, Settings], place: str) -> str
     """Return the control: the one named, else the first without settings, else STOCK."""
     named = spec.decide.baseline
     if named is not None and named not in treatments:
-        raise SpecError(f"{place}: decide.baseline: {unknown_value(named, treatments)}")
+        raise SpecError(
+            f"{place}: decide.baseline: {unknown_value(named, treatments, 'treatment')}"
+        )
     bare = next((name for name, settings in treatments.items() if not settings), STOCK)
     return named or bare
 
 
 def _workloads(spec: Spec, text: str, place: str) -> list[Workload]:
     if not spec.workloads:
-        raise SpecError(f"{place}: no load; add [workloads.NAME] with a tool")
+        raise SpecError(f"{place}: no workload; add [workloads.NAME] with a tool")
     cells: list[Workload] = []
     for name, table in spec.workloads.items():
         fields = dict(table)
         tool, response = fields.pop("tool", ""), fields.pop("response", spec.decide.response)
         if tool not in TOOLS:
-            raise SpecError(f"{place}: workloads.{name}.tool: {unknown_value(str(tool), TOOLS)}")
+            raise SpecError(
+                f"{place}: workloads.{name}.tool: {unknown_value(str(tool), TOOLS, 'tool')}"
+            )
         fields.pop("direction", None)
         params = convert(fields, TOOLS[tool].params, place, text, f"workloads.{name}")
         cells += TOOLS[tool].cells(name, params, response)
@@ -175,40 +180,42 @@ def _workloads(spec: Spec, text: str, place: str) -> list[Workload]:
 
 
 def _lower(spec: Spec, text: str, place: str, *, ask: bool) -> frozenset[str]:
-    """Return the responses of which the spec says that less is better.
+    """Return the responses for which lower is better.
 
-    Raises `SpecError` where it contradicts what is known of a metric, and where it does not say it
-    of an unknown one and `ask` is set.
+    Raises `SpecError` where the spec contradicts the known direction of a metric, or, with `ask`,
+    where it gives no direction for an unknown metric.
     """
     found: dict[str, str] = {}
     for name, table in spec.workloads.items():
         own = "response" in table or "direction" in table
         key = f"workloads.{name}" if own else "decide"
         response = table.get("response", spec.decide.response)
-        told = table.get("direction", spec.decide.direction or None)
+        declared = table.get("direction", spec.decide.direction or None)
         way = known(response) if response else None
         wrong = ""
         if response is None:  # the tool's own, which is known
-            wrong = f"{key}.direction: it is of no response; add {key}.response" if told else ""
-        elif told is not None and told not in DIRECTIONS:
-            wrong = f"{key}.direction: {unknown_value(str(told), DIRECTIONS)}"
-        elif told and way and told != way:
-            wrong = f"{key}.direction: {way} is better of {response}; remove the key"
-        elif not told and not way and ask:
             wrong = (
-                f"{key}.response: it is not known whether more or less of {response!r} is better; "
+                f"{key}.direction: given without a response; add {key}.response" if declared else ""
+            )
+        elif declared is not None and declared not in DIRECTIONS:
+            wrong = f"{key}.direction: {unknown_value(str(declared), DIRECTIONS)}"
+        elif declared and way and declared != way:
+            wrong = f"{key}.direction: for {response}, {way} is better; remove the key"
+        elif not declared and not way and ask:
+            wrong = (
+                f"{key}.response: unknown whether higher or lower {response!r} is better; "
                 f'add {key}.direction = "higher" or "lower"'
             )
         if wrong:
             raise SpecError(located(f"{place}: {wrong}", place, text))
-        found[str(response)] = told or way or HIGHER
+        found[str(response)] = declared or way or HIGHER
     return frozenset(name for name, way in found.items() if way == LOWER)
 
 
 def _no_server(
     treatments: Mapping[str, Settings], workloads: Mapping[str, Workload], place: str
 ) -> None:
-    """Raise `SpecError` for what cannot be without a server."""
+    """Raise `SpecError` for a setting or a workload that needs a server."""
     parts = (
         "db/mysqld.",
         "db/alloc.",
@@ -225,11 +232,11 @@ def _no_server(
 
 
 def _existing(spec: Spec, workloads: Mapping[str, Workload], place: str, text: str) -> None:
-    """Raise `SpecError` where a data directory that is there already cannot be begun with."""
+    """Raise `SpecError` where the spec cannot start from an existing data directory."""
     wrong = ""
     if not spec.stack.data.startswith("/"):
-        wrong = f"{spec.stack.data!r}: write the folder's whole path, from / on"
+        wrong = f"{spec.stack.data!r}: not an absolute path; write one that begins with /"
     elif not any(w.needs_server for w in workloads.values()):
-        wrong = "no load here needs a server, so none would read it"
+        wrong = "no workload needs a server, so none would read it; remove the key"
     if wrong:
         raise SpecError(located(f"{place}: stack.data: {wrong}", place, text))

@@ -1,28 +1,28 @@
-"""A race: randomised blocks of the treatments that are still undecided, with the baseline among."""
+"""A race: randomised blocks of the baseline and the treatments that are still undecided."""
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 
-from mydyno.campaign.plots import gathered
+from mydyno.campaign.plots import grouped
 from mydyno.campaign.seeds import seed_of
 from mydyno.model import Outcome, Reset, Trial
 
 Cell = tuple[str, str]  # workload, treatment
 Undecided = Callable[[Sequence[Outcome]], Collection[Cell]]
-"""The cells that another block could still tell something about, after these outcomes."""
+"""The cells for which another block could still change the decision."""
 
-_FEWEST = 2  # blocks before anything is decided: one shows no spread
+_FEWEST = 2  # blocks before any decision: one has no variance
 
 
 @dataclass(frozen=True)
 class Race:
-    """Blocks as `Blocks` has them, but a decided treatment runs no more.
+    """Blocks as in `Blocks`, without the treatments that are decided already.
 
-    In each block the baseline is measured as often as is worth it, about the square root of the
-    number of treatments (Dunnett, 1955), spread over the block.  Before all others come `checks`
-    trials of it alone, which tell what can be seen on this host.  `blocks` or `budget_s` ends it;
+    In each block the baseline is measured about as often as the square root of the number of
+    treatments (Dunnett, 1955), spread over the block.  The first `checks` trials are of the
+    baseline alone: they show the noise of this host.  `blocks` or `budget_s` ends it;
     the budget is checked between blocks.  `often` is how many times a block holds the baseline.
     Treatments of one whole plot (`mydyno.campaign.plots`) stay together, the baseline in its own.
     """
@@ -38,7 +38,7 @@ class Race:
     reset: Reset = Reset.DATASET
     often: Callable[[int], int] = field(default=isqrt, repr=False)
     plots: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # What `undecided` said is a function of the history, and asked for once.
+    # A cache: the order of a block is a function of the history.
     _orders: dict[int, Sequence[Cell]] = field(default_factory=dict, repr=False, compare=False)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
@@ -67,10 +67,10 @@ class Race:
 
     def _order(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
         if len(before) not in self._orders:
-            self._orders[len(before)] = self._drawn(before, block)
+            self._orders[len(before)] = self._planned(before, block)
         return self._orders[len(before)]
 
-    def _drawn(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
+    def _planned(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
         """Return the trials of a block, none where the race is over."""
         if self._over(before, block):
             return ()
@@ -83,7 +83,7 @@ class Race:
             for workload in chance.sample(self.workloads, len(self.workloads))
             for treatment in self._one(sorted(t for w, t in running if w == workload), chance)
         ]
-        return first + gathered(order, self.plots, chance)
+        return first + grouped(order, self.plots, chance)
 
     def _one(self, running: list[str], chance: random.Random) -> list[str]:
         """Return the order of one workload's treatments, the baseline evenly among them."""

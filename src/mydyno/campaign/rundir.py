@@ -1,4 +1,4 @@
-"""The run directory: where each thing of a campaign is kept, and whose directory it is."""
+"""The run directory: the paths of a campaign's files, and the check of who owns it."""
 
 import os
 from dataclasses import dataclass
@@ -25,35 +25,34 @@ class RunDir:
 
     @property
     def spec(self) -> Path:
-        """Return where the spec is kept, overrides included."""
+        """Return the path of the spec, overrides included."""
         return self.path / "spec.toml"
 
     @property
     def facts(self) -> Path:
-        """Return the folder of what was observed before anything changed."""
+        """Return the folder of facts observed before anything was changed."""
         return self.path / "facts"
 
     @property
     def work(self) -> Path:
-        """Return the folder of servers, data sets and lab disks; gone when a campaign ends.
+        """Return the folder of servers, data sets and lab disks, removed when a campaign ends.
 
-        It is absolute: what is carried to another host from there is told by that.
+        It is absolute: files below it are recognised by that when uploaded to another host.
         """
         return self.path.absolute() / "work"
 
     def claim(self, here: Host) -> None:
-        """Make the directory ours: it is new, empty, or has our marker already.
+        """Make and mark the directory; it may be new, empty, or marked already.
 
-        Raises `RefusedError` for one that holds anything else, or that somebody else can change
-        under the hands of root.
+        Raises `RefusedError` for one that contains anything else, or, as root, that another user
+        can change.
         """
         there = next(p for p in (self.path, *self.path.absolute().parents) if p.exists())
         if not there.is_dir():
-            raise JournalError(f"{there}: is not a folder; choose another directory with -o")
+            raise JournalError(f"{there}: not a folder; choose another directory with -o")
         if os.geteuid() == 0 and (problem := distrust(here, resolved(here, self.path))):
             raise RefusedError(
-                f"{self.path}: root does not write there: {problem}; choose another directory "
-                "with -o"
+                f"{self.path}: not safe for root: {problem}; choose another directory with -o"
             )
         try:
             self._make()
@@ -66,7 +65,7 @@ class RunDir:
             ) from error
 
     def _make(self) -> None:
-        """Make the directory and those above it, which the server's user may pass through."""
+        """Make the directory and its parents, passable for the server's user."""
         mode = 0o711 if os.geteuid() == 0 else 0o700
         for folder in (*reversed(self.path.absolute().parents), self.path):
             if not folder.exists():
@@ -76,16 +75,16 @@ class RunDir:
         if names and not marked(self.path) and not names.issuperset(_OLDER):
             shown = ", ".join(sorted(names)[:3])
             raise RefusedError(
-                f"{self.path}: holds {shown}, and is no run directory; choose a new or an empty "
+                f"{self.path}: not a run directory (contains {shown}); choose a new or an empty "
                 "one with -o"
             )
 
     def trial(self, number: int) -> Path:
-        """Return the folder of one trial, as it is or will be."""
+        """Return the folder of one trial, whether or not it exists."""
         return self.path / "trials" / f"{number:04d}"
 
     def begin(self, number: int) -> Path:
-        """Return an empty folder for a trial; an interrupted attempt's is kept beside it."""
+        """Return an empty folder for a trial; that of an interrupted attempt is renamed."""
         folder = self.trial(number)
         try:
             if folder.exists():
@@ -93,5 +92,7 @@ class RunDir:
                 folder.rename(folder.with_name(f"{folder.name}.interrupted-{attempts + 1}"))
             folder.mkdir(parents=True)
         except OSError as error:
-            raise CampaignError(f"{folder}: {error.strerror}; make room and run again") from error
+            raise CampaignError(
+                f"{folder}: {error.strerror}; free disk space and run again"
+            ) from error
         return folder

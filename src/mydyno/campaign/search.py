@@ -1,4 +1,4 @@
-"""A search: a part of a grid's cells is tried, and its best few are confirmed on fresh trials."""
+"""A search: some cells of a grid are tried, and the best few are confirmed in new trials."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,13 +14,13 @@ if TYPE_CHECKING:  # numpy and scipy take half a second that most commands never
     from mydyno.analyse.explore import Explorer
     from mydyno.analyse.sequential import LoadSeries
 
-CONFIRMING = 1  # the first block whose trials may prove something; those before only look about
-HOURS = 0.1  # for each cell, without a budget: a tenth of an hour's run of every one
+CONFIRMING = 1  # the first block that counts for the verdict; earlier ones only explore
+HOURS = 0.1  # default budget for each cell
 _FEWEST = 12
-_LOOKING = 0.6  # of the budget; the rest is for the proof
-_SHARE = 0.55  # of the cells that it should be good for
+_EXPLORING = 0.6  # share of the budget; the rest confirms
+_SHARE = 0.55  # of the cells that exploring should cover
 _FINALISTS = 2
-_BLOCKS = 12  # that finalists get at the most
+_BLOCKS = 12  # the most that finalists get
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Search:
     """Tries cells of a grid where the best may be, then races the most likely ones.
 
     `cells` holds each treatment's levels, one for each factor.  A cell whose trial fails or stalls
-    is not tried again and is no finalist; it is in the comparison, with its count.  What the search
-    saw is no proof of what it found, for the best of many is the luckiest: finalists are judged by
-    what comes after.
+    is not tried again and is no finalist; it is in the comparison, with its count.  Trials that
+    explore do not count for the verdict, as the best of many is partly chance (selection bias):
+    finalists are compared in later trials only.
     """
 
     cells: Mapping[str, tuple[int, ...]]
@@ -43,29 +43,29 @@ class Search:
     undecided: Undecided = field(repr=False)
     reset: Reset = Reset.DATASET
     lower: Collection[str] = field(default=(), repr=False)
-    # Functions of the trials so far, kept because asking again is not for nothing.
+    # Caches: functions of the trials so far that are expensive to compute.
     _explorers: list["Explorer"] = field(default_factory=list, repr=False, compare=False)
     _finals: dict[int, Race] = field(default_factory=dict, repr=False, compare=False)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next cell to try, or the next trial of the finalists' race."""
-        looked = self.looked(history)
-        if looked is None:
+        explored = self.explored(history)
+        if explored is None:
             cell = self.explorer.next_cell(self._load_series(history), self._lost(history))
             seed = seed_of(self.seed, len(history), 0, self.reset)
             return Trial(len(history), cell, self.workload, 0, seed, self.reset)
-        trial = self._final(history[:looked]).next(history[looked:])
+        trial = self._final(history[:explored]).next(history[explored:])
         if trial is None:
             return None
         return replace(trial, id=len(history), block=trial.block + CONFIRMING)
 
     @staticmethod
     def most_s(cells: int, budget_s: float) -> float:
-        """Return the seconds that a trial may take if enough cells are to be tried."""
-        return _LOOKING * budget_s / (_SHARE * cells)
+        """Return the longest trial, in seconds, that lets enough cells be tried."""
+        return _EXPLORING * budget_s / (_SHARE * cells)
 
-    def looked(self, history: Sequence[Outcome]) -> int | None:
-        """Return how many of the trials looked about, or None while there is more to look at."""
+    def explored(self, history: Sequence[Outcome]) -> int | None:
+        """Return the number of exploring trials, or None while exploring goes on."""
         spent_s = 0.0
         for trials in range(len(history) + 1):
             if self._enough(trials, spent_s) or self._all_lost(history[:trials]):
@@ -76,7 +76,7 @@ class Search:
 
     @property
     def explorer(self) -> "Explorer":
-        """Return what knows the grid."""
+        """Return the model of the grid."""
         if not self._explorers:
             import numpy as np  # noqa: PLC0415
 
@@ -90,28 +90,28 @@ class Search:
     def _enough(self, trials: int, spent_s: float) -> bool:
         if trials < min(_FEWEST, len(self.cells)):
             return False
-        late = spent_s * (1 + 1 / trials) > _LOOKING * self.budget_s
+        late = spent_s * (1 + 1 / trials) > _EXPLORING * self.budget_s
         return late or trials >= len(self.cells)
 
-    def _final(self, looked: Sequence[Outcome]) -> Race:
-        if len(looked) not in self._finals:
-            tried = self._load_series(looked)
-            found = self.explorer.finalists(tried, _FINALISTS, self._lost(looked))
-            left_s = self.budget_s - sum(o.machine_time_s for o in looked)
-            self._finals[len(looked)] = Race(
+    def _final(self, explored: Sequence[Outcome]) -> Race:
+        if len(explored) not in self._finals:
+            tried = self._load_series(explored)
+            found = self.explorer.finalists(tried, _FINALISTS, self._lost(explored))
+            left_s = self.budget_s - sum(o.machine_time_s for o in explored)
+            self._finals[len(explored)] = Race(
                 treatments=(self.baseline, *(name for name in found if name != self.baseline)),
                 baseline=self.baseline,
                 workloads=(self.workload,),
                 blocks=self.blocks or _BLOCKS,
                 budget_s=left_s,
                 seed=self.seed,
-                undecided=partial(self._open, looked),
+                undecided=partial(self._open, explored),
                 reset=self.reset,
             )
-        return self._finals[len(looked)]
+        return self._finals[len(explored)]
 
-    def _open(self, looked: Sequence[Outcome], after: Sequence[Outcome]) -> Collection[Cell]:
-        return self.undecided([*looked, *after])
+    def _open(self, explored: Sequence[Outcome], after: Sequence[Outcome]) -> Collection[Cell]:
+        return self.undecided([*explored, *after])
 
     def _load_series(self, history: Sequence[Outcome]) -> list["LoadSeries"]:
         from mydyno.analyse.sequential import load_series  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The seed of each trial's load: who shares one meets the same rows in the same order."""
+"""The seed of each trial's load: loads with the same seed use the same rows in order."""
 
 from mydyno.model import Reset
 
@@ -6,8 +6,7 @@ from mydyno.model import Reset
 def seed_of(first: int, number: int, block: int, reset: Reset) -> int:
     """Return the seed of a campaign's trial `number` in `block`; `first` is the campaign's.
 
-    A block shares one, so that its treatments meet the same load.  Where the server goes on
-    running each trial has its own: the second to read the same rows would find them in memory,
-    and the first of each block would look slower than it is.
+    Trials of a block share a seed, so that its treatments have the same load.  Where the server
+    keeps running, each trial has its own: with the same rows, later trials would find them cached.
     """
     return first + (number if reset is Reset.NONE else block)

@@ -23,7 +23,7 @@ def program_in(table: Mapping[str, Any], stack: StackTable) -> str:
 
 
 def programs(spec: Spec, place: str, text: str) -> tuple[str, ...]:
-    """Return every program of a spec, its own first; raise `SpecError` for a name nothing has."""
+    """Return every program of a spec, its own first; raise `SpecError` for an unknown name."""
     if spec.stack.server == "none":
         return ()
     levels = [{KEY: level} for key in (KEY, SETTING) for level in spec.factors.get(key, ())]
@@ -37,21 +37,23 @@ def programs(spec: Spec, place: str, text: str) -> tuple[str, ...]:
 
 
 def _wrong(stack: StackTable, tables: Iterable[Mapping[str, Any]], found: Iterable[str]) -> str:
-    """Return what is wrong with the servers of a spec and their names, or an empty string."""
+    """Return the error in the servers of a spec, or an empty string."""
     conditions = [values for table in tables for values in table.get("when", {}).values()]
     if any({KEY, SETTING} & values.keys() for values in conditions):
-        return f"{KEY}: a condition is asked of the server, and cannot choose it"
+        return (
+            f"{KEY}: a condition (when) depends on the server and cannot choose it; remove it there"
+        )
     for name, basedir in stack.servers.items():
         if not basedir and basedir in found:
             return (
-                f"stack.servers.{name}: no basedir; give it one, here or by "
+                f"stack.servers.{name}: no basedir; set it here or with "
                 f"--set stack.servers.{name}=/opt/mysql-8.0"
             )
     for name in found:
         if name != "auto" and "/" not in name:
             known = ", ".join(("auto", *stack.servers))
             return (
-                f"{KEY}: no server {name!r}; known: {known}. Name a basedir, or add "
+                f"{KEY}: unknown server {name!r}; known: {known}; name a basedir, or add "
                 f'{name} = "/opt/..." to the servers of [stack]'
             )
     return ""

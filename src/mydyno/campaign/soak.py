@@ -1,4 +1,4 @@
-"""A soak: the winner once more, for as long as was asked, after all trials of the design."""
+"""A soak: one long trial of the winner, after all trials of the design."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from mydyno.campaign.stops import Fixed
 from mydyno.model import Outcome, Trial
 
-_FIRST = 0.1  # of it is not measured
+_FIRST = 0.1  # the first share of it is not measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class Soak:
 
     @property
     def stop(self) -> Fixed:
-        """Return the rule of its trial."""
+        """Return the stop rule of its trial."""
         return Fixed(_FIRST * self.seconds, (1 - _FIRST) * self.seconds)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
-        """Return the soak that follows a design's last trial, None once it was run."""
+        """Return the soak trial that follows a design's last trial, or None after it."""
         if not history or any(o.trial.soak for o in history):
             return None
         winner, last = self.winner(history), history[-1].trial

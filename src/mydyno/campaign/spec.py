@@ -1,6 +1,5 @@
-"""The spec as TOML tables: decoded strictly, every fault named with its place and nearest key."""
+"""The spec as TOML tables: decoded strictly; errors name the line and the nearest key."""
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -9,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from mydyno.model import SpecError
+from mydyno.model import SpecError, unknown_value
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
@@ -18,7 +17,7 @@ _LARGEST = 2**64 - 1  # the largest number that a server's variable holds
 
 
 class CampaignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[campaign]``: what it is called and what it asks."""
+    """``[campaign]``: its name and its question."""
 
     name: str = ""
     question: str = ""
@@ -27,7 +26,7 @@ class CampaignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``device = {...}`` under ``[stack]``: lab disks of a cloud class, striped, on a VM.
 
-    Of a `lab` that is itself a virtual machine, `kernel` is what it boots with at first.
+    For a `lab` that is a virtual machine, `kernel` is the release it boots first.
     """
 
     lab: str
@@ -51,10 +50,10 @@ class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[stack]``: the host, the server and the device under test.
 
-    The load runs on `host` too unless `load` names another; `address` is then where it finds the
-    server, if not where we find it.  `servers` names programs beside `server`, by basedir, for
-    treatments with ``server.build``.  `data` is a data directory that is there already, of a server
-    that is stopped: each data set begins as a copy of it.
+    The load runs on `host` too unless `load` names another; `address` is then the server's address
+    for the load, if it differs from that of `host`.  `servers` names further programs, by basedir,
+    for treatments with ``server.build``.  `data` is the existing data directory of a stopped
+    server: each data set starts as a copy of it.
     """
 
     host: str = "local"
@@ -91,13 +90,13 @@ class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecideTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[decide]``: on what, against what, by which margins; margins are ratios (0.03 = 3 %).
+    """``[decide]``: response, baseline and margins; margins are ratios (0.03 = 3 %).
 
-    `direction` says of a `response` that mydyno does not know whether more or less is better.
+    `direction` is whether higher or lower is better, for a `response` unknown to mydyno.
     """
 
     response: str | None = None
-    # unset rather than None: a campaign that does not say it keeps its digest
+    # unset rather than None, so that the digest of a spec without it stays the same
     direction: Literal["higher", "lower"] | msgspec.UnsetType = msgspec.UNSET
     margin: FromZero = 0.03
     guards: dict[str, FromZero] | None = None
@@ -106,7 +105,7 @@ class DecideTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecipeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[recipe]``: what somebody wants to know before running it; times are of two processors."""
+    """``[recipe]``: description of a recipe; times are those of a host with two processors."""
 
     time: str = ""
     small: str = ""
@@ -116,9 +115,9 @@ class RecipeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole spec as written; `bundles` and `treatments` may hold ``when`` tables.
+    """A complete spec as written; `bundles` and `treatments` may contain ``when`` tables.
 
-    `scale` holds, by the name of a size, what ``--set`` would have to say for it.
+    `scale` holds, by the name of a size, overrides as ``--set`` takes them.
     """
 
     campaign: CampaignTable = CampaignTable()
@@ -182,14 +181,14 @@ def _leaves(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _beyond(error: Exception) -> str:
-    """Return what is wrong with TOML that its reader gives up on."""
+    """Return the problem of TOML that exceeds the parser's limits."""
     if isinstance(error, RecursionError):
-        return "lists or tables lie too deep in each other; write them flat"
+        return "lists or tables are nested too deeply; reduce the nesting"
     return "a number has thousands of digits; write a shorter one"
 
 
 def convert(tables: Mapping[str, Any], kind: type[T], place: str, text: str, at: str = "") -> T:
-    """Return `tables` as `kind`; the fault's path is looked up in `text` to name its line."""
+    """Return `tables` as `kind`; errors name the line of the key in `text`."""
     try:
         return msgspec.convert(tables, kind)
     except msgspec.ValidationError as error:
@@ -197,15 +196,15 @@ def convert(tables: Mapping[str, Any], kind: type[T], place: str, text: str, at:
 
 
 def explain(reason: str, kind: type, place: str, text: str, at: str) -> str:
-    """Return one sentence for a decoding fault: place and line, key, reason, nearest key."""
+    """Return the message for a decoding error: place and line, key, reason, nearest key."""
     found = re.search(r" - at `\$\.?(.*)`$", reason)
     path = ".".join(p for p in (at, found[1] if found else "") if p)
     core = reason[: found.start()] if found else reason
     unknown = re.search(r"unknown field `(.+)`", core)
     if unknown:
         path = ".".join(p for p in (path, unknown[1]) if p)
-        near = difflib.get_close_matches(unknown[1], _fields(kind, found[1] if found else ""), 1)
-        core = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
+        known = _fields(kind, found[1] if found else "")
+        core = unknown_value(unknown[1], known, "key", listed=False)
     elif re.search(r"Expected `\w+` (>|<)", core):
         core += "; write such a number"
     return f"{place}{_line(text, path)}: {path}: {core}"
@@ -247,12 +246,12 @@ def _line(text: str, path: str) -> str:
 
 def located(reason: str, place: str, text: str) -> str:
     """Return the error for `place` with the line of the longest key that it names."""
-    told = reason.removeprefix(place)
-    for word in sorted(re.findall(r"[\w/+-]+(?:\.[\w/+-]+)+", told), key=len, reverse=True):
+    message = reason.removeprefix(place)
+    for word in sorted(re.findall(r"[\w/+-]+(?:\.[\w/+-]+)+", message), key=len, reverse=True):
         if found := re.search(rf'^\s*"?{re.escape(word)}"?\s*=', text, re.MULTILINE):
-            return f"{place}:{text.count(chr(10), 0, found.end()) + 1}{told}"
+            return f"{place}:{text.count(chr(10), 0, found.end()) + 1}{message}"
         if line := _line(text, word):
-            return f"{place}{line}{told}"
+            return f"{place}{line}{message}"
     return reason
 
 
@@ -260,16 +259,16 @@ def scaled(text: str, place: str, name: str) -> dict[str, str]:
     """Return the overrides of a size, as ``--set`` would give them; raise `SpecError`."""
     sizes = decode(text, place).scale
     if name not in sizes:
-        known = f"it has {', '.join(sizes)}" if sizes else "it has no [scale.NAME]"
-        raise SpecError(f"{place}: --scale {name}: {known}")
+        problem = unknown_value(name, sizes, "size") if sizes else "the spec has no [scale.NAME]"
+        raise SpecError(f"{place}: --scale: {problem}")
     return {path: msgspec.json.encode(value).decode() for path, value in sizes[name].items()}
 
 
 def _override(tables: dict[str, Any], path: str, value: str) -> None:
     """Set the dotted `path` in `tables` to a TOML value; a bare word is taken as a string.
 
-    A key that is there and has dots itself (``factors.block.scheduler``) is found; ``false`` leaves
-    a whole table out.
+    A key that is there and has dots itself (``factors.block.scheduler``) is found; ``false``
+    removes an entire table.
     """
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]

@@ -1,4 +1,4 @@
-"""When a trial has told enough: pure functions of its intervals so far."""
+"""Stop rules of trials: pure functions of the intervals so far."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from mydyno.model import Interval, Outcome, Trial, Window
 
 
 class Stop(Protocol):
-    """Ends a trial when more of it cannot help."""
+    """Ends a trial when its measured window is complete."""
 
     def done(self, intervals: Sequence[Interval]) -> Window | None:
         """Return the measured window once it is complete, else None."""
@@ -16,7 +16,7 @@ class Stop(Protocol):
 
 
 class Stops(Protocol):
-    """Gives each trial its rule, from the trials before it and from nothing else."""
+    """Gives each trial its stop rule, as a function of the earlier trials only."""
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`."""
@@ -25,7 +25,7 @@ class Stops(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The articles' own protocol: a warm-up and a window of fixed lengths."""
+    """A warm-up and a window of fixed lengths, in seconds."""
 
     warmup_s: float
     window_s: float

@@ -1,4 +1,4 @@
-"""Which data sets a campaign needs: one golden copy for each shape of the data."""
+"""The data sets that a campaign needs: one snapshot for each shape of the data."""
 
 import hashlib
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class StoreKey:
 
     `server` is the program that fills it, empty for files alone.
     `mount` are the mount options that shape files as they are made: copy-on-write, compression.
-    `under` is what a virtual machine's disks are put together by: settings of md and of ZFS.
+    `under` are the settings of md and of ZFS for the disks of a virtual machine.
     """
 
     data: str
@@ -38,8 +38,8 @@ class StoreKey:
     under: tuple[tuple[str, str], ...] | None = None
 
     @property
-    def told(self) -> str:
-        """Return the filesystem and what it is made with: ``xfs -d su=64k,sw=4``."""
+    def description(self) -> str:
+        """Return the filesystem and its mkfs options: ``xfs -d su=64k,sw=4``."""
         under = (f"{k.removeprefix('db/')}={v}" for k, v in self.under or ())
         return " ".join(filter(None, (self.kind, self.mkfs, *under)))
 
@@ -50,7 +50,7 @@ class StoreKey:
 
     @property
     def content(self) -> str:
-        """Return a short name of the files alone, whatever they lie on."""
+        """Return a short name of the files alone, without the filesystem."""
         return _digest((self.data, self.server, self.shape))
 
 
@@ -83,16 +83,16 @@ def _under(device: str | DeviceTable, settings: Settings) -> tuple[tuple[str, st
 
 
 def rebuilt(key: StoreKey, stock: StoreKey) -> list[Change]:
-    """Return the change of a treatment that runs on another server than stock: data of its own."""
+    """Return the change of a treatment on another server than stock, with its own data."""
     if key.server == stock.server:
         return []
     return [Change(BUILD, stock.server, key.server, Action(()), Cost.REFORMAT, reversible=False)]
 
 
 def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change]:
-    """Return what makes a treatment's data set another one than stock's, as changes.
+    """Return, as changes, how a treatment's data set differs from stock's.
 
-    Nothing is left to be done: each data set lies on a device made for it before the first trial.
+    Their actions are empty: each data set is on a device made for it before the first trial.
     """
 
     def shape(key: StoreKey) -> dict[str, str]:
@@ -110,9 +110,10 @@ def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change
 
 
 def needed(campaign: Campaign) -> dict[StoreKey, Workload]:
-    """Return each data set of a campaign with a workload that can prepare it, plainest first.
+    """Return each data set of a campaign with a workload that can prepare it.
 
-    Each server is asked what it knows while it fills its first: it should run at its defaults.
+    Those with the fewest settings come first: each server reports its defaults and variables while
+    it fills its first data set.
     """
     found: dict[StoreKey, Workload] = {}
     for workload in campaign.workloads.values():

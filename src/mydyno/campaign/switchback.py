@@ -1,4 +1,4 @@
-"""Switching one running server to and fro: short segments, none of which needs a restart."""
+"""Switchback: one running server switched between treatments in short segments."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from mydyno.campaign.stops import Fixed, Stop
 from mydyno.model import Interval, Outcome, Status, Trial, Window
 
 CHECKS = 1  # trials that come first, for the server to reach its steady state
-WASHOUT_S, SEGMENT_S = 5.0, 30.0  # dropped at its start, and the whole of a segment (METHOD 5a)
+WASHOUT_S, SEGMENT_S = 5.0, 30.0  # seconds dropped at its start; its length
 SHARE = 0.115  # of an hour for each treatment, without a budget
 _SETTLED_S = (120.0, 180.0, 240.0, 300.0, 360.0, 420.0, 480.0, 540.0, 600.0, 720.0, 900.0)
 _SLACK_S = 0.05
-_BIAS = 0.002  # that may be left of the warm-up where the first trial ends
+_BIAS = 0.002  # share of the warm-up that may remain when the first trial ends
 
 
 def often(treatments: int) -> int:
@@ -30,7 +30,7 @@ class Segments:
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`: settle once, then segments."""
         settled = any(o.trial.workload == trial.workload and o.status is Status.OK for o in history)
-        # after a failure the server was started anew
+        # after a failure the server was restarted
         broken = history and history[-1].status is not Status.OK
         if settled and not broken:
             return Fixed(WASHOUT_S, SEGMENT_S - WASHOUT_S)
@@ -39,7 +39,7 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Ends a trial once next to nothing is left of the warm-up; its window is the last segment."""
+    """Ends a trial once almost no warm-up remains; its window is the last segment."""
 
     response: str
     lower: Collection[str] = ()

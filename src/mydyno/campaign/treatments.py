@@ -1,9 +1,8 @@
 """What is compared: bundles on rungs, factors in a grid, or plain treatments, as settings."""
 
-import difflib
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from mydyno.campaign.quantities import resolve
 from mydyno.campaign.servers import KEY as BUILD
 from mydyno.campaign.servers import program_in
 from mydyno.campaign.spec import Spec
-from mydyno.model import Settings, SpecError
+from mydyno.model import Settings, SpecError, unknown_value
 
 LAYERS = (
     "alloc",
@@ -32,10 +31,10 @@ _SCREENED = 7  # factors of two levels from which on they are screened: 128 cell
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What values are resolved against: the host's size and the server's kind and version.
+class Environment:
+    """What values and conditions are resolved against: the host's size, server flavour and version.
 
-    `servers` holds kind and version of every program that a treatment may name.
+    `servers` holds flavour and version of every program that a treatment may name.
     """
 
     memory_bytes: int
@@ -45,35 +44,37 @@ class Ground:
     schedulers: tuple[str, ...] = ()
     servers: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
-    def on(self, program: str) -> "Ground":
-        """Return the ground of a treatment that runs on this program."""
+    def on(self, program: str) -> "Environment":
+        """Return the environment of a treatment that runs on this server program."""
         flavour, version = self.servers.get(program, (self.flavour, self.version))
         return replace(self, flavour=flavour, version=version)
 
 
-def treatments_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
+def treatments_of(spec: Spec, place: str, environment: Environment) -> dict[str, Settings]:
     """Return the settings of each treatment by name; raise `SpecError` naming the key at fault."""
-    said = [n for n in ("treatments", "factors") if getattr(spec, n)]
-    said += ["bundles with rungs"] if spec.design.rungs else []
-    if len(said) != 1:
-        what = " and ".join(said) or "nothing"
+    given = [n for n in ("treatments", "factors") if getattr(spec, n)]
+    given += ["bundles with rungs"] if spec.design.rungs else []
+    if len(given) != 1:
+        what = " and ".join(given) or "nothing"
         raise SpecError(
-            f"{place}: {what} to compare; give one of [treatments.NAME], [factors], "
+            f"{place}: {what} to compare; give exactly one of [treatments.NAME], [factors], "
             "or [bundles.NAME] with [design] rungs"
         )
     if spec.treatments:
         raw = {
-            n: _merged(t, f"{place}: treatments.{n}", ground.on(program_in(t, spec.stack)))
+            n: _merged(t, f"{place}: treatments.{n}", environment.on(program_in(t, spec.stack)))
             for n, t in spec.treatments.items()
         }
     elif screened(spec):
         raw = _screen(spec, place)
     elif spec.factors:
-        raw = _grid(spec, ground)
+        raw = _grid(spec, environment)
         raw = _fraction(raw, spec, place) if spec.design.kind == "fraction" else raw
     else:
-        raw = _bundled(rungs_of(spec, place), spec, place, ground)
-    return {name: _settings(values, f"{place}: {name}", ground) for name, values in raw.items()}
+        raw = _bundled(rungs_of(spec, place), spec, place, environment)
+    return {
+        name: _settings(values, f"{place}: {name}", environment) for name, values in raw.items()
+    }
 
 
 def rungs_of(spec: Spec, place: str) -> dict[str, tuple[str, ...]]:
@@ -89,7 +90,8 @@ def rungs_of(spec: Spec, place: str) -> dict[str, tuple[str, ...]]:
         unknown = [part for part in parts if part not in spec.bundles]
         if unknown:
             raise SpecError(
-                f"{place}: design.rungs: {rung}: {unknown_value(unknown[0], spec.bundles)}"
+                f"{place}: design.rungs: {rung}: "
+                f"{unknown_value(unknown[0], spec.bundles, 'bundle')}"
             )
         again = sum(1 for name in rungs if name == rung or name.startswith(f"{rung}-"))
         rungs[f"{rung}-{again + 1}" if again else rung] = tuple(parts)
@@ -113,16 +115,18 @@ def less_of(rungs: Mapping[str, tuple[str, ...]]) -> dict[str, dict[str, tuple[s
     return found
 
 
-def spare_of(spec: Spec, place: str, ground: Ground) -> dict[str, Settings]:
+def spare_of(spec: Spec, place: str, environment: Environment) -> dict[str, Settings]:
     """Return the settings of what rungs are without one of their bundles, and no rung itself."""
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
-    told = _bundled({n: p for n, p in spare.items() if n not in rungs}, spec, place, ground)
-    return {name: _settings(values, f"{place}: {name}", ground) for name, values in told.items()}
+    merged = _bundled({n: p for n, p in spare.items() if n not in rungs}, spec, place, environment)
+    return {
+        name: _settings(values, f"{place}: {name}", environment) for name, values in merged.items()
+    }
 
 
 def _bundled(
-    rungs: Mapping[str, tuple[str, ...]], spec: Spec, place: str, ground: Ground
+    rungs: Mapping[str, tuple[str, ...]], spec: Spec, place: str, environment: Environment
 ) -> dict[str, dict[str, Any]]:
     """Return the settings of each rung: those of its bundles, later ones over earlier ones.
 
@@ -131,7 +135,7 @@ def _bundled(
     found: dict[str, dict[str, Any]] = {}
     for name, parts in rungs.items():
         plain = {key: value for part in parts for key, value in spec.bundles[part].items()}
-        there = ground.on(program_in(plain, spec.stack))
+        there = environment.on(program_in(plain, spec.stack))
         bundles = {n: _merged(t, f"{place}: bundles.{n}", there) for n, t in spec.bundles.items()}
         found[name] = {key: value for part in parts for key, value in bundles[part].items()}
     return found
@@ -148,15 +152,13 @@ def screened(spec: Spec) -> bool:
 def _screen(spec: Spec, place: str) -> dict[str, dict[str, Any]]:
     """Return the runs of a Plackett-Burman design and its foldover (1946; Box and Wilson, 1951).
 
-    The foldover, each level turned round, keeps main effects clear of what pairs do together.
+    The foldover (each level reversed) keeps main effects clear of two-factor interactions.
     """
-    from pydoe import fold, pbdesign  # noqa: PLC0415 - over a second that only screens need
+    from pydoe import fold, pbdesign  # noqa: PLC0415 - import takes over a second
 
     for key, levels in spec.factors.items():
         if len(levels) != 2:  # noqa: PLR2004
-            raise SpecError(
-                f"{place}: factors.{key}: a screen wants two levels, and there are {len(levels)}"
-            )
+            raise SpecError(f"{place}: factors.{key}: a screen needs two levels, not {len(levels)}")
     rows = fold(pbdesign(len(spec.factors)))
     return {
         f"run-{number:02d}": {
@@ -167,11 +169,11 @@ def _screen(spec: Spec, place: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _grid(spec: Spec, ground: Ground) -> dict[str, dict[str, Any]]:
+def _grid(spec: Spec, environment: Environment) -> dict[str, dict[str, Any]]:
     """Return every combination of the factors' levels; ``*`` means each scheduler there is."""
     keys = list(spec.factors)
     every = [
-        ground.schedulers if levels == ["*"] and key.endswith("block.scheduler") else levels
+        environment.schedulers if levels == ["*"] and key.endswith("block.scheduler") else levels
         for key, levels in spec.factors.items()
     ]
     return {
@@ -185,12 +187,14 @@ def _grid(spec: Spec, ground: Ground) -> dict[str, dict[str, Any]]:
 def _fraction(
     grid: Mapping[str, dict[str, Any]], spec: Spec, place: str
 ) -> dict[str, dict[str, Any]]:
-    """Return the cells of a grid that tell most of its factors."""
+    """Return the cells of a grid that a D-optimal fraction selects."""
     from mydyno.campaign.fraction import fraction  # noqa: PLC0415 - a second that only it needs
 
     wanted, most = spec.design.cells, len(grid)
     if wanted is not None and not 1 < wanted <= most:
-        raise SpecError(f"{place}: design.cells is {wanted}; from 2 to the grid's {most}")
+        raise SpecError(
+            f"{place}: design.cells = {wanted}: must be from 2 to {most}, the size of the grid"
+        )
     names = list(grid)
     chosen = fraction(list(numbered(grid).values()), wanted)
     return {names[i]: grid[names[i]] for i in chosen}
@@ -206,16 +210,16 @@ def numbered(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, ...
     }
 
 
-def _merged(table: Mapping[str, Any], place: str, ground: Ground) -> dict[str, Any]:
-    """Return a table with every ``when`` that holds here merged in."""
+def _merged(table: Mapping[str, Any], place: str, environment: Environment) -> dict[str, Any]:
+    """Return a table with every ``when`` whose condition is true merged in."""
     merged = {key: value for key, value in table.items() if key != "when"}
     for condition, values in table.get("when", {}).items():
-        if holds(condition, ground, place):
+        if holds(condition, environment, place):
             merged |= values
     return merged
 
 
-def holds(condition: str, ground: Ground, place: str) -> bool:
+def holds(condition: str, environment: Environment, place: str) -> bool:
     """Return whether ``mysql >= 8.0.30`` (or ``mariadb``, ``mysql < 8``) is true of the server.
 
     A Percona Server is a ``mysql`` too; ``percona`` means it alone.
@@ -224,11 +228,14 @@ def holds(condition: str, ground: Ground, place: str) -> bool:
         r"(mysql|mariadb|percona)((?:\s*,?\s*(?:>=|<=|<|>|==)\s*[\d.]+)*)", condition
     )
     if not found:
-        raise SpecError(f'{place}.when: {condition!r}: write "mariadb" or "mysql >= 8.0.30, < 9"')
-    if ground.flavour != found[1] and (found[1], ground.flavour) != ("mysql", "percona"):
+        raise SpecError(
+            f'{place}.when: {condition!r} is not a condition; write "mariadb" or "mysql >= '
+            '8.0.30, < 9"'
+        )
+    if environment.flavour != found[1] and (found[1], environment.flavour) != ("mysql", "percona"):
         return False
     return all(
-        _compare(ground.version, operator, tuple(int(n) for n in number.split(".") if n))
+        _compare(environment.version, operator, tuple(int(n) for n in number.split(".") if n))
         for operator, number in re.findall(r"(>=|<=|<|>|==)\s*([\d.]+)", found[2])
     )
 
@@ -244,34 +251,28 @@ def _compare(version: tuple[int, ...], operator: str, bound: tuple[int, ...]) ->
     }[operator]
 
 
-def _settings(values: Mapping[str, Any], place: str, ground: Ground) -> Settings:
-    """Return full keys and text values, relative ones resolved."""
+def _settings(values: Mapping[str, Any], place: str, environment: Environment) -> Settings:
+    """Return settings with full keys and text values; relative values are resolved."""
     settings: dict[str, str] = {}
     for key, value in values.items():
         if not isinstance(value, str | int | float | bool):
-            raise SpecError(f"{place}: {key}: {value!r} is not a value; write text or a number")
+            raise SpecError(
+                f"{place}: {key}: {value!r} is not a valid value; write text or a number"
+            )
         role, _, rest = key.rpartition("/")
         role = role or "db"
         layer, dot, name = rest.partition(".")
         if role not in ROLES:
-            raise SpecError(f"{place}: {key}: {unknown_value(role, ROLES)}")
+            raise SpecError(f"{place}: {key}: {unknown_value(role, ROLES, 'role')}")
         if layer not in LAYERS or not dot or not name:
-            raise SpecError(f"{place}: {key}: {unknown_value(layer, LAYERS)} (keys are layer.name)")
+            raise SpecError(f"{place}: {key}: {unknown_value(layer, LAYERS, 'layer')}")
         if layer == "server" and rest != BUILD:
-            raise SpecError(f"{place}: {key}: {unknown_value(rest, (BUILD,))}")
+            raise SpecError(f"{place}: {key}: {unknown_value(rest, (BUILD,), 'setting')}")
         if role == "load" and layer != "env":
             raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
         text = str(int(value)) if isinstance(value, bool) else str(value)
         # A share of a link is one of a load's traffic, measured later; a server's is a path.
         if layer not in {"link", "server"}:
-            text = resolve(text, memory_bytes=ground.memory_bytes, cores=ground.cores)
+            text = resolve(text, memory_bytes=environment.memory_bytes, cores=environment.cores)
         settings[f"{role}/{rest}"] = text
     return settings
-
-
-def unknown_value(name: str, known: Iterable[str]) -> str:
-    """Return what is wrong with `name`, with the nearest of the `known` ones."""
-    known = tuple(known)
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-    return f"unknown value {name!r}; {hint}"

@@ -1,4 +1,4 @@
-"""One trial: the treatment brought about, the load run and read until enough is known."""
+"""One trial: the treatment applied, the load run and read until its stop rule ends it."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from typing import BinaryIO
 from mydyno.analyse import summarise, tens
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.stops import Stop
-from mydyno.host import Running, remote_folder, uploaded
+from mydyno.host import Running, remote_work_folder, uploaded
 from mydyno.measure import Sampling, footprint
 from mydyno.model import (
     Action,
@@ -33,19 +33,19 @@ from mydyno.model import (
 )
 from mydyno.workloads import Target, Verifies, Workload
 
-SILENCE_S = 120.0  # a load that reports nothing for so long hangs; reports come every second
+SILENCE_S = 120.0  # without a report for so long a load is stopped as hung
 _NOTHING = Window(0.0, 0.0)
 _SETUP = "setup_s"
-_MOST_RAW = 1 << 29  # bytes of output that are kept of a trial; a day of reports has 0.1 GB
+_MOST_RAW = 1 << 29  # bytes of raw output saved for a trial; a day of reports has 0.1 GB
 _RAW, _ERRORS = "load.out", "load.err"
-_LAST = 5  # lines of a tool's complaint
-_COMPLAINT = 400  # characters of it that a person can still read
-_HOURS_S = 12 * 3600.0  # the largest data set a person would wait for
+_LAST = 5  # lines of a tool's error output that are shown
+_COMPLAINT = 400  # characters of it that are shown
+_HOURS_S = 12 * 3600.0  # for very large data sets
 
 
 @dataclass(slots=True)
 class Spent:
-    """The machine time of one attempt so far: what the load said of itself, and our own setup."""
+    """The machine time of one attempt so far: load, overhead that it reports, and setup."""
 
     setup_s: float = 0.0
     overhead_s: float = 0.0
@@ -79,9 +79,10 @@ class Attempt:
 
 
 def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
-    """Run one trial; a failure of the host or the load is an outcome, a bug of ours is not.
+    """Run one trial; failures of the host or the load are outcomes.
 
-    Raises `UnknownEndError` where the host was lost: it must recover before the next trial.
+    Raises `UnknownEndError` where the host was lost: `Bench.recover` must run before the next
+    trial.
     """
     began_s = time.monotonic()
     try:
@@ -90,10 +91,10 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
             spent.setup_s = time.monotonic() - began_s
             (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
         host = bench.load_host(a.workload)
-        told = a.workload.run(target, a.trial.seed, environment(a))
-        command = uploaded(host, told, target.work, target.password_file)
+        action = a.workload.run(target, a.trial.seed, load_environment(a))
+        command = uploaded(host, action, target.work, target.password_file)
         with bench.sampler(a.folder) as sampled:
-            window = _press(a, command, (bench, sampled), spent)
+            window = _run_load(a, command, (bench, sampled), spent)
         _verify(a, target, bench, spent)
     except UnknownEndError:
         raise
@@ -121,28 +122,28 @@ def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcom
         error = f"unreadable output: {unreadable}"
         return Outcome(a.trial, Status.UNKNOWN, window, error=error)
     if not any(m.name == response for m in metrics):
-        error = f"the load reported no {response}, the response decided on"
+        error = f"the load reported no {response}, which is the response; set another response"
         return Outcome(a.trial, Status.UNKNOWN, window, error=error)
     metrics += [*_gauges(a.folder, window), *footprint.metrics(a.folder)]
     return Outcome(a.trial, Status.OK, window, tuple(metrics), (tens(intervals, response),))
 
 
 def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
-    """Return what was used of the processors by whom; nothing where that was not sampled."""
+    """Return the use of the processors as metrics, empty without a sample."""
     from mydyno.measure.sampled_trial import sampled_series, used  # noqa: PLC0415 - numpy
 
-    with suppress(HostError):  # a trial is worth having without its sample
+    with suppress(HostError):  # a trial is valid without its sample
         return used(sampled_series(folder), window)
     return ()
 
 
 def _why(error: MydynoError, bench: Bench, folder: Path) -> str:
-    """Return what failed; a server that died explains a load that did."""
+    """Return the reason of a failure; a dead server explains a failed load."""
     return bench.collect(folder) or str(error)
 
 
-def environment(a: Attempt) -> Mapping[str, str]:
-    """Return what describes the trial to its load, and the treatment's ``load/env`` settings."""
+def load_environment(a: Attempt) -> Mapping[str, str]:
+    """Return the environment of a load: MYDYNO_* variables and ``load/env`` settings."""
     prefix = "load/env."
     mine = {k.removeprefix(prefix): v for k, v in a.settings.items() if k.startswith(prefix)}
     return {
@@ -155,33 +156,33 @@ def environment(a: Attempt) -> Mapping[str, str]:
     }
 
 
-def _press(a: Attempt, command: Action, where: tuple[Bench, Sampling], spent: Spent) -> Window:
+def _run_load(a: Attempt, command: Action, where: tuple[Bench, Sampling], spent: Spent) -> Window:
     """Run the load until the stop rule has its window; return it."""
     bench, sampled = where
     host = bench.load_host(a.workload)
-    # the load ends with us, however we end
+    # the load is killed when this process ends for any reason
     action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
-    with remote_folder(host, a.folder) as there:
+    with remote_work_folder(host, a.folder) as there:
         running = host.start(action, stderr=there / _ERRORS)
         try:
             sampled.started(running.pid)
-            if window := _heard(a, running, where, spent):
+            if window := _read_load(a, running, where, spent):
                 return window
         finally:
             code = running.stop()
     raise HostError(_ending(spent, code, a.folder / _ERRORS))
 
 
-def _heard(
+def _read_load(
     a: Attempt, running: Running, where: tuple[Bench, Sampling], spent: Spent
 ) -> Window | None:
     """Read the load until the stop rule has its window; return that, None if the load ends."""
     bench, sampled = where
     with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
-        for item in a.workload.parse(_kept(running.lines(), raw)):
+        for item in a.workload.parse(_saved(running.lines(), raw)):
             spent.take(item)
             if isinstance(item, Interval):
-                heard()  # no other output is a sign that work is done
+                heard()  # only intervals show that the load makes progress
                 sampled.reported(item.t_s)
                 if len(spent.intervals) == 1:
                     bench.verify_session(a.settings, a.workload, a.folder)
@@ -192,9 +193,9 @@ def _heard(
 
 
 def _verify(a: Attempt, target: Target, bench: Bench, spent: Spent) -> None:
-    """Have a load that can say so say that its data are still as they must be.
+    """Check the data after the load, where the workload can; raise `HostError` for a violation.
 
-    A server that goes on with the next trial is not asked: that would leave other pages cached.
+    Skipped where the server keeps running for the next trial: the check would change its caches.
     """
     if not isinstance(a.workload, Verifies) or a.trial.reset is Reset.NONE:
         return
@@ -211,11 +212,11 @@ def _verify(a: Attempt, target: Target, bench: Bench, spent: Spent) -> None:
 
 
 def _ending(spent: Spent, code: int, errors: Path) -> str:
-    """Return how a load ended that should have gone on."""
+    """Return the message for a load that ended too early."""
     reached = f"after {spent.intervals[-1].t_s:g} s" if spent.intervals else "without a report"
     words = " | ".join(errors.read_text(errors="replace").strip().splitlines()[-_LAST:])
-    said = f": {words}" if words else ""
-    return f"the load ended {reached}, before its window did (exit {code}){said}"
+    detail = f": {words}" if words else ""
+    return f"the load ended {reached}, before its window did (exit {code}){detail}"
 
 
 @contextmanager
@@ -224,23 +225,23 @@ def _raw(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb", buffering=0) as file:
             yield file
     except OSError as error:
-        raise CampaignError(f"{path}: {error.strerror}; make room and run again") from error
+        raise CampaignError(f"{path}: {error.strerror}; free disk space and run again") from error
 
 
-def _kept(lines: Iterable[bytes], raw: BinaryIO) -> Iterator[bytes]:
-    """Yield each line once it is kept: raw output is stored before it is parsed."""
+def _saved(lines: Iterable[bytes], raw: BinaryIO) -> Iterator[bytes]:
+    """Yield each line after it was written to the raw output file."""
     size = 0
     for line in lines:
         raw.write(line)
         size += len(line)
         if size > _MOST_RAW:
-            raise ValueError(f"the load has printed more than {_MOST_RAW} bytes; make it quieter")
+            raise ValueError(f"the load printed more than {_MOST_RAW} bytes; reduce its output")
         yield line
 
 
 @contextmanager
 def _watchdog(running: Running) -> Iterator[Callable[[], None]]:
-    """Stop a load silent for `SILENCE_S`; what is yielded is called at each report."""
+    """Stop a load without a report for `SILENCE_S`; call the yielded function at each report."""
     last_s = [time.monotonic()]
     over = threading.Event()
 
@@ -250,7 +251,7 @@ def _watchdog(running: Running) -> Iterator[Callable[[], None]]:
     def guard() -> None:
         while not over.wait(1.0):
             if time.monotonic() - last_s[0] > SILENCE_S:
-                with suppress(HostError):  # who reads it will meet the same
+                with suppress(HostError):  # the reader gets the same error
                     running.stop(grace_s=1.0)
                 return
 
@@ -264,10 +265,10 @@ def _watchdog(running: Running) -> Iterator[Callable[[], None]]:
 
 
 def replayed(folder: Path, workload: Workload) -> Spent:
-    """Return what a trial's kept output says, as far as it can be read."""
+    """Return the machine time from a trial's saved output, as far as it can be parsed."""
     spent = Spent()
     setup, raw = folder / _SETUP, folder / _RAW
-    with suppress(OSError, ValueError):  # one cut short by a kill is as good as none
+    with suppress(OSError, ValueError):  # a truncated file counts as none
         setup_s = float(setup.read_text())
         spent.setup_s = max(setup_s, 0.0) if isfinite(setup_s) else 0.0
     if not raw.exists():

@@ -1,7 +1,7 @@
-"""The work folder of a campaign: made where nobody else can reach into it, removed as recorded.
+"""The work folder of a campaign: inaccessible to other users, recorded, removed at the end.
 
-It holds servers, data sets and lab disks, on the filesystem of the run directory where the
-server's user can get there, else in /var/tmp under a name that nobody can guess.
+It contains servers, data sets and lab disks.  It is in the run directory if the server's user can
+reach it there, else in /var/tmp under a random name.
 """
 
 import secrets
@@ -13,7 +13,7 @@ from mydyno.host.trusted import distrust, identity, make, remove
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
 
-FAR = Path("/var/tmp")  # noqa: S108 - a new folder there is ours alone, and outlives a boot
+REMOTE_ROOT = Path("/var/tmp")  # noqa: S108 - a new folder there; it survives a reboot
 FOLDER, LOCAL_FOLDER = "folder", "local folder"
 _LONG_S = 600.0
 _PASSABLE = "711"  # the server runs as a user of its own
@@ -35,9 +35,9 @@ def open_work(host: Host, path: Path, records: Records, *, kind: str = FOLDER) -
     return path
 
 
-def far_folder() -> Path:
-    """Return a path in /var/tmp that nobody can have made before."""
-    return FAR / f"mydyno-{secrets.token_hex(8)}"
+def random_folder() -> Path:
+    """Return a path in /var/tmp with a random name."""
+    return REMOTE_ROOT / f"mydyno-{secrets.token_hex(8)}"
 
 
 def remove_work(host: Host, records: Records, *, kind: str = FOLDER) -> tuple[list[str], list[str]]:
@@ -51,7 +51,7 @@ def remove_work(host: Host, records: Records, *, kind: str = FOLDER) -> tuple[li
         except MydynoError as error:
             failed.append(str(error))
             continue
-        with suppress(JournalError):  # it is gone, recorded or not
+        with suppress(JournalError):  # it is removed even if that is not recorded
             records.add(Removed(kind, made.place))
     return removed, failed
 
@@ -64,12 +64,12 @@ def _is(host: Host, path: Path, facts: dict[str, str]) -> bool:
 
 
 def _forget(host: Host, path: Path, made: Made, records: Records) -> None:
-    """Pass over a recorded folder that is gone; refuse one in whose place something else is."""
+    """Skip a recorded folder that is gone; raise `RefusedError` if something else is there."""
     if host.run(Action(("rmdir", "--", str(path)))).returncode and (
         host.run(Action(("test", "-e", str(path), "-o", "-L", str(path)))).returncode == 0
     ):
         raise RefusedError(
-            f"{path}: is not the work folder that this campaign made there; look at it, remove "
+            f"{path}: not the work folder that this campaign made there; inspect it, remove "
             "it, then run again"
         )
     records.add(Removed(made.kind, made.place))

@@ -20,9 +20,9 @@ from mydyno.analyse.result import (
 )
 from mydyno.analyse.summary import unit_of, within
 from mydyno.analyse.validity import mark_invalid
-from mydyno.campaign.loop import reread
 from mydyno.campaign.past import Past
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.run_loop import reread
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stops import Fixed
 from mydyno.cli.specs import RunFacts, recorded, reopen
@@ -31,7 +31,7 @@ from mydyno.journal import outcomes
 from mydyno.measure import complaint
 from mydyno.measure.sampled_trial import sampled_series, used
 from mydyno.model import HostError, Interval, JournalError, Outcome, Series, Status
-from mydyno.workloads import MayWait, TellsSession
+from mydyno.workloads import MayWait, ReportsSession
 
 _SHOWN = ("latency_p99_s",)
 
@@ -225,7 +225,7 @@ def _sessions(
     for outcome, _ in trials:
         workload = campaign.workloads[outcome.trial.workload]
         raw = files.trial(outcome.trial.id) / "load.out"
-        if isinstance(workload, TellsSession) and raw.exists() and outcome.status is Status.OK:
+        if isinstance(workload, ReportsSession) and raw.exists() and outcome.status is Status.OK:
             with raw.open("rb") as lines:
                 found = {n: value or "none" for n, value in workload.session(lines).items()}
             return {"load session": found}

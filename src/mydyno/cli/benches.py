@@ -8,8 +8,7 @@ import msgspec
 
 from mydyno.apply import consent, consent_reformat
 from mydyno.campaign.bench import Bench, NoServer
-from mydyno.campaign.crossing import crosses
-from mydyno.campaign.parts import Hosts, Log
+from mydyno.campaign.link_traffic import uses_lab_link
 from mydyno.campaign.past import KIND
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.preflight import (
@@ -23,9 +22,10 @@ from mydyno.campaign.servers import programs
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import needed
 from mydyno.campaign.stripes import PREFIX
-from mydyno.campaign.treatments import Ground
+from mydyno.campaign.testbed.bench_setup import CampaignLog, Hosts
+from mydyno.campaign.treatments import Environment
 from mydyno.cli.hosts import bench_hosts
-from mydyno.cli.privatebench import host_layers, is_real, private_bench, without_lab
+from mydyno.cli.privatebench import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import SpecSource
 from mydyno.dataset import existing
 from mydyno.host import Host
@@ -36,7 +36,7 @@ from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.model import SpecError
 from mydyno.server import Build, find
 
-Opener = Callable[[Log], Bench]
+Opener = Callable[[CampaignLog], Bench]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Built:
     """
 
     campaign: Campaign
-    ground: Ground
+    ground: Environment
     db: Host
     host: Facts
     name: str
@@ -75,7 +75,7 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     }
     kinds = {program: (build.flavour, build.version) for program, build in servers.items()}
     flavour, version = next(iter(kinds.values()), ("", ()))
-    ground = Ground(
+    ground = Environment(
         memory_bytes=found.memory_bytes,
         cores=found.cores,
         flavour=flavour,
@@ -129,7 +129,7 @@ _LINK = (
 def _on_a_bench(
     hosts: Hosts,
     campaign: Campaign,
-    known: tuple[Ground, Facts],
+    known: tuple[Environment, Facts],
     servers: Mapping[str, Build],
     allowed: tuple[Sequence[str], Path],
 ) -> Built:
@@ -157,7 +157,7 @@ def _on_a_bench(
     refuse_unprivileged(host, layers)
     refuse_network(hosts, campaign)
 
-    def opened(log: Log) -> Bench:
+    def opened(log: CampaignLog) -> Bench:
         files = log.files
         preflight(hosts, campaign.spec, campaign.workloads, files.path)
         if campaign.spec.stack.data and not any(
@@ -166,11 +166,11 @@ def _on_a_bench(
             existing.find(host, campaign.spec.stack.data)
         found = tools(hosts, campaign.workloads, files.path)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(found))
-        return private_bench(hosts, campaign, log, servers, lab=not reason)
+        return private(hosts, campaign, log, servers, lab=not reason)
 
     emulated = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
     emulated += [guest.vm.emulated] if guest and guest.vm.emulated else []
-    emulated += [_LINK] if any(map(crosses, campaign.treatments.values())) else []
+    emulated += [_LINK] if any(map(uses_lab_link, campaign.treatments.values())) else []
     sentences = " ".join(emulated)
     name = "; ".join(server.text for server in servers.values())
     return Built(campaign, known[0], host, known[1], name, sentences, tuple(warnings), opened)

@@ -5,9 +5,9 @@ import re
 
 import msgspec
 
-from mydyno.campaign.parts import Hosts
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable
+from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.cli.machines import HOME
 from mydyno.cli.terminal import print_message
 from mydyno.host import LOCAL, Host, Local, Remote, reach

@@ -11,9 +11,9 @@ import msgspec
 import typer
 
 from mydyno.campaign import importing
-from mydyno.campaign.labels import Naming, Source, labels
+from mydyno.campaign.labels import LogFile, Naming, labels
 from mydyno.campaign.past import cells_of
-from mydyno.campaign.treatments import Ground, unknown_value
+from mydyno.campaign.treatments import Environment
 from mydyno.cli.imported import (
     Imported,
     ImportedFile,
@@ -29,7 +29,7 @@ from mydyno.cli.options import Json
 from mydyno.cli.specs import RunFacts, reopen
 from mydyno.cli.terminal import print_message
 from mydyno.journal import FileJournal, Finished, Opened
-from mydyno.model import JournalError, SpecError
+from mydyno.model import JournalError, SpecError, unknown_value
 from mydyno.workloads.foreign import read
 
 
@@ -37,7 +37,7 @@ from mydyno.workloads.foreign import read
 class _Found:
     """The logs that were read, and the summary of each file."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[LogFile] = field(default_factory=list)
     files: list[ImportedFile] = field(default_factory=list)
 
 
@@ -102,22 +102,22 @@ def _read(paths: Sequence[str]) -> _Found:
             found.files.append(ImportedFile(path, error=str(problem)))
             continue
         if log.readings:
-            found.sources.append(Source(path, in_folder, log))
+            found.sources.append(LogFile(path, in_folder, log))
         found.files.append(
             ImportedFile(
                 file=path,
                 runs=len(log.readings),
                 lines=log.lines,
-                strange=len(log.strange),
-                first_strange=log.strange[0] + 1 if log.strange else None,
+                strange=len(log.unparsed),
+                first_strange=log.unparsed[0] + 1 if log.unparsed else None,
                 without_result=[f"{path}:{d.line + 1}: {d.text}" for d in log.rejected],
-                unfounded=[f"{path}:{d.line + 1}: {d.text}" for d in log.unfounded],
+                unfounded=[f"{path}:{d.line + 1}: {d.text}" for d in log.unsupported],
             )
         )
     return found
 
 
-def _runs(found: _Found, naming: Naming) -> tuple[list[importing.Run], list[str]]:
+def _runs(found: _Found, naming: Naming) -> tuple[list[importing.LoggedRun], list[str]]:
     """Return the runs and warnings about them; raise `SpecError` if there are none."""
     readings = [reading for source in found.sources for reading in source.log.readings]
     if not readings:
@@ -136,7 +136,7 @@ def _runs(found: _Found, naming: Naming) -> tuple[list[importing.Run], list[str]
     return runs, [*warnings, *copies]
 
 
-def _control(runs: Sequence[importing.Run], asked: str | None) -> str:
+def _control(runs: Sequence[importing.LoggedRun], asked: str | None) -> str:
     """Return the label that the others are compared with; raise `SpecError` for an unknown one."""
     names = dict.fromkeys(run.trial.treatment for run in runs)
     if asked is not None and asked not in names:
@@ -146,14 +146,14 @@ def _control(runs: Sequence[importing.Run], asked: str | None) -> str:
 
 def _write(
     output: Path,
-    what: tuple[_Found, Sequence[importing.Run], list[str]],
+    what: tuple[_Found, Sequence[importing.LoggedRun], list[str]],
     control: str,
     warmup_s: float,
 ) -> Imported:
     """Write the run directory: complete, or not at all."""
     found, runs, warnings = what
     command = shlex.join(["mydyno", *sys.argv[1:]])
-    run_facts = RunFacts("spec.toml", {}, Ground(0, 0), command)
+    run_facts = RunFacts("spec.toml", {}, Environment(0, 0), command)
     facts = {
         "campaign.json": msgspec.json.encode(run_facts).decode(),
         importing.FILES: encoded({f.file: file_line(f) for f in found.files}),
@@ -164,7 +164,7 @@ def _write(
     outcomes = [importing.outcome_of(run, warmup_s) for run in runs]
     name = output.resolve().name
     with importing.drafted(output.resolve()) as files_:
-        importing.keep(files_, runs, facts)
+        importing.save(files_, runs, facts)
         files_.spec.write_text(importing.spec_of(runs, name, control, warmup_s), encoding="utf-8")
         journal = FileJournal(files_.journal)
         journal.append(Opened(reopen(files_.path)[0].digest, name, "imported logs"))

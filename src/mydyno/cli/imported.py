@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from mydyno.campaign.importing import Run, doubts_of
+from mydyno.campaign.importing import LoggedRun, caveats_of
 from mydyno.model import Metric
 from mydyno.report.units import counted, span
 
@@ -52,7 +52,7 @@ class Imported(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-def of_run(run: Run, metrics: Sequence[Metric]) -> ImportedRun:
+def of_run(run: LoggedRun, metrics: Sequence[Metric]) -> ImportedRun:
     """Return the summary of a run."""
     reading = run.reading
     return ImportedRun(
@@ -66,7 +66,7 @@ def of_run(run: Run, metrics: Sequence[Metric]) -> ImportedRun:
         reports=len(reading.intervals) if reading.reported else 0,
         response=reading.response,
         value=next(m.value for m in metrics if m.name == reading.response),
-        doubts=list(doubts_of(run)),
+        doubts=list(caveats_of(run)),
     )
 
 
@@ -119,7 +119,7 @@ def file_line(file: ImportedFile) -> str:
     return f"{runs}; {file.strange} of {file.lines} lines were not parsed{first}"
 
 
-def traits_line(run: Run) -> str:
+def traits_line(run: LoggedRun) -> str:
     """Return the traits of a run's workload."""
     return ", ".join(f"{key} {value}" for key, value in run.cell.traits.items())
 

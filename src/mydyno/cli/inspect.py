@@ -54,7 +54,7 @@ def inspect(
 def _inventory(host: Host, *, json: bool) -> None:
     known = facts(host)
     found = {
-        "host": dict(known.told),
+        "host": dict(known.details),
         "disks": {"I/O schedulers": ", ".join(known.schedulers) or "none found"},
         "server": {"found": _server(host)},
         "lab disks": {"loop": available(host) or "available"},

@@ -76,7 +76,7 @@ def list_(*, json: Json = False) -> None:
         gib = state.spec.size / 2**30
         sys.stdout.write(
             f"{state.spec.lab:<24} {state.device:<12} {gib:6.1f} GiB  {state.phase:<8}  "
-            f"{state.spec.told}\n"
+            f"{state.spec.description}\n"
         )
     sys.stdout.write("".join(f"{machines.description(each)}\n" for each in booted))
     if not states and not booted:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mydyno.cli.terminal import own, visible
-from mydyno.host import Host, Remote, program, remote_folder
+from mydyno.host import Host, Remote, remote_work_folder, uploaded_program
 from mydyno.measure import NOT_BUILT, probe_binary
 from mydyno.measure.live import Moment, Values, moments
 from mydyno.model import Action, HostError, SpecError
@@ -91,12 +91,12 @@ def _ticks(host: Host, server: Path | None) -> Iterator[Iterator[Moment]]:
         raise SpecError(f"{server}: no such file; name a client option file with [client]")
     with (
         tempfile.TemporaryDirectory(prefix="mydyno-live-") as here,
-        remote_folder(host, Path(here)) as folder,
+        remote_work_folder(host, Path(here)) as folder,
     ):
         out, errors = folder / "probe.bin", folder / "probe.err"
         asked = ["--server-defaults", str(server)] if server else []
         asked += [] if isinstance(host, Remote) else ["--owner", str(os.getpid())]
-        argv = (program(host, binary), "sample", "--out", str(out), *asked)
+        argv = (uploaded_program(host, binary), "sample", "--out", str(out), *asked)
         running = host.start(Action(argv), stderr=errors)
         try:
             yield moments(out, lambda: running.returncode() is None, partial(_grown, host, out))

@@ -115,9 +115,10 @@ def _devices(campaign: Campaign) -> dict[str, str]:
     keys = {n: key_of(s, workload, campaign.spec.stack) for n, s in campaign.treatments.items()}
     if device.machine:
         disks = f"{device.disks} disks of {device.size} {device.disk_class}".rstrip()
-        return {name: f"virtual machine, {disks}: {key.told}" for name, key in keys.items()}
+        return {name: f"virtual machine, {disks}: {key.description}" for name, key in keys.items()}
     return {
-        name: f"{lab_spec(device, name, key.stripe).told}: {key.told}" for name, key in keys.items()
+        name: f"{lab_spec(device, name, key.stripe).description}: {key.description}"
+        for name, key in keys.items()
     }
 
 

@@ -7,27 +7,27 @@ from pathlib import Path, PurePath
 
 from mydyno.apply import DeviceStore, RealDevice
 from mydyno.campaign.bench import Bench
-from mydyno.campaign.crossing import crosses
-from mydyno.campaign.launching import Launcher
 from mydyno.campaign.leftovers import HOME
-from mydyno.campaign.link import Crossing
-from mydyno.campaign.parts import Hosts, Log, Parts
+from mydyno.campaign.link_traffic import uses_lab_link
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.preflight import ground_of
-from mydyno.campaign.private import PrivateBench
+from mydyno.campaign.preflight import existing_parent
 from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.stores import StoreKey, names, needed, strip
-from mydyno.campaign.workfolder import far_folder, open_work
+from mydyno.campaign.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
+from mydyno.campaign.testbed.calibrated_link import CalibratedLink
+from mydyno.campaign.testbed.private_bench import PrivateBench
+from mydyno.campaign.testbed.server_runner import ServerRunner
+from mydyno.campaign.workfolder import open_work, random_folder
 from mydyno.dataset import DirectoryStore, Store
 from mydyno.dataset.directory import reflinks
 from mydyno.host import Host, Remote
 from mydyno.host.trusted import distrust
 from mydyno.lab import LabSpec, Latency, Stripe
-from mydyno.lab.link import planned
-from mydyno.lab.store import LabStore
+from mydyno.lab.lab_link import planned
+from mydyno.lab.lab_store import LabStore
 from mydyno.lab.vm import VmHost
-from mydyno.lab.vm.store import Shape, VmStore
+from mydyno.lab.vm.vm_store import Shape, VmStore
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.server import Build, Instance, prepare
 from mydyno.server.identity import unprivileged
@@ -48,7 +48,7 @@ def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]
     settings = campaign.treatments.values()
     layers: list[Layer] = []
     if isinstance(campaign.spec.stack.device, str):
-        there = ground_of(host, folder)
+        there = existing_parent(host, folder)
         real = is_real(campaign.spec.stack.device)
         if names(settings, "db/block."):
             disk = PurePath(campaign.spec.stack.device).name if real else beneath(host, there)
@@ -74,8 +74,8 @@ def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
     return replace(campaign, treatments=possible), warnings
 
 
-def private_bench(
-    hosts: Hosts, campaign: Campaign, log: Log, servers: Mapping[str, Build], *, lab: bool
+def private(
+    hosts: Hosts, campaign: Campaign, log: CampaignLog, servers: Mapping[str, Build], *, lab: bool
 ) -> Bench:
     """Return the bench of a campaign with a server or files of its own."""
     device = campaign.spec.stack.device
@@ -87,20 +87,20 @@ def private_bench(
     work = _work(host, log)
     on_lab = device if lab and isinstance(device, DeviceTable) else None
     make = _maker(host, campaign, log, work, on_lab)
-    crossed = any(map(crosses, campaign.treatments.values()))
-    crossing = Crossing(planned(host)) if crossed else None
+    crossed = any(map(uses_lab_link, campaign.treatments.values()))
+    crossing = CalibratedLink(planned(host)) if crossed else None
     layers = [*_grounded(host, campaign, log, work), *([crossing.layer] if crossing else [])]
-    parts = Parts(hosts, campaign, log, work, make, layers)
+    parts = BenchSetup(hosts, campaign, log, work, make, layers)
     link = crossing.link.state.address if crossing else ""
     data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
-    launchers = {
-        program: Launcher(host, instance, parts.ledger, link=link)
+    runners = {
+        program: ServerRunner(host, instance, parts.ledger, link=link)
         for program, instance in _instances(hosts, campaign, (work, data), servers, log).items()
     }
-    return PrivateBench(parts, launchers, crossing)
+    return PrivateBench(parts, runners, crossing)
 
 
-def _grounded(host: Host, campaign: Campaign, log: Log, work: Path) -> Sequence[Layer]:
+def _grounded(host: Host, campaign: Campaign, log: CampaignLog, work: Path) -> Sequence[Layer]:
     """Return the host's layers; raise `RefusedError` where they are not those below the data."""
     layers = host_layers(host, campaign, work)
     meant = host_layers(host, campaign, log.files.path)
@@ -122,7 +122,7 @@ def _instances(
     campaign: Campaign,
     places: tuple[Path, Path],
     servers: Mapping[str, Build],
-    log: Log,
+    log: CampaignLog,
 ) -> dict[str, Instance]:
     """Return a server for each program that a load needs, a home each, their data in one place."""
     if not any(w.needs_server for w in campaign.workloads.values()):
@@ -142,7 +142,7 @@ def _instances(
 
 
 def _maker(
-    host: Host, campaign: Campaign, log: Log, work: Path, on_lab: DeviceTable | None
+    host: Host, campaign: Campaign, log: CampaignLog, work: Path, on_lab: DeviceTable | None
 ) -> Callable[[StoreKey], Store]:
     """Return what makes a data set: on a real disk, a machine's, a lab's, or in a folder."""
     device, mounted = campaign.spec.stack.device, work / "mnt"
@@ -177,7 +177,7 @@ def is_real(device: object) -> bool:
     return isinstance(device, str) and device.startswith("/dev/")
 
 
-def _work(host: Host, log: Log) -> Path:
+def _work(host: Host, log: CampaignLog) -> Path:
     """Return the work folder: in the run directory, or where the server's user can reach it."""
     inside = log.files.work
     passes = Action((*unprivileged(host, log.records).drop(), "test", "-x", str(inside.parent)))
@@ -186,7 +186,7 @@ def _work(host: Host, log: Log) -> Path:
         and not distrust(host, inside.parent)
         and host.run(passes).returncode == 0
     )
-    return open_work(host, inside if reachable else far_folder(), log.records)
+    return open_work(host, inside if reachable else random_folder(), log.records)
 
 
 def lab_spec(device: DeviceTable, name: str, stripe: Stripe) -> LabSpec:

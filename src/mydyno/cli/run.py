@@ -11,13 +11,13 @@ import typer
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.leftovers import remove
-from mydyno.campaign.loop import Run
-from mydyno.campaign.loop import run as run_trials
 from mydyno.campaign.notice import refuse_open
-from mydyno.campaign.parts import Log
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.run_loop import CampaignRun
+from mydyno.campaign.run_loop import run as run_trials
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.stops import Fixed
+from mydyno.campaign.testbed.bench_setup import CampaignLog
 from mydyno.cli import options
 from mydyno.cli.analysis import result
 from mydyno.cli.benches import Built, build
@@ -66,9 +66,9 @@ def run(  # noqa: PLR0913 - one parameter an option
         )
         save(files, source, run_facts)
         _save_facts(files, built)
-        bench = _opened(built, Log(files, journal, records, print_message))
+        bench = _opened(built, CampaignLog(files, journal, records, print_message))
         run_trials(
-            Run(
+            CampaignRun(
                 campaign,
                 bench,
                 files,
@@ -89,7 +89,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     _print_result(shown, json=json)
 
 
-def _opened(built: Built, log: Log) -> Bench:
+def _opened(built: Built, log: CampaignLog) -> Bench:
     """Return the bench; if it is refused before a data set is prepared, remove what was created."""
     try:
         return built.open(log)
@@ -133,7 +133,7 @@ def _save_facts(files: RunDir, built: Built) -> None:
         print_message(f"warning: {warning}")
     if (files.facts / "host.json").exists():
         return
-    (files.facts / "host.json").write_bytes(msgspec.json.encode(built.host.told))
+    (files.facts / "host.json").write_bytes(msgspec.json.encode(built.host.details))
     (files.facts / "lab.txt").write_text(built.lab, encoding="utf-8")
     (files.facts / "warnings.txt").write_text("\n".join(built.warnings), encoding="utf-8")
 

@@ -15,7 +15,7 @@ from mydyno.campaign.importing import FILES
 from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import Spec, decode, scaled
-from mydyno.campaign.treatments import Ground
+from mydyno.campaign.treatments import Environment
 from mydyno.journal import Contents, Finished, outcomes, read
 from mydyno.model import JournalError, SpecError
 
@@ -32,7 +32,7 @@ class SpecSource:
         """Return the spec, overrides included."""
         return decode(self.text, self.place, self.overrides)
 
-    def plan(self, ground: Ground, *, stored: bool = False) -> Campaign:
+    def plan(self, ground: Environment, *, stored: bool = False) -> Campaign:
         """Return the campaign for this environment; `stored`: from a run directory."""
         return plan(self.decode(), self.text, self.place, ground, stored=stored)
 
@@ -42,7 +42,7 @@ class RunFacts(msgspec.Struct, frozen=True):
 
     place: str
     overrides: dict[str, str]
-    ground: Ground
+    ground: Environment
     command: str
     build: str = ""
 

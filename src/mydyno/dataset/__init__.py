@@ -1,4 +1,4 @@
-"""Golden copies of data sets, what they may begin with, and how each trial gets one back."""
+"""Data sets: snapshots, copies of existing data directories, and restoring before each trial."""
 
 from mydyno.dataset.directory import DirectoryStore
 from mydyno.dataset.store import Store

@@ -1,4 +1,4 @@
-"""Copying a folder with several workers, and the check that nothing of it is missing."""
+"""Copying a folder with several workers, and verifying that the copy is complete."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,24 +23,24 @@ class Entry:
 
 
 def listing(folder: Path) -> Probe[list[Entry]]:
-    """Return the question for all that is in a folder; only files have a size."""
+    """Return the probe for the entries of a folder; only files have a size."""
     folders = ("-type", "d", "-printf", "%y:%m:%U:%G 0 %P\\0")
     others = ("-o", "-printf", "%y:%m:%U:%G %s %P\\0")
     return Probe(Action(("find", str(folder), *folders, *others)), _entries)
 
 
 def free(folder: Path) -> Probe[int]:
-    """Return the question for the bytes that an ordinary user may still write below a folder."""
+    """Return the probe for the bytes available to an unprivileged user below a folder."""
     return Probe(Action(("stat", "-f", "-c", "%a %S", str(folder))), _bytes)
 
 
-def skeleton(golden: Path, live: Path) -> Action:
+def skeleton(snapshot: Path, live: Path) -> Action:
     """Return the command that makes every folder, link and empty file, with rights and owners."""
-    return Action(("cp", "-a", "--attributes-only", "-T", str(golden), str(live)))
+    return Action(("cp", "-a", "--attributes-only", "-T", str(snapshot), str(live)))
 
 
-def contents(golden: Path, live: Path, entries: Iterable[Entry], workers: int) -> list[Action]:
-    """Return the commands that fill the files, the largest first so that none is left for last.
+def contents(snapshot: Path, live: Path, entries: Iterable[Entry], workers: int) -> list[Action]:
+    """Return the commands that fill the files, the largest first to balance the workers.
 
     A file is copied by one worker; holes stay holes.  Small files go many to a program.
     """
@@ -49,7 +49,7 @@ def contents(golden: Path, live: Path, entries: Iterable[Entry], workers: int) -
     copy = ("cp", "-a", "--reflink=never", "--sparse=auto", "--parents", "-t", str(live), "--")
     return [
         Action(
-            ("env", "-C", str(golden), "xargs", "-0", "-P", str(workers), "-n", str(many), *copy),
+            ("env", "-C", str(snapshot), "xargs", "-0", "-P", str(workers), "-n", str(many), *copy),
             b"".join(e.path.encode(errors="surrogateescape") + b"\0" for e in some),
         )
         for many, some in ((1, large), (_BATCH, files[len(large) :]))
@@ -57,20 +57,22 @@ def contents(golden: Path, live: Path, entries: Iterable[Entry], workers: int) -
     ]
 
 
-def sample(golden: Path, live: Path, entries: Iterable[Entry]) -> Action:
+def sample(snapshot: Path, live: Path, entries: Iterable[Entry]) -> Action:
     """Return the command that compares the middle of the largest files, a MiB of each."""
     files = sorted((e for e in entries if _file(e)), key=lambda e: -e.size)[:_SAMPLED]
     words = [
-        word for e in files for word in (str(e.size // 2), str(golden / e.path), str(live / e.path))
+        word
+        for e in files
+        for word in (str(e.size // 2), str(snapshot / e.path), str(live / e.path))
     ]
     each = ("cmp", "-n", str(_SAMPLE_BYTES), "-i")
     given = "".join(f"{word}\0" for word in words).encode(errors="surrogateescape")
     return Action(("xargs", "-0", "-r", "-n", "3", *each), given)
 
 
-def differing(golden: Iterable[Entry], live: Iterable[Entry]) -> list[str]:
+def differing(snapshot: Iterable[Entry], live: Iterable[Entry]) -> list[str]:
     """Return the paths that are not the same in both, missing ones among them, in order."""
-    return sorted({e.path for e in set(golden) ^ set(live)})
+    return sorted({e.path for e in set(snapshot) ^ set(live)})
 
 
 def _bytes(raw: bytes) -> int:

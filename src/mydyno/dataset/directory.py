@@ -1,4 +1,4 @@
-"""A data set in a plain directory: its golden copy beside it, restored by reflink or by copying."""
+"""A data set in a plain directory; its snapshot is restored by reflink or by copying."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,63 +31,63 @@ class DirectoryStore:
         return "reflink" if self.reflinks else f"copy, {self.workers} workers"
 
     def open(self) -> bool:
-        """Empty the live folder; return whether there is a golden copy."""
+        """Empty the live folder; return whether there is a snapshot."""
         self._remove(self.live)
         self._run("mkdir", "-p", str(self.home), str(self.live))
-        return self.host.run(Action(("test", "-d", str(self._golden)))).returncode == 0
+        return self.host.run(Action(("test", "-d", str(self._snapshot)))).returncode == 0
 
-    def seal(self) -> None:
-        """Move the live folder to the golden one: it is there whole, or not at all."""
+    def freeze(self) -> None:
+        """Move the live folder to the snapshot, atomically."""
         self._run("sync", "-f", str(self.live))
-        self._run("mv", "-T", str(self.live), str(self._golden))
+        self._run("mv", "-T", str(self.live), str(self._snapshot))
 
     def restore(self, mount: str) -> None:
-        """Replace the live folder by the golden copy, and see that all of it is there.
+        """Replace the live folder by the snapshot, and verify that it is complete.
 
         Raise `HostError` where a name, a right or a size differs, or, of the first restoration,
         a sample of the contents.
         """
         if mount:
-            raise HostError("mount options cannot be set on a plain directory; use a lab device")
+            raise HostError("mount options cannot be set on a plain directory; use a lab disk")
         self._remove(self.live)
         self._remove(self._next)
-        entries = ask(self.host, copying.listing(self._golden), timeout_s=_COPY_S)
+        entries = ask(self.host, copying.listing(self._snapshot), timeout_s=_COPY_S)
         for action in self._copied(entries):
             self.host.run(action, timeout_s=_COPY_S).check()
         self._verify(entries)
         self._run("mv", "-T", str(self._next), str(self.live))
 
     def before_load(self) -> None:
-        """Write out what the copy left dirty, so that every load begins with a quiet disk."""
+        """Sync the dirty pages of the copy, so that every load begins with an idle disk."""
         self._run("sync", "-f", str(self.live))
 
     def close(self, *, keep: bool) -> None:
-        """Remove the live folder, and the golden one unless it is kept."""
+        """Remove the live folder, and the snapshot unless `keep`."""
         self._remove(self.live)
         if not keep:
             self._remove(self.home)
 
     def _copied(self, entries: list[copying.Entry]) -> list[Action]:
         if self.reflinks:
-            same = ("cp", "-a", "--reflink=always", "-T", str(self._golden), str(self._next))
+            same = ("cp", "-a", "--reflink=always", "-T", str(self._snapshot), str(self._next))
             return [Action(same)]
-        first = copying.skeleton(self._golden, self._next)
-        return [first, *copying.contents(self._golden, self._next, entries, self.workers)]
+        first = copying.skeleton(self._snapshot, self._next)
+        return [first, *copying.contents(self._snapshot, self._next, entries, self.workers)]
 
     def _verify(self, entries: list[copying.Entry]) -> None:
         there = ask(self.host, copying.listing(self._next), timeout_s=_COPY_S)
         if wrong := copying.differing(entries, there):
             raise HostError(
-                f"{self.live}: {len(wrong)} files differ from the golden copy after it was put "
-                f"back, {wrong[0]!r} among them"
+                f"{self.live}: {len(wrong)} files differ from the snapshot after restoring it, "
+                f"for example {wrong[0]!r}; check the disk for errors"
             )
         if not self._sampled:
-            compared = copying.sample(self._golden, self._next, entries)
+            compared = copying.sample(self._snapshot, self._next, entries)
             self.host.run(compared, timeout_s=_COPY_S).check()
             self._sampled = True
 
     @property
-    def _golden(self) -> Path:
+    def _snapshot(self) -> Path:
         return self.home / "golden"
 
     @property

@@ -1,4 +1,4 @@
-"""A data directory that is there already: refused while in use, copied with its rights, compared.
+"""An existing data directory: refused while in use, copied with its permissions, compared.
 
 The original is only read.  A server that has it open would go on writing while it is copied.
 """
@@ -15,12 +15,12 @@ from mydyno.host.trusted import make
 from mydyno.model import Action, HostError, RefusedError, SpecError
 
 KEY = "stack.data"
-_COPY_S = 12 * 3600.0  # the largest data set a person would wait for
+_COPY_S = 12 * 3600.0  # for very large data sets
 _OWN_S = 3600.0  # millions of tables
 _SHOWN = 5
 _LOCKED = ("ibdata1", "aria_log_control")  # what every server locks as long as it runs
 _ELSEWHERE = ("-type", "l", "-o", "-name", "*.isl")
-# Who it was, whom it followed, and what SET PERSIST made of its settings: none of it is the data's.
+# Server identity, replication state and persisted settings, which do not belong to the data.
 _OWN = ("auto.cnf", "master.info", "multi-master.info", "relay-log.info", "mysqld-auto.cnf")
 
 
@@ -34,14 +34,14 @@ def find(host: Host, written: str) -> Path:
     real = Path(done.stdout.decode(errors="surrogateescape").rstrip("\n"))
     if done.returncode or host.run(Action(("test", "-d", str(real / "mysql")))).returncode:
         raise SpecError(
-            f"{KEY}: {written}: no server's data directory on {host.name} "
-            "(there would be a folder mysql in it)"
+            f"{KEY}: {written}: not a data directory on {host.name} "
+            "(no folder mysql in it); name the server's datadir"
         )
     if links := _lines(host, "find", str(real), "(", *_ELSEWHERE, ")", "-print"):
         shown = ", ".join(links[:_SHOWN]) + (" and more" if len(links) > _SHOWN else "")
         raise RefusedError(
-            f"{KEY}: {shown} leads out of {real}, and what it leads to would not be copied; "
-            "move it in, or make the data set with a workload"
+            f"{KEY}: {shown} links out of {real}, so its target would not be copied; "
+            "move the target into it, or fill the data set with a workload"
         )
     if who := user_of(host, real):
         raise RefusedError(
@@ -52,7 +52,7 @@ def find(host: Host, written: str) -> Path:
 
 
 def copy(host: Host, source: Path, live: Path, owner: str = "") -> None:
-    """Make `live` a copy of the folder, with its rights and times, and see that it is.
+    """Copy the folder to `live` with its permissions and times, and verify the copy.
 
     All of it is then `owner`'s, ``uid:gid``, if there is one.  Raise `RefusedError` where it does
     not fit or is in use, `HostError` where the two differ.
@@ -84,11 +84,13 @@ def _fill(host: Host, source: Path, copied: Path, entries: Sequence[Entry]) -> N
     if wrong := copying.differing(entries, there):
         raise HostError(
             f"{copied}: {len(wrong)} files differ from {source} after the copy, {wrong[0]!r} among "
-            "them; did a server start there meanwhile?"
+            "them; check that no server uses it"
         )
     host.run(copying.sample(source, copied, entries), timeout_s=_COPY_S).check()
     if who := user_of(host, source):
-        raise RefusedError(f"{KEY}: {source} came into use by {who} while it was copied")
+        raise RefusedError(
+            f"{KEY}: {source} was used by {who} while it was copied; stop that server"
+        )
     own = (str(copied / name) for name in _OWN)
     host.run(Action(("rm", "-f", "--", *own))).check()
 

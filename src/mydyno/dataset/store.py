@@ -1,11 +1,11 @@
-"""What a store of one data set can do: be filled, be sealed, give its golden copy back."""
+"""The protocol of a data set store: fill, freeze as a snapshot, restore."""
 
 from pathlib import Path
 from typing import Protocol
 
 
 class Store(Protocol):
-    """One data set: filled once, sealed, and restored before each trial."""
+    """One data set: filled once, frozen as a snapshot, and restored before each trial."""
 
     @property
     def live(self) -> Path:
@@ -19,25 +19,25 @@ class Store(Protocol):
 
     @property
     def method(self) -> str:
-        """Return in a word or two how it is restored."""
+        """Return a short name of the restore method."""
         ...
 
     def open(self) -> bool:
-        """Make ready to be filled, or to be restored if sealed before; return whether sealed."""
+        """Prepare it to be filled, or restored if frozen before; return whether frozen."""
         ...
 
-    def seal(self) -> None:
-        """Make what `live` holds the golden copy; nothing may be using it."""
+    def freeze(self) -> None:
+        """Freeze the contents of `live` as the snapshot; no process may use it."""
         ...
 
     def restore(self, mount: str) -> None:
-        """Put the golden copy back into `live`, mounted with these options where it is a mount."""
+        """Restore the snapshot to `live`, mounted with these options if it is a mount."""
         ...
 
     def before_load(self) -> None:
-        """Bring the disk to the state every load begins with: its caps on, its credits set."""
+        """Set the state that every load begins with: caps enabled, credits set."""
         ...
 
     def close(self, *, keep: bool) -> None:
-        """Take everything down; the golden copy stays for a resumed campaign if `keep`."""
+        """Clean up; `keep` retains the snapshot for a resumed campaign."""
         ...

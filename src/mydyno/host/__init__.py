@@ -1,6 +1,6 @@
-"""Where commands run: this machine, a namespace, one reached by ssh, a fake; all through here."""
+"""Hosts on which commands run: the local one, a network namespace, one reached by ssh."""
 
-from mydyno.host.files import program, remote_folder, uploaded
+from mydyno.host.files import remote_work_folder, uploaded, uploaded_program
 from mydyno.host.interrupts import install as install_signals
 from mydyno.host.interrupts import interruptible, shielded
 from mydyno.host.local import Local
@@ -30,9 +30,9 @@ __all__ = [
     "install_signals",
     "interruptible",
     "is_root",
-    "program",
     "reach",
-    "remote_folder",
+    "remote_work_folder",
     "shielded",
     "uploaded",
+    "uploaded_program",
 ]

@@ -13,7 +13,7 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.$@\\-]*")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host as ssh knows it, by name or by an alias of its configuration; 0 is its own port."""
+    """A host by name or ssh alias; port 0 is the default of the ssh configuration."""
 
     host: str
     user: str = ""
@@ -35,7 +35,7 @@ class Address:
 
 
 def parse(text: str) -> Address:
-    """Return the address; raise `SpecError` for what is no ``ssh://[user@]host[:port]``."""
+    """Return the address; raise `SpecError` for text that is not ``ssh://[user@]host[:port]``."""
     wrong = SpecError(f"invalid host {_hidden(text)!r}; expected local or ssh://user@host[:port]")
     if not text.startswith(_SCHEME):
         raise wrong
@@ -45,7 +45,9 @@ def parse(text: str) -> Address:
     except ValueError as error:
         raise wrong from error
     if parts.password is not None:
-        raise SpecError(f"{_hidden(text)!r}: no passwords here; use a key, or ssh-agent")
+        raise SpecError(
+            f"invalid host {_hidden(text)!r}: contains a password; use a key or ssh-agent"
+        )
     name = host.partition("]")[0][1:] if host.startswith("[") else host.partition(":")[0]
     user = parts.username or ""
     rest = parts.path.strip("/") or parts.query or parts.fragment
@@ -55,5 +57,5 @@ def parse(text: str) -> Address:
 
 
 def _hidden(text: str) -> str:
-    """Return the text without what may be a password."""
+    """Return the text with a password replaced by ***."""
     return re.sub(r":[^:@/]*@", ":***@", text)

@@ -1,4 +1,4 @@
-"""Files between us and a host that does not see ours: carried there, and brought back."""
+"""File transfer to a remote host: uploads of the files a command names, and downloads."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,17 +10,17 @@ from mydyno.model import Action, HostError
 
 _PACKAGE = Path(__file__).parents[1]
 _SCRIPT, _OPTIONS = ".lua", ".cnf"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # what we may find beside a load
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # file names accepted from a remote host
 _SHOWN, _MOST = 80, 100
 _QUOTED = re.compile(r'"(/[^"]+)"')
 
 
 def uploaded(host: Host, action: Action, *ours: Path) -> Action:
-    """Return an action whose words name files of the host's.
+    """Upload the local files that an action names; return the action with their remote paths.
 
-    A word, or what stands in it behind a ``=``, that names a file or folder of this program's or
-    below one of the folders `ours` is replaced by a copy in the host's session folder.  A script
-    brings those beside and below it, an option file the files that it names in quotes.
+    An argument, or its part after ``=``, that names a file or folder of this package or below one
+    of the folders `ours` is replaced by a copy in the host's session folder.  With a script all
+    scripts of its folder are uploaded, with an option file the files that it names in quotes.
     """
     if not isinstance(host, Remote):
         return action
@@ -28,8 +28,8 @@ def uploaded(host: Host, action: Action, *ours: Path) -> Action:
     return Action(tuple(_there(host, word, roots) for word in action.argv), action.stdin)
 
 
-def program(host: Host, local: str) -> str:
-    """Return where a program of ours may be started on the host, once it has been carried there."""
+def uploaded_program(host: Host, local: str) -> str:
+    """Return the path of a local program on the host, uploaded if necessary."""
     if not isinstance(host, Remote):
         return local
     there = host.folder() / Path(local).name
@@ -39,10 +39,10 @@ def program(host: Host, local: str) -> str:
 
 
 @contextmanager
-def remote_folder(host: Host, folder: Path) -> Iterator[Path]:
-    """Yield the folder on the host for files that belong into `folder` here; bring them at the end.
+def remote_work_folder(host: Host, folder: Path) -> Iterator[Path]:
+    """Yield a remote folder whose files are downloaded into the local `folder` at the end.
 
-    Where the host sees our files it is `folder` itself.
+    On a host that shares the local filesystem it is `folder` itself.
     """
     if not isinstance(host, Remote):
         yield folder
@@ -58,24 +58,26 @@ def remote_folder(host: Host, folder: Path) -> Iterator[Path]:
 
 
 def _names(host: Host, folder: Path) -> Sequence[str]:
-    """Return the names of the files there; a far host chooses them, so each is looked at."""
+    """Return the names of the files there, validated because the remote host chooses them."""
     found = host.run(Action(("find", str(folder), "-type", "f", "-printf", "%f\\0"))).check()
     names = found.stdout.decode(errors="replace").split("\0")[:-1]
     for name in names:
         if not _NAME.fullmatch(name):
             raise HostError(
-                f"{host.name}: named a file {name[:_SHOWN]!r}, which is none of ours; is this "
-                "host what it should be?"
+                f"{host.name}: returned an unexpected file name {name[:_SHOWN]!r}; check that this "
+                "is the intended host"
             )
     if len(names) > _MOST:
         raise HostError(
-            f"{host.name}: named {len(names)} files, and a trial has fewer than {_MOST}"
+            f"{host.name}: returned {len(names)} files, but a trial has at most {_MOST}; check "
+            "that "
+            "this is the intended host"
         )
     return names
 
 
 def _there(host: Host, word: str, roots: Sequence[Path]) -> str:
-    """Return a word with the file or folder of ours in it replaced by its copy on the host."""
+    """Return an argument with a local file or folder replaced by its copy on the host."""
     name, equals, text = ("", "", word) if word.startswith("/") else word.partition("=")
     path = Path(text)
     if not path.is_absolute() or not any(path.is_relative_to(root) for root in roots):
@@ -86,7 +88,7 @@ def _there(host: Host, word: str, roots: Sequence[Path]) -> str:
 
 
 def _copy(host: Host, path: Path, roots: Sequence[Path]) -> Path:
-    """Return where a file has been carried, with all that it names or loads."""
+    """Upload a file with the files that it names or loads; return its remote path."""
     if path.suffix == _SCRIPT:
         return _scripts(host, path.parent) / path.name
     there = _session(host) / path.name
@@ -100,7 +102,7 @@ def _copy(host: Host, path: Path, roots: Sequence[Path]) -> Path:
 
 
 def _filled(host: Host, folder: Path) -> Path:
-    """Return a folder on the host with the files that are in `folder`."""
+    """Upload a folder; return its remote path."""
     there = _session(host) / folder.name
     host.run(Action(("mkdir", "-p", str(there)))).check()
     for path in sorted(folder.iterdir()):
@@ -109,7 +111,7 @@ def _filled(host: Host, folder: Path) -> Path:
 
 
 def _scripts(host: Host, folder: Path) -> Path:
-    """Return a folder on the host with all scripts below `folder`; they are carried once."""
+    """Upload all scripts below `folder`, once; return the remote folder."""
     there = _session(host) / folder.name
     if host.run(Action(("test", "-d", str(there)))).returncode == 0:
         return there
@@ -124,5 +126,5 @@ def _scripts(host: Host, folder: Path) -> Path:
 
 def _session(host: Host) -> Path:
     if not isinstance(host, Remote):
-        raise HostError(f"{host.name}: sees our files; nothing is carried there")
+        raise HostError(f"{host.name}: not a remote host; nothing to upload")
     return host.folder()

@@ -1,4 +1,4 @@
-"""Signals that ask us to end: at once while we work, later while the host is being restored."""
+"""Termination signals: handled at once during work, deferred while the host is restored."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ _PATIENCE = b"mydyno: restoring the host; please wait\n"
 
 
 class _State:
-    """Whether a signal waits until we let it through, and whether one came."""
+    """Whether signals are deferred, and whether one was received."""
 
     deferred = False
     came = False
@@ -26,7 +26,7 @@ def install() -> None:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Let nothing cut short what is done inside; a signal takes effect at the end."""
+    """Defer signals until the end of the block."""
     before, _State.deferred = _State.deferred, True
     try:
         yield
@@ -38,7 +38,7 @@ def shielded() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let a signal end what is done inside, within what is shielded."""
+    """Handle signals at once again, within a `shielded` block."""
     before = _State.deferred
     try:
         _State.deferred = False

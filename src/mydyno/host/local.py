@@ -1,4 +1,4 @@
-"""The machine we run on."""
+"""The local host."""
 
 import os
 import select
@@ -18,19 +18,19 @@ from mydyno.model import Action, HostError
 
 _CHUNK = 1 << 16
 _STEP_S = 0.1
-_LATE_S = 1.0  # what a command wrote last is read for so long after its end
+_LATE_S = 1.0  # output is read for so long after the end of a command
 _MOST = 1 << 30  # bytes of output of a command: a list of all files of a large data set
 
 
 @dataclass(slots=True)
 class LocalRunning:
-    """A child process in its own session; all that it starts, wherever that goes, ends with it."""
+    """A child process in its own session; all processes that it starts end with it."""
 
     _process: "subprocess.Popen[bytes]"
     _since: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Remember when it began: what is older is not its."""
+        """Note its start time: older processes are not its children."""
         self._since = tree.started_at(self._process.pid)
 
     @property
@@ -39,9 +39,9 @@ class LocalRunning:
         return self._process.pid
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each line of its standard output as it comes, a longer one in pieces.
+        """Yield each line of its standard output as it arrives, a longer one in pieces.
 
-        Its end is the end of the output, whoever else holds the pipe open.
+        The output ends with the process, even if another process holds the pipe open.
         """
         out = self._process.stdout
         if out is None or out.closed:
@@ -49,8 +49,8 @@ class LocalRunning:
         rest = b""
         with out:
             for raw in self._raw(out.fileno()):
-                *whole, rest = (rest + raw).split(b"\n")
-                for line in whole:
+                *complete, rest = (rest + raw).split(b"\n")
+                for line in complete:
                     yield from _pieces(line + b"\n")
                 while len(rest) >= LONGEST_LINE:
                     yield rest[:LONGEST_LINE]
@@ -63,7 +63,7 @@ class LocalRunning:
         return self._process.poll()
 
     def stop(self, *, grace_s: float = 10.0) -> int:
-        """End it and all it started: SIGTERM to its group, SIGKILL to what is left."""
+        """End it and all processes it started: SIGTERM to its group, then SIGKILL."""
         if self._process.poll() is None:
             self._signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -91,22 +91,22 @@ class LocalRunning:
                 end_s = time.monotonic() + _LATE_S
 
     def _signal(self, number: signal.Signals) -> None:
-        # its id is not another's: it has not been waited for
+        # its pid cannot be reused: it was not waited for yet
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The machine we run on."""
+    """The local host."""
 
     name: str = "localhost"
 
     def run(self, action: Action, *, timeout_s: float = 60.0) -> Completed:
-        """Run a command and wait for its end, whatever it leaves behind."""
+        """Run a command and wait for its end, not for processes that it leaves behind."""
         with _memory(action.stdin) as given, _memory() as out, _memory() as errors:
             try:
-                # Ctrl-C is for us; what restores the host must not die
+                # a session of its own: Ctrl-C must not end commands that restore the host
                 process = tree.spawn(action.argv, stdin=given, stdout=out, stderr=errors)
             except FileNotFoundError as error:
                 raise HostError(_missing(action)) from error
@@ -134,14 +134,14 @@ class Local:
         return LocalRunning(process)
 
     def push(self, local: Path, remote: Path) -> None:
-        """Copy a file with its mode, whole or not at all."""
+        """Copy a file with its mode, atomically."""
         with tempfile.NamedTemporaryFile(dir=remote.parent, delete=False) as part:
             part.write(local.read_bytes())
         shutil.copymode(local, part.name)
         Path(part.name).replace(remote)
 
     def pull(self, remote: Path, local: Path) -> None:
-        """Copy a file, whole or not at all; raise `HostError` where there is none."""
+        """Copy a file atomically; raise `HostError` where there is none."""
         try:
             self.push(remote, local)
         except OSError as error:
@@ -150,7 +150,7 @@ class Local:
 
 @contextmanager
 def _memory(raw: bytes = b"") -> Iterator[int]:
-    """Yield the descriptor of a file in memory, begun with some bytes."""
+    """Yield the descriptor of a memory file with initial content `raw`."""
     descriptor = os.memfd_create("mydyno", os.MFD_CLOEXEC)
     try:
         left = memoryview(raw)
@@ -165,7 +165,7 @@ def _memory(raw: bytes = b"") -> Iterator[int]:
 def _await(
     process: "subprocess.Popen[bytes]", action: Action, timeout_s: float, outputs: tuple[int, int]
 ) -> None:
-    """Return when a command has ended; raise `HostError` for one that takes or says too much."""
+    """Wait for a command; raise `HostError` if it exceeds the timeout or the output limit."""
     name = action.argv[0]
     end_s = time.monotonic() + timeout_s
     ended = select.poll()
@@ -178,9 +178,9 @@ def _await(
         ended.register(descriptor, select.POLLIN)
         while not ended.poll(_STEP_S * 1000):
             if time.monotonic() > end_s:
-                raise HostError(f"{name}: no end after {timeout_s:g} s")
+                raise HostError(f"{name}: timed out after {timeout_s:g} s")
             if max(os.fstat(out).st_size for out in outputs) > _MOST:
-                raise HostError(f"{name}: has printed more than {_MOST} bytes, and was ended")
+                raise HostError(f"{name}: printed more than {_MOST} bytes and was ended")
     finally:
         os.close(descriptor)
     process.wait()

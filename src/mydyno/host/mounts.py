@@ -1,4 +1,4 @@
-"""What is mounted where, and from which device: asked before something is unmounted."""
+"""Mounts and their devices, checked before anything is unmounted."""
 
 import re
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ def parse_mounts(raw: bytes) -> Sequence[Mount]:
 
 
 def mounts(host: Host) -> Sequence[Mount]:
-    """Return what is mounted in our namespace, oldest first."""
+    """Return the mounts of this mount namespace, oldest first."""
     return ask(host, Probe(_MOUNTS, parse_mounts))
 
 
 def mount_at(host: Host, target: Path) -> Mount | None:
-    """Return the uppermost mount at this very place, or None."""
+    """Return the topmost mount at exactly this path, or None."""
     found = [mount for mount in mounts(host) if mount.target == str(target)]
     return found[-1] if found else None
 
@@ -51,9 +51,9 @@ def number_of(host: Host, device: str) -> str:
 
 
 def foreign(host: Host, target: Path, device: str) -> str:
-    """Return what at `target` does not come from `device`, in words, or ``""``.
+    """Return a description of a mount at `target` that is not of `device`, or ``""``.
 
-    btrfs shows a number that no device has, so there the device that it names is compared.
+    btrfs shows an anonymous device number, so its source device is compared instead.
     """
     if (real := resolved(host, target)) != target:
         return f"{target} is a link to {real}"
@@ -68,9 +68,9 @@ def foreign(host: Host, target: Path, device: str) -> str:
 
 
 def refuse_foreign(host: Host, target: Path, device: str) -> None:
-    """Raise `HostError` where something at `target` does not come from `device`."""
+    """Raise `HostError` where something else than `device` is mounted at `target`."""
     if found := foreign(host, target, device):
-        raise HostError(f"{target}: not unmounted: {found}; look at it with `findmnt {target}`")
+        raise HostError(f"{target}: not unmounted: {found}; inspect it with `findmnt {target}`")
 
 
 def _unescape(text: str) -> str:

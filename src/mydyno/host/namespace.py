@@ -26,7 +26,7 @@ class Namespaced:
         return self.outer.run(self._inside(action), timeout_s=timeout_s)
 
     def start(self, action: Action, *, stderr: Path | None = None) -> Running:
-        """Start a command inside; its process is the command's own, for `nsenter` becomes it."""
+        """Start a command inside; `nsenter` is replaced by it, so the pid is the command's."""
         return self.outer.start(self._inside(action), stderr=stderr)
 
     def push(self, local: Path, remote: Path) -> None:

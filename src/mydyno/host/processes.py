@@ -1,6 +1,6 @@
-"""Processes that are ours for good: known by pid, start time, boot and program, ended by that.
+"""Processes identified by pid, start time, boot and program, and how to end them.
 
-A pid alone is used again by others; each look and each signal here is for the very process.
+A pid alone may be reused; every check and signal here is for exactly the identified process.
 """
 
 import os
@@ -31,7 +31,7 @@ _GENTLY = (signal.SIGTERM, signal.SIGKILL)
 class Process:
     """A process id, when that process started (clock ticks since boot), its program, the boot.
 
-    What is empty is not known: the program of another user's process.
+    Empty fields are unknown, for example the program of another user's process.
     """
 
     pid: int
@@ -46,12 +46,12 @@ class Process:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return what a change record keeps of it."""
+        """Return its fields for a change record."""
         where = {"pid": str(self.pid), "start": str(self.started)}
         return {**where, "boot": self.boot, "exe": self.program}
 
     def same(self, other: "Process") -> bool:
-        """Return whether both are one process, as far as both are known."""
+        """Return whether both are the same process, as far as both are known."""
         if (self.pid, self.started) != (other.pid, other.started):
             return False
         pairs = ((self.program, other.program), (self.boot, other.boot))
@@ -77,7 +77,7 @@ def parse_started(stat: bytes) -> int | None:
 
 
 def identify(host: Host, pid: int) -> Process | None:
-    """Return the process that now has this id, or None if none lives."""
+    """Return the process that has this pid now, or None."""
     done = host.run(Action(("sh", "-c", _LOOK, "look", str(pid))))
     stat, _, rest = done.stdout.rpartition(b")")[2].partition(b"\n")
     started = parse_started(b")" + stat) if done.returncode == 0 else None
@@ -88,23 +88,23 @@ def identify(host: Host, pid: int) -> Process | None:
 
 
 def alive(host: Host, process: Process | None) -> bool:
-    """Return whether this very process still lives."""
+    """Return whether exactly this process is still running."""
     if process is None or (now := identify(host, process.pid)) is None:
         return False
     return now.same(process)
 
 
 def with_argument(host: Host, argument: str) -> list[Process]:
-    """Return the processes that have exactly this word in their command line."""
+    """Return the processes with exactly this argument in their command line."""
     done = host.run(Action(("sh", "-c", _FIND, "find", argument)))
     pids = [int(line.split("/")[2]) for line in done.stdout.decode().splitlines()]
     return [process for pid in pids if (process := identify(host, pid))]
 
 
 def end(host: Host, process: Process, *, patience_s: float = 10.0) -> bool:
-    """End this very process: SIGTERM, after `patience_s` SIGKILL; return whether it lived.
+    """End this process: SIGTERM, after `patience_s` SIGKILL; return whether it was running.
 
-    Raises `HostError` where it does not go.
+    Raises `HostError` where it does not end.
     """
     if not alive(host, process):
         return False
@@ -114,7 +114,7 @@ def end(host: Host, process: Process, *, patience_s: float = 10.0) -> bool:
 
 
 def kill(host: Host, process: Process, *, within_s: float = 5.0) -> bool:
-    """Kill this very process and wait so long for its end; return whether it lived."""
+    """Kill this process and wait up to `within_s`; return whether it was running."""
     lived = alive(host, process)
     if lived:
         _signalled(host, process, signal.SIGKILL, within_s)
@@ -139,7 +139,7 @@ def _signal(host: Host, process: Process, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(process.pid)
         try:
-            if alive(host, process):  # what the descriptor stands for cannot become another
+            if alive(host, process):  # a pidfd never refers to another process
                 signal.pidfd_send_signal(descriptor, number)
         finally:
             os.close(descriptor)

@@ -9,7 +9,7 @@ from mydyno.model import Action, HostError, Probe, UnknownEndError
 
 T = TypeVar("T")
 LONGEST_LINE = 1 << 20  # bytes: a report of a second with its histogram is a few thousand
-_SHOWN = 400  # characters of a tool's complaint that a person can still read
+_SHOWN = 400  # characters of a tool's error output that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Completed:
     stderr: bytes
 
     def check(self) -> "Completed":
-        """Return self, or raise `HostError` with the command's last words if it failed."""
+        """Return self, or raise `HostError` with the command's error output if it failed."""
         if self.returncode:
             words = (self.stderr or self.stdout).decode(errors="replace").strip()[-_SHOWN:]
             name = " ".join(self.action.argv[:3])
@@ -39,10 +39,9 @@ class Running(Protocol):
         ...
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each line of its standard output as it comes, until it ends or is stopped.
+        """Yield each line of its standard output as it arrives, until it ends or is stopped.
 
-        A line of more than `LONGEST_LINE` bytes comes in pieces without an end, so that none
-        fills the memory.
+        A line of more than `LONGEST_LINE` bytes is yielded in pieces, to limit memory.
         """
         ...
 
@@ -64,7 +63,7 @@ class Host(Protocol):
         ...
 
     def run(self, action: Action, *, timeout_s: float = 60.0) -> Completed:
-        """Run a command to its end; raise `HostError` only if that end is not known."""
+        """Run a command to its end; raise `HostError` only if its result is unknown."""
         ...
 
     def start(self, action: Action, *, stderr: Path | None = None) -> Running:
@@ -72,20 +71,20 @@ class Host(Protocol):
         ...
 
     def push(self, local: Path, remote: Path) -> None:
-        """Copy a file to the host with its mode, whole or not at all."""
+        """Copy a file to the host with its mode, atomically."""
         ...
 
     def pull(self, remote: Path, local: Path) -> None:
-        """Copy a file from the host, whole or not at all."""
+        """Copy a file from the host, atomically."""
         ...
 
 
 @runtime_checkable
 class Remote(Protocol):
-    """A host that does not see our files; its folders hold for as long as its session does."""
+    """A host without access to the local files; its folders exist as long as its session."""
 
     def folder(self) -> Path:
-        """Return a folder on the host for what is carried there; it is gone when we are."""
+        """Return a folder on the host for uploads; it is removed with the session."""
         ...
 
     def run_folder(self) -> Path:
@@ -93,14 +92,14 @@ class Remote(Protocol):
         ...
 
     def addresses(self) -> tuple[str, str]:
-        """Return our address as the host sees it, and the host's as we do."""
+        """Return the local address as the host sees it, and the host's address."""
         ...
 
 
 def ask(host: Host, probe: Probe[T], *, timeout_s: float = 60.0) -> T:
-    """Return what a probe's reply means; raise `HostError` if its command fails.
+    """Return the parsed reply to a probe; raise `HostError` if its command fails.
 
-    A question whose answer was lost with the link is asked again: it changes nothing.
+    A probe changes nothing, so it is repeated once if its reply was lost with the connection.
     """
     try:
         done = host.run(probe.action, timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""From a spec's word for a host to the host."""
+"""The host that a spec names."""
 
 import os
 from pathlib import Path
@@ -16,12 +16,12 @@ _CONFIG = "MYDYNO_SSH_CONFIG"
 def reach(text: str) -> Host:
     """Return the host that `text` names: ``local``, or ``ssh://[user@]host[:port]``.
 
-    It is not connected to yet.  $MYDYNO_SSH_CONFIG names a configuration that is read in place of
-    the user's own.  Raise `SpecError` for what names no host.
+    No connection is made yet.  $MYDYNO_SSH_CONFIG names an ssh configuration to use instead of the
+    user's.  Raise `SpecError` for an invalid name.
     """
     if text == LOCAL:
         return Local()
     config = os.environ.get(_CONFIG)
     if config and not Path(config).is_file():
-        raise SpecError(f"{_CONFIG}={config}: no such file")
+        raise SpecError(f"{_CONFIG}={config}: no such file; correct or unset it")
     return Ssh(parse(text), config=Path(config).absolute() if config else None)

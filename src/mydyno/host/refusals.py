@@ -1,4 +1,4 @@
-"""What ssh says when it cannot connect, turned into an error that names the next step."""
+"""Errors of ssh when it cannot connect, each with its next step."""
 
 import re
 
@@ -10,46 +10,47 @@ _KEY = re.compile(r"host key verification failed|no .* host key is known|REVOKED
 _STEPS = (
     (
         re.compile(r"permission denied|too many authentication|no such identity", re.IGNORECASE),
-        "authentication failed; load the key into ssh-agent, or name it in ~/.ssh/config",
+        "authentication failed; load the key into ssh-agent, or set IdentityFile in ~/.ssh/config",
     ),
     (
         re.compile(r"could not resolve|name or service not known", re.IGNORECASE),
-        "its name is not known: check its spelling, or write an alias into ~/.ssh/config",
+        "host name not found; check its spelling, or add an alias to ~/.ssh/config",
     ),
     (
         re.compile(r"connection refused", re.IGNORECASE),
-        "nobody listens there: check the port, and that sshd runs",
+        "connection refused; check the port, and that sshd is running",
     ),
     (
         re.compile(r"no route to host|network is unreachable|timed out", re.IGNORECASE),
-        "it cannot be reached: check address, route and firewall, or name a ProxyJump",
+        "host unreachable; check address, route and firewall, or set a ProxyJump",
     ),
     (
         re.compile(r"not allowed|administratively prohibited|stdio forwarding failed"),
-        "the jump host does not let us through: check its AllowTcpForwarding",
+        "the jump host refused forwarding; check its AllowTcpForwarding",
     ),
 )
 _NOISE = re.compile(r"^(@+|\s*|.*UNKNOWN port 65535.*)$")
 
 
 def refusal(name: str, words: bytes) -> MydynoError:
-    """Return the error for ssh's last words, `RefusedError` where a host's key is not the known."""
+    """Return the error for ssh's error output: `RefusedError` for an unknown host key."""
     text = words.decode(errors="replace")
     if _CHANGED in text:
         return RefusedError(
-            f"{name}: its host key is not the one in known_hosts: another machine, or somebody "
-            "between. Find out why; only then remove the old one with `ssh-keygen -R`"
+            f"{name}: host key differs from known_hosts: another machine, or a man in the middle; "
+            "find out why, and only then remove the old key with `ssh-keygen -R`"
         )
     if _KEY.search(text):
         return RefusedError(
-            f"{name}: its host key is not known here: connect once with ssh yourself, compare "
-            f"the fingerprint, and accept it ({last(text)})"
+            f"{name}: host key unknown; connect once with ssh, compare the fingerprint, and accept "
+            f"it ({last(text)})"
         )
-    step = next((told for pattern, told in _STEPS if pattern.search(text)), "ssh cannot connect")
+    steps = (step for pattern, step in _STEPS if pattern.search(text))
+    step = next(steps, "ssh cannot connect; try the same with ssh -v")
     return HostError(f"{name}: {step} ({last(text)})")
 
 
 def last(text: str) -> str:
-    """Return the last line that tells something."""
+    """Return the last meaningful line."""
     lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
-    return (lines or ["ssh said nothing"])[-1][:_SHOWN]
+    return (lines or ["ssh printed nothing"])[-1][:_SHOWN]

@@ -1,6 +1,6 @@
-"""One session on an ``ssh://`` host: numbered acts in one folder there, which ends with its lease.
+"""One session on an ssh host: numbered commands in one folder, ended when its lease expires.
 
-ADR 0007 says why no act is ever repeated that may have happened.
+ADR 0007 gives the reason why a command that may have run is never repeated.
 """
 
 import itertools
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from mydyno.host.link import Link, Said, Way, command
+from mydyno.host.ssh_connection import Response, SshConnection, SshRoute, command
 from mydyno.model import HostError, RefusedError, SpecError, UnknownEndError
 
-LEASE_S = 90.0  # what a host waits for a sign of us before it ends all we began there
+LEASE_S = 90.0  # without a keepalive for so long a host ends all commands of the session
 _BEAT_S = 5.0
 _PING_S = 20.0
 _AGAIN_S = 1.0
@@ -35,7 +35,7 @@ _END = re.compile(rb"\nmydyno (\d+) (\w+)\n")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the far end said: a word (an exit code, or what became of the act) and both outputs."""
+    """A reply of the remote script: a word (exit code or state) and both outputs."""
 
     word: str
     out: bytes = b""
@@ -43,11 +43,11 @@ class Reply:
 
 
 class Session:
-    """A session that is open, over one link after another; make it with `opened`."""
+    """An open session, which survives the loss of a connection."""
 
-    def __init__(self, way: Way, lease_s: float, old: str) -> None:
-        """Connect and open; raise `HostError` or `RefusedError` naming the next step."""
-        self.way = way
+    def __init__(self, route: SshRoute, lease_s: float, old: str) -> None:
+        """Connect and open it; raise `HostError` or `RefusedError` with the next step."""
+        self.route = route
         self.lease_s = lease_s
         self.numbers = itertools.count(1)
         self.over = False
@@ -57,42 +57,42 @@ class Session:
         self._closing = threading.Event()
         script = resources.files("mydyno.host").joinpath("remote.sh").read_bytes()
         first = command("sh", "-c", _OPEN, "mydyno", str(len(script)), f"{lease_s:.0f}", old)
-        self._link = Link(way, first, script)
-        hello = self._accepted(self._link.hello)
-        self.folder, self.run_folder = Path(hello[1]), Path(hello[2])
-        self.addresses = (hello[3], hello[5]) if len(hello) > 6 else ("", "")  # noqa: PLR2004 - SSH_CONNECTION
-        threading.Thread(target=self._beats, daemon=True).start()
+        self._connection = SshConnection(route, first, script)
+        greeting = self._accepted(self._connection.greeting)
+        self.folder, self.run_folder = Path(greeting[1]), Path(greeting[2])
+        self.addresses = (greeting[3], greeting[5]) if len(greeting) > 6 else ("", "")  # noqa: PLR2004 - SSH_CONNECTION
+        threading.Thread(target=self._send_keepalives, daemon=True).start()
 
-    def tell(self, words: tuple[object, ...], stdin: bytes, timeout_s: float) -> Reply | None:
-        """Return the reply to an order; None where the link went down and it is not known.
+    def request(self, words: tuple[object, ...], stdin: bytes, timeout_s: float) -> Reply | None:
+        """Return the reply to a request, or None if the connection was lost.
 
         Raises `TimeoutError`.
         """
-        said = self._link.tell([str(word) for word in words], stdin, timeout_s)
-        return said and self._read(said, str(words[1]).encode())
+        response = self._connection.request([str(word) for word in words], stdin, timeout_s)
+        return response and self._read(response, str(words[1]).encode())
 
     def order(self, *words: object) -> str:
-        """Return the command line that gives an order to the far end."""
+        """Return the command line of a request to the remote script."""
         script = str(self.folder / "remote.sh")
         return command("sh", "-c", _IN, script, *map(str, words))
 
     def follow(self, number: int, at: int) -> "subprocess.Popen[bytes]":
-        """Return the process that prints an act's output from byte `at` (counted from 0) on."""
-        return self._link.follow(self.order("follow", number, at + 1))
+        """Return the process that prints a command's output from byte `at` (from 0) on."""
+        return self._connection.follow(self.order("follow", number, at + 1))
 
-    def settled(self, number: int) -> None:
-        """Say that an act's result has arrived, so that the host may forget it."""
+    def acknowledge(self, number: int) -> None:
+        """Note that a command's result was received, so that the host may delete it."""
         self._done.append(number)
 
-    def forgettable(self) -> str:
-        """Return the numbers of the acts that may be forgotten, each of them once."""
+    def acknowledged(self) -> str:
+        """Return the numbers of the commands whose results may be deleted, each once."""
         found, self._done = self._done[:], []
         return " ".join(map(str, found))
 
     def renew(self, patience_s: float) -> None:
-        """Connect again; raise `UnknownEndError` where that fails or the session is over.
+        """Reconnect; raise `UnknownEndError` where that fails or the session is over.
 
-        Once the patience is spent, a host has one attempt at a time until it is back.
+        After `patience_s` each further call makes a single attempt until the host is back.
         """
         end_s = time.monotonic() + (0.0 if self._given_up else patience_s)
         while True:
@@ -104,79 +104,86 @@ class Session:
             except HostError as error:
                 if time.monotonic() > end_s:
                     self._given_up = True
-                    raise UnknownEndError(f"{error}; what was under way is not known") from error
+                    raise UnknownEndError(
+                        f"{error}; the result of the running command is unknown"
+                    ) from error
             time.sleep(_AGAIN_S)
 
     def close(self) -> None:
-        """End what runs there, remove what is there, and hang up."""
+        """End its commands, remove its folder, and disconnect."""
         self._closing.set()
         with self._lock, suppress(HostError, RefusedError):
-            # only over a link that is up can the host be told that we leave
+            # the session can only be closed over an open connection
             for _ in range(_GOODBYES):
-                if self._link.close(grace_s=self.lease_s) or self.over:
+                if self._connection.close(grace_s=self.lease_s) or self.over:
                     return
                 self._renew_once()
 
     def _renew_once(self) -> None:
         if self.over:
             raise UnknownEndError(self._lost())
-        if self._link.alive and self._answers():
+        if self._connection.alive and self._answers():
             return
-        self._link.cut()
-        fresh = Link(self.way, self.order("line"))
-        if fresh.hello[:1] == ["over"]:
-            fresh.cut()
+        self._connection.abort()
+        fresh = SshConnection(self.route, self.order("line"))
+        if fresh.greeting[:1] == ["over"]:
+            fresh.abort()
             self.over = True
             raise UnknownEndError(self._lost())
-        self._link, self._given_up = fresh, False
+        self._connection, self._given_up = fresh, False
 
     def _answers(self) -> bool:
-        """Return whether the link that seems to be up still is."""
+        """Return whether the connection still works."""
         with suppress(TimeoutError):
-            return self._link.tell(("ping", "0"), b"", _PING_S) is not None
+            return self._connection.request(("ping", "0"), b"", _PING_S) is not None
         return False
 
     def _lost(self) -> str:
         return (
-            f"{self.way.address.text}: was out of reach for so long that it has ended what we "
-            "had begun there, or it was started anew"
+            f"{self.route.address.text}: unreachable for longer than the lease of its session, "
+            "so its commands were ended, or it was rebooted"
         )
 
-    def _beats(self) -> None:
+    def _send_keepalives(self) -> None:
         while not self._closing.wait(min(_BEAT_S, self.lease_s / 4)):
             with suppress(HostError, RefusedError), self._lock:
-                if not self._link.alive and not self.over and not self._closing.is_set():
+                if not self._connection.alive and not self.over and not self._closing.is_set():
                     self._renew_once()
-                self._link.beat()
+                self._connection.keepalive()
 
-    def _accepted(self, hello: Sequence[str]) -> Sequence[str]:
-        """Return the words of a session that is open; raise what else the far end said."""
-        name = self.way.address.text
-        match list(hello):
+    def _accepted(self, greeting: Sequence[str]) -> Sequence[str]:
+        """Return the greeting of an open session; raise the error of any other greeting."""
+        name = self.route.address.text
+        match list(greeting):
             case ["line", *_] as words:
                 return words
             case ["missing", *tools]:
-                told = f"{name}: has no {', '.join(tools)}"
-                raise SpecError(f"{told}: install util-linux, coreutils and findutils")
+                missing = ", ".join(tools)
+                raise SpecError(
+                    f"{name}: missing {missing}; install util-linux, coreutils and findutils"
+                )
             case ["nowhere"]:
                 raise HostError(
-                    f"{name}: no folder there where we may write and start programs; "
+                    f"{name}: no folder that is writable and allows executing programs; "
                     "name one as MYDYNO_RUN_DIR in its environment"
                 )
             case ["stuck", folder]:
                 raise HostError(
-                    f"{name}: an older session of ours does not end: look what of {folder} runs"
+                    f"{name}: an earlier session does not end; end the processes of {folder}"
                 )
             case words:
-                raise HostError(f"{name}: said {' '.join(words)!r}; is its shell a POSIX one?")
+                raise HostError(
+                    f"{name}: unexpected greeting {' '.join(words)!r}; its login shell must be a "
+                    "POSIX shell"
+                )
 
     @staticmethod
-    def _read(said: Said, number: bytes) -> Reply | None:
-        """Return the reply between its marks, None where they are not whole."""
-        code, raw, told = said
+    def _read(response: Response, number: bytes) -> Reply | None:
+        """Return the reply between its marks, None if it is incomplete."""
+        code, raw, errors = response
         begin = b"mydyno " + number + b"\n"
-        found = [m for m in _END.finditer(told) if m[1] == number]
+        found = [m for m in _END.finditer(errors) if m[1] == number]
         if code or not found or begin not in raw:
             return None
-        err = told[: found[-1].start()].partition(begin)[2]
+        err = errors[: found[-1].start()].partition(begin)[2]
         return Reply(found[-1][2].decode(), raw.partition(begin)[2], err)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.host.address import Address
-from mydyno.host.link import Way
 from mydyno.host.protocol import LONGEST_LINE, Completed, Running
 from mydyno.host.session import LEASE_S, Reply, Session
+from mydyno.host.ssh_connection import SshRoute
 from mydyno.model import Action, HostError, UnknownEndError
 
 PATIENCE_S = 60.0  # for a link that is cut; less than the lease, lest we come back to nothing
@@ -35,7 +35,7 @@ class Ssh:
         lease_s: float = LEASE_S,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._way = Way(address, config)
+        self._route = SshRoute(address, config)
         self._lease_s = lease_s
         self._patience_s = patience_s
         self._session: Session | None = None
@@ -45,7 +45,7 @@ class Ssh:
     @property
     def name(self) -> str:
         """Return the address as a spec writes it."""
-        return self._way.address.text
+        return self._route.address.text
 
     def folder(self) -> Path:
         """Return a folder on the host that ends with our session; programs may be started there."""
@@ -101,11 +101,11 @@ class Ssh:
                 self._session.close()
                 self._session = None
 
-    def tell(self, session: Session, *words: object, timeout_s: float = _ORDER_S) -> Reply:
+    def request(self, session: Session, *words: object, timeout_s: float = _ORDER_S) -> Reply:
         """Return the reply to an order that may be given twice; raise `UnknownEndError` if none."""
         while True:
             try:
-                reply = session.tell(words, b"", timeout_s)
+                reply = session.request(words, b"", timeout_s)
             except TimeoutError:
                 reply = None
             if reply is not None:
@@ -122,7 +122,7 @@ class Ssh:
     def _open(self) -> Session:
         with self._lock:
             if self._session is None:
-                self._session = Session(self._way, self._lease_s, self._old)
+                self._session = Session(self._route, self._lease_s, self._old)
                 atexit.register(self.close)
             return self._session
 
@@ -144,7 +144,7 @@ class Ssh:
     def _act(self, order: str, action: Action, errors: str, timeout_s: float) -> Reply:
         session = self._open()
         number, reply = self._begun(session, order, action, errors, timeout_s)
-        session.settled(number)
+        session.acknowledge(number)
         return reply
 
     def _begun(
@@ -173,17 +173,17 @@ class Ssh:
         self, session: Session, what: tuple[str, int], action: Action, how: tuple[str, float]
     ) -> Reply:
         (order, number), (errors, end_s) = what, how
-        forget = session.forgettable()
+        forget = session.acknowledged()
         words = (order, number, forget, errors, *action.argv)
         try:
-            reply = session.tell(words, action.stdin, _left(end_s))
+            reply = session.request(words, action.stdin, _left(end_s))
             while reply is None:
                 self.renew(session)
                 kind = "code" if order == "act" else "pid"
-                reply = session.tell(("fetch", number, kind), b"", _left(end_s))
+                reply = session.request(("fetch", number, kind), b"", _left(end_s))
         except TimeoutError as error:
             self._halt(session, number)
-            raise HostError(f"{action.argv[0]}: no end in time on {self.name}") from error
+            raise HostError(f"{action.argv[0]}: timed out on {self.name}") from error
         except KeyboardInterrupt:
             self._halt(session, number)
             raise
@@ -191,7 +191,7 @@ class Ssh:
 
     def _halt(self, session: Session, number: int) -> None:
         """End an act that nobody waits for any more, or see that it never begins."""
-        self.tell(session, "halt", number)
+        self.request(session, "halt", number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ class SshRunning:
     def _ended(self, *words: object, timeout_s: float = _ORDER_S) -> int | None:
         if self.session.over:
             return _KILLED
-        word = self.host.tell(self.session, *words, timeout_s=timeout_s).word
+        word = self.host.request(self.session, *words, timeout_s=timeout_s).word
         if word == "running":
             return None
         code = int(word) if word.isdigit() else -_KILLED + _SIGNALLED

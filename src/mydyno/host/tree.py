@@ -26,7 +26,7 @@ _started: "dict[int, subprocess.Popen[bytes]]" = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProcessStat:
     """A process as /proc shows it: its parent, its start in clock ticks since boot."""
 
     pid: int
@@ -68,7 +68,7 @@ def end(leader: int, since: int) -> None:
         time.sleep(_STEP_S)
 
 
-def _left(leader: int, since: int) -> list[Seen]:
+def _left(leader: int, since: int) -> list[ProcessStat]:
     """Return the living processes of a command's tree."""
     with _forking:
         for pid in [p for p, process in _started.items() if process.poll() is not None]:
@@ -91,7 +91,7 @@ def _left(leader: int, since: int) -> list[Seen]:
     return [p for p in every if p.pid in tree and not p.dead]
 
 
-def _kill(one: Seen) -> None:
+def _kill(one: ProcessStat) -> None:
     """Kill the very process that was seen: what its descriptor stands for cannot become another."""
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(one.pid)
@@ -115,7 +115,7 @@ def _pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
-def _look(pid: int) -> Seen | None:
+def _look(pid: int) -> ProcessStat | None:
     try:
         raw = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -123,4 +123,6 @@ def _look(pid: int) -> Seen | None:
     fields = raw.rpartition(b")")[2].split()
     if len(fields) < _AFTER_NAME:
         return None
-    return Seen(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0] in {b"Z", b"X"})
+    return ProcessStat(
+        pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0] in {b"Z", b"X"}
+    )

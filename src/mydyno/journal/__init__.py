@@ -1,11 +1,11 @@
-"""The append-only record of a campaign, and folds over it."""
+"""The append-only journal of a campaign, and functions over its events."""
 
 from mydyno.journal.events import (
     Changing,
     Event,
     Finished,
     Interruption,
-    Measured,
+    MeasuredValue,
     Opened,
     Prepared,
     RolledBack,
@@ -22,7 +22,7 @@ __all__ = [
     "Finished",
     "Interruption",
     "Journal",
-    "Measured",
+    "MeasuredValue",
     "MemoryJournal",
     "Opened",
     "Prepared",

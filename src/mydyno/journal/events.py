@@ -1,4 +1,4 @@
-"""What happens in a campaign, as it is written down."""
+"""The events of a campaign in its journal."""
 
 import msgspec
 
@@ -14,24 +14,24 @@ class Opened(msgspec.Struct, frozen=True, tag="opened"):
 
 
 class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
-    """A golden copy of a data set is complete: how it is put back, and what making it took."""
+    """The snapshot of a data set is complete: its restore method, and the seconds it took."""
 
     key: str
     method: str
     cost_s: float
 
 
-class Measured(msgspec.Struct, frozen=True, tag="measured"):
-    """Something that later trials are set up by, in base units: once for the whole campaign."""
+class MeasuredValue(msgspec.Struct, frozen=True, tag="measured"):
+    """A measurement used to set up later trials, in base units: once for a campaign."""
 
     name: str
     value: float
 
 
 class Changing(msgspec.Struct, frozen=True, tag="changing"):
-    """A setting is about to move: written before anything is touched.
+    """A setting is about to be changed: written before the change.
 
-    `owned` settings live in things mydyno made and end with them; the others are put back.
+    `owned` settings belong to things that mydyno made and end with them; others are restored.
     """
 
     key: str
@@ -48,7 +48,7 @@ class Started(msgspec.Struct, frozen=True, tag="started"):
 
 
 class Interruption(msgspec.Struct, frozen=True, tag="interrupted"):
-    """A trial was cut short; its machine time counts, its numbers do not."""
+    """A trial was interrupted; its machine time counts, its measurements do not."""
 
     trial: Trial
     machine_time_s: float
@@ -61,9 +61,11 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
 
 
 class RolledBack(msgspec.Struct, frozen=True, tag="rolled-back"):
-    """Every setting moved so far stands at its first recorded value again, observed."""
+    """Every setting changed so far has its first recorded value again, as observed."""
 
     keys: tuple[str, ...]
 
 
-Event = Opened | Prepared | Measured | Changing | Started | Interruption | Finished | RolledBack
+Event = (
+    Opened | Prepared | MeasuredValue | Changing | Started | Interruption | Finished | RolledBack
+)

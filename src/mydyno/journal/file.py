@@ -93,7 +93,9 @@ class FileJournal:
             raise JournalError(f"{path.parent}: another mydyno is running this campaign") from error
         except OSError as error:
             os.close(self._file)
-            raise JournalError(f"{path}: {error.strerror}; make room and run again") from error
+            raise JournalError(
+                f"{path}: {error.strerror}; free disk space and run again"
+            ) from error
         except JournalError:
             os.close(self._file)
             raise
@@ -115,7 +117,7 @@ class FileJournal:
         except OSError as error:
             with suppress(OSError):  # what stays of the line has no valid checksum
                 os.ftruncate(self._file, size)
-            reason = f"{self._path}: {error.strerror}; make room and run again to resume"
+            reason = f"{self._path}: {error.strerror}; free disk space and run again to resume"
             raise JournalError(reason) from error
         self._sum = total
         self._events.append(event)
@@ -125,13 +127,13 @@ class FileJournal:
         yield from tuple(self._events)
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         os.close(self._file)
 
 
 @dataclass(slots=True)
 class Contents:
-    """What a journal's complete lines hold; `damage` names each line that is not believed."""
+    """What a journal's complete lines hold; `damage` names each invalid line."""
 
     events: list[Event] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
@@ -160,7 +162,7 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """Return what a journal holds, without holding it; a torn last line is left out.
+    """Return the contents of a journal, without locking it; a torn last line is left out.
 
     Raises `JournalError` where there is none.
     """
@@ -249,7 +251,7 @@ def _write(descriptor: int, line: bytes) -> None:
 
 
 def _cut_torn_tail(path: Path, descriptor: int) -> None:
-    """Move what follows the last newline aside: the write was cut, so its act never began."""
+    """Move an incomplete last line to a file: its step never began."""
     raw = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
     keep = raw.rfind(b"\n") + 1
     if keep == len(raw):

@@ -1,4 +1,4 @@
-"""Later views of a campaign: pure folds over its events."""
+"""Pure functions that compute the state of a campaign from its events."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from mydyno.journal.events import (
     Event,
     Finished,
     Interruption,
-    Measured,
+    MeasuredValue,
     RolledBack,
     Started,
 )
@@ -20,7 +20,7 @@ def outcomes(events: Iterable[Event]) -> tuple[Outcome, ...]:
 
 
 def open_trial(events: Iterable[Event]) -> Trial | None:
-    """Return the trial that was started and neither finished nor was set down as cut short."""
+    """Return the trial that was started and neither finished nor interrupted."""
     running: Trial | None = None
     for event in events:
         match event:
@@ -52,8 +52,8 @@ def spent_s(events: Iterable[Event]) -> float:
 
 
 def measured(events: Iterable[Event]) -> dict[str, float]:
-    """Return what was measured for the trials to be set up by, by name, in base units."""
-    return {e.name: e.value for e in events if isinstance(e, Measured)}
+    """Return the measured values for the setup of trials, by name, in base units."""
+    return {e.name: e.value for e in events if isinstance(e, MeasuredValue)}
 
 
 def first_values(events: Iterable[Event], *, owned: bool = False) -> Settings:

@@ -64,7 +64,7 @@ class Acted(msgspec.Struct, frozen=True, tag="acted"):
 
 
 class Restored(msgspec.Struct, frozen=True, tag="restored"):
-    """These settings of a layer have their first values again, are gone, or are somebody else's."""
+    """Settings with their first values again, gone, or changed by another process."""
 
     layer: str
     at: str
@@ -136,18 +136,18 @@ class FileRecords:
             self._file = os.open(path, flags, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             raw = path.read_bytes()
-            whole = raw.rfind(b"\n") + 1
-            if whole < len(raw):  # the entry was never complete, so its act never began
-                os.truncate(path, whole)
+            complete = raw.rfind(b"\n") + 1
+            if complete < len(raw):  # an incomplete entry: its step never began
+                os.truncate(path, complete)
             _sync(path.parent)
         except BlockingIOError as error:
             os.close(self._file)
-            raise RefusedError(
-                f"{path}: another mydyno writes these records now; wait until it ends"
-            ) from error
+            raise RefusedError(f"{path}: locked by another mydyno; wait until it ends") from error
         except OSError as error:
-            raise JournalError(f"{path}: {error.strerror}; make room and run again") from error
-        self._entries = list(decoded(raw[:whole]))
+            raise JournalError(
+                f"{path}: {error.strerror}; free disk space and run again"
+            ) from error
+        self._entries = list(decoded(raw[:complete]))
 
     def add(self, entry: Entry) -> None:
         """Write an entry and wait for the disk; a failed write leaves the file as it was."""
@@ -157,7 +157,9 @@ class FileRecords:
         except OSError as error:
             with suppress(OSError):  # what stays of the line has no valid checksum
                 os.ftruncate(self._file, size)
-            raise JournalError(f"{self.path}: {error.strerror}; make room and run again") from error
+            raise JournalError(
+                f"{self.path}: {error.strerror}; free disk space and run again"
+            ) from error
         self._entries.append(entry)
 
     def entries(self) -> Iterator[Entry]:
@@ -231,7 +233,7 @@ def first_values(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def damage(entries: Iterable[Entry]) -> int:
-    """Return how many lines could not be believed."""
+    """Return the number of damaged lines."""
     return sum(isinstance(entry, Damaged) for entry in entries)
 
 
@@ -264,7 +266,7 @@ def encoded(entry: Entry) -> bytes:
 
 
 def decoded(raw: bytes) -> Iterator[Entry]:
-    """Yield the entries of complete lines, `Damaged` for one that cannot be believed."""
+    """Yield the entries of complete lines, `Damaged` for an invalid one."""
     for number, line in enumerate(raw.split(b"\n")[:-1], start=1):
         sum_, _, text = line.partition(b" ")
         if sum_ != b"%08x" % zlib.crc32(text):

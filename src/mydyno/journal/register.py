@@ -99,7 +99,7 @@ def register(directory: Path, name: str, host: str) -> FileRecords:
     """
     id_ = marked(directory)
     if not id_:
-        raise JournalError(f"{directory}: no {MARKER} in it; choose another directory with -o")
+        raise JournalError(f"{directory}: no file {MARKER} in it; choose another directory with -o")
     found = directory.stat()
     records = FileRecords(state_folder(_CAMPAIGNS, id_) / _FILE)
     this = Registered(id_, name, str(directory), found.st_dev, found.st_ino, host)
@@ -134,7 +134,7 @@ def find(directory: Path) -> FileRecords | None:
 
 
 def registered(entries: Iterator[Entry]) -> Registered | None:
-    """Return the last that was said of whose records these are."""
+    """Return the latest registration entry of the records."""
     return next((e for e in reversed(list(entries)) if isinstance(e, Registered)), None)
 
 

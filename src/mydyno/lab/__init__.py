@@ -1,25 +1,25 @@
-"""Emulated devices: disks with the caps of a cloud's, and links with the rate of a network's."""
+"""Emulated devices: disks with the caps of cloud disks, links with the rate of a network."""
 
 from mydyno.host import Process
 from mydyno.lab.binary import available, classes
-from mydyno.lab.calibrate import Measured
+from mydyno.lab.calibration import DiskCalibration
 from mydyno.lab.device import LabDevice
-from mydyno.lab.link import LabLink, sweep_links
-from mydyno.lab.linkgauge import Throughput, gauge
-from mydyno.lab.loop import attach, create, down, listing, sweep
+from mydyno.lab.lab_link import LabLink, sweep_links
+from mydyno.lab.link_throughput import Throughput, measure_throughput
+from mydyno.lab.loop_lab import attach, create, down, listing, sweep
 from mydyno.lab.registry import LabState, older
 from mydyno.lab.teardown import InUseError
 from mydyno.lab.values import Caps, LabSpec, Latency, Stripe
 
 __all__ = [
     "Caps",
+    "DiskCalibration",
     "InUseError",
     "LabDevice",
     "LabLink",
     "LabSpec",
     "LabState",
     "Latency",
-    "Measured",
     "Process",
     "Stripe",
     "Throughput",
@@ -28,8 +28,8 @@ __all__ = [
     "classes",
     "create",
     "down",
-    "gauge",
     "listing",
+    "measure_throughput",
     "older",
     "sweep",
     "sweep_links",

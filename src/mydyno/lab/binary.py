@@ -11,10 +11,10 @@ from mydyno.lab.values import LabSpec, level_text
 from mydyno.model import Action, RefusedError
 
 _NAME = "mydyno-disk"
-_NOT_BUILT = "mydyno-disk is not built; `make setup` builds it."
+_NOT_BUILT = "mydyno-disk is not built; run `make setup`."
 _MEGA = 1e6
-# A disk is not slower because the processor is busy: its daemon goes before what loads it.
-# What it makes is for root alone.
+# The daemon gets priority, so that a busy processor does not slow the disk down.  Its files are
+# accessible to root only.
 _FIRST = ("sh", "-c", 'umask 077 && exec "$@"', "serve", "nice", "-n", "-10")
 _TOOLS = ("losetup", "blockdev", "umount", "kill", "tee")
 
@@ -33,7 +33,7 @@ def available(host: Host) -> str:
         return "A lab disk needs root, for its mount and its loop device."
     for node, module in (("/dev/fuse", "fuse"), ("/dev/loop-control", "loop")):
         if host.run(Action(("test", "-c", node))).returncode:
-            return f"{node} is missing; `modprobe {module}` may bring it."
+            return f"{node} is missing; try `modprobe {module}`."
     missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
     if missing:
         return f"{', '.join(missing)} not found; install util-linux, procps and coreutils."

@@ -1,4 +1,4 @@
-"""Talking to a running mydyno-disk through its file `ctl`."""
+"""Control of a running mydyno-disk through its file `ctl`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ import msgspec
 from mydyno.host import Host
 from mydyno.model import Action, HostError
 
-_PATIENCE_S = 5.0  # an answer takes a millisecond
+_PATIENCE_S = 5.0  # a reply takes a millisecond
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The orders and the state of one lab disk."""
+    """Commands to, and the state of, one lab disk."""
 
     host: Host
     path: Path
 
     def order(self, line: str) -> None:
-        """Give one order; raise `HostError` with the disk's own words if it refuses."""
+        """Send one command; raise `HostError` with the daemon's message if it refuses."""
         action = Action(("tee", str(self.path)), f"{line}\n".encode())
         done = self.host.run(action, timeout_s=_PATIENCE_S)
         if done.returncode:

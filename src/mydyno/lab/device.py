@@ -1,4 +1,4 @@
-"""One lab disk that is up: its block device, its orders, its measure and its end."""
+"""One running lab disk: its block device, caps, snapshot, calibration and removal."""
 
 import time
 from collections.abc import Mapping
@@ -7,23 +7,30 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mydyno.host import Host, Running
-from mydyno.lab.calibrate import Gauge, Measured, Reading, measure, random, sequential
+from mydyno.lab import snapshot_marker
+from mydyno.lab.calibration import (
+    DiskCalibration,
+    IoMeasurement,
+    IoPattern,
+    measure,
+    random,
+    sequential,
+)
 from mydyno.lab.control import Control
 from mydyno.lab.devices import mounted_elsewhere, mounts_of
-from mydyno.lab.frozen import mark
 from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Registry
-from mydyno.lab.teardown import take_apart
+from mydyno.lab.teardown import tear_down
 from mydyno.lab.values import level_text
 from mydyno.model import Action, HostError, RefusedError
 
-_RELEASED_S, _POLL_S = 10.0, 0.2  # what lives for less is waited for
+_RELEASED_S, _POLL_S = 10.0, 0.2  # how long to wait for other mounts to end
 _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LabDevice:
-    """A real block device with the caps of a cloud disk, and a base it can go back to."""
+    """A block device with the caps of a cloud disk, and a base that it can be reset to."""
 
     host: Host
     labs: Registry
@@ -42,7 +49,7 @@ class LabDevice:
 
     @property
     def frozen(self) -> bool:
-        """Return whether there is a base to go back to."""
+        """Return whether there is a frozen base."""
         return bool(self.stats()["mode"] == "overlay")
 
     def cap(self, *, on: bool) -> None:
@@ -52,22 +59,22 @@ class LabDevice:
     def credits(self, level: str | float | None = None) -> None:
         """Set the burst credits to `level`, or to the spec's own.
 
-        An idle disk earns credits, as the cloud's do: order this where the load begins.
+        An idle disk earns credits, as in the cloud: call this when the load begins.
         """
         text = level_text(self.state.spec.credits if level is None else level)
         self._control.order(f"credits {text}")
 
     def freeze(self) -> None:
-        """Make what the disk holds its base; raise `RefusedError` while it is mounted."""
+        """Freeze the contents as the base; raise `RefusedError` while it is mounted."""
         self._quiet("freeze")
         self._control.order("freeze")
-        mark(self.host, self._paths.golden, self.state.spec)
+        snapshot_marker.mark_frozen(self.host, self._paths.snapshot_marker, self.state.spec)
 
     def drop(self) -> None:
-        """Throw away all that was written since the freeze; raise `RefusedError` while mounted.
+        """Discard all writes since the freeze; raise `RefusedError` while mounted.
 
-        The kernel's cache of the device is emptied before, lest it write old bytes into the new
-        overlay, and after, lest it show bytes that something read in between.
+        The kernel's cache of the device is flushed before, so that no old data is written to the
+        new overlay, and after, so that no data read in between stays cached.
         """
         self._quiet("drop")
         self._control.order("drop")
@@ -77,36 +84,39 @@ class LabDevice:
         """Return the disk's state: caps and credits, counters, `overlay_pages` of 4 KiB."""
         return self._control.state()
 
-    def measure(self, seconds: int = 5, *, write: bool = False) -> Measured:
-        """Return what the device gives from the spec's credit level, `seconds` for each number.
+    def measure(self, seconds: int = 5, *, write: bool = False) -> DiskCalibration:
+        """Return the measured rates from the spec's credit level, `seconds` for each.
 
-        Random writes (of zeros) are measured only if asked for, and refused with `RefusedError`
-        once anything was written.  Takes a second more per number, in which fio comes up to speed.
-        What is not as the caps promise is measured again: others may have been at work.  Raise
-        `HostError` with the numbers where it is far above them each time: no cap holds then.
+        Random writes (of zeros) are measured only with `write`, and refused with `RefusedError`
+        once anything was written.  Each takes one more second, the ramp of fio.  A rate that
+        differs from the caps is measured again, as other load may be the cause.  Raise `HostError`
+        with the numbers where it is far above the caps each time: they are not in force.
         """
         stats = self.stats()
         if write and (stats["mode"] != "direct" or stats["counters"]["bytes_written"]):
-            raise RefusedError(f"{self.device}: holds data; measure writes only on a fresh disk")
+            raise RefusedError(f"{self.device}: contains data; measure writes only on a new disk")
         stripe = self.state.spec.stripe
         reads = self._nearest(random(stripe, "randread"), seconds)
         writes = self._nearest(random(stripe, "randwrite"), seconds) if write else None
-        found = Measured(reads, self._nearest(sequential(stripe), seconds), writes)
+        found = DiskCalibration(reads, self._nearest(sequential(stripe), seconds), writes)
         self.credits()
         return found
 
-    def _nearest(self, gauge: Gauge, seconds: int) -> Reading:
-        """Return the one of a few readings that is nearest to what is promised.
+    def _nearest(self, pattern: IoPattern, seconds: int) -> IoMeasurement:
+        """Return the measurement, of up to three, that is nearest to the caps.
 
-        A busy machine takes away, and a load that was held up finds credits that it did not earn.
+        A busy host lowers the rate; a delayed load finds more credits.
         """
-        found: list[Reading] = []
+        found: list[IoMeasurement] = []
         stripe = self.state.spec.stripe
-        while len(found) < _TRIES and not (found and found[-1].kept):
-            found.append(measure(self.host, self.device, gauge, stripe, seconds, self._begin))
-        nearest = min(found, key=lambda reading: reading.apart)
-        if nearest.leaks:
-            raise HostError(f"{self.device}: the caps do not hold: {nearest.told}")
+        while len(found) < _TRIES and not (found and found[-1].within_tolerance):
+            found.append(measure(self.host, self.device, pattern, stripe, seconds, self._begin))
+        nearest = min(found, key=lambda reading: reading.deviation)
+        if nearest.exceeds_caps:
+            raise HostError(
+                f"{self.device}: caps not in force: {nearest.description}; report this as a "
+                "defect of mydyno"
+            )
         return nearest
 
     def _begin(self) -> Mapping[str, Any]:
@@ -115,14 +125,14 @@ class LabDevice:
         return self.stats()
 
     def remove(self, *, keep_base: bool = False) -> None:
-        """Take the lab apart, its mounts included; its base stays for a resumed campaign if asked.
+        """Remove the lab with its mounts; `keep_base` retains its base for a resumed campaign.
 
         Can be called again.  Raise `HostError` if something still uses the device.
         """
         state = self.labs.read(self.state.spec.lab) or self.state  # made again since, perhaps
         try:
             if state.home == self.state.home:
-                take_apart(self.host, self.labs, state, base=not keep_base)
+                tear_down(self.host, self.labs, state, base=not keep_base)
         finally:
             if self.running is not None:
                 self.running.stop()
@@ -136,7 +146,7 @@ class LabDevice:
         return Control(self.host, self._paths.control)
 
     def _quiet(self, purpose: str) -> None:
-        """See that nothing is mounted, and write what is still in the device's cache."""
+        """Check that nothing is mounted, and flush the device's cache."""
         targets = mounts_of(self.host, self.device)
         if targets:
             raise RefusedError(
@@ -146,9 +156,9 @@ class LabDevice:
         self._flush()
 
     def _released(self, purpose: str) -> None:
-        """See that no other mount namespace keeps the filesystem alive.
+        """Check that the filesystem is not mounted in another mount namespace.
 
-        Its kernel half would go on writing to bytes that are no longer those it knows.
+        The kernel would go on writing its old data to the device.
         """
         end_s = time.monotonic() + _RELEASED_S
         while holders := mounted_elsewhere(self.host, self.device):
@@ -164,4 +174,6 @@ class LabDevice:
         done = self.host.run(Action(("blockdev", "--flushbufs", self.device)))
         if done.returncode:
             words = done.stderr.decode(errors="replace").strip()
-            raise HostError(f"{self.device}: cannot be flushed ({words}); is its daemon alive?")
+            raise HostError(
+                f"{self.device}: cannot be flushed ({words}); check that its mydyno-disk is running"
+            )

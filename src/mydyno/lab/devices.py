@@ -1,4 +1,4 @@
-"""Loop devices and mounts of a host: asking for them, and removing those that are ours."""
+"""Loop devices and mounts of a host: listing them, and detaching lab devices."""
 
 import re
 import time
@@ -17,7 +17,7 @@ _POLL_S = 0.02
 
 
 def parse_loops(raw: bytes) -> Sequence[tuple[str, str]]:
-    """Return device and backing file of ``losetup --json``, which says nothing if there is none."""
+    """Return device and backing file of ``losetup --json``, which may print nothing."""
     if not raw.strip():
         return ()
     rows = msgspec.json.decode(raw, type=dict[str, list[dict[str, str | None]]])
@@ -25,9 +25,9 @@ def parse_loops(raw: bytes) -> Sequence[tuple[str, str]]:
 
 
 def loops_on(host: Host, backing: Path) -> Sequence[str]:
-    """Return the loop devices whose backing file is this very one.
+    """Return the loop devices with exactly this backing file.
 
-    Whoever looks at the file after its daemon has died makes the kernel call it deleted.
+    After its daemon has died the kernel shows the file as deleted.
     """
     loops = ask(host, Probe(_LOOPS, parse_loops))
     ours = (str(backing), f"{backing} (deleted)")
@@ -53,7 +53,8 @@ def mounts_of(host: Host, source: str) -> Sequence[str]:
 def mounted_elsewhere(host: Host, device: str) -> Sequence[int]:
     """Return the processes in whose mount namespace a device is still mounted.
 
-    A namespace that was made while ours was mounted has a copy of it, which our `umount` leaves.
+    A namespace that was made while it was mounted has a copy of the mount, which stays after
+    `umount` here.
     """
     files = ("find", "/proc", "-mindepth", "2", "-maxdepth", "2", "-name", "mountinfo")
     found = host.run(Action((*files, "-exec", "grep", "-ls", "--", f" {device} ", "{}", "+")))

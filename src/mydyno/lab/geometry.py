@@ -1,4 +1,4 @@
-"""The geometry of a stripe in the words of each mkfs: a loop device cannot tell it (FACTS 2.2)."""
+"""mkfs options for the geometry of a stripe, which mkfs cannot detect on a loop device."""
 
 import re
 import shlex
@@ -16,12 +16,12 @@ _KNOWN = {
 def mkfs_options(kind: str, options: str, stripe: Stripe) -> str:
     """Return mkfs options with the stripe's geometry among them, unless they name one.
 
-    XFS is told stripe unit and width, ext4 stride and stripe width in its blocks; btrfs has none.
+    For XFS stripe unit and width, for ext4 stride and stripe width in blocks; btrfs has none.
     """
-    told = Geometry(stripe.chunk, stripe.disks).options(kind)
-    if stripe.disks == 1 or not told:
+    geometry = Geometry(stripe.chunk, stripe.disks).options(kind)
+    if stripe.disks == 1 or not geometry:
         return options
-    flag, words = told
+    flag, words = geometry
     argv = shlex.split(options)
     if any(_KNOWN[kind].search(word) for word in _values(argv, flag)):
         return options
@@ -34,7 +34,7 @@ def _values(argv: list[str], flag: str) -> list[str]:
 
 
 def _merged(argv: list[str], flag: str, words: str) -> list[str]:
-    """Put words behind the last of a flag, which is the one that mke2fs heeds, or add the flag."""
+    """Append to the value of the last occurrence of a flag (mke2fs uses that), or add the flag."""
     if flag not in argv[:-1]:
         return [flag, words, *argv]
     at = len(argv) - argv[::-1].index(flag)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Where a lab keeps what; `home` is absolute and is the lab's own."""
+    """The paths of a lab's files; `home` is absolute and belongs to the lab."""
 
     home: Path
 
@@ -22,7 +22,7 @@ class Paths:
 
     @property
     def control(self) -> Path:
-        """Return the file that takes orders and tells the state."""
+        """Return the control file: commands are written to it, the state is read."""
         return self.mount / "ctl"
 
     def bases(self, disks: int) -> tuple[Path, ...]:
@@ -30,20 +30,20 @@ class Paths:
         return tuple(self.home / f"base{_number(n)}.img" for n in range(disks))
 
     def overlays(self, disks: int) -> tuple[Path, ...]:
-        """Return where what is written after it is kept, under names that are gone at once."""
+        """Return the files for writes after the freeze; they are unlinked once open."""
         return tuple(self.home / f"overlay{_number(n)}.img" for n in range(disks))
 
     @property
-    def golden(self) -> Path:
-        """Return the mark that the base is frozen."""
+    def snapshot_marker(self) -> Path:
+        """Return the marker file of a frozen base."""
         return self.home / "golden.json"
 
     @property
     def log(self) -> Path:
-        """Return what mydyno-disk complained of."""
+        """Return the log of mydyno-disk."""
         return self.home / "disk.log"
 
 
 def _number(disk: int) -> str:
-    """Return what tells a disk's files from the first one's."""
+    """Return the suffix of a disk's files; empty for the first."""
     return f"-{disk}" if disk else ""

@@ -1,4 +1,4 @@
-"""The record of the labs that are up: one file per lab, written before each act."""
+"""The records of the labs: one file for each, written before each step."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from mydyno.journal.state import state_folder
 from mydyno.lab.values import LabSpec
 from mydyno.model import HostError, SpecError
 
-VERSION = 3  # of the record: older ones lie elsewhere, and do not say which things are theirs
+VERSION = 3  # of the record format
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _BEFORE = ("labs", "links", "vms")  # folders of older records
 Phase = Literal["starting", "attaching", "up", "removing", "kept"]
@@ -23,9 +23,9 @@ Phase = Literal["starting", "attaching", "up", "removing", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The loop device of a lab, and what its queue was before: the kernel keeps queues.
+    """The loop device of a lab, and the queue settings it had before.
 
-    `diskseq` is the kernel's count of disks at its attachment: another one has another number.
+    `diskseq` is the kernel's sequence number of the attachment, unique since boot.
     """
 
     device: str = ""
@@ -35,13 +35,13 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class LabState:
-    """What is known of one lab.
+    """The record of one lab.
 
-    `owner` is the process on this machine that made it; None if it is to outlive that.
-    `daemon` runs on `host`.  `keep` says that its frozen base outlives a dead owner, for a
-    campaign that is resumed; such a lab is then `kept`: a base file and nothing else.
-    `folder` is the device and inode of `home`, empty until it is made; `mount` is the number of
-    the daemon's mount; `boot` is the boot of `host` in which all that was.
+    `owner` is the local process that made it; None if the lab outlives that.  `daemon` runs on
+    `host`.  With `keep` its frozen base is retained after the owner's end, for a resumed campaign;
+    the phase is then `kept`, and only the base files exist.  `folder` is the device and inode of
+    `home`, empty until it is made; `mount` is the device number of the daemon's mount; `boot` is
+    the boot id of `host`.
     """
 
     spec: LabSpec
@@ -63,7 +63,7 @@ class LabState:
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """A state as it is written down."""
+    """A state in the file format."""
 
     lab: LabState
     version: int = VERSION
@@ -80,7 +80,7 @@ class Registry:
     folder: Path
 
     def write(self, state: LabState) -> LabState:
-        """Record a state, whole or not at all, and return it."""
+        """Record a state atomically, and return it."""
         save(self._path(state.spec.lab), msgspec.json.encode(_Record(state)))
         return state
 
@@ -97,8 +97,8 @@ class Registry:
             return None
         except msgspec.DecodeError as error:
             raise HostError(
-                f"{path}: not the record of a lab ({error}); look for its mounts with `losetup` "
-                "and `findmnt`, then remove the file"
+                f"{path}: not a valid lab record ({error}); check `losetup` and `findmnt` for its "
+                "device and mounts, then remove the file"
             ) from error
 
     def all(self) -> Sequence[LabState]:
@@ -115,16 +115,17 @@ class Registry:
 
 
 def record_path(folder: Path, name: str) -> Path:
-    """Return where the record of this name is; raise `SpecError` for what is no name."""
+    """Return the path of the record of this name; raise `SpecError` for an invalid name."""
     if not _NAME.fullmatch(name):
         raise SpecError(
-            f"lab {name!r}: a name has up to 64 letters, digits, dots, dashes and underscores"
+            f"lab {name!r}: invalid name; use up to 64 letters, digits, dots, dashes and "
+            "underscores"
         )
     return folder / f"{name}.json"
 
 
 def save(path: Path, text: bytes) -> None:
-    """Write a record for nobody else's eyes, whole or not at all, and onto the disk."""
+    """Write a record with mode 0600, atomically, and sync it to disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.{os.getpid()}")
     clear_parts(path.parent)
@@ -154,14 +155,14 @@ def _decode(raw: bytes, path: Path) -> LabState:
 
 
 def run_folder() -> Path:
-    """Return where older versions kept their records: /run/mydyno, or a folder of the user's."""
+    """Return the folder of records of older versions: /run/mydyno, or one of the user's."""
     if os.geteuid() == 0:
         return Path("/run/mydyno")
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"mydyno-{os.geteuid()}"  # noqa: S108 - only looked at
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"mydyno-{os.geteuid()}"  # noqa: S108 - only read
 
 
 def older() -> Sequence[Path]:
-    """Return the records that an older version left; they are shown, and never acted on."""
+    """Return the records of an older version; they are shown only."""
     found: list[Path] = []
     for name in _BEFORE:
         with suppress(OSError):
@@ -170,5 +171,5 @@ def older() -> Sequence[Path]:
 
 
 def registry() -> Registry:
-    """Return the registry of this machine's labs, where only root, or this user, can write."""
+    """Return the registry of the local labs, writable for root, or this user, only."""
     return Registry(state_folder("labs"))

@@ -1,4 +1,4 @@
-"""Taking a lab apart, whatever state it is in, and never anything that is not ours."""
+"""Removal of a lab in any state, limited to what its record identifies."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,18 +18,17 @@ from mydyno.model import Action, HostError, MydynoError
 _POLL_S = 0.02
 _SHOWN = 3  # processes; a namespace may have hundreds
 _DAEMON = "mydyno-disk"  # what its mount names as its source
-# Giving gigabytes back takes a busy filesystem its time; one that tells its disk (`discard`) does
-# so when it commits, and whatever comes next waits for that: minutes were seen.
+# Freeing gigabytes takes a busy filesystem minutes, also with `discard` at its next commit.
 REMOVAL_S = 900.0
 
 
 class InUseError(HostError):
-    """Something that is not ours holds a lab's device; the kernel frees it when that ends."""
+    """Another process holds a lab's device; the kernel frees it when that process ends."""
 
 
 @dataclass(slots=True)
 class _Done:
-    """What the steps have removed, and what they could not; each is tried whatever the others."""
+    """What the steps removed and failed to remove; each step runs even if others fail."""
 
     removed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -44,25 +43,25 @@ class _Done:
             self.failed.append(str(error))
 
 
-def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
-    """Remove a lab's mounts, loop device, daemon and files; return what of it was removed.
+def tear_down(host: Host, labs: Registry, state: LabState, *, base: bool) -> Sequence[str]:
+    """Remove a lab's mounts, loop device, daemon and files; return what was removed.
 
-    Only what the record and the host both say is ours: after a boot that is files.  Can be cut
-    short and run again.  Its base stays if `base` is False, and the lab is `kept`.  Raise
-    `HostError` with all that was left and why, `InUseError` if something else uses a device.
+    Only what the record identifies is removed: after a reboot that is files only.  Can be
+    interrupted and run again.  With `base` False the base is retained, and the phase is `kept`.
+    Raise `HostError` with all that was not removed and why, `InUseError` if a device is in use.
     """
     paths = Paths(Path(state.home))
     labs.step(state, "removing")
     done = _Done()
     if problem := _not_ours(host, state):
-        done.attempt(partial(_silence, host, state))
+        done.attempt(partial(_kill_daemon, host, state))
         done.failed.append(problem)
     else:
         if state.boot == processes.boot_of(host):
-            done.attempt(partial(_silence, host, state))
-            done.attempt(partial(_cut_off, host, state))
+            done.attempt(partial(_kill_daemon, host, state))
+            done.attempt(partial(_abort_mount, host, state))
             for device in loops_on(host, paths.disk):
-                done.attempt(partial(_free, host, state, device))
+                done.attempt(partial(_detach, host, state, device))
             done.attempt(partial(_unmount, host, state))
         done.attempt(partial(_delete, host, state, base=base))
     if done.held or done.failed:
@@ -76,11 +75,11 @@ def take_apart(host: Host, labs: Registry, state: LabState, *, base: bool) -> Se
 
 
 def _not_ours(host: Host, state: LabState) -> str:
-    """Return why what is at a lab's home is not what was made there, or ``""``; gone is well."""
+    """Return why a lab's home is not the folder that was made, or ``""`` (also if it is gone)."""
     home = Path(state.home)
     if host.run(Action(("test", "-e", str(home), "-o", "-L", str(home)))).returncode:
         return ""
-    left = "left as it is; look at it, and remove it yourself"
+    left = "left as it is; inspect it, and remove it yourself"
     if (real := resolved(host, home)) != home:
         return f"{home}: is a link to {real}, {left}"
     if problem := distrust(host, home):
@@ -90,11 +89,11 @@ def _not_ours(host: Host, state: LabState) -> str:
     return ""
 
 
-def _silence(host: Host, state: LabState) -> list[str]:
-    """End the daemon before anything else, so that what is unmounted cannot wait for it.
+def _kill_daemon(host: Host, state: LabState) -> list[str]:
+    """Kill the daemon first, so that umount cannot wait for it.
 
-    What was written is thrown away in any case; written out first, it would pass the caps, and
-    for ever if the daemon hangs.  A daemon whose id was not recorded yet ends with its mount.
+    Its data is discarded in any case; flushing it would be slowed by the caps, and hang if the
+    daemon hangs.  A daemon whose pid was not recorded yet ends with its mount.
     """
     daemon = state.daemon
     if daemon is not None and processes.kill(host, daemon):
@@ -102,8 +101,8 @@ def _silence(host: Host, state: LabState) -> list[str]:
     return []
 
 
-def _cut_off(host: Host, state: LabState) -> list[str]:
-    """Cut the mount off: refused as busy while the loop device stands on it, it ends the daemon."""
+def _abort_mount(host: Host, state: LabState) -> list[str]:
+    """Force the umount: it fails as busy while the loop device uses it, but ends the daemon."""
     place = Paths(Path(state.home)).mount
     mount = mount_at(host, place)
     if mount is not None and _served(state, mount):
@@ -112,23 +111,23 @@ def _cut_off(host: Host, state: LabState) -> list[str]:
 
 
 def _served(state: LabState, mount: Mount) -> bool:
-    """Return whether a mount is the daemon's: by its number, once that was recorded."""
+    """Return whether a mount is the daemon's, by its device number if that was recorded."""
     ours = mount.kind.startswith("fuse") and mount.source == _DAEMON
     return ours and state.mount in {"", mount.number}
 
 
-def _free(host: Host, state: LabState, device: str) -> list[str]:
-    """Unmount and detach a loop device on our disk, and restore its queue.
+def _detach(host: Host, state: LabState, device: str) -> list[str]:
+    """Unmount and detach a loop device of the lab disk, and restore its queue settings.
 
-    The kernel names the file by our mount point's path; that it is the attachment which we made
-    is known by its number.  The file's inode cannot be asked: a daemon that hangs never answers.
+    The backing file is compared by path, and the attachment by its diskseq.  The file's inode is
+    not read, as a hanging daemon would never answer.
     """
     loop, removed = state.loop, []
     number = diskseq(host, device)
     if loop.device == device and loop.diskseq not in {"", number}:
         raise HostError(
-            f"{device}: left attached: it is not the attachment that was made (diskseq {number}, "
-            f"not {loop.diskseq}); `losetup --list` shows it"
+            f"{device}: left attached: not the attachment of this lab (diskseq {number}, "
+            f"not {loop.diskseq}); see `losetup --list`"
         )
     for target in reversed(mounts_of(host, device)):
         host.run(Action(("umount", "--lazy", target))).check()
@@ -141,7 +140,7 @@ def _free(host: Host, state: LabState, device: str) -> list[str]:
 
 
 def _held(host: Host, device: str) -> str:
-    """Say who holds a device, and what to do: another namespace keeps a copy of our mounts."""
+    """Return the message for a device in use, with the next step."""
     if pids := mounted_elsewhere(host, device):
         shown = ", ".join(map(str, pids[:_SHOWN])) + (" and others" if pids[_SHOWN:] else "")
         return (
@@ -158,7 +157,7 @@ def _unmount(host: Host, state: LabState) -> list[str]:
         if not _served(state, mount):
             raise HostError(
                 f"{place}: left mounted: {mount.source} ({mount.kind}, {mount.number}) is not the "
-                f"mount that was made there; look at it with `findmnt {place}`"
+                f"mount of this lab; inspect it with `findmnt {place}`"
             )
         host.run(Action(("umount", "--lazy", str(place)))).check()
         removed.append(f"mount {place}")
@@ -167,11 +166,11 @@ def _unmount(host: Host, state: LabState) -> list[str]:
 
 
 def _delete(host: Host, state: LabState, *, base: bool) -> list[str]:
-    """Remove the files that we make, by name, then the folders where nothing else is in them."""
+    """Remove the lab's files by name, then its folders if they are empty."""
     paths, disks = Paths(Path(state.home)), state.spec.stripe.disks
-    if state.folder:  # else it was only announced, and is empty if it is there at all
-        golden = (*paths.bases(disks), paths.golden) if base else ()
-        doomed = map(str, (*golden, *paths.overlays(disks), paths.log))
+    if state.folder:  # else it was not made yet
+        snapshot = (*paths.bases(disks), paths.snapshot_marker) if base else ()
+        doomed = map(str, (*snapshot, *paths.overlays(disks), paths.log))
         host.run(Action(("rm", "--force", "--", *doomed)), timeout_s=REMOVAL_S).check()
     for folder in (paths.mount, paths.home):
         argv = ("rmdir", "--ignore-fail-on-non-empty", "--", str(folder))

@@ -1,4 +1,4 @@
-"""What a lab disk is to be, and what was measured on it."""
+"""The specification of a lab disk, and its validation."""
 
 import re
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds added to every read and write, and that a flush takes; none is invented."""
+    """Seconds added to every read and write, and of a flush; zero by default."""
 
     read_s: float = 0.0
     write_s: float = 0.0
@@ -36,7 +36,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """RAID level 0 over equal disks, with `chunk` bytes on one before the next; one is not cut."""
+    """RAID level 0 over equal disks, with `chunk` bytes on each in turn."""
 
     disks: int = 1
     chunk: int = 512 << 10  # bytes; mdadm's default
@@ -46,8 +46,8 @@ class Stripe:
 class LabSpec:
     """One lab device: `lab` is its name on this machine, `size` is its own in bytes.
 
-    `disk_class` is what each disk may do, `vm` what all may together: names of ``mydyno lab
-    classes``; neither, and no caps, means uncapped.  `credits` of disks and VM at the start are
+    `disk_class` limits each disk, `vm` all together: names of ``mydyno lab classes``; without both,
+    and without caps, it is uncapped.  `credits` of disks and VM at the start are
     ``empty``, ``full`` or a share between 0 and 1.
     """
 
@@ -62,12 +62,12 @@ class LabSpec:
 
     @property
     def capped(self) -> bool:
-        """Return whether any cap is asked for."""
+        """Return whether any cap is set."""
         return bool(self.disk_class or self.vm) or self.caps != Caps()
 
     @property
-    def told(self) -> str:
-        """Return in words what stands in for real disks: ``4 disks of azure-p15, ...``."""
+    def description(self) -> str:
+        """Return a description of the disks: ``4 x azure-p15, chunks of 512K``."""
         kind = self.disk_class or ("capped" if self.capped else "uncapped")
         each = f"{self.stripe.disks} x {kind}" if self.stripe.disks > 1 else kind
         chunk = f", chunks of {self.stripe.chunk >> 10}K" if self.stripe.disks > 1 else ""
@@ -75,35 +75,38 @@ class LabSpec:
 
 
 def check(spec: LabSpec) -> None:
-    """Raise `SpecError` for a lab that cannot be; the class's name is judged by mydyno-disk."""
+    """Raise `SpecError` for an invalid lab; mydyno-disk checks the name of the class."""
     if not _NAME.fullmatch(spec.lab):
         raise SpecError(
-            f"lab {spec.lab!r}: a name has up to 64 letters, digits, dots, dashes and underscores"
+            f"lab {spec.lab!r}: invalid name; use up to 64 letters, digits, dots, dashes and "
+            "underscores"
         )
     if spec.size <= 0 or spec.size % PAGE:
-        raise SpecError(f"lab {spec.lab}: size {spec.size}: give a multiple of {PAGE} bytes")
+        raise SpecError(f"lab {spec.lab}: size {spec.size}: must be a multiple of {PAGE} bytes")
     check_stripe(spec.stripe, f"lab {spec.lab}")
     if spec.stripe.disks * spec.stripe.chunk > spec.size:
-        raise SpecError(f"lab {spec.lab}: size {spec.size}: less than one chunk on each disk")
+        raise SpecError(
+            f"lab {spec.lab}: size {spec.size}: less than one chunk on each disk; increase it"
+        )
     level_text(spec.credits)
 
 
 def check_stripe(stripe: Stripe, place: str) -> None:
-    """Raise `SpecError` for a stripe that no lab can have."""
+    """Raise `SpecError` for an invalid stripe."""
     if not 1 <= stripe.disks <= DISKS:
-        raise SpecError(f"{place}: {stripe.disks} disks: give 1 to {DISKS}")
+        raise SpecError(f"{place}: {stripe.disks} disks: must be 1 to {DISKS}")
     if not PAGE <= stripe.chunk <= CHUNK or stripe.chunk % PAGE:
         raise SpecError(
-            f"{place}: chunk {stripe.chunk}: give a multiple of 4K from 4K to {CHUNK >> 20}M"
+            f"{place}: chunk {stripe.chunk}: must be a multiple of 4K from 4K to {CHUNK >> 20}M"
         )
 
 
 def level_text(level: str | float) -> str:
-    """Return a credit level as ``ctl`` reads it; raise `SpecError` if it is none."""
+    """Return a credit level as ``ctl`` reads it; raise `SpecError` for an invalid one."""
     try:
         valid = level in {"empty", "full"} or 0 <= float(level) <= 1
     except ValueError:
         valid = False
     if not valid:
-        raise SpecError(f"credits {level!r}: give empty, full, or a share between 0 and 1")
+        raise SpecError(f"credits {level!r}: must be empty, full, or a ratio between 0 and 1")
     return str(level)

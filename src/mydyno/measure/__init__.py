@@ -1,4 +1,4 @@
-"""What a host is and does: facts before anything changes, samples while a load runs."""
+"""Host facts before any change, and samples of host and server while a load runs."""
 
 from mydyno.measure.binary import NOT_BUILT, probe_binary
 from mydyno.measure.facts import Facts, cores_busy, facts

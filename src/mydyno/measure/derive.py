@@ -1,6 +1,6 @@
-"""What a sample means: the series that reports show, per flavour of server (FACTS 9.2).
+"""The series that reports show, derived from samples, per flavour of server.
 
-What a host or server does not tell is left out, never zero.
+What a host or server does not provide is left out, never zero.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -34,12 +34,12 @@ class Facts:
 
     memory_bytes: int
     cores: int
-    told: Mapping[str, str]
+    details: Mapping[str, str]
     schedulers: tuple[str, ...] = ()
 
 
 def facts(host: Host) -> Facts:
-    """Return a host's facts; an optional file that is missing is left out.
+    """Return a host's facts; what is not available is left out.
 
     Raises `HostError` where memory or processors cannot be read.  The exit code is not looked at:
     grep exits 2 where one of the files does not exist, and few hosts have all of them.  One command
@@ -59,7 +59,7 @@ def facts(host: Host) -> Facts:
 def cores_busy(host: Host, seconds: float = 1.0) -> float:
     """Return how many cores are at work, from two looks at /proc/stat `seconds` apart.
 
-    The load average would still tell of what ended a minute ago.
+    The load average would still include processes that ended a minute ago.
     """
     looks = []
     for pause_s in (seconds, 0.0):
@@ -95,22 +95,22 @@ def parse(raw: bytes) -> Facts:
             "memory and processors cannot be read; look at /proc/meminfo and /proc/cpuinfo there"
         )
     memory_bytes = int(memory["MemTotal"].split()[0]) * 1024
-    told = {
+    details = {
         "processor": f"{processor.get('model name', 'unknown')}, {cores} logical",
         "memory": f"{memory_bytes / 2**30:.1f} GiB",
         "system": system.get("PRETTY_NAME", "unknown").strip('"'),
         "kernel": " ".join(lines.get("/proc/version", ["unknown"])[0].split()[2:3]) or "unknown",
     }
     for path, name in _FILES.items():
-        if name not in told and path in lines:
-            told[name] = lines[path][0]
-    return Facts(memory_bytes, cores, told, _schedulers(lines))
+        if name not in details and path in lines:
+            details[name] = lines[path][0]
+    return Facts(memory_bytes, cores, details, _schedulers(lines))
 
 
 def _schedulers(lines: Mapping[str, list[str]]) -> tuple[str, ...]:
     """Return the I/O schedulers that the host's disks offer, in the kernel's order."""
-    told = " ".join(text for path in lines if path.endswith(_SCHEDULER) for text in lines[path])
-    return tuple(dict.fromkeys(told.replace("[", "").replace("]", "").split()))
+    listed = " ".join(text for path in lines if path.endswith(_SCHEDULER) for text in lines[path])
+    return tuple(dict.fromkeys(listed.replace("[", "").replace("]", "").split()))
 
 
 def _fields(lines: list[str], mark: str) -> dict[str, str]:

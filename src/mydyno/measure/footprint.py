@@ -15,13 +15,13 @@ _UNITS = {"storage_bytes": "B", "storage_apparent_bytes": "B", "compression_rati
 
 
 def sizes(folder: Path) -> Probe[tuple[dict[str, float], str]]:
-    """Return the question for a folder's bytes, by metric, and for its type of filesystem.
+    """Return the probe for a folder's bytes, by metric, and for its type of filesystem.
 
     `storage_bytes` are allocated and `storage_apparent_bytes` are those that reading gives.
     """
-    told = ("-type", "f", "-printf", "%s %b\\n")
+    print_sizes = ("-type", "f", "-printf", "%s %b\\n")
     kind = ("-path", str(folder), "-exec", "stat", "-f", "-c", "%T", "{}", ";")
-    return Probe(Action(("find", str(folder), *told, ",", *kind)), parse_sizes)
+    return Probe(Action(("find", str(folder), *print_sizes, ",", *kind)), parse_sizes)
 
 
 def parse_sizes(raw: bytes) -> tuple[dict[str, float], str]:
@@ -41,7 +41,7 @@ def parse_sizes(raw: bytes) -> tuple[dict[str, float], str]:
 
 
 def compressed(kind: str, folder: Path) -> Probe[dict[str, float]] | None:
-    """Return the question what compression saves, or None for a filesystem that has none."""
+    """Return the probe for the compression ratio, or None for a filesystem that has none."""
     asked = {
         "btrfs": Probe(Action(("compsize", "-b", "-x", str(folder))), parse_compsize),
         "zfs": Probe(
@@ -69,13 +69,13 @@ def parse_zfs(raw: bytes) -> dict[str, float]:
     return {"compression_ratio": float(word)} if word.replace(".", "", 1).isdecimal() else {}
 
 
-def keep(host: Host, data: Path, folder: Path) -> None:
+def save(host: Host, data: Path, folder: Path) -> None:
     """Write what the data set in `data` takes into a trial's folder; where it cannot, nothing.
 
     Costs one command, some milliseconds for a few hundred files; on btrfs and ZFS also a sync,
     because what is not written yet is not compressed yet.
     """
-    with suppress(HostError, OSError):  # a trial is worth having without
+    with suppress(HostError, OSError):  # a trial is valid without
         found, kind = sizes(data).parse(host.run(sizes(data).action).stdout)
         if more := compressed(kind, data):
             host.run(Action(("sync", "-f", str(data))), timeout_s=_PATIENCE_S)
@@ -87,7 +87,7 @@ def keep(host: Host, data: Path, folder: Path) -> None:
 
 
 def metrics(folder: Path) -> tuple[Metric, ...]:
-    """Return what `keep` wrote, as metrics of the trial; nothing where it wrote nothing."""
+    """Return what `save` wrote, as metrics of the trial; nothing where it wrote nothing."""
     with suppress(OSError, ValueError):
         found = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return tuple(

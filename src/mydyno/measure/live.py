@@ -21,7 +21,7 @@ from mydyno.measure.derive import (
     tracks,
 )
 from mydyno.measure.probe_file import Reader, sampled
-from mydyno.measure.sampled import Row, Sampled
+from mydyno.measure.sampled import Sampled, Tick
 from mydyno.model import HostError
 
 _PAUSE_S = 0.1
@@ -57,7 +57,7 @@ def moments(
     without having written anything.
     """
     reader = Reader(path.name)
-    rows: deque[Row] = deque(maxlen=_KEPT)
+    rows: deque[Tick] = deque(maxlen=_KEPT)
     seen: set[str] = set()
     at = 0
     alive = True

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from mydyno.measure.sampled import READ_AT, Column, End, Head, Note, Row, Sampled
+from mydyno.measure.sampled import READ_AT, Column, End, Head, Note, Sampled, Tick
 from mydyno.measure.varints import LONGEST, signed, signed_all, unsigned
 from mydyno.model import HostError
 
@@ -53,7 +53,7 @@ class Reader:
         self._stamps: dict[int, int] = {}  # each source's column probe.read_at
         self._read_by = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))  # the same
 
-    def take(self, raw: bytes) -> Iterator[Row]:
+    def take(self, raw: bytes) -> Iterator[Tick]:
         """Yield the ticks that are whole with `raw`.
 
         Raises `ProbeFileError` for what is not a file of the sampler's.
@@ -106,7 +106,7 @@ class Reader:
             )
         return kind, whole[_FRAME.size :], end
 
-    def _framed(self, kind: bytes, payload: bytes) -> Row | None:
+    def _framed(self, kind: bytes, payload: bytes) -> Tick | None:
         match kind:
             case b"T":
                 return self._tick(payload)
@@ -142,7 +142,7 @@ class Reader:
         belongs = [self._sources[_owner(c)] for c in fresh]
         self._of = np.concatenate((self._of, np.array(belongs, dtype=np.int64)))
 
-    def _tick(self, payload: bytes) -> Row:
+    def _tick(self, payload: bytes) -> Tick:
         if self.head is None:
             raise ValueError("a tick before the head")
         seq, at = unsigned(payload, 0)
@@ -158,7 +158,7 @@ class Reader:
         at = self._gone(payload, at)
         touched = self._entries(payload, at)
         wall_ns = self.head.wall_ns + begin_ns + drift_ns
-        return Row(seq, begin_ns * _NS, wall_ns * _NS, self._valid(touched))
+        return Tick(seq, begin_ns * _NS, wall_ns * _NS, self._valid(touched))
 
     def _gone(self, payload: bytes, at: int) -> int:
         runs, at = unsigned(payload, at)
@@ -217,7 +217,7 @@ def read(path: Path) -> Sampled:
     return sampled(reader, rows)
 
 
-def sampled(reader: Reader, rows: Sequence[Row]) -> Sampled:
+def sampled(reader: Reader, rows: Sequence[Tick]) -> Sampled:
     """Return some ticks of a reader's as a sample of their own; raise `ProbeFileError` if headless.
 
     A column has no value in the ticks before it was defined.

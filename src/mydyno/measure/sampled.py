@@ -55,7 +55,7 @@ class End(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Tick:
     """One tick: when it was, and each column's value, NaN where it was not read in this tick."""
 
     seq: int

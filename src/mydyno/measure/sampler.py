@@ -1,4 +1,4 @@
-"""The sampler beside a trial: started before the load, ended after it, and never its undoing.
+"""The sampler of a trial: started before the load, ended after it; it never fails a trial.
 
 Overhead: one process at 1 Hz; docs/guide/probe.md quotes what it was measured to cost.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Host, Remote, Running, program, remote_folder
+from mydyno.host import Host, Remote, Running, remote_work_folder, uploaded_program
 from mydyno.measure.binary import probe_binary
 from mydyno.measure.where import Where
 from mydyno.model import Action, HostError
@@ -47,7 +47,7 @@ class Sampling:
     ahead_ns: int | None = None
 
     def reported(self, t_s: float) -> None:
-        """Keep when the load's time began, by its first report, which says it is `t_s` old."""
+        """Save the start time of the load, from its first report at `t_s`."""
         if (self.folder / START).exists():
             return
         origin_ns = time.monotonic_ns() - round(t_s * 1e9)
@@ -60,7 +60,7 @@ class Sampling:
 def sampling(host: Host, folder: Path, watch: Watch) -> Iterator[Sampling]:
     """Sample the host into the trial's folder; without the program or when it fails, do not.
 
-    A trial is worth having without its sample, so nothing here fails it; `complaint` tells.
+    A trial is valid without its sample, so nothing here fails it; `complaint` returns errors.
     """
     stack = ExitStack()
     try:
@@ -77,7 +77,7 @@ def _begun(stack: ExitStack, host: Host, folder: Path, watch: Watch) -> Sampling
         return Sampling(folder)
     try:
         (folder / WHERE).write_bytes(msgspec.json.encode(watch.where))
-        there = stack.enter_context(remote_folder(host, folder))
+        there = stack.enter_context(remote_work_folder(host, folder))
         running = host.start(_action(host, there, watch), stderr=there / ERRORS)
         stack.callback(_end, running, folder)
         return Sampling(folder, partial(_load_started, host, there), _ahead_ns(host))
@@ -97,8 +97,8 @@ def _ahead_ns(host: Host) -> int | None:
     if not isinstance(host, Remote):
         return None
     asked_ns = time.monotonic_ns()
-    told = host.run(Action(("date", "+%s%N"))).check().stdout
-    return int(told) - (asked_ns + time.monotonic_ns()) // 2
+    reply = host.run(Action(("date", "+%s%N"))).check().stdout
+    return int(reply) - (asked_ns + time.monotonic_ns()) // 2
 
 
 def _complain(folder: Path, text: str) -> None:
@@ -107,7 +107,7 @@ def _complain(folder: Path, text: str) -> None:
 
 
 def _action(host: Host, there: Path, watch: Watch) -> Action:
-    argv = [program(host, probe_binary()), "sample", "--out", str(there / FILE)]
+    argv = [uploaded_program(host, probe_binary()), "sample", "--out", str(there / FILE)]
     argv += [] if isinstance(host, Remote) else ["--owner", str(os.getpid())]
     argv += ["--process-file", f"load={there / LOAD}"]
     for role, pid in watch.processes.items():
@@ -121,12 +121,12 @@ def _end(running: Running, folder: Path) -> None:
     code = running.returncode()
     running.stop(grace_s=_GRACE_S)
     for _ in running.lines():
-        pass  # it says nothing there; reading to the end closes the pipe
+        pass  # it prints nothing; reading to the end closes the pipe
     if code is not None:
         _complain(folder, f"mydyno-probe ended before the load did (exit {code})")
 
 
 def complaint(folder: Path) -> str:
-    """Return what the sampler of a trial complained of, or ``""``."""
+    """Return the errors of a trial's sampler, or ``""``."""
     errors = folder / ERRORS
     return errors.read_text(errors="replace").strip() if errors.exists() else ""

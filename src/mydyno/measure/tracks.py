@@ -38,8 +38,8 @@ def level(sampled: Sampled, name: str, of: str = "") -> Track | None:
 def rate(sampled: Sampled, name: str, of: str = "") -> Track | None:
     """Return a counter's rate per second, at the later of two readings; None without the counter.
 
-    NaN where it fell or was told to start anew, and where too much time is between two readings:
-    what happened in it is not known by the second.
+    NaN where it fell or its process restarted, and where two readings are too far apart to give a
+    rate by the second.
     """
     counter = level(sampled, name, of)
     if counter is None:
@@ -50,9 +50,9 @@ def rate(sampled: Sampled, name: str, of: str = "") -> Track | None:
         passed = np.diff(counter.at_s[known])
         steps = np.diff(counter.values[known])
         longest = _LATE * max(float(np.median(passed)), sampled.head.interval_ns * 1e-9)
-        sound = (passed > 0) & (passed < longest) & (steps >= 0)
-        sound &= _same(sampled, sampled.restarts(name, of), known)
-        rates[known[1:][sound]] = steps[sound] / passed[sound]
+        valid = (passed > 0) & (passed < longest) & (steps >= 0)
+        valid &= _same(sampled, sampled.restarts(name, of), known)
+        rates[known[1:][valid]] = steps[valid] / passed[valid]
     return Track(counter.at_s, rates)
 
 

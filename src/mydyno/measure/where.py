@@ -1,4 +1,4 @@
-"""Where a trial's data and traffic go: the disk under a folder, the interface of the load."""
+"""The disk of a trial's data and the network interface of its load."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _UNKNOWN = (0, 65535, 4294967295)
 class Where:
     """Which disk holds the data and which interface carries the load, as the kernel names them.
 
-    Each is empty where there is none, or none that can be told.  `link_bytes_per_s` is how fast
+    Each is empty where there is none, or it is unknown.  `link_bytes_per_s` is how fast
     the interface's link is, None where that is not known.
     """
 
@@ -57,8 +57,8 @@ def interface_to(host: Host, address: str, *, elsewhere: bool = False) -> str:
 def link_speed(host: Host, interface: str) -> float | None:
     """Return the bytes per second of an interface's link, None where it is not known.
 
-    Only what has hardware behind it, or stands on such, tells the truth: the kernel's virtual
-    pairs claim 10 Gbit/s whatever happens on them.
+    Only what has hardware behind it, or stands on such, reports a real speed: the kernel's virtual
+    pairs report 10 Gbit/s whatever happens on them.
     """
     place = f"/sys/class/net/{interface}"
     if not interface:
@@ -74,7 +74,7 @@ def link_speed(host: Host, interface: str) -> float | None:
 def parse_speed(raw: bytes, *, real: bool) -> float | None:
     """Return bytes per second from an interface's files `speed` (Mbit/s) and `uevent`.
 
-    A driver that does not know says -1, 65535 or 4294967295 (FACTS 8).
+    A driver that does not know says -1, 65535 or 4294967295.
     """
     text = raw.decode(errors="replace")
     stacked = any(f"DEVTYPE={kind}\n" in text for kind in ("bond", "vlan"))
@@ -90,8 +90,8 @@ class _Named(msgspec.Struct, frozen=True):
 
 def _named(host: Host, folder: Path) -> str:
     columns = ("findmnt", "--noheadings", "--raw", "--output", "MAJ:MIN,SOURCE")
-    told = host.run(Action((*columns, "--target", str(folder)))).stdout.decode(errors="replace")
-    number, _, source = told.strip().partition(" ")
+    output = host.run(Action((*columns, "--target", str(folder)))).stdout.decode(errors="replace")
+    number, _, source = output.strip().partition(" ")
     if not number:
         return ""
     # btrfs has a number of its own, which is no device's; its source names one

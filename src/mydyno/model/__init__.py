@@ -1,4 +1,4 @@
-"""The vocabulary: frozen values and errors, no I/O; seconds, bytes, rates and ratios throughout."""
+"""Shared value types and errors, without I/O; base units: seconds, bytes, rates, ratios."""
 
 from mydyno.model.errors import (
     CampaignError,
@@ -12,6 +12,7 @@ from mydyno.model.errors import (
     UnknownEndError,
 )
 from mydyno.model.options import one_line, quoted
+from mydyno.model.suggest import unknown_value
 from mydyno.model.values import (
     Action,
     Change,
@@ -63,4 +64,5 @@ __all__ = [
     "of_kind",
     "one_line",
     "quoted",
+    "unknown_value",
 ]

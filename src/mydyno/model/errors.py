@@ -15,7 +15,7 @@ from typing import ClassVar
 
 
 class MydynoError(Exception):
-    """Something a user can act on: says what, where, and the next step."""
+    """An error that a user can act on; its message has place, problem and next step."""
 
     exit_code: ClassVar[int] = 3
 
@@ -35,7 +35,7 @@ class DriftError(HostError):
 
 
 class UnknownEndError(HostError):
-    """A host was lost while a command may have run there: it is never simply run again."""
+    """A host was lost while a command may have run there; it is not repeated."""
 
 
 class CampaignError(MydynoError):

@@ -1,4 +1,4 @@
-"""The values that every room of the house exchanges."""
+"""Value types shared by all packages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,14 +23,14 @@ class Cost(IntEnum):
 
 
 class Durability(Enum):
-    """Whether a change lets a crash lose more than the baseline would (FACTS 6.3)."""
+    """Whether a change lets a crash lose more than the baseline would."""
 
     SAME = "same"
     WEAKER = "weaker"
 
 
 class Reset(Enum):
-    """What is put back before a trial: the data set, only the server process, or nothing."""
+    """What is restored before a trial: the data set, only the server process, or nothing."""
 
     DATASET = "dataset"
     RESTART = "restart"
@@ -40,8 +40,8 @@ class Reset(Enum):
 class Status(Enum):
     """How a trial ended; UNKNOWN means it may or may not have measured what was asked.
 
-    Two are what analysis makes of trials, and no trial ends so: STALLED of one that ran to its end
-    and did no work, VOID of one that something else spoiled.
+    Two are set by the analysis only: STALLED for a trial that ran to its end without any work, VOID
+    for a trial that was disturbed from outside.
     """
 
     OK = "ok"
@@ -69,7 +69,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Probe(Generic[T]):
-    """A question for a host: the command that asks it and the pure reading of the reply."""
+    """A query of a host: its command, and the pure function that parses the reply."""
 
     action: Action
     parse: Callable[[bytes], T]
@@ -77,7 +77,7 @@ class Probe(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One setting to be moved, with what it was and what moving it interrupts.
+    """A change of one setting, with its value before and what the change interrupts.
 
     `key` is bare (``sync_binlog``) when a layer plans it and full (``db/mysqld.sync_binlog``)
     in the journal.  Several changes may carry the same `action`; it is then run once.
@@ -173,7 +173,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that is known of a trial once it has ended.
+    """The result of a trial.
 
     `machine_time_s` counts every attempt at this trial, interrupted ones included.
     """
@@ -189,7 +189,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check says about one outcome, with the numbers it rests on."""
+    """The result of one check of one outcome, with its evidence."""
 
     check: str
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""Private servers: found, initialised, started, asked and stopped; never the machine's own."""
+"""Private servers: found, initialised, started, queried and stopped; never the host's own."""
 
 from mydyno.server.build import Build
 from mydyno.server.find import find

@@ -38,7 +38,7 @@ def statements(
     """
     load = _load(build, load_password, native=native)
     if adopted:
-        lines = [*_root_anew(users, root_password), load, f"GRANT ALL ON *.* TO {_LOAD};"]
+        lines = [*_root_recreated(users, root_password), load, f"GRANT ALL ON *.* TO {_LOAD};"]
     else:
         lines = [f"DROP USER '{user}'@'{host}';" for user, host in users if not _keep(user, host)]
         lines += [f"CREATE DATABASE {DATABASE};", load, f"GRANT ALL ON {DATABASE}.* TO {_LOAD};"]
@@ -46,8 +46,8 @@ def statements(
     return "\n".join(["SET sql_log_bin = 0;", *lines, "FLUSH PRIVILEGES;"]) + "\n"
 
 
-def _root_anew(users: Iterable[Sequence[str]], password: str) -> list[str]:
-    """Return what makes root anew on a server started without its grants: no way in is as it was.
+def _root_recreated(users: Iterable[Sequence[str]], password: str) -> list[str]:
+    """Return the SQL that recreates root on a server started without its grant tables.
 
     The first statement lets it know accounts again.
     """

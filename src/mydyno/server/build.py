@@ -43,7 +43,7 @@ def parse(raw: bytes) -> tuple[str, tuple[int, int, int], str]:
     text = raw.decode(errors="replace").strip()
     found = _VERSION.search(text)
     if not found:
-        raise SpecError(f"not a MySQL, MariaDB or Percona server: it says {text[:200]!r}")
+        raise SpecError(f"not a MySQL, MariaDB or Percona server: --version prints {text[:200]!r}")
     major, minor, patch = (int(part or 0) for part in found.groups())
     return flavour(text), (major, minor, patch), text
 

@@ -69,7 +69,7 @@ def _runs(host: Host, path: Path) -> bool:
 
 
 def _asked(host: Host, program: Path) -> Completed:
-    """Return what a program says of its version; root lets it do so as nobody, without rights."""
+    """Return the output of ``--version``; as root it is run as nobody."""
     drop = _NOBODY.drop() if is_root(host) else ()
     argv = (*drop, "env", "-i", PATH, "LC_ALL=C", str(program), "--version")
     return host.run(Action(argv), timeout_s=_ASKED_S)
@@ -87,7 +87,7 @@ def _refuse_foreign(host: Host, program: Path) -> None:
         problem = "it can be written to by other users"
     if problem:
         raise RefusedError(
-            f"{program}: is not run: {problem}, so others choose what it does; give it to root, or "
+            f"{program}: not safe to run: {problem}; change its owner to root, or "
             "name another server"
         )
 

@@ -62,7 +62,7 @@ def unprivileged(host: Host, records: Records) -> Identity:
 
 
 def forget(records: Records) -> None:
-    """Give a campaign's user up, when nothing of it is left."""
+    """Release a campaign's user, when nothing of the campaign is left."""
     for made in things(records.entries(), KIND):
         with suppress(JournalError):  # it is gone, recorded or not
             records.add(Removed(KIND, made.place))

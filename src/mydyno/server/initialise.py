@@ -29,7 +29,9 @@ def initialise(host: Host, build: Build, place: Place, identity: Identity) -> No
     done = host.run(Action((*identity.drop(), *action.argv), action.stdin), timeout_s=_TIMEOUT_S)
     if done.returncode:
         words = (done.stderr or done.stdout).decode(errors="replace").strip()[-1200:]
-        raise HostError(f"{place.data}: {build.text}: no data could be made: {words}")
+        raise HostError(
+            f"{place.data}: {build.text}: initialising the data directory failed: {words}"
+        )
 
 
 def _server(build: Build, place: Place) -> tuple[str, str]:
@@ -77,7 +79,7 @@ def _one(host: Host, folders: Sequence[Path], names: Sequence[str]) -> Path:
     found = host.run(Action(("find", *wanted, "-maxdepth", "0"))).stdout.decode().splitlines()
     if not found:
         raise HostError(
-            f"{host.name}: none of {', '.join(wanted)}: incomplete server installation; install "
-            "its packages again, or name another server"
+            f"none of {', '.join(wanted)} on {host.name}: incomplete server installation; install "
+            "all its files"
         )
     return Path(found[0])

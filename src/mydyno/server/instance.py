@@ -1,4 +1,4 @@
-"""A private instance of a server: made, started, asked and stopped, and nobody else's business."""
+"""A private instance of a server: made, started, queried and stopped."""
 
 import re
 import time
@@ -36,7 +36,7 @@ _PORT_ATTEMPTS = 3
 _SHOWN_LINES = 8
 _RECOVERY_S = 3600.0  # the redo log of a copy that was not shut down in order
 _LOG_LINES = 400
-# What a server says besides the cause, most of it after: an old one tells of its whole shutdown.
+# Log lines that are not the cause of a failed start.
 _CHATTER = (
     *("[Note]", "[System]", "[ERROR] Aborting", "Plugin initialization aborted"),
     *("registration as a STORAGE ENGINE failed", "storage engine: InnoDB"),
@@ -159,7 +159,7 @@ class Instance:
         if self._running is not None:
             self._running.stop(grace_s=grace_s)
             for _ in self._running.lines():
-                pass  # it says nothing there; reading to the end closes the pipe
+                pass  # it prints nothing; reading to the end closes the pipe
             self._running = None
             self.host.run(Action(("rm", "-f", "--", str(self.place.pid_file))))
             self.records.add(Removed(KIND, str(self.place.options)))

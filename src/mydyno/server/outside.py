@@ -1,4 +1,4 @@
-"""Which files of a copied data directory lie outside of it, as the server's own dictionary says."""
+"""Files outside a copied data directory that the server's data dictionary refers to."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def refuse(host: Host, argv: tuple[str, ...], data: Path, original: Path) -> Non
         shown = ", ".join(found[:_SHOWN]) + more
         raise RefusedError(
             f"stack.data: {original}: has files outside of it: {shown}; a copy would write into "
-            "them: move them into the data directory first, or fill the data set by a workload"
+            "them; move them into the data directory first, or fill the data set by a workload"
         )
 
 

@@ -1,4 +1,4 @@
-"""Where a private instance keeps its files, and what its own option files say."""
+"""The paths of a private instance, and the contents of its option files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

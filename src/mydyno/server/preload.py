@@ -1,4 +1,4 @@
-"""Starting with a full buffer pool: the same pages for every trial, most of a warm-up saved."""
+"""Preloading the buffer pool with the same pages for every trial, to shorten the warm-up."""
 
 import random
 import re
@@ -49,12 +49,14 @@ def load(instance: Instance, *, timeout_s: float = 900.0) -> None:
     """
     began_s = time.monotonic()
     while (spent_s := time.monotonic() - began_s) < timeout_s:
-        told = next((row[1] for row in instance.query(_STATUS)), "").lower()
-        waiting = (not told or "not started" in told) and spent_s < _BEGINS_S
-        if "completed" in told or not (waiting or _RUNS.search(told)):
+        status = next((row[1] for row in instance.query(_STATUS)), "").lower()
+        waiting = (not status or "not started" in status) and spent_s < _BEGINS_S
+        if "completed" in status or not (waiting or _RUNS.search(status)):
             return
         time.sleep(_POLL_S)
-    raise HostError(f"the buffer pool was not loaded within {timeout_s:g} s")
+    raise HostError(
+        f"loading the buffer pool timed out after {timeout_s:g} s; set protocol.preload = false"
+    )
 
 
 def _spaces(instance: Instance) -> list[tuple[str, ...]]:

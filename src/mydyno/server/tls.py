@@ -1,4 +1,4 @@
-"""How an instance is told to speak TLS or not, by flavour and version (FACTS 7.3)."""
+"""TLS options of an instance and its clients, by flavour and version."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The stack under test: layers that observe and plan, and the one actor that converges them."""
+"""The stack under test: layers observe and plan settings, and one engine applies them."""
 
 from mydyno.stack.converge import Ledger, Restoration, converge, refuse_reboot, restore
 from mydyno.stack.protocol import Layer, Restorable, Site

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mydyno.model import Action, Change, Probe, Settings, SpecError
-from mydyno.stack import running
-from mydyno.stack.running import OWNED, Seen, Server
+from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
+from mydyno.stack import launch_file
+from mydyno.stack.launch_file import OWNED, Server, ServerState
 
 _SONAMES = {
     "jemalloc": re.compile(r"/libjemalloc\.so[\w.]*$"),
@@ -44,7 +44,7 @@ class Alloc:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the allocator in the process's maps, not in an option."""
+        """Return the probe for the allocator in the process's maps, not in an option."""
         return Probe(self.server.look("maps", "environ"), parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -54,7 +54,7 @@ class Alloc:
         library = want.get("library", default)
         lines = [*self._preload(library, default), *_tuning(library, want.get("tunables", ""))]
         defaults = {"library": default, "tunables": ""}
-        return running.changes(now, want, defaults, self.server.write(lines))
+        return launch_file.changes(now, want, defaults, self.server.write(lines))
 
     def _preload(self, library: str, default: str) -> list[str]:
         if library == default:
@@ -71,7 +71,7 @@ class Alloc:
 
 
 def installed() -> Probe[Mapping[str, str]]:
-    """Return the question for the allocators of this host: name to file."""
+    """Return the probe for the allocators of this host: name to file."""
     return Probe(Action(("/sbin/ldconfig", "-p")), libraries)
 
 
@@ -95,12 +95,14 @@ def named_in(paths: Iterable[str]) -> list[str]:
 
 def parse(raw: bytes) -> Settings:
     """Return `library`, `tunables` where set, and `linked` where the server brings its own."""
-    seen = running.parse(raw)
+    seen = launch_file.parse(raw)
     preload = seen.own.get("LD_PRELOAD", "")
     asked = next(iter(named_in([preload])), "")
     library = _mapped(seen) if seen.running else asked or "glibc"
     settings = {"library": library}
-    environment = running.pairs(_whole(seen.files.get("environ", []))) if seen.running else seen.own
+    environment = (
+        launch_file.pairs(_whole(seen.files.get("environ", []))) if seen.running else seen.own
+    )
     tunables = environment.get(_TUNABLES.get(library, ""), "")
     if tunables:
         settings["tunables"] = tunables
@@ -124,12 +126,12 @@ def _whole(entries: Iterable[str]) -> Sequence[str]:
     return found
 
 
-def _mapped(seen: Seen) -> str:
+def _mapped(seen: ServerState) -> str:
     paths = {line.split()[-1] for line in seen.files.get("maps", []) if "/" in line}
     return next(iter(named_in(sorted(paths))), "glibc")
 
 
-def _tuned(seen: Seen) -> bool:
+def _tuned(seen: ServerState) -> bool:
     return any(name in seen.own for name in _TUNABLES.values())
 
 
@@ -147,7 +149,7 @@ def _tuning(library: str, tunables: str) -> list[str]:
 
 def _refuse_unknown(want: Settings) -> None:
     for key in want.keys() - {"library", "tunables"}:
-        raise SpecError(f"alloc.{key}: unknown; alloc has library and tunables")
+        raise SpecError(unknown_value(key, ("library", "tunables"), "setting", prefix="alloc."))
     library = want.get("library", "glibc")
     if library not in {"glibc", *_SONAMES}:
-        raise SpecError(f"alloc.library = {library!r}: one of glibc, {', '.join(_SONAMES)}")
+        raise SpecError(f"alloc.library: {unknown_value(library, ('glibc', *_SONAMES))}")

@@ -1,4 +1,4 @@
-"""Whether a mount's access times are kept as its options say, tried on a file of our own."""
+"""Whether access times behave as the mount options require, tested on a temporary file."""
 
 from pathlib import Path
 
@@ -22,19 +22,19 @@ def wanted(options: str) -> str:
 
 
 def probe(where: str) -> Probe[str]:
-    """Return the question how a mounted folder keeps access times, asked by reading a file there.
+    """Return the probe of how a mounted folder keeps access times, asked by reading a file there.
 
     A file is given an old access time and read twice: `noatime` leaves the time alone, `relatime`
     moves it once, since it was older than the change of the file, `strictatime` moves it twice.
     ``find`` is there to do it all in one command; it removes the file whatever happened before.
     """
     file = str(Path(where) / _FILE)
-    told = ("stat", "--format=%.9X", file)
+    print_time = ("stat", "--format=%.9X", file)
     read = ("cksum", file)
     steps = (
         ("install", "-m", "600", "/proc/version", file),
         ("touch", "-a", "-d", _LONG_AGO, file),
-        *(told, ("sleep", _TICK_S), read, told, ("sleep", _TICK_S), read, told),
+        *(print_time, ("sleep", _TICK_S), read, print_time, ("sleep", _TICK_S), read, print_time),
     )
     found = [word for step in steps for word in ("-exec", *step, ";")]
     removed = (",", "-exec", "rm", "-f", file, ";")

@@ -1,11 +1,10 @@
-"""The block layer: I/O scheduler and queue attributes of one disk (FACTS 1)."""
+"""The block layer: I/O scheduler and queue attributes of one disk."""
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Action, Change, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.protocol import IDENTITY
 
 ATTRIBUTES = (
@@ -39,7 +38,7 @@ class Block:
         return self.disk
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for every attribute of the queue that can be set, and which disk."""
+        """Return the probe for every attribute of the queue that can be set, and which disk."""
         here = f"/sys/block/{self.disk}/"
         which = ("(", "-path", f"{here}dev", "-o", "-path", f"{here}diskseq")
         queue = ("-o", "-path", f"{here}queue/*", "-perm", "-u=rw", ")")
@@ -112,9 +111,7 @@ class Block:
                     f"{place}: the scheduler {now.get('scheduler')} has no such tunable"
                 )
         elif key not in ATTRIBUTES:
-            near = difflib.get_close_matches(key, ATTRIBUTES, 1)
-            hint = f"did you mean block.{near[0]}?" if near else f"known: {', '.join(ATTRIBUTES)}"
-            raise SpecError(f"{place}: unknown; {hint}")
+            raise SpecError(unknown_value(key, ATTRIBUTES, "setting", prefix="block."))
         elif key not in now:
             raise SpecError(f"{place}: this kernel does not show it, so it could not be restored")
 

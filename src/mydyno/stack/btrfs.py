@@ -8,18 +8,20 @@ _LINE = re.compile(r"(?P<kind>Data|System|Metadata), (?P<profile>\w+): total=\d+
 
 
 def profiles(where: str) -> Probe[Settings]:
-    """Return the question for the profiles: ``data``, ``metadata``, ``system`` to ``raid10``."""
+    """Return the probe for the profiles: ``data``, ``metadata``, ``system`` to ``raid10``."""
     return Probe(Action(("btrfs", "filesystem", "df", "--raw", where)), parse)
 
 
 def parse(raw: bytes) -> Settings:
     """Return the profiles; where a conversion was cut short there are two, joined by a plus.
 
-    Raise `HostError` for a reply that tells of no data.
+    Raise `HostError` for a reply without data profiles.
     """
     found: dict[str, list[str]] = {}
     for line in _LINE.finditer(raw.decode(errors="replace")):
         found.setdefault(line["kind"].lower(), []).append(line["profile"].lower())
     if "data" not in found:
-        raise HostError(f"btrfs told no profiles: {raw[:80]!r}")
+        raise HostError(
+            f"btrfs filesystem df: no profiles in {raw[:80]!r}; check the version of btrfs-progs"
+        )
     return {kind: "+".join(sorted(set(names))) for kind, names in found.items()}

@@ -1,8 +1,8 @@
-"""The only actor: brings a host's settings to what is wanted, and restores what it found.
+"""Applies wanted settings to a host, and restores the original ones.
 
-Forward: observe, plan, record, act, observe again.  What an act moved besides what was wanted is
-recorded with it.  Restoring acts first and records afterwards, so that a full disk cannot stop it,
-and changes a setting only where it still has the value that we gave it.
+Applying: observe, plan, record, act, observe again.  Side effects on other settings are recorded
+too.  Restoring acts first and records afterwards, so that a full disk cannot stop it; it changes a
+setting only where that still has the value set by mydyno.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,18 +30,18 @@ _TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Where acts are written down: records that restoring relies on, and the campaign's history."""
+    """Where changes are recorded: the change records, used to restore, and the journal."""
 
     records: Records
     journal: Journal
 
     def planned(self, changes: Sequence[Change], layer: Layer, prefix: str, trial: int) -> None:
-        """Write changes with full keys into the history; refuse one that could not be undone."""
+        """Record changes with full keys in the journal; refuse one that cannot be undone."""
         for change in changes:
             if not change.before and not layer.owned:
                 raise HostError(
-                    f"{prefix}{change.key}: its present value cannot be read, so it could not be "
-                    "restored; leave it out"
+                    f"{prefix}{change.key}: current value unreadable, so it could not be "
+                    "restored; remove it from the spec"
                 )
             key = prefix + change.key
             self.journal.append(Changing(key, change.before, change.after, layer.owned, trial))
@@ -49,7 +49,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class Restoration:
-    """What became of each setting that was moved; `failed` ones are still changed."""
+    """The result for each changed setting; `failed` ones are not restored."""
 
     restored: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -68,24 +68,24 @@ class Restoration:
 
 
 def converge(site: Site, want: Settings, ledger: Ledger, trial: int) -> list[Change]:
-    """Bring the site's layers from wherever they are to their first values and `want`.
+    """Apply `want` to the site's layers; other settings get their first values.
 
-    Returns the changes with full keys.  Raises `DriftError` where the host does not follow or
-    somebody else has changed a setting meanwhile, and `HostError` where a present value cannot be
-    read, so that it could not be restored.
+    Returns the changes with full keys.  Raises `DriftError` where a change has no effect or another
+    process has changed a setting meanwhile, and `HostError` where a current value is unreadable, so
+    that it could not be restored.
     """
     return [
         change
         for layer in site.layers
-        for change in _Actor(site, layer, ledger, trial).bring(_of(want, site, layer))
+        for change in _Applying(site, layer, ledger, trial).bring(_of(want, site, layer))
     ]
 
 
 def restore(host: Host, records: Records, layer_of: Callable[[Acting], Layer]) -> Restoration:
-    """Bring every setting that is not ours and was moved back to its first value.
+    """Restore the first value of every changed setting of the host itself.
 
-    What is gone, or has been changed by somebody else since, is left and named; nothing stops the
-    others.  `layer_of` rebuilds a layer from what was recorded.
+    Settings that are gone, or were changed by another process since, are left and reported; errors
+    do not stop the others.  `layer_of` rebuilds a layer from its record.
     """
     done = Restoration()
     for one in moved(records.entries()).values():
@@ -95,18 +95,18 @@ def restore(host: Host, records: Records, layer_of: Callable[[Acting], Layer]) -
 
 
 def refuse_reboot(host: Host, changes: Sequence[Change]) -> None:
-    """Raise `RefusedError` for a change that takes a reboot of a host that is not ours."""
+    """Raise `RefusedError` for a change that needs a reboot of a host of the user."""
     for change in changes:
         if change.cost is Cost.REBOOT and not isinstance(host, Rebootable):
             raise RefusedError(
-                f"{change.key} is {change.before} and should be {change.after}: that takes a "
-                f"reboot of {host.name}, which mydyno only does to machines of its own (a VM lab)"
+                f"{change.key} is {change.before}, not {change.after}: changing it needs a "
+                f"reboot of {host.name}, but mydyno reboots VM labs only; use a VM lab"
             )
 
 
 @dataclass(frozen=True, slots=True)
-class _Actor:
-    """One layer of a host, on its way to a treatment."""
+class _Applying:
+    """Applies a treatment's settings of one layer."""
 
     site: Site
     layer: Layer
@@ -172,7 +172,7 @@ class _Actor:
             if key in now and key in known.last and now[key] not in ours:
                 raise DriftError(
                     f"{self.site.host.name}: {self.prefix}{key} is {now[key]}, but this campaign "
-                    f"set it to {known.last[key]}: something else changed it meanwhile; end that, "
+                    f"set it to {known.last[key]}: another process changed it; stop that, "
                     "then run again"
                 )
 
@@ -216,7 +216,7 @@ class _Actor:
 
 @dataclass(frozen=True, slots=True)
 class _Undoing:
-    """One layer's settings on their way back, after a campaign."""
+    """Restores the settings of one layer, after a campaign."""
 
     host: Host
     layer: Layer
@@ -265,7 +265,7 @@ class _Undoing:
             if not changes:
                 return now
             for action in dict.fromkeys(c.action for c in changes):
-                with suppress(MydynoError):  # it is seen below; the others are still to be tried
+                with suppress(MydynoError):  # checked below; the other commands must still run
                     self.host.run(action, timeout_s=_TIMEOUT_S)
             now = self._look()
         return now
@@ -283,7 +283,7 @@ class _Undoing:
         return now
 
     def _foreign(self, key: str, value: str) -> bool:
-        """Return whether somebody else gave a setting its value, and say so."""
+        """Return whether another process changed a setting, and report that."""
         last, first = self.moved.last.get(key, ""), self.first[key]
         if value == first:
             return False
@@ -304,7 +304,7 @@ class _Undoing:
 
     def _record(self, keys: tuple[str, ...]) -> None:
         acting = self.moved.acting
-        with suppress(JournalError):  # the host matters more than the note
+        with suppress(JournalError):  # restoring must not fail for the record
             self.records.add(Restored(acting.layer, acting.at, acting.identity, keys))
 
     def _name(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Which disk a folder lies on, where that can be told."""
+"""The disk that a folder is on."""
 
 from pathlib import Path
 
@@ -20,11 +20,13 @@ def beneath(host: Host, folder: Path) -> str:
     """
     find = ("findmnt", "--noheadings", "--output", "SOURCE", "--target", str(folder))
     source = host.run(Action(find)).check().stdout.decode().split("[")[0].strip()
-    told = f"block settings: {folder} is on {source}"
+    found = f"block settings: {folder} is on {source}"
     if not source.startswith("/dev/"):
-        raise SpecError(f"{told}, which is no disk; use a lab, or choose another -o")
+        raise SpecError(
+            f"{found}, which is not a disk; use a lab, or choose another directory with -o"
+        )
     columns = ("--noheadings", "--nodeps", "--raw", "--output", "TYPE,NAME,PKNAME", source)
     kind, name, *parent = host.run(Action(("lsblk", *columns))).check().stdout.decode().split()
     if kind not in {"disk", "part", "loop"}:
-        raise SpecError(f"{told}, a {kind}; set its members by hand, or use a lab")
+        raise SpecError(f"{found}, a {kind}; set its member disks manually, or use a lab")
     return parent[0] if parent else name

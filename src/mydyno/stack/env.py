@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.model import Change, Probe, Settings, SpecError
-from mydyno.stack import running
-from mydyno.stack.running import OWNED, Server
+from mydyno.stack import launch_file
+from mydyno.stack.launch_file import OWNED, Server
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAKEN = {
@@ -36,7 +36,7 @@ class Env:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the variables that mydyno set, as the process has them."""
+        """Return the probe for the variables that mydyno set, as the process has them."""
         return Probe(self.server.look("environ"), parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -44,13 +44,13 @@ class Env:
         for name, value in want.items():
             _refuse(name, value)
         lines = [f"{name}={value}" for name, value in sorted(want.items())]
-        return running.changes(now, want, {}, self.server.write(lines))
+        return launch_file.changes(now, want, {}, self.server.write(lines))
 
 
 def parse(raw: bytes) -> Settings:
     """Return the own file's variables, with the running process's values where it runs."""
-    seen = running.parse(raw)
-    truth = running.pairs(seen.files.get("environ", [])) if seen.running else seen.own
+    seen = launch_file.parse(raw)
+    truth = launch_file.pairs(seen.files.get("environ", [])) if seen.running else seen.own
     settings = {name: truth[name] for name in seen.own if name in truth}
     return {**settings, OWNED: ",".join(sorted(seen.own))} if seen.own else settings
 

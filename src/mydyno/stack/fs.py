@@ -1,11 +1,11 @@
-"""The filesystem layer: type, mkfs options and mount options of the data directory (FACTS 3)."""
+"""The filesystem layer: type, mkfs options and mount options of the data directory."""
 
 import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known.mounts import missing, removing, silent, spelt
 from mydyno.stack.protocol import IDENTITY
 
@@ -28,7 +28,7 @@ _UNSAFE = {"nobarrier", "barrier=0", "data=writeback", "norecovery"}
 
 @dataclass(frozen=True, slots=True)
 class Fs:
-    """The filesystem mounted at `where`; on a `device` of ours it may be made anew."""
+    """The filesystem mounted at `where`; on a lab `device` it may be formatted again."""
 
     where: str
     device: str
@@ -45,7 +45,7 @@ class Fs:
         return self.where
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the type and mount options, these sorted, and which it is."""
+        """Return the probe for the type and mount options, these sorted, and which it is."""
         argv = ("findmnt", "--json", "--target", self.where, "--output", _COLUMNS)
         return Probe(Action(argv), _parse)
 
@@ -102,7 +102,7 @@ class Fs:
     def _check(self, want: Settings) -> None:
         for key in want:
             if key not in KEYS:
-                raise SpecError(f"fs.{key}: unknown; known: {', '.join(f'fs.{k}' for k in KEYS)}")
+                raise SpecError(unknown_value(key, KEYS, "setting", prefix="fs."))
         if not self.device and set(want) - {"mount"}:
             raise SpecError("fs.type and fs.mkfs need a device of ours; set stack.device to a lab")
         if want.get("type", "ext4") not in _FORCE:
@@ -125,7 +125,7 @@ def mkfs(kind: str, options: str, device: str, *more: str) -> tuple[str, ...]:
 def mount(kind: str, options: str, device: str, where: str, *more: str) -> tuple[str, ...]:
     """Return the command that mounts it.
 
-    `more` are the other devices of a btrfs, named lest nobody has told the kernel of them.
+    `more` are the other devices of a btrfs, named in case the kernel has not scanned them.
     """
     named = ",".join((*(f"device={other}" for other in more), *filter(None, (options,))))
     chosen = ("-o", canonical(named)) if named else ()

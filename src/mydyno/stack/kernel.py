@@ -1,11 +1,10 @@
 """Host-wide kernel settings: release, sysctl values, module parameters, transparent huge pages."""
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known.values import normalise
 
 RELEASE = "release"
@@ -16,9 +15,9 @@ _TWINS = {
     f"sysctl.vm.{kind}_{unit}": f"sysctl.vm.{kind}_{other}"
     for kind in ("dirty", "dirty_background")
     for unit, other in (("bytes", "ratio"), ("ratio", "bytes"))
-}  # setting one zeroes the other, and neither takes a zero itself (FACTS 4.1)
+}  # setting one zeroes the other, and neither takes a zero itself
 _MODULE = re.compile(r"module\.(?P<module>\w+)\.(?P<parameter>\w+)")
-_NO_WAY_BACK = {"module.zfs.zfs_arc_max": "0"}  # what can be left and never set again (FACTS 3.3)
+_NO_WAY_BACK = {"module.zfs.zfs_arc_max": "0"}  # what can be left and never set again
 _FIXED = {"thp": _THP, RELEASE: _RUNNING}
 _SYSCTL = "/proc/sys/"
 _VM = "/proc/sys/vm"  # the kernel moves vm.min_free_kbytes with transparent huge pages
@@ -58,7 +57,7 @@ class Kernel:
         return ""
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the wanted keys, and all sysctls that stand beside them."""
+        """Return the probe for the wanted keys, and all sysctls that stand beside them."""
         return Probe(Action(("sh", "-c", _LOOK, "look", *self._places())), self.parse)
 
     def parse(self, raw: bytes) -> Settings:
@@ -180,9 +179,7 @@ def _refuse(key: str, wanted: Settings, now: Settings) -> None:
     path(key)
     value = wanted[key]
     if key not in now:
-        near = difflib.get_close_matches(key, now, 1)
-        hint = f"; nearest: kernel.{near[0]}" if near else ""
-        raise SpecError(f"kernel.{key}: this host's kernel does not have it{hint}")
+        raise SpecError(unknown_value(key, now, "kernel setting", prefix="kernel.", listed=False))
     if key == "thp" and value not in ("always", "madvise", "never"):
         raise SpecError(f"kernel.thp = {value!r}: one of always, madvise, never")
     if _NO_WAY_BACK.get(key) == now[key] != value:

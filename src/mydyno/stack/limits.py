@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Change, Probe, Settings, SpecError
-from mydyno.stack import running
+from mydyno.model import Change, Probe, Settings, SpecError, unknown_value
+from mydyno.stack import launch_file
 from mydyno.stack.known.values import normalise
-from mydyno.stack.running import OWNED, Server
+from mydyno.stack.launch_file import OWNED, Server
 
 ROWS = {
     "nofile": "Max open files",
@@ -35,19 +35,19 @@ class Limits:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the process's soft limits."""
+        """Return the probe for the process's soft limits."""
         return Probe(self.server.look("limits"), parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for an unknown limit or a value that is none."""
         wanted = {key: _value(key, value) for key, value in want.items()}
         lines = [f"{key}={value}" for key, value in sorted(wanted.items())]
-        return running.changes(now, wanted, _INHERITED, self.server.write(lines))
+        return launch_file.changes(now, wanted, _INHERITED, self.server.write(lines))
 
 
 def parse(raw: bytes) -> Settings:
     """Return the soft limits of the running process, else those that its launch file asks for."""
-    seen = running.parse(raw)
+    seen = launch_file.parse(raw)
     settings = {key: value for key, value in seen.own.items() if key in ROWS}
     held = ",".join(sorted(settings))
     for line in seen.files.get("limits", []):
@@ -59,7 +59,7 @@ def parse(raw: bytes) -> Settings:
 
 def _value(key: str, value: str) -> str:
     if key not in ROWS:
-        raise SpecError(f"limits.{key}: unknown; limits has {', '.join(ROWS)}")
+        raise SpecError(unknown_value(key, ROWS, "setting", prefix="limits."))
     plain = normalise(value).lower()
     if not _VALUE.fullmatch(plain):
         raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")

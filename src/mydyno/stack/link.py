@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mydyno.model import Action, Change, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 
 UNLIMITED = "unlimited"
 _BITS = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
@@ -46,13 +46,13 @@ class Link:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the shapers of both ends."""
+        """Return the probe for the shapers of both ends."""
         return Probe(self._tc("qdisc show"), parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the change; raise `SpecError` for a key or a rate that cannot be."""
         for key in want.keys() - {"rate"}:
-            raise SpecError(f"link.{key}: not a setting of the lab's link; it has link.rate")
+            raise SpecError(unknown_value(key, ("rate",), "setting", prefix="link."))
         before = now["rate"]
         after = normal(want.get("rate", UNLIMITED))
         return [Change("rate", before, after, self._shaped(after))] if before != after else []

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, quoted
-from mydyno.stack import running
+from mydyno.stack import launch_file
 from mydyno.stack.known.durability import durability
 from mydyno.stack.known.rounding import granted, needs_restart
 from mydyno.stack.known.values import normalise
 from mydyno.stack.known.variables import RENAMED, Variable, refusals
-from mydyno.stack.running import OWNED
+from mydyno.stack.launch_file import OWNED
 
 _QUESTION = b"SHOW GLOBAL VARIABLES;\n"
 _HEADER = "# owned by mydyno: exactly the settings of the present treatment\n[mysqld]\n"
@@ -25,7 +25,7 @@ class Mysqld:
     """Keys are variables, spelled with underscores: `mysqld.sync_binlog`.
 
     `client` is a client's argv logged in as root; `option_file` the owned file; `variables`
-    what the server says of its own (`describe`); `stock` its defaults (`observe`, before any
+    what the server reports about them (`describe`); `stock` its defaults (`observe`, before any
     setting was made).
     """
 
@@ -47,7 +47,7 @@ class Mysqld:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for all global variables, and for the keys that the file sets."""
+        """Return the probe for all global variables, and for the keys that the file sets."""
         return observe(self.client, self.option_file)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -58,10 +58,10 @@ class Mysqld:
         that the server rounded to its own unit counts as reached.  Raise `SpecError` for
         settings this server does not know or take.
         """
-        told = refusals(self.flavour, self.variables, want)
-        if told:
-            raise SpecError("; ".join(told))
-        action = running.install(self.option_file, self._text(want))
+        problems = refusals(self.flavour, self.variables, want)
+        if problems:
+            raise SpecError("; ".join(problems))
+        action = launch_file.install(self.option_file, self._text(want))
         seen = {**self.stock, **now}
         held = [key for key in now.get(OWNED, "").split(",") if key]
         aims = {key: want.get(key, self.stock.get(key, "")) for key in {*want, *held}}
@@ -107,11 +107,11 @@ class Mysqld:
 
 
 def observe(client: tuple[str, ...], option_file: Path) -> Probe[Settings]:
-    """Return the question for a server's global variables, normalised.
+    """Return the probe for a server's global variables, normalised.
 
-    PlanInput of an instance that no setting was made for, the answer is its stock.
+    Of an instance without settings, the answer is its defaults.
     """
-    return Probe(running.beside(option_file, client, _QUESTION), parse)
+    return Probe(launch_file.file_and_query(option_file, client, _QUESTION), parse)
 
 
 def parse(raw: bytes) -> Settings:
@@ -128,7 +128,7 @@ def parse(raw: bytes) -> Settings:
 
 
 def _file(lines: Sequence[str]) -> dict[str, str]:
-    written = {key.strip(): value.strip() for key, value in running.pairs(lines).items()}
+    written = {key.strip(): value.strip() for key, value in launch_file.pairs(lines).items()}
     held = {key: normalise(_bare(value)) for key, value in written.items() if "-" not in key}
     for line, value in (("skip_log_bin", "0"), ("log_bin", "1")):
         if line in lines:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from mydyno.model import Change, Probe, Settings, SpecError
-from mydyno.stack import running
+from mydyno.model import Change, Probe, Settings, SpecError, unknown_value
+from mydyno.stack import launch_file
 from mydyno.stack.known.tls import refusal
-from mydyno.stack.running import OWNED
+from mydyno.stack.launch_file import OWNED
 
 LAB = "lab"  # the address on the lab's own link
 _DEFAULT = {"transport": "socket", "address": "127.0.0.1", "tls": "default"}
@@ -46,30 +46,30 @@ class Net:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the launch file, and for the server where it answers."""
-        return Probe(running.beside(self.own, self.client, _QUESTION), self.parse)
+        """Return the probe for the launch file, and for the server where it answers."""
+        return Probe(launch_file.file_and_query(self.own, self.client, _QUESTION), self.parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for another key, or a value that cannot be."""
         for key in want.keys() - _DEFAULT.keys():
-            raise SpecError(f"net.{key}: not a setting; net has {', '.join(_DEFAULT)}")
+            raise SpecError(unknown_value(key, _DEFAULT, "setting", prefix="net."))
         aim = {"transport": "tcp", **want} if "address" in want else dict(want)
         self._refuse(aim)
         text = "".join(f"{key}={self._written(key, value)}\n" for key, value in aim.items())
-        return running.changes(now, aim, _DEFAULT, running.install(self.own, text))
+        return launch_file.changes(now, aim, _DEFAULT, launch_file.install(self.own, text))
 
     def parse(self, raw: bytes) -> Settings:
         """Return what the server shows of what the file asks, else what the file asks for."""
         lines = raw.decode(errors="replace").splitlines()
-        own = running.pairs([line for line in lines if "\t" not in line])
+        own = launch_file.pairs([line for line in lines if "\t" not in line])
         rows = (line.partition("\t") for line in lines if "\t" in line)
         shown = {name: value for name, _, value in rows}
         settings = {"transport": own.get("transport", _DEFAULT["transport"])}
         settings |= {key: own[key] for key in ("address", "tls") if key in own}
         if "skip_networking" in shown:
             settings["transport"] = "socket" if shown["skip_networking"] == "ON" else "tcp"
-            told = {"address": shown.get("bind_address", ""), "tls": _tls(shown)}
-            settings |= {key: told[key] for key in settings.keys() & told.keys()}
+            observed = {"address": shown.get("bind_address", ""), "tls": _tls(shown)}
+            settings |= {key: observed[key] for key in settings.keys() & observed.keys()}
         if self.lab and settings.get("address") == self.lab:
             settings["address"] = LAB
         return {**settings, OWNED: ",".join(sorted(own))} if own else settings
@@ -90,8 +90,8 @@ class Net:
                 f'net.tls = {aim["tls"]!r}: needs TCP: set net.transport = "tcp" in every '
                 "treatment, so that they differ by TLS alone"
             )
-        if told := refusal(aim["tls"], self.flavour, self.version):
-            raise SpecError(f"net.tls = {aim['tls']!r}: {told}")
+        if problem := refusal(aim["tls"], self.flavour, self.version):
+            raise SpecError(f"net.tls = {aim['tls']!r}: {problem}")
 
 
 def _refuse_address(address: str, transport: str, lab: str) -> None:

@@ -1,4 +1,4 @@
-"""What a layer is: a question about its present settings, and the changes to wanted ones."""
+"""The protocol of a layer: a probe of its current settings, and the changes to wanted ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from mydyno.host import Host
 from mydyno.model import Change, Probe, Settings
 
 IDENTITY = "@"
-"""The observed key that tells which disk or filesystem was observed; no setting is called so."""
+"""The observed key that identifies the disk or filesystem; no setting has this name."""
 
 
 class Layer(Protocol):
@@ -25,12 +25,12 @@ class Layer(Protocol):
 
         True for a private instance's option file: what a treatment does not name is then left
         out and takes the server's true default.  False for a host's own sysctl: what an earlier
-        treatment moved is restored to the first value seen.
+        treatment changed is restored to the first value observed.
         """
         ...
 
     def observe(self) -> Probe[Settings]:
-        """Return the question whose answer is the layer's present settings, normalised."""
+        """Return the probe of the layer's current settings, normalised."""
         ...
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -43,7 +43,7 @@ class Layer(Protocol):
 
 @runtime_checkable
 class Restorable(Protocol):
-    """A layer whose acts may move more than they name, and which can restore all it observes."""
+    """A layer whose changes may affect other settings, and which can restore all it observes."""
 
     @property
     def at(self) -> str:
@@ -53,7 +53,7 @@ class Restorable(Protocol):
     def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
         """Return the changes that bring what exists in `now` to its `first` value; pure.
 
-        What a change of these brings with it is left for the next call.
+        Side effects of these changes are left for the next call.
         """
         ...
 

@@ -18,6 +18,7 @@ from mydyno.model import (
     RefusedError,
     Settings,
     SpecError,
+    unknown_value,
 )
 from mydyno.stack.known.values import normalise
 
@@ -52,7 +53,7 @@ class Raid:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for what stands on the disks, and for their signatures.
+        """Return the probe for what stands on the disks, and for their signatures.
 
         Signatures are read from the disks: what udev remembers of them may be a moment old.
         """
@@ -64,15 +65,17 @@ class Raid:
         return Probe(Action(argv), self.parse)
 
     def parse(self, raw: bytes) -> Settings:
-        """Return what the reply says; raise `HostError` for one that does not tell of every disk.
+        """Return the parsed reply; raise `HostError` for one that does not report every disk.
 
-        A disk that nothing is known of must not be taken for one that holds nothing.
+        An unreported disk must not be taken for an empty one.
         """
-        told = _documents(raw.decode(errors="replace"))
-        if {len(kind) for kind in told} != {len(self.disks)}:
+        documents = _documents(raw.decode(errors="replace"))
+        if {len(kind) for kind in documents} != {len(self.disks)}:
             words = raw.decode(errors="replace").strip()[-_SHOWN:] or "nothing"
-            raise HostError(f"raid: not told of all of {', '.join(self.disks)}: {words}")
-        return read(*told)
+            raise HostError(
+                f"raid: lsblk or wipefs did not report all of {', '.join(self.disks)}: {words}"
+            )
+        return read(*documents)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes, one step at a time: an array is stopped before the next is made.
@@ -100,15 +103,15 @@ class Raid:
         What is not wanted stays as it is; what is wanted as ``none`` is mdadm's own choice.
         """
         if unknown := sorted(set(want) - set(KEYS)):
-            raise SpecError(f"raid.{unknown[0]}: unknown; raid has {', '.join(KEYS)}")
+            raise SpecError(unknown_value(unknown[0], KEYS, "setting", prefix="raid."))
         standing = now if now.get("level") not in (None, NONE, _STOPPED, _LVM) else {}
-        told = {**{key: standing.get(key, NONE) for key in KEYS}, **want}
-        level = level_of(told["level"])
+        merged = {**{key: standing.get(key, NONE) for key in KEYS}, **want}
+        level = level_of(merged["level"])
         if level == NONE:
             return dict.fromkeys(KEYS, NONE)
-        devices = str(len(self.disks)) if told["devices"] == NONE else told["devices"]
+        devices = str(len(self.disks)) if merged["devices"] == NONE else merged["devices"]
         self._check_devices(level, devices)
-        chunk = str(_DEFAULT_CHUNK) if told["chunk"] == NONE else _chunk(told["chunk"])
+        chunk = str(_DEFAULT_CHUNK) if merged["chunk"] == NONE else _chunk(merged["chunk"])
         return {
             "level": level,
             "chunk": NONE if level in _CHUNK_LESS else chunk,
@@ -221,21 +224,21 @@ def _ours(mark: Mapping[str, Any]) -> bool:
 
 def _foreign(trees: Sequence[Mapping[str, Any]], marks: Sequence[Mapping[str, Any]]) -> str:
     """Return what the disks hold that no array of ours put there."""
-    told = [f"{m['device']}: {m['type']}" for m in marks if m["type"] != _MEMBER or not _ours(m)]
+    found = [f"{m['device']}: {m['type']}" for m in marks if m["type"] != _MEMBER or not _ours(m)]
     for tree in trees:
-        told += [f"{tree['path']}: mounted" for place in tree.get("mountpoints", []) if place]
+        found += [f"{tree['path']}: mounted" for place in tree.get("mountpoints", []) if place]
         for child in tree.get("children", []):
-            told += [f"{child['path']}: mounted" for p in child.get("mountpoints", []) if p]
+            found += [f"{child['path']}: mounted" for p in child.get("mountpoints", []) if p]
             if child["type"] in ("part", "crypt", "dm"):
-                told.append(f"{tree['path']}: {child['type']}")
-    return "; ".join(dict.fromkeys(told))
+                found.append(f"{tree['path']}: {child['type']}")
+    return "; ".join(dict.fromkeys(found))
 
 
 def _refuse_foreign(now: Settings) -> None:
     if now.get("level") == _LVM:
         raise RefusedError("raid: the disks are in LVM, whose stripes are read and never written")
-    if told := now.get("foreign", ""):
-        raise RefusedError(f"raid: {told}: an array would destroy it; free the disk first")
+    if foreign := now.get("foreign", ""):
+        raise RefusedError(f"raid: {foreign}: an array would destroy it; free the disk first")
 
 
 def _chunk(value: str) -> str:

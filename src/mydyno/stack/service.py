@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known.values import normalise
+from mydyno.stack.launch_file import install
 from mydyno.stack.limits import ROWS
-from mydyno.stack.running import install
 
 FILE = "zz-mydyno.conf"
 _DIRECTIVES = {"nofile": "LimitNOFILE", "nproc": "LimitNPROC", "memlock": "LimitMEMLOCK"}
@@ -47,7 +47,7 @@ class ServiceLimits:
         return f"/etc/systemd/system/{self.unit}.d"
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the limits that its process has, or would be started with."""
+        """Return the probe for the limits that its process has, or would be started with."""
         file = f"{self.folder}/{FILE}"
         return Probe(Action(("sh", "-c", _PROGRAM, "look", self.unit, _PROPERTIES, file)), parse)
 
@@ -58,7 +58,7 @@ class ServiceLimits:
         """
         wanted = {key: _value(key, value) for key, value in want.items()}
         # what the drop-in says goes before what the process has: it may not be restarted yet
-        held = {**{key: now[key] for key in wanted if key in now}, **_told(now, "set.")}
+        held = {**{key: now[key] for key in wanted if key in now}, **_with_prefix(now, "set.")}
         was = {k: now.get(f"was.{k}", now.get(f"unit.{k}", "")) for k in {*wanted, *held}}
         aim = {**{k: v for k, v in held.items() if f"set.{k}" in now}, **wanted}
         ours = {key: value for key, value in aim.items() if value != was.get(key)}
@@ -69,15 +69,15 @@ class ServiceLimits:
         return [Change(k, now.get(k, ""), wanted[k], action, Cost.RESTART) for k in moved]
 
     def _step(self, now: Settings, ours: Mapping[str, str], was: Mapping[str, str]) -> Action:
-        there = _told(now, "set.")
+        there = _with_prefix(now, "set.")
         if not there and FILE in now.get("unit.files", ""):
             return _RELOAD  # it was removed; what the unit says by itself is seen after that
         if ours != there:
             file = f"{self.folder}/{FILE}"
             if not ours:
                 return Action(("rm", "-f", "--", file))
-            whole = install(Path(file), drop_in(ours, was))
-            return Action((whole.argv[0], "-D", *whole.argv[1:]), whole.stdin)
+            command = install(Path(file), drop_in(ours, was))
+            return Action((command.argv[0], "-D", *command.argv[1:]), command.stdin)
         if _stale(now, ours):
             return _RELOAD
         return Action(("systemctl", "restart", self.unit))
@@ -137,13 +137,13 @@ def _own(text: str) -> dict[str, str]:
     return {f"set.{keys[name]}": plain} if name in keys else {}
 
 
-def _told(now: Settings, prefix: str) -> dict[str, str]:
+def _with_prefix(now: Settings, prefix: str) -> dict[str, str]:
     return {k.removeprefix(prefix): v for k, v in now.items() if k.startswith(prefix)}
 
 
 def _value(key: str, value: str) -> str:
     if key not in _DIRECTIVES:
-        raise SpecError(f"limits.{key}: unknown; limits has {', '.join(_DIRECTIVES)}")
+        raise SpecError(unknown_value(key, _DIRECTIVES, "setting", prefix="limits."))
     plain = normalise(value).lower()
     if not _VALUE.fullmatch(plain):
         raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")

@@ -1,15 +1,14 @@
-"""The filesystem layer on ZFS: the properties of a pool and a dataset of ours (FACTS 3.3)."""
+"""The filesystem layer on ZFS: the properties of a pool and a dataset of ours."""
 
-import difflib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError
+from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known.values import normalise
 
 KIND = "zfs"
-_GOLDEN = "golden"
+_SNAPSHOT = "golden"
 _PREFIX = "zfs."
 _POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))
 # These hold for what is written from then on: the data must be written anew to have them.
@@ -46,7 +45,7 @@ class Zfs:
         return True
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for all properties of pool and dataset, as exact numbers."""
+        """Return the probe for all properties of pool and dataset, as exact numbers."""
         pool = ("zpool", "get", "-H", "-p", "-o", "name,property,value", "all", self.pool)
         data = ("zfs", "get", "-H", "-p", "-o", "name,property,value", "all", self.dataset)
         start = ("find", "/proc/self/mounts", "-maxdepth", "0")
@@ -93,9 +92,7 @@ class Zfs:
             if not key.startswith(_PREFIX):
                 _refuse_plain(key, value)
             elif key not in now:
-                near = difflib.get_close_matches(key, now, 1)
-                hint = f"; did you mean fs.{near[0]}?" if near else ""
-                raise SpecError(f"fs.{key}: this version of ZFS has no such property{hint}")
+                raise SpecError(unknown_value(key, now, "ZFS property", prefix="fs.", listed=False))
             elif name in _AT_BIRTH and not _same(now[key], _plain(value)):
                 option = f"-o {name}" if name in _POOL else f"-O {name}"
                 raise SpecError(
@@ -125,19 +122,19 @@ def destroy(dataset: str) -> Action:
 
 def snapshot(dataset: str) -> Action:
     """Return the command that keeps what a dataset of ours holds now."""
-    return Action(("zfs", "snapshot", f"{dataset}@{_GOLDEN}"))
+    return Action(("zfs", "snapshot", f"{dataset}@{_SNAPSHOT}"))
 
 
-def kept(dataset: str) -> Action:
+def has_snapshot(dataset: str) -> Action:
     """Return the command that fails where nothing was kept of a dataset, or it is not there."""
-    return Action(("zfs", "list", "-H", "-o", "name", f"{dataset}@{_GOLDEN}"))
+    return Action(("zfs", "list", "-H", "-o", "name", f"{dataset}@{_SNAPSHOT}"))
 
 
 def rollback(dataset: str) -> Sequence[Action]:
     """Return the commands that bring back what was kept, with nothing of the pool in memory."""
     pool = dataset.partition("/")[0]
     return (
-        Action(("zfs", "rollback", "-r", f"{dataset}@{_GOLDEN}")),
+        Action(("zfs", "rollback", "-r", f"{dataset}@{_SNAPSHOT}")),
         Action(("zpool", "export", pool)),
         Action(("zpool", "import", "-o", "cachefile=none", "-d", "/dev", pool)),
     )

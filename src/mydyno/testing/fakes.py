@@ -162,20 +162,20 @@ class FakeBench:
         return Target(work=folder, directory=folder)
 
     def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
-        """Sample nothing: a dictionary has no processors."""
+        """Sample nothing."""
         return nullcontext(Sampling(folder))
 
     def load_host(self, workload: Workload) -> Host:
-        """Return the fake host, where a load runs as any command does."""
+        """Return the fake host, where loads run."""
         del workload
         return self.host
 
     def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
-        """See nothing: nobody comes to a dictionary."""
+        """Do nothing: there is no session."""
         del settings, workload, folder
 
     def collect(self, folder: Path) -> str:
-        """Return nothing: a dictionary does not die."""
+        """Return an empty string: there is no server."""
         del folder
         return ""
 
@@ -186,13 +186,13 @@ class FakeBench:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A watcher that says nothing."""
+    """A watcher that does nothing."""
 
     def started(self, trial: Trial) -> None:
-        """Hear that a trial is about to be made ready."""
+        """Do nothing."""
 
     def interval(self, interval: Interval) -> None:
-        """Hear what the load has reported."""
+        """Do nothing."""
 
     def finished(self, outcome: Outcome) -> None:
-        """Hear how a trial has ended."""
+        """Do nothing."""

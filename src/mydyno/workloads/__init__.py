@@ -1,11 +1,11 @@
-"""Adapters to load generators, one file per tool: a command out, its lines read as they come."""
+"""Adapters to load generators, one module per tool: build its command, parse its output."""
 
 from mydyno.workloads.protocol import (
     MayWait,
     Reports,
+    ReportsSession,
+    ReportsTotals,
     Target,
-    TellsSession,
-    TellsTotals,
     Verifies,
     Workload,
 )
@@ -15,9 +15,9 @@ __all__ = [
     "TOOLS",
     "MayWait",
     "Reports",
+    "ReportsSession",
+    "ReportsTotals",
     "Target",
-    "TellsSession",
-    "TellsTotals",
     "Tool",
     "Verifies",
     "Workload",

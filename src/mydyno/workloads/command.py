@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mydyno.model import Action, Interval, Overhead
-from mydyno.workloads.latency import checked
+from mydyno.workloads.histogram import checked
 from mydyno.workloads.lines import numbered
 from mydyno.workloads.protocol import Reports, Target
 
@@ -20,8 +20,8 @@ _SMALLEST, _LARGEST = 1e-30, 1e30  # squares and sums of such numbers are finite
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keys of ``[workloads.X]`` with ``tool = "command"``.
 
-    `server` says that the program presses on the server under test: it is then told the socket
-    or the port, and a client option file, as ``MYDYNO_SOCKET``, ``MYDYNO_PORT`` and
+    `server` says that the program uses the server under test: it then gets the socket or the
+    port, and a client option file, as ``MYDYNO_SOCKET``, ``MYDYNO_PORT`` and
     ``MYDYNO_OPTION_FILE``.
     """
 
@@ -51,8 +51,8 @@ class Command:
     def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
         """Return one run of the program, its environment as `env` says and else as ours."""
         del seed  # it reaches the program through `env`
-        told = {**_address(target), **env} if self.needs_server else env
-        return Action(("env", *(f"{k}={v}" for k, v in told.items()), *self.argv))
+        variables = {**_address(target), **env} if self.needs_server else env
+        return Action(("env", *(f"{k}={v}" for k, v in variables.items()), *self.argv))
 
     def parse(self, lines: Iterable[bytes]) -> Reports:
         """Yield what each line reports."""
@@ -71,12 +71,12 @@ def cells(name: str, params: Params, response: str | None) -> Sequence[Command]:
 
 def _address(target: Target) -> Mapping[str, str]:
     port = str(target.tcp_port) if target.tcp_port else ""
-    told = {
+    variables = {
         "MYDYNO_SOCKET": target.socket,
         "MYDYNO_PORT": port,
         "MYDYNO_OPTION_FILE": str(target.password_file),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in variables.items() if value}
 
 
 def parse(lines: Iterable[bytes]) -> Iterator[Interval | Overhead]:

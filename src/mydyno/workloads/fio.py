@@ -105,8 +105,8 @@ def check_options(host: Host, cell: "Fio") -> None:
     done = host.run(Action(argv))
     if done.returncode:
         words = done.stderr.decode(errors="replace").strip().splitlines()
-        said = words[0] if words else f"exit {done.returncode}"
-        raise SpecError(f"workloads.{cell.name}.options: {said}; see `fio --cmdhelp`")
+        message = words[0] if words else f"exit {done.returncode}"
+        raise SpecError(f"workloads.{cell.name}.options: {message}; see `fio --cmdhelp`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ class Fio:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether it presses on a server, and not on files."""
+        """Return whether its target is a server rather than files."""
         return False
 
     @property
     def closed_loop(self) -> bool:
-        """Return whether threads wait for their answers before they ask again."""
+        """Return whether it is a closed loop."""
         return not {"rate", "rate_iops"} & self.params.options.keys()
 
     @property
@@ -180,13 +180,16 @@ def _spelt(given: options.Options) -> tuple[str, ...]:
 def _check(place: str, given: options.Options) -> None:
     for name in given:
         if name in _OURS:
-            raise SpecError(f"{place}.{name}: mydyno sets it itself; leave it out")
+            raise SpecError(f"{place}.{name}: set by mydyno; remove it")
         if name in _OUTSIDE or not _NAME.fullmatch(name):
-            raise SpecError(f"{place}.{name}: no option of a job that stays in its directory")
+            raise SpecError(
+                f"{place}.{name}: not an option of a job that is confined to its directory; "
+                "remove it"
+            )
     if not _DIRECTION & given.keys():
-        raise SpecError(f"{place}: say what to do, as in rw = 'randread'")
+        raise SpecError(f"{place}: rw is missing; set it, as in rw = 'randread'")
     if not {"size", "filesize"} & given.keys():
-        raise SpecError(f"{place}: say how much, as in size = '1G'")
+        raise SpecError(f"{place}: size is missing; set it, as in size = '1G'")
     files = [*str(given.get("filename", "")).split(":"), str(given.get("filename_format", ""))]
     if any(file.startswith("/") or ".." in file for file in files):
         raise SpecError(f"{place}.filename: only names inside the stack's own directory, so that "

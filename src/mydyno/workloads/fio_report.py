@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mydyno.model import Interval
-from mydyno.workloads.latency import QUANTILE_NAMES, recorded
-from mydyno.workloads.lines import no_report, whole
+from mydyno.workloads.histogram import QUANTILE_NAMES, recorded
+from mydyno.workloads.lines import no_report, text_lines
 
 METRICS = ("iops", "reads", "writes", "trims", "fsyncs", "read_bytes", "write_bytes",
            *QUANTILE_NAMES)  # fmt: skip
@@ -79,7 +79,7 @@ def parse(lines: Iterable[bytes]) -> Iterator[Interval]:
 
 def _reports(lines: Iterable[bytes]) -> Iterator[_Report]:
     document: list[str] = []
-    for number, text in whole(lines):
+    for number, text in text_lines(lines):
         if document:
             document.append(text)
         elif text == "{":

@@ -1,4 +1,4 @@
-"""The whole lines of a live stream, numbered, and the error for one that is no report."""
+"""The complete lines of a live stream, numbered, and the error for an invalid one."""
 
 from collections.abc import Iterable, Iterator
 
@@ -22,7 +22,7 @@ def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def whole(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+def text_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
     """Yield the number and text of each line that `numbered` yields."""
     for number, line in numbered(lines):
         yield number, line.decode(errors="replace").rstrip("\r\n")

@@ -11,7 +11,7 @@ import msgspec
 from mydyno.model import Action, Interval, SpecError
 from mydyno.workloads import options
 from mydyno.workloads.environment import prefix
-from mydyno.workloads.lines import no_report, whole
+from mydyno.workloads.lines import no_report, text_lines
 from mydyno.workloads.protocol import Reports, Target, Workload
 
 METRICS = ("qps",)
@@ -54,12 +54,12 @@ _ANY = frozenset(
 _KEYED = ("auto_generate_sql_guid_primary", "auto_generate_sql_add_autoincrement")
 _LIST_BYTES = 120_000  # Linux takes one argument of 128 KiB
 
-# Complaints go where results go: without them, queries that all failed look like fast ones.
+# stderr goes to stdout: without errors, queries that all failed look like fast ones.
 _MERGED = ("sh", "-c", 'exec "$@" 2>&1', "sh")
 _STAMP = "cat /proc/uptime"
 _STAMPED = re.compile(r"(?P<now_s>\d+\.\d+) \d+\.\d+")
 _RESULT = re.compile(r"[^,]*,[^,]*,(?P<s>\d+\.\d+),[\d.]+,[\d.]+,(?P<users>\d+),(?P<each>\d+)")
-_COMPLAINT = re.compile(r"(?:\S*/)?(?:mysqlslap|mariadb-slap): (?P<said>(?:Cannot|Error) .*)")
+_COMPLAINT = re.compile(r"(?:\S*/)?(?:mysqlslap|mariadb-slap): (?P<message>(?:Cannot|Error) .*)")
 _WARNED = re.compile(r"(?:\S+: )?(?:\[Warning\]|Warning:|WARNING:|Deprecated program name)")
 
 LoadType = Literal["read", "write", "key", "update", "mixed"]
@@ -98,7 +98,7 @@ def cells(name: str, params: Params, response: str | None = None) -> Sequence[Wo
 
 @dataclass(frozen=True, slots=True)
 class Mysqlslap:
-    """One load of mysqlslap at one number of threads; it tells a rate, and no percentiles.
+    """One load of mysqlslap at one number of threads; it reports a rate, and no percentiles.
 
     Its list of concurrencies is the one thing that makes it report as it goes: the same number
     again and again is one iteration after another, each with a result of its own.
@@ -111,7 +111,7 @@ class Mysqlslap:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether it presses on a server, and not on files."""
+        """Return whether its target is a server rather than files."""
         return True
 
     @property
@@ -178,12 +178,12 @@ def parse(lines: Iterable[bytes]) -> Iterator[Interval]:
     for what cannot be a report.
     """
     first_s = last_s = None
-    for number, text in whole(lines):
+    for number, text in text_lines(lines):
         if stamp := _STAMPED.fullmatch(text):
             last_s = float(stamp["now_s"])
             first_s = last_s if first_s is None else first_s
         elif complaint := _COMPLAINT.match(text):
-            raise ValueError(f"mysqlslap: {complaint['said']}")
+            raise ValueError(f"mysqlslap: {complaint['message']}")
         elif (result := _RESULT.fullmatch(text)) and first_s is not None and last_s is not None:
             yield Interval(round(last_s - first_s, 2), {"qps": _rate(result)})
         elif not _WARNED.match(text):
@@ -194,8 +194,8 @@ def _rate(result: re.Match[str]) -> float:
     seconds, queries = float(result["s"]), int(result["users"]) * int(result["each"])
     if not seconds or not queries:
         raise ValueError(
-            f"mysqlslap: {queries} queries in {seconds:g} s are too short to compute a rate: it "
-            "counts milliseconds; raise queries until an iteration takes a second or so"
+            f"mysqlslap: {queries} queries in {seconds:g} s: too short to compute a rate, as it "
+            "counts milliseconds; increase queries until an iteration takes about a second"
         )
     return queries / seconds
 

@@ -1,9 +1,8 @@
 """Checks and spelling of a tool's options, as a spec gives them."""
 
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 
-from mydyno.model import SpecError
+from mydyno.model import SpecError, unknown_value
 
 Options = Mapping[str, str | int | float | bool]
 
@@ -17,9 +16,9 @@ def check_names(options: Options, known: Collection[str], place: str) -> None:
     """Raise `SpecError` at `place` for a name that is not known, with the nearest one that is."""
     for name in normal(options):
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise SpecError(f"{place}.{name}: no such option, or one that mydyno sets itself{hint}")
+            problem = unknown_value(name, known, "option", listed=False)
+            own = "" if "did you mean" in problem else ", or one that mydyno sets itself; remove it"
+            raise SpecError(f"{place}.{name}: {problem}{own}")
 
 
 def check_range(place: str, value: float, low: float, high: float) -> None:

@@ -1,4 +1,4 @@
-"""What a load generator is, to the loop of trials."""
+"""The protocol of a load generator."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from mydyno.model import Action, Interval, Overhead
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a load presses on: a server's address, or a directory, or neither.
+    """The target of a load: a server's address, or a directory, or neither.
 
     `socket` is empty when the transport is TCP.  `password_file` is a client option file
     (``[client]`` with user and password, mode 0600); a password is never in an argv.
@@ -31,7 +31,7 @@ Reports = Iterator[Interval | Overhead]
 
 
 class Workload(Protocol):
-    """A load generator with its options fixed, but for the place it presses on."""
+    """A load generator with its options fixed, except its target."""
 
     @property
     def name(self) -> str:
@@ -45,12 +45,12 @@ class Workload(Protocol):
 
     @property
     def data_key(self) -> str:
-        """Return what its data set depends on; cells with the same key share one golden copy."""
+        """Return what its data set depends on; cells with the same key share one snapshot."""
         ...
 
     @property
     def needs_server(self) -> bool:
-        """Return whether it presses on a server, and not on files or on something of its own."""
+        """Return whether its target is a server rather than files or something of its own."""
         ...
 
     def prepare(self, target: Target) -> Sequence[Action]:
@@ -75,7 +75,7 @@ class Workload(Protocol):
 
 @runtime_checkable
 class MayWait(Protocol):
-    """A load that may be a closed loop: each thread asks again when it was answered, not before."""
+    """A load that may be a closed loop: each thread waits for its reply before the next request."""
 
     @property
     def closed_loop(self) -> bool:
@@ -88,13 +88,13 @@ class Verifies(Protocol):
     """A load whose data must satisfy conditions, whatever it did and however it was stopped."""
 
     def verify(self, target: Target, seed: int) -> Sequence[Action]:
-        """Return commands to run after the load; one that fails says what is violated."""
+        """Return commands to run after the load; a failed one names the violation."""
         ...
 
 
 @runtime_checkable
-class TellsTotals(Protocol):
-    """A load whose output ends with what all of the run amounts to."""
+class ReportsTotals(Protocol):
+    """A load whose output ends with totals of the entire run."""
 
     def totals(self, lines: Iterable[bytes]) -> Mapping[str, float]:
         """Return that, by metric in base units: exact where intervals were rounded."""
@@ -102,9 +102,9 @@ class TellsTotals(Protocol):
 
 
 @runtime_checkable
-class TellsSession(Protocol):
-    """A load whose own connection says what it is: cipher, client library, versions."""
+class ReportsSession(Protocol):
+    """A load that reports its session: cipher, client library, versions."""
 
     def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
-        """Return what the first connection said, empty if it said nothing."""
+        """Return what the first connection reported, empty if nothing."""
         ...

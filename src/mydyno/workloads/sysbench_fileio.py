@@ -12,7 +12,7 @@ import msgspec
 from mydyno.model import Action, Interval, SpecError
 from mydyno.workloads import options, sysbench_options
 from mydyno.workloads.environment import prefix
-from mydyno.workloads.lines import failure, no_report, whole
+from mydyno.workloads.lines import failure, no_report, text_lines
 from mydyno.workloads.protocol import Reports, Target, Workload
 
 METRICS = ("iops", "reads", "writes", "fsyncs", "read_bytes", "write_bytes", "latency_p99_s")
@@ -73,12 +73,12 @@ class SysbenchFileio:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether it presses on a server, and not on files."""
+        """Return whether its target is a server rather than files."""
         return False
 
     @property
     def closed_loop(self) -> bool:
-        """Return whether threads wait for their answers before they ask again."""
+        """Return whether it is a closed loop."""
         return True
 
     @property
@@ -140,7 +140,7 @@ def reader(block_bytes: int) -> Callable[[Iterable[bytes]], Iterator[Interval]]:
 
 
 def _parse(block_bytes: int, lines: Iterable[bytes]) -> Iterator[Interval]:
-    numbered = whole(lines)
+    numbered = text_lines(lines)
     greeted = False
     for number, text in numbered:
         if text.startswith("FATAL: "):

@@ -64,12 +64,12 @@ class SysbenchOltp:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether it presses on a server, and not on files."""
+        """Return whether its target is a server rather than files."""
         return True
 
     @property
     def closed_loop(self) -> bool:
-        """Return whether threads wait for their answers before they ask again."""
+        """Return whether it is a closed loop."""
         return self.params.rate == 0
 
     @property
@@ -125,7 +125,7 @@ class SysbenchOltp:
         yield from parse(lines)
 
     def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
-        """Return what the load's first connection said: TLS, client library, versions."""
+        """Return what the load's first connection reported: TLS, client library, versions."""
         return parse_session(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from mydyno.model import Interval, of_kind
-from mydyno.workloads.latency import QUANTILE_NAMES, recorded
-from mydyno.workloads.lines import failure, no_report, whole
+from mydyno.workloads.histogram import QUANTILE_NAMES, recorded
+from mydyno.workloads.lines import failure, no_report, text_lines
 
 METRICS = ("tps", "reads", "writes", "other", "errors", "reconnects", *QUANTILE_NAMES)
 
@@ -68,7 +68,7 @@ def parse(lines: Iterable[bytes]) -> Iterator[Interval]:
 
 
 def parse_session(lines: Iterable[bytes]) -> Mapping[str, str]:
-    """Return what the load's first connection said of itself, empty if it said nothing.
+    """Return the session status of the load's first connection, empty if not reported.
 
     Keys: `ssl_cipher` and `ssl_version` (empty: no TLS), `client_library` (the file mapped into
     the process), `client_version`, `sysbench`, `luajit`.  Raises `ValueError` as `parse` does.
@@ -81,7 +81,7 @@ def parse_session(lines: Iterable[bytes]) -> Mapping[str, str]:
 
 
 def _reports(lines: Iterable[bytes]) -> Iterator[_Session | _Second]:
-    numbered = whole(lines)
+    numbered = text_lines(lines)
     for number, text in numbered:
         if text.startswith("FATAL: "):
             raise failure("sysbench", text, numbered)

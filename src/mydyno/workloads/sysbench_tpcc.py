@@ -11,7 +11,7 @@ import msgspec
 from mydyno.model import Action, SpecError, of_kind
 from mydyno.workloads import options, sysbench_options
 from mydyno.workloads.client_file import connection_file, sysbench
-from mydyno.workloads.latency import QUANTILE_NAMES
+from mydyno.workloads.histogram import QUANTILE_NAMES
 from mydyno.workloads.protocol import Reports, Target, Workload
 from mydyno.workloads.sysbench_report import KIND_RATES, METRICS, parse, parse_session
 
@@ -67,12 +67,12 @@ class SysbenchTpcc:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether it presses on a server, and not on files."""
+        """Return whether its target is a server rather than files."""
         return True
 
     @property
     def closed_loop(self) -> bool:
-        """Return whether threads wait for their answers before they ask again."""
+        """Return whether it is a closed loop."""
         return True
 
     @property
@@ -117,7 +117,7 @@ class SysbenchTpcc:
         yield from parse(lines)
 
     def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
-        """Return what the load's first connection said: TLS, client library, versions."""
+        """Return what the load's first connection reported: TLS, client library, versions."""
         return parse_session(lines)
 
     def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's

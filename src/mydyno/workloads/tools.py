@@ -7,7 +7,7 @@ from typing import Any
 from mydyno.workloads import (
     command,
     fio,
-    imported,
+    imported_workload,
     mysqlslap,
     sysbench_fileio,
     sysbench_oltp,
@@ -27,7 +27,7 @@ class Tool:
 TOOLS: Mapping[str, Tool] = {
     "command": Tool(command.Params, command.cells),
     "fio": Tool(fio.Params, fio.cells),
-    "imported": Tool(imported.Params, imported.cells),
+    "imported": Tool(imported_workload.Params, imported_workload.cells),
     "mysqlslap": Tool(mysqlslap.Params, mysqlslap.cells),
     "sysbench-fileio": Tool(sysbench_fileio.Params, sysbench_fileio.cells),
     "sysbench-oltp": Tool(sysbench_oltp.Params, sysbench_oltp.cells),

@@ -1,4 +1,4 @@
-"""Whether KVM works here: told by booting, since a device file alone says little."""
+"""Whether KVM works here, tested by booting a kernel."""
 
 import os
 from pathlib import Path
@@ -14,25 +14,25 @@ _TRIAL_S = 30.0  # under KVM a kernel reaches its first process in a second or t
 _REACHED = b"as init process"
 
 
-def accelerator(host: Host, image: Image, told: Path) -> Accelerator:
+def accelerator(host: Host, image: Image, cached: Path) -> Accelerator:
     """Return ``kvm`` if a kernel of the image boots under it, else ``tcg``.
 
-    The answer is kept in the file `told`: it holds until this machine is booted again.
+    The result is cached in the file `cached` until the next boot of this machine.
     """
     if not os.access(KVM, os.R_OK | os.W_OK):
         return "tcg"
     boot = processes.boot_of(host)
-    before = told.read_text("ascii").split() if told.is_file() else []
+    before = cached.read_text("ascii").split() if cached.is_file() else []
     if before[1:] == [boot]:
         return "kvm" if before[0] == "kvm" else "tcg"
     found: Accelerator = "kvm" if _boots(host, image) else "tcg"
-    told.parent.mkdir(parents=True, exist_ok=True)
-    told.write_text(f"{found} {boot}\n", encoding="ascii")
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    cached.write_text(f"{found} {boot}\n", encoding="ascii")
     return found
 
 
 def _boots(host: Host, image: Image) -> bool:
-    """Return whether a kernel comes as far as its first process, whose absence ends the trial."""
+    """Return whether a kernel reaches its first process; that is missing, so it stops there."""
     kernel = image.kernel(image.releases[0])
     argv = (
         *("timeout", "--signal=KILL", f"{_TRIAL_S:.0f}", PROGRAM, "-nodefaults"),

@@ -1,4 +1,4 @@
-"""Making machines, finding them again, and sweeping up after dead owners."""
+"""Virtual machines: creating, finding and removing them, also for dead owners."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -8,13 +8,13 @@ from pathlib import Path
 from mydyno.host import Host, processes
 from mydyno.host.trusted import make_home, resolved
 from mydyno.lab.registry import clear_parts
-from mydyno.lab.vm import running, seed
+from mydyno.lab.vm import qemu_process, seed
 from mydyno.lab.vm.accel import accelerator
 from mydyno.lab.vm.image import Image, build, refuse_lacking
 from mydyno.lab.vm.machine import Vm
-from mydyno.lab.vm.record import Records, records
 from mydyno.lab.vm.throttles import throttle
 from mydyno.lab.vm.values import VmPaths, VmSpec, VmState, check
+from mydyno.lab.vm.vm_registry import Records, records
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.server.ports import free_port
 
@@ -25,7 +25,7 @@ def create(
     """Return a new machine that answers, its files in `home`, a folder of its own.
 
     The image is built first where there is none.  `detached`: it outlives this process, until
-    `down`.  Raise `SpecError` for an impossible machine, `RefusedError` where none can be made or
+    `down`.  Raise `SpecError` for an invalid machine, `RefusedError` where none can be made or
     the name is in use, `HostError` if it does not boot.
     """
     check(spec)
@@ -37,11 +37,12 @@ def create(
     _clear(host, kept, spec.lab)
     found = accelerator(host, image, kept.folder.parent / "accelerator")
     us = processes.identify(host, os.getpid())
-    told = replace(spec, throttle=caps)
+    throttled = replace(spec, throttle=caps)
     where, port = str(resolved(host, home.absolute())), free_port(host)
-    state = VmState(told, where, str(image.folder), "starting", found, port, kernel.release, us)
-    state = _housed(host, kept, state)
-    return _raise_up(host, kept, replace(state, owner=None if detached else us), image)
+    folder, release = str(image.folder), kernel.release
+    state = VmState(throttled, where, folder, "starting", found, port, release, us)
+    state = _with_home(host, kept, state)
+    return _bring_up(host, kept, replace(state, owner=None if detached else us), image)
 
 
 def attach(host: Host, lab: str) -> Vm:
@@ -50,7 +51,7 @@ def attach(host: Host, lab: str) -> Vm:
     state = kept.read(lab)
     if state is None:
         known = ", ".join(s.spec.lab for s in kept.all()) or "none"
-        raise SpecError(f"lab {lab}: no such machine on {host.name}; there: {known}")
+        raise SpecError(f"lab {lab}: does not exist on {host.name}; known: {known}")
     return Vm(host, kept, state)
 
 
@@ -60,7 +61,7 @@ def listing() -> Sequence[VmState]:
 
 
 def sweep(host: Host) -> Sequence[str]:
-    """Remove what machines of dead owners left; return a line for each.
+    """Remove machines of dead owners; return a line for each.
 
     Can be run at any time, by anyone.
     """
@@ -68,8 +69,8 @@ def sweep(host: Host) -> Sequence[str]:
     clear_parts(kept.folder)
     orphans = [state for state in kept.all() if _orphaned(host, state)]
     return tuple(
-        f"lab {state.spec.lab}: left over; removed "
-        f"{', '.join(running.take_apart(host, kept, state))}"
+        f"lab {state.spec.lab}: leftover; removed "
+        f"{', '.join(qemu_process.tear_down(host, kept, state))}"
         for state in orphans
     )
 
@@ -87,14 +88,14 @@ def down(host: Host, lab: str) -> Sequence[str]:
 
 
 def _orphaned(host: Host, state: VmState) -> bool:
-    """Return whether nobody wants it: its maker is dead, or it outlived that and is dead itself."""
+    """Return whether its owner is dead, or, if it is detached, its QEMU."""
     if state.owner is not None or state.phase != "up":
         return not processes.alive(host, state.owner)
-    return not running.alive(host, VmPaths(Path(state.home)), state.qemu)
+    return not qemu_process.alive(host, VmPaths(Path(state.home)), state.qemu)
 
 
 def _clear(host: Host, kept: Records, lab: str) -> None:
-    """Make room for a machine of this name."""
+    """Remove a leftover machine of this name; raise `RefusedError` if one is in use."""
     old = kept.read(lab)
     if old is None:
         return
@@ -102,13 +103,13 @@ def _clear(host: Host, kept: Records, lab: str) -> None:
         if old.owner is not None:
             raise RefusedError(
                 f"lab {lab}: process {old.owner.pid} has a machine of this name; end it, or wait "
-                "until it has taken that down"
+                "until it has removed it"
             )
-        raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
-    running.take_apart(host, kept, old)
+        raise RefusedError(f"lab {lab}: exists already; remove it with `mydyno lab down {lab}`")
+    qemu_process.tear_down(host, kept, old)
 
 
-def _housed(host: Host, kept: Records, state: VmState) -> VmState:
+def _with_home(host: Host, kept: Records, state: VmState) -> VmState:
     """Make the machine's folder; raise `RefusedError` where there is something."""
     kept.write(state)
     try:
@@ -119,23 +120,23 @@ def _housed(host: Host, kept: Records, state: VmState) -> VmState:
     return kept.write(replace(state, folder=folder))
 
 
-def _raise_up(host: Host, kept: Records, state: VmState, image: Image) -> Vm:
-    """Make its files, boot it; on any failure leave nothing."""
+def _bring_up(host: Host, kept: Records, state: VmState, image: Image) -> Vm:
+    """Make its files and boot it; clean up on failure."""
     paths = VmPaths(Path(state.home))
     try:
         seed.plant(host, state.spec.lab, paths, state.port)
         _disks(host, state.spec, paths, image)
-        return Vm(host, kept, running.start(host, kept, state))
+        return Vm(host, kept, qemu_process.start(host, kept, state))
     except BaseException:
-        running.take_apart(host, kept, state)
+        qemu_process.tear_down(host, kept, state)
         raise
 
 
 def _disks(host: Host, spec: VmSpec, paths: VmPaths, image: Image) -> None:
-    """Make the overlay of the root filesystem, and the data disks: holes that fill as written."""
+    """Make the overlay of the root filesystem, and the data disks: sparse files."""
     over = ("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.root))
-    golden = image.root.stat().st_size + spec.size  # data sets are kept there too
-    host.run(Action((*over, str(paths.root), str(golden)))).check()
+    root_bytes = image.root.stat().st_size + spec.size  # snapshots of data sets are there too
+    host.run(Action((*over, str(paths.root), str(root_bytes)))).check()
     for number in range(spec.disks):
         argv = ("truncate", f"--size={spec.size}", str(paths.disk(number)))
         host.run(Action(argv)).check()

@@ -1,4 +1,4 @@
-"""A machine as a host: reached over ssh like any other, and booted anew when that is asked."""
+"""A virtual machine as a host: reached over ssh, and rebooted on request."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class VmHost:
         return self._ssh.name
 
     def folder(self) -> Path:
-        """Return a folder of the machine for what is carried there."""
+        """Return a folder of the machine for uploads."""
         return self._ssh.folder()
 
     def run_folder(self) -> Path:
@@ -48,7 +48,7 @@ class VmHost:
         return self._ssh.run_folder()
 
     def addresses(self) -> tuple[str, str]:
-        """Return our address as the machine sees it, and its own as we do."""
+        """Return the local address as the machine sees it, and the machine's address."""
         return self._ssh.addresses()
 
     def run(self, action: Action, *, timeout_s: float = 60.0) -> Completed:
@@ -60,11 +60,11 @@ class VmHost:
         return self._ssh.start(action, stderr=stderr)
 
     def push(self, local: Path, remote: Path) -> None:
-        """Copy a file to the machine, whole or not at all."""
+        """Copy a file to the machine, atomically."""
         self._ssh.push(local, remote)
 
     def pull(self, remote: Path, local: Path) -> None:
-        """Copy a file from the machine, whole or not at all."""
+        """Copy a file from the machine, atomically."""
         self._ssh.pull(remote, local)
 
     def reboot(self, release: str = "") -> None:
@@ -74,5 +74,5 @@ class VmHost:
         self.connect()
 
     def close(self) -> None:
-        """Hang up; the machine stays."""
+        """Disconnect; the machine keeps running."""
         self._ssh.close()

@@ -48,7 +48,7 @@ class Image:
 
     @property
     def releases(self) -> Sequence[str]:
-        """Return the kernels' releases, as ``uname -r`` will say them, sorted."""
+        """Return the kernels' releases, as ``uname -r`` prints them, sorted."""
         return sorted(p.name.removeprefix("vmlinuz-") for p in self.folder.glob("vmlinuz-*"))
 
     def kernel(self, wanted: str) -> Bootable:
@@ -60,7 +60,7 @@ class Image:
         if len(found) != 1:
             raise SpecError(
                 f"kernel {wanted!r}: the VM lab has {', '.join(self.releases)}; name one of them, "
-                "or as much of it as tells it from the others: 6.1"
+                "or an unambiguous beginning such as 6.1"
             )
         release = found[0]
         names = (f"vmlinuz-{release}", f"initrd.img-{release}")
@@ -68,7 +68,7 @@ class Image:
 
 
 def cache() -> Path:
-    """Return where images are kept: $MYDYNO_CACHE, else /var/cache/mydyno or ~/.cache/mydyno."""
+    """Return the folder of images: $MYDYNO_CACHE, else /var/cache/mydyno or ~/.cache/mydyno."""
     home = Path("/var/cache/mydyno") if os.geteuid() == 0 else Path.home() / ".cache/mydyno"
     return Path(os.environ.get("MYDYNO_CACHE") or home) / "vm"
 
@@ -120,19 +120,19 @@ def refuse_lacking(host: Host) -> None:
 
 @contextmanager
 def _alone(say: Callable[[str], None]) -> Iterator[Path]:
-    """Give the cache to one build at a time; the lock ends with its process."""
+    """Lock the cache for one build at a time; the lock ends with its process."""
     folder = cache()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("another process is building the image of the virtual machines: waiting for it")
+            say("waiting for another process that builds the image of the virtual machines")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
 
 
 def _discard(folder: Path) -> None:
-    """Remove what builds that were killed have left; nothing of theirs is mounted any more."""
+    """Remove leftovers of killed builds; none of them is mounted."""
     for part in folder.glob("part-*"):
         shutil.rmtree(part)

@@ -1,4 +1,4 @@
-"""One machine that is up: how it is reached, its disks, its kernels, its end."""
+"""One running virtual machine: address, disks, kernels, shutdown and removal."""
 
 import time
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.host import Host
-from mydyno.lab.vm import running
+from mydyno.lab.vm import qemu_process
 from mydyno.lab.vm.image import Image
 from mydyno.lab.vm.qemu import serial
-from mydyno.lab.vm.record import Records
 from mydyno.lab.vm.values import VmPaths, VmState
+from mydyno.lab.vm.vm_registry import Records
 from mydyno.model import Action, HostError
 
 _SHUTDOWN_S = 180.0  # under emulation a shutdown takes most of a minute
@@ -21,7 +21,7 @@ _EMULATED = 10.0  # times slower; more on a busy machine
 
 @dataclass(slots=True)
 class Vm:
-    """A machine of ours on `host`; its state changes when it is booted anew."""
+    """A VM lab on `host`; its state changes when it is rebooted."""
 
     host: Host
     records: Records
@@ -39,7 +39,7 @@ class Vm:
 
     @property
     def patience(self) -> float:
-        """Return how many times longer than a real machine it may take."""
+        """Return the factor by which timeouts are longer than for a real machine."""
         return 1.0 if self.state.accelerator == "kvm" else _EMULATED
 
     @property
@@ -60,10 +60,10 @@ class Vm:
 
     @property
     def emulated(self) -> str:
-        """Return in a sentence that its times mean nothing, or an empty string under KVM."""
+        """Return a warning that its timings are not valid, or ``""`` under KVM."""
         if self.state.accelerator == "kvm":
             return ""
-        return "The machine was emulated (QEMU's TCG, no KVM here): its timings mean nothing."
+        return "The machine was emulated (QEMU's TCG, no KVM here): its timings are not valid."
 
     def reboot(self, release: str = "") -> None:
         """Shut it down in order and boot it again, with the kernel named or the one it has.
@@ -72,25 +72,27 @@ class Vm:
         """
         kernel = Image(Path(self.state.image)).kernel(release or self.state.release)
         self.shut_down()
-        self.state = running.start(self.host, self.records, self.state, kernel.release)
+        self.state = qemu_process.start(self.host, self.records, self.state, kernel.release)
 
     def shut_down(self) -> None:
-        """Power it off; one that does not go is cut off from its power."""
+        """Power it off; kill its QEMU if it does not end."""
         argv = ("ssh", *self.ssh, self.state.spec.lab, "--", "systemctl", "poweroff")
-        with suppress(HostError):  # what does not answer is cut off below
+        with suppress(HostError):  # killed below if it does not answer
             self.host.run(Action(argv), timeout_s=_SHUTDOWN_S)
         end_s = time.monotonic() + _SHUTDOWN_S
-        while running.alive(self.host, self._paths, self.state.qemu) and time.monotonic() < end_s:
+        while (
+            qemu_process.alive(self.host, self._paths, self.state.qemu) and time.monotonic() < end_s
+        ):
             time.sleep(_POLL_S)
         self.cut_off()
 
     def cut_off(self) -> None:
-        """End it as a power cut would: what it had not flushed is lost."""
-        running.end(self.host, self._paths, self.state.qemu)
+        """Kill its QEMU, like a power failure: unflushed writes are lost."""
+        qemu_process.end(self.host, self._paths, self.state.qemu)
 
     def remove(self) -> Sequence[str]:
         """Remove it with all it wrote; return what was removed.  Can be called again."""
-        return running.take_apart(self.host, self.records, self.state)
+        return qemu_process.tear_down(self.host, self.records, self.state)
 
     @property
     def _paths(self) -> VmPaths:

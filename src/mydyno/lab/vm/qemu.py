@@ -77,7 +77,7 @@ def _drive(name: str, options: str) -> tuple[str, ...]:
 
 def _caps(caps: Throttle) -> tuple[str, ...]:
     """Return QEMU's throttling of one disk; bursts only where there is something to burst to."""
-    said = {
+    limits = {
         "iops-total": caps.iops,
         "bps-total": caps.bytes_per_s,
         "iops-total-max": caps.burst_iops,
@@ -85,4 +85,4 @@ def _caps(caps: Throttle) -> tuple[str, ...]:
         "iops-total-max-length": caps.burst_s if caps.burst_iops else 0,
         "bps-total-max-length": caps.burst_s if caps.burst_bytes_per_s else 0,
     }
-    return tuple(f"throttling.{name}={value:.0f}" for name, value in said.items() if value)
+    return tuple(f"throttling.{name}={value:.0f}" for name, value in limits.items() if value)

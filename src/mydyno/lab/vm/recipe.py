@@ -18,7 +18,7 @@ _RECIPE = FOLDER / "recipe.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelPackages:
     """The packages of one kernel; ``a|b`` is the first that the archive has."""
 
     image: str
@@ -43,7 +43,7 @@ class Recipe:
     epoch: int
     zfs: str
     root_bytes: int
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, KernelPackages]
     packages: Packages
 
 

@@ -20,7 +20,7 @@ _FIELD = re.compile(r"(?P<name>[\w-]+):\s*(?P<value>.*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AptSource:
     """One archive and one suite of it; `signed_by` is a key file, or empty."""
 
     uri: str
@@ -33,7 +33,7 @@ class Source:
         return f"deb {options}{self.uri} {self.suite} {' '.join(components)}"
 
 
-def parse(text: str) -> Sequence[Source]:
+def parse(text: str) -> Sequence[AptSource]:
     """Return the sources of binary packages in files of either style, joined."""
     found = list(_one_line(text))
     for stanza in re.split(r"\n\s*\n", text):
@@ -41,7 +41,7 @@ def parse(text: str) -> Sequence[Source]:
     return tuple(dict.fromkeys(found))
 
 
-def widened(sources: Sequence[Source], recipe: Recipe) -> str:
+def widened(sources: Sequence[AptSource], recipe: Recipe) -> str:
     """Return a sources.list of the recipe's suite and what belongs to it.
 
     Components are the recipe's, and the later suite is looked for beside the plain one.  Raise
@@ -55,7 +55,7 @@ def widened(sources: Sequence[Source], recipe: Recipe) -> str:
             f"this system's apt configuration has no archive of Debian {recipe.suite}; name a "
             "file of apt sources that has one with --sources FILE"
         )
-    later = [Source(s.uri, recipe.later, s.signed_by) for s in plain]
+    later = [AptSource(s.uri, recipe.later, s.signed_by) for s in plain]
     return "".join(f"{s.line(recipe.components)}\n" for s in dict.fromkeys([*here, *later]))
 
 
@@ -64,14 +64,14 @@ def known(host: Host) -> str:
     return host.run(_FILES).stdout.decode(errors="replace")
 
 
-def _one_line(text: str) -> Iterator[Source]:
+def _one_line(text: str) -> Iterator[AptSource]:
     for line in text.splitlines():
         if found := _ONE_LINE.match(line.strip()):
             options = dict(o.partition("=")[::2] for o in (found["options"] or "").split())
-            yield Source(found["uri"], found["suite"], options.get("signed-by", ""))
+            yield AptSource(found["uri"], found["suite"], options.get("signed-by", ""))
 
 
-def _deb822(stanza: str) -> Iterator[Source]:
+def _deb822(stanza: str) -> Iterator[AptSource]:
     fields: dict[str, str] = {}
     for line in stanza.splitlines():
         if found := _FIELD.fullmatch(line.strip()):
@@ -80,4 +80,4 @@ def _deb822(stanza: str) -> Iterator[Source]:
         return
     for uri in fields.get("uris", "").split():
         for suite in fields.get("suites", "").split():
-            yield Source(uri, suite, fields.get("signed-by", ""))
+            yield AptSource(uri, suite, fields.get("signed-by", ""))

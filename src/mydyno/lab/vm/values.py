@@ -1,4 +1,4 @@
-"""What a VM lab is to be, what is known of one, and what its disks may do."""
+"""The specification of a VM lab, its state, its paths, and the caps of its disks."""
 
 import re
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Throttle:
 class VmSpec:
     """One machine: `lab` is its name on this one, `size` is each disk's in bytes.
 
-    `kernel` is a word of the recipe (``6.1``) or a whole release; `memory` is in bytes.
+    `kernel` is a word of the recipe (``6.1``) or a full release; `memory` is in bytes.
     """
 
     lab: str
@@ -47,7 +47,7 @@ class VmSpec:
 
 @dataclass(frozen=True, slots=True)
 class VmState:
-    """What is known of one machine: where it is, what it runs, who made it.
+    """The record of one machine.
 
     `owner` is the process that made it; None if it is to outlive that.  `port` of 127.0.0.1
     leads to its ssh.  `qemu` is its process, `folder` the device and inode of `home`, empty
@@ -68,7 +68,7 @@ class VmState:
 
 @dataclass(frozen=True, slots=True)
 class VmPaths:
-    """Where a machine keeps what; `home` is absolute and is the machine's own."""
+    """The paths of a machine's files; `home` is absolute and belongs to the machine."""
 
     home: Path
 
@@ -89,7 +89,7 @@ class VmPaths:
 
     @property
     def mark(self) -> Path:
-        """Return the pid file, whose path on QEMU's command line says whose QEMU it is."""
+        """Return the pid file; its path on QEMU's command line identifies the machine."""
         return self.home / "qemu.pid"
 
     @property
@@ -118,11 +118,11 @@ class VmPaths:
 
 
 def check(spec: VmSpec) -> None:
-    """Raise `SpecError` for a machine that cannot be."""
+    """Raise `SpecError` for an invalid machine."""
     place = f"lab {spec.lab!r}"
     if not _NAME.fullmatch(spec.lab):
-        raise SpecError(f"{place}: a machine's name has up to 40 letters, digits and dashes")
+        raise SpecError(f"{place}: invalid name; use up to 40 letters, digits and dashes")
     if not 0 <= spec.disks <= _MOST_DISKS:
-        raise SpecError(f"{place}: disks = {spec.disks}: from 0 to {_MOST_DISKS}")
+        raise SpecError(f"{place}: disks = {spec.disks}: must be from 0 to {_MOST_DISKS}")
     if spec.size <= 0 or spec.size % _SECTOR:
-        raise SpecError(f"{place}: size {spec.size}: give a multiple of {_SECTOR} bytes")
+        raise SpecError(f"{place}: size {spec.size}: must be a multiple of {_SECTOR} bytes")

@@ -1,4 +1,4 @@
-"""The names that servers no longer or never knew, and what to set instead (FACTS 6.1 to 6.4)."""
+"""The names that servers no longer or never knew, and what to set instead."""
 
 import tomllib
 from functools import cache
@@ -12,8 +12,8 @@ def replacement(flavour: str, key: str) -> str:
     """
     if key.startswith("loose_"):
         return "a loose_ prefix hides mistakes: name the variable itself, per server by `when`"
-    told = _table().get(key, {})
-    return told.get("mariadb" if flavour == "mariadb" else "mysql") or told.get("any", "")
+    entry = _table().get(key, {})
+    return entry.get("mariadb" if flavour == "mariadb" else "mysql") or entry.get("any", "")
 
 
 @cache

@@ -22,7 +22,7 @@ _DOWN = {
     "query_cache_size": 1024,
     "read_buffer_size": 4096,
     "thread_stack": 1024,
-}  # MySQL's units, of which it tells nothing; MariaDB tells its own
+}  # units of MySQL, which it does not report; MariaDB does
 
 
 def granted(key: str, seen: Settings, wanted: str, variables: Mapping[str, Variable]) -> bool:

@@ -1,6 +1,6 @@
 """What `net.tls` can be, and on which servers (FACTS 7.1, 7.3)."""
 
-import difflib
+from mydyno.model import unknown_value
 
 ON = "on"
 OFF = "off"
@@ -31,9 +31,7 @@ _TLS_1_3 = (8, 0, 16)
 def refusal(tls: str, flavour: str, version: tuple[int, ...]) -> str:
     """Return why this server cannot do so, or ``""``."""
     if tls not in _ALL:
-        near = difflib.get_close_matches(tls, _ALL, 1, 0.5)
-        hint = f"did you mean {near[0]}?" if near else f"known ciphers: {', '.join(_ALL[4:])}"
-        return f"one of {', '.join(_ALL[:4])}, or a cipher; {hint}"
+        return unknown_value(tls, _ALL, cutoff=0.5)
     if tls == OFF or flavour in ("", "mariadb"):
         return ""
     if version < _OPENSSL:

@@ -1,11 +1,10 @@
-"""What a running server says of its own variables, and which wishes that rules out."""
+"""The variables of a running server, and validation of wanted settings against them."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Action, Probe, Settings
+from mydyno.model import Action, Probe, Settings, unknown_value
 from mydyno.stack.known.replaced import replacement
 from mydyno.stack.known.values import normalise
 
@@ -53,7 +52,7 @@ _RANGES_SINCE = (8, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One variable: `low` and `high` bound numbers, `choices` words; None and empty: not told.
+    """One variable: `low` and `high` bound numbers, `choices` words; None and empty mean unknown.
 
     `settable` is False where the server takes it neither from an option file nor from SET.
     """
@@ -73,7 +72,7 @@ def describe(
 
     MariaDB lists range, words and read-only in a table.  MySQL 8 lists ranges; which of its
     variables are dynamic is found by assigning each its own value, as `Variable 'x' is a read
-    only variable` is the only place where it says so.  MySQL 5 tells no ranges.
+    only variable` is the only place where it says so.  MySQL 5 has no ranges.
     """
     names = sorted(name for name in stock if _NAME.fullmatch(name))
     if flavour == "mariadb":
@@ -117,14 +116,14 @@ def mysql(raw: bytes, names: Iterable[str], tried: Iterable[str]) -> dict[str, V
     found = {}
     for name in names:
         low, high = ranges.get(name, ("0", "0"))
-        told = (low, high) != ("0", "0")
-        bounds = (_bound(low), _bound(high)) if told else (None, None)
+        known = (low, high) != ("0", "0")
+        bounds = (_bound(low), _bound(high)) if known else (None, None)
         found[name] = Variable(name in dynamic, *bounds)
     return _renamed(found)
 
 
 def refusals(flavour: str, variables: Mapping[str, Variable], want: Settings) -> list[str]:
-    """Return one sentence for each wish that this server cannot grant; pure.
+    """Return one message for each setting that this server does not accept; pure.
 
     Unknown names are answered with what replaced them, or with the nearest known name.
     """
@@ -151,13 +150,10 @@ def _refusal(flavour: str, variables: Mapping[str, Variable], key: str, value: s
 
 
 def _unknown(flavour: str, variables: Mapping[str, Variable], key: str) -> str:
-    told = replacement(flavour, key)
-    if told:
-        return f"mysqld.{key}: unknown to this {flavour}: {told}"
-    low = key.lower().replace("-", "_")
-    near = difflib.get_close_matches(low, sorted(variables), 1, 0.5)
-    hint = f"; nearest: mysqld.{near[0]}" if near else ""
-    return f"mysqld.{key}: this {flavour} has no such variable{hint}"
+    kind = f"{flavour} variable"
+    if advice := replacement(flavour, key):
+        return f"unknown {kind} 'mysqld.{key}': {advice}"
+    return unknown_value(key, sorted(variables), kind, prefix="mysqld.", listed=False, cutoff=0.5)
 
 
 def _outside(key: str, value: str, known: Variable) -> str:

@@ -1,9 +1,8 @@
-"""The server settings that belong to ZFS and must never travel to another filesystem."""
+"""The server settings that belong to ZFS and are unsafe on other filesystems."""
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
-from mydyno.model import Settings
+from mydyno.model import Settings, unknown_value
 from mydyno.stack.known.values import normalise
 
 _PAGE = 16384  # bytes; InnoDB's default page
@@ -75,7 +74,7 @@ def unsafe(name: str, settings: Settings) -> str:
     return ""
 
 
-def travelled(treatments: Mapping[str, Settings]) -> Sequence[str]:
+def torn_page_risks(treatments: Mapping[str, Settings]) -> Sequence[str]:
     """Return what is unsafe of a spec that has treatments on ZFS, a sentence each.
 
     Where no treatment is on ZFS, a buffer switched off is a plain loss of durability, which is
@@ -83,8 +82,8 @@ def travelled(treatments: Mapping[str, Settings]) -> Sequence[str]:
     """
     if not any(settings.get("db/fs.type") == "zfs" for settings in treatments.values()):
         return ()
-    told = (unsafe(name, settings) for name, settings in treatments.items())
-    return tuple(sentence for sentence in told if sentence)
+    messages = (unsafe(name, settings) for name, settings in treatments.items())
+    return tuple(sentence for sentence in messages if sentence)
 
 
 def misspelt(keys: Iterable[str]) -> str:
@@ -95,14 +94,15 @@ def misspelt(keys: Iterable[str]) -> str:
     for key in keys:
         prop = key.removeprefix("db/").removeprefix(_KEY)
         if _KEY in key and prop not in _PROPERTIES:
-            near = difflib.get_close_matches(prop, sorted(_PROPERTIES), 1)
-            if near:
-                return f"fs.zfs.{prop}: no such property; did you mean fs.zfs.{near[0]}?"
+            known = sorted(_PROPERTIES)
+            message = unknown_value(prop, known, "ZFS property", prefix="fs.zfs.", listed=False)
+            if "did you mean" in message:
+                return message
     return ""
 
 
 def protected(settings: Settings) -> bool:
-    """Return whether a treatment of full keys is whole without its doublewrite buffer."""
+    """Return whether a treatment of full keys is safe without its doublewrite buffer."""
     return settings.get("db/fs.type") == "zfs" and not unsafe("", settings)
 
 

@@ -1,6 +1,6 @@
-"""Logs that others made, found in any text and read as runs: pure functions of bytes."""
+"""Parsers for existing benchmark logs in any text: pure functions of bytes."""
 
-from mydyno.workloads.foreign.read import Log, read
-from mydyno.workloads.foreign.reading import Doubt, Reading
+from mydyno.workloads.foreign.parsed_run import Caveat, ParsedRun
+from mydyno.workloads.foreign.read import ParsedLog, read
 
-__all__ = ["Doubt", "Log", "Reading", "read"]
+__all__ = ["Caveat", "ParsedLog", "ParsedRun", "read"]

@@ -18,7 +18,7 @@ _LONGEST = 40  # lines of one command
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandLine:
     """A command of a load generator: its words, options by name, and the lines it stands on."""
 
     tool: str
@@ -35,7 +35,7 @@ class Command:
         return not asked or asked[-1] == "run"
 
 
-def command_at(lines: Sequence[str], first: int) -> Command | None:
+def command_at(lines: Sequence[str], first: int) -> CommandLine | None:
     """Return the command that begins at a line, continuation lines included; None for none."""
     if not any(tool in lines[first] for tool in _KNOWN):
         return None
@@ -52,7 +52,7 @@ def command_at(lines: Sequence[str], first: int) -> Command | None:
     words = _words(rest)
     if tool == "tpcc.lua":
         tool, words = "sysbench", ["tpcc", *words]
-    return Command(tool, [w for w in words if not w.startswith("-")], _options(words), last)
+    return CommandLine(tool, [w for w in words if not w.startswith("-")], _options(words), last)
 
 
 def _words(rest: str) -> list[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mydyno.workloads.foreign.number import Shown
-from mydyno.workloads.foreign.reading import Doubt
+from mydyno.workloads.foreign.number import PrintedNumber
+from mydyno.workloads.foreign.parsed_run import Caveat
 
 DIRECTIONS = ("read", "write", "trim")
 KEPT = (50.0, 95.0, 99.0, 99.9)
@@ -17,7 +17,7 @@ class Direction:
 
     requests: float = 0.0
     runtime_ms: float = 0.0
-    printed: Shown | None = None
+    printed: PrintedNumber | None = None
     size_bytes: float = 0.0
     latencies: dict[str, float] = field(default_factory=dict)
     line: int = -1
@@ -67,28 +67,28 @@ def totals(jobs: Sequence[Job]) -> dict[str, float]:
 
 def _latencies(jobs: Sequence[Job]) -> dict[str, float]:
     made = [(n, way) for job in jobs for n, way in job.ways.items() if way.requests]
-    told: dict[str, float] = {}
+    latencies: dict[str, float] = {}
     for name in DIRECTIONS:
         ways = [way for n, way in made if n == name]
         if len(ways) == 1:
             part = "" if len(made) == 1 else f"{name}_"
-            told |= {f"latency_{part}{k}_s": v for k, v in ways[0].latencies.items()}
-    return told
+            latencies |= {f"latency_{part}{k}_s": v for k, v in ways[0].latencies.items()}
+    return latencies
 
 
-def doubts(jobs: Sequence[Job]) -> Iterator[Doubt]:
+def caveats(jobs: Sequence[Job]) -> Iterator[Caveat]:
     """Yield what does not follow from counts, or cannot be merged."""
     for job in jobs:
         for name, way in job.ways.items():
             found = way.requests / way.runtime_ms * 1e3 if way.runtime_ms else 0.0
             if way.printed and way.requests and not way.printed.agrees(found):
-                told = f"prints {way.printed.value:.6g} {name} IOPS; its requests and seconds give"
-                yield Doubt(way.line, f"{told} {found:.6g}")
+                note = f"prints {way.printed.value:.6g} {name} IOPS; its requests and seconds give"
+                yield Caveat(way.line, f"{note} {found:.6g}")
     for name in DIRECTIONS:
         several = [job for job in jobs if name in job.ways and job.ways[name].latencies]
         if len(several) > 1:
-            told = f"{len(several)} jobs' {name} percentiles: without group_reporting they cannot"
-            yield Doubt(several[0].line, f"{told} be merged, and are left out")
+            note = f"{len(several)} jobs' {name} percentiles: without group_reporting they cannot"
+            yield Caveat(several[0].line, f"{note} be merged, and are left out")
 
 
 def name_of(jobs: Sequence[Job]) -> tuple[str, dict[str, str]]:

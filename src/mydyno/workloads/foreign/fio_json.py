@@ -11,14 +11,14 @@ from mydyno.workloads.foreign.fio_jobs import (
     DIRECTIONS,
     Direction,
     Job,
-    doubts,
+    caveats,
     name_of,
     percentile_name,
     totals,
 )
-from mydyno.workloads.foreign.number import Shown, brief, size
-from mydyno.workloads.foreign.reading import Doubt, Found, Reading
-from mydyno.workloads.foreign.text import Text
+from mydyno.workloads.foreign.log_text import Text
+from mydyno.workloads.foreign.number import PrintedNumber, brief, size
+from mydyno.workloads.foreign.parsed_run import Caveat, Found, ParsedRun
 
 _KIB = 1024
 _LONGEST = 200_000  # lines of one document
@@ -69,7 +69,7 @@ _READ = msgspec.json.Decoder(_Report, strict=False)
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """One document: its first and last line and what it says."""
+    """One document: its first and last line and its report."""
 
     first: int
     last: int
@@ -94,8 +94,8 @@ class _State:
 
 def find(text: Text) -> Found:
     """Return the runs in fio's JSON: one for each group of jobs, as groups run in turn."""
-    readings: list[Reading] = []
-    rejected: list[Doubt] = []
+    readings: list[ParsedRun] = []
+    rejected: list[Caveat] = []
     known: set[int] = set()
     for states in _calls(_states(text, rejected)):
         known |= {n for state in states for n in range(state.first, state.last + 1)}
@@ -103,11 +103,11 @@ def find(text: Text) -> Found:
             try:
                 readings.append(_reading(states, group, text))
             except ValueError as problem:
-                rejected.append(Doubt(states[-1].first, str(problem)))
+                rejected.append(Caveat(states[-1].first, str(problem)))
     return Found(tuple(readings), tuple(rejected), frozenset(known))
 
 
-def _states(text: Text, rejected: list[Doubt]) -> Iterator[_State]:
+def _states(text: Text, rejected: list[Caveat]) -> Iterator[_State]:
     """Yield fio's documents; note those that are cut off or no report."""
     number = 0
     while number < len(text.lines):
@@ -118,8 +118,8 @@ def _states(text: Text, rejected: list[Doubt]) -> Iterator[_State]:
                 yield _State(number, last, _READ.decode(_document(text, number, last)))
                 number = last
             except msgspec.DecodeError as problem:
-                told = f"a JSON document of fio that is cut off or damaged: {problem}"
-                rejected.append(Doubt(number, told))
+                problem_text = f"a JSON document of fio that is cut off or damaged: {problem}"
+                rejected.append(Caveat(number, problem_text))
         number += 1
 
 
@@ -148,7 +148,7 @@ def _calls(states: Iterator[_State]) -> Iterator[list[_State]]:
         yield call
 
 
-def _reading(states: Sequence[_State], group: int, text: Text) -> Reading:
+def _reading(states: Sequence[_State], group: int, text: Text) -> ParsedRun:
     last = states[-1]
     jobs = _jobs(last, group)
     name, traits = name_of(jobs)
@@ -157,7 +157,7 @@ def _reading(states: Sequence[_State], group: int, text: Text) -> Reading:
     lines = [n for state in states for n in range(state.first, state.last + 1)]
     raw = text.excerpt(lines) if alone else b"".join(_only(text, s, group) for s in states)
     rates = {k: v for k, v in values.items() if k != "seconds"}
-    return Reading(
+    return ParsedRun(
         name=name,
         response="iops",
         traits=traits,
@@ -165,7 +165,7 @@ def _reading(states: Sequence[_State], group: int, text: Text) -> Reading:
         intervals=tuple(_course(states, group)) or (Interval(values["seconds"], rates),),
         lines=lines,
         raw=raw,
-        doubts=tuple(Doubt(last.first, doubt.text) for doubt in doubts(jobs)),
+        caveats=tuple(Caveat(last.first, caveat.text) for caveat in caveats(jobs)),
     )
 
 
@@ -231,14 +231,14 @@ def _direction(way: _Way, line: int) -> Direction:
     # fio 2 calls kibibytes io_bytes
     is_old = way.io_kbytes is None and way.clat_ns is None
     names = {percentile_name(float(percent)): v for percent, v in clat.percentile.items()}
-    told = {name: value * unit_s for name, value in names.items() if name}
-    told |= {"mean": clat.mean * unit_s, "max": clat.max * unit_s} if clat.max else {}
+    latencies = {name: value * unit_s for name, value in names.items() if name}
+    latencies |= {"mean": clat.mean * unit_s, "max": clat.max * unit_s} if clat.max else {}
     return Direction(
         requests=way.total_ios or way.iops * way.runtime / 1e3,
         runtime_ms=way.runtime,
-        printed=Shown(way.iops, 0.005 * way.iops) if way.iops else None,
+        printed=PrintedNumber(way.iops, 0.005 * way.iops) if way.iops else None,
         size_bytes=way.io_bytes * (_KIB if is_old else 1),
-        latencies=told,
+        latencies=latencies,
         line=line,
     )
 

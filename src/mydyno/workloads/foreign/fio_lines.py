@@ -1,4 +1,4 @@
-"""The lines that fio 1 to 3 prints of one job for people, and what they say of it."""
+"""Parser for the text output of fio 1 to 3 for one job."""
 
 import re
 
@@ -49,7 +49,7 @@ class JobLines:
         self._percentiles_s = 0.0
 
     def take(self, number: int, line: str) -> bool:
-        """Return whether a line says anything of the job, having taken what it says."""
+        """Parse a line; return whether it belongs to the job."""
         taken = self._direction(number, line) or self._counts(line) or self._latency(line)
         return taken or self._percentiles(line)
 
@@ -98,12 +98,12 @@ class JobLines:
         return True
 
 
-def block(told: str, way: str) -> str:
+def block(text: str, way: str) -> str:
     """Return the block size of ``4K-4K/4K-4K`` or ``(R) 4096B-4096B, (W) …`` as 4k."""
-    ranges = _RANGE.findall(told)
+    ranges = _RANGE.findall(text)
     own = ranges[:2] if "rw" in way else ranges[1:2] if "write" in way else ranges[:1]
     return ",".join(dict.fromkeys(_between(one) for one in own or ranges[:1]))
 
 
-def _between(told: str) -> str:
-    return "-".join(dict.fromkeys(brief(size(end).value) for end in told.split("-")))
+def _between(text: str) -> str:
+    return "-".join(dict.fromkeys(brief(size(end).value) for end in text.split("-")))

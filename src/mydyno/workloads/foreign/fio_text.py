@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mydyno.model import Interval
-from mydyno.workloads.foreign import fio_lines as say
-from mydyno.workloads.foreign.command_line import Command, command_at
-from mydyno.workloads.foreign.fio_jobs import doubts, name_of, totals
-from mydyno.workloads.foreign.reading import Doubt, Found, Reading
-from mydyno.workloads.foreign.text import Text
+from mydyno.workloads.foreign import fio_lines
+from mydyno.workloads.foreign.command_line import CommandLine, command_at
+from mydyno.workloads.foreign.fio_jobs import caveats, name_of, totals
+from mydyno.workloads.foreign.log_text import Text
+from mydyno.workloads.foreign.parsed_run import Caveat, Found, ParsedRun
 
 _OPTIONS = {"rw": ("rw", "readwrite"), "bs": ("bs", "blocksize"), "size": ("size",),
             "direct": ("direct",), "rate_iops": ("rate_iops",)}  # fmt: skip
@@ -22,10 +22,10 @@ class _Call:
     first: int
     options: Mapping[str, str] = field(default_factory=dict)
     traits: dict[int, dict[str, str]] = field(default_factory=dict)
-    jobs: dict[tuple[int, str, str], say.JobLines] = field(default_factory=dict)
+    jobs: dict[tuple[int, str, str], fio_lines.JobLines] = field(default_factory=dict)
     lines: dict[int, list[int]] = field(default_factory=dict)
     ended: bool = False
-    present: say.JobLines | None = None
+    present: fio_lines.JobLines | None = None
 
     def at(self, group: int, number: int) -> None:
         """Note that a line belongs to a group."""
@@ -59,7 +59,7 @@ class _Reader:
             self.done.append(self._call)
         self._call = None
 
-    def _command(self, number: int, command: Command) -> None:
+    def _command(self, number: int, command: CommandLine) -> None:
         self.close()
         self._skip = command.last
         if command.tool == "fio":
@@ -71,26 +71,26 @@ class _Reader:
         call = self._call
         if "): " not in line:
             return False
-        if say.DEFINED.match(line):
+        if fio_lines.DEFINED.match(line):
             return call is None or call.ended or bool(call.jobs)
-        found = say.JOB.match(line)
+        found = fio_lines.JOB.match(line)
         if not found or call is None:
             return found is not None
         # what stands again after its end is another call, unless --status-interval asked for it
         return call.ended and (int(found["group"]), found["name"], found["pid"]) not in call.jobs
 
     def _heading(self, call: _Call, number: int, line: str) -> bool:
-        if found := say.DEFINED.match(line):
+        if found := fio_lines.DEFINED.match(line):
             group = int(found["group"])
             parts = {key: found[key] for key in ("rw", "ioengine", "iodepth")}
-            call.traits[group] = {"bs": say.block(found["bs"], found["rw"]), **parts}
-        elif found := say.JOB.match(line):
+            call.traits[group] = {"bs": fio_lines.block(found["bs"], found["rw"]), **parts}
+        elif found := fio_lines.JOB.match(line):
             group = int(found["group"])
-            call.present, call.ended = say.JobLines(found, number), False
+            call.present, call.ended = fio_lines.JobLines(found, number), False
             call.jobs[group, found["name"], found["pid"]] = call.present
-        elif say.VERSION.match(line):
+        elif fio_lines.VERSION.match(line):
             group = _ALL
-        elif say.STATUS.match(line):
+        elif fio_lines.STATUS.match(line):
             group, call.present, call.ended = _ALL, None, True
         else:
             return False
@@ -100,7 +100,7 @@ class _Reader:
     def _detail(self, call: _Call, number: int, line: str) -> None:
         group = call.present.job.group if call.present else _ALL
         taken = call.present is not None and call.present.take(number, line)
-        if taken or say.DETAIL.match(line):
+        if taken or fio_lines.DETAIL.match(line):
             call.at(group, number)
 
 
@@ -110,21 +110,21 @@ def find(text: Text) -> Found:
     for number in range(len(text.lines)):
         reader.read(number)
     reader.close()
-    readings: list[Reading] = []
-    rejected: list[Doubt] = []
+    readings: list[ParsedRun] = []
+    rejected: list[Caveat] = []
     for call in reader.done:
         for group in sorted({group for group, _, _ in call.jobs}):
             try:
                 readings.append(_reading(call, group, text))
             except ValueError as problem:
-                rejected.append(Doubt(call.first, str(problem)))
+                rejected.append(Caveat(call.first, str(problem)))
         if not call.jobs:
-            rejected.append(Doubt(call.first, "a run of fio without its result"))
+            rejected.append(Caveat(call.first, "a run of fio without its result"))
     known = (n for call in reader.done for lines in call.lines.values() for n in lines)
     return Found(tuple(readings), tuple(rejected), frozenset(known))
 
 
-def _reading(call: _Call, group: int, text: Text) -> Reading:
+def _reading(call: _Call, group: int, text: Text) -> ParsedRun:
     jobs = [lines.job for (of, _, _), lines in call.jobs.items() if of == group]
     for job in jobs:
         job.traits = {**_asked(call.options), **call.traits.get(group, {})}
@@ -132,7 +132,7 @@ def _reading(call: _Call, group: int, text: Text) -> Reading:
     values = totals(jobs)
     lines = sorted({*call.lines.get(_ALL, []), *call.lines.get(group, [])})
     rates = {k: v for k, v in values.items() if k != "seconds"}
-    return Reading(
+    return ParsedRun(
         name=name,
         response="iops",
         traits=traits,
@@ -140,7 +140,7 @@ def _reading(call: _Call, group: int, text: Text) -> Reading:
         intervals=(Interval(values["seconds"], rates),),
         lines=lines,
         raw=text.excerpt(lines),
-        doubts=tuple(doubts(jobs)),
+        caveats=tuple(caveats(jobs)),
     )
 
 
@@ -150,5 +150,5 @@ def _asked(options: Mapping[str, str]) -> dict[str, str]:
         name: options[key] for name, keys in _OPTIONS.items() for key in keys if key in options
     }
     if "bs" in found:
-        found["bs"] = say.block(found["bs"], found.get("rw", ""))
+        found["bs"] = fio_lines.block(found["bs"], found.get("rw", ""))
     return found

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from mydyno.model import Interval
-from mydyno.workloads.foreign.command_line import Command, command_at
-from mydyno.workloads.foreign.reading import Doubt, Found, Reading
-from mydyno.workloads.foreign.text import Text
+from mydyno.workloads.foreign.command_line import CommandLine, command_at
+from mydyno.workloads.foreign.log_text import Text
+from mydyno.workloads.foreign.parsed_run import Caveat, Found, ParsedRun
 
 _LINES = {
     "engine": re.compile(r"^\s*Running for engine (\S+)"),
@@ -34,47 +34,47 @@ _NAMES = ("mysqlslap", "mariadb-slap")
 _APART = 3  # lines that its heading and its engine stand above a result, at most
 _BETWEEN = 8  # lines of other text between a command and its result, at most
 
-_Said = dict[str, str]
+_Fields = dict[str, str]
 
 
 def find(text: Text) -> Found:
     """Return the runs of mysqlslap in a text."""
-    readings: list[Reading] = []
+    readings: list[ParsedRun] = []
     commands = _commands(text)
-    rejected: list[Doubt] = []
+    rejected: list[Caveat] = []
     known = {n for first, c in commands.items() for n in range(first, c.last + 1)}
     answered: set[int] = set()
-    for at, said, lines in _blocks(text):
+    for at, fields, lines in _blocks(text):
         first = _above(at, commands, known, text)
         asked = [*range(first, commands[first].last + 1)] if first is not None else []
         answered |= {*asked}
         known |= {*lines}
         try:
             options = _asked(commands[first]) if first is not None else {}
-            readings.append(_reading({**options, **said}, [*asked, *lines], text))
-        except ValueError as problem:
-            rejected.append(Doubt(at, str(problem)))
+            readings.append(_reading({**options, **fields}, [*asked, *lines], text))
+        except ValueError as note:
+            rejected.append(Caveat(at, str(note)))
     rejected += [
-        Doubt(first, "a command of mysqlslap without its result")
+        Caveat(first, "a command of mysqlslap without its result")
         for first, command in commands.items()
         if first not in answered and command.runs
     ]
     return Found(tuple(readings), tuple(rejected), frozenset(known))
 
 
-def _commands(text: Text) -> dict[int, Command]:
+def _commands(text: Text) -> dict[int, CommandLine]:
     found = ((n, command_at(text.lines, n)) for n in range(len(text.lines)))
     return {n: command for n, command in found if command and command.tool in _NAMES}
 
 
-def _blocks(text: Text) -> Iterator[tuple[int, _Said, list[int]]]:
-    """Yield the place of each result, what its lines say, and which they are."""
+def _blocks(text: Text) -> Iterator[tuple[int, _Fields, list[int]]]:
+    """Yield the line of each result, its fields, and all its lines."""
     for at, line in enumerate(text.lines):
         if line.count(",") == _COMMAS and (csv := _CSV.match(line)):
             yield at, csv.groupdict(), [at]
         elif "seconds to run" in line and _LINES["mean_s"].match(line):
             near = range(max(0, at - _APART), min(len(text.lines), at + len(_LINES)))
-            pairs = {n: pair for n in near if (pair := _said(text.lines[n]))}
+            pairs = {n: pair for n in near if (pair := _field(text.lines[n]))}
             later = [n for n in pairs if n > at and pairs[n][0] in {"engine", "mean_s"}]
             own = [n for n in pairs if n < min(later, default=at + len(_LINES))]
             before = [n for n in own if n < at and pairs[n][0] == "engine"]
@@ -83,12 +83,12 @@ def _blocks(text: Text) -> Iterator[tuple[int, _Said, list[int]]]:
             yield at, dict(pairs[n] for n in mine), [*headings[-1:], *mine]
 
 
-def _said(line: str) -> tuple[str, str] | None:
+def _field(line: str) -> tuple[str, str] | None:
     return next(((k, f[1]) for k, p in _LINES.items() if (f := p.match(line))), None)
 
 
 def _above(
-    at: int, commands: Mapping[int, Command], known: AbstractSet[int], text: Text
+    at: int, commands: Mapping[int, CommandLine], known: AbstractSet[int], text: Text
 ) -> int | None:
     """Return the command whose result this is: the last one above it, if little lies between."""
     first = max((n for n in commands if n < at), default=None)
@@ -96,42 +96,42 @@ def _above(
         return None
     between = range(commands[first].last + 1, at)
     other = [n for n in between if text.lines[n].strip() and n not in known]
-    strange = [n for n in other if not _said(text.lines[n]) and not _HEADING.match(text.lines[n])]
-    return first if len(strange) <= _BETWEEN else None
+    unparsed = [n for n in other if not _field(text.lines[n]) and not _HEADING.match(text.lines[n])]
+    return first if len(unparsed) <= _BETWEEN else None
 
 
-def _asked(command: Command | None) -> _Said:
+def _asked(command: CommandLine | None) -> _Fields:
     options = command.options if command else {}
     return {name: options[key] for name, key in _OPTIONS.items() if key in options}
 
 
-def _reading(said: _Said, lines: Sequence[int], text: Text) -> Reading:
+def _reading(fields: _Fields, lines: Sequence[int], text: Text) -> ParsedRun:
     """Return one block; all clients' queries over the mean of the seconds they took."""
-    seconds = float(said["mean_s"])
+    seconds = float(fields["mean_s"])
     if seconds <= 0:
         raise ValueError("mysqlslap took no time that it could measure: nothing can be computed")
-    doubts = []
-    least, most = said.get("least_s", said["mean_s"]), said.get("most_s", said["mean_s"])
+    caveats = []
+    least, most = fields.get("least_s", fields["mean_s"]), fields.get("most_s", fields["mean_s"])
     if not float(least) <= seconds <= float(most):
-        doubts.append(Doubt(lines[-1], "its mean does not lie between its least and its most"))
-    clients, queries = int(said.get("threads", 0)), int(said.get("queries", 0))
+        caveats.append(Caveat(lines[-1], "its mean does not lie between its least and its most"))
+    clients, queries = int(fields.get("threads", 0)), int(fields.get("queries", 0))
     rates = {"runs": 1 / seconds}
     if clients * queries:
         rates["qps"] = clients * queries / seconds
     else:
-        told = "no number of queries per client: runs per second are compared"
-        doubts.append(Doubt(lines[-1], told))
+        note = "no number of queries per client: runs per second are compared"
+        caveats.append(Caveat(lines[-1], note))
     if least != most:
-        told = f"a mean of several iterations, from {least} to {most} s: which they were is not in"
-        doubts.append(Doubt(lines[-1], f"{told} the log"))
-    traits = {k: v for k, v in said.items() if not k.endswith("_s") and v not in {"", "0"}}
-    return Reading(
-        name="-".join(["slap", *([said["engine"]] if said.get("engine") else [])]),
+        note = f"a mean of several iterations, from {least} to {most} s: which they were is not in"
+        caveats.append(Caveat(lines[-1], f"{note} the log"))
+    traits = {k: v for k, v in fields.items() if not k.endswith("_s") and v not in {"", "0"}}
+    return ParsedRun(
+        name="-".join(["slap", *([fields["engine"]] if fields.get("engine") else [])]),
         response="qps" if "qps" in rates else "runs",
         traits={k: v for k, v in traits.items() if k not in {"engine", "iterations"}},
         totals={"seconds": seconds, **rates},
         intervals=(Interval(seconds, rates),),
         lines=tuple(lines),
         raw=text.excerpt(lines),
-        doubts=tuple(doubts),
+        caveats=tuple(caveats),
     )

@@ -1,4 +1,4 @@
-"""Numbers as tools print them: what they say, and how much their last digit leaves open."""
+"""Printed numbers with their rounding error."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _AGREES = 0.001  # ratio: what rounding of times and requests on their way may m
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PrintedNumber:
     """A number that was printed; the true one lies within `half` of it."""
 
     value: float
@@ -22,17 +22,17 @@ class Shown:
         return abs(self.value - other) <= self.half + slack + _AGREES * abs(other)
 
 
-def shown(text: str) -> Shown:
+def shown(text: str) -> PrintedNumber:
     """Return the number in ``12.3k`` or ``88.37``; raise `ValueError` for anything else."""
     return _number(text, _THOUSANDS)
 
 
-def size(text: str) -> Shown:
+def size(text: str) -> PrintedNumber:
     """Return the bytes in ``16KiB``, ``16Kb``, ``4k`` or ``2G``: powers of 1024."""
     return _number(text, _BINARY)
 
 
-def _number(text: str, scales: dict[str, int]) -> Shown:
+def _number(text: str, scales: dict[str, int]) -> PrintedNumber:
     found = _SHAPE.fullmatch(text.strip())
     if not found:
         raise ValueError(f"{text!r} is no number")
@@ -41,7 +41,7 @@ def _number(text: str, scales: dict[str, int]) -> Shown:
     value = float(digits) * scale
     if not isfinite(value):
         raise ValueError(f"{text!r} is no number")
-    return Shown(value, 0.51 * scale / 10**places)
+    return PrintedNumber(value, 0.51 * scale / 10**places)
 
 
 def brief(size_bytes: float) -> str:

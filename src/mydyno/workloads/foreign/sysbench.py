@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mydyno.model import Interval
-from mydyno.workloads.foreign import sysbench_lines as say
-from mydyno.workloads.foreign.command_line import Command, command_at
-from mydyno.workloads.foreign.reading import Doubt, Found, Reading
-from mydyno.workloads.foreign.sysbench_run import Run, reading_of
-from mydyno.workloads.foreign.text import Text
+from mydyno.workloads.foreign import sysbench_lines
+from mydyno.workloads.foreign.command_line import CommandLine, command_at
+from mydyno.workloads.foreign.log_text import Text
+from mydyno.workloads.foreign.parsed_run import Caveat, Found, ParsedRun
+from mydyno.workloads.foreign.sysbench_run import SysbenchRun, reading_of
 
 _BEFORE, _AFTER = 8, 3  # lines of other text that may stand within a run, until it is over
 _COMMAND, _VERSION, _RUNNING, _OPTIONS, _REPORTS, _SUMMARY = range(6)
@@ -18,7 +18,7 @@ _COMMAND, _VERSION, _RUNNING, _OPTIONS, _REPORTS, _SUMMARY = range(6)
 class _Open:
     """A run that is being read: how far its report has come, and what lies between its lines."""
 
-    run: Run
+    run: SysbenchRun
     stage: int = _COMMAND
     foreign: int = 0
     lines: list[int] = field(default_factory=list)
@@ -45,10 +45,10 @@ class _Reader:
             return
         if command := command_at(self._text.lines, number):
             self._command(number, command)
-        elif found := say.interval_of(line):
+        elif found := sysbench_lines.interval_of(line):
             self._interval(number, *found)
-        elif said := next(say.summary_of(line), None):
-            self._summary(number, *said)
+        elif figures := next(sysbench_lines.summary_of(line), None):
+            self._summary(number, *figures)
         else:
             self._context(number, line)
 
@@ -61,14 +61,14 @@ class _Reader:
         """Return the run that a line of this stage belongs to."""
         if self._open and self._open.is_over(stage):
             self.close()
-        self._open = self._open or _Open(Run(number))
+        self._open = self._open or _Open(SysbenchRun(number))
         self._open.stage = max(self._open.stage, stage)
         self._open.foreign = 0
         self._open.lines.append(number)
         self.known.add(number)
         return self._open
 
-    def _command(self, number: int, command: Command) -> None:
+    def _command(self, number: int, command: CommandLine) -> None:
         self._skip = command.last
         if command.tool != "sysbench":
             self.close()
@@ -94,20 +94,20 @@ class _Reader:
         self._at(_SUMMARY, number).run.summary[key] = (texts, number)
 
     def _context(self, number: int, line: str) -> None:
-        if version := say.VERSION.match(line):
+        if version := sysbench_lines.VERSION.match(line):
             self._at(_VERSION, number).run.version = version[1]
-        elif say.RUNNING.match(line):
+        elif sysbench_lines.RUNNING.match(line):
             self._at(_RUNNING, number).run.announced = True
-        elif trait := say.trait_of(line):
+        elif trait := sysbench_lines.trait_of(line):
             self._at(_OPTIONS, number).run.traits[trait[0]] = (trait[1], number)
-        elif say.HEADINGS.match(line) or say.REMARK.match(line):
+        elif sysbench_lines.HEADINGS.match(line) or sysbench_lines.REMARK.match(line):
             self.known.add(number)
             if self._open:
                 self._open.lines.append(number)
-        elif failed := say.FAILED.match(line):
+        elif failed := sysbench_lines.FAILED.match(line):
             self.known.add(number)
             if self._open:
-                self._open.run.failures.append(Doubt(number, failed[1]))
+                self._open.run.failures.append(Caveat(number, failed[1]))
         else:
             self._foreign()
 
@@ -125,24 +125,24 @@ def find(text: Text) -> Found:
     for number in range(len(text.lines)):
         reader.read(number)
     reader.close()
-    readings: list[Reading] = []
-    rejected: list[Doubt] = []
+    readings: list[ParsedRun] = []
+    rejected: list[Caveat] = []
     for opened in reader.done:
         for one in _results(opened, text):
-            (readings if isinstance(one, Reading) else rejected).append(one)  # type: ignore[arg-type]
+            (readings if isinstance(one, ParsedRun) else rejected).append(one)  # type: ignore[arg-type]
     return Found(tuple(readings), tuple(rejected), frozenset(reader.known))
 
 
-def _results(opened: _Open, text: Text) -> Iterator[Reading | Doubt]:
+def _results(opened: _Open, text: Text) -> Iterator[ParsedRun | Caveat]:
     run = opened.run
-    if run.told:
+    if run.has_result:
         try:
             yield reading_of(run, opened.lines, text.excerpt(opened.lines))
         except ValueError as problem:
-            yield Doubt(run.first, str(problem))
+            yield Caveat(run.first, str(problem))
     elif run.failures:
-        yield Doubt(run.failures[0].line, f"a run of sysbench failed: {run.failures[0].text}")
+        yield Caveat(run.failures[0].line, f"a run of sysbench failed: {run.failures[0].text}")
     elif run.command and run.command.runs:
-        yield Doubt(run.first, "a command of sysbench without its result")
+        yield Caveat(run.first, "a command of sysbench without its result")
     elif run.announced:
-        yield Doubt(run.first, "a run of sysbench began here and has no result: cut off?")
+        yield Caveat(run.first, "a run of sysbench began here and has no result: cut off?")

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from mydyno.model import Interval
-from mydyno.workloads.foreign.command_line import Command
+from mydyno.workloads.foreign.command_line import CommandLine
 from mydyno.workloads.foreign.number import brief, size
-from mydyno.workloads.foreign.reading import Doubt, Reading
+from mydyno.workloads.foreign.parsed_run import Caveat, ParsedRun
 from mydyno.workloads.foreign.sysbench_checks import checks
 from mydyno.workloads.foreign.sysbench_totals import Totals, is_cut, totals_of
 
@@ -55,41 +55,41 @@ _FLAGS = MappingProxyType({"(none)": "none", "0": "none", "16384": "direct", "di
 
 
 @dataclass(slots=True)
-class Run:
+class SysbenchRun:
     """What was read of one run; `traits` and `summary` hold texts, and the line they are from."""
 
     first: int
-    command: Command | None = None
+    command: CommandLine | None = None
     version: str = ""
     announced: bool = False
     traits: dict[str, tuple[str, int]] = field(default_factory=dict)
     intervals: list[Interval] = field(default_factory=list)
     summary: dict[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
-    failures: list[Doubt] = field(default_factory=list)
+    failures: list[Caveat] = field(default_factory=list)
 
     @property
-    def told(self) -> bool:
+    def has_result(self) -> bool:
         """Return whether there is a result in it."""
         return bool(self.intervals) or any(key in self.summary for key in _RESULTS)
 
 
-def reading_of(run: Run, lines: Sequence[int], raw: bytes) -> Reading:
-    """Return what a run's lines say; raise `ValueError` where that is not a test we compare."""
+def reading_of(run: SysbenchRun, lines: Sequence[int], raw: bytes) -> ParsedRun:
+    """Return the parsed run; raise `ValueError` for a test that cannot be compared."""
     if "speed" in run.summary:
         raise ValueError("a test of processor or memory: neither statements nor files")
     traits = _traits(run)
     block_bytes = int(float(traits.get("block_size") or _DEFAULT_BLOCK))
     totals = totals_of(run.summary, run.intervals, block_bytes)
     is_file = "iops" in totals.values
-    doubts = checks(run.summary, run.intervals, totals)
-    doubts += _of_the_command(run, totals)
+    caveats = checks(run.summary, run.intervals, totals)
+    caveats += _of_the_command(run, totals)
     if is_file and "block_size" not in traits:
-        told = f"no block size: sysbench's default of {_DEFAULT_BLOCK} is taken"
-        doubts.append(Doubt(run.first, told))
+        problem = f"no block size: sysbench's default of {_DEFAULT_BLOCK} is taken"
+        caveats.append(Caveat(run.first, problem))
     traits |= {} if "threads" in traits else _threads(run, totals)
     intervals = [_completed(i, block_bytes) for i in run.intervals] if is_file else run.intervals
     name = _file_name(traits) if is_file else _statement_name(run, totals)
-    return Reading(
+    return ParsedRun(
         name=name,
         response=totals.response,
         traits={k: brief(float(v)) if k in _SIZES else v for k, v in traits.items()},
@@ -97,12 +97,12 @@ def reading_of(run: Run, lines: Sequence[int], raw: bytes) -> Reading:
         intervals=tuple(intervals) or (Interval(totals.seconds, totals.rates),),
         lines=tuple(sorted(lines)),
         raw=raw,
-        doubts=(*doubts, *(Doubt(f.line, f"sysbench: {f.text}") for f in run.failures)),
+        caveats=(*caveats, *(Caveat(f.line, f"sysbench: {f.text}") for f in run.failures)),
     )
 
 
-def _traits(run: Run) -> dict[str, str]:
-    """Return what was run, as the output says it, else as the command does."""
+def _traits(run: SysbenchRun) -> dict[str, str]:
+    """Return the traits from the output, or else from the command."""
     options = run.command.options if run.command else {}
     found = {
         name: options[key] for name, keys in _OPTIONS.items() for key in keys if key in options
@@ -125,8 +125,8 @@ def _traits(run: Run) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _threads(run: Run, totals: Totals) -> dict[str, str]:
-    """Return the number of threads that the events of each of them tell, if they do."""
+def _threads(run: SysbenchRun, totals: Totals) -> dict[str, str]:
+    """Return the number of threads computed from the events of each, if possible."""
     fair = run.summary.get("fair")
     if fair is None or not totals.events or not float(fair[0][0]):
         return {}
@@ -137,7 +137,7 @@ def _file_name(traits: dict[str, str]) -> str:
     return traits.pop("mode", "fileio")
 
 
-def _statement_name(run: Run, totals: Totals) -> str:
+def _statement_name(run: SysbenchRun, totals: Totals) -> str:
     """Return the script of the command, else the one whose transactions are made like these."""
     script = run.command.words[0] if run.command and run.command.words else ""
     if run.command and "test" in run.command.options:
@@ -158,17 +158,17 @@ def _completed(interval: Interval, block_bytes: int) -> Interval:
     return Interval(interval.t_s, values)
 
 
-def _of_the_command(run: Run, totals: Totals) -> list[Doubt]:
+def _of_the_command(run: SysbenchRun, totals: Totals) -> list[Caveat]:
     """Return where the command above a result is not the one that gave it."""
     options: Mapping[str, str] = run.command.options if run.command else {}
     asked = options.get("time") or options.get("max_time") or "0"
-    doubts: list[Doubt] = []
+    caveats: list[Caveat] = []
     asked_s = int(asked) if asked.isdigit() and not is_cut(run.summary) else 0
     if asked_s and abs(asked_s - totals.seconds) > 1 + 0.05 * asked_s:
-        told = f"the command says {asked} s, but its result is of {totals.seconds:.1f} s"
-        doubts.append(Doubt(run.first, f"{told}: is it the result of this command?"))
+        problem = f"the command says {asked} s, but its result is of {totals.seconds:.1f} s"
+        caveats.append(Caveat(run.first, f"{problem}; check that they belong together"))
     shown, line = run.traits.get("threads", ("", 0))
-    said = options.get("threads") or options.get("num_threads") or shown
-    if shown and shown != said:
-        doubts.append(Doubt(line, f"the command says {said} threads, its result {shown}"))
-    return doubts
+    requested = options.get("threads") or options.get("num_threads") or shown
+    if shown and shown != requested:
+        caveats.append(Caveat(line, f"the command says {requested} threads, its result {shown}"))
+    return caveats

@@ -16,9 +16,9 @@ _FILES = ("performed", "executed", "reads", "writes", "iops_read", "iops_write")
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A whole run: `values` in base units, `seconds` long; `events` and `mix` as counted.
+    """An entire run: `values` in base units, `seconds` long; `events` and `mix` as counted.
 
-    `implied` says that no line tells the seconds, so that they are those of the printed rates;
+    `implied` is True if no line contains the seconds; they are computed from the printed rates;
     `mix` are the queries of one transaction: read, write, other.
     """
 
@@ -55,9 +55,9 @@ def is_cut(summary: Summary) -> bool:
 
 
 def seconds_of(summary: Summary) -> tuple[float, bool]:
-    """Return how long a run was in seconds, and whether only its rates tell so."""
-    if told := _first(summary, "seconds"):
-        return told, False
+    """Return how long a run was in seconds, and whether it was computed from rates."""
+    if seconds := _first(summary, "seconds"):
+        return seconds, False
     for key in ("queries", "requests", "transactions"):
         texts, _ = summary.get(key, ((), 0))
         if texts and float(texts[0]) and float(texts[1]):

@@ -1,10 +1,10 @@
-"""Figures that a text around its logs names: those that follow from none of its runs."""
+"""Figures in the text around logs that no run of the logs supports."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from mydyno.workloads.foreign.number import Shown
-from mydyno.workloads.foreign.reading import Doubt, Reading
+from mydyno.workloads.foreign.number import PrintedNumber
+from mydyno.workloads.foreign.parsed_run import Caveat, ParsedRun
 
 _MIB = 2**20
 _BYTES = re.compile(r"(?<![\d.])(\d+\.\d\d+) ?Mi?B/s")
@@ -12,11 +12,11 @@ _RATE = re.compile(r"(?i:tps|qps|iops)\D{0,6}?(?<![\d.])(\d+\.\d\d+)(?![\d.]*\s?
 _COPIED = 0.51  # of the last digit: such figures are copied, not rounded
 
 
-def unsupported(lines: Sequence[str], known: Collection[int], readings: Iterable[Reading]
-           ) -> Iterator[Doubt]:  # fmt: skip
-    """Yield each figure with two decimals, of MiB/s, TPS, QPS or IOPS, that no run of a text gives.
+def unsupported_figures(lines: Sequence[str], known: Collection[int], readings: Iterable[ParsedRun]
+           ) -> Iterator[Caveat]:  # fmt: skip
+    """Yield each figure with two decimals, in MiB/s, TPS, QPS or IOPS, that no run supports.
 
-    Only texts with runs are looked through; what agrees with a run within 0.1 % is passed over.
+    Only texts with runs are checked; figures within 0.1 % of a run are supported.
     """
     runs = tuple(readings)
     rates = [v for r in runs for k, v in r.totals.items() if k != "seconds"]
@@ -25,19 +25,19 @@ def unsupported(lines: Sequence[str], known: Collection[int], readings: Iterable
         if number in known:
             continue
         for pattern, unit, figures in ((_BYTES, "MiB/s", moved), (_RATE, "per second", rates)):
-            for told in pattern.findall(line):
-                yield from _unfounded(told, unit, figures, number)
+            for text in pattern.findall(line):
+                yield from _unsupported(text, unit, figures, number)
 
 
-def _unfounded(told: str, unit: str, figures: Sequence[float], number: int) -> Iterator[Doubt]:
-    claim = Shown(float(told), _COPIED / 10 ** len(told.partition(".")[2]))
-    if not figures or any(claim.agrees(figure) for figure in figures):
+def _unsupported(text: str, unit: str, figures: Sequence[float], number: int) -> Iterator[Caveat]:
+    printed = PrintedNumber(float(text), _COPIED / 10 ** len(text.partition(".")[2]))
+    if not figures or any(printed.agrees(figure) for figure in figures):
         return
-    places = len(told.partition(".")[2])
+    places = len(text.partition(".")[2])
     alike = [f"{figure:.{places}f}" for figure in figures]
-    typo = next((figure for figure in alike if _is_one_off(told, figure)), "")
+    typo = next((figure for figure in alike if _is_one_off(text, figure)), "")
     hint = f" (one digit off {typo})" if typo else ""
-    yield Doubt(number, f"the text says {told} {unit}, which follows from none of its runs{hint}")
+    yield Caveat(number, f"unsupported figure: {text} {unit} agrees with none of the runs{hint}")
 
 
 def _is_one_off(one: str, other: str) -> bool:

@@ -1,4 +1,4 @@
-"""The mark that the base files hold a frozen, complete data set."""
+"""The marker file that base files contain a frozen, complete data set."""
 
 from pathlib import Path
 
@@ -9,17 +9,17 @@ from mydyno.lab.values import LabSpec
 from mydyno.model import Action
 
 
-def mark(host: Host, marker: Path, spec: LabSpec) -> None:
-    """Say that the bases beside `marker` are frozen at a lab's size and stripe."""
+def mark_frozen(host: Host, marker: Path, spec: LabSpec) -> None:
+    """Write the marker: the bases in its folder are frozen at a lab's size and stripe."""
     argv = ("install", "-m", "600", "/dev/stdin", str(marker))
     host.run(Action(argv, _words(host, spec))).check()
 
 
-def marked(host: Host, marker: Path, spec: LabSpec) -> bool:
+def is_frozen(host: Host, marker: Path, spec: LabSpec) -> bool:
     """Return whether the bases were frozen at this size and stripe since the host was booted.
 
-    Nothing forces the base to the host's own disk, which would cost a trial's time; so what a
-    crash of the host may have torn is not trusted after it.
+    The base is not synced to the host's disk, which would take as long as a trial; so it is not
+    used after a reboot of the host.
     """
     done = host.run(Action(("cat", str(marker))))
     return done.returncode == 0 and done.stdout == _words(host, spec)

@@ -1,4 +1,4 @@
-"""What a log says of one run, and what is doubtful in it."""
+"""One run parsed from a log, and its caveats."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,21 +7,21 @@ from mydyno.model import Interval
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """Something a reader has to know, and the line, counted from 0, that it is about."""
+class Caveat:
+    """A caveat on a result, with its line, counted from 0."""
 
     line: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One run as its log tells it.
+class ParsedRun:
+    """One run parsed from a log.
 
-    `name` and `traits` say what was run (``rndrd``; threads, block size …), `totals` is the whole
-    run recomputed from counts and seconds, in base units, and holds the `response`.  `intervals`
-    are those the tool reported, or one of all the run.  `lines` are the places, counted from 0, of
-    the lines it rests on.  Reading `raw` again gives this reading again.
+    `name` and `traits` identify the workload (``rndrd``; threads, block size …).  `totals` is the
+    entire run recomputed from counts and seconds, in base units, and contains the `response`.
+    `intervals` are those the tool reported, or one of all the run.  `lines` are the places, counted
+    from 0, of the lines it rests on.  Parsing `raw` gives the same run again.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Reading:
     intervals: Sequence[Interval]
     lines: Sequence[int]
     raw: bytes
-    doubts: Sequence[Doubt] = field(default=())
+    caveats: Sequence[Caveat] = field(default=())
 
     @property
     def seconds(self) -> float:
@@ -46,8 +46,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one tool's reader made of a text: its runs, what is none, and the lines it knows."""
+    """What one tool's parser found in a text: runs, rejected runs, and the lines it recognised."""
 
-    readings: Sequence[Reading] = ()
-    rejected: Sequence[Doubt] = ()
+    readings: Sequence[ParsedRun] = ()
+    rejected: Sequence[Caveat] = ()
     known: frozenset[int] = frozenset()

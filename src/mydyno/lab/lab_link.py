@@ -1,4 +1,4 @@
-"""A lab's link: a network namespace for the load, and a pair of interfaces to it and no further."""
+"""A lab link: a network namespace for the load, connected to the host by a veth pair."""
 
 import os
 import random
@@ -15,7 +15,7 @@ from mydyno.journal.state import state_folder
 from mydyno.lab.registry import clear_parts, record_path, save
 from mydyno.model import Action, HostError, Probe, RefusedError
 
-# For benchmarks of networks, routed nowhere (RFC 2544, C.2.2); four addresses are one link.
+# Addresses for network benchmarks (RFC 2544, C.2.2), four for each link.
 _BLOCK = ip_network("198.18.0.0/15")
 _LENGTH = 30
 _ATTEMPTS = 100
@@ -54,7 +54,7 @@ class LinkState:
 
 
 class LabLink:
-    """A link of this process on a host: made by `up`, gone with `down`."""
+    """A link of this process on a host: made by `up`, removed by `down`."""
 
     def __init__(self, host: Host, state: LinkState) -> None:
         self.host = host
@@ -62,11 +62,11 @@ class LabLink:
 
     @property
     def inside(self) -> Host:
-        """Return the host as a load sees it: only this link, and a loopback of its own."""
+        """Return the host inside the namespace, with this link and a loopback only."""
         return Namespaced(self.host, self.state.link)
 
     def up(self) -> None:
-        """Make the link; on any failure leave nothing.  Raise `RefusedError` where none can be."""
+        """Make the link; clean up on failure.  Raise `RefusedError` where none can be made."""
         if reason := available(self.host):
             raise RefusedError(f'net.address = "lab": {reason}')
         _record(self.state)
@@ -83,7 +83,7 @@ class LabLink:
 
 
 def planned(host: Host) -> LabLink:
-    """Return a link that is not made yet, of a new name and a network that the host has not."""
+    """Return a link, not made yet, with a new name and a network unused on the host."""
     taken = _networks(host)
     every = 1 << (_LENGTH - _BLOCK.prefixlen)
     for _ in range(_ATTEMPTS):
@@ -94,13 +94,15 @@ def planned(host: Host) -> LabLink:
             name = f"mydyno{secrets.token_hex(4)}"  # one letter less than an interface's longest
             boot = processes.boot_of(host)
             return LabLink(host, LinkState(name, str(network), host.name, owner, boot))
-    raise RefusedError(f"{host.name}: its routes leave no room in {_BLOCK} for a lab's link")
+    raise RefusedError(
+        f"{host.name}: no free network in {_BLOCK} for a lab link; remove routes to it"
+    )
 
 
 def available(host: Host) -> str:
     """Return an empty string if a link can be made on `host`, else the reason in a sentence."""
     if not is_root(host):
-        return "A lab's link needs root, for its namespace and its interfaces."
+        return "A lab link needs root, for its namespace and its interfaces."
     missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
     if missing:
         return f"{', '.join(missing)} not found; install iproute2, iperf3, util-linux, findutils."
@@ -108,18 +110,18 @@ def available(host: Host) -> str:
 
 
 def sweep_links(host: Host) -> Sequence[str]:
-    """Remove what links of dead owners left on `host`; return a line for each."""
+    """Remove links of dead owners on `host`; return a line for each."""
     lines = []
     clear_parts(_folder())
     for path in sorted(_folder().glob("[!.]*.json")):
         state = _read(path)
         if state.host == host.name and not processes.alive(Local(), state.owner):
-            lines.append(f"link {state.link}: left over; removed {', '.join(_remove(host, state))}")
+            lines.append(f"link {state.link}: leftover; removed {', '.join(_remove(host, state))}")
     return lines
 
 
 def _made(state: LinkState) -> Sequence[tuple[str, ...]]:
-    """Return the commands: an interface at each side, no route but to the other, no IPv6."""
+    """Return the commands that make it: an interface at each side, no routes, no IPv6."""
     inside = ("ip", "-n", state.link)
     ends = ((("ip",), state.device, state.address), (inside, state.peer, state.load_address))
     veth = ("ip", "link", "add", state.device, "type", "veth", "peer", "name", state.peer)
@@ -135,13 +137,15 @@ def _made(state: LinkState) -> Sequence[tuple[str, ...]]:
 def _remove(host: Host, state: LinkState) -> list[str]:
     """Remove both interfaces with the one, then the namespace, then the record."""
     removed = []
-    # A boot has ended both; what has the name now would not be ours.
+    # A reboot has removed both; anything with the name now is not this link.
     there = state.boot == processes.boot_of(host)
     for kind, name in (("link", state.device), ("netns", state.link)) if there else ():
         if host.run(Action(("ip", kind, "delete", name))).returncode == 0:
             removed.append(f"{kind} {name}")
         elif _there(host, kind, name):
-            raise HostError(f"link {state.link}: {kind} {name} cannot be removed; `ip {kind} list`")
+            raise HostError(
+                f"link {state.link}: {kind} {name} cannot be removed; see `ip {kind} list`"
+            )
     _path(state).unlink(missing_ok=True)
     return removed or ["its record"]
 
@@ -152,7 +156,7 @@ def _there(host: Host, kind: str, name: str) -> bool:
 
 
 def _networks(host: Host) -> Sequence[IPv4Network]:
-    """Return the networks that the host has a route to; of all tables, the default one not."""
+    """Return the networks that the host has a route to, in all tables, without the default."""
     question = ("ip", "-4", "-j", "route", "show", "table", "all")
     probe = Probe(Action(question), _parse_routes)
     return probe.parse(host.run(probe.action).check().stdout)
@@ -184,6 +188,6 @@ def _read(path: Path) -> LinkState:
         return msgspec.json.decode(path.read_bytes(), type=LinkState)
     except msgspec.DecodeError as error:
         raise HostError(
-            f"{path}: not the record of a link ({error}); look for it with `ip netns list`, then "
+            f"{path}: not a valid link record ({error}); check `ip netns list`, then "
             "remove the file"
         ) from error

@@ -1,4 +1,4 @@
-"""A data set on the disks of a machine: made anew for every trial, or rolled back on ZFS."""
+"""A data set in a virtual machine: copied again for every trial, or rolled back on ZFS."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,10 +30,10 @@ class Shape:
 
 @dataclass(slots=True)
 class VmStore:
-    """A data set in a machine, mounted at `where`; its golden copy is in `home`, on the root disk.
+    """A data set in a machine, mounted at `where`; its snapshot is in `home`, on the root disk.
 
     The disks are shared by the data sets of a campaign: one of them is on the disks at a time.
-    One that is `alone`, on ZFS, need not be copied again: what a trial changed is rolled back.
+    With `alone` and ZFS, changes are rolled back instead of copying again.
     """
 
     host: Host
@@ -45,7 +45,7 @@ class VmStore:
 
     @property
     def method(self) -> str:
-        """Return in a word or two how it is restored."""
+        """Return a short name of the restore method."""
         return "zfs rollback" if self._rolls_back else "made anew and copied"
 
     @property
@@ -60,29 +60,29 @@ class VmStore:
         return Path(self._run(*argv).decode().strip()).name
 
     def open(self) -> bool:
-        """Make the filesystem where there is no golden copy; return whether there is one."""
+        """Make the filesystem if there is no snapshot; return whether there is one."""
         self._run("mkdir", "-p", str(self.home), str(self.where))
-        sealed = self.host.run(Action(("test", "-d", str(self._golden)))).returncode == 0
-        if not sealed:
+        frozen = self.host.run(Action(("test", "-d", str(self._snapshot)))).returncode == 0
+        if not frozen:
             self._make("")
-        return sealed
+        return frozen
 
-    def seal(self) -> None:
-        """Copy what `live` holds to the golden copy: it is there whole, or not at all."""
+    def freeze(self) -> None:
+        """Copy `live` to the snapshot, atomically."""
         part = self.home / "part"
         self._run("rm", "-rf", "--", str(part))
         self._copy(self.live, part)
-        self._run("mv", "-T", str(part), str(self._golden))
+        self._run("mv", "-T", str(part), str(self._snapshot))
 
     def restore(self, mount: str) -> None:
-        """Roll back what was changed, or make array and filesystem anew and copy the golden copy.
+        """Roll back, or make array and filesystem again and copy the snapshot.
 
-        The first trial is rolled back too, so that all begin alike: with nothing of it in memory.
+        The first trial is rolled back too, so that all begin with cold caches.
         """
         if not self._rolls_back:
             self._fill(mount)
             return
-        if not self._kept():
+        if not self._has_snapshot():
             self._fill(mount)
             self._act(zfs.snapshot(_DATASET))
         for action in zfs.rollback(_DATASET):
@@ -90,14 +90,14 @@ class VmStore:
 
     def _fill(self, mount: str) -> None:
         self._make(mount)
-        self._copy(self._golden, self.live)
+        self._copy(self._snapshot, self.live)
 
     def before_load(self) -> None:
         """Write out what the copy left dirty."""
         self._run("sync", "-f", str(self.live))
 
     def close(self, *, keep: bool) -> None:
-        """Leave the disks empty, and remove the golden copy unless it is kept."""
+        """Empty the disks, and remove the snapshot unless `keep`."""
         self._clear()
         self._array({"level": NONE})
         if not keep:
@@ -107,12 +107,12 @@ class VmStore:
     def _rolls_back(self) -> bool:
         return self.alone and self.shape.kind == zfs.KIND
 
-    def _kept(self) -> bool:
-        """Return whether the pool is there and holds its golden snapshot; a boot ends both."""
-        return self.host.run(zfs.kept(_DATASET)).returncode == 0
+    def _has_snapshot(self) -> bool:
+        """Return whether the pool and its snapshot exist; a reboot ends both."""
+        return self.host.run(zfs.has_snapshot(_DATASET)).returncode == 0
 
     @property
-    def _golden(self) -> Path:
+    def _snapshot(self) -> Path:
         return self.home / "golden"
 
     def _make(self, options: str) -> None:
@@ -134,8 +134,8 @@ class VmStore:
         for change in layer.plan(ask(self.host, layer.observe()), self.shape.properties):
             self._act(change.action)
         if left := layer.plan(ask(self.host, layer.observe()), self.shape.properties):
-            told = ", ".join(f"fs.{c.key} is {c.before}, not {c.after}" for c in left)
-            raise DriftError(f"{_DATASET}: {told}")
+            differing = ", ".join(f"fs.{c.key} is {c.before}, not {c.after}" for c in left)
+            raise DriftError(f"{_DATASET}: {differing}")
 
     def _make_filesystem(self, options: str) -> None:
         kind = self.shape.kind
@@ -152,7 +152,7 @@ class VmStore:
         return (now["array"],) if "array" in now else self.disks
 
     def _array(self, want: Mapping[str, str]) -> None:
-        """Bring the array about, step by step; raise `HostError` if it does not come."""
+        """Make or stop the array, step by step; raise `HostError` if that fails."""
         layer = Raid(self.disks)
         for _ in range(_STEPS):
             changes = layer.plan(ask(self.host, layer.observe()), want)
@@ -160,7 +160,7 @@ class VmStore:
                 return
             self._act(changes[0].action)
         if layer.plan(ask(self.host, layer.observe()), want):
-            raise HostError(f"{self.host.name}: no array of {dict(want)} came about")
+            raise HostError(f"{self.host.name}: array {dict(want)} was not made")
 
     def _clear(self) -> None:
         """Unmount, end the pool, and take our filesystem's marks off the disks."""

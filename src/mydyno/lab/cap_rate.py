@@ -1,4 +1,4 @@
-"""What the caps of a lab device promise to one kind of load."""
+"""The rate that the caps of a lab device allow for an I/O pattern."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class CapRate:
     """I/Os per second that the caps allow; None is no limit.  `by` says which cap that is."""
 
     rate: float | None
     by: str
 
 
-def promised(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float) -> Promise:
+def cap_rate(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float) -> CapRate:
     """Return what the caps in a daemon's `state` allow to I/Os of `block` bytes on all disks.
 
-    That is the mean over `seconds` after a ramp of `ramp_s`, both of full load from now on.
+    It is the mean over `seconds` after a ramp of `ramp_s`, under full load from now on.
     """
     kinds = (("iops", 1.0), ("bytes_per_s", float(block)))
     count = len(state["disks"])
@@ -26,9 +26,9 @@ def promised(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float
             cap = owner and owner["caps"][kind]
             if cap:
                 rate = _mean(cap, owner["credits"][kind], times, (ramp_s, seconds)) / cost
-                found.append((rate, _told(owner is state, kind)))
+                found.append((rate, _cap_name(owner is state, kind)))
     least = min(found, default=None)
-    return Promise(*least) if least else Promise(None, "no cap")
+    return CapRate(*least) if least else CapRate(None, "no cap")
 
 
 def _mean(
@@ -42,5 +42,5 @@ def _mean(
     return times * (cap["base"] + share * extra)
 
 
-def _told(disks: bool, kind: str) -> str:  # noqa: FBT001 - of two
+def _cap_name(disks: bool, kind: str) -> str:  # noqa: FBT001 - of two
     return f"{'the disks' if disks else 'the VM'}, {'IOPS' if kind == 'iops' else 'bytes'}"

@@ -1,4 +1,4 @@
-"""A data set on a lab disk: its golden copy is the disk's base, back when the overlay drops."""
+"""A data set on a lab disk: its snapshot is the disk's base; dropping the overlay restores it."""
 
 import time
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.host.mounts import foreign, mount_at
-from mydyno.lab.calibrate import Measured
+from mydyno.lab.calibration import DiskCalibration
 from mydyno.lab.device import LabDevice
-from mydyno.lab.loop import create, listing
+from mydyno.lab.loop_lab import create, listing
 from mydyno.lab.teardown import REMOVAL_S
 from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
@@ -16,14 +16,14 @@ from mydyno.stack.fs import mkfs
 from mydyno.stack.fs import mount as mount_command
 
 _MEASURE_S = 2
-_BUSY_S, _AGAIN_S = 10.0, 0.05  # a busy filesystem is tried again for so long, every so often
+_BUSY_S, _AGAIN_S = 10.0, 0.05  # timeout and interval of retries of umount
 
 
 @dataclass(slots=True)
 class LabStore:
     """A filesystem of `kind` on a lab disk of its own, mounted at `where`.
 
-    `options` are of its mkfs; with the mount options `shaping` it is filled.
+    `options` are those of mkfs; `shaping` are the mount options while it is filled.
     """
 
     host: Host
@@ -33,7 +33,7 @@ class LabStore:
     kind: str = "ext4"
     options: str = ""
     shaping: str = ""
-    measured: Measured | None = None
+    measured: DiskCalibration | None = None
     _device: list[LabDevice] = field(default_factory=list)
 
     method: str = "overlay dropped"
@@ -56,37 +56,37 @@ class LabStore:
         return self._device[0]
 
     def open(self) -> bool:
-        """Make the lab disk; a fresh one is measured, then given its filesystem, uncapped."""
+        """Make the lab disk; calibrate a new one and make its filesystem, uncapped."""
         device = create(self.host, self.spec, self.home, keep=True)
         self._device[:] = [device]
-        sealed = device.frozen
-        if self.spec.capped and not sealed:
+        frozen = device.frozen
+        if self.spec.capped and not frozen:
             self.measured = device.measure(_MEASURE_S, write=True)
         device.cap(on=False)
-        if not sealed:
+        if not frozen:
             self._run(*mkfs(self.kind, self.options, device.device))
             self._mount(self.shaping)
-        return sealed
+        return frozen
 
-    def seal(self) -> None:
-        """Unmount, and make what the disk holds its base."""
+    def freeze(self) -> None:
+        """Unmount, and freeze the contents of the disk as its base."""
         self._unmount()
         self.device.freeze()
 
     def restore(self, mount: str) -> None:
-        """Drop what the last trial wrote and mount again: O(1) however much it was."""
+        """Drop the writes of the last trial and mount again; takes constant time."""
         self.device.cap(on=False)
         self._unmount()
         self.device.drop()
         self._mount(mount)
 
     def before_load(self) -> None:
-        """Put the caps on and the credits at the spec's level."""
+        """Enable the caps and set the credits to the spec's level."""
         self.device.cap(on=True)
         self.device.credits()
 
     def close(self, *, keep: bool) -> None:
-        """Take the lab apart; its base stays if `keep`."""
+        """Remove the lab; `keep` retains its base."""
         if self._device:
             self.device.remove(keep_base=keep)
             self._device.clear()
@@ -100,9 +100,9 @@ class LabStore:
         self._run("mkdir", "-p", str(self.live))
 
     def _unmount(self) -> None:
-        """Unmount what lab disks have on the mount point: the stores of a campaign share it.
+        """Unmount the lab disks on the mount point, which the stores of a campaign share.
 
-        The rings of a server that was killed are taken down a moment after it is gone.
+        Retried while busy: the io_uring rings of a killed server end a moment after it.
         """
         end_s = time.monotonic() + _BUSY_S
         while mount_at(self.host, self.where):
@@ -114,13 +114,14 @@ class LabStore:
                 done.check()
 
     def _refuse_foreign(self) -> None:
-        """Raise `HostError` where what is mounted comes from no lab disk of ours."""
+        """Raise `HostError` where the mount is not one of a lab disk."""
         devices = [state.device for state in listing(self.host) if state.device]
         found = [foreign(self.host, self.where, device) for device in devices]
         if all(found):
             raise HostError(
-                f"{self.where}: not unmounted: {found[0] if found else 'no lab disk is up'}; look "
-                f"at it with `findmnt {self.where}`"
+                f"{self.where}: not unmounted: {found[0] if found else 'no lab disk is up'}; "
+                "inspect "
+                f"it with `findmnt {self.where}`"
             )
 
     def _run(self, *argv: str) -> None:

@@ -55,8 +55,8 @@ def checked(encoded: str) -> str:
     except (binascii.Error, zlib.error, struct.error) as error:
         return f"not an HdrHistogram (V2 compressed, base64): {error}"
     counts = body[_SETTINGS.size :]
-    sound = (cookie, inner) == _COOKIES and unpacker.eof and not unpacker.unused_data
-    if not sound or len(raw) != _HEAD.size + length or len(counts) != size:
+    valid = (cookie, inner) == _COOKIES and unpacker.eof and not unpacker.unused_data
+    if not valid or len(raw) != _HEAD.size + length or len(counts) != size:
         return "not an HdrHistogram (V2 compressed, base64), or cut off"
     if offset or not (1 <= digits <= DIGITS and lowest >= 1 and 2 * lowest <= highest <= _HIGHEST):
         return (
@@ -81,7 +81,7 @@ def _counts(raw: bytes, digits: int, lowest: int, highest: int) -> str:
 
 
 def _too_long(encoded: str) -> str:
-    """Return what is wrong with the longest latency of a sound histogram."""
+    """Return what is wrong with the longest latency of a valid histogram."""
     from hdrh.histogram import HdrHistogram  # noqa: PLC0415 - few commands run a load
 
     longest_us = int(HdrHistogram.decode(encoded).get_max_value())

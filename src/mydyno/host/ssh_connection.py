@@ -1,4 +1,4 @@
-"""One connection to an ``ssh://`` host, which all commands to it share (ControlMaster)."""
+"""One ssh connection to a host, shared by all commands to it (ControlMaster)."""
 
 import itertools
 import os
@@ -26,7 +26,7 @@ _CONNECT_S = 30.0
 _END_S = 5.0
 _LONGEST_REPLY = (1 << 30) + (1 << 16)  # bytes: a file, and its frame
 _LONGEST = 60  # a socket's path holds 107 bytes, and ssh adds some of its own
-# A host that is silent for fifteen seconds is taken for lost; what runs there is not.
+# After fifteen seconds without a reply the connection is considered lost.
 _FIXED = (
     *("-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "EscapeChar=none", "-T"),
     *("-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
@@ -34,93 +34,93 @@ _FIXED = (
     *("-o", "PermitLocalCommand=no", "-o", "ControlPersist=no", "-o", "RequestTTY=no"),
     *("-o", "RemoteCommand=none"),
 )
-_PARTED = b"over\n"
+_SESSION_ENDED = b"over\n"
 _FIELDS = 4  # number, exit code, lengths of both outputs
 _HELLO = re.compile(rb"^mydyno (.*)\n", re.MULTILINE)
 _UNCHECKED = ("false", "no", "off")
-_FORGETFUL = ("/dev/null", "none")
-# Its first argument is removed when ssh has ended, even if we have not lived to see it.
+_NO_FILE = ("/dev/null", "none")
+# The folder $0 is removed when ssh has ended, even if this process was killed.
 _TIDY = '"$@"; rm -rf -- "$0"'
 
 
-Said = tuple[int, bytes, bytes]
-"""The exit code of an order's own script, and both its outputs."""
+Response = tuple[int, bytes, bytes]
+"""The exit code of a request's script, its standard output and its standard error."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How a host is reached: its address, and the configuration file that is not the user's own."""
+class SshRoute:
+    """How to reach a host: its address, and an ssh configuration file other than the user's."""
 
     address: Address
     config: Path | None = None
 
     @property
     def tool(self) -> tuple[str, ...]:
-        """Return ssh with its configuration."""
+        """Return the ssh command with its configuration option."""
         return ("ssh", *(("-F", str(self.config)) if self.config else ()))
 
 
-class Link:
-    """A connection that is up; its first command's stdin stays open, for the beats."""
+class SshConnection:
+    """An open connection; its first command's stdin stays open, for keepalives."""
 
-    def __init__(self, way: Way, command: str, first: bytes = b"") -> None:
+    def __init__(self, route: SshRoute, command: str, first: bytes = b"") -> None:
         """Connect, run `command` and give it `first`; raise `HostError` with the next step.
 
         Raises `RefusedError` for a host key that is not known, or not checked.
         """
-        refuse_unchecked(way)
-        self._way = way
+        refuse_unchecked(route)
+        self._route = route
         self._down = False
         self._folder = tempfile.mkdtemp(prefix="mydyno-", dir=_short())
-        master = ("-M", "-S", f"{self._folder}/c", *way.address.words, command)
+        master = ("-M", "-S", f"{self._folder}/c", *route.address.words, command)
         self._process = tree.spawn(
-            ("sh", "-c", _TIDY, self._folder, *way.tool, *_FIXED, *master),
+            ("sh", "-c", _TIDY, self._folder, *route.tool, *_FIXED, *master),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=_environment(),
         )
-        self._speak = threading.Lock()
+        self._write_lock = threading.Lock()
         self._frames = itertools.count(1)
-        self._waiting: dict[int, queue.SimpleQueue[Said | None]] = {}
-        self._give(first)
-        self.hello, rest = self._greeting()
-        self._parted = False
-        self._listener = threading.Thread(target=self._listen, args=(rest,), daemon=True)
+        self._pending: dict[int, queue.SimpleQueue[Response | None]] = {}
+        self._write(first)
+        self.greeting, rest = self._greeting()
+        self._session_ended = False
+        self._listener = threading.Thread(target=self._read_responses, args=(rest,), daemon=True)
         self._listener.start()
 
     @property
     def alive(self) -> bool:
-        """Return whether it is still up, as far as ssh has noticed."""
+        """Return whether it is still open, as far as ssh knows."""
         return not self._down and self._process.poll() is None
 
-    def beat(self) -> None:
-        """Tell the host that we are there."""
-        self._give(b"\n")
+    def keepalive(self) -> None:
+        """Send a keepalive to the host."""
+        self._write(b"\n")
 
     def argv(self, command: str) -> tuple[str, ...]:
-        """Return the command that runs another one over this connection, and over no other."""
+        """Return the ssh command that runs a command over this connection only."""
         mine = ("-S", f"{self._folder}/c", "-o", "ControlMaster=no", "-o", "ProxyCommand=false")
-        return (*self._way.tool, *_FIXED, *mine, *self._way.address.words, command)
+        return (*self._route.tool, *_FIXED, *mine, *self._route.address.words, command)
 
-    def tell(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> Said | None:
-        """Return what the far end said to an order, None where the link went down.
+    def request(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> Response | None:
+        """Send a request; return the response, or None if the connection was lost.
 
         Raises `TimeoutError`.
         """
-        frame, reply = next(self._frames), queue.SimpleQueue[Said | None]()
-        self._waiting[frame] = reply
+        frame, reply = next(self._frames), queue.SimpleQueue[Response | None]()
+        self._pending[frame] = reply
         order = shlex.join(words).encode()
-        self._give(b"%d %d %d\n" % (frame, len(order), len(stdin)) + order + stdin)
+        self._write(b"%d %d %d\n" % (frame, len(order), len(stdin)) + order + stdin)
         try:
             return None if self._down else reply.get(timeout=timeout_s)
         except queue.Empty as error:
             raise TimeoutError from error
         finally:
-            self._waiting.pop(frame, None)
+            self._pending.pop(frame, None)
 
     def follow(self, command: str) -> "subprocess.Popen[bytes]":
-        """Run a command whose output is read as it comes."""
+        """Start a command whose output is read while it runs."""
         return tree.spawn(
             self.argv(command),
             stdin=subprocess.DEVNULL,
@@ -130,18 +130,18 @@ class Link:
         )
 
     def close(self, *, grace_s: float = _END_S) -> bool:
-        """Close the line, wait for the host to end its session, hang up; return whether it has."""
+        """Close the connection; return whether the remote session has ended."""
         with suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_s)
         self._listener.join(_END_S)
-        self.cut()
-        return self._parted
+        self.abort()
+        return self._session_ended
 
-    def cut(self) -> None:
-        """Hang up at once."""
+    def abort(self) -> None:
+        """Close the connection at once."""
         self._down = True
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
@@ -153,29 +153,30 @@ class Link:
                 if pipe:
                     pipe.close()
 
-    def _listen(self, rest: bytes) -> None:
-        """Hand each reply to who waits for it, and None to all when the link goes down."""
+    def _read_responses(self, rest: bytes) -> None:
+        """Pass each response to its caller, and None to all when the connection is lost."""
         out = self._process.stdout
         while out and (raw := _read(out.fileno())):
             rest += raw
             if len(rest) > _LONGEST_REPLY:
-                break  # what it says fills our memory, and nothing of ours is so long
-            while whole := _framed(rest):
-                frame, said, rest = whole
-                if waiting := self._waiting.get(frame):
-                    waiting.put(said)
-        self._down, self._parted = True, rest.endswith(_PARTED)
-        for waiting in list(self._waiting.values()):
+                break  # longer than any valid response
+            while parsed := _parse_frame(rest):
+                frame, response, rest = parsed
+                if waiting := self._pending.get(frame):
+                    waiting.put(response)
+        self._down, self._session_ended = True, rest.endswith(_SESSION_ENDED)
+        for waiting in list(self._pending.values()):
             waiting.put(None)
 
-    def _give(self, raw: bytes) -> None:
-        with suppress(OSError, ValueError), self._speak:  # who needs a line finds that it is down
+    def _write(self, raw: bytes) -> None:
+        # a caller that expects a reply learns from `request` that the connection is down
+        with suppress(OSError, ValueError), self._write_lock:
             if self._process.stdin:
                 self._process.stdin.write(raw)
                 self._process.stdin.flush()
 
     def _greeting(self) -> tuple[Sequence[str], bytes]:
-        """Return the words of the host's first line to us, past what its shell may print."""
+        """Return the words of the greeting, after anything that the login shell prints."""
         end_s = time.monotonic() + _CONNECT_S
         out, seen = self._process.stdout, b""
         while out and (left_s := end_s - time.monotonic()) > 0:
@@ -195,32 +196,36 @@ class Link:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGTERM)
         words = self._process.stderr.read() if self._process.stderr else b""
-        self.cut()
-        return refusal(self._way.address.text, words)
+        self.abort()
+        return refusal(self._route.address.text, words)
 
 
-def refuse_unchecked(way: Way) -> None:
+def refuse_unchecked(route: SshRoute) -> None:
     """Raise `RefusedError` where the user's configuration does not check the keys of a host.
 
-    The jump hosts on the way are looked at too.
+    Jump hosts are checked too.
     """
-    said = _effective(way)
-    if said.get("stricthostkeychecking") in _UNCHECKED:
+    settings = _effective(route)
+    if settings.get("stricthostkeychecking") in _UNCHECKED:
         raise RefusedError(
-            f"{way.address.text}: your ssh configuration has StrictHostKeyChecking no for it; "
-            "mydyno connects to nothing it cannot be sure of: set it to yes, ask or accept-new"
+            f"{route.address.text}: your ssh configuration has StrictHostKeyChecking no; "
+            "mydyno requires host key checking: set it to yes, ask or accept-new"
         )
-    kept = said.get("userknownhostsfile", "").split() + said.get("globalknownhostsfile", "").split()
-    forgets = all(file in _FORGETFUL for file in kept)
-    if forgets and said.get("stricthostkeychecking") not in {"true", "yes"}:
+    files = (
+        settings.get("userknownhostsfile", "").split()
+        + settings.get("globalknownhostsfile", "").split()
+    )
+    forgets = all(file in _NO_FILE for file in files)
+    if forgets and settings.get("stricthostkeychecking") not in {"true", "yes"}:
         raise RefusedError(
-            f"{way.address.text}: your ssh configuration keeps the keys of hosts in "
-            f"{' and '.join(kept) or 'no file'}, so any host would be believed; name a file as "
-            "UserKnownHostsFile"
+            f"{route.address.text}: your ssh configuration keeps the keys of hosts in "
+            f"{' and '.join(files) or 'no file'}, so host keys are not checked; set "
+            "UserKnownHostsFile "
+            "to a file"
         )
-    for jump in filter(None, said.get("proxyjump", "none").split(",")):
+    for jump in filter(None, settings.get("proxyjump", "none").split(",")):
         if jump != "none":
-            refuse_unchecked(Way(_jump(jump), way.config))
+            refuse_unchecked(SshRoute(_jump(jump), route.config))
 
 
 def _jump(text: str) -> Address:
@@ -229,15 +234,15 @@ def _jump(text: str) -> Address:
     return Address(host or rest, user, int(port or 0))
 
 
-def _effective(way: Way) -> dict[str, str]:
-    """Return what ssh makes of its configuration for a host."""
+def _effective(route: SshRoute) -> dict[str, str]:
+    """Return the effective ssh configuration for a host (``ssh -G``)."""
     try:
-        argv = (*way.tool, "-G", *way.address.words)
+        argv = (*route.tool, "-G", *route.address.words)
         done = subprocess.run(argv, capture_output=True, check=False, env=_environment())
     except FileNotFoundError as error:
         raise HostError("ssh: not found here; apt-get install openssh-client") from error
     if done.returncode:
-        raise refusal(way.address.text, done.stderr)
+        raise refusal(route.address.text, done.stderr)
     pairs = (line.partition(" ") for line in done.stdout.decode(errors="replace").splitlines())
     return {name: value for name, _, value in pairs}
 
@@ -249,11 +254,11 @@ def _read(descriptor: int) -> bytes:
         return b""
 
 
-def _framed(raw: bytes) -> tuple[int, Said, bytes] | None:
-    """Return the first frame's number, what it says, and the rest; None where it is not whole."""
+def _parse_frame(raw: bytes) -> tuple[int, Response, bytes] | None:
+    """Return number and response of the first frame, and the rest; None if it is incomplete."""
     head, _, body = raw.partition(b"\n")
     fields = head.split()
-    if len(fields) != _FIELDS:  # not whole yet, or the far end's last words
+    if len(fields) != _FIELDS:  # incomplete, or the end of the session
         return None
     frame, code, out, err = map(int, fields)
     if len(body) < out + err:

@@ -1,4 +1,4 @@
-"""Making lab disks on loop devices, finding them again, and sweeping up after dead owners."""
+"""Lab disks on loop devices: creating, finding and removing them, also for dead owners."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,19 +8,18 @@ from pathlib import Path
 from mydyno.host import Host, Local, Process, Running, processes, uploaded
 from mydyno.host.mounts import mount_at
 from mydyno.host.trusted import make_home, resolved
-from mydyno.lab import queue
+from mydyno.lab import queue, snapshot_marker
 from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
 from mydyno.lab.devices import diskseq
-from mydyno.lab.frozen import marked
 from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Loop, Registry, clear_parts, registry
-from mydyno.lab.teardown import InUseError, take_apart
+from mydyno.lab.teardown import InUseError, tear_down
 from mydyno.lab.values import LabSpec, check
 from mydyno.model import Action, HostError, RefusedError, SpecError
 
 _ATTEMPTS = 10  # to get a free loop device
-_LOG_TAIL = 400  # bytes; the daemon's complaints are one line long
+_LOG_TAIL = 400  # bytes; the daemon's errors are one line long
 _WRONG = 2  # the daemon's exit code for an option it cannot accept
 
 
@@ -31,7 +30,7 @@ def create(
 
     A base in `home` that was frozen at this size since the host's boot is used again, and the
     disk begins `frozen`.  `keep`: that base outlives a dead owner.  `detached`: the lab outlives
-    this process, until `down`.  Raise `SpecError` for an impossible disk, `RefusedError` where
+    this process, until `down`.  Raise `SpecError` for an invalid disk, `RefusedError` where
     no lab can be made or the name is in use, `HostError` if making it fails.
     """
     check(spec)
@@ -43,11 +42,11 @@ def create(
     owner = None if detached else processes.identify(Local(), os.getpid())
     boot = processes.boot_of(host)
     state = LabState(spec, host.name, str(home), "starting", owner, keep=keep, boot=boot)
-    return _make(host, labs, _housed(host, labs, replace(state, folder=folder)))
+    return _make(host, labs, _with_home(host, labs, replace(state, folder=folder)))
 
 
 def attach(host: Host, lab: str) -> LabDevice:
-    """Return a lab that is up; raise `SpecError` if there is none of that name."""
+    """Return a running lab; raise `SpecError` if there is none of that name."""
     labs = registry()
     return LabDevice(host, labs, _known(host, labs, lab))
 
@@ -58,10 +57,10 @@ def listing(host: Host | None = None) -> Sequence[LabState]:
 
 
 def sweep(host: Host | None = None) -> Sequence[str]:
-    """Remove what labs of dead owners left on `host` (this machine); return a line for each.
+    """Remove labs of dead owners on `host` (default: local); return a line for each.
 
-    The frozen base of a lab that asked for it is kept.  Can be run at any time, by anyone.
-    Raise `InUseError`, after the others are gone, where something else holds a lab's device.
+    A frozen base is retained where the lab was created with `keep`.  Can be run at any time.
+    Raise `InUseError`, after removing the others, where another process uses a lab's device.
     """
     here = host or Local()
     removed, held = [], []
@@ -85,14 +84,14 @@ def down(lab: str, host: Host | None = None) -> Sequence[str]:
     here, labs = host or Local(), registry()
     state = _known(here, labs, lab)
     _refuse_foreign(state)
-    return take_apart(here, labs, state, base=True)
+    return tear_down(here, labs, state, base=True)
 
 
 def _known(host: Host, labs: Registry, lab: str) -> LabState:
     state = labs.read(lab)
     if state is None or state.host != host.name:
         known = ", ".join(s.spec.lab for s in listing(host)) or "none"
-        raise SpecError(f"lab {lab}: not on {host.name}; there: {known}")
+        raise SpecError(f"lab {lab}: does not exist on {host.name}; known: {known}")
     return state
 
 
@@ -112,29 +111,29 @@ def _orphaned(host: Host, state: LabState) -> bool:
 
 def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
     paths = Paths(Path(state.home))
-    keep = state.keep and marked(host, paths.golden, state.spec)
-    removed = take_apart(host, labs, state, base=not keep)
-    return f"lab {state.spec.lab}: left over; removed {', '.join(removed)}"
+    keep = state.keep and snapshot_marker.is_frozen(host, paths.snapshot_marker, state.spec)
+    removed = tear_down(host, labs, state, base=not keep)
+    return f"lab {state.spec.lab}: leftover; removed {', '.join(removed)}"
 
 
 def _clear(host: Host, labs: Registry, lab: str, paths: Paths) -> Mapping[str, str]:
-    """Make room for a lab of this name: end what is left of an older one, keep a golden base.
+    """Remove an older lab of this name, except its frozen base.
 
-    Return what the home of that one is known by, if it is to be used again.
+    Return the identity of its home folder, if that is used again.
     """
     old = labs.read(lab)
     if old is None:
         return {}
     if old.phase != "kept" and not _orphaned(host, old):
-        raise RefusedError(f"lab {lab}: there already; remove it with `mydyno lab down {lab}`")
+        raise RefusedError(f"lab {lab}: exists already; remove it with `mydyno lab down {lab}`")
     same = old.home == str(paths.home)
-    take_apart(host, labs, old, base=not same)
+    tear_down(host, labs, old, base=not same)
     missing = host.run(Action(("test", "-e", old.home))).returncode
     return old.folder if same and not missing else {}
 
 
-def _housed(host: Host, labs: Registry, state: LabState) -> LabState:
-    """Make the lab's folder, unless it has one; raise `RefusedError` where there is something."""
+def _with_home(host: Host, labs: Registry, state: LabState) -> LabState:
+    """Make the lab's folder, unless it has one; raise `RefusedError` if the path exists."""
     labs.write(state)
     try:
         folder = state.folder or make_home(host, Path(state.home))
@@ -145,26 +144,26 @@ def _housed(host: Host, labs: Registry, state: LabState) -> LabState:
 
 
 def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
-    """Serve, attach, record; on any failure leave nothing."""
+    """Start the daemon, attach the loop device, record; clean up on failure."""
     made: list[Running] = []
     try:
-        return _raise_up(host, labs, state, made)
+        return _bring_up(host, labs, state, made)
     except BaseException:
         try:
-            take_apart(host, labs, labs.read(state.spec.lab) or state, base=not state.keep)
+            tear_down(host, labs, labs.read(state.spec.lab) or state, base=not state.keep)
         finally:
             for running in made:
                 running.stop()
         raise
 
 
-def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
+def _bring_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
     paths = Paths(Path(state.home))
-    frozen = marked(host, paths.golden, state.spec)
+    frozen = snapshot_marker.is_frozen(host, paths.snapshot_marker, state.spec)
     host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.mount)))).check()
     host.run(Action(("install", "-m", "600", "/dev/null", str(paths.log)))).check()
     if not frozen:
-        stale = (*paths.bases(state.spec.stripe.disks), paths.golden)
+        stale = (*paths.bases(state.spec.stripe.disks), paths.snapshot_marker)
         host.run(Action(("rm", "--force", "--", *map(str, stale)))).check()
     running = _start(host, paths, state, frozen=frozen, made=made)
     daemon = processes.identify(host, running.pid)
@@ -178,9 +177,9 @@ def _raise_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
 
 
 def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
-    """Attach a free loop device to the disk, and record what of its queue is to be restored.
+    """Attach a free loop device; record which of its queue settings to restore.
 
-    Another program may take the free one in between; then it is the next one's turn.
+    If another program takes the free device in between, the next one is tried.
     """
     disk = str(Paths(Path(state.home)).disk)
     for left in reversed(range(_ATTEMPTS)):
@@ -200,7 +199,7 @@ def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
 def _start(
     host: Host, paths: Paths, state: LabState, *, frozen: bool, made: list[Running]
 ) -> Running:
-    """Start the daemon and wait until it serves; raise its own words if it does not."""
+    """Start the daemon and wait until it serves; raise its error message if it does not."""
     local_owner: Process | None = state.owner if host.name == Local().name else None
     owner_pid = local_owner.pid if local_owner else None
     action = serve(state.spec, paths, owner_pid=owner_pid, frozen=frozen)
@@ -210,5 +209,5 @@ def _start(
         return running
     code = running.stop()
     words = host.run(Action(("tail", "-c", str(_LOG_TAIL), str(paths.log)))).stdout
-    said = words.decode(errors="replace").strip() or f"exit {code}"
-    raise (SpecError if code == _WRONG else HostError)(f"lab {state.spec.lab}: {said}")
+    message = words.decode(errors="replace").strip() or f"exit {code}"
+    raise (SpecError if code == _WRONG else HostError)(f"lab {state.spec.lab}: {message}")

@@ -1,4 +1,4 @@
-"""Reads a layer's own launch file together with what /proc says of the running server."""
+"""Reads a layer's launch file together with the /proc files of the running server."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,12 +48,12 @@ class Server:
         return Action(("awk", _PROGRAM, str(self.own), str(self.pid_file), argument, *names))
 
     def write(self, lines: Iterable[str]) -> Action:
-        """Return the command that makes `lines` the whole of the own file."""
+        """Return the command that writes `lines` as the entire own file."""
         return install(self.own, "".join(f"{line}\n" for line in lines))
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ServerState:
     """What `look` printed: the own file's pairs, and each /proc file's lines by its name."""
 
     own: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Seen:
     running: bool = False
 
 
-def parse(raw: bytes) -> Seen:
+def parse(raw: bytes) -> ServerState:
     """Return what `look` printed, sorted by file."""
     files: dict[str, list[str]] = {}
     for line in raw.decode(errors="surrogateescape").split("\n"):
@@ -70,7 +70,7 @@ def parse(raw: bytes) -> Seen:
             files.setdefault(tag, []).append(text)
     own = pairs(files.pop("own", []))
     running = files.pop("running", None) is not None
-    return Seen(own, files, running)
+    return ServerState(own, files, running)
 
 
 def pairs(lines: Iterable[str]) -> dict[str, str]:
@@ -80,7 +80,7 @@ def pairs(lines: Iterable[str]) -> dict[str, str]:
 
 
 def install(path: Path, text: str) -> Action:
-    """Return the command that makes `text` the whole of a file, for its owner and its group."""
+    """Return the command that writes `text` as an entire file, for its owner and its group."""
     return Action(("install", "-m", "640", "/dev/stdin", str(path)), text.encode())
 
 
@@ -99,7 +99,7 @@ def changes(now: Settings, want: Settings, defaults: Settings, action: Action) -
     return found
 
 
-def beside(own: Path, client: tuple[str, ...], question: bytes) -> Action:
+def file_and_query(own: Path, client: tuple[str, ...], question: bytes) -> Action:
     """Return the command that prints the own file and then the server's reply to SQL.
 
     `find` runs both, and succeeds whether or not the server answers.

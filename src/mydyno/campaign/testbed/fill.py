@@ -1,28 +1,28 @@
-"""Filling a data set once: the server initialised in its shape, the load's tables made, sealed."""
+"""Filling a data set once: server initialised, tables loaded, frozen as a snapshot."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mydyno.campaign.parts import Hosts
 from mydyno.campaign.stores import StoreKey
+from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.dataset import Store, existing
 from mydyno.host import Host, Local, Remote, uploaded
 from mydyno.model import Action
 from mydyno.server import Instance, preload
 from mydyno.workloads import Target, Workload
 
-_HOURS_S = 12 * 3600.0  # the largest data set a person would wait for
+_HOURS_S = 12 * 3600.0  # for very large data sets
 _STOP_S = 900.0  # a clean shutdown writes every dirty page
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What is needed to fill data sets: where tools keep small files, and who looks on first.
+    """What is needed to fill data sets; `work` is the folder for the tools' small files.
 
-    `instances` are the servers by program, and `checked` gets the program of the one that runs.
-    `source` is the data directory of another server that they begin with, if any.
+    `instances` are the servers by program, and `checked` is called with the program of the one that
+    runs.  `source` is the data directory of another server to start from, if any.
     """
 
     hosts: Hosts
@@ -34,12 +34,12 @@ class Filling:
 
 
 def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
-    """Fill and seal one data set; raise `HostError` with the words of what failed."""
+    """Fill and freeze one data set; raise `HostError` with the message of the failed command."""
     if key.server:
         _with_server(f, f.instances[key.server], key, workload)
     else:
         _prepare(f, workload, Target(work=f.work, directory=store.live))
-    store.seal()
+    store.freeze()
 
 
 def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Workload) -> None:
@@ -63,7 +63,7 @@ def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Worklo
 
 
 def write_owned(host: Host, instance: Instance, lines: str = "") -> None:
-    """Make `lines` all that our option file holds, and empty the other launch files."""
+    """Write `lines` as the entire owned option file, and remove the other launch files."""
     place = instance.place
     text = f"[mysqld]\n{lines}".encode()
     host.run(Action(("install", "-m", "640", "/dev/stdin", str(place.owned)), text)).check()
@@ -87,9 +87,9 @@ def target_of(instance: Instance, work: Path, directory: Path) -> Target:
 
 
 def _password_file(instance: Instance, work: Path) -> Path:
-    """Return the load's client option file where we can read it: beside the server, or a copy.
+    """Return a client option file for the load that can be read here: the original or a copy.
 
-    The copy names copies of the certificates, so that both can be carried to where the load is.
+    The copy names copies of the certificates, so that both can be uploaded to the load's host.
     """
     there = instance.endpoint.password_file
     if not isinstance(instance.host, Remote) and not instance.address:
@@ -97,9 +97,9 @@ def _password_file(instance: Instance, work: Path) -> Path:
     text = _text(instance.host, there)
     tls = instance.place.tls
     for name in sorted(set(re.findall(rf'"{re.escape(str(tls))}/([^"/]+)"', text))):
-        _keep(_text(instance.host, tls / name), work / tls.name / name)
+        _save(_text(instance.host, tls / name), work / tls.name / name)
     here = work / there.name
-    _keep(text.replace(f'"{tls}/', f'"{work / tls.name}/'), here)
+    _save(text.replace(f'"{tls}/', f'"{work / tls.name}/'), here)
     return here
 
 
@@ -107,7 +107,7 @@ def _text(host: Host, path: Path) -> str:
     return host.run(Action(("cat", str(path)))).check().stdout.decode()
 
 
-def _keep(text: str, here: Path) -> None:
+def _save(text: str, here: Path) -> None:
     install = ("install", "-D", "-m", "600", "/dev/stdin", str(here))
     Local().run(Action(install, text.encode())).check()
 

@@ -10,8 +10,8 @@ from mydyno.host import Host, Running, processes
 from mydyno.host.trusted import remove
 from mydyno.lab.vm import qemu
 from mydyno.lab.vm.image import Image
-from mydyno.lab.vm.record import Records
 from mydyno.lab.vm.values import VmPaths, VmState
+from mydyno.lab.vm.vm_registry import Records
 from mydyno.model import Action, HostError
 
 _BOOT_S = 900.0  # under emulation on a busy machine; under KVM it takes ten seconds
@@ -26,8 +26,8 @@ _TAIL = 1500  # bytes of the console that tell why a boot failed
 def start(host: Host, records: Records, state: VmState, release: str = "") -> VmState:
     """Start a machine with a kernel, or the one it had; return its state when it answers.
 
-    Until then it is ours, whoever's it is after: if we are killed, a sweep removes it.  Raise
-    `HostError` with its last words if it does not answer.
+    Until then this process owns it: if that is killed, a sweep removes the machine.  Raise
+    `HostError` with the end of its console if it does not answer.
     """
     paths = VmPaths(Path(state.home))
     us = processes.identify(host, os.getpid())
@@ -36,7 +36,7 @@ def start(host: Host, records: Records, state: VmState, release: str = "") -> Vm
     kernel = Image(Path(state.image)).kernel(state.release)
     boot = qemu.Boot(str(kernel.vmlinuz), str(kernel.initrd), state.accelerator)
     argv = qemu.command(state.spec, paths, boot, state.port)
-    # One that belongs to us ends with us, whatever ends us; a detached one stays.
+    # It is killed when this process ends, unless it is detached.
     bound = () if up.owner is None else ("setpriv", "--pdeathsig", "KILL")
     complaints = paths.home / "qemu.log"
     started = host.start(Action((*bound, *argv)), stderr=complaints)
@@ -65,8 +65,8 @@ def found(host: Host, paths: VmPaths, known: processes.Process | None = None) ->
     It must be a QEMU whose command line names that file, and the `known` one where that was
     recorded: a pid file outlives its process, and ids are used again.
     """
-    said = host.run(Action(("cat", str(paths.mark)))).stdout.split()
-    pids = {int(word) for word in said[:1] if word.isdigit()} | ({known.pid} if known else set())
+    words = host.run(Action(("cat", str(paths.mark)))).stdout.split()
+    pids = {int(word) for word in words[:1] if word.isdigit()} | ({known.pid} if known else set())
     seen = (processes.identify(host, pid) for pid in sorted(pids))
     return tuple(one for one in seen if one is not None and _is_ours(host, paths, one, known))
 
@@ -93,15 +93,15 @@ def end(host: Host, paths: VmPaths, known: processes.Process | None = None) -> S
 
 
 def _reap(paths: VmPaths) -> None:
-    """Take the leave of a QEMU that this process started, so that no zombie is left."""
+    """Wait for a QEMU that this process started, so that no zombie is left."""
     started = _started.pop(paths.home, None)
     if started is not None:
         started.stop(grace_s=0.0)
         for _ in started.lines():
-            pass  # it says nothing there; reading to the end closes the pipe
+            pass  # it prints nothing; reading to the end closes the pipe
 
 
-def take_apart(host: Host, records: Records, state: VmState) -> Sequence[str]:
+def tear_down(host: Host, records: Records, state: VmState) -> Sequence[str]:
     """Remove a machine, whatever state it is in; return what of it was removed.
 
     Can be cut short and run again.

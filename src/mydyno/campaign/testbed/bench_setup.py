@@ -1,4 +1,4 @@
-"""What a private bench is made of."""
+"""What a private bench needs: hosts, campaign, run directory, stores and layers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from mydyno.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Where the server is and where its load; the same host unless the spec says otherwise.
+    """The hosts of the server and of the load; the same unless the spec names two.
 
-    `address` is where a load elsewhere finds the server, empty for a load beside it.
+    `address` is the server's address for a load on another host, empty for one on the same host.
     """
 
     db: Host
@@ -30,18 +30,18 @@ class Hosts:
     address: str = ""
 
     def of(self, workload: Workload) -> Host:
-        """Return the host a load runs on: one of files runs where the files are."""
+        """Return the host a load runs on; a file load runs on the host of its files."""
         return self.load if workload.needs_server or not workload.data_key else self.db
 
     @property
-    def far(self) -> bool:
-        """Return whether one of them does not see our files."""
+    def remote(self) -> bool:
+        """Return whether one of them does not share the local filesystem."""
         return isinstance(self.db, Remote) or isinstance(self.load, Remote)
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    """Where a campaign is written down: for its user, for analysis, and to restore by."""
+class CampaignLog:
+    """Where a campaign is recorded: run directory, journal, change records; `say` prints."""
 
     files: RunDir
     journal: Journal
@@ -50,7 +50,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class BenchSetup:
     """Hosts, campaign and places; `make` gives the store of a key, not yet open.
 
     `work` is on the database host.
@@ -58,7 +58,7 @@ class Parts:
 
     hosts: Hosts
     campaign: Campaign
-    log: Log
+    log: CampaignLog
     work: Path
     make: Callable[[StoreKey], Store]
     host_layers: Sequence[Layer]
@@ -75,7 +75,7 @@ class Parts:
 
     @property
     def ledger(self) -> Ledger:
-        """Return where changes of settings are written down."""
+        """Return the ledger in which changes of settings are recorded."""
         return Ledger(self.log.records, self.log.journal)
 
     def say(self, text: str) -> None:
@@ -89,8 +89,8 @@ class Parts:
 
     @property
     def outside(self) -> Site:
-        """Return the host with the layers that reach beyond what mydyno made."""
-        mine = isinstance(self.host, Rebootable)  # a machine of ours goes as it is
+        """Return the host with the layers that are not made by mydyno."""
+        mine = isinstance(self.host, Rebootable)  # a VM lab is removed, not restored
         return Site("db", self.host, () if mine else self.host_layers)
 
     @property
@@ -109,7 +109,7 @@ class Parts:
         return Site("db", self.host, (*disk, *self.host_layers))
 
     def made(self, name: str) -> Path:
-        """Return a folder on this machine that only we may look into; it ends with the work."""
+        """Return a private local folder; it is removed with the work folder."""
         above = self.work
         if isinstance(self.host, Remote):
             above = open_work(Local(), self.files.work, self.log.records, kind=LOCAL_FOLDER)

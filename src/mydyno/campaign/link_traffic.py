@@ -1,4 +1,4 @@
-"""Which treatments cross the lab's link, and what a share of a load's traffic comes to there."""
+"""Which treatments use the lab link, and the rate that a share of a load's traffic gives."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,35 +9,36 @@ from mydyno.stack.net import LAB
 ADDRESS, RATE = "db/net.address", "db/link.rate"
 
 
-def crosses(settings: Settings) -> bool:
-    """Return whether a treatment's load comes over the lab's link."""
+def uses_lab_link(settings: Settings) -> bool:
+    """Return whether a treatment's load uses the lab link."""
     return settings.get(ADDRESS) == LAB
 
 
-def refuse(treatments: Mapping[str, Settings], place: str) -> None:
-    """Raise `SpecError` for a rate that cannot be, or of a link that the treatment is not on."""
+def refuse_bad_rates(treatments: Mapping[str, Settings], place: str) -> None:
+    """Raise `SpecError` for an invalid rate, or one of a treatment without the lab link."""
     for name, settings in treatments.items():
         rate = settings.get(RATE)
         if rate is None:
             continue
-        if not crosses(settings):
+        if not uses_lab_link(settings):
             raise SpecError(
-                f'{place}: {name}: link.rate is the lab\'s link\'s: add "net.address" = "{LAB}"'
+                f'{place}: {name}: link.rate applies to the lab link only; add "net.address" = '
+                f'"{LAB}"'
             )
         if (share := link.share(rate)) is None:
             link.normal(rate)
         elif not share:
-            raise SpecError(f"{place}: {name}: link.rate = {rate!r}: nothing would get through")
+            raise SpecError(f"{place}: {name}: link.rate = {rate!r}: must be above 0")
 
 
 def traffic_key(settings: Settings, workload: str) -> str:
-    """Return the name of a load's traffic: it depends on all settings but the rate."""
+    """Return the key of a load's traffic, which depends on all settings except the rate."""
     rest = " ".join(f"{k}={v}" for k, v in sorted(settings.items()) if k != RATE)
     return f"traffic of {workload} with {rest}"
 
 
 def resolved(settings: Settings, workload: str, measured: Mapping[str, float]) -> Settings:
-    """Return the settings with a share of the traffic made a rate; left out if not measured yet."""
+    """Return the settings with a share of traffic as a rate; left out if not measured yet."""
     share = link.share(settings.get(RATE, ""))
     if share is None:
         return settings
@@ -49,7 +50,7 @@ def resolved(settings: Settings, workload: str, measured: Mapping[str, float]) -
 def unmeasured(
     treatments: Iterable[Settings], workloads: Iterable[str], measured: Mapping[str, float]
 ) -> dict[str, tuple[Settings, str]]:
-    """Return what traffic is still to be measured, by its name: settings and workload."""
+    """Return the traffic that is not measured yet, by key: settings and workload."""
     return {
         key: ({k: v for k, v in settings.items() if k != RATE}, workload)
         for settings in treatments

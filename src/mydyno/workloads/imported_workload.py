@@ -1,4 +1,4 @@
-"""A run that somebody else made, read again from its log; it can be compared, but not run."""
+"""The workload of an imported run, parsed from its log; it can be compared, but not run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mydyno.model import Action, SpecError
-from mydyno.workloads.foreign import Reading, read
+from mydyno.workloads.foreign import ParsedRun, read
 from mydyno.workloads.protocol import Reports, Target
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of ``[workloads.X]`` with ``tool = "imported"``: `is` says what the logs are of."""
+    """The keys of ``[workloads.X]`` with ``tool = "imported"``: `is` has the traits."""
 
     of: dict[str, str] = msgspec.field(default_factory=dict, name="is")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """A workload as the logs of others tell it; its raw output is what the log says of one run."""
+class ImportedWorkload:
+    """A workload of imported logs; its raw output is the part of the log with one run."""
 
     name: str
     response: str
@@ -32,11 +32,11 @@ class Imported:
         return not {"rate", "rate_iops"} & {*self.traits}
 
     def prepare(self, target: Target) -> Sequence[Action]:
-        """Raise `SpecError`: what others ran is not run again."""
+        """Raise `SpecError`: imported runs cannot be repeated."""
         raise self._no_load(target)
 
     def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
-        """Raise `SpecError`: what others ran is not run again."""
+        """Raise `SpecError`: imported runs cannot be repeated."""
         raise self._no_load(target, seed, env)
 
     def parse(self, lines: Iterable[bytes]) -> Reports:
@@ -57,14 +57,14 @@ class Imported:
 
     def _no_load(self, *asked: object) -> SpecError:
         del asked
-        return SpecError(f"{self.name}: these are logs of another's runs; they cannot be run")
+        return SpecError(f"{self.name}: imported logs cannot be run; use compare or report")
 
 
-def cells(name: str, params: Params, response: str | None) -> Sequence[Imported]:
+def cells(name: str, params: Params, response: str | None) -> Sequence[ImportedWorkload]:
     """Return the one cell of an imported workload."""
-    return (Imported(name, response or "tps", params.of),)
+    return (ImportedWorkload(name, response or "tps", params.of),)
 
 
-def _reading(lines: Iterable[bytes]) -> Reading | None:
+def _reading(lines: Iterable[bytes]) -> ParsedRun | None:
     found = read(b"".join(lines)).readings
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""The record of the machines that are up: one file for each, written before each act."""
+"""The records of virtual machines: one file for each, written before each step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ from mydyno.model import HostError
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The folder of the records; what a reboot ended is known by the boot that they name."""
+    """The folder of the records; each names the boot of its processes."""
 
     folder: Path
 
     def write(self, state: VmState) -> VmState:
-        """Record a state, whole or not at all, and return it."""
+        """Record a state atomically, and return it."""
         save(self._path(state.spec.lab), msgspec.json.encode(state))
         return state
 
@@ -36,7 +36,7 @@ class Records:
             return None
         except msgspec.DecodeError as error:
             raise HostError(
-                f"{path}: not the record of a machine ({error}); look for its QEMU with "
+                f"{path}: not a valid machine record ({error}); check for its QEMU with "
                 "`pgrep -a qemu`, then remove the file"
             ) from error
 

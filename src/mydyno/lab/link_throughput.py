@@ -1,11 +1,11 @@
-"""Measuring a lab's link with iperf3: what it lets through, each way, before anything uses it."""
+"""Throughput of a lab link, measured with iperf3 in both directions."""
 
 from dataclasses import dataclass
 
 import msgspec
 
 from mydyno.host import Running
-from mydyno.lab.link import LabLink
+from mydyno.lab.lab_link import LabLink
 from mydyno.model import Action, HostError
 
 _FRAME = 1514 / 1448  # bytes on the wire for bytes of payload: Ethernet, IPv4, TCP with timestamps
@@ -37,10 +37,10 @@ class _Report(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def gauge(link: LabLink) -> Throughput:
-    """Return what the link gives both ways, one after the other; some six seconds.
+def measure_throughput(link: LabLink) -> Throughput:
+    """Return the throughput in both directions, measured one after the other in six seconds.
 
-    Raises `HostError` where nothing gets through, as behind a firewall of the host's.
+    Raises `HostError` where no traffic passes, for example because of a firewall.
     """
     listen = ("iperf3", "--server", "--bind", link.state.address, "--port", str(_PORT))
     server = link.host.start(Action(("setpriv", "--pdeathsig", "KILL", *listen)))
@@ -55,23 +55,24 @@ def gauge(link: LabLink) -> Throughput:
 def _one(link: LabLink, server: Running, *way: str) -> float:
     argv = ("iperf3", "--json", "--client", link.state.address, "--port", str(_PORT), *way)
     timing = ("--omit", str(_RAMP_S), "--time", str(_MEASURED_S), "--connect-timeout", "3000")
-    said = ""
+    problem = ""
     for _ in range(_TRIES):  # it may not listen yet
         done = link.inside.run(Action((*argv, *timing)), timeout_s=_SPARE_S)
         report = parse(done.stdout)
         if isinstance(report, float):
             return report
-        said = report
+        problem = report
         if server.returncode() is not None:
             break
     raise HostError(
-        f"link {link.state.link}: nothing gets through ({said}); a firewall on the host must let "
-        f"{link.state.load_address} in on {link.state.device}"
+        f"link {link.state.link}: no traffic passes ({problem}); allow {link.state.load_address} "
+        "on "
+        f"{link.state.device} in the host's firewall"
     )
 
 
 def parse(raw: bytes) -> float | str:
-    """Return the bytes per second on the wire that a report tells, or its complaint."""
+    """Return the bytes per second on the wire in a report, or its error message."""
     try:
         report = msgspec.json.decode(raw, type=_Report)
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""The loop of trials; resuming is running it again."""
+"""The trial loop; to resume a campaign is to run the loop again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,28 +31,28 @@ from mydyno.model import (
     UnknownEndError,
     Window,
 )
-from mydyno.workloads import TellsTotals, Workload
+from mydyno.workloads import ReportsTotals, Workload
 
 
 class Watcher(Protocol):
-    """Receives the events of a campaign, to show them to a person."""
+    """Receives the events of a campaign, to display them."""
 
     def started(self, trial: Trial) -> None:
-        """Hear that a trial is about to be made ready."""
+        """Receive a trial that is about to be prepared."""
         ...
 
     def interval(self, interval: Interval) -> None:
-        """Hear what the load has reported."""
+        """Receive an interval that the load has reported."""
         ...
 
     def finished(self, outcome: Outcome) -> None:
-        """Hear how a trial has ended."""
+        """Receive the outcome of a trial."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One run of a campaign: where it is kept, on what bench, under whose eyes."""
+class CampaignRun:
+    """One run of a campaign: its run directory, journal, bench and watcher."""
 
     campaign: Campaign
     bench: Bench
@@ -62,11 +62,11 @@ class Run:
     build: str = ""
 
 
-def run(r: Run) -> None:
-    """Run the trials still to be run; the bench puts the host back, however this ends.
+def run(r: CampaignRun) -> None:
+    """Run the remaining trials; the bench restores the host in any case.
 
-    Raises `JournalError` for a journal of another campaign, `Interrupted` never: a
-    KeyboardInterrupt passes through once the trial it cut short is set down.
+    Raises `JournalError` for a journal of another campaign.  A KeyboardInterrupt passes through
+    once the interrupted trial is recorded.
     """
     _open(r)
     _settle(r)
@@ -75,7 +75,7 @@ def run(r: Run) -> None:
             _one(r, trial)
 
 
-def _open(r: Run) -> None:
+def _open(r: CampaignRun) -> None:
     opened = Opened(r.campaign.digest, r.campaign.name, r.build)
     match next(iter(r.journal.events()), None):
         case None:
@@ -83,28 +83,30 @@ def _open(r: Run) -> None:
         case Opened(digest=digest, build=build, name=name):
             if digest != opened.digest:
                 raise JournalError(
-                    f"{r.files.path}: holds another campaign ({name}) or another version of its "
+                    f"{r.files.path}: contains another campaign ({name}) or another version of its "
                     "spec; choose a new directory with -o, or remove this one"
                 )
             if build != opened.build:
                 raise JournalError(
-                    f"{r.files.path}: was begun on {build}, but the server now is {opened.build}; "
+                    f"{r.files.path}: was started on {build}, but the server is now "
+                    f"{opened.build}; "
                     "choose a new directory with -o"
                 )
         case other:
             raise JournalError(
-                f"{r.files.journal}:1: begins with {type(other).__name__}, not Opened"
+                f"{r.files.journal}:1: first event is {type(other).__name__}, not Opened; restore "
+                "the file from a copy"
             )
 
 
-def _settle(r: Run) -> None:
-    """Set down the trial that a killed run left open, with the machine time it had used."""
+def _settle(r: CampaignRun) -> None:
+    """Record the trial that a killed run left open as interrupted, with its machine time."""
     if trial := open_trial(r.journal.events()):
         spent = replayed(r.files.trial(trial.id), r.campaign.workloads[trial.workload])
         r.journal.append(Interruption(trial, spent.seconds))
 
 
-def _one(r: Run, trial: Trial) -> None:
+def _one(r: CampaignRun, trial: Trial) -> None:
     r.watcher.started(trial)
     folder = r.files.begin(trial.id)
     spent = Spent()
@@ -134,11 +136,11 @@ def _one(r: Run, trial: Trial) -> None:
         r.bench.recover()
 
 
-def _whole(
+def _with_totals(
     folder: Path, workload: Workload, window: Window, metrics: Sequence[Metric]
 ) -> list[Metric]:
-    """Return the metrics of a window; of all of a run, its own totals are exact."""
-    if window.start_s > 0 or not isinstance(workload, TellsTotals):
+    """Return the metrics of a window; for an entire run, the tool's own totals are exact."""
+    if window.start_s > 0 or not isinstance(workload, ReportsTotals):
         return list(metrics)
     with (folder / "load.out").open("rb") as lines:
         totals = workload.totals(lines)
@@ -149,10 +151,10 @@ def _whole(
 def reread(
     files: RunDir, found: Sequence[Outcome], workloads: Mapping[str, Workload]
 ) -> list[tuple[Outcome, Sequence[Interval]]]:
-    """Return each outcome with its intervals, what it says derived again from the raw output.
+    """Return each outcome with its intervals, its metrics computed again from the raw output.
 
-    An outcome whose raw output is gone keeps what is in the journal; one whose output can no longer
-    be read is UNKNOWN, and its error names the file.
+    Without raw output an outcome stays as in the journal; with unreadable output it is UNKNOWN, and
+    its error names the file.
     """
     reread_all: list[tuple[Outcome, Sequence[Interval]]] = []
     for outcome in found:
@@ -162,8 +164,8 @@ def reread(
         try:
             again = _again(outcome, intervals, folder, workload)
         except (ValueError, ArithmeticError) as error:
-            told = f"{folder / 'load.out'}: {error}"
-            again, intervals = replace(outcome, status=Status.UNKNOWN, error=told), []
+            problem = f"{folder / 'load.out'}: {error}"
+            again, intervals = replace(outcome, status=Status.UNKNOWN, error=problem), []
         reread_all.append((again, intervals))
     return reread_all
 
@@ -171,12 +173,12 @@ def reread(
 def _again(
     outcome: Outcome, intervals: Sequence[Interval], folder: Path, workload: Workload
 ) -> Outcome:
-    """Return an outcome with what its intervals say; raise `ValueError` where they say nonsense."""
+    """Return an outcome with metrics from its intervals; raise `ValueError` for invalid ones."""
     metrics = summarise(intervals, outcome.window, workload.response)
     if not metrics:
         return outcome
-    metrics = _whole(folder, workload, outcome.window, metrics)
+    metrics = _with_totals(folder, workload, outcome.window, metrics)
     series = (tens(intervals, workload.response),)
-    told = {m.name for m in metrics}
-    metrics += [m for m in outcome.metrics if m.name not in told]  # what was sampled
+    names = {m.name for m in metrics}
+    metrics += [m for m in outcome.metrics if m.name not in names]  # what was sampled
     return replace(outcome, metrics=tuple(metrics), series=series)

@@ -1,4 +1,4 @@
-"""Putting the stack under test together: which layers a private server and its disk have."""
+"""The layers of a private server and its disk, with their default settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,23 +15,23 @@ from mydyno.stack.fs import Fs
 from mydyno.stack.known.mounts import missing
 from mydyno.stack.known.variables import describe
 from mydyno.stack.known.zfs import protected
+from mydyno.stack.launch_file import Server
 from mydyno.stack.limits import Limits
 from mydyno.stack.mysqld import Mysqld
 from mydyno.stack.net import Net
-from mydyno.stack.running import Server
 
-_DESCRIBE_S = 120.0  # MySQL tells by six hundred questions which variables are dynamic
+_DESCRIBE_S = 120.0  # MySQL needs six hundred statements to find its dynamic variables
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
-    """The layers that a private server is launched with, and their values at stock."""
+class ServerLayers:
+    """The layers of a private server, and their default settings by layer."""
 
     layers: Sequence[Layer]
     stock: Mapping[str, Settings]
 
     def plan(self, want: Settings) -> list[tuple[Layer, Change]]:
-        """Return what `want` changes of stock; raise `SpecError` for what no layer knows."""
+        """Return the changes from the defaults; raise `SpecError` for an unknown setting."""
         return [
             (layer, _judged(change, want))
             for layer in self.layers
@@ -41,7 +41,7 @@ class Launched:
         ]
 
     def verify(self, host: Host, want: Settings) -> None:
-        """Raise `DriftError` where the running server does not show what was asked for."""
+        """Raise `DriftError` where the running server does not have the wanted settings."""
         left = []
         for layer in self.layers:
             mine = strip(want, f"db/{layer.name}.")
@@ -53,20 +53,20 @@ class Launched:
                     if c.key in mine
                 ]
         if left:
-            raise DriftError(f"the server runs, but {'; '.join(left)}")
+            raise DriftError(f"the running server differs from its treatment: {'; '.join(left)}")
 
 
 def _judged(change: Change, want: Settings) -> Change:
-    """Return a change as durable as it is where it is made: ZFS writes no torn pages."""
+    """Return a change with its durability on this filesystem: ZFS writes no torn pages."""
     if change.key == "innodb_doublewrite" and protected(want):
         return replace(change, durability=Durability.SAME)
     return change
 
 
-def learn(instance: Instance, link: str = "") -> Launched:
-    """Return the layers of a server that runs at stock, and what stock is.
+def read_defaults(instance: Instance, link: str = "") -> ServerLayers:
+    """Return the layers and defaults of a server that runs with its default settings.
 
-    The order is that in which they take effect.  `link` is its address on the lab's link, if any.
+    The order is that in which they take effect.  `link` is its address on the lab link, if any.
     """
     place, host, build = instance.place, instance.host, instance.build
 
@@ -74,8 +74,8 @@ def learn(instance: Instance, link: str = "") -> Launched:
         return Server(place.launch / name, place.pid_file, place.options)
 
     stock = ask(host, mysqld.observe(instance.client, place.owned))
-    told = describe(instance.client, build.flavour, build.version, stock)
-    variables = ask(host, told, timeout_s=_DESCRIBE_S)
+    description = describe(instance.client, build.flavour, build.version, stock)
+    variables = ask(host, description, timeout_s=_DESCRIBE_S)
     layers: Sequence[Layer] = (
         Limits(server("limits")),
         Env(server("env")),
@@ -83,21 +83,21 @@ def learn(instance: Instance, link: str = "") -> Launched:
         Mysqld(instance.client, place.owned, build.flavour, build.version, variables, stock),
         Net(place.launch / "net", instance.client, build.flavour, build.version, link),
     )
-    return Launched(layers, {layer.name: ask(host, layer.observe()) for layer in layers})
+    return ServerLayers(layers, {layer.name: ask(host, layer.observe()) for layer in layers})
 
 
-def mounted(store: Store) -> Fs:
+def fs_layer(store: Store) -> Fs:
     """Return the filesystem layer of a store."""
     where = store.live.parent if store.disk else store.live
     return Fs(str(where), f"/dev/{store.disk}" if store.disk else "")
 
 
 def verify_mount(host: Host, layer: Fs, options: str) -> None:
-    """Raise `DriftError` where a mount does not show its options, or access times belie them."""
+    """Raise `DriftError` where a mount lacks its options, or access times contradict them."""
     if left := missing(ask(host, layer.observe())["mount"], options):
         raise DriftError(f"{layer.where}: mounted without {', '.join(left)}")
     wanted = atime.wanted(options)
     if wanted and (found := ask(host, atime.probe(layer.where))) != wanted:
         raise DriftError(
-            f"{layer.where}: mounted with {wanted}, but access times are kept as with {found}"
+            f"{layer.where}: mounted with {wanted}, but access times behave as with {found}"
         )
