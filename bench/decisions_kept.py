@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 HERE = Path(__file__).parent
-_METHOD = ("analyse/**/*.py", "testing/simulate/*.py")
+_METHOD = ("stats/**/*.py", "testing/simulate/*.py")
 _DESIGNS = ("adaptive", "designs", "race", "search", "switchback", "treatments")
 _WORDS = "phrases.py"  # says what was decided, and decides nothing
 _VERSION = "of.txt"

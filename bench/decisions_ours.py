@@ -10,8 +10,6 @@ import numpy as np
 from pydoe import fold, pbdesign
 from scipy import stats
 
-from mydyno.analyse import FIRST, Rule, anytime, compare, drift, sequential, undecided
-from mydyno.analyse.result import Comparison, Row
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.race import Race
@@ -19,6 +17,8 @@ from mydyno.campaign.search import Search
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
 from mydyno.campaign.treatments import STOCK
 from mydyno.model import Outcome, Reset
+from mydyno.stats import FIRST, Rule, compare, drift, forecast, sequential, undecided
+from mydyno.stats.result import Comparison, Row
 from mydyno.testing.simulate import (
     GRID,
     POPULATION,
@@ -30,7 +30,7 @@ from mydyno.testing.simulate import (
     Population,
     World,
 )
-from mydyno.testing.simulate.latency import SIGMA
+from mydyno.testing.simulate.noise import SIGMA
 from mydyno.testing.simulate.play import play
 
 Told = Mapping[str, float]
@@ -130,7 +130,7 @@ def _each_look(n: int, df: float, alpha: float) -> float:
 
 
 def _no_family(n: int, df: float, alpha: float) -> float:
-    return anytime.critical(n, df, max(alpha, 0.05))
+    return forecast.critical(n, df, max(alpha, 0.05))
 
 
 def searched(share: float) -> Callable[[str, int], Told]:

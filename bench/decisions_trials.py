@@ -8,13 +8,12 @@ from statistics import median
 import numpy as np
 
 from decisions_ours import ARMS, BASE, VERDICTS, Told, played, population
-from mydyno.analyse import compare, sequential, undecided
-from mydyno.analyse.steady import tail
-from mydyno.analyse.validity import mark_invalid
 from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Fixed
 from mydyno.campaign.race import Race
-from mydyno.campaign.stops import Fixed
-from mydyno.model import Outcome, Status, Trial
+from mydyno.model import Outcome, Trial, TrialStatus
+from mydyno.stats import compare, sequential, steady, undecided
+from mydyno.stats.validity import mark_invalid
 from mydyno.testing.simulate import WORLDS, Bucket, Machine, Warmup
 from mydyno.testing.simulate.play import one, play
 
@@ -58,7 +57,7 @@ def spent(world: str, seed: int) -> Told:
         ("plain", WORLDS[world]),
     ):
         outcomes = played(population(world).arms(seed, 8), one_world, seed)
-        kept = [o.status is Status.OK for o in mark_invalid(outcomes, VERDICTS)]
+        kept = [o.status is TrialStatus.OK for o in mark_invalid(outcomes, VERDICTS)]
         told[f"{name}_void"] = len(kept) - sum(kept)
         if name == "burst":
             states = _states(outcomes, bucket)
@@ -127,7 +126,7 @@ def _biased(
         end_s = warm.series[0].t_s[-1]
         still = one(twins[1], trial, Fixed(0.0, end_s))
         series, noise = (sequential.gains(o.series[0])[None, :] for o in (warm, still))
-        biases.append(float(tail.level(series)[0] - tail.level(noise)[0]))
+        biases.append(float(steady.level(series)[0] - steady.level(noise)[0]))
         lengths.append(end_s)
     return float(np.mean(biases)), float(np.mean(lengths))
 

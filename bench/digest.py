@@ -12,7 +12,7 @@ from pathlib import Path
 import digest_table as table
 from digest_log import Log, build_generator, cut, generate, warm
 from digest_tools import SHAPES, Run, Tool, absence, measure, tools, version
-from mydyno.measure.binary import NOT_BUILT, probe_binary
+from mydyno.sample.sampler import NOT_BUILT, probe_binary
 
 GIB = 1 << 30
 MIB = 1 << 20

@@ -16,8 +16,8 @@ import probe_cost
 import probe_effect
 import probe_missed
 import probe_table as table
-from mydyno.measure.binary import NOT_BUILT, probe_binary
 from mydyno.model import MydynoError
+from mydyno.sample.sampler import NOT_BUILT, probe_binary
 from mydyno.server import Instance
 from probe_process import Fault
 from probe_server import load, private

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.host import Local
+from mydyno.loads.protocol import Target
+from mydyno.loads.sysbench import connection_file
 from mydyno.server import Instance, find, prepare
-from mydyno.workloads.client_file import connection_file
-from mydyno.workloads.protocol import Target
 from probe_process import Fault, refuse_dead, started
 
 # All data in memory and no sync at each commit: the processors are the limit, so that what a

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mydyno.analyse import Rule, compare, undecided
-from mydyno.analyse.result import Row
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.model import Trial
+from mydyno.stats import Rule, compare, undecided
+from mydyno.stats.result import Row
 from mydyno.testing.simulate import Arm
-from mydyno.testing.simulate.latency import RATE
+from mydyno.testing.simulate.noise import RATE
 from mydyno.testing.simulate.play import play
 from real_traces import Traces
 

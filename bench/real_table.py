@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from decisions_table import columns, share
-from mydyno.analyse.result import Row
+from mydyno.stats.result import Row
 from real_live import RIGHT, TRUTH, Live
 from real_replay import RULE, Replayed
 from real_traces import Traces

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mydyno.dataset import DirectoryStore
-from mydyno.dataset.directory import reflinks
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Latency, create
+from mydyno.snapshot import DirectoryStore
+from mydyno.snapshot.store import reflinks
 
 HOST = Local()
 GIB, MIB = 1 << 30, 1 << 20

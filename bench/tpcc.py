@@ -15,9 +15,9 @@ from pathlib import Path
 
 import tpcc_ours as ours
 import tpcc_peer as peer
+from mydyno.loads import Target
 from mydyno.model import MydynoError
 from mydyno.server import Instance
-from mydyno.workloads import Target
 from probe_process import Fault
 from probe_table import model
 from tpcc_server import private

@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass
 
 from mydyno.host import Local
+from mydyno.loads import Target
+from mydyno.loads.sysbench_tpcc import SysbenchTpcc, TpccParams
 from mydyno.model import HostError
 from mydyno.server import Instance
-from mydyno.workloads import Target
-from mydyno.workloads.sysbench_tpcc import Params, SysbenchTpcc
 from probe_process import cpu_ns
 
 HOST = Local()
@@ -49,7 +49,7 @@ class Meter:
 def cell(warehouses: int, threads: int) -> SysbenchTpcc:
     """Return our load of one set of warehouses."""
     return SysbenchTpcc(
-        "bench", "tps", Params(threads, scale=warehouses, check=warehouses), threads
+        "bench", "tps", TpccParams(threads, scale=warehouses, check=warehouses), threads
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mydyno.campaign.testbed.fill import target_of
 from mydyno.host import Local
+from mydyno.loads import Target
 from mydyno.server import Instance, find, prepare
-from mydyno.workloads import Target
+from mydyno.testbed.server_runner import target_of
 
 # Two warehouses fit into memory, and no commit waits for a disk: tools and server are compared,
 # not the disk under them.

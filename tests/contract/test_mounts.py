@@ -9,8 +9,7 @@ from mydyno.host import Local, ask
 from mydyno.lab import LabSpec, create
 from mydyno.model import Action, SpecError
 from mydyno.stack import btrfs
-from mydyno.stack.fs import Fs, mkfs, mount
-from mydyno.stack.known.mounts import missing
+from mydyno.stack.fs import Fs, missing, mkfs, mount
 
 pytestmark = pytest.mark.root
 

@@ -5,12 +5,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from mydyno.dataset import DirectoryStore
-from mydyno.dataset.directory import reflinks
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, listing
 from mydyno.lab.lab_store import LabStore
 from mydyno.model import HostError
+from mydyno.snapshot import DirectoryStore
+from mydyno.snapshot.store import reflinks
 
 HOST = Local()
 

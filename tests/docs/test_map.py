@@ -1,4 +1,4 @@
-"""The map of the house is made of the first sentences of its modules, and is up to date."""
+"""The map shows every room and its main files in their own words, and is up to date."""
 
 import ast
 from pathlib import Path
@@ -13,19 +13,21 @@ ORDER = [
     "host",
     "stack",
     "server",
-    "dataset",
-    "workloads",
-    "measure",
+    "snapshot",
+    "loads",
+    "logs",
+    "sample",
     "lab",
-    "apply",
-    "analyse",
+    "stats",
     "campaign",
+    "testbed",
     "report",
     "recipes",
     "cli",
     "testing",
 ]
-
+MAIN = 3  # files of a room that the map names
+LONGEST = 150  # lines that a new reader can hold in mind
 CRATES = {
     "disk": "`mydyno-disk`, the lab disk.",
     "probe": "`mydyno-probe`, the sampler and the slow log's digest.",
@@ -38,25 +40,37 @@ def first_sentence(path: Path) -> str:
     return doc.split("\n", 1)[0]
 
 
+def sentence_of(path: Path) -> str:
+    if path.suffix == ".py":
+        return first_sentence(path)
+    first = path.read_text().split("\n", 1)[0]
+    assert first.startswith("//! "), f"{path} says nothing of itself"
+    return first.removeprefix("//! ")
+
+
+def section(name: str, summary: str, folder: Path, files: list[Path]) -> list[str]:
+    """Return a room: what it is, and its largest files, which lead to the others."""
+    main = sorted(files, key=lambda f: (-f.stat().st_size, str(f)))[:MAIN]
+    rows = [f"- `{f.relative_to(folder)}`: {sentence_of(f)}" for f in sorted(main)]
+    rest = len(files) - len(main)
+    more = [f"- and {rest} more" if rest > 1 else "- and one more"] if rest else []
+    return [f"## {name}", summary, *rows, *more, ""]
+
+
 def drawn() -> str:
-    lines = ["# Map", "", "Where to find any behaviour: each module in its own words.", ""]
+    lines = [
+        "# Map",
+        "",
+        "Each room, and its main files.  The first line of a file says what is in it.",
+        "",
+    ]
     for room in ORDER:
-        lines += [f"## {room}", "", first_sentence(SOURCE / room / "__init__.py"), ""]
-        files = sorted((SOURCE / room).rglob("*.py"))
-        rows = [
-            f"| `{f.relative_to(SOURCE / room)}` | {first_sentence(f)} |"
-            for f in files
-            if f.name != "__init__.py"
-        ]
-        lines += ["| file | what is in it |", "|---|---|", *rows, ""] if rows else []
+        folder = SOURCE / room
+        files = [f for f in folder.rglob("*.py") if f.name != "__init__.py"]
+        lines += section(room, first_sentence(folder / "__init__.py"), folder, files)
     for name, summary in CRATES.items():
-        source = ROOT / "crates" / name / "src"
-        lines += [f"## crates/{name}", "", summary, "", "| file | what is in it |", "|---|---|"]
-        for path in sorted(source.rglob("*.rs")):
-            first = path.read_text().split("\n", 1)[0]
-            assert first.startswith("//! "), f"{path} says nothing of itself"
-            lines.append(f"| `{path.relative_to(source)}` | {first.removeprefix('//! ')} |")
-        lines.append("")
+        folder = ROOT / "crates" / name / "src"
+        lines += section(f"crates/{name}", summary, folder, [*folder.rglob("*.rs")])
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -68,3 +82,7 @@ def test_the_map_shows_every_room():
 
 def test_the_map_is_drawn_from_the_modules():
     hold(ROOT / "docs" / "map.md", drawn())
+
+
+def test_the_map_is_short_enough_to_be_read():
+    assert drawn().count("\n") <= LONGEST

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 
 from golden.rewrite import hold
-from mydyno.analyse.result import Comparison, Result
-from mydyno.cli.imported import Imported
+from mydyno.cli.import_ import Imported
 from mydyno.cli.plan import Plan
 from mydyno.cli.status import Status
+from mydyno.stats.result import Comparison, Result
 
 ROOT = Path(__file__).parents[2]
 

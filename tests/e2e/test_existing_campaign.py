@@ -6,9 +6,9 @@ import pytest
 
 from command_line import mydyno
 from integration.server_steps import HOST, MARIADB, build_of, open_folder
-from mydyno.dataset import copying
 from mydyno.host import ask
 from mydyno.server import prepare
+from mydyno.snapshot import store
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
@@ -59,13 +59,13 @@ def test_the_data_of_a_stopped_server_move_to_each_filesystem_and_stay_where_the
     assert refused.returncode != 0
     assert "stop that server, or name a copy of its data" in refused.stderr
     shop.stop()
-    before = ask(HOST, copying.listing(shop.place.data))
+    before = ask(HOST, store.listing(shop.place.data))
     done = mydyno("run", spec, "-o", run, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     told = done.stdout + done.stderr
     assert f"beside {shop.place.data} on ext4" in told
     assert f"beside {shop.place.data} on xfs" in told
-    assert ask(HOST, copying.listing(shop.place.data)) == before
+    assert ask(HOST, store.listing(shop.place.data)) == before
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.analyse import Rule
-from mydyno.campaign.designs import Blocks
+from mydyno.campaign.designs import Blocks, Fixed
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun, run
-from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import Spec
-from mydyno.campaign.stops import Fixed
 from mydyno.journal import Event, FileJournal, Finished, Started, outcomes
 from mydyno.journal.records import Entry, FileRecords, nothing_left
+from mydyno.journal.rundir import RunDir
 from mydyno.model import JournalError, Outcome
+from mydyno.stats import Rule
 from mydyno.testing import FakeBench, FakeHost, FakeLoad, Silent
 
 TREATMENTS = {

@@ -12,8 +12,8 @@ import pytest
 
 from command_line import MAIN
 from mydyno.cli.analysis import result
-from mydyno.measure import probe_binary
-from mydyno.measure.probe_file import read
+from mydyno.sample import probe_binary
+from mydyno.sample.probe_file import read
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
@@ -40,7 +40,7 @@ window_s = 5
 blocks = BLOCKS
 """
 WITHOUT = (
-    "import mydyno.measure.sampler as s, mydyno.cli.benches as b\n"
+    "import mydyno.sample.sampler as s, mydyno.cli.benches as b\n"
     "s.probe_binary = b.probe_binary = lambda: ''\n"
 )
 HOST = {

@@ -113,7 +113,7 @@ def test_killed_it_is_gone_on_with_and_rolled_back(folder):
     run = folder / "run"
     path = spec(folder, GRID)
     dies = (
-        "import os\nfrom mydyno.campaign.testbed import server_runner\n"
+        "import os\nfrom mydyno.testbed import server_runner\n"
         "real = server_runner.ServerRunner.launch\n"
         "def launch(self, settings, trial):\n"
         "    made = real(self, settings, trial)\n"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from golden.rewrite import hold
-from mydyno.workloads.foreign import read
+from mydyno.logs import read
 
 HERE = Path(__file__).parent / "import"
 CASES = sorted(p.parent.name for p in HERE.glob("*/input.txt"))

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mydyno.analyse.result import Result
-from mydyno.report.digest import render_digest
+from mydyno.report.digestpage import render_digest
 from mydyno.report.html import render_html
 from mydyno.report.text import render_text
+from mydyno.stats.result import Result
 
 _HERE = Path(__file__).parent / "report"
 _CASES = sorted(path.parent.name for path in _HERE.glob("*/result.json"))

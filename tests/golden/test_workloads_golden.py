@@ -11,15 +11,15 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from golden.rewrite import hold
-from mydyno.workloads import fio_report, mysqlslap, sysbench_fileio, sysbench_report
+from mydyno.loads import fio, mysqlslap, sysbench, sysbench_fileio
 
 CASES = Path(__file__).parent / "workloads"
 PARSERS = {
-    "fio": fio_report.parse,
+    "fio": fio.parse,
     "mysqlslap": mysqlslap.parse,
     "sysbench-fileio": sysbench_fileio.reader(16384),
-    "sysbench-oltp": sysbench_report.parse,
-    "sysbench-tpcc": sysbench_report.parse,
+    "sysbench-oltp": sysbench.parse,
+    "sysbench-tpcc": sysbench.parse,
 }
 REAL = {
     "fio": "randrw",
@@ -53,7 +53,7 @@ def reading(tool, raw):
     found = {"intervals": intervals, "error": error}
     if tool in {"sysbench-oltp", "sysbench-tpcc"}:
         try:
-            found["session"] = dict(sysbench_report.parse_session(raw))
+            found["session"] = dict(sysbench.parse_session(raw))
         except ValueError:
             found["session"] = None
     return found

@@ -259,7 +259,7 @@ def fuzz(minutes: float, seed: int) -> int:
     end_s, failed, cases = time.monotonic() + 60 * minutes, 0, 0
     for name in COMMANDS:  # once for all children
         import_module(f"mydyno.cli.{name}_" if iskeyword(name) else f"mydyno.cli.{name}")
-    for name in ("numpy", "scipy.stats", "hdrh.histogram", "mydyno.measure.derive"):
+    for name in ("numpy", "scipy.stats", "hdrh.histogram", "mydyno.sample.derive"):
         import_module(name)
     with tempfile.TemporaryDirectory(prefix="mydyno-fuzz-") as folder:
         fuzzing = Fuzz(Path(folder), random.Random(seed))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from integration.server_steps import clear, write
-from mydyno.measure.binary import NOT_BUILT, probe_binary
-from mydyno.measure.probe_file import read
+from mydyno.sample.probe_file import read
+from mydyno.sample.sampler import NOT_BUILT, probe_binary
 
 CANARY = "Canary-4711-xyzzy"
 ACCOUNT = "watcher"

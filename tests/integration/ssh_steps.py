@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from mydyno.host import Ssh
-from mydyno.host.address import Address
+from mydyno.host.ssh_connection import Address
 
 NUMBERS = itertools.count(os.getpid())  # subnets, of which two tests at once want their own
 SSHD = """

@@ -4,7 +4,7 @@ import pytest
 
 from golden.report import digests
 from integration.browser_steps import PHONE, WIDE, browsing, watched
-from mydyno.report.digest import render_digest
+from mydyno.report.digestpage import render_digest
 
 pytestmark = pytest.mark.browser
 

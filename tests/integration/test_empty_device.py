@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from integration.device_steps import CRAFTED, IMAGES, MADE, MIB, SIZE, STDIN, blank, run, write
-from mydyno.apply import RealDevice, holds, release, require_empty
-from mydyno.apply.empty import read_lsblk
 from mydyno.host import Local
 from mydyno.journal.records import MemoryRecords
 from mydyno.model import HostError, RefusedError
+from mydyno.snapshot.device import RealDevice, holds, read_lsblk, release, require_empty
 
 pytestmark = pytest.mark.root
 HOST = Local()

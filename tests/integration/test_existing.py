@@ -6,10 +6,10 @@ import subprocess
 import pytest
 
 from integration.server_steps import HOST, SERVERS, build_of, open_folder
-from mydyno.dataset import copying, existing
 from mydyno.host import Local, ask
 from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.server import client, prepare
+from mydyno.snapshot import existing, store
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 
@@ -65,7 +65,7 @@ def own_rights(entry):
 
 def test_a_stopped_servers_data_become_ours_and_the_original_stays_as_it_was(shop):
     shop.stop()
-    before = ask(HOST, copying.listing(shop.place.data))
+    before = ask(HOST, store.listing(shop.place.data))
     mine = adopted(shop)
     mine.start()
     try:
@@ -80,9 +80,9 @@ def test_a_stopped_servers_data_become_ours_and_the_original_stays_as_it_was(sho
             assert uuid not in (shop.place.data / "auto.cnf").read_text()
     finally:
         mine.close()
-    assert ask(HOST, copying.listing(shop.place.data)) == before
+    assert ask(HOST, store.listing(shop.place.data)) == before
     rights = {e.path: own_rights(e) for e in before if e.path}
-    there = {e.path: own_rights(e) for e in ask(HOST, copying.listing(mine.place.data))}
+    there = {e.path: own_rights(e) for e in ask(HOST, store.listing(mine.place.data))}
     kept = rights.keys() & there.keys()
     assert {"ibdata1", "mysql", "shop"} <= kept
     assert {path: there[path] for path in kept} == {path: rights[path] for path in kept}
@@ -136,13 +136,13 @@ def test_a_copy_that_differs_is_told(tmp_path, monkeypatch):
     source = tmp_path / "source"
     (source / "mysql").mkdir(parents=True)
     (source / "ibdata1").write_bytes(b"x" * 5000)
-    real = copying.contents
+    real = store.contents
 
     def grown(*arguments):
         actions = real(*arguments)
         (source / "ibdata1").write_bytes(b"x" * 6000)
         return actions
 
-    monkeypatch.setattr(copying, "contents", grown)
+    monkeypatch.setattr(store, "contents", grown)
     with pytest.raises(HostError, match="check that no server uses it"):
         existing.copy(HOST, source, tmp_path / "copy")

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from integration.lab_steps import HOST, MIB, lab_maker, run
-from mydyno.measure import footprint
+from mydyno.sample import footprint
 from mydyno.stack.fs import mkfs, mount
 
 pytestmark = pytest.mark.root

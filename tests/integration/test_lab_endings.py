@@ -15,7 +15,7 @@ import pytest
 from integration.device_steps import blank
 from integration.lab_steps import HOST, MIB, SIZE, digest, lab_maker, run, traces, within
 from mydyno.host.processes import alive
-from mydyno.journal.state import state_folder
+from mydyno.journal.register import state_folder
 from mydyno.lab import Caps, InUseError, LabSpec, Stripe, attach, create, down, listing, sweep
 from mydyno.model import HostError, RefusedError, SpecError
 

@@ -11,7 +11,7 @@ import pytest
 
 from command_line import COMMAND
 from integration.server_steps import MARIADB, Bench, open_folder
-from mydyno.measure import probe_binary
+from mydyno.sample import probe_binary
 
 ARGV = [*COMMAND, "inspect", "--live"]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from integration.lab_steps import HOST, lab_maker, run
-from mydyno.campaign.testbed.server_layers import verify_mount
 from mydyno.host import ask
 from mydyno.model import DriftError
 from mydyno.stack import atime
 from mydyno.stack.fs import Fs, mkfs, mount
+from mydyno.testbed.bench_setup import verify_mount
 
 pytestmark = pytest.mark.root
 

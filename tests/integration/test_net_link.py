@@ -11,16 +11,16 @@ import pytest
 
 from integration.load_steps import HOST, prepare
 from integration.server_steps import MARIADB, clear, forked, write
-from mydyno.campaign.testbed.fill import target_of
 from mydyno.host import ask
-from mydyno.journal.state import state_folder
+from mydyno.journal.register import state_folder
 from mydyno.lab import measure_throughput, sweep_links
 from mydyno.lab.lab_link import planned
-from mydyno.measure import interface_to, link_speed
+from mydyno.loads import sysbench_oltp
 from mydyno.model import Action, HostError, RefusedError
+from mydyno.sample import interface_to, link_speed
 from mydyno.stack.link import Link, bytes_per_s
 from mydyno.stack.net import Net
-from mydyno.workloads import sysbench_oltp
+from mydyno.testbed.server_runner import target_of
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 
@@ -91,7 +91,7 @@ def test_a_real_load_across_the_link_gets_its_rate(bench, link):
         with tempfile.TemporaryDirectory() as name:
             target = target_of(instance, Path(name), Path(name))
             params = {"script": "oltp_read_only", "threads": 8, "table_size": 2000}
-            cell = sysbench_oltp.cells("ro", sysbench_oltp.Params(**params))[0]
+            cell = sysbench_oltp.cells("ro", sysbench_oltp.OltpParams(**params))[0]
             prepare(cell, target)
             limit(link, rate)
             given = max(traffic(link, cell, target) for _ in range(3))  # as above: a busy machine

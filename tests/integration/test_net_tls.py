@@ -9,10 +9,10 @@ import pytest
 
 from integration.load_steps import HOST, prepare
 from integration.server_steps import applied, clear
-from mydyno.campaign.testbed.fill import target_of
-from mydyno.campaign.tls_check import tls_mismatch
+from mydyno.loads import sysbench_oltp
 from mydyno.model import HostError, SpecError
-from mydyno.workloads import sysbench_oltp
+from mydyno.testbed.preflight import tls_mismatch
+from mydyno.testbed.server_runner import target_of
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 
@@ -30,7 +30,7 @@ def one(bench, request):
 
 def cell():
     params = {"script": "oltp_point_select", "threads": 2, "tables": 1, "table_size": 100}
-    return sysbench_oltp.cells("ro", sysbench_oltp.Params(**params))[0]
+    return sysbench_oltp.cells("ro", sysbench_oltp.OltpParams(**params))[0]
 
 
 def session(instance):

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from integration.probe_steps import binary
-from mydyno.measure.probe_file import read
+from mydyno.sample.probe_file import read
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
 LOG = "# Query_time: 0.25  Lock_time: 0.0 Rows_sent: 1  Rows_examined: 1\nselect 1;\n"

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from integration.browser_steps import PHONE, WIDE, browsing, painted, watched
-from mydyno.analyse.result import Result
 from mydyno.report.html import render_html
+from mydyno.stats.result import Result
 
 pytestmark = pytest.mark.browser
 

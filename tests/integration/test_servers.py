@@ -28,9 +28,10 @@ from integration.server_steps import (
 from mydyno.host import Process, ask, processes
 from mydyno.journal.records import FileRecords, things
 from mydyno.model import Cost, HostError, RefusedError, SpecError
-from mydyno.server import find, preload, prepare, sweep
+from mydyno.server import find, prepare, sweep
 from mydyno.stack.launch_file import Server
 from mydyno.stack.limits import Limits
+from mydyno.testbed import server_runner
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 
@@ -54,13 +55,13 @@ def test_a_list_of_pages_fills_the_pool_at_every_start(one):
         instance.query("INSERT INTO sbtest.full (t) VALUES (REPEAT('x', 250))")
         for _ in range(15):
             instance.query("INSERT INTO sbtest.full (t) SELECT t FROM sbtest.full")
-        pages = preload.page_list(instance)
+        pages = server_runner.page_list(instance)
     listed = len(pages.splitlines())
     assert listed * 16384 > 8_000_000
-    preload.write(instance, pages)
+    server_runner.write_page_list(instance, pages)
     for _ in range(2):  # no stop replaces the list
         with applied(one):
-            preload.load(instance)
+            server_runner.load_buffer_pool(instance)
             held = status(instance, "Innodb_buffer_pool_pages_data")
             before = status(instance, "Innodb_buffer_pool_reads")
             assert instance.query("SELECT SUM(LENGTH(t)) FROM sbtest.full") == [("8192000",)]
@@ -68,7 +69,7 @@ def test_a_list_of_pages_fills_the_pool_at_every_start(one):
             assert status(instance, "Innodb_buffer_pool_reads") - before < listed / 50
     (instance.place.data / "ib_buffer_pool").unlink()
     with applied(one):
-        preload.load(instance)  # without a list there is nothing to wait for
+        server_runner.load_buffer_pool(instance)  # without a list there is nothing to wait for
         instance.query("DROP TABLE sbtest.full")
 
 

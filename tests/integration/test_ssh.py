@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from integration.ssh_steps import cmdline, configure, connected, hosts, join, key
-from mydyno.campaign import lock
 from mydyno.host import Ssh, ask, reach, remote_work_folder, uploaded, uploaded_program
-from mydyno.host.address import Address, parse
-from mydyno.host.ssh_connection import SshConnection
-from mydyno.measure import facts, probe_binary
+from mydyno.host.ssh_connection import Address, SshConnection, parse
 from mydyno.model import Action, HostError, Probe, RefusedError, SpecError, UnknownEndError
+from mydyno.sample import facts, probe_binary
+from mydyno.testbed import lock
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 COUNT = 'echo "$2" >>"$1"; sleep "$3"; echo done'

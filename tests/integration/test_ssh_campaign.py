@@ -12,7 +12,7 @@ import pytest
 import command_line
 from command_line import MAIN
 from integration.ssh_steps import hosts, join
-from mydyno.workloads.sysbench_report import parse_session
+from mydyno.loads.sysbench import parse_session
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 

@@ -17,10 +17,10 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from integration.load_steps import HOST, live, prepare, seen_by_others
+from mydyno.loads import Target, sysbench, sysbench_oltp
+from mydyno.loads.histogram import recorded
+from mydyno.loads.sysbench import parse, parse_session
 from mydyno.model import Action
-from mydyno.workloads import Target, sysbench_oltp, sysbench_options
-from mydyno.workloads.histogram import recorded
-from mydyno.workloads.sysbench_report import parse, parse_session
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 
@@ -99,7 +99,7 @@ def target(server, tmp_path):
 
 
 def oltp(**keys):
-    return sysbench_oltp.cells("rw", msgspec.convert(keys, sysbench_oltp.Params))[0]
+    return sysbench_oltp.cells("rw", msgspec.convert(keys, sysbench_oltp.OltpParams))[0]
 
 
 def timed(cell, target, *more):
@@ -129,7 +129,7 @@ READS = {"oltp_point_select", "oltp_read_only", "oltp_read_write", "select_rando
          "select_random_ranges"}  # fmt: skip
 
 
-@pytest.mark.parametrize("script", sysbench_options.SCRIPTS)
+@pytest.mark.parametrize("script", sysbench.SCRIPTS)
 def test_every_bundled_script_is_prepared_and_reports_as_it_runs(target, script):
     keys = {} if script == "bulk_insert" else {"tables": 1, "table_size": 500}
     cell = oltp(script=script, threads=2, **keys)
@@ -250,13 +250,13 @@ def test_the_scan_would_find_a_password_in_the_environment():
     assert str(process.pid) in scan(process)[0]
 
 
-@pytest.mark.parametrize("script", sysbench_options.SCRIPTS)
+@pytest.mark.parametrize("script", sysbench.SCRIPTS)
 def test_our_option_names_are_those_of_sysbench(script):
     text = HOST.run(Action(("sysbench", script, "help"))).stdout.decode()
     general = HOST.run(Action(("sysbench", "--help"))).check().stdout.decode()
     theirs = {name.replace("-", "_") for name in re.findall(r"^  --([\w-]+)", text, re.MULTILINE)}
     everywhere = {n.replace("-", "_") for n in re.findall(r"^  --([\w-]+)", general, re.MULTILINE)}
-    ours = sysbench_options.known(script)
+    ours = sysbench.known(script)
     assert theirs - ours <= {"tables", "table_size", "pgsql_variant"}
     newer = {"reconnect", "create_table_options", "thread_init_timeout", "rand_zipfian_exp",
              "mysql_ssl_ca", "mysql_ssl_cert", "mysql_ssl_key",

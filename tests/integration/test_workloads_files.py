@@ -9,8 +9,8 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from integration.load_steps import HOST, live, prepare, seen_by_others
+from mydyno.loads import Target, fio, sysbench_fileio
 from mydyno.model import Action, SpecError
-from mydyno.workloads import Target, fio, sysbench_fileio
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def directory(tmp_path):
 @pytest.mark.parametrize("mode", ["rndrd", "rndwr", "rndrw", "seqrd", "seqwr", "seqrewr"])
 def test_fileio_reports_as_it_runs(directory, mode):
     keys = {"test_mode": mode, "threads": 2, "file_total_size": "8M", "fsync_freq": 100}
-    (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.Params))
+    (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.FileioParams))
     prepare(cell, directory)
     ((wall, interval),) = live(cell, directory, 1)
     assert wall < 10
@@ -34,7 +34,7 @@ def test_fileio_reports_as_it_runs(directory, mode):
 
 def test_fileio_agrees_with_its_own_report(directory):
     keys = {"test_mode": "rndrw", "threads": 2, "file_total_size": "8M"}
-    (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.Params))
+    (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.FileioParams))
     prepare(cell, directory)
     argv = cell.run(directory, 7, {}).argv
     paced = (*argv[:-1], "--rate=500", "--time=4", "run")
@@ -48,7 +48,7 @@ def test_fileio_agrees_with_its_own_report(directory):
 
 def test_fio_reports_as_it_runs(directory):
     job = {"rw": "randrw", "bs": "16k", "size": "8M", "rate_iops": 200, "numjobs": 2}
-    (cell,) = fio.cells("ff", fio.Params(job))
+    (cell,) = fio.cells("ff", fio.FioParams(job))
     fio.check_options(HOST, cell)
     prepare(cell, directory)
     prepare(cell, directory)
@@ -61,7 +61,7 @@ def test_fio_reports_as_it_runs(directory):
 
 
 def test_nothing_of_fio_is_left_when_its_output_is_closed(directory):
-    (cell,) = fio.cells("ff", fio.Params({"rw": "randread", "size": "4M", "numjobs": 3}))
+    (cell,) = fio.cells("ff", fio.FioParams({"rw": "randread", "size": "4M", "numjobs": 3}))
     prepare(cell, directory)
     live(cell, directory, 1)
     pids = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
@@ -71,6 +71,6 @@ def test_nothing_of_fio_is_left_when_its_output_is_closed(directory):
 
 
 def test_an_option_that_fio_does_not_know_is_refused_in_its_words():
-    (cell,) = fio.cells("ff", fio.Params({"rw": "read", "size": "1M", "zork": 3}))
+    (cell,) = fio.cells("ff", fio.FioParams({"rw": "read", "size": "1M", "zork": 3}))
     with pytest.raises(SpecError, match=r"ff\.options: fio: unrecognized option '--zork=3'"):
         fio.check_options(HOST, cell)

@@ -11,8 +11,8 @@ import pytest
 
 from integration.load_steps import HOST, live, seen_by_others
 from integration.server_steps import MARIADB, SERVERS, applied, clear
-from mydyno.campaign.testbed.fill import target_of
-from mydyno.workloads import mysqlslap
+from mydyno.loads import mysqlslap
+from mydyno.testbed.server_runner import target_of
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 
@@ -25,7 +25,7 @@ def _installed():
 
 def cell(**keys):
     keys = {"threads": 2, "queries": 200} | keys
-    return mysqlslap.cells("slap", msgspec.convert(keys, mysqlslap.Params))[0]
+    return mysqlslap.cells("slap", msgspec.convert(keys, mysqlslap.SlapParams))[0]
 
 
 def asked(instance, sql):

@@ -13,10 +13,10 @@ import pytest
 
 from integration.load_steps import HOST, live, prepare
 from integration.server_steps import MARIADB, SERVERS, SMALL, applied, clear
-from mydyno.campaign.testbed.fill import target_of
+from mydyno.loads import sysbench_tpcc
+from mydyno.loads.sysbench import KIND_RATES, parse_session
 from mydyno.model import Action, HostError
-from mydyno.workloads import sysbench_tpcc
-from mydyno.workloads.sysbench_report import KIND_RATES, parse_session
+from mydyno.testbed.server_runner import target_of
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 
@@ -29,7 +29,7 @@ ROWS = {"warehouse": 1, "district": 10, "item": 100_000, "stock": 100_000, "cust
 
 
 def tpcc(**keys):
-    return sysbench_tpcc.cells("tpcc", msgspec.convert(keys, sysbench_tpcc.Params))[0]
+    return sysbench_tpcc.cells("tpcc", msgspec.convert(keys, sysbench_tpcc.TpccParams))[0]
 
 
 @pytest.fixture(scope="module", params=SERVERS)

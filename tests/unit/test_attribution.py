@@ -6,9 +6,9 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from mydyno.analyse import Rule, compare
-from mydyno.analyse.attribution import attribute
-from mydyno.model import Metric, Outcome, Series, Status, Trial, Window
+from mydyno.model import Metric, Outcome, Series, Trial, TrialStatus, Window
+from mydyno.stats import Rule, compare
+from mydyno.stats.attribution import attribute
 
 RULE = Rule("c", "a=0,b=0,c=0", {"w": "tps"}, guards={}, sequential=True)
 LEVELS = {"a": "01", "b": "01", "c": "012"}
@@ -35,7 +35,7 @@ def campaign(seed, *, pair=0.0, noise=0.02, blocks=3, response="tps"):
             trial = Trial(len(outcomes), str(name), "w", block, 0)
             series = Series(response, "/s", (10.0,), (value,))
             told = (Metric(response, value, "/s"),)
-            outcomes.append(Outcome(trial, Status.OK, Window(0, 10), told, (series,), 300.0))
+            outcomes.append(Outcome(trial, TrialStatus.OK, Window(0, 10), told, (series,), 300.0))
     return outcomes
 
 

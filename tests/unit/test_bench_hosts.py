@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.campaign.spec import decode
-from mydyno.cli.hosts import bench_hosts
+from mydyno.cli.benches import bench_hosts
 from mydyno.host import Local
 from mydyno.lab.vm.values import VmSpec
 from mydyno.model import SpecError
@@ -38,6 +38,6 @@ def test_what_a_machine_cannot_be_is_refused_before_it_boots(text, told):
 
 def test_a_machine_is_as_its_table_says(monkeypatch):
     asked = []
-    monkeypatch.setattr("mydyno.cli.hosts._booted", lambda spec: asked.append(spec) or Local())
+    monkeypatch.setattr("mydyno.cli.benches._booted", lambda spec: asked.append(spec) or Local())
     hosts(VM + 'device = { lab = "vm", disks = 3, size = "1G", class = "azure-p15" }')
     assert asked == [VmSpec("a-b", 3, 1 << 30, "azure-p15", "6.1")]

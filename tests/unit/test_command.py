@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.analyse.histograms import merged
+from mydyno.loads.command import parse
+from mydyno.loads.histogram import checked, recorded
 from mydyno.model import Interval, Overhead
-from mydyno.workloads.command import parse
-from mydyno.workloads.histogram import checked, recorded
+from mydyno.stats.estimates import merged
 
 HISTOGRAM, _ = recorded([(1000, 5), (2000, 1)])
 

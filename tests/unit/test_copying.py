@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.dataset import DirectoryStore, copying
-from mydyno.dataset.copying import Entry
 from mydyno.host import Local, ask
 from mydyno.model import HostError
+from mydyno.snapshot import DirectoryStore
+from mydyno.snapshot import store as stores
+from mydyno.snapshot.store import Entry
 
 HOST = Local()
 GOLDEN, LIVE = Path("/g"), Path("/l")
@@ -20,17 +21,17 @@ def entries(*sizes):
 
 
 def test_the_largest_come_first_and_small_ones_share_a_program():
-    found = copying.contents(GOLDEN, LIVE, entries(5, 2 << 20, 0, 7 << 20, 9), 3)
+    found = stores.contents(GOLDEN, LIVE, entries(5, 2 << 20, 0, 7 << 20, 9), 3)
     large, small = found
     assert large.stdin == b"3\x001\x00"
     assert small.stdin == b"4\x000\x00"
     assert large.argv[:8] == ("env", "-C", "/g", "xargs", "-0", "-P", "3", "-n")
     assert (large.argv[8], small.argv[8]) == ("1", "64")
-    assert copying.contents(GOLDEN, LIVE, entries(0), 3) == []
+    assert stores.contents(GOLDEN, LIVE, entries(0), 3) == []
 
 
 def test_the_sample_is_of_the_largest_files():
-    compared = copying.sample(GOLDEN, LIVE, entries(*range(100)))
+    compared = stores.sample(GOLDEN, LIVE, entries(*range(100)))
     words = compared.stdin.split(b"\0")
     assert words[:3] == [b"49", b"/g/99", b"/l/99"]
     assert len(words) == 3 * 8 + 1
@@ -39,8 +40,8 @@ def test_the_sample_is_of_the_largest_files():
 def test_what_differs_is_named_once():
     snapshot = [Entry("f:644:0:0", 1, "a"), Entry("f:644:0:0", 1, "b"), Entry("d:755:0:0", 0, "c")]
     live = [Entry("f:644:0:0", 2, "a"), Entry("f:644:0:0", 1, "b")]
-    assert copying.differing(snapshot, live) == ["a", "c"]
-    assert copying.differing(snapshot, snapshot) == []
+    assert stores.differing(snapshot, live) == ["a", "c"]
+    assert stores.differing(snapshot, snapshot) == []
 
 
 def tree(folder):
@@ -72,8 +73,8 @@ def store(tmp_path):
 def test_names_rights_owners_times_links_and_holes_come_back(store):
     store.restore("")
     snapshot = store.home / "golden"
-    assert sorted(ask(HOST, copying.listing(store.live)), key=str) == sorted(
-        ask(HOST, copying.listing(snapshot)), key=str
+    assert sorted(ask(HOST, stores.listing(store.live)), key=str) == sorted(
+        ask(HOST, stores.listing(snapshot)), key=str
     )
     for path in snapshot.rglob("*"):
         twin = store.live / path.relative_to(snapshot)

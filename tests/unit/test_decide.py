@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.analyse import Rule, compare, undecided
-from mydyno.analyse.decide import failing, gate
-from mydyno.analyse.direction import is_lower, known
-from mydyno.analyse.result import Ends
-from mydyno.model import Metric, Outcome, Status, Trial, Window
+from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
+from mydyno.stats import Rule, compare, undecided
+from mydyno.stats.decide import failing, gate
+from mydyno.stats.result import Ends
+from mydyno.stats.rule import is_lower, known
 
 RULE = Rule("c", "A", {"w": "tps"})
 GUARD = replace(RULE, guards={"latency_p99_s": 0.1})
@@ -27,7 +27,9 @@ def campaign(blocks=8, gain=1.3, *, latency=True, response="tps"):
             if latency:
                 metrics.append(Metric("latency_p99_s", 0.02 * math.exp(chance.gauss(0, 0.01)), "s"))
             trial = Trial(len(found), name, "w", block, block)
-            found.append(Outcome(trial, Status.OK, Window(0, 1), tuple(metrics), machine_time_s=10))
+            found.append(
+                Outcome(trial, TrialStatus.OK, Window(0, 1), tuple(metrics), machine_time_s=10)
+            )
     return found
 
 
@@ -37,7 +39,7 @@ def harmed(outcomes, name, blocks, harm):
 
 
 def crash(outcome):
-    return replace(outcome, status=Status.FAILED, metrics=(), error="server died")
+    return replace(outcome, status=TrialStatus.FAILED, metrics=(), error="server died")
 
 
 def set_to(name, value):

@@ -5,9 +5,9 @@ from math import exp, log
 
 import pytest
 
-from mydyno.analyse.compare import Rule, compare
-from mydyno.analyse.contrasts import contrasts, dunnett_critical
-from mydyno.model import Metric, Outcome, Status, Trial, Window
+from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
+from mydyno.stats.compare import Rule, compare
+from mydyno.stats.contrasts import contrasts, dunnett_critical
 
 RULE = Rule("c", "A", {"w": "tps"})
 
@@ -22,7 +22,7 @@ def campaign(truth, blocks, noise, seed, extra=lambda chance, name: ()):
             tps = 1000 * effect * exp(drift + chance.gauss(0, noise))
             metrics = (Metric("tps", tps, "/s"), *extra(chance, name))
             trial = Trial(len(found), name, "w", block, block)
-            found.append(Outcome(trial, Status.OK, Window(0, 1), metrics, machine_time_s=10))
+            found.append(Outcome(trial, TrialStatus.OK, Window(0, 1), metrics, machine_time_s=10))
     return found
 
 
@@ -189,7 +189,7 @@ def test_weaker_durability_never_wins_unless_asked():
 def test_failed_trials_are_told_and_do_not_count():
     outcomes = campaign({"A": 1.0, "B": 1.5}, 4, 0.01, 3)
     bad = [
-        Outcome(o.trial, Status.FAILED, o.window, error="mysqld: refused")
+        Outcome(o.trial, TrialStatus.FAILED, o.window, error="mysqld: refused")
         if o.trial.treatment == "B"
         else o
         for o in outcomes

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from mydyno.measure import Sampling
-from mydyno.measure.derive import series
-from mydyno.measure.probe_file import read
-from mydyno.measure.sampled_trial import sampled_series, used
-from mydyno.measure.where import Where
 from mydyno.model import Metric, Series, Window
+from mydyno.sample import Sampling
+from mydyno.sample.derive import series
+from mydyno.sample.probe_file import read
+from mydyno.sample.sampled_trial import sampled_series, used
+from mydyno.sample.sampler import Where
 from unit.sampler_file import File
 
 HERE = Where("vda", "eth0")

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mydyno.campaign.designs import Blocks
-from mydyno.model import Outcome, Reset, Status, Trial, Window
+from mydyno.model import Outcome, Reset, Trial, TrialStatus, Window
 
 
 def done(trial: Trial, seconds: float = 40.0) -> Outcome:
-    return Outcome(trial, Status.OK, Window(0, 1), machine_time_s=seconds)
+    return Outcome(trial, TrialStatus.OK, Window(0, 1), machine_time_s=seconds)
 
 
 def play(design: Blocks, seconds: float = 40.0) -> list[Trial]:

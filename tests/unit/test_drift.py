@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mydyno.analyse.drift import TAU_S, levels, one_hot, trials_of
+from mydyno.stats.drift import TAU_S, levels, one_hot, trials_of
 
 
 def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=16, apart_s=400.0):

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from mydyno.analyse.explore import Explorer, SearchSpace
-from mydyno.analyse.sequential import LoadSeries
-from mydyno.analyse.surface import CellGrid
 from mydyno.model import Trial
+from mydyno.stats.sequential import LoadSeries
+from mydyno.stats.surface import CellGrid, Explorer, SearchSpace
 from mydyno.testing.simulate import BARE, GRID, POPULATION, Machine
 
 SECONDS = 250

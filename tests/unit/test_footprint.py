@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.analyse.plain import plain
-from mydyno.analyse.result import Comparison, Estimate, Row
 from mydyno.host import Completed
-from mydyno.measure import footprint
-from mydyno.model import Metric, Outcome, Status, Trial, Window
-from mydyno.report import storage
+from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
+from mydyno.report import verdicts
+from mydyno.sample import footprint
+from mydyno.stats.estimates import plain
+from mydyno.stats.result import Comparison, Estimate, Row
 
 BTRFS = b"""Processed 3 files, 307 regular extents (307 refs), 0 inline.
 Type       Perc     Disk Usage   Uncompressed Referenced  
@@ -104,10 +104,10 @@ def outcome(number, status, **values):
 def test_means_are_of_the_trials_that_went_well():
     found = plain(
         [
-            outcome(0, Status.OK, storage_bytes=100.0, tps=1.0),
-            outcome(1, Status.OK, storage_bytes=300.0),
-            outcome(2, Status.FAILED, storage_bytes=9000.0),
-            outcome(3, Status.OK),
+            outcome(0, TrialStatus.OK, storage_bytes=100.0, tps=1.0),
+            outcome(1, TrialStatus.OK, storage_bytes=300.0),
+            outcome(2, TrialStatus.FAILED, storage_bytes=9000.0),
+            outcome(3, TrialStatus.OK),
         ]
     )
     assert found == {"storage_bytes": Estimate(200.0, "B")}
@@ -129,10 +129,10 @@ def test_they_are_told_in_one_sentence():
         row("NONE"),
     )
     said = "On disk after a trial: STOCK 3 GiB; ZSTD 1 GiB, compressed 2.96\N{MULTIPLICATION SIGN}."
-    assert storage.sentence(shown, "w") == said
+    assert verdicts.storage_sentence(shown, "w") == said
     same = comparison(row("STOCK", storage_bytes=1e6), row("OTHER", storage_bytes=1.0001e6))
-    assert storage.sentence(same, "w") == "On disk after a trial: 977 KiB."
+    assert verdicts.storage_sentence(same, "w") == "On disk after a trial: 977 KiB."
     some = [row(name, storage_bytes=size) for name, size in (("A", 1e6), ("B", 2e6), ("C", 1e6))]
-    told = storage.sentence(comparison(*some), "w")
+    told = verdicts.storage_sentence(comparison(*some), "w")
     assert told == "On disk after a trial: A and C 977 KiB; B 1.91 MiB."
-    assert storage.sentence(comparison(row("STOCK")), "w") == ""
+    assert verdicts.storage_sentence(comparison(row("STOCK")), "w") == ""

@@ -6,7 +6,7 @@ import mydyno
 from mydyno.host import Completed, Local, uploaded
 from mydyno.model import Action
 
-LUA = Path(mydyno.__file__).parent / "workloads" / "lua"
+LUA = Path(mydyno.__file__).parent / "loads" / "lua"
 
 
 class Far:

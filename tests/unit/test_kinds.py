@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mydyno.analyse import Rule, compare, undecided
 from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Fixed
 from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.race import Race
 from mydyno.campaign.spec import decode
-from mydyno.campaign.stops import Fixed
 from mydyno.campaign.switchback import CHECKS, Segments, Settled, often
 from mydyno.campaign.treatments import Environment
-from mydyno.model import Reset, SpecError, Status
+from mydyno.model import Reset, SpecError, TrialStatus
+from mydyno.stats import Rule, compare, undecided
 from mydyno.testing.simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno.testing.simulate.play import play
 
@@ -161,7 +161,7 @@ def test_after_a_failure_the_server_settles_again():
     trial = outcomes[3].trial
     assert isinstance(segments.of(trial, []), Settled)
     assert segments.of(trial, outcomes[:3]) == Fixed(5.0, 25.0)
-    failed = [*outcomes[:2], replace(outcomes[2], status=Status.FAILED, error="died")]
+    failed = [*outcomes[:2], replace(outcomes[2], status=TrialStatus.FAILED, error="died")]
     assert isinstance(segments.of(trial, failed), Settled)
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mydyno.host.mounts import Mount, parse_mounts
+from mydyno.host.processes import Mount, parse_mounts
 from mydyno.lab.calibration import parse
-from mydyno.lab.devices import parse_loops
+from mydyno.lab.teardown import parse_loops
 
 MOUNTINFO = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 40 22 7:0 / /mnt/with\040space rw,noatime shared:3 master:1 - xfs /dev/loop0 rw,attr2

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from mydyno.lab.binary import serve
-from mydyno.lab.cap_rate import cap_rate
-from mydyno.lab.geometry import mkfs_options
-from mydyno.lab.paths import Paths
-from mydyno.lab.values import Caps, LabSpec, Latency, Stripe, check, level_text
+from mydyno.lab.calibration import cap_rate
+from mydyno.lab.values import Caps, LabSpec, Latency, Paths, Stripe, check, level_text, mkfs_options
 from mydyno.model import SpecError
 
 MIB = 1 << 20

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.lab.vm import qemu, seed, sources, throttles
-from mydyno.lab.vm.image import Image
-from mydyno.lab.vm.recipe import digest, recipe
+from mydyno.lab.vm import boot, qemu
+from mydyno.lab.vm import image as images
+from mydyno.lab.vm.image import Image, digest, recipe
 from mydyno.lab.vm.values import Throttle, VmPaths, VmSpec, check
 from mydyno.model import SpecError
 
@@ -40,20 +40,20 @@ deb http://other.example/apt stable main
 
 
 def test_sources_of_either_style_are_read():
-    assert [(s.uri, s.suite) for s in sources.parse(DEB822)] == [
+    assert [(s.uri, s.suite) for s in images.parse(DEB822)] == [
         ("http://mirror.example/debian", "bookworm"),
         ("http://mirror.example/debian", "bookworm-updates"),
         ("http://mirror.example/debian-security", "bookworm-security"),
     ]
     key = "/etc/key.gpg"
-    assert sources.parse(ONE_LINE) == (
-        sources.AptSource("http://mirror.example/debian", "bookworm", key),
-        sources.AptSource("http://other.example/apt", "stable"),
+    assert images.parse(ONE_LINE) == (
+        images.AptSource("http://mirror.example/debian", "bookworm", key),
+        images.AptSource("http://other.example/apt", "stable"),
     )
 
 
 def test_sources_are_widened_to_what_the_recipe_needs():
-    text = sources.widened(sources.parse(ONE_LINE), recipe())
+    text = images.widened(images.parse(ONE_LINE), recipe())
     archive = "deb [signed-by=/etc/key.gpg] http://mirror.example/debian"
     assert text.splitlines() == [
         f"{archive} bookworm main contrib",
@@ -64,7 +64,7 @@ def test_sources_are_widened_to_what_the_recipe_needs():
 @pytest.mark.parametrize("text", ["", "junk\n\nTypes: deb\n", "deb http://x.example/u jammy main"])
 def test_a_system_without_the_suite_is_told_what_to_do(text):
     with pytest.raises(SpecError, match="--sources FILE"):
-        sources.widened(sources.parse(text), recipe())
+        images.widened(images.parse(text), recipe())
 
 
 def words(**changes):
@@ -104,7 +104,7 @@ def test_caps_are_those_of_the_class():
         b'{"name":"azure-p30","iops":{"base":5000.0,"burst":5000.0,"credits":0.0},'
         b'"bytes_per_s":{"base":2e8,"burst":2e8,"credits":0.0}}]}'
     )
-    assert throttles.parse(raw) == {
+    assert boot.parse(raw) == {
         "azure-p15": Throttle(1100, 125e6, 3500, 170e6, 1800),
         "azure-p30": Throttle(5000, 2e8),
     }
@@ -114,7 +114,7 @@ def test_the_seed_gives_keys_that_only_root_can_read(tmp_path):
     for name in ("host_key", "key"):
         (tmp_path / name).write_text(f"secret {name}")
         (tmp_path / f"{name}.pub").write_text(f"public {name}")
-    raw = seed.archive("lab", tmp_path / "host_key", tmp_path / "key")
+    raw = boot.archive("lab", tmp_path / "host_key", tmp_path / "key")
     with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
         modes = {member.name: member.mode for member in tar}
     assert modes == {
@@ -129,7 +129,7 @@ def test_the_seed_gives_keys_that_only_root_can_read(tmp_path):
 
 
 def test_the_host_key_is_always_checked():
-    text = seed.configuration("lab", VmPaths(Path("/home/a b")), 22000)
+    text = boot.configuration("lab", VmPaths(Path("/home/a b")), 22000)
     assert "StrictHostKeyChecking yes" in text
     assert 'UserKnownHostsFile "/home/a b/known_hosts"' in text
 

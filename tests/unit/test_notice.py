@@ -2,22 +2,22 @@
 
 import pytest
 
-from mydyno.campaign import notice
 from mydyno.host import Local
 from mydyno.model import Action
+from mydyno.testbed import lock
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(notice, "_FOLDER", str(tmp_path / "open"))
-    monkeypatch.setattr(notice, "controller", lambda: "0" * 16)
+    monkeypatch.setattr(lock, "_FOLDER", str(tmp_path / "open"))
+    monkeypatch.setattr(lock, "controller", lambda: "0" * 16)
     return tmp_path / "open"
 
 
 def test_a_note_is_there_while_settings_are_changed(folder):
-    notice.post(Local(), "ab" * 8, "tune", folder.parent / "run")
+    lock.post(Local(), "ab" * 8, "tune", folder.parent / "run")
     assert "may have changed settings" in (folder / ("ab" * 8)).read_text()
-    notice.withdraw(Local(), "ab" * 8)
+    lock.withdraw(Local(), "ab" * 8)
     assert list(folder.iterdir()) == []
 
 
@@ -25,13 +25,13 @@ def test_a_note_that_a_kill_left_half_written_goes_too(folder):
     """A kill while the note is posted leaves a file that no later rollback would look for."""
     folder.mkdir()
     Local().run(Action(("touch", str(folder / f".{'ab' * 8}"))))
-    notice.withdraw(Local(), "ab" * 8)
+    lock.withdraw(Local(), "ab" * 8)
     assert list(folder.iterdir()) == []
 
 
 def test_the_note_of_another_machine_stays(folder, monkeypatch):
     """A marker in a run directory is anybody's to write: it must not take others' notes away."""
-    notice.post(Local(), "ab" * 8, "tune", folder.parent / "run")
-    monkeypatch.setattr(notice, "controller", lambda: "1" * 16)
-    notice.withdraw(Local(), "ab" * 8)
+    lock.post(Local(), "ab" * 8, "tune", folder.parent / "run")
+    monkeypatch.setattr(lock, "controller", lambda: "1" * 16)
+    lock.withdraw(Local(), "ab" * 8)
     assert (folder / ("ab" * 8)).exists()

@@ -2,10 +2,9 @@
 
 from itertools import groupby
 
-from mydyno.campaign.designs import Blocks
-from mydyno.campaign.plots import plots
+from mydyno.campaign.designs import Blocks, plots
 from mydyno.campaign.race import Race
-from mydyno.model import Outcome, Status, Window
+from mydyno.model import Outcome, TrialStatus, Window
 
 SETTINGS = {
     "6.1": {"db/kernel.release": "6.1"},
@@ -18,7 +17,7 @@ SETTINGS = {
 def orders(design, most=200):
     history, found = [], {}
     while (trial := design.next(history)) and len(history) < most:
-        history.append(Outcome(trial, Status.OK, Window(0, 1), machine_time_s=60.0))
+        history.append(Outcome(trial, TrialStatus.OK, Window(0, 1), machine_time_s=60.0))
         found.setdefault(trial.block, []).append(trial.treatment)
     return list(found.values())
 

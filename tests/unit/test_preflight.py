@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from mydyno.campaign.preflight import busy, preflight
 from mydyno.campaign.spec import decode
-from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.host import Completed, Local
-from mydyno.measure.facts import facts, work
 from mydyno.model import HostError, RefusedError, SpecError
+from mydyno.sample.facts import facts, work
+from mydyno.testbed.bench_setup import Hosts
+from mydyno.testbed.preflight import busy, preflight
 from mydyno.testing.fakes import FakeHost
 
 SPEC = """

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mydyno.measure.probe_file import ProbeFileError, Reader, read
+from mydyno.sample.probe_file import ProbeFileError, Reader, read
 from unit.sampler_file import HEAD, MAGIC, File, document, frame, payload, unsigned
 
 USER = ("cpu.user", "all", "counter", 0.01)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mydyno.campaign.quantities import duration_s, resolve, size_bytes
 from mydyno.campaign.treatments import Environment, holds
 from mydyno.model import SpecError
+from mydyno.model.text import duration_s, resolve, size_bytes
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from mydyno.campaign.race import Race
-from mydyno.model import Outcome, Status, Window
+from mydyno.model import Outcome, TrialStatus, Window
 
 NAMES = ("base", *(f"t{i}" for i in range(9)))
 
@@ -20,7 +20,7 @@ def all_cells(history):
 def played(design, most=1000):
     history = []
     while (trial := design.next(history)) and len(history) < most:
-        history.append(Outcome(trial, Status.OK, Window(0, 1), machine_time_s=100.0))
+        history.append(Outcome(trial, TrialStatus.OK, Window(0, 1), machine_time_s=100.0))
     return history
 
 

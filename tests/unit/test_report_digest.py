@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from golden.report.digests import hostile, nothing, shop
-from mydyno.report import bars, digestpage, slowlog, units
-from mydyno.report.digest import render_digest
+from mydyno.report import digestpage, slowlog, units
+from mydyno.report.digestpage import render_digest
 from mydyno.report.slowlog import ClassMetric, LogWindow, WindowShare
 
 _CLASS = {"id": "0123456789ABCDEF", "fingerprint": "select ?", "events": 1, "share": 1.0}
@@ -77,31 +77,31 @@ def test_a_statement_of_megabytes_is_cut_and_says_so():
 
 def test_a_histogram_loses_no_event():
     fine = [(1.047**k, 1.047 ** (k + 1), 3) for k in range(-300, 40)]
-    drawn = bars.histogram(ClassMetric(histogram=[(0.0, 1e-9, 5), *fine, (1.0, 2.0, 0)]))
+    drawn = digestpage.histogram(ClassMetric(histogram=[(0.0, 1e-9, 5), *fine, (1.0, 2.0, 0)]))
     assert drawn is not None
     counts = [
         int(bar.label.rsplit(": ")[1].replace("\N{NO-BREAK SPACE}", "")) for bar in drawn.bars
     ]
     assert sum(counts) == 3 * 340 + 5
     assert all(0 <= bar.x <= 1000 and bar.width > 0 for bar in drawn.bars)
-    assert bars.histogram(ClassMetric(histogram=[(0.0, 0.0, 7)])) is None
+    assert digestpage.histogram(ClassMetric(histogram=[(0.0, 0.0, 7)])) is None
 
 
 def test_windows_are_stacked_to_their_whole_time():
     parts = [WindowShare("a", 1, 30.0), WindowShare("b", 1, 10.0), WindowShare("c", 1, 5.0)]
     window = LogWindow("2026-03-02T08:00:00Z", "2026-03-02T08:01:00Z", 4, 50.0, parts)
-    drawn = bars.windows([window], {"a": ("c1", "A"), "b": ("c2", "B")})
+    drawn = digestpage.windows([window], {"a": ("c1", "A"), "b": ("c2", "B")})
     assert drawn is not None
     said = [bar.label.partition(", ")[2] for bar in drawn.bars]
     assert said == ["A: 30 s", "B: 10 s", "all others: 10 s"]
     assert sum(bar.height for bar in drawn.bars) == pytest.approx(1000 * 50 / 60, abs=0.2)
-    assert bars.windows([LogWindow("soon", "later", 1, 1.0)], {}) is None
+    assert digestpage.windows([LogWindow("soon", "later", 1, 1.0)], {}) is None
 
 
 def test_many_windows_are_taken_together():
     at = [f"2026-03-02T{h:02}:{m:02}:00Z" for h in range(24) for m in range(60)]
     every = [LogWindow(a, b, 1, 1.0, [WindowShare("a", 1, 1.0)]) for a, b in pairwise(at)]
-    drawn = bars.windows(every, {"a": ("c1", "A")})
+    drawn = digestpage.windows(every, {"a": ("c1", "A")})
     assert drawn is not None
     assert len(drawn.bars) <= 240
     assert drawn.bars[0].label == "00:00, A: 6 s"

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mydyno.analyse.result import Comparison, Curve, Distribution, Ratio, Result, Row, TrialView
-from mydyno.report import axis, curves, distributions, dots, forest, multiples, plot, units
+from mydyno.report import charts, curves, plot, units
 from mydyno.report.payload import encoded
+from mydyno.stats.result import Comparison, Curve, Distribution, Ratio, Result, Row, TrialView
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_escapes_of_terminals_are_taken_out():
 
 @given(st.floats(1e-6, 1e9), st.floats(1.001, 1e6), st.booleans())
 def test_ticks_lie_on_the_axis_and_in_order(low, factor, log):
-    made = (axis.logarithmic if log else axis.linear)(low, low * factor)
+    made = (plot.logarithmic if log else plot.linear)(low, low * factor)
     places = [made.at(tick) for tick in made.ticks]
     assert places == sorted(places)
     assert all(0 <= place <= 100 for place in places)
@@ -82,15 +82,15 @@ def test_ticks_lie_on_the_axis_and_in_order(low, factor, log):
 
 
 def test_time_is_counted_in_halves_of_minutes():
-    assert axis.clock(120).ticks == (0, 30, 60, 90, 120)
+    assert plot.clock(120).ticks == (0, 30, 60, 90, 120)
 
 
 def test_each_nine_takes_the_same_room():
-    assert [axis.nines(s, 0.9999) for s in (0, 0.9, 0.99, 0.9999, 1)] == [0, 25, 50, 100, 100]
+    assert [plot.nines(s, 0.9999) for s in (0, 0.9, 0.99, 0.9999, 1)] == [0, 25, 50, 100, 100]
 
 
 def test_an_interval_far_beyond_the_others_is_cut_with_a_sign():
-    made = forest.forest([Ratio(1.1, 1.0, 1.2), Ratio(1.2, 0.01, math.inf)], 0.03)
+    made = charts.forest([Ratio(1.1, 1.0, 1.2), Ratio(1.2, 0.01, math.inf)], 0.03)
     wild = made.whisker(Ratio(1.2, 0.01, math.inf))
     assert (wild.cut_low, wild.cut_high) == (True, True)
     assert (wild.low, wild.high) == (0, 100)
@@ -99,7 +99,7 @@ def test_an_interval_far_beyond_the_others_is_cut_with_a_sign():
 
 
 def test_without_effects_there_is_still_an_axis():
-    assert 49 < forest.forest([], 0.0).one < 51
+    assert 49 < charts.forest([], 0.0).one < 51
 
 
 def test_styles_are_unique_and_the_baseline_is_grey():
@@ -156,14 +156,14 @@ def test_a_failed_trial_draws_nothing():
 
 def test_the_table_of_a_curve_steps_in_whole_seconds():
     chart = curves.charts(_result([[float(i) for i in range(1, 121)]]), "rw")[0]
-    rows = multiples.table(chart, [plot.Style("STOCK", 0, 0)])
+    rows = charts.multiples_table(chart, [plot.Style("STOCK", 0, 0)])
     assert [row[0] for row in rows] == [f"{t} s" for t in range(10, 121, 10)]
     assert rows[0][1] == "5.5 /s"
 
 
 def test_percentiles_are_reached_not_interpolated():
     found = Distribution("A", "rw", 100, [(0.01, 0.5), (0.02, 0.99), (0.9, 1.0)])
-    assert [distributions.percentile(found, p) for p in (0.5, 0.51, 0.99, 0.999)] == [
+    assert [charts.percentile(found, p) for p in (0.5, 0.51, 0.99, 0.999)] == [
         0.01,
         0.02,
         0.02,
@@ -173,10 +173,12 @@ def test_percentiles_are_reached_not_interpolated():
 
 def test_a_tail_of_one_operation_is_not_drawn():
     style = plot.Style("A", 1, 1)
-    drawn = distributions.plot([(style, Distribution("A", "rw", 100, [(0.01, 0.5), (9.0, 1.0)]))])
+    drawn = charts.distribution_plot(
+        [(style, Distribution("A", "rw", 100, [(0.01, 0.5), (9.0, 1.0)]))]
+    )
     assert drawn is not None
     assert drawn.lines[0].path.count("L") == 0
-    assert distributions.plot([]) is None
+    assert charts.distribution_plot([]) is None
 
 
 def test_kinds_are_told_apart_and_never_taken_for_the_whole():
@@ -184,20 +186,20 @@ def test_kinds_are_told_apart_and_never_taken_for_the_whole():
     kind = Distribution("A", "rw", 50, [(0.02, 0.95), (0.03, 0.99), (0.4, 1.0)], "stock_level")
     other = Distribution("A", "w", 50, [(0.02, 1.0)], "payment")
     style = plot.Style("A", 1, 1)
-    found = distributions.of_workload([kind, whole, other], "rw", [style])
+    found = charts.of_workload([kind, whole, other], "rw", [style])
     assert [d for _, d in found] == [whole]
-    head, rows = distributions.kinds([kind, whole, other], "rw", [style])
+    head, rows = charts.kinds([kind, whole, other], "rw", [style])
     assert rows == [["stock level", "A", "50", "25 %", "20 ms", "20 ms", "30 ms", "400 ms"]]
     assert len(head) == len(rows[0])
-    assert distributions.kinds([whole], "rw", [style])[1] == []
+    assert charts.kinds([whole], "rw", [style])[1] == []
 
 
 def test_repeats_are_told_by_their_widest_treatment():
     trials = [_trial(i, [1.0], {"tps": v}) for i, v in enumerate((100.0, 110.0))]
-    drawn = dots.plot(trials, [plot.Style("STOCK", 0, 0)], "tps", "/s")
+    drawn = charts.dot_plot(trials, [plot.Style("STOCK", 0, 0)], "tps", "/s")
     assert drawn is not None
     assert drawn.spread == "Repeats of one treatment differ by at most 10 % (STOCK)."
-    assert dots.plot(trials, [], "iops", "/s") is None
+    assert charts.dot_plot(trials, [], "iops", "/s") is None
 
 
 def _about(value):
@@ -234,7 +236,7 @@ def _result(series, status="ok"):
     return Result(compared, "", "", "", "", "", trials, {}, [], {}, len(series))
 
 
-@pytest.mark.parametrize("make", [axis.linear, axis.logarithmic])
+@pytest.mark.parametrize("make", [plot.linear, plot.logarithmic])
 @pytest.mark.parametrize("low", [4962.5599999, 1e-9, 70.0])
 @pytest.mark.parametrize("apart", [0.0, 1e-13, 1e-8])
 def test_values_that_are_one_still_have_an_axis(make, low, apart):

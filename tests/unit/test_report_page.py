@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from mydyno.analyse.result import (
+from mydyno.report.html import render_html
+from mydyno.report.text import render_text
+from mydyno.stats.result import (
     Comparison,
     Curve,
     Estimate,
@@ -17,8 +19,6 @@ from mydyno.analyse.result import (
     Together,
     TrialView,
 )
-from mydyno.report.html import render_html
-from mydyno.report.text import render_text
 
 _EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\" '"
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mydyno.analyse.result import Comparison, Curve, Result, Row, TrialView
-from mydyno.report import panelplot, panels, paneltext, plot, resources, usage
+from mydyno.report import panels, paneltext, plot, resources
 from mydyno.report.panels import Panel, PanelSeries
-from mydyno.report.sampledpack import SampledKey, encoded
+from mydyno.report.payload import SampledKey, encoded_samples
+from mydyno.stats.result import Comparison, Curve, Result, Row, TrialView
 
 _LINE = Panel("locks", "Locks", "/s", (("a", "a"), ("b", "b")))
 
@@ -72,7 +72,7 @@ def test_the_number_of_processors_is_the_sum_of_all_modes():
 
 def test_a_stack_stands_on_zero_and_breaks_at_gaps():
     series = PanelSeries(0.0, 1.0, ([1.0, None, 2.0], [0.5, None, None]))
-    assert panelplot.levels(series) == [[0.0, None, 0.0], [1.0, None, 2.0], [1.5, None, 2.0]]
+    assert resources.levels(series) == [[0.0, None, 0.0], [1.0, None, 2.0], [1.5, None, 2.0]]
 
 
 def test_drawings_of_two_trials_share_their_axes():
@@ -80,16 +80,16 @@ def test_drawings_of_two_trials_share_their_axes():
     queue = next(s for s in panels.panels(_result([small])) if s.id == "queue")
     style = plot.Style("A", 1, 1)
     series = [panels.series(queue, panels.of_trial(t, "tps"), 600) for t in (small, large)]
-    drawn = panelplot.plots(queue, [(small, series[0], style), (large, series[1], style)])
+    drawn = resources.plots(queue, [(small, series[0], style), (large, series[1], style)])
     assert drawn[0] is not None
     assert drawn[1] is not None
     assert drawn[0].ys == drawn[1].ys
     assert 0 < drawn[0].warm < drawn[0].end <= 100
-    assert panelplot.plots(queue, [(small, None, style)]) == [None]
+    assert resources.plots(queue, [(small, None, style)]) == [None]
 
 
 def test_means_are_of_the_window_only():
-    found = usage.means(_trial(0, {"threads_running": 5.0}, ramp=True), "tps")
+    found = paneltext.means(_trial(0, {"threads_running": 5.0}, ramp=True), "tps")
     assert found["threads_running"] == pytest.approx(5.0 + sum(range(5, 10)) / 5)
     assert found[panels.WORK] == 100.0
 
@@ -97,7 +97,7 @@ def test_means_are_of_the_window_only():
 def test_the_p99_of_a_trial_is_its_own_and_not_a_mean_of_seconds():
     tail = Curve("latency_p99_s", "s", [6.0, 7.0], [0.1, 0.9])
     trial = msgspec.structs.replace(_trial(0, {}), curves=[tail], metrics={"latency_p99_s": 0.7})
-    assert usage.means(trial, "tps") == {"latency_p99_s": 0.7}
+    assert paneltext.means(trial, "tps") == {"latency_p99_s": 0.7}
     panel = panels.panels(_result([trial]))[1]
     said = paneltext.sentence(panel, paneltext.of_trial(trial, "tps"))
     assert said == "500 ms in the median second, from 100 ms to 900 ms."
@@ -107,13 +107,13 @@ def test_a_disks_latency_is_weighted_by_its_operations():
     trial = _with(Curve("disk.reads", "/s", [6.0, 7.0], [0.0, 90.0]))
     slow = Curve("disk.read_latency", "s", [6.0, 7.0], [5.0, 0.001])
     trial = msgspec.structs.replace(trial, gauges=[*trial.gauges, slow])
-    assert usage.means(trial, "tps")["disk.read_latency"] == pytest.approx(0.001)
+    assert paneltext.means(trial, "tps")["disk.read_latency"] == pytest.approx(0.001)
 
 
 def test_use_is_told_beside_the_baseline():
     result = _result([_trial(0, {"cpu.user": 0.5}), _trial(1, {"cpu.user": 1.0}, "A")])
-    of = usage.of_treatments(result, "rw")
-    table = usage.table(of, list(plot.styles(["STOCK", "A"]).values()), "Throughput")
+    of = paneltext.of_treatments(result, "rw")
+    table = paneltext.table(of, list(plot.styles(["STOCK", "A"]).values()), "Throughput")
     assert table.head == ("Throughput", "CPU busy")
     assert [[cell.text for cell in cells] for _, cells in table.rows] == [
         ["100 /s", "0.5 cores"],
@@ -206,7 +206,7 @@ def test_what_the_page_decodes_is_what_was_sampled():
     ]
     made = resources.resources(_result(trials), [plot.Style("STOCK", 0, 0)])
     assert made is not None
-    key, data = encoded(made)
+    key, data = encoded_samples(made)
     told = msgspec.json.decode(gzip.decompress(base64.b64decode(key)), type=SampledKey)
     codes = array("h", gzip.decompress(base64.b64decode(data)))
     panel = next(s for s in told.panels if s.id == "cpu")

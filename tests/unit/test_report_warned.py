@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from mydyno.report.warned import warned
+from mydyno.report.verdicts import warned
 
 
 def compared(rows, own=()):

@@ -16,30 +16,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from mydyno.analyse import Rule, compare
-from mydyno.analyse.result import ChangeView
-from mydyno.analyse.sequential import load_series
-from mydyno.analyse.soak import soaked
-from mydyno.apply.consent import HOST, REFORMAT, consent
-from mydyno.campaign import lock, trial
-from mydyno.campaign.designs import Blocks
+from mydyno.campaign import trial
+from mydyno.campaign.designs import Blocks, Fixed
 from mydyno.campaign.spec import Spec, decode
-from mydyno.campaign.stops import Fixed
-from mydyno.campaign.stores import key_of
-from mydyno.campaign.testbed import private_bench, server_runner
-from mydyno.campaign.testbed.private_bench import PrivateBench
-from mydyno.campaign.testbed.server_layers import ServerLayers
-from mydyno.campaign.testbed.server_runner import ServerRunner
 from mydyno.campaign.trial import Spent
 from mydyno.cli.analysis import rule_of
 from mydyno.host import Local
-from mydyno.host.session import Session
+from mydyno.host.ssh import Session
 from mydyno.journal import FileJournal, Finished, Interruption, MemoryJournal, Opened
-from mydyno.journal.folds import spent_s
+from mydyno.journal.events import spent_s
 from mydyno.journal.records import FileRecords, Made, MemoryRecords
-from mydyno.measure.derive import series
-from mydyno.measure.probe_file import read
-from mydyno.measure.where import Where
 from mydyno.model import (
     Action,
     DriftError,
@@ -51,15 +37,28 @@ from mydyno.model import (
     RefusedError,
     Series,
     SpecError,
-    Status,
     Trial,
+    TrialStatus,
     Window,
 )
+from mydyno.sample.derive import series
+from mydyno.sample.probe_file import read
+from mydyno.sample.sampler import Where
 from mydyno.server import place
-from mydyno.server.build import Build
 from mydyno.server.client import with_options, without_password
+from mydyno.server.place import Build
 from mydyno.stack import Ledger, Site, converge, mysqld, restore
 from mydyno.stack.mysqld import Mysqld
+from mydyno.stats import Rule, compare
+from mydyno.stats.compare import soaked
+from mydyno.stats.result import ChangeView
+from mydyno.stats.sequential import load_series
+from mydyno.testbed import lock, private_bench, server_runner
+from mydyno.testbed.bench_setup import ServerLayers
+from mydyno.testbed.preflight import HOST, REFORMAT, consent
+from mydyno.testbed.private_bench import PrivateBench
+from mydyno.testbed.server_runner import ServerRunner
+from mydyno.testbed.stores import key_of
 from mydyno.testing import FakeHost, FakeLayer
 from unit.sampler_file import File
 
@@ -74,7 +73,7 @@ def change(durability):
 def outcome(number, name="A", tps=1000.0, **more):
     made = Outcome(
         Trial(number, name, more.pop("workload", "w"), number // 2, 7),
-        more.pop("status", Status.OK),
+        more.pop("status", TrialStatus.OK),
         Window(0.0, 120.0),
         (
             Metric("tps", tps, "/s"),
@@ -126,7 +125,7 @@ def test_a_soak_is_not_compared_with_its_first_quarter():
     times = tuple(10.0 * (i + 1) for i in range(360))
     trial = Trial(0, "B", "w", 0, 7, soak=True)
     long = Outcome(
-        trial, Status.OK, Window(0, 3600), (), (Series("tps", "/s", times, tuple(rates)),)
+        trial, TrialStatus.OK, Window(0, 3600), (), (Series("tps", "/s", times, tuple(rates)),)
     )
     assert "held" in soaked([long], RULE)
 
@@ -142,7 +141,7 @@ def test_a_rate_is_over_the_time_that_passed_and_not_over_the_interval_that_was_
 
 @pytest.mark.parametrize("factor", [0.0, 1e9])
 @pytest.mark.parametrize("sequential", [False, True])
-@pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
+@pytest.mark.parametrize("status", [TrialStatus.FAILED, TrialStatus.UNKNOWN])
 def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status, sequential, factor):
     rule = replace(RULE, guards={"latency_p99_s": 0.1}, sequential=sequential)
     good = race(1.1, blocks=12)
@@ -161,7 +160,9 @@ def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status, 
 def test_a_guard_is_not_missing_because_a_failed_trial_has_no_figures():
     rule = replace(RULE, guards={"latency_p99_s": 0.1})
     found = [
-        replace(o, status=Status.FAILED, metrics=(), series=()) if o.trial.id in {22, 23} else o
+        replace(o, status=TrialStatus.FAILED, metrics=(), series=())
+        if o.trial.id in {22, 23}
+        else o
         for o in race(1.1, blocks=12)
     ]
     assert compare(found, rule, "AB").treatments[1].unevaluated == {}
@@ -194,7 +195,7 @@ def test_the_baseline_has_every_place_in_a_block():
         within = len(history) % 6
         if following.treatment == "STOCK":
             places[within] += 1
-        history.append(Outcome(following, Status.OK, Window(0, 1), ()))
+        history.append(Outcome(following, TrialStatus.OK, Window(0, 1), ()))
     assert sorted(places) == list(range(6))
     assert min(places.values()) >= 8  # 20 are expected
 
@@ -288,7 +289,7 @@ class Deaf(FakeHost):
 
 def launcher(host, monkeypatch):
     monkeypatch.setattr(server_runner, "write_owned", lambda *_: None)
-    monkeypatch.setattr(server_runner.preload, "load", lambda _: None)
+    monkeypatch.setattr(server_runner, "load_buffer_pool", lambda _: None)
     instance = SimpleNamespace(start=lambda: None, pid=7)
     layers = (FakeLayer("mysqld", owned=True),)
     launched = ServerLayers(layers, {"mysqld": dict(host.state)})

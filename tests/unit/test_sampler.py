@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mydyno.host import Local
-from mydyno.measure import Watch, Where, complaint, disk_of, sampler, sampling
 from mydyno.model import HostError
+from mydyno.sample import Watch, Where, complaint, disk_of, sampler, sampling
 
 STANDS_IN = """#!/usr/bin/env python3
 import json, os, signal, sys

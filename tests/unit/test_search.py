@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from mydyno.analyse import Rule, compare, undecided
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.search import Search
+from mydyno.stats import Rule, compare, undecided
 from mydyno.testing.simulate import CLOUD, GRID, POPULATION, Machine
 from mydyno.testing.simulate.play import play
 

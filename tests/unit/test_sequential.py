@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mydyno.analyse import Rule, compare, undecided
-from mydyno.analyse.sequential import learn_from, load_series, measure
 from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Fixed
 from mydyno.campaign.race import Race
-from mydyno.campaign.stops import Fixed
-from mydyno.model import Metric, Outcome, Series, Status
+from mydyno.model import Metric, Outcome, Series, TrialStatus
+from mydyno.stats import Rule, compare, undecided
+from mydyno.stats.sequential import learn_from, load_series, measure
 from mydyno.testing.simulate import BARE, CLOUD, Arm, Machine, Warmup
 from mydyno.testing.simulate.play import play
 
@@ -132,7 +132,7 @@ def test_a_guard_that_is_broken_rejects():
 def test_trials_that_failed_are_left_out():
     outcomes = raced({"better": 0.3, "same": 0.0}, blocks=6)
     broken = [
-        replace(o, status=Status.FAILED, series=(), metrics=(), error="no")
+        replace(o, status=TrialStatus.FAILED, series=(), metrics=(), error="no")
         if o.trial.id in {4, 7}
         else o
         for o in outcomes

@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.model import SpecError
-from mydyno.server.build import parse
+from mydyno.server.place import parse
 
 CASES = [
     (

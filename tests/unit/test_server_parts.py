@@ -10,9 +10,8 @@ import pytest
 from mydyno.host import Local, processes
 from mydyno.journal.records import Made, MemoryRecords, things
 from mydyno.model import Action, SpecError
-from mydyno.server import Build, Place, accounts, client, find, launch, ports, sweep
-from mydyno.server.identity import Identity, refuse_unreachable
-from mydyno.server.place import client_options, options, password_in
+from mydyno.server import Build, Place, client, find, instance, programs, sweep
+from mydyno.server.place import Identity, client_options, options, password_in, refuse_unreachable
 
 PLACE = Place(Path("/srv/h"), Path("/mnt/d"), Path("/srv/h"))
 MYSQL = Identity("mysql", 102, 105)
@@ -26,7 +25,7 @@ def test_the_option_file_is_off_the_network_unless_a_port_is_given():
     closed = options(build(), PLACE)
     assert "skip_networking\n" in closed
     assert "port" not in closed
-    opened = options(build(), PLACE, ("127.0.0.1", 21000))
+    opened = options(build(), PLACE, "127.0.0.1", 21000)
     assert "skip_networking" not in opened
     assert "bind_address = 127.0.0.1\nport = 21000\n" in opened
 
@@ -65,7 +64,7 @@ def test_launch_files_become_environment_limits_and_network():
         b"/srv/h/launch/limits:nofile=4096\n"
         b"/srv/h/launch/net:transport=tcp\n"
     )
-    asked = launch.parse(raw, PLACE.launch)
+    asked = programs.parse_launch(raw, PLACE.launch)
     assert asked.environment == {
         "LD_PRELOAD": "/lib/libjemalloc.so.2",
         "MALLOC_CONF": "narenas:2",
@@ -77,12 +76,12 @@ def test_launch_files_become_environment_limits_and_network():
 
 
 def test_no_launch_files_ask_for_nothing():
-    assert launch.parse(b"", PLACE.launch) == launch.Launch()
+    assert programs.parse_launch(b"", PLACE.launch) == programs.Launch()
 
 
 def test_the_server_gets_its_limits_before_the_drop_and_its_preload_after():
-    asked = launch.Launch({"LD_PRELOAD": "/x.so"}, {"nofile": "10", "memlock": "unlimited"})
-    argv = launch.command(build(), PLACE, MYSQL, asked).argv
+    asked = programs.Launch({"LD_PRELOAD": "/x.so"}, {"nofile": "10", "memlock": "unlimited"})
+    argv = programs.command(build(), PLACE, MYSQL, asked).argv
     assert argv[:3] == ("prlimit", "--memlock=unlimited:unlimited", "--nofile=10:10")
     drop = argv.index("setpriv")
     preload = argv.index("LD_PRELOAD=/x.so")
@@ -92,7 +91,7 @@ def test_the_server_gets_its_limits_before_the_drop_and_its_preload_after():
 
 
 def test_an_ordinary_user_only_asks_to_die_with_its_parent():
-    argv = launch.command(build(), PLACE, Identity(), launch.Launch()).argv
+    argv = programs.command(build(), PLACE, Identity(), programs.Launch()).argv
     assert argv[:3] == ("setpriv", "--pdeathsig", "KILL")
     assert "--reuid" not in argv
 
@@ -100,7 +99,7 @@ def test_an_ordinary_user_only_asks_to_die_with_its_parent():
 def sql(which, *, native):
     users = [("root", "localhost"), ("root", "::1"), ("", "localhost"), ("mysql.sys", "localhost")]
     words = {"root_password": "R", "load_password": "L"}
-    return accounts.statements(which, users, native=native, **words)
+    return client.statements(which, users, native=native, **words)
 
 
 def test_anonymous_and_remote_accounts_are_dropped_and_internal_ones_kept():
@@ -138,11 +137,11 @@ def test_ports_in_use_are_read_from_proc():
         b"   0: 0100007F:5208 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n"
         b"  12: 00000000000000000000000001000000:5209 00000000000000000000000000000000:0000 0A\n"
     )
-    assert ports.used(raw) == {0x5208, 0x5209}
+    assert instance.used(raw) == {0x5208, 0x5209}
 
 
 def test_a_port_is_free_when_it_is_chosen():
-    assert ports.free_port(Local()) in range(20000, 32000)
+    assert instance.free_port(Local()) in range(20000, 32000)
 
 
 def test_nothing_to_find_names_the_folder_and_what_to_do(tmp_path):

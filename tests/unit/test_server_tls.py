@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from mydyno.loads.sysbench import client_section
 from mydyno.server import tls
-from mydyno.server.build import Build
-from mydyno.server.place import Place, client_options, options, password_in
-from mydyno.workloads.client_file import client_section
+from mydyno.server.place import Build, Place, client_options, options, password_in
 
 FOLDER = Path("/srv/h/tls")
 FILES = [
@@ -77,8 +76,8 @@ def test_a_clients_file_asks_for_the_same():
 def test_only_a_load_from_elsewhere_is_not_looked_up():
     place = Place(Path("/srv/h"), Path("/srv/d"), Path("/srv/h"))
     server = build("mariadb", (10, 11, 19))
-    near = options(server, place, ("127.0.0.1", 21000))
-    far = options(server, place, ("198.18.0.1", 21000), [("tls_version", "")])
+    near = options(server, place, "127.0.0.1", 21000)
+    far = options(server, place, "198.18.0.1", 21000, [("tls_version", "")])
     assert "skip_name_resolve" not in near
     assert "bind_address = 198.18.0.1\nport = 21000\nskip_name_resolve\n" in far
     assert 'tls_version = ""\n' in far

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mydyno.analyse import Rule, compare, undecided
-from mydyno.analyse.settling import jumping, moving
-from mydyno.analyse.steady import NoiseModel
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
+from mydyno.stats import Rule, compare, undecided
+from mydyno.stats.sequential import jumping, moving
+from mydyno.stats.steady import NoiseModel
 from mydyno.testing.simulate import CLOUD, POPULATION, Machine, Warmup
 from mydyno.testing.simulate.play import play
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mydyno.analyse.histograms import merged, percentile_s
 from mydyno.model import Reset, Trial
+from mydyno.stats.estimates import merged, percentile_s
 from mydyno.testing.simulate import (
     CLOUD,
     GRID,
@@ -21,7 +21,7 @@ from mydyno.testing.simulate import (
     Seconds,
     Warmup,
     World,
-    latency,
+    noise,
 )
 from mydyno.testing.simulate.__main__ import arm_of, report
 
@@ -177,12 +177,12 @@ def test_of_many_settings_few_matter():
 def test_the_latency_of_many_seconds_is_that_of_all_their_events():
     chance = np.random.default_rng(5)
     logs = np.log([0.5, 1.0, 1.5])
-    drawn = [latency.sample(log, 0.1, chance) for log in logs for _ in range(50)]
+    drawn = [noise.sample(log, 0.1, chance) for log in logs for _ in range(50)]
     events = np.repeat(
         *map(np.concatenate, zip(*((v, n.astype(int)) for v, n in drawn), strict=True))
     )
     found = np.quantile(events, 0.99)
-    assert latency.quantile(logs, 0.1, 0.99) == pytest.approx(found, rel=0.01)
+    assert noise.quantile(logs, 0.1, 0.99) == pytest.approx(found, rel=0.01)
 
 
 def test_as_a_load_it_tells_its_overhead_then_each_second():

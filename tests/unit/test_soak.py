@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from mydyno.analyse import Rule, compare
-from mydyno.analyse.soak import soaked
-from mydyno.campaign.soak import Soak
-from mydyno.model import Metric, Outcome, Series, Status, Trial, Window
+from mydyno.campaign.designs import Soak
+from mydyno.model import Metric, Outcome, Series, Trial, TrialStatus, Window
+from mydyno.stats import Rule, compare
+from mydyno.stats.compare import soaked
 
 RULE = Rule("c", "base", {"w": "tps"}, guards={})
 
 
-def outcome(number, treatment="base", rates=(), *, soak=False, status=Status.OK):
+def outcome(number, treatment="base", rates=(), *, soak=False, status=TrialStatus.OK):
     times = tuple(10.0 * (i + 1) for i in range(len(rates)))
     series = (Series("tps", "/s", times, tuple(map(float, rates))),)
     trial = Trial(number, treatment, "w", number, 7, soak=soak)
@@ -52,7 +52,7 @@ def test_what_holds_is_seldom_said_to_fade():
 
 def test_a_short_soak_and_a_failed_one_are_named():
     assert "too short" in soaked([outcome(0, "a", rates(0, 10), soak=True)], RULE)
-    assert "failed" in soaked([outcome(0, "a", soak=True, status=Status.FAILED)], RULE)
+    assert "failed" in soaked([outcome(0, "a", soak=True, status=TrialStatus.FAILED)], RULE)
     assert soaked([outcome(0)], RULE) == ""
 
 

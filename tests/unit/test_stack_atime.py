@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.stack import atime
-from mydyno.stack.known.mounts import missing, shaping
+from mydyno.stack.fs import missing, shaping
 
 OLD, ONCE, TWICE = "978307200.000000000", "1795312532.017394415", "1795312532.077394416"
 READ = "3915528286 4294967295 /mnt/x/.mydyno-atime"

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from mydyno.model import Cost, Durability, SpecError
 from mydyno.stack.block import Block
-from mydyno.stack.fs import Fs, canonical, merged, mkfs, mount
-from mydyno.stack.known.mounts import missing
+from mydyno.stack.fs import Fs, canonical, merged, missing, mkfs, mount
 
 BLOCK = Block("loop7", ours=True)
 FS = Fs("/mnt/x", "/dev/loop7")

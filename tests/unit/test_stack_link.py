@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.campaign.link_traffic import refuse_bad_rates, resolved, traffic_key, unmeasured
-from mydyno.lab.link_throughput import parse as parse_gauge
+from mydyno.campaign.treatments import refuse_bad_rates, resolved, traffic_key, unmeasured
+from mydyno.lab.lab_link import parse as parse_gauge
 from mydyno.model import SpecError
 from mydyno.stack.link import bytes_per_s, normal, share, text
 

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from mydyno.model import Cost, Durability
 from mydyno.stack import mysqld
-from mydyno.stack.known import replaced, variables
-from mydyno.stack.known.durability import durability
-from mydyno.stack.known.shape import data_shape
-from mydyno.stack.known.values import normalise, same
+from mydyno.stack.known import normalise, same, variables
 from mydyno.stack.known.variables import Variable, refusals
+from mydyno.stack.mysqld import durability
+from mydyno.testbed.stores import data_shape
 
 STOCK = {
     "innodb_io_capacity": "200",
@@ -205,7 +204,7 @@ def test_a_name_the_server_does_not_know_is_answered_with_its_replacement(flavou
 
 
 def test_every_replacement_names_a_flavour_and_says_something():
-    table = replaced._table()  # noqa: SLF001 - the table's own shape is what is held here
+    table = variables._table()  # noqa: SLF001 - the table's own shape is what is held here
     for name, told in table.items():
         assert set(told) <= {"any", "mysql", "mariadb"}, name
         assert all(told.values()), name

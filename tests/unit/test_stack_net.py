@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.campaign.testbed.private_bench import PrivateBench
-from mydyno.campaign.tls_check import tls_mismatch
-from mydyno.measure.where import parse_speed
+from mydyno.loads import sysbench_oltp
 from mydyno.model import DriftError
-from mydyno.stack.known.tls import refusal
-from mydyno.stack.net import Net
-from mydyno.workloads import sysbench_oltp
+from mydyno.sample.sampler import parse_speed
+from mydyno.stack.net import Net, refusal
+from mydyno.testbed.preflight import tls_mismatch
+from mydyno.testbed.private_bench import PrivateBench
 
 LAYER = Net(Path("/h/launch/net"), ("client",), "mysql", (8, 0, 33), "198.18.0.1")
 TLS = st.sampled_from(["off", "on", "TLSv1.2", "TLSv1.3", "TLS_AES_128_GCM_SHA256"])
@@ -117,7 +116,7 @@ def test_a_speed_that_is_not_known_is_none(raw, real, speed):
 def test_a_load_with_another_cipher_is_drift(tmp_path, settings, cipher, wrong):
     line = f'{{"event": "session", "ssl_cipher": "{cipher}", "ssl_version": "TLSv1.3"}}\n'
     (tmp_path / "load.out").write_text(line)
-    params = sysbench_oltp.Params(script="oltp_read_only")
+    params = sysbench_oltp.OltpParams(script="oltp_read_only")
     workload = sysbench_oltp.cells("ro", params)[0]
     bench = PrivateBench(None, {})
     with pytest.raises(DriftError, match=wrong) if wrong else nullcontext():

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from mydyno.model import Cost, Durability, SpecError
-from mydyno.stack.known.zfs import companions, misspelt, protected, torn_page_risks
-from mydyno.stack.zfs import Zfs, create, destroy
+from mydyno.stack.zfs import Zfs, companions, create, destroy, misspelt, protected, torn_page_risks
 
 OFF = {"db/mysqld.innodb_doublewrite": "OFF"}
 ZFS = {"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mydyno.analyse import Rule, compare, undecided
-from mydyno.analyse.sequential import LoadSeries
-from mydyno.analyse.states import of_another_state
-from mydyno.analyse.validity import load_limit, mark_invalid
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
-from mydyno.model import Metric, Outcome, Status, Trial, Window
+from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
+from mydyno.stats import Rule, compare, undecided
+from mydyno.stats.sequential import LoadSeries
+from mydyno.stats.states import of_another_state
+from mydyno.stats.validity import load_limit, mark_invalid
 from mydyno.testing.simulate import CLOUD, POPULATION, Bucket, Machine, Warmup
 from mydyno.testing.simulate.play import play
 
@@ -97,7 +97,7 @@ def test_a_race_does_not_compare_across_states():
     marked = mark_invalid(outcomes, rule)
     load_s = np.cumsum([o.series[0].t_s[-1] for o in outcomes])
     burst = [bool(end_s <= 4000) for end_s in load_s]
-    kept = {b for b, o in zip(burst, marked, strict=True) if o.status is Status.OK}
+    kept = {b for b, o in zip(burst, marked, strict=True) if o.status is TrialStatus.OK}
     assert len(kept) == 1
     assert any(
         "credits" in w for row in compare(outcomes, rule, names).treatments for w in row.warnings
@@ -113,13 +113,13 @@ def test_a_treatment_that_never_settles_is_not_taken_for_a_state():
     rule = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
     race = Race(names, "base", ("w",), 4, None, 4, undecided(rule, names), 3)
     outcomes = play(race, Adaptive({"w": "tps"}), Machine(CLOUD, arms, 4))
-    void = [o.trial.treatment for o in mark_invalid(outcomes, rule) if o.status is Status.VOID]
+    void = [o.trial.treatment for o in mark_invalid(outcomes, rule) if o.status is TrialStatus.VOID]
     assert set(void) <= {"a08"}
 
 
 def outcome(number, **gauges):
     told = [Metric("tps", 100.0, "/s"), *(Metric(n, v, "ratio") for n, v in gauges.items())]
-    return Outcome(Trial(number, "base", "w", number, 1), Status.OK, Window(0, 60), told)
+    return Outcome(Trial(number, "base", "w", number, 1), TrialStatus.OK, Window(0, 60), told)
 
 
 RULE = Rule("c", "base", {"w": "tps"}, guards={})
@@ -128,7 +128,7 @@ RULE = Rule("c", "base", {"w": "tps"}, guards={})
 def test_steal_out_of_the_usual_spoils_a_trial():
     some = [outcome(i, cpu_steal_ratio=0.02) for i in range(4)]
     marked = mark_invalid([*some, outcome(4, cpu_steal_ratio=0.12)], RULE)
-    assert [o.status for o in marked] == [Status.OK] * 4 + [Status.VOID]
+    assert [o.status for o in marked] == [TrialStatus.OK] * 4 + [TrialStatus.VOID]
     assert "12%" in marked[4].error
 
 
@@ -140,7 +140,7 @@ def test_what_is_always_there_spoils_nothing():
 def test_other_work_spoils_a_trial():
     some = [outcome(i, cpu_other_cores=0.05) for i in range(3)]
     marked = mark_invalid([outcome(9, cpu_other_cores=0.8), *some], RULE)
-    assert marked[0].status is Status.VOID
+    assert marked[0].status is TrialStatus.VOID
     assert "used 0.8 cores" in marked[0].error
 
 

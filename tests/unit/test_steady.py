@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mydyno.analyse.steady import NoiseModel, Prior, fit, learn
-from mydyno.analyse.steady.warmups import warmup_curves
 from mydyno.model import Trial
+from mydyno.stats.steady import NoiseModel, Prior, fit, learn, warmup_curves
 from mydyno.testing.simulate import BARE, CLOUD, POPULATION, Machine
 
 BINS = 12

@@ -3,11 +3,11 @@
 import pytest
 
 from mydyno.campaign.spec import DeviceTable, StackTable
-from mydyno.campaign.stores import key_of, reformats
-from mydyno.campaign.stripes import stripe_of
+from mydyno.campaign.treatments import stripe_of
 from mydyno.lab import Stripe
+from mydyno.loads import TOOLS
 from mydyno.model import Cost
-from mydyno.workloads import TOOLS
+from mydyno.testbed.stores import key_of, reformats
 
 LOOP = DeviceTable(lab="loop", disks=2, chunk="64K")
 FIO = TOOLS["fio"]

@@ -3,9 +3,8 @@
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from mydyno.analyse.histograms import cumulative, merged
-from mydyno.analyse.summary import summarise, tens
 from mydyno.model import Interval, Window
+from mydyno.stats.estimates import cumulative, merged, summarise, tens
 
 WINDOW = Window(2, 6)
 

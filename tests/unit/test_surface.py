@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mydyno.analyse.surface import CellGrid, TrialLevels, surface, updated_surface
+from mydyno.stats.surface import CellGrid, TrialLevels, surface, updated_surface
 
 LEVELS = (2, 2, 3, 5)
 GRID = CellGrid(np.array(list(product(*map(range, LEVELS)))))

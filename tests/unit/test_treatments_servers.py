@@ -2,13 +2,12 @@
 
 import pytest
 
+from mydyno.campaign.designs import plots
 from mydyno.campaign.plan import plan
-from mydyno.campaign.plots import plots
-from mydyno.campaign.servers import program_of, programs
-from mydyno.campaign.spec import StackTable, decode
-from mydyno.campaign.stores import key_of, rebuilt
+from mydyno.campaign.spec import StackTable, decode, program_of, programs
 from mydyno.campaign.treatments import Environment
-from mydyno.workloads import TOOLS
+from mydyno.loads import TOOLS
+from mydyno.testbed.stores import key_of, rebuilt
 
 STACK = StackTable(servers={"new": "/opt/mysql-9.4", "same": "auto"})
 GROUND = Environment(

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mydyno.campaign.stops import Fixed
+from mydyno.campaign.designs import Fixed
 from mydyno.campaign.trial import Attempt, Spent, attempt
 from mydyno.host.protocol import Completed
-from mydyno.measure import Sampling
-from mydyno.model import Action, Interval, Reset, Status, Trial
-from mydyno.workloads import Target
+from mydyno.loads import Target
+from mydyno.model import Action, Interval, Reset, Trial, TrialStatus
+from mydyno.sample import Sampling
 
 VIOLATED = b"TPC-C consistency condition 1 (clause 3.3.2.1) is violated in set 1: warehouse = 3\n"
 
@@ -91,18 +91,18 @@ def tried(folder, code, reset=Reset.DATASET):
 def test_a_violated_condition_fails_the_trial_with_its_words(tmp_path):
     outcome, asked = tried(tmp_path, 1)
     assert asked == ["load", "7"]
-    assert outcome.status is Status.FAILED
+    assert outcome.status is TrialStatus.FAILED
     assert outcome.error == f"after the load: {VIOLATED.decode().strip()}"
 
 
 def test_data_as_they_must_be_leave_the_trial_as_it_is(tmp_path):
     outcome, asked = tried(tmp_path, 0)
     assert asked == ["load", "7"]
-    assert outcome.status is Status.OK
+    assert outcome.status is TrialStatus.OK
     assert {m.name: m.value for m in outcome.metrics}["tps"] == pytest.approx(10.0)
 
 
 def test_a_server_that_goes_on_is_not_asked(tmp_path):
     outcome, asked = tried(tmp_path, 1, Reset.NONE)
     assert asked == ["load"]
-    assert outcome.status is Status.OK
+    assert outcome.status is TrialStatus.OK

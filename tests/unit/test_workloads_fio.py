@@ -2,14 +2,14 @@
 
 import pytest
 
+from mydyno.loads import Target, fio
 from mydyno.model import SpecError
-from mydyno.workloads import Target, fio
 
 JOB = {"rw": "randread", "size": "8M"}
 
 
 def cell(**options):
-    return fio.cells("ff", fio.Params({**JOB, **options}))[0]
+    return fio.cells("ff", fio.FioParams({**JOB, **options}))[0]
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def cell(**options):
 )
 def test_a_wrong_option_is_named(job, words):
     with pytest.raises(SpecError, match=words):
-        fio.cells("ff", fio.Params(job))
+        fio.cells("ff", fio.FioParams(job))
 
 
 def test_an_unknown_response_is_refused():
     with pytest.raises(SpecError, match="must be one of iops"):
-        fio.cells("ff", fio.Params(JOB), "tps")
+        fio.cells("ff", fio.FioParams(JOB), "tps")
 
 
 def test_the_engine_comes_before_the_options_that_only_it_knows():

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from mydyno.campaign.preflight import preflight
 from mydyno.campaign.spec import decode
-from mydyno.campaign.testbed.bench_setup import Hosts
 from mydyno.host import Completed
+from mydyno.loads import Target, mysqlslap
 from mydyno.model import SpecError
-from mydyno.workloads import Target, mysqlslap
+from mydyno.testbed.bench_setup import Hosts
+from mydyno.testbed.preflight import preflight
 
 TARGET = Target(Path("/w"), Path("/d"), socket="/run/x.sock", password_file=Path("/w/load.cnf"),
                 user="u", database="sbtest")  # fmt: skip
@@ -19,7 +19,7 @@ CELL = SimpleNamespace(needs_server=True, data_key="mysqlslap")
 
 
 def cells(**keys):
-    return mysqlslap.cells("slap", msgspec.convert(keys, mysqlslap.Params))
+    return mysqlslap.cells("slap", msgspec.convert(keys, mysqlslap.SlapParams))
 
 
 def argv(target=TARGET, **keys):
@@ -111,7 +111,7 @@ def test_what_makes_no_sense_is_refused(keys, said):
 
 def test_only_the_rate_can_be_decided_on():
     with pytest.raises(SpecError, match="must be one of qps"):
-        mysqlslap.cells("x", mysqlslap.Params(auto_generate=True), "latency_p99_s")
+        mysqlslap.cells("x", mysqlslap.SlapParams(auto_generate=True), "latency_p99_s")
 
 
 @pytest.mark.parametrize(

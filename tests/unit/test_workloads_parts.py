@@ -7,12 +7,11 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mydyno.loads import Target
+from mydyno.loads.histogram import recorded
+from mydyno.loads.protocol import prefix, text_lines
+from mydyno.loads.sysbench import client_section, connection_file
 from mydyno.model import SpecError
-from mydyno.workloads import Target
-from mydyno.workloads.client_file import client_section, connection_file
-from mydyno.workloads.environment import prefix
-from mydyno.workloads.histogram import recorded
-from mydyno.workloads.lines import text_lines
 
 
 @given(st.lists(st.tuples(st.integers(1, 3_600_000_000), st.integers(1, 10**6)), max_size=40))

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from mydyno.loads import Target, sysbench, sysbench_fileio, sysbench_oltp
 from mydyno.model import SpecError
-from mydyno.workloads import Target, sysbench_fileio, sysbench_oltp, sysbench_options
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ def target(tmp_path):
 
 def oltp(**keys):
     keys = {"script": "oltp_read_write"} | keys
-    return sysbench_oltp.cells("rw", msgspec.convert(keys, sysbench_oltp.Params))
+    return sysbench_oltp.cells("rw", msgspec.convert(keys, sysbench_oltp.OltpParams))
 
 
 def fileio(**keys):
     keys = {"test_mode": "rndrd"} | keys
-    return sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.Params))
+    return sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.FileioParams))
 
 
 def test_each_thread_count_is_a_cell_of_its_own():
@@ -39,7 +39,7 @@ def test_each_thread_count_is_a_cell_of_its_own():
 
 
 def test_the_response_of_the_spec_is_kept():
-    params = sysbench_oltp.Params("oltp_read_only")
+    params = sysbench_oltp.OltpParams("oltp_read_only")
     (cell,) = sysbench_oltp.cells("ro", params, "latency_p99_s")
     assert cell.response == "latency_p99_s"
 
@@ -89,9 +89,9 @@ def test_a_wrong_key_of_fileio_is_named(keys, words):
 def test_an_unknown_response_is_refused(response):
     if response:
         with pytest.raises(SpecError, match="must be one of tps, reads"):
-            sysbench_oltp.cells("rw", sysbench_oltp.Params("oltp_insert"), response)
+            sysbench_oltp.cells("rw", sysbench_oltp.OltpParams("oltp_insert"), response)
         with pytest.raises(SpecError, match="must be one of iops"):
-            sysbench_fileio.cells("io", sysbench_fileio.Params("rndrd"), response)
+            sysbench_fileio.cells("io", sysbench_fileio.FileioParams("rndrd"), response)
 
 
 def test_unknown_keys_and_modes_do_not_decode():
@@ -180,5 +180,5 @@ def test_fileio_runs_in_the_target_directory_with_the_spec_options(target):
 
 
 def test_every_bundled_script_has_options():
-    for script in sysbench_options.SCRIPTS:
-        assert "db_ps_mode" in sysbench_options.known(script)
+    for script in sysbench.SCRIPTS:
+        assert "db_ps_mode" in sysbench.known(script)

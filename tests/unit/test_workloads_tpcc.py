@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from mydyno.analyse.summary import summarise
+from mydyno.loads import Target, Verifies, sysbench_tpcc
+from mydyno.loads.sysbench import parse
 from mydyno.model import SpecError, Window
-from mydyno.workloads import Target, Verifies, sysbench_tpcc
-from mydyno.workloads.sysbench_report import parse
+from mydyno.stats.estimates import summarise
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def target(tmp_path):
 
 
 def tpcc(response=None, **keys):
-    return sysbench_tpcc.cells("c", msgspec.convert(keys, sysbench_tpcc.Params), response)
+    return sysbench_tpcc.cells("c", msgspec.convert(keys, sysbench_tpcc.TpccParams), response)
 
 
 def test_each_thread_count_is_a_cell_of_its_own():

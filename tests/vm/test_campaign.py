@@ -11,8 +11,8 @@ import pytest
 
 from mydyno.host import Local
 from mydyno.lab import vm
-from mydyno.lab.vm.accel import accelerator
-from mydyno.lab.vm.vm_registry import records
+from mydyno.lab.vm.qemu import accelerator
+from mydyno.lab.vm.values import records
 
 SPEC = """
 [campaign]

@@ -12,9 +12,8 @@ from mydyno.host import Local, ask
 from mydyno.journal import MemoryJournal
 from mydyno.journal.records import MemoryRecords
 from mydyno.lab import vm
-from mydyno.lab.vm import qemu_process
-from mydyno.lab.vm.values import VmPaths
-from mydyno.lab.vm.vm_registry import records
+from mydyno.lab.vm import qemu
+from mydyno.lab.vm.values import VmPaths, records
 from mydyno.model import Action, Cost, RefusedError
 from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.kernel import Kernel
@@ -102,13 +101,13 @@ def test_a_controller_that_is_killed_leaves_nothing_after_the_next_sweep(image, 
     name, home = f"kill-{kind}-{os.getpid()}", tmp_path / "home"
     argv = [sys.executable, "-c", _OWNER, name, str(home), kind]
     with subprocess.Popen(argv) as owner:
-        while not qemu_process.alive(Local(), VmPaths(home)):
+        while not qemu.alive(Local(), VmPaths(home)):
             assert owner.poll() is None
             time.sleep(0.2)
         assert not any(name in line for line in vm.sweep(Local()))  # its owner lives
         owner.send_signal(signal.SIGKILL)
     assert any(name in line for line in vm.sweep(Local()))
-    assert not qemu_process.alive(Local(), VmPaths(home))
+    assert not qemu.alive(Local(), VmPaths(home))
     assert not home.exists()
     assert records().read(name) is None
 

@@ -1,1 +1,1 @@
-"""A campaign: its spec, its design, its preflight checks, its testbed and the trial loop."""
+"""A campaign: its spec, its plan, its design, the trial and the loop of trials."""

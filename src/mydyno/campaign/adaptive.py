@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from math import log1p
 from typing import TYPE_CHECKING
 
-from mydyno.analyse import tens
-from mydyno.campaign.stops import Stop
+from mydyno.campaign.designs import Stop
 from mydyno.model import Interval, Outcome, Series, Trial, Window
+from mydyno.stats import tens
 
-if TYPE_CHECKING:  # numpy takes 0.1 s that most commands never need
-    from mydyno.analyse.lengths import Lengths, Terms
+if TYPE_CHECKING:
+    from mydyno.stats.lengths import Lengths, Terms
+
 
 _SLACK_S = 0.05
 _OVERHEAD_S = 20.0  # what a trial costs besides its load, until one has been seen
@@ -35,7 +36,7 @@ class Adaptive:
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`."""
-        from mydyno.analyse.lengths import lengths, longer, training_trials  # noqa: PLC0415
+        from mydyno.stats.lengths import lengths, longer, training_trials  # noqa: PLC0415
 
         response = self.responses[trial.workload]
         mine = [o for o in history if o.trial.workload == trial.workload]
@@ -47,7 +48,7 @@ class Adaptive:
         return Enough(response, longer(self._known[trial.workload, count], own))
 
     def _terms(self, history: Sequence[Outcome]) -> "Terms":
-        from mydyno.analyse.lengths import BIAS, Terms  # noqa: PLC0415
+        from mydyno.stats.lengths import BIAS, Terms  # noqa: PLC0415
 
         overhead_s = _overhead_s(history)
         terms = Terms(

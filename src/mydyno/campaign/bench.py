@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from mydyno.host import Host
-from mydyno.measure import Sampling
+from mydyno.loads import Target, Workload
 from mydyno.model import Settings, Trial
-from mydyno.workloads import Target, Workload
+from mydyno.sample import Sampling
 
 
 class Bench(Protocol):

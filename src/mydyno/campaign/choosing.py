@@ -3,21 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mydyno.analyse import Rule, compare, undecided
 from mydyno.campaign.adaptive import Adaptive
-from mydyno.campaign.designs import Blocks, Design
+from mydyno.campaign.designs import Blocks, Design, Fixed, Stops, plots
 from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.past import KIND, Past
-from mydyno.campaign.plots import plots
-from mydyno.campaign.quantities import duration_s
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import CONFIRMING, HOURS, Search
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.campaign.stops import Fixed, Stops
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
 from mydyno.campaign.treatments import less_of, numbered, rungs_of, screened
+from mydyno.loads import Workload
 from mydyno.model import Reset, Settings, SpecError, unknown_value
-from mydyno.workloads import Workload
+from mydyno.model.text import duration_s
+from mydyno.stats import Rule, compare, undecided
 
 KINDS = (
     "auto",

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mydyno.logs import ParsedRun
 from mydyno.model import Outcome, Trial
-from mydyno.workloads.foreign import ParsedRun
 
 KIND = "imported"  # of a design, and the tool of its workloads
 _UNKNOWN = "?"

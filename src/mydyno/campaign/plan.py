@@ -7,30 +7,27 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mydyno.analyse import FIRST, Rule, compare
-from mydyno.analyse.direction import DIRECTIONS, HIGHER, LOWER, known
 from mydyno.campaign.choosing import PlanInput, choose
-from mydyno.campaign.designs import Design
+from mydyno.campaign.designs import Design, Soak, Stop, Stops
 from mydyno.campaign.ladder import Ladder
-from mydyno.campaign.link_traffic import refuse_bad_rates
 from mydyno.campaign.past import KIND
-from mydyno.campaign.quantities import duration_s
-from mydyno.campaign.servers import programs
-from mydyno.campaign.soak import Soak
-from mydyno.campaign.spec import Spec, convert, located
-from mydyno.campaign.stops import Stop, Stops
-from mydyno.campaign.stripes import stripe_of
+from mydyno.campaign.spec import Spec, convert, located, programs
 from mydyno.campaign.treatments import (
     STOCK,
     Environment,
     less_of,
+    refuse_bad_rates,
     rungs_of,
     spare_of,
+    stripe_of,
     treatments_of,
 )
+from mydyno.loads import TOOLS, Workload
 from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial, unknown_value
-from mydyno.stack.known.zfs import torn_page_risks
-from mydyno.workloads import TOOLS, Workload
+from mydyno.model.text import duration_s
+from mydyno.stack.zfs import torn_page_risks
+from mydyno.stats import FIRST, Rule, compare
+from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known
 
 _LONGEST_NAME = 100  # bytes
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 
-from mydyno.campaign.plots import grouped
-from mydyno.campaign.seeds import seed_of
+from mydyno.campaign.designs import grouped, seed_of
 from mydyno.model import Outcome, Reset, Trial
 
 Cell = tuple[str, str]  # workload, treatment
@@ -24,7 +23,7 @@ class Race:
     treatments (Dunnett, 1955), spread over the block.  The first `checks` trials are of the
     baseline alone: they show the noise of this host.  `blocks` or `budget_s` ends it;
     the budget is checked between blocks.  `often` is how many times a block holds the baseline.
-    Treatments of one whole plot (`mydyno.campaign.plots`) stay together, the baseline in its own.
+    Treatments of one whole plot (`mydyno.campaign.designs`) stay together, the baseline in its own.
     """
 
     treatments: tuple[str, ...]

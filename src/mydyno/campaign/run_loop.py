@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mydyno.analyse import summarise, tens, unit_of
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.trial import Attempt, Spent, attempt, replayed, unknown
 from mydyno.journal import (
     Finished,
@@ -21,17 +19,19 @@ from mydyno.journal import (
     outcomes,
     spent_s,
 )
+from mydyno.journal.rundir import RunDir
+from mydyno.loads import ReportsTotals, Workload
 from mydyno.model import (
     Interval,
     JournalError,
     Metric,
     Outcome,
-    Status,
     Trial,
+    TrialStatus,
     UnknownEndError,
     Window,
 )
-from mydyno.workloads import ReportsTotals, Workload
+from mydyno.stats import summarise, tens, unit_of
 
 
 class Watcher(Protocol):
@@ -165,7 +165,7 @@ def reread(
             again = _again(outcome, intervals, folder, workload)
         except (ValueError, ArithmeticError) as error:
             problem = f"{folder / 'load.out'}: {error}"
-            again, intervals = replace(outcome, status=Status.UNKNOWN, error=problem), []
+            again, intervals = replace(outcome, status=TrialStatus.UNKNOWN, error=problem), []
         reread_all.append((again, intervals))
     return reread_all
 

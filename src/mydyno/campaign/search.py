@@ -5,14 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mydyno.analyse.ends import ended
+from mydyno.campaign.designs import seed_of
 from mydyno.campaign.race import Cell, Race, Undecided
-from mydyno.campaign.seeds import seed_of
-from mydyno.model import Outcome, Reset, Status, Trial
+from mydyno.model import Outcome, Reset, Trial, TrialStatus
+from mydyno.stats.estimates import ended
 
-if TYPE_CHECKING:  # numpy and scipy take half a second that most commands never need
-    from mydyno.analyse.explore import Explorer
-    from mydyno.analyse.sequential import LoadSeries
+if TYPE_CHECKING:
+    from mydyno.stats.sequential import LoadSeries
+    from mydyno.stats.surface import Explorer
+
 
 CONFIRMING = 1  # the first block that counts for the verdict; earlier ones only explore
 HOURS = 0.1  # default budget for each cell
@@ -80,8 +81,11 @@ class Search:
         if not self._explorers:
             import numpy as np  # noqa: PLC0415
 
-            from mydyno.analyse.explore import Explorer, SearchSpace  # noqa: PLC0415
-            from mydyno.analyse.surface import CellGrid  # noqa: PLC0415
+            from mydyno.stats.surface import (  # noqa: PLC0415
+                CellGrid,
+                Explorer,
+                SearchSpace,
+            )
 
             grid = CellGrid(np.array(list(self.cells.values())))
             self._explorers.append(Explorer(SearchSpace(grid, list(self.cells), self.seed)))
@@ -114,7 +118,7 @@ class Search:
         return self.undecided([*explored, *after])
 
     def _load_series(self, history: Sequence[Outcome]) -> list["LoadSeries"]:
-        from mydyno.analyse.sequential import load_series  # noqa: PLC0415
+        from mydyno.stats.sequential import load_series  # noqa: PLC0415
 
         return load_series(self._ended(history), self.workload, self.response, self.lower)
 
@@ -123,7 +127,7 @@ class Search:
 
     def _lost(self, history: Sequence[Outcome]) -> list[str]:
         """Return the cell of each trial that failed, stalled or gave no result."""
-        return [o.trial.treatment for o in self._ended(history) if o.status is not Status.OK]
+        return [o.trial.treatment for o in self._ended(history) if o.status is not TrialStatus.OK]
 
     def _all_lost(self, history: Sequence[Outcome]) -> bool:
         return len(history) >= len(self.cells) and self.cells.keys() <= {*self._lost(history)}

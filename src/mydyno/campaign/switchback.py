@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from mydyno.analyse import tens
-from mydyno.campaign.stops import Fixed, Stop
-from mydyno.model import Interval, Outcome, Status, Trial, Window
+from mydyno.campaign.designs import Fixed, Stop
+from mydyno.model import Interval, Outcome, Trial, TrialStatus, Window
+from mydyno.stats import tens
 
 CHECKS = 1  # trials that come first, for the server to reach its steady state
 WASHOUT_S, SEGMENT_S = 5.0, 30.0  # seconds dropped at its start; its length
@@ -29,9 +29,11 @@ class Segments:
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`: settle once, then segments."""
-        settled = any(o.trial.workload == trial.workload and o.status is Status.OK for o in history)
+        settled = any(
+            o.trial.workload == trial.workload and o.status is TrialStatus.OK for o in history
+        )
         # after a failure the server was restarted
-        broken = history and history[-1].status is not Status.OK
+        broken = history and history[-1].status is not TrialStatus.OK
         if settled and not broken:
             return Fixed(WASHOUT_S, SEGMENT_S - WASHOUT_S)
         return Settled(self.responses[trial.workload], self.lower)
@@ -53,7 +55,7 @@ class Settled:
         look_s = next((s for s in _SETTLED_S if before_s < s <= now_s), None)
         if look_s is None:
             return None
-        from mydyno.analyse.lengths import still_to_come  # noqa: PLC0415 - numpy
+        from mydyno.stats.lengths import still_to_come  # noqa: PLC0415 - numpy
 
         so_far = tens(intervals, self.response)
         if look_s < _SETTLED_S[-1] and still_to_come(so_far, self.lower) > _BIAS:

@@ -9,11 +9,10 @@ from math import isfinite
 from pathlib import Path
 from typing import BinaryIO
 
-from mydyno.analyse import summarise, tens
 from mydyno.campaign.bench import Bench
-from mydyno.campaign.stops import Stop
+from mydyno.campaign.designs import Stop
 from mydyno.host import Running, remote_work_folder, uploaded
-from mydyno.measure import Sampling, footprint
+from mydyno.loads import Target, Verifies, Workload
 from mydyno.model import (
     Action,
     CampaignError,
@@ -26,12 +25,13 @@ from mydyno.model import (
     Reset,
     Settings,
     SpecError,
-    Status,
     Trial,
+    TrialStatus,
     UnknownEndError,
     Window,
 )
-from mydyno.workloads import Target, Verifies, Workload
+from mydyno.sample import Sampling, footprint
+from mydyno.stats import summarise, tens
 
 SILENCE_S = 120.0  # without a report for so long a load is stopped as hung
 _NOTHING = Window(0.0, 0.0)
@@ -94,24 +94,24 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
         action = a.workload.run(target, a.trial.seed, load_environment(a))
         command = uploaded(host, action, target.work, target.password_file)
         with bench.sampler(a.folder) as sampled:
-            window = _run_load(a, command, (bench, sampled), spent)
+            window = _run_load(a, command, bench, sampled, spent)
         _verify(a, target, bench, spent)
     except UnknownEndError:
         raise
     except (HostError, SpecError) as error:
-        return Outcome(a.trial, Status.FAILED, _NOTHING, error=_why(error, bench, a.folder))
+        return Outcome(a.trial, TrialStatus.FAILED, _NOTHING, error=_why(error, bench, a.folder))
     except ValueError as error:
         if died := bench.collect(a.folder):
-            return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
-        return Outcome(a.trial, Status.UNKNOWN, _NOTHING, error=f"unreadable output: {error}")
+            return Outcome(a.trial, TrialStatus.FAILED, _NOTHING, error=died)
+        return Outcome(a.trial, TrialStatus.UNKNOWN, _NOTHING, error=f"unreadable output: {error}")
     if died := bench.collect(a.folder):
-        return Outcome(a.trial, Status.FAILED, _NOTHING, error=died)
+        return Outcome(a.trial, TrialStatus.FAILED, _NOTHING, error=died)
     return _judged(a, window, spent.intervals)
 
 
 def unknown(trial: Trial, error: UnknownEndError) -> Outcome:
     """Return the outcome of a trial whose host was lost: it may or may not have measured."""
-    return Outcome(trial, Status.UNKNOWN, _NOTHING, error=str(error))
+    return Outcome(trial, TrialStatus.UNKNOWN, _NOTHING, error=str(error))
 
 
 def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcome:
@@ -120,17 +120,17 @@ def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcom
         metrics = summarise(intervals, window, response)
     except ValueError as unreadable:
         error = f"unreadable output: {unreadable}"
-        return Outcome(a.trial, Status.UNKNOWN, window, error=error)
+        return Outcome(a.trial, TrialStatus.UNKNOWN, window, error=error)
     if not any(m.name == response for m in metrics):
         error = f"the load reported no {response}, which is the response; set another response"
-        return Outcome(a.trial, Status.UNKNOWN, window, error=error)
+        return Outcome(a.trial, TrialStatus.UNKNOWN, window, error=error)
     metrics += [*_gauges(a.folder, window), *footprint.metrics(a.folder)]
-    return Outcome(a.trial, Status.OK, window, tuple(metrics), (tens(intervals, response),))
+    return Outcome(a.trial, TrialStatus.OK, window, tuple(metrics), (tens(intervals, response),))
 
 
 def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
     """Return the use of the processors as metrics, empty without a sample."""
-    from mydyno.measure.sampled_trial import sampled_series, used  # noqa: PLC0415 - numpy
+    from mydyno.sample.sampled_trial import sampled_series, used  # noqa: PLC0415 - numpy
 
     with suppress(HostError):  # a trial is valid without its sample
         return used(sampled_series(folder), window)
@@ -156,9 +156,8 @@ def load_environment(a: Attempt) -> Mapping[str, str]:
     }
 
 
-def _run_load(a: Attempt, command: Action, where: tuple[Bench, Sampling], spent: Spent) -> Window:
+def _run_load(a: Attempt, command: Action, bench: Bench, sampled: Sampling, spent: Spent) -> Window:
     """Run the load until the stop rule has its window; return it."""
-    bench, sampled = where
     host = bench.load_host(a.workload)
     # the load is killed when this process ends for any reason
     action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
@@ -166,7 +165,7 @@ def _run_load(a: Attempt, command: Action, where: tuple[Bench, Sampling], spent:
         running = host.start(action, stderr=there / _ERRORS)
         try:
             sampled.started(running.pid)
-            if window := _read_load(a, running, where, spent):
+            if window := _read_load(a, running, bench, sampled, spent):
                 return window
         finally:
             code = running.stop()
@@ -174,10 +173,9 @@ def _run_load(a: Attempt, command: Action, where: tuple[Bench, Sampling], spent:
 
 
 def _read_load(
-    a: Attempt, running: Running, where: tuple[Bench, Sampling], spent: Spent
+    a: Attempt, running: Running, bench: Bench, sampled: Sampling, spent: Spent
 ) -> Window | None:
     """Read the load until the stop rule has its window; return that, None if the load ends."""
-    bench, sampled = where
     with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
         for item in a.workload.parse(_saved(running.lines(), raw)):
             spent.take(item)

@@ -7,31 +7,22 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mydyno.analyse import Rule, compare
-from mydyno.analyse.ends import ended
-from mydyno.analyse.histograms import cumulative, merged
-from mydyno.analyse.result import (
-    ChangeView,
-    Comparison,
-    Curve,
-    Distribution,
-    Result,
-    TrialView,
-)
-from mydyno.analyse.summary import unit_of, within
-from mydyno.analyse.validity import mark_invalid
+from mydyno.campaign.designs import Fixed
 from mydyno.campaign.past import Past
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import reread
-from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.stops import Fixed
 from mydyno.cli.specs import RunFacts, recorded, reopen
 from mydyno.cli.terminal import print_message
 from mydyno.journal import outcomes
-from mydyno.measure import complaint
-from mydyno.measure.sampled_trial import sampled_series, used
-from mydyno.model import HostError, Interval, JournalError, Outcome, Series, Status
-from mydyno.workloads import MayWait, ReportsSession
+from mydyno.journal.rundir import RunDir
+from mydyno.loads import MayWait, ReportsSession
+from mydyno.model import HostError, Interval, JournalError, Outcome, Series, TrialStatus
+from mydyno.sample import complaint
+from mydyno.sample.sampled_trial import sampled_series, used
+from mydyno.stats import Rule, compare
+from mydyno.stats.estimates import cumulative, ended, merged, unit_of, within
+from mydyno.stats.result import ChangeView, Comparison, Curve, Distribution, Result, TrialView
+from mydyno.stats.validity import mark_invalid
 
 _SHOWN = ("latency_p99_s",)
 
@@ -162,7 +153,7 @@ def _distributions(trials: Sequence[Read]) -> list[Distribution]:
     """
     histograms: dict[tuple[str, str, str], list[str]] = {}
     for outcome, intervals in trials:
-        if outcome.status is Status.OK:
+        if outcome.status is TrialStatus.OK:
             cell = (outcome.trial.treatment, outcome.trial.workload)
             for interval in within(intervals, outcome.window):
                 for kind, encoded in {"": interval.latency, **interval.kinds}.items():
@@ -225,7 +216,11 @@ def _sessions(
     for outcome, _ in trials:
         workload = campaign.workloads[outcome.trial.workload]
         raw = files.trial(outcome.trial.id) / "load.out"
-        if isinstance(workload, ReportsSession) and raw.exists() and outcome.status is Status.OK:
+        if (
+            isinstance(workload, ReportsSession)
+            and raw.exists()
+            and outcome.status is TrialStatus.OK
+        ):
             with raw.open("rb") as lines:
                 found = {n: value or "none" for n, value in workload.session(lines).items()}
             return {"load session": found}

@@ -1,40 +1,125 @@
 """Choosing the bench of a spec: no server, or a private one on a lab disk or a directory."""
 
+import atexit
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from mydyno.apply import consent, consent_reformat
 from mydyno.campaign.bench import Bench, NoServer
-from mydyno.campaign.link_traffic import uses_lab_link
 from mydyno.campaign.past import KIND
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.preflight import (
+from mydyno.campaign.spec import DeviceTable, Spec, StackTable, programs
+from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
+from mydyno.cli.machines import HOME
+from mydyno.cli.privatebench import host_layers, is_real, private, without_lab
+from mydyno.cli.specs import SpecSource
+from mydyno.cli.terminal import print_message
+from mydyno.host import LOCAL, Host, Local, Remote, reach
+from mydyno.journal import Prepared
+from mydyno.lab import available
+from mydyno.lab.vm import VmHost, VmSpec, create, sweep
+from mydyno.model import Action, SpecError
+from mydyno.model.text import size_bytes
+from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
+from mydyno.server import Build, find
+from mydyno.snapshot import existing
+from mydyno.stack.zfs import misspelt
+from mydyno.testbed.bench_setup import CampaignLog, Hosts
+from mydyno.testbed.preflight import (
     busy,
+    consent,
+    consent_reformat,
     preflight,
     refuse_network,
     refuse_unprivileged,
     tools,
 )
-from mydyno.campaign.servers import programs
-from mydyno.campaign.spec import DeviceTable
-from mydyno.campaign.stores import needed
-from mydyno.campaign.stripes import PREFIX
-from mydyno.campaign.testbed.bench_setup import CampaignLog, Hosts
-from mydyno.campaign.treatments import Environment
-from mydyno.cli.hosts import bench_hosts
-from mydyno.cli.privatebench import host_layers, is_real, private, without_lab
-from mydyno.cli.specs import SpecSource
-from mydyno.dataset import existing
-from mydyno.host import Host
-from mydyno.journal import Prepared
-from mydyno.lab import available
-from mydyno.lab.vm import VmHost
-from mydyno.measure import NOT_BUILT, Facts, cores_busy, facts, probe_binary
-from mydyno.model import SpecError
-from mydyno.server import Build, find
+from mydyno.testbed.stores import needed
+
+FIRST_KERNEL = "6.1"
+_NAME = 30
+# room for golden copies, and a module whose parameters may be asked for
+_FIRST = (("sh", "-c", 'resize2fs "$(findmnt -no SOURCE /)"'), ("modprobe", "zfs"))
+_LOOP_ONLY = ("chunk", "vm", "credits", "read_latency_us", "write_latency_us", "flush_latency_us")
+_PLAIN = {f.name: f.default for f in msgspec.structs.fields(DeviceTable)}
+
+
+def bench_hosts(spec: Spec, place: str) -> Hosts:
+    """Return the hosts of a spec; a virtual machine of its lab is booted, and removed at exit."""
+    device = spec.stack.device
+    if not isinstance(device, DeviceTable) or not device.machine:
+        return hosts_of(spec.stack, place)
+    if (spec.stack.host, spec.stack.load) != (LOCAL, ""):
+        raise SpecError(
+            f'{place}: stack.host, stack.load: remove them; lab = "vm" uses its machine'
+        )
+    tables = (spec.factors, *spec.bundles.values(), *spec.treatments.values())
+    if wrong := misspelt(key for table in tables for key in table):
+        raise SpecError(f"{place}: {wrong}")
+    guest = _booted(_machine(device, spec.campaign.name, place))
+    return Hosts(guest, guest)
+
+
+def _machine(device: DeviceTable, campaign: str, place: str) -> VmSpec:
+    """Return the machine that a device table asks for, named after its campaign."""
+    if wrong := [name for name in _LOOP_ONLY if getattr(device, name) != _PLAIN[name]]:
+        names = ", ".join(f"stack.device.{name}" for name in wrong)
+        raise SpecError(f'{place}: {names}: valid with lab = "loop" only; remove them')
+    size = size_bytes(device.size, f"{place}: stack.device.size")
+    name = re.sub(r"[^A-Za-z0-9-]+", "-", campaign).strip("-")[:_NAME] or "campaign"
+    return VmSpec(name, device.disks, size, device.disk_class, device.kernel or FIRST_KERNEL)
+
+
+def _booted(spec: VmSpec) -> VmHost:
+    """Return a booted machine, its root filesystem grown; it is removed at exit."""
+    here = Local()
+    for line in sweep(here):
+        print_message(line)
+    print_message(f"booting a virtual machine: {spec.disks} disks, Linux {spec.kernel}")
+    vm = create(here, spec, HOME / spec.lab, print_message)
+    atexit.register(vm.remove)
+    guest = VmHost(vm)
+    guest.connect()
+    for argv in _FIRST:
+        guest.run(Action(argv)).check()
+    return guest
+
+
+def hosts_of(stack: StackTable, place: str) -> Hosts:
+    """Return the hosts that ``[stack]`` names; raise `SpecError` for an invalid one.
+
+    A load on another host connects to the server at `address`, by default the address by which
+    one host reaches the other.
+    """
+    try:
+        db = reach(stack.host)
+        same = stack.load in {"", stack.host}
+        load = db if same else reach(stack.load)
+    except SpecError as error:
+        raise SpecError(f"{place}: stack.host or stack.load: {error}") from error
+    if same and stack.address:
+        raise SpecError(
+            f"{place}: stack.address: needs a load on another host; set stack.load, or remove it"
+        )
+    return Hosts(db, load, "" if same else stack.address or _between(db, load, place))
+
+
+def _between(db: Host, load: Host, place: str) -> str:
+    """Return the server's address as the load host should see it."""
+    found = ""
+    if isinstance(db, Remote):
+        found = db.addresses()[1]
+    elif isinstance(load, Remote):
+        found = load.addresses()[0]
+    if not found:
+        raise SpecError(
+            f"{place}: stack.address is missing; set the server's address for the load host"
+        )
+    return found
+
 
 Opener = Callable[[CampaignLog], Bench]
 
@@ -55,6 +140,15 @@ class Built:
     lab: str
     warnings: Sequence[str]
     open: Opener
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a campaign's host before its first trial; `servers` by program."""
+
+    ground: Environment
+    facts: Facts
+    servers: Mapping[str, Build]
 
 
 def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
@@ -86,7 +180,8 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     campaign = source.plan(ground)
     if _bare(campaign):
         return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
-    return _on_a_bench(hosts, campaign, (ground, found), servers, (allow, folder))
+    known = _Known(ground, found, servers)
+    return _on_a_bench(hosts, campaign, known, allow, folder)
 
 
 def _bare(campaign: Campaign) -> bool:
@@ -129,11 +224,11 @@ _LINK = (
 def _on_a_bench(
     hosts: Hosts,
     campaign: Campaign,
-    known: tuple[Environment, Facts],
-    servers: Mapping[str, Build],
-    allowed: tuple[Sequence[str], Path],
+    known: _Known,
+    allow: Sequence[str],
+    folder: Path,
 ) -> Built:
-    (allow, folder), host = allowed, hosts.db
+    host, servers = hosts.db, known.servers
     warnings = [*busy(cores_busy(host))]
     if any(server.flavour == "percona" for server in servers.values()):
         warnings.append("Percona Server is supported from its documentation, but not tested")
@@ -173,4 +268,5 @@ def _on_a_bench(
     emulated += [_LINK] if any(map(uses_lab_link, campaign.treatments.values())) else []
     sentences = " ".join(emulated)
     name = "; ".join(server.text for server in servers.values())
-    return Built(campaign, known[0], host, known[1], name, sentences, tuple(warnings), opened)
+    found = known.facts
+    return Built(campaign, known.ground, host, found, name, sentences, tuple(warnings), opened)

@@ -6,12 +6,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.analyse.decide import GATES, gate
 from mydyno.cli.analysis import result
 from mydyno.cli.options import Dir, Json
 from mydyno.cli.terminal import width
 from mydyno.model import SpecError
 from mydyno.report.text import render_text
+from mydyno.stats.decide import GATES, gate
 
 FailUnless = Annotated[
     str | None,

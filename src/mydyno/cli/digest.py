@@ -10,8 +10,8 @@ import msgspec
 import typer
 
 from mydyno.cli.terminal import print_message
-from mydyno.measure import NOT_BUILT, probe_binary
 from mydyno.model import HostError, SpecError
+from mydyno.sample import NOT_BUILT, probe_binary
 
 # all options except --html are passed to mydyno-probe, --help too
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -41,7 +41,7 @@ def digest(context: typer.Context, *, html: Html = None) -> None:
 
 def _write(program: str, given: list[str], path: Path) -> Path:
     """Write the page of a digest and return its path."""
-    from mydyno.report.digest import render_digest  # noqa: PLC0415 - not needed to pass options on
+    from mydyno.report.digestpage import render_digest  # noqa: PLC0415 - not needed to pass options on
 
     done = subprocess.run(
         [program, "digest", "--json", *given], stdout=subprocess.PIPE, check=False

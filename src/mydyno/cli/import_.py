@@ -1,8 +1,15 @@
 """`mydyno import`: existing benchmark logs as a run directory, to compare and report."""
 
+import bz2
+import gzip
+import json
+import lzma
 import shlex
+import shutil
+import subprocess
 import sys
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -11,26 +18,200 @@ import msgspec
 import typer
 
 from mydyno.campaign import importing
-from mydyno.campaign.labels import LogFile, Naming, labels
+from mydyno.campaign.importing import LogFile, LoggedRun, Naming, caveats_of, labels
 from mydyno.campaign.past import cells_of
 from mydyno.campaign.treatments import Environment
-from mydyno.cli.imported import (
-    Imported,
-    ImportedFile,
-    encoded,
-    file_line,
-    of_files,
-    of_run,
-    table,
-    traits_line,
-)
-from mydyno.cli.logfiles import content, files
 from mydyno.cli.options import Json
 from mydyno.cli.specs import RunFacts, reopen
 from mydyno.cli.terminal import print_message
 from mydyno.journal import FileJournal, Finished, Opened
-from mydyno.model import JournalError, SpecError, unknown_value
-from mydyno.workloads.foreign import read
+from mydyno.logs import read
+from mydyno.model import JournalError, Metric, SpecError, unknown_value
+from mydyno.report.units import counted, span
+
+STDIN = "-"
+_MOST = 1 << 30  # bytes of one text
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def files(paths: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each file by path, folders gone through in order, and whether a folder gave it."""
+    for path in paths:
+        if path == STDIN or not Path(path).is_dir():
+            yield path, False
+            continue
+        for found in sorted(Path(path).rglob("*")):
+            inside = found.relative_to(path).parts
+            if found.is_file() and not any(part.startswith(".") for part in inside):
+                yield str(found), True
+
+
+def content(path: str) -> bytes:
+    """Return the unpacked content of a file; raise `ValueError` with the reason if unreadable."""
+    try:
+        data = sys.stdin.buffer.read(_MOST) if path == STDIN else _read(Path(path))
+        return _unpacked(data)
+    except OSError as error:
+        raise ValueError(error.strerror or f"damaged: {error}") from error
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"damaged: {error}") from error
+
+
+def _read(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise ValueError("not a regular file")
+    if path.stat().st_size > _MOST:
+        raise ValueError("more than 1 GiB; cut it into parts")
+    return path.read_bytes()
+
+
+def _unpacked(data: bytes) -> bytes:
+    if data.startswith(_ZSTD):
+        return _by_zstd(data)
+    for magic, unpack in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open), (b"BZh", bz2.open)):
+        if data.startswith(magic):
+            return _limited(unpack, data)
+    return data
+
+
+def _limited(unpack: object, data: bytes) -> bytes:
+    import io  # noqa: PLC0415 - the only use
+
+    with unpack(io.BytesIO(data)) as stream:  # type: ignore[operator]
+        found: bytes = stream.read(_MOST + 1)
+    if len(found) > _MOST:
+        raise ValueError("more than 1 GiB when unpacked; cut it into parts")
+    return found
+
+
+def _by_zstd(data: bytes) -> bytes:
+    program = shutil.which("zstd")
+    if program is None:
+        raise ValueError("packed by zstd, which is not installed; install zstd or unpack it")
+    done = subprocess.run([program, "-dcq"], input=data, capture_output=True, check=False)
+    if done.returncode:
+        raise ValueError(f"damaged: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
+
+
+_SHOWN = 3  # runs without a result that are listed one by one
+_GAP = "  "
+
+
+class ImportedRun(msgspec.Struct, frozen=True):
+    """One run as it was imported; `lines` are its first and its last, counted from 1."""
+
+    trial: int
+    label: str
+    workload: str
+    block: int
+    file: str
+    lines: tuple[int, int]
+    seconds: float
+    reports: int
+    response: str
+    value: float
+    doubts: list[str]
+
+
+class ImportedFile(msgspec.Struct, frozen=True):
+    """One imported file: `strange` of its `lines` were not parsed, blank ones not counted."""
+
+    file: str
+    runs: int = 0
+    lines: int = 0
+    strange: int = 0
+    first_strange: int | None = None
+    error: str = ""
+    without_result: list[str] = []
+    unfounded: list[str] = []
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """`mydyno import … --json`: what was imported into `directory`, and what was not."""
+
+    directory: str
+    baseline: str
+    runs: list[ImportedRun]
+    files: list[ImportedFile]
+    warnings: list[str]
+
+
+def of_run(run: LoggedRun, metrics: Sequence[Metric]) -> ImportedRun:
+    """Return the summary of a run."""
+    reading = run.reading
+    return ImportedRun(
+        trial=run.trial.id,
+        label=run.trial.treatment,
+        workload=run.cell.name,
+        block=run.trial.block,
+        file=run.source,
+        lines=(reading.lines[0] + 1, reading.lines[-1] + 1),
+        seconds=reading.seconds,
+        reports=len(reading.intervals) if reading.reported else 0,
+        response=reading.response,
+        value=next(m.value for m in metrics if m.name == reading.response),
+        doubts=list(caveats_of(run)),
+    )
+
+
+def table(imported: Imported) -> str:
+    """Return the runs as a table, in the order of their lines."""
+    rows = [("Trial", "Workload", "Label", "Run", "Value", "", "Length", "Reports", "From")]
+    rows += [
+        (
+            str(run.trial),
+            run.workload,
+            run.label,
+            str(run.block + 1),
+            f"{run.value:,.2f}",
+            run.response,
+            span(run.seconds),
+            str(run.reports or "-"),
+            f"{run.file}:{run.lines[0]}-{run.lines[1]}",
+        )
+        for run in imported.runs
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    right = {0, 3, 4, 6, 7}
+    lines = [
+        _GAP.join(
+            cell.rjust(wide) if i in right else cell.ljust(wide)
+            for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def of_files(files: Sequence[ImportedFile]) -> Iterator[str]:
+    """Yield a line for each file, and for runs in it that have no result."""
+    for file in files:
+        yield f"{file.file}: {file_line(file)}"
+        yield from file.without_result[:_SHOWN]
+        if len(file.without_result) > _SHOWN:
+            yield f"{file.file}: and {len(file.without_result) - _SHOWN} more without a result"
+
+
+def file_line(file: ImportedFile) -> str:
+    """Return the summary of a file."""
+    if file.error:
+        return f"not read: {file.error}"
+    runs = counted(file.runs, "run") if file.runs else "no run"
+    if not file.strange:
+        return f"{runs}; all lines were parsed"
+    first = f", the first is line {file.first_strange}"
+    return f"{runs}; {file.strange} of {file.lines} lines were not parsed{first}"
+
+
+def traits_line(run: LoggedRun) -> str:
+    """Return the traits of a run's workload."""
+    return ", ".join(f"{key} {value}" for key, value in run.cell.traits.items())
+
+
+def encoded(fields: Mapping[str, str]) -> str:
+    """Return fields as indented JSON."""
+    return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
 
 
 @dataclass(slots=True)
@@ -79,12 +260,12 @@ def import_(  # noqa: PLR0913 - one parameter for each option
     """
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise JournalError(f"{output}: not empty; choose a new directory with -o")
-    found = _read(paths)
+    found = _read_logs(paths)
     runs, warnings = _runs(found, Naming.of(label or [], label_line))
     control = _control(runs, baseline)
     warnings += importing.warnings_of(runs, control, warmup)
     warnings += [line for file in found.files for line in file.unfounded]
-    imported = _write(output, (found, runs, warnings), control, warmup)
+    imported = _write(output, found, runs, warnings, control, warmup)
     sys.stdout.write(msgspec.json.encode(imported).decode() + "\n" if json else table(imported))
     for line in (*of_files(imported.files), *(f"warning: {w}" for w in imported.warnings)):
         print_message(line)
@@ -93,7 +274,7 @@ def import_(  # noqa: PLR0913 - one parameter for each option
         raise typer.Exit(1)
 
 
-def _read(paths: Sequence[str]) -> _Found:
+def _read_logs(paths: Sequence[str]) -> _Found:
     found = _Found()
     for path, in_folder in files(paths):
         try:
@@ -146,12 +327,13 @@ def _control(runs: Sequence[importing.LoggedRun], asked: str | None) -> str:
 
 def _write(
     output: Path,
-    what: tuple[_Found, Sequence[importing.LoggedRun], list[str]],
+    found: _Found,
+    runs: Sequence[importing.LoggedRun],
+    warnings: list[str],
     control: str,
     warmup_s: float,
 ) -> Imported:
     """Write the run directory: complete, or not at all."""
-    found, runs, warnings = what
     command = shlex.join(["mydyno", *sys.argv[1:]])
     run_facts = RunFacts("spec.toml", {}, Environment(0, 0), command)
     facts = {

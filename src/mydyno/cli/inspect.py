@@ -7,15 +7,15 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.campaign.notice import open_campaigns
 from mydyno.cli.live import live as watch
 from mydyno.cli.options import HostOption, Json
 from mydyno.cli.terminal import print_message
 from mydyno.host import LOCAL, Host, reach
 from mydyno.lab import available
-from mydyno.measure import facts
 from mydyno.model import Action, SpecError
+from mydyno.sample import facts
 from mydyno.server import find
+from mydyno.testbed.lock import open_campaigns
 
 _TOOLS = ("sysbench", "fio", "mkfs.xfs", "mkfs.btrfs", "setpriv", "losetup", "findmnt")
 

@@ -7,12 +7,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.campaign.quantities import size_bytes
 from mydyno.cli import machines
 from mydyno.cli.options import Json
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, classes, create, listing, older
 from mydyno.lab import down as take_down
+from mydyno.model.text import size_bytes
 
 lab = typer.Typer(
     help="Emulated disks and virtual machines, for manual tests.", no_args_is_help=True

@@ -18,10 +18,10 @@ from rich.text import Text
 
 from mydyno.cli.terminal import own, visible
 from mydyno.host import Host, Remote, remote_work_folder, uploaded_program
-from mydyno.measure import NOT_BUILT, probe_binary
-from mydyno.measure.live import Moment, Values, moments
 from mydyno.model import Action, HostError, SpecError
 from mydyno.report import units
+from mydyno.sample import NOT_BUILT, probe_binary
+from mydyno.sample.live import Moment, Values, moments
 
 _PROCESSORS = {
     "cpu.user": "cores",

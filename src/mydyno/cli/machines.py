@@ -7,11 +7,11 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.campaign.quantities import size_bytes
 from mydyno.cli.options import Json
 from mydyno.host import Local
 from mydyno.lab.vm import VmSpec, VmState, attach, create, down, listing, sweep
 from mydyno.lab.vm import build as build_image
+from mydyno.model.text import size_bytes
 
 __all__ = ["add", "description", "down", "known", "listing"]
 

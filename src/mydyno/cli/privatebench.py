@@ -5,37 +5,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from mydyno.apply import DeviceStore, RealDevice
 from mydyno.campaign.bench import Bench
-from mydyno.campaign.leftovers import HOME
-from mydyno.campaign.link_traffic import uses_lab_link
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.preflight import existing_parent
-from mydyno.campaign.quantities import size_bytes
 from mydyno.campaign.spec import DeviceTable
-from mydyno.campaign.stores import StoreKey, names, needed, strip
-from mydyno.campaign.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
-from mydyno.campaign.testbed.calibrated_link import CalibratedLink
-from mydyno.campaign.testbed.private_bench import PrivateBench
-from mydyno.campaign.testbed.server_runner import ServerRunner
-from mydyno.campaign.workfolder import open_work, random_folder
-from mydyno.dataset import DirectoryStore, Store
-from mydyno.dataset.directory import reflinks
+from mydyno.campaign.treatments import uses_lab_link
 from mydyno.host import Host, Remote
-from mydyno.host.trusted import distrust
+from mydyno.host.files import distrust
 from mydyno.lab import LabSpec, Latency, Stripe
 from mydyno.lab.lab_link import planned
 from mydyno.lab.lab_store import LabStore
 from mydyno.lab.vm import VmHost
 from mydyno.lab.vm.vm_store import Shape, VmStore
 from mydyno.model import Action, RefusedError, SpecError
+from mydyno.model.text import size_bytes
 from mydyno.server import Build, Instance, prepare
-from mydyno.server.identity import unprivileged
+from mydyno.server.place import unprivileged
+from mydyno.snapshot import DirectoryStore, Store
+from mydyno.snapshot.device import DeviceStore, RealDevice
+from mydyno.snapshot.store import reflinks
 from mydyno.stack import Layer, Restorable
-from mydyno.stack.block import Block
-from mydyno.stack.disk import beneath, mount_point
+from mydyno.stack.block import Block, beneath, mount_point
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
+from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
+from mydyno.testbed.calibrated_link import CalibratedLink
+from mydyno.testbed.lock import HOME, open_work, random_folder
+from mydyno.testbed.preflight import existing_parent
+from mydyno.testbed.private_bench import PrivateBench
+from mydyno.testbed.server_runner import ServerRunner
+from mydyno.testbed.stores import StoreKey, names, needed, strip
 
 _LAB_ONLY = ("db/block.", "db/fs.", "db/raid.")
 

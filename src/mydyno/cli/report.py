@@ -13,7 +13,7 @@ from mydyno.cli.analysis import result
 from mydyno.cli.options import Dir, Json
 from mydyno.cli.terminal import print_message
 from mydyno.host import Local
-from mydyno.host.trusted import distrust, resolved
+from mydyno.host.files import distrust, resolved
 from mydyno.model import JournalError, RefusedError
 from mydyno.report.html import render_html
 

@@ -8,19 +8,74 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.campaign.leftovers import remove, restored
-from mydyno.campaign.lock import host_lock
-from mydyno.campaign.notice import withdraw
-from mydyno.campaign.rundir import RunDir
-from mydyno.cli.oldruns import OLD_RECORDS, older
 from mydyno.cli.options import HostOption, Json
+from mydyno.cli.privatebench import host_layers
+from mydyno.cli.specs import reopen
 from mydyno.cli.terminal import print_message
-from mydyno.host import LOCAL, Host, Local, reach, shielded
-from mydyno.host.trusted import resolved
-from mydyno.journal.records import FileRecords, Records, damage, nothing_left
+from mydyno.host import LOCAL, Host, Local, ask, boot_of, reach, shielded
+from mydyno.host.files import resolved
+from mydyno.journal import first_values, read
+from mydyno.journal.records import Acting, FileRecords, MemoryRecords, Records, damage, nothing_left
 from mydyno.journal.register import OpenCampaign, find, forget, marked, opened, registered
+from mydyno.journal.rundir import RunDir
 from mydyno.lab import sweep, sweep_links, vm
 from mydyno.model import HostError, JournalError, MydynoError, SpecError
+from mydyno.stack import Restorable
+from mydyno.stack.protocol import IDENTITY
+from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
+
+OLD_RECORDS = "old-records"
+
+
+@dataclass(slots=True)
+class Older:
+    """The changes in such a journal, as lines, and as records if they may be restored."""
+
+    lines: list[str] = field(default_factory=list)
+    records: Records | None = None
+
+
+def older(host: Host, files: RunDir, named: str, *, allowed: bool) -> Older | None:
+    """Return the changes in the journal of a directory without records, None if there are none.
+
+    `named` is the host as the command line names it.  Raises `JournalError` for a directory that
+    is no run directory or cannot be read, `SpecError` where its campaign was on another host.
+    """
+    first = {} if marked(files.path) else first_values(read(files.journal).events)
+    if not first:
+        return None
+    found = Older([f"journal: {key} was {value}" for key, value in first.items()])
+    if not allowed:
+        found.lines.append(
+            f"not restored: {files.path} was written by an older version, and whoever can write "
+            f"there can change it; check these lines, then add --allow {OLD_RECORDS}"
+        )
+        return found
+    campaign = reopen(files.path)[0]
+    if campaign.spec.stack.host != named:
+        there = campaign.spec.stack.host
+        raise SpecError(f"{files.path}: its campaign was on {there}; add --host {there}")
+    found.records = MemoryRecords()
+    for layer in host_layers(host, campaign, files.path):
+        prefix = f"db/{layer.name}."
+        mine = {k.removeprefix(prefix): v for k, v in first.items() if k.startswith(prefix)}
+        if mine:
+            now = ask(host, layer.observe())
+            found.records.add(
+                Acting(
+                    role="db",
+                    layer=layer.name,
+                    at=layer.at if isinstance(layer, Restorable) else "",
+                    identity=now.get(IDENTITY, ""),
+                    boot=boot_of(host),
+                    owned=False,
+                    trial=-1,
+                    before=mine,
+                    wanted=mine,
+                )
+            )
+    return found
+
 
 Directory = Annotated[
     Path | None,
@@ -93,7 +148,7 @@ def _restore(host: Host, records: FileRecords, done: Done) -> None:
 def _act(host: Host, records: Records, done: Done) -> None:
     settings = restored(host, records, None)
     done.lines += settings.lines
-    made = remove(host, records)
+    made = remove_leftovers(host, records)
     done.lines += [f"removed: {line}" for line in made.removed]
     done.lines += [f"NOT removed: {line}" for line in made.failed]
     if settings.failed:

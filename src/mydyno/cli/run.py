@@ -9,29 +9,27 @@ import msgspec
 import typer
 
 from mydyno.campaign.bench import Bench
-from mydyno.campaign.designs import Blocks
-from mydyno.campaign.leftovers import remove
-from mydyno.campaign.notice import refuse_open
+from mydyno.campaign.designs import Blocks, Fixed
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
-from mydyno.campaign.rundir import RunDir
-from mydyno.campaign.stops import Fixed
-from mydyno.campaign.testbed.bench_setup import CampaignLog
 from mydyno.cli import options
 from mydyno.cli.analysis import result
 from mydyno.cli.benches import Built, build
-from mydyno.cli.price import LabCheck
+from mydyno.cli.plan import LabCheck
 from mydyno.cli.report import write
 from mydyno.cli.specs import RunFacts, find, must_run, save
 from mydyno.cli.terminal import Progress, print_message, width
 from mydyno.host import Local, shielded
-from mydyno.host.trusted import resolved
+from mydyno.host.files import resolved
 from mydyno.journal import FileJournal, Prepared, outcomes
 from mydyno.journal.records import FileRecords, nothing_left
 from mydyno.journal.register import forget, register
+from mydyno.journal.rundir import RunDir
 from mydyno.model import MydynoError, Outcome
 from mydyno.report.text import render_text
+from mydyno.testbed.bench_setup import CampaignLog
+from mydyno.testbed.lock import refuse_open, remove_leftovers
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="The run directory.", metavar="DIR")
@@ -96,7 +94,7 @@ def _opened(built: Built, log: CampaignLog) -> Bench:
     except BaseException:
         if not any(isinstance(event, Prepared) for event in log.journal.events()):
             with shielded():
-                remove(built.db, log.records)
+                remove_leftovers(built.db, log.records)
         raise
 
 

@@ -13,10 +13,10 @@ import msgspec
 
 from mydyno.campaign.importing import FILES
 from mydyno.campaign.plan import Campaign, plan
-from mydyno.campaign.rundir import RunDir
 from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.treatments import Environment
 from mydyno.journal import Contents, Finished, outcomes, read
+from mydyno.journal.rundir import RunDir
 from mydyno.model import JournalError, SpecError
 
 

@@ -7,11 +7,11 @@ import msgspec
 
 from mydyno.campaign.designs import Blocks
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.rundir import RunDir
 from mydyno.cli.options import Dir, Json
 from mydyno.cli.specs import recorded, reopen
 from mydyno.cli.terminal import duration, print_message
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
+from mydyno.journal.rundir import RunDir
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from mydyno.model import Interval, Outcome, Status, Trial
+from mydyno.model import Interval, Outcome, Trial, TrialStatus
 
 _MINUTE = 60
 _CLEAR = "\r\x1b[2K"  # back to the first column, and the line is empty
@@ -141,7 +141,7 @@ class Progress:
         self.done += 1
         response = self.responses[outcome.trial.workload]
         metrics = {m.name: m.value for m in outcome.metrics}
-        if outcome.status is Status.OK:
+        if outcome.status is TrialStatus.OK:
             text = f"{metrics[response]:10,.1f} {response}"
             if "latency_p99_s" in metrics:
                 text += f"   p99 {metrics['latency_p99_s'] * 1e3:8,.1f} ms"

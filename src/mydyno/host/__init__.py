@@ -1,16 +1,12 @@
 """Hosts on which commands run: the local one, a network namespace, one reached by ssh."""
 
 from mydyno.host.files import remote_work_folder, uploaded, uploaded_program
-from mydyno.host.interrupts import install as install_signals
-from mydyno.host.interrupts import interruptible, shielded
-from mydyno.host.local import Local
-from mydyno.host.namespace import Namespaced
+from mydyno.host.local import Local, Namespaced, interruptible, shielded
+from mydyno.host.local import adopt as adopt_strays
+from mydyno.host.local import install as install_signals
 from mydyno.host.processes import Process, boot_of, is_root
-from mydyno.host.protocol import LONGEST_LINE, Completed, Host, Remote, Running, ask
-from mydyno.host.reach import LOCAL, reach
-from mydyno.host.rebootable import Rebootable
-from mydyno.host.ssh import Ssh
-from mydyno.host.tree import adopt as adopt_strays
+from mydyno.host.protocol import LONGEST_LINE, Completed, Host, Rebootable, Remote, Running, ask
+from mydyno.host.ssh import LOCAL, Ssh, reach
 
 __all__ = [
     "LOCAL",

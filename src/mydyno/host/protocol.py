@@ -106,3 +106,15 @@ def ask(host: Host, probe: Probe[T], *, timeout_s: float = 60.0) -> T:
     except UnknownEndError:
         done = host.run(probe.action, timeout_s=timeout_s)
     return probe.parse(done.check().stdout)
+
+
+@runtime_checkable
+class Rebootable(Protocol):
+    """A host that mydyno may reboot: a VM lab, never a host of the user."""
+
+    def reboot(self, release: str = "") -> None:
+        """Boot a kernel, named by its release or the beginning of one; return when it answers.
+
+        Raise `SpecError` for a kernel that it does not have, `HostError` if it does not come up.
+        """
+        ...

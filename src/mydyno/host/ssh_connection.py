@@ -16,11 +16,117 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from mydyno.host import tree
-from mydyno.host.address import Address
-from mydyno.host.refusals import refusal
-from mydyno.model import HostError, MydynoError, RefusedError
+from mydyno.host import local
+from mydyno.model import HostError, MydynoError, RefusedError, SpecError
+
+_SCHEME = "ssh://"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*")  # a leading dash would be an option of ssh
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.$@\\-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host by name or ssh alias; port 0 is the default of the ssh configuration."""
+
+    host: str
+    user: str = ""
+    port: int = 0
+
+    @property
+    def text(self) -> str:
+        """Return it as a spec writes it."""
+        user = f"{self.user}@" if self.user else ""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{_SCHEME}{user}{name}" + (f":{self.port}" if self.port else "")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the arguments of ssh that name it."""
+        login = ("-l", self.user) if self.user else ()
+        port = ("-p", str(self.port)) if self.port else ()
+        return (*login, *port, "--", self.host)
+
+
+def parse(text: str) -> Address:
+    """Return the address; raise `SpecError` for text that is not ``ssh://[user@]host[:port]``."""
+    wrong = SpecError(f"invalid host {_hidden(text)!r}; expected local or ssh://user@host[:port]")
+    if not text.startswith(_SCHEME):
+        raise wrong
+    try:
+        parts = urlsplit(text)
+        host, port = parts.netloc.rpartition("@")[2], parts.port or 0
+    except ValueError as error:
+        raise wrong from error
+    if parts.password is not None:
+        raise SpecError(
+            f"invalid host {_hidden(text)!r}: contains a password; use a key or ssh-agent"
+        )
+    name = host.partition("]")[0][1:] if host.startswith("[") else host.partition(":")[0]
+    user = parts.username or ""
+    rest = parts.path.strip("/") or parts.query or parts.fragment
+    if not _NAME.fullmatch(name) or (user and not _USER.fullmatch(user)) or rest:
+        raise wrong
+    return Address(name, user, port)
+
+
+def _hidden(text: str) -> str:
+    """Return the text with a password replaced by ***."""
+    return re.sub(r":[^:@/]*@", ":***@", text)
+
+
+_SHOWN = 300
+_CHANGED = "HOST IDENTIFICATION HAS CHANGED"
+_KEY = re.compile(r"host key verification failed|no .* host key is known|REVOKED", re.IGNORECASE)
+_STEPS = (
+    (
+        re.compile(r"permission denied|too many authentication|no such identity", re.IGNORECASE),
+        "authentication failed; load the key into ssh-agent, or set IdentityFile in ~/.ssh/config",
+    ),
+    (
+        re.compile(r"could not resolve|name or service not known", re.IGNORECASE),
+        "host name not found; check its spelling, or add an alias to ~/.ssh/config",
+    ),
+    (
+        re.compile(r"connection refused", re.IGNORECASE),
+        "connection refused; check the port, and that sshd is running",
+    ),
+    (
+        re.compile(r"no route to host|network is unreachable|timed out", re.IGNORECASE),
+        "host unreachable; check address, route and firewall, or set a ProxyJump",
+    ),
+    (
+        re.compile(r"not allowed|administratively prohibited|stdio forwarding failed"),
+        "the jump host refused forwarding; check its AllowTcpForwarding",
+    ),
+)
+_NOISE = re.compile(r"^(@+|\s*|.*UNKNOWN port 65535.*)$")
+
+
+def refusal(name: str, words: bytes) -> MydynoError:
+    """Return the error for ssh's error output: `RefusedError` for an unknown host key."""
+    text = words.decode(errors="replace")
+    if _CHANGED in text:
+        return RefusedError(
+            f"{name}: host key differs from known_hosts: another machine, or a man in the middle; "
+            "find out why, and only then remove the old key with `ssh-keygen -R`"
+        )
+    if _KEY.search(text):
+        return RefusedError(
+            f"{name}: host key unknown; connect once with ssh, compare the fingerprint, and accept "
+            f"it ({last(text)})"
+        )
+    steps = (step for pattern, step in _STEPS if pattern.search(text))
+    step = next(steps, "ssh cannot connect; try the same with ssh -v")
+    return HostError(f"{name}: {step} ({last(text)})")
+
+
+def last(text: str) -> str:
+    """Return the last meaningful line."""
+    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
+    return (lines or ["ssh printed nothing"])[-1][:_SHOWN]
+
 
 _CONNECT_S = 30.0
 _END_S = 5.0
@@ -73,7 +179,7 @@ class SshConnection:
         self._down = False
         self._folder = tempfile.mkdtemp(prefix="mydyno-", dir=_short())
         master = ("-M", "-S", f"{self._folder}/c", *route.address.words, command)
-        self._process = tree.spawn(
+        self._process = local.spawn(
             ("sh", "-c", _TIDY, self._folder, *route.tool, *_FIXED, *master),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -121,7 +227,7 @@ class SshConnection:
 
     def follow(self, command: str) -> "subprocess.Popen[bytes]":
         """Start a command whose output is read while it runs."""
-        return tree.spawn(
+        return local.spawn(
             self.argv(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -10,9 +10,14 @@ from mydyno.journal.events import (
     Prepared,
     RolledBack,
     Started,
+    first_values,
+    lost_s,
+    measured,
+    open_trial,
+    outcomes,
+    spent_s,
 )
 from mydyno.journal.file import Contents, FileJournal, Journal, MemoryJournal, held, read
-from mydyno.journal.folds import first_values, lost_s, measured, open_trial, outcomes, spent_s
 
 __all__ = [
     "Changing",

@@ -4,8 +4,7 @@ from mydyno.host import Process
 from mydyno.lab.binary import available, classes
 from mydyno.lab.calibration import DiskCalibration
 from mydyno.lab.device import LabDevice
-from mydyno.lab.lab_link import LabLink, sweep_links
-from mydyno.lab.link_throughput import Throughput, measure_throughput
+from mydyno.lab.lab_link import LabLink, Throughput, measure_throughput, sweep_links
 from mydyno.lab.loop_lab import attach, create, down, listing, sweep
 from mydyno.lab.registry import LabState, older
 from mydyno.lab.teardown import InUseError

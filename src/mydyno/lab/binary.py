@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from mydyno.host import Host, Local, is_root
-from mydyno.lab.paths import Paths
-from mydyno.lab.values import LabSpec, level_text
+from mydyno.lab.values import LabSpec, Paths, level_text
 from mydyno.model import Action, RefusedError
 
 _NAME = "mydyno-disk"

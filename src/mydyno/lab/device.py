@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from mydyno.host import Host, Running
-from mydyno.lab import snapshot_marker
+import msgspec
+
+from mydyno.host import Host, Running, boot_of
 from mydyno.lab.calibration import (
     DiskCalibration,
     IoMeasurement,
@@ -16,13 +17,59 @@ from mydyno.lab.calibration import (
     random,
     sequential,
 )
-from mydyno.lab.control import Control
-from mydyno.lab.devices import mounted_elsewhere, mounts_of
-from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Registry
-from mydyno.lab.teardown import tear_down
-from mydyno.lab.values import level_text
+from mydyno.lab.teardown import mounted_elsewhere, mounts_of, tear_down
+from mydyno.lab.values import LabSpec, Paths, level_text
 from mydyno.model import Action, HostError, RefusedError
+
+
+def mark_frozen(host: Host, marker: Path, spec: LabSpec) -> None:
+    """Write the marker: the bases in its folder are frozen at a lab's size and stripe."""
+    argv = ("install", "-m", "600", "/dev/stdin", str(marker))
+    host.run(Action(argv, _words(host, spec))).check()
+
+
+def is_frozen(host: Host, marker: Path, spec: LabSpec) -> bool:
+    """Return whether the bases were frozen at this size and stripe since the host was booted.
+
+    The base is not synced to the host's disk, which would take as long as a trial; so it is not
+    used after a reboot of the host.
+    """
+    done = host.run(Action(("cat", str(marker))))
+    return done.returncode == 0 and done.stdout == _words(host, spec)
+
+
+def _words(host: Host, spec: LabSpec) -> bytes:
+    boot = boot_of(host)
+    stripe = {"disks": spec.stripe.disks, "chunk": spec.stripe.chunk}
+    shape = stripe if spec.stripe.disks > 1 else {}
+    return msgspec.json.encode({"size": spec.size, "boot": boot, **shape})
+
+
+_PATIENCE_S = 5.0  # a reply takes a millisecond
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Commands to, and the state of, one lab disk."""
+
+    host: Host
+    path: Path
+
+    def order(self, line: str) -> None:
+        """Send one command; raise `HostError` with the daemon's message if it refuses."""
+        action = Action(("tee", str(self.path)), f"{line}\n".encode())
+        done = self.host.run(action, timeout_s=_PATIENCE_S)
+        if done.returncode:
+            words = self.state().get("last_error") or done.stderr.decode(errors="replace").strip()
+            raise HostError(f"{self.path}: {line}: {words}")
+
+    def state(self) -> Mapping[str, Any]:
+        """Return the disk's state: rates per second, sizes in bytes, credits in units."""
+        done = self.host.run(Action(("cat", str(self.path))), timeout_s=_PATIENCE_S).check()
+        state: Mapping[str, Any] = msgspec.json.decode(done.stdout, type=dict[str, Any])
+        return state
+
 
 _RELEASED_S, _POLL_S = 10.0, 0.2  # how long to wait for other mounts to end
 _TRIES = 3
@@ -68,7 +115,7 @@ class LabDevice:
         """Freeze the contents as the base; raise `RefusedError` while it is mounted."""
         self._quiet("freeze")
         self._control.order("freeze")
-        snapshot_marker.mark_frozen(self.host, self._paths.snapshot_marker, self.state.spec)
+        mark_frozen(self.host, self._paths.snapshot_marker, self.state.spec)
 
     def drop(self) -> None:
         """Discard all writes since the freeze; raise `RefusedError` while mounted.

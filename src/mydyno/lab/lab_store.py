@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.host import Host
-from mydyno.host.mounts import foreign, mount_at
+from mydyno.host.processes import foreign, mount_at
 from mydyno.lab.calibration import DiskCalibration
 from mydyno.lab.device import LabDevice
 from mydyno.lab.loop_lab import create, listing

@@ -6,16 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from mydyno.host import Host, Local, Process, Running, processes, uploaded
-from mydyno.host.mounts import mount_at
-from mydyno.host.trusted import make_home, resolved
-from mydyno.lab import queue, snapshot_marker
+from mydyno.host.files import make_home, resolved
+from mydyno.host.processes import mount_at
+from mydyno.lab import device, teardown
 from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
-from mydyno.lab.devices import diskseq
-from mydyno.lab.paths import Paths
 from mydyno.lab.registry import LabState, Loop, Registry, clear_parts, registry
-from mydyno.lab.teardown import InUseError, tear_down
-from mydyno.lab.values import LabSpec, check
+from mydyno.lab.teardown import InUseError, diskseq, tear_down
+from mydyno.lab.values import LabSpec, Paths, check
 from mydyno.model import Action, HostError, RefusedError, SpecError
 
 _ATTEMPTS = 10  # to get a free loop device
@@ -111,7 +109,7 @@ def _orphaned(host: Host, state: LabState) -> bool:
 
 def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
     paths = Paths(Path(state.home))
-    keep = state.keep and snapshot_marker.is_frozen(host, paths.snapshot_marker, state.spec)
+    keep = state.keep and device.is_frozen(host, paths.snapshot_marker, state.spec)
     removed = tear_down(host, labs, state, base=not keep)
     return f"lab {state.spec.lab}: leftover; removed {', '.join(removed)}"
 
@@ -159,7 +157,7 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
 
 def _bring_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
     paths = Paths(Path(state.home))
-    frozen = snapshot_marker.is_frozen(host, paths.snapshot_marker, state.spec)
+    frozen = device.is_frozen(host, paths.snapshot_marker, state.spec)
     host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.mount)))).check()
     host.run(Action(("install", "-m", "600", "/dev/null", str(paths.log)))).check()
     if not frozen:
@@ -171,7 +169,7 @@ def _bring_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
     number = mount.number if mount else ""
     state = labs.write(replace(state, phase="attaching", daemon=daemon, mount=number))
     state = _attached(host, labs, state)
-    queue.begin(host, Path(state.device).name)
+    teardown.begin(host, Path(state.device).name)
     state = labs.write(replace(state, phase="up"))
     return LabDevice(host, labs, state, running)
 
@@ -185,14 +183,14 @@ def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
     for left in reversed(range(_ATTEMPTS)):
         found = host.run(Action(("losetup", "--find"))).check()
         device = found.stdout.decode().strip()
-        was = queue.seen(host, Path(device).name)
-        state = labs.write(replace(state, loop=Loop(device, "", queue.kept(was, {}))))
+        was = teardown.seen(host, Path(device).name)
+        state = labs.write(replace(state, loop=Loop(device, "", teardown.kept(was, {}))))
         done = host.run(Action(("losetup", "--direct-io=on", device, disk)))
         if done.returncode == 0:
             break
         if not left:
             done.check()
-    kept = queue.kept(was, queue.seen(host, Path(device).name))
+    kept = teardown.kept(was, teardown.seen(host, Path(device).name))
     return labs.write(replace(state, loop=Loop(device, diskseq(host, device), kept)))
 
 

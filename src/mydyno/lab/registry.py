@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from mydyno.host import Process
-from mydyno.journal.state import state_folder
+from mydyno.journal.register import state_folder
 from mydyno.lab.values import LabSpec
 from mydyno.model import HostError, SpecError
 

@@ -1,21 +1,133 @@
-"""Removal of a lab in any state, limited to what its record identifies."""
+"""Removal of a lab in any state, limited to what its record identifies; its loop device's queue."""
 
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from mydyno.host import Host, processes
-from mydyno.host.mounts import Mount, mount_at
-from mydyno.host.trusted import distrust, identity, resolved
-from mydyno.lab.devices import detach, diskseq, loops_on, mounted_elsewhere, mounts_of
-from mydyno.lab.paths import Paths
-from mydyno.lab.queue import restore
-from mydyno.lab.registry import LabState, Registry
-from mydyno.model import Action, HostError, MydynoError
+import msgspec
 
+from mydyno.host import Host, ask, processes
+from mydyno.host.files import distrust, identity, resolved
+from mydyno.host.processes import Mount, mount_at, number_of
+from mydyno.host.processes import mounts as all_mounts
+from mydyno.lab.registry import LabState, Registry
+from mydyno.lab.values import Paths
+from mydyno.model import Action, HostError, MydynoError, Probe
+from mydyno.stack.block import Block
+from mydyno.stack.protocol import IDENTITY
+
+_LOOPS = Action(("losetup", "--json", "--list", "--output", "NAME,BACK-FILE"))
 _POLL_S = 0.02
+
+
+def parse_loops(raw: bytes) -> Sequence[tuple[str, str]]:
+    """Return device and backing file of ``losetup --json``, which may print nothing."""
+    if not raw.strip():
+        return ()
+    rows = msgspec.json.decode(raw, type=dict[str, list[dict[str, str | None]]])
+    return tuple((row["name"] or "", row["back-file"] or "") for row in rows["loopdevices"])
+
+
+def loops_on(host: Host, backing: Path) -> Sequence[str]:
+    """Return the loop devices with exactly this backing file.
+
+    After its daemon has died the kernel shows the file as deleted.
+    """
+    loops = ask(host, Probe(_LOOPS, parse_loops))
+    ours = (str(backing), f"{backing} (deleted)")
+    return tuple(device for device, file in loops if file in ours)
+
+
+def diskseq(host: Host, device: str) -> str:
+    """Return the kernel's number of a loop device's attachment, or ``""`` before Linux 5.15."""
+    file = f"/sys/block/{Path(device).name}/diskseq"
+    return host.run(Action(("cat", file))).stdout.decode().strip()
+
+
+def mounts_of(host: Host, source: str) -> Sequence[str]:
+    """Return where a device is mounted, the oldest first; btrfs shows only its name."""
+    number = number_of(host, source)
+    return tuple(
+        mount.target
+        for mount in all_mounts(host)
+        if (mount.number == number if mount.kind != "btrfs" else mount.source == source)
+    )
+
+
+def mounted_elsewhere(host: Host, device: str) -> Sequence[int]:
+    """Return the processes in whose mount namespace a device is still mounted.
+
+    A namespace that was made while it was mounted has a copy of the mount, which stays after
+    `umount` here.
+    """
+    files = ("find", "/proc", "-mindepth", "2", "-maxdepth", "2", "-name", "mountinfo")
+    found = host.run(Action((*files, "-exec", "grep", "-ls", "--", f" {device} ", "{}", "+")))
+    return sorted(
+        {int(n) for n in re.findall(r"^/proc/(\d+)/", found.stdout.decode(), re.MULTILINE)}
+    )
+
+
+def detach(host: Host, device: str, backing: Path, *, within_s: float = 2.0) -> bool:
+    """Detach a loop device that stands on `backing`; return whether it is gone."""
+    until = time.monotonic() + within_s
+    while device in loops_on(host, backing):
+        if time.monotonic() > until:
+            return False
+        host.run(Action(("losetup", "--detach", device)))
+        time.sleep(_POLL_S)
+    return True
+
+
+# A value written to one of these is kept by the kernel as a user's limit, for every later file.
+# A device that never had a file shows `write through` and 0 discards: written back, they would lose
+# all flushes of the next user, and disable discards permanently.
+_USER_LIMITS = (
+    "discard_max_bytes",
+    "max_sectors_kb",
+    "write_cache",
+    "write_zeroes_unmap_max_bytes",
+)
+_ROUNDS = 3  # the scheduler first, then what it reset, then what depended on that
+
+
+def seen(host: Host, disk: str) -> dict[str, str]:
+    """Return all settings of a disk's queue."""
+    now = ask(host, Block(disk, ours=True).observe())
+    return {key: value for key, value in now.items() if key != IDENTITY}
+
+
+def begin(host: Host, disk: str) -> None:
+    """Reset the scheduler of a loop device just attached to the kernel's default.
+
+    A device keeps the queue of its last user, but the baseline is the kernel's default: no
+    scheduler, as on every loop device since Linux 5.2.
+    """
+    for change in Block(disk, ours=True).plan(seen(host, disk), {"scheduler": "none"}):
+        host.run(change.action)
+
+
+def kept(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a free loop device's queue that are restored after its use.
+
+    A limit that attaching changed was set by the kernel for the file, not by a user.
+    """
+    return {k: v for k, v in was.items() if k not in _USER_LIMITS or attached.get(k) == v}
+
+
+def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
+    """Restore the queue settings of a loop device; those that it refuses are skipped."""
+    layer = Block(disk, ours=True)
+    for _ in range(_ROUNDS):
+        changes = layer.undo(seen(host, disk), was)
+        for change in changes:
+            host.run(change.action)
+        if not changes:
+            break
+
+
 _SHOWN = 3  # processes; a namespace may have hundreds
 _DAEMON = "mydyno-disk"  # what its mount names as its source
 # Freeing gigabytes takes a busy filesystem minutes, also with `discard` at its next commit.

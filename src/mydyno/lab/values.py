@@ -1,9 +1,13 @@
-"""The specification of a lab disk, and its validation."""
+"""Lab disks: what is asked for, and where its files are."""
 
 import re
+import shlex
 from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
 
 from mydyno.model import SpecError
+from mydyno.stack.raid import Geometry
 
 PAGE = 4096  # bytes; the grain of overlays, of which sizes and chunks are multiples
 DISKS = 64  # more than any VM of these clouds takes
@@ -110,3 +114,82 @@ def level_text(level: str | float) -> str:
     if not valid:
         raise SpecError(f"credits {level!r}: must be empty, full, or a ratio between 0 and 1")
     return str(level)
+
+
+_KNOWN = {
+    "xfs": re.compile(r"(?:^|,)(?:su|sunit|sw|swidth|noalign)(?:=|,|$)"),
+    "ext4": re.compile(r"(?:^|,)(?:stride|stripe_width|stripe-width)="),
+}
+
+
+def mkfs_options(kind: str, options: str, stripe: Stripe) -> str:
+    """Return mkfs options with the stripe's geometry among them, unless they name one.
+
+    For XFS stripe unit and width, for ext4 stride and stripe width in blocks; btrfs has none.
+    """
+    geometry = Geometry(stripe.chunk, stripe.disks).options(kind)
+    if stripe.disks == 1 or not geometry:
+        return options
+    flag, words = geometry
+    argv = shlex.split(options)
+    if any(_KNOWN[kind].search(word) for word in _values(argv, flag)):
+        return options
+    return shlex.join(_merged(argv, flag, words))
+
+
+def _values(argv: list[str], flag: str) -> list[str]:
+    """Return what follows a flag, wherever it is given."""
+    return [value for word, value in pairwise(argv) if word == flag]
+
+
+def _merged(argv: list[str], flag: str, words: str) -> list[str]:
+    """Append to the value of the last occurrence of a flag (mke2fs uses that), or add the flag."""
+    if flag not in argv[:-1]:
+        return [flag, words, *argv]
+    at = len(argv) - argv[::-1].index(flag)
+    return [*argv[:at], f"{argv[at]},{words}", *argv[at + 1 :]]
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The paths of a lab's files; `home` is absolute and belongs to the lab."""
+
+    home: Path
+
+    @property
+    def mount(self) -> Path:
+        """Return where mydyno-disk is mounted."""
+        return self.home / "fuse"
+
+    @property
+    def disk(self) -> Path:
+        """Return the block image it serves, on which the loop device stands."""
+        return self.mount / "disk"
+
+    @property
+    def control(self) -> Path:
+        """Return the control file: commands are written to it, the state is read."""
+        return self.mount / "ctl"
+
+    def bases(self, disks: int) -> tuple[Path, ...]:
+        """Return the files that hold what was written before the freeze, one for each disk."""
+        return tuple(self.home / f"base{_number(n)}.img" for n in range(disks))
+
+    def overlays(self, disks: int) -> tuple[Path, ...]:
+        """Return the files for writes after the freeze; they are unlinked once open."""
+        return tuple(self.home / f"overlay{_number(n)}.img" for n in range(disks))
+
+    @property
+    def snapshot_marker(self) -> Path:
+        """Return the marker file of a frozen base."""
+        return self.home / "golden.json"
+
+    @property
+    def log(self) -> Path:
+        """Return the log of mydyno-disk."""
+        return self.home / "disk.log"
+
+
+def _number(disk: int) -> str:
+    """Return the suffix of a disk's files; empty for the first."""
+    return f"-{disk}" if disk else ""

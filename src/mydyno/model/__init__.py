@@ -11,8 +11,7 @@ from mydyno.model.errors import (
     SpecError,
     UnknownEndError,
 )
-from mydyno.model.options import one_line, quoted
-from mydyno.model.suggest import unknown_value
+from mydyno.model.text import one_line, quoted, unknown_value
 from mydyno.model.values import (
     Action,
     Change,
@@ -27,8 +26,8 @@ from mydyno.model.values import (
     Reset,
     Series,
     Settings,
-    Status,
     Trial,
+    TrialStatus,
     Verdict,
     Window,
     of_kind,
@@ -56,8 +55,8 @@ __all__ = [
     "Series",
     "Settings",
     "SpecError",
-    "Status",
     "Trial",
+    "TrialStatus",
     "UnknownEndError",
     "Verdict",
     "Window",

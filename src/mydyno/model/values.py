@@ -37,7 +37,7 @@ class Reset(Enum):
     NONE = "none"
 
 
-class Status(Enum):
+class TrialStatus(Enum):
     """How a trial ended; UNKNOWN means it may or may not have measured what was asked.
 
     Two are set by the analysis only: STALLED for a trial that ran to its end without any work, VOID
@@ -179,7 +179,7 @@ class Outcome:
     """
 
     trial: Trial
-    status: Status
+    status: TrialStatus
     window: Window
     metrics: Sequence[Metric] = ()
     series: Sequence[Series] = ()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeGuard
 
-from mydyno.analyse.result import Curve, Result, TrialView
 from mydyno.report import units
+from mydyno.stats.result import Curve, Result, TrialView
 
 Samples = list[float | None]
 TAIL = "latency_p99_s"

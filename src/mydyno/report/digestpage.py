@@ -1,11 +1,165 @@
 """The digest's page as values: totals, the profile, and each class."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from mydyno.report import bars, units
-from mydyno.report.bars import BarPlot
-from mydyno.report.slowlog import Class, ClassMetric, Digest
+from markupsafe import Markup
+
+from mydyno.report import slowlog, units
+from mydyno.report.html import environment, policy, text
+from mydyno.report.plot import Axis, AxisTick, linear, logarithmic, pace, ticks
+from mydyno.report.slowlog import Class, ClassMetric, Digest, LogWindow
+
+_A_DECADE = 8  # bars: each 1.33 times as wide as the one before it
+_WINDOWS = 240  # bars side by side: more are not visible
+_LABELS = 5
+_SIDE = 10  # drawing units in one per cent
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar on a square of 1000 by 1000, y downwards, and its tooltip."""
+
+    css: str
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarPlot:
+    """Bars with their axes."""
+
+    xs: tuple[AxisTick, ...]
+    ys: tuple[AxisTick, ...]
+    bars: tuple[Bar, ...]
+
+
+def histogram(metric: ClassMetric) -> BarPlot | None:
+    """Return how many events took how long, or None without any time above 0."""
+    found: dict[int, int] = {}
+    for low, high, count in metric.histogram:
+        middle = math.sqrt(low * high) if low > 0 else high
+        if count > 0 and middle > 0 and math.isfinite(middle):
+            place = math.floor(math.log10(middle) * _A_DECADE + 1e-9)
+            found[place] = found.get(place, 0) + count
+    if not found:
+        return None
+    first, last = min(found) - 1, max(found) + 2
+    x, most = logarithmic(_edge(first), _edge(last), _LABELS), max(found.values())
+    bars = tuple(_bar(place, count, most, x) for place, count in sorted(found.items()))
+    return BarPlot(ticks(x, "s"), (AxisTick(100.0, units.number(most)),), bars)
+
+
+def _edge(place: int) -> float:
+    return float(10 ** (place / _A_DECADE))
+
+
+def _bar(place: int, count: int, most: int, x: Axis) -> Bar:
+    left, right = x.at(_edge(place)), x.at(_edge(place + 1))
+    tall = max(100 * count / most, 0.8)  # one event among millions can still be seen
+    limits = (units.quantity(_edge(p), "s") for p in (place, place + 1))
+    label = f"{' to '.join(limits)}: {units.number(count)}"
+    return _placed("c1", (left, right), (0.0, tall), label)
+
+
+def windows(found: Sequence[LogWindow], colours: Mapping[str, tuple[str, str]]) -> BarPlot | None:
+    """Return query time over time, stacked by class, or None without any.
+
+    `colours` gives a class's style and name by its id; all others are grey, on top.
+    """
+    timed = [
+        (start, end, w) for w in found if (start := _seconds(w.start)) < (end := _seconds(w.end))
+    ]
+    if not timed or not any(w.query_time_s > 0 for w in found):
+        return None
+    merged = _merged(timed)
+    first, last = merged[0][0], max(end for _, end, _ in merged)
+    y = _upright(max(sum(parts.values()) for _, _, parts in merged))
+    bars: list[Bar] = []
+    for start, end, parts in merged:
+        across = (100 * (start - first) / (last - first), 100 * (end - first) / (last - first))
+        bars += _stacked(across, parts, y, colours, _clock(start, last - first))
+    step = (last - first) / (_LABELS - 1)
+    times = [first + i * step for i in range(_LABELS)]
+    xs = tuple(
+        AxisTick(100 * i / (_LABELS - 1), _clock(t, last - first)) for i, t in enumerate(times)
+    )
+    return BarPlot(xs, ticks(y, "s"), tuple(bars))
+
+
+def _upright(most_s: float) -> Axis:
+    """Return an axis of seconds, in steps that people count minutes and hours in."""
+    if most_s < 120:  # noqa: PLR2004 - two minutes; below, seconds are more precise
+        return linear(0.0, most_s, 3)
+    step = pace(most_s, 3)
+    count = math.ceil(most_s / step - 1e-9)
+    return Axis(0.0, count * step, log=False, ticks=tuple(i * step for i in range(count + 1)))
+
+
+def _merged(
+    timed: Sequence[tuple[float, float, LogWindow]],
+) -> list[tuple[float, float, dict[str, float]]]:
+    """Return at most so many windows, neighbours taken together, with query time by class."""
+    wide = -(-len(timed) // _WINDOWS)
+    merged = []
+    for i in range(0, len(timed), wide):
+        group = timed[i : i + wide]
+        parts: dict[str, float] = {}
+        for _, _, window in group:
+            rest = window.query_time_s
+            for part in window.classes:
+                parts[part.id] = parts.get(part.id, 0.0) + part.query_time_s
+                rest -= part.query_time_s
+            parts[""] = parts.get("", 0.0) + max(rest, 0.0)
+        merged.append((group[0][0], group[-1][1], parts))
+    return merged
+
+
+def _stacked(
+    across: tuple[float, float],
+    parts: Mapping[str, float],
+    y: Axis,
+    colours: Mapping[str, tuple[str, str]],
+    at: str,
+) -> list[Bar]:
+    named = [(style, name, parts[id_]) for id_, (style, name) in colours.items() if id_ in parts]
+    rest = sum(value for id_, value in parts.items() if id_ not in colours)
+    bars, floor = [], 0.0
+    for style, name, value in [*named, ("c0", "all others", rest)]:
+        if value > 0:
+            label = f"{at}, {name}: {units.span(value)}"
+            bars.append(_placed(style, across, (y.at(floor), y.at(floor + value)), label))
+            floor += value
+    return bars
+
+
+def _placed(css: str, x: tuple[float, float], y: tuple[float, float], label: str) -> Bar:
+    left, right, low, high = (round(_SIDE * v, 1) for v in (*x, *y))
+    size = (round(right - left, 1), round(high - low, 1))
+    return Bar(css, left, round(1000 - high, 1), *size, label)
+
+
+def _seconds(text: str) -> float:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _clock(at_s: float, span_s: float) -> str:
+    """Return a time of day, with the date or the second where the length of the log asks for it."""
+    at = datetime.fromtimestamp(at_s, UTC)
+    short, day = 600.0, 86_400.0
+    if span_s >= day:
+        return f"{at:%m-%d %H:%M}"
+    return f"{at:%H:%M:%S}" if span_s < short else f"{at:%H:%M}"
+
 
 _LEADING = 7  # classes with a colour of their own
 _MANY = 3  # classes named in the first sentence
@@ -13,7 +167,7 @@ _SHOWN = 200  # classes shown in full: a page of more cannot be read, or opened 
 _LISTED = 2000  # classes in the profile
 _SHORT = 160  # characters of a fingerprint in the profile
 _LONG = 20_000  # characters of a statement
-_WINDOWS = 500  # rows of the windows' table
+_TABLE_WINDOWS = 500  # rows of the windows' table
 TIME = "query_time_s"
 
 Ends = tuple[str, float]  # what a cell shows, and what it is sorted by
@@ -69,7 +223,7 @@ def page(digest: Digest) -> DigestPage:
         tuple(f"{k.replace('_', ' ')}: {n}" for k, n in digest.summary.oddities.items() if n),
         tuple(_row(i, c, leading) for i, c in enumerate(digest.classes[:_LISTED], 1)),
         tuple(_class(i, c) for i, c in enumerate(digest.classes[:_SHOWN], 1)),
-        bars.windows(digest.windows, leading),
+        windows(digest.windows, leading),
         tuple((id_, css, name) for id_, (css, name) in leading.items()),
         tuple(_window_rows(digest)),
     )
@@ -128,7 +282,7 @@ def _class(rank: int, found: Class) -> ClassView:
         _finding(found, time),
         _cut(found.fingerprint, _LONG),
         tuple(_metric(name, m, found.events) for name, m in found.metrics.items()),
-        bars.histogram(time),
+        histogram(time),
         tuple((name, tuple(_counted(of, found.events))) for name, of in counts if of),
         _cut(found.example.query, _LONG) if found.example else "",
     )
@@ -176,7 +330,7 @@ def _counted(of: Mapping[str, int], events: int) -> list[tuple[str, str]]:
 def _window_rows(digest: Digest) -> list[tuple[str, ...]]:
     names = {c.id: _short(c.fingerprint, 60) for c in digest.classes}
     rows: list[tuple[str, ...]] = []
-    for window in digest.windows[:_WINDOWS]:
+    for window in digest.windows[:_TABLE_WINDOWS]:
         leader = max(window.classes, key=lambda part: part.query_time_s, default=None)
         most = names.get(leader.id, leader.id) if leader else units.NOTHING
         time = units.span(window.query_time_s)
@@ -200,3 +354,29 @@ def listed(digest: Digest) -> Sequence[int]:
         min(len(digest.classes), _LISTED),
         min(len(digest.classes), _SHOWN),
     )
+
+
+_SHEETS = ("template/report.css", "template/narrow.css", "template/digest.css")
+
+
+def render_digest(digest: Mapping[str, object], title: str) -> str:
+    """Return the page of what `mydyno-probe digest --json` wrote; every text in it is escaped.
+
+    Raises `ValueError` for what is not such a digest, naming the place of the fault.
+    """
+    found = slowlog.read(digest)
+    style, script = "".join(text(name) for name in _SHEETS), text("template/sort.js")
+    shown = (
+        environment()
+        .get_template("digest.html")
+        .render(
+            page=page(found),
+            digest=found,
+            title=title,
+            listed=listed(found),
+            policy=policy(style, [script]),
+            style=Markup(style),  # noqa: S704 - our own files
+            script=Markup(script),  # noqa: S704 - our own file
+        )
+    )
+    return shown.encode("utf-8", "replace").decode()  # a lone surrogate could not be written

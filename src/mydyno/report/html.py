@@ -1,14 +1,62 @@
 """The report as one HTML file; it needs no network and no server, and works without JavaScript."""
 
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+import jinja2
 import msgspec
 from markupsafe import Markup
 
-from mydyno.analyse.result import Result
-from mydyno.report import sampledpack
-from mydyno.report.offline import environment, policy, text
-from mydyno.report.page import page
+from mydyno.report import payload, units, verdicts
+from mydyno.report.page import Page, page
 from mydyno.report.payload import encoded
-from mydyno.report.views import Page
+from mydyno.stats.result import Result
+
+
+def policy(style: str, scripts: Sequence[str]) -> str:
+    """Return a content security policy: no loading, and only these texts by their hashes."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            "img-src data:",
+            f"style-src {_hash(style)}",
+            f"script-src {' '.join(_hash(script) for script in scripts)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Return the templates: autoescaped, without control characters, strict on names."""
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: text(f"template/{name}")),
+        autoescape=True,
+        finalize=lambda shown: units.legible(shown) if type(shown) is str else shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["prose"] = units.prose
+    made.globals |= {"units": units, "verdicts": verdicts}
+    return made
+
+
+@cache
+def text(path: str) -> str:
+    """Return a file of this package."""
+    return (files("mydyno.report") / path).read_text(encoding="utf-8")
+
+
+def _hash(inlined: str) -> str:
+    """Return a source expression that allows exactly this inline text."""
+    digest = hashlib.sha256(inlined.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
 
 _SHEETS = ("vendor/uPlot.min.css", "template/report.css", "template/narrow.css")
 _SCRIPTS = ("drawing", "charts", "aligned", "page")
@@ -49,7 +97,7 @@ def render_html(result: Result) -> str:
             sections=_SECTIONS,
             key=key,
             data=data,
-            sampled=sampledpack.encoded(shown.resources) if shown.resources else None,
+            sampled=payload.encoded_samples(shown.resources) if shown.resources else None,
         )
     )
 

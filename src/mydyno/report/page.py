@@ -1,18 +1,186 @@
 """The content of the HTML page, in its order: text, plots and tables of a result."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 
-from mydyno.analyse.ends import describe_lost
-from mydyno.analyse.result import Ratio, Result, Row, TrialView
-from mydyno.report import curves, distributions, dots, findings, multiples, units, verdicts
+from mydyno.report import charts, curves, units, verdicts
+from mydyno.report.charts import DotPlot, Forest, Whisker, forest
 from mydyno.report.curves import Chart
-from mydyno.report.forest import Forest, forest
-from mydyno.report.maineffects import parts
-from mydyno.report.plot import Style, styles
-from mydyno.report.resources import resources
-from mydyno.report.views import ChartView, LatencyView, Page, RowView, TrialRow, WorkloadView
-from mydyno.report.warned import warned
+from mydyno.report.plot import Plot, Style, styles
+from mydyno.report.resources import Resources, resources
+from mydyno.report.verdicts import UNFIT, EffectsView, VerdictLabel, parts, warned
+from mydyno.stats.estimates import describe_lost
+from mydyno.stats.result import ChangeView, Comparison, Distribution, Ratio, Result, Row, TrialView
+
+_FEW = 4  # names in a sentence
+
+
+def of_forest(rows: Sequence[Row], baseline: str) -> str:
+    """Return which intervals exclude ratio 1; those of unfit treatments are not used."""
+    fit = [row for row in rows if row.verdict not in verdicts.UNFIT]
+    lost = [row.name for row in rows if row.ends.lost and row.verdict in verdicts.UNFIT]
+    shown = [(row.name, row.effect) for row in fit if row.effect and row.name != baseline]
+    above = [name for name, effect in shown if effect.low > 1]
+    below = [name for name, effect in shown if effect.high < 1]
+    across = [name for name, effect in shown if effect.low <= 1 <= effect.high]
+    sentences = [
+        _intervals(above, "entirely above 1"),
+        _intervals(below, "entirely below 1"),
+        _intervals(across, "including 1: no significant difference"),
+        _lost(lost),
+    ]
+    return " ".join(s for s in sentences if s) or "Nothing could be compared with the baseline."
+
+
+def of_chart(chart: Chart, compared: Comparison) -> str:
+    """Return the middle of the measured windows, for the leader and the baseline."""
+    values = [
+        f"{units.quantity(value, chart.unit)} with {name}"
+        for name in _leading(compared, chart.workload)
+        if (value := curves.middle(chart, name, chart.warm[1], chart.end)) is not None
+    ]
+    if not values:
+        return "No trial of the leader or the baseline has this curve."
+    warm = " The shaded warm-up is not used." if chart.warm[1] > 0 else ""
+    return f"In the measured window, the median is {units.listed(values)}.{warm}"
+
+
+def of_latency(found: Sequence[tuple[Style, Distribution]], compared: Comparison) -> str:
+    """Return the p99 latency of the leader and of the baseline."""
+    workload = found[0][1].workload
+    named = {style.name: d for style, d in found}
+    values = [
+        f"{units.quantity(charts.percentile(named[n], 0.99), 's')} with {n}"
+        for n in _leading(compared, workload)
+        if n in named
+    ]
+    return f"99 of 100 operations finished within {units.listed(values)}." if values else ""
+
+
+def _leading(compared: Comparison, workload: str) -> list[str]:
+    """Return the treatment worth naming first and the baseline, or a few if none leads."""
+    leader = verdicts.best(compared, workload)
+    if leader is None:
+        return verdicts.treatments(compared)[:_FEW]
+    return list(dict.fromkeys([leader, compared.baseline]))
+
+
+def _lost(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    who = units.listed(names) if len(names) <= _FEW else f"{len(names)} treatments"
+    return f"{who}: trials failed or stalled, so the other trials are not used."
+
+
+def _intervals(names: Sequence[str], where: str) -> str:
+    if not names:
+        return ""
+    who = units.listed(names) if len(names) <= _FEW else f"{len(names)} treatments"
+    return f"{who}: {'interval' if len(names) == 1 else 'intervals'} {where}."
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """One row of the verdict table; `lost` counts in words the trials that were not measured."""
+
+    style: Style
+    row: Row
+    value: str
+    effect: tuple[str, str, str] | None
+    whisker: Whisker | None
+    guards: tuple[tuple[str, tuple[str, str, str] | None], ...]
+    verdict: VerdictLabel
+    weaker: bool
+    trials: str
+    lost: str = ""
+
+    @property
+    def fit(self) -> bool:
+        """Return whether its interval may be read as an effect."""
+        return self.row.verdict not in UNFIT
+
+
+@dataclass(frozen=True, slots=True)
+class ChartView:
+    """One quantity over time: what is drawn by script, and the same without."""
+
+    id: str
+    chart: Chart
+    finding: str
+    multiples: tuple[Plot, ...]
+    head: tuple[str, ...]
+    table: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyView:
+    """The latency distributions under one workload."""
+
+    finding: str
+    plot: Plot
+    styles: tuple[Style, ...]
+    head: tuple[str, ...]
+    table: tuple[tuple[str, ...], ...]
+    kinds_head: tuple[str, ...]
+    kinds: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadView:
+    """Everything that is shown of one workload."""
+
+    name: str
+    response: str
+    forest: Forest
+    finding: str
+    rows: tuple[RowView, ...]
+    charts: tuple[ChartView, ...]
+    latency: LatencyView | None
+    dots: DotPlot | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """One line of the trials' table."""
+
+    trial: TrialView
+    style: Style
+    value: str
+    tail: str
+    window: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The whole page."""
+
+    result: Result
+    styles: tuple[Style, ...]
+    shown: frozenset[str]
+    workloads: tuple[WorkloadView, ...]
+    changes: tuple[tuple[Style, tuple[ChangeView, ...]], ...]
+    trials: tuple[TrialRow, ...]
+    warnings: tuple[tuple[str, str], ...]
+    resources: Resources | None
+    parts: tuple[EffectsView, ...] = ()
+
+    @property
+    def weakest(self) -> list[str]:
+        """Return the treatments that weaken durability."""
+        rows = self.result.comparison.treatments
+        return list(dict.fromkeys(row.name for row in rows if row.durability == "weaker"))
+
+    @property
+    def has_charts(self) -> bool:
+        """Return whether any trial left a curve."""
+        return any(work.charts for work in self.workloads)
+
+    @property
+    def lost(self) -> int:
+        """Return the number of trials that did not end well."""
+        return sum(trial.status != "ok" for trial in self.result.trials)
+
 
 _MANY = 8  # curves: more hide each other, so the rest are off at first
 
@@ -51,11 +219,11 @@ def _workload(
         workload,
         response,
         axis,
-        findings.of_forest(rows, compared.baseline),
+        of_forest(rows, compared.baseline),
         tuple(_row(row, rows, axis, ordered) for row in rows),
         tuple(_chart(c, next(ids), result, ordered) for c in curves.charts(result, workload)),
         _latency(result, workload, ordered),
-        dots.plot(trials, ordered, response, unit),
+        charts.dot_plot(trials, ordered, response, unit),
     )
 
 
@@ -86,21 +254,21 @@ def _texts(ratio: Ratio | None) -> tuple[str, str, str] | None:
 
 def _chart(chart: Chart, id_: str, result: Result, ordered: Sequence[Style]) -> ChartView:
     measured = [s for s in ordered if curves.of_treatment(chart, s.name)]
-    table = tuple(tuple(row) for row in multiples.table(chart, measured))
-    drawn = tuple(multiples.multiples(chart, ordered))
+    table = tuple(tuple(row) for row in charts.multiples_table(chart, measured))
+    drawn = tuple(charts.multiples(chart, ordered))
     head = ("Until", *(s.name for s in measured))
-    return ChartView(id_, chart, findings.of_chart(chart, result.comparison), drawn, head, table)
+    return ChartView(id_, chart, of_chart(chart, result.comparison), drawn, head, table)
 
 
 def _latency(result: Result, workload: str, ordered: Sequence[Style]) -> LatencyView | None:
-    found = distributions.of_workload(result.distributions, workload, ordered)
-    drawn = distributions.plot(found)
+    found = charts.of_workload(result.distributions, workload, ordered)
+    drawn = charts.distribution_plot(found)
     if drawn is None:
         return None
-    head, table = distributions.table(found)
-    kinds_head, kinds = distributions.kinds(result.distributions, workload, ordered)
+    head, table = charts.distribution_table(found)
+    kinds_head, kinds = charts.kinds(result.distributions, workload, ordered)
     return LatencyView(
-        findings.of_latency(found, result.comparison),
+        of_latency(found, result.comparison),
         drawn,
         tuple(style for style, _ in found),
         tuple(head),

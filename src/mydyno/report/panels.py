@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from mydyno.analyse.result import Curve, Result, TrialView
 from mydyno.report import curves, units
 from mydyno.report.curves import Samples, drawable
+from mydyno.stats.result import Curve, Result, TrialView
 
 WORK = "response"  # stands for the workload's own response
 CPU = ("cpu.user", "cpu.system", "cpu.irq", "cpu.iowait", "cpu.steal")

@@ -4,9 +4,9 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mydyno.analyse.result import Comparison, Result, Row
-from mydyno.report import maineffects, storage, units, verdicts
-from mydyno.report.warned import warned
+from mydyno.report import units, verdicts
+from mydyno.report.verdicts import warned
+from mydyno.stats.result import Comparison, Result, Row
 
 _GUARD = "latency_p99_s"
 _GAP = "  "
@@ -60,7 +60,7 @@ def _main_effects(compared: Comparison, width: int) -> str:
         return ""
     effects = [
         (f"{part.factor} = {part.level}", f"not {part.against}", part)
-        for part in maineffects.ordered(compared.parts)
+        for part in verdicts.ordered(compared.parts)
     ]
     several = len({part.workload for part in compared.parts}) > 1
     lines = []
@@ -70,7 +70,7 @@ def _main_effects(compared: Comparison, width: int) -> str:
         lines.append(f"{ratio} [{low}..{high}]  {changed}, {against}{where}")
     for pair in compared.together:
         ratio, low, high = units.interval(pair.effect)
-        lines.append(f"{ratio} [{low}..{high}]  {maineffects.together(pair)}, interaction")
+        lines.append(f"{ratio} [{low}..{high}]  {verdicts.together(pair)}, interaction")
     head = "Main effect of each change (mean over the levels of the others):"
     return "\n".join([head, *(_wrapped(line, width, "    ") for line in lines)])
 
@@ -149,7 +149,7 @@ def _footing(result: Result, width: int) -> str:
 
 
 def _stored(compared: Comparison, workload: str, width: int) -> str:
-    size = storage.sentence(compared, workload)
+    size = verdicts.storage_sentence(compared, workload)
     several = f"{workload}: " if len(verdicts.workloads(compared)) > 1 else ""
     return _wrapped(f"{several}{size}", width) if size else ""
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from mydyno.analyse.result import Ends, Ratio
+from mydyno.stats.result import Ends, Ratio
 
 NOTHING = "\N{EN DASH}"  # what stands where there is no value
 TIMES = "\N{MULTIPLICATION SIGN}"

@@ -1,9 +1,53 @@
 """Labels of the verdicts (word, symbol, meaning), and the order of treatments."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 
-from mydyno.analyse.direction import LOWER
-from mydyno.analyse.result import Comparison, Row
+from mydyno.report import units
+from mydyno.report.charts import Forest, Whisker, forest
+from mydyno.stats.result import Comparison, Part, Ratio, Row, Together
+from mydyno.stats.rule import LOWER
+
+_NAMED = 4  # treatments named in a merged warning
+_OF_A_TRIAL = re.compile(r"trial (?P<trial>\d+) (?P<end>\w+: .*)", re.DOTALL)
+
+
+def warned(compared: Comparison) -> Sequence[tuple[str, str]]:
+    """Return pairs of subject and message; the subject of the campaign's own warnings is ``""``.
+
+    Equal messages of several treatments are merged, and so are equal ends of several trials.
+    """
+    subjects: dict[str, list[str]] = {}
+    ends: dict[str, dict[str, list[str]]] = {}
+    for row in compared.treatments:
+        who = f"{row.name}, {row.workload}"
+        for message in row.warnings:
+            if found := _OF_A_TRIAL.fullmatch(message):
+                ends.setdefault(found["end"], {}).setdefault(who, []).append(found["trial"])
+            else:
+                subjects.setdefault(message, []).append(who)
+    merged = [("", message) for message in compared.warnings]
+    merged += [(_listed(whose), message) for message, whose in subjects.items()]
+    return merged + [_trials_of(end, trials) for end, trials in ends.items()]
+
+
+def _trials_of(end: str, trials: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    if len(trials) == 1:
+        ((who, numbers),) = trials.items()
+        return who, f"{_trials(numbers)} {end}"
+    return "; ".join(f"{who}: {_trials(n)}" for who, n in trials.items()), end
+
+
+def _listed(whose: Sequence[str]) -> str:
+    named, more = whose[:_NAMED], len(whose) - _NAMED
+    return "; ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def _trials(numbers: Sequence[str]) -> str:
+    *most, last = numbers
+    return f"trials {', '.join(most)} and {last}" if most else f"trial {last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +136,80 @@ def gain(comparison: Comparison, row: Row) -> float:
         return 0.0
     lower = comparison.directions.get(row.workload) == LOWER
     return 1 / row.effect.ratio if lower and row.effect.ratio else row.effect.ratio
+
+
+def storage_sentence(compared: Comparison, workload: str) -> str:
+    """Return the treatments' sizes on disk, and what was compressed; ``""`` if none is known.
+
+    Treatments with the same size are listed together.
+    """
+    same: dict[str, list[str]] = {}
+    for row in rows(compared, workload):
+        if "storage_bytes" in row.plain:
+            same.setdefault(_size(row), []).append(row.name)
+    if len(same) == 1:
+        return f"On disk after a trial: {next(iter(same))}."
+    sizes = "; ".join(f"{units.listed(names)} {size}" for size, names in same.items())
+    return f"On disk after a trial: {sizes}." if sizes else ""
+
+
+def _size(row: Row) -> str:
+    size = units.quantity(row.plain["storage_bytes"].estimate, "B")
+    ratio = row.plain.get("compression_ratio")
+    saved = f", compressed {units.times(ratio.estimate)}" if ratio else ""
+    return f"{size}{saved}"
+
+
+_PAIR = " with "
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRow:
+    """One line: what was changed, its ratio as text and as a mark."""
+
+    changed: str
+    against: str
+    effect: tuple[str, str, str]
+    whisker: Whisker
+
+
+@dataclass(frozen=True, slots=True)
+class EffectsView:
+    """Main effects and interactions under one workload, the strongest first."""
+
+    workload: str
+    forest: Forest
+    rows: tuple[EffectRow, ...]
+    pairs: tuple[EffectRow, ...]
+
+
+def parts(compared: Comparison, margin: float) -> tuple[EffectsView, ...]:
+    """Return one view for each workload that has main effects."""
+    works = dict.fromkeys(part.workload for part in compared.parts)
+    return tuple(_view(compared, work, margin) for work in works)
+
+
+def ordered(found: Sequence[Part]) -> list[Part]:
+    """Return main effects with the strongest first."""
+    return sorted(found, key=lambda part: -abs(log(part.effect.ratio)))
+
+
+def together(pair: Together) -> str:
+    """Return a pair of levels as text."""
+    return _PAIR.join(f"{factor} = {level}" for factor, level in pair.levels.items())
+
+
+def _view(compared: Comparison, work: str, margin: float) -> EffectsView:
+    mains = ordered([part for part in compared.parts if part.workload == work])
+    pairs = [pair for pair in compared.together if pair.workload == work]
+    axis = forest([*(p.effect for p in mains), *(p.effect for p in pairs)], margin)
+    return EffectsView(
+        work,
+        axis,
+        tuple(_row(axis, f"{p.factor} = {p.level}", p.against, p.effect) for p in mains),
+        tuple(_row(axis, together(p), "", p.effect) for p in pairs),
+    )
+
+
+def _row(axis: Forest, changed: str, against: str, effect: Ratio) -> EffectRow:
+    return EffectRow(changed, against, units.interval(effect), axis.whisker(effect))

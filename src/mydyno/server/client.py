@@ -1,12 +1,12 @@
-"""Asking a private instance: the client's command, and its reply as rows."""
+"""Accounts of a private server, and the client that uses them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.model import Action, HostError
-from mydyno.server.build import Build
+from mydyno.server.place import Build
 
 _ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
 _ESCAPE = re.compile(r"\\(.)")
@@ -54,3 +54,79 @@ def _rows(text: str) -> Iterator[tuple[str, ...]]:
 
 def _unescape(found: "re.Match[str]") -> str:
     return _ESCAPES.get(found.group(1), found.group(0))
+
+
+LOAD_USER = "mydyno"
+DATABASE = "sbtest"
+NATIVE = "mysql_native_password"
+NATIVE_PLUGIN = (
+    "SELECT plugin_name FROM information_schema.plugins "
+    "WHERE plugin_name = 'mysql_native_password' AND plugin_status = 'ACTIVE'"
+)
+USERS = "SELECT user, host FROM mysql.user"
+_ROOT = "'root'@'localhost'"
+# from anywhere: where the server listens is settled for each trial, and who can get there
+_LOAD = f"'{LOAD_USER}'@'%'"
+_KEPT = ("mariadb.sys", "mysql.infoschema", "mysql.session", "mysql.sys")
+_PLUGIN_CLAUSE = (8, 0, 0)  # before it, the native plugin is the default
+
+
+def statements(
+    build: Build,
+    users: Iterable[Sequence[str]],
+    *,
+    native: bool,
+    root_password: str,
+    load_password: str,
+    adopted: bool = False,
+) -> str:
+    """Return the SQL that gives a server its root and the load's account, a password each.
+
+    Of other accounts the internal ones stay; all do in `adopted` data, since views and routines
+    belong to them, and there the load may use all of it.  The load's account uses
+    `mysql_native_password` where the server still has it, because every client library knows
+    that; else the server's default.  Passwords must be plain letters, digits and signs without
+    quotes.
+    """
+    load = _load(build, load_password, native=native)
+    if adopted:
+        lines = [*_root_recreated(users, root_password), load, f"GRANT ALL ON *.* TO {_LOAD};"]
+    else:
+        lines = [f"DROP USER '{user}'@'{host}';" for user, host in users if not _keep(user, host)]
+        lines += [f"CREATE DATABASE {DATABASE};", load, f"GRANT ALL ON {DATABASE}.* TO {_LOAD};"]
+        lines += [_root(build, root_password)]
+    return "\n".join(["SET sql_log_bin = 0;", *lines, "FLUSH PRIVILEGES;"]) + "\n"
+
+
+def _root_recreated(users: Iterable[Sequence[str]], password: str) -> list[str]:
+    """Return the SQL that recreates root on a server started without its grant tables.
+
+    The first statement lets it know accounts again.
+    """
+    there = {f"'{user}'@'{host}'" for user, host in users}
+    return [
+        "FLUSH PRIVILEGES;",
+        *(f"DROP USER {who};" for who in (_ROOT, _LOAD) if who in there),
+        f"CREATE DATABASE IF NOT EXISTS {DATABASE};",
+        f"CREATE USER {_ROOT} IDENTIFIED BY '{password}';",
+        f"GRANT ALL ON *.* TO {_ROOT} WITH GRANT OPTION;",
+    ]
+
+
+def _load(build: Build, password: str, *, native: bool) -> str:
+    plugin = f"WITH {NATIVE} " if native and _names_plugins(build) else ""
+    return f"CREATE USER {_LOAD} IDENTIFIED {plugin}BY '{password}';"
+
+
+def _root(build: Build, password: str) -> str:
+    if build.initialises_itself:
+        return f"ALTER USER {_ROOT} IDENTIFIED BY '{password}';"
+    return f"SET PASSWORD FOR {_ROOT} = PASSWORD('{password}');"
+
+
+def _names_plugins(build: Build) -> bool:
+    return not build.mariadb and build.version >= _PLUGIN_CLAUSE
+
+
+def _keep(user: str, host: str) -> bool:
+    return (user, host) == ("root", "localhost") or user in _KEPT

@@ -1,5 +1,6 @@
 """A private instance of a server: made, started, queried and stopped."""
 
+import random
 import re
 import time
 from collections.abc import Sequence
@@ -8,27 +9,82 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mydyno.host import Host, Process, Running, processes
-from mydyno.host.trusted import make, resolved
+from mydyno.host.files import make, resolved
 from mydyno.journal.records import Made, MemoryRecords, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, RefusedError
-from mydyno.server import (
-    accounts,
-    authority,
-    certificate,
-    client,
-    launch,
-    outside,
-    place,
-    sandbox,
-    tls,
+from mydyno.server import client, place, programs, tls
+from mydyno.server.initialise import furnish, initialise, install, password_of, remove_sockets
+from mydyno.server.place import KIND as USER
+from mydyno.server.place import Build, Identity, Place, refuse_unreachable, unprivileged
+
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_LOCAL_PORT = re.compile(rb"^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ", re.MULTILINE)
+_RANGE = range(20000, 32000)  # below the kernel's own choice for outgoing connections
+
+
+def free_port(host: Host) -> int:
+    """Return a port between 20000 and 31999 that no socket of the host holds just now."""
+    raw = b"".join(host.run(Action(("cat", table))).stdout for table in _TABLES)
+    free = sorted(set(_RANGE) - used(raw))
+    if not free:
+        raise HostError(f"{host.name}: no free port from {_RANGE.start} to {_RANGE.stop - 1}")
+    return random.choice(free)
+
+
+def used(raw: bytes) -> set[int]:
+    """Return the local ports in the text of /proc/net/tcp and tcp6."""
+    return {int(port, 16) for port in _LOCAL_PORT.findall(raw)}
+
+
+# MySQL 8; MySQL 8; MySQL 5.6 and 5.7, MariaDB to 10.5; MariaDB from 10.6
+_PLACES = (
+    ("FILES", "FILE_NAME"),
+    ("INNODB_DATAFILES", "PATH"),
+    ("INNODB_SYS_DATAFILES", "PATH"),
+    ("INNODB_SYS_TABLESPACES", "FILENAME"),
 )
-from mydyno.server.build import Build
-from mydyno.server.home import furnish, install, password_of, remove_sockets
-from mydyno.server.identity import KIND as USER
-from mydyno.server.identity import Identity, refuse_unreachable, unprivileged
-from mydyno.server.initialise import initialise
-from mydyno.server.place import Place
-from mydyno.server.ports import free_port
+_COLUMNS = (
+    "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS "
+    "WHERE TABLE_SCHEMA = 'information_schema'"
+)
+_SHOWN = 5
+_PATIENCE_S = 600.0  # a dictionary of millions of tables
+
+
+def refuse(host: Host, argv: tuple[str, ...], data: Path, original: Path) -> None:
+    """Raise `RefusedError` naming the files outside `data` that its running server would write to.
+
+    `argv` is the client.
+    """
+    if found := _outside(host, argv, data):
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        shown = ", ".join(found[:_SHOWN]) + more
+        raise RefusedError(
+            f"stack.data: {original}: has files outside of it: {shown}; a copy would write into "
+            "them; move them into the data directory first, or fill the data set by a workload"
+        )
+
+
+def _outside(host: Host, argv: tuple[str, ...], data: Path) -> list[str]:
+    known = {(row[0].upper(), row[1].upper()) for row in _rows(host, argv, _COLUMNS)}
+    paths = {
+        row[0]
+        for table, column in _PLACES
+        if (table, column) in known
+        for row in _rows(host, argv, f"SELECT {column} FROM information_schema.{table}")  # noqa: S608 - our own names
+        if row[0] not in {"", "NULL"}
+    }
+    return sorted(p for p in paths if not _inside(data / p, data))
+
+
+def _inside(path: Path, data: Path) -> bool:
+    """Return whether a path, a relative one from `data`, stays in it."""
+    return ".." not in path.parts and path.is_relative_to(data)
+
+
+def _rows(host: Host, argv: tuple[str, ...], sql: str) -> list[tuple[str, ...]]:
+    return client.query(host, argv, sql, _PATIENCE_S)
+
 
 KIND = "server"
 _STEP_S = 0.02
@@ -97,7 +153,7 @@ class Instance:
         """Return how a load reaches the running instance."""
         host, port = self._listen
         socket = "" if host else str(self.place.socket)
-        user, database = accounts.LOAD_USER, accounts.DATABASE
+        user, database = client.LOAD_USER, client.DATABASE
         return Endpoint(socket, host, port, user, self.place.load, database)
 
     def initialise(self) -> None:
@@ -118,7 +174,7 @@ class Instance:
         Raise `HostError` with the server's words where it cannot start on them, `RefusedError`
         where they name files that lie outside, which a server would write into.
         """
-        sandbox.refuse_unavailable(self.host, root=bool(self.identity.name))
+        programs.refuse_unavailable(self.host, root=bool(self.identity.name))
         refuse_unreachable(self.host, self.identity, self.place.data)
         self._make_accounts((("skip_grant_tables", "1"),), within_s=_RECOVERY_S)
 
@@ -128,7 +184,9 @@ class Instance:
         Raise `HostError` with the last lines of its error log if it refuses; a port taken
         between our look and its bind is answered by another port.
         """
-        asked = launch.parse(self.host.run(launch.question(self.place)).stdout, self.place.launch)
+        asked = programs.parse_launch(
+            self.host.run(programs.question(self.place)).stdout, self.place.launch
+        )
         if self.address:  # and only now: before it had accounts, nobody else was to reach it
             there = {"transport": "tcp", "address": self.address}
             asked = replace(asked, net={**there, **asked.net})
@@ -183,7 +241,7 @@ class Instance:
         text = self.host.run(action).stdout.decode(errors="replace")
         return [line for line in text.splitlines() if line.strip()][-lines:]
 
-    def _start_once(self, asked: launch.Launch, more: Options = ()) -> None:
+    def _start_once(self, asked: programs.Launch, more: Options = ()) -> None:
         if self.pid:
             raise HostError(f"{self.place.home}: the instance already runs as {self.pid}")
         tcp = asked.net.get("transport") == "tcp"
@@ -191,14 +249,14 @@ class Instance:
         self._listen = (address, free_port(self.host)) if tcp else ("", 0)
         options = (*self._tls(asked.net.get("tls", "")), *more)
         options += place.ALONE if self.adopted else ()
-        text = place.options(self.build, self.place, self._listen, options)
+        text = place.options(self.build, self.place, *self._listen, options)
         install(self.host, self.place.options, "640", text)
         stale = (self.place.pid_file, self.place.socket, f"{self.place.socket}.lock")
         self.host.run(Action(("rm", "-f", "--", *map(str, stale)))).check()
         size = self.host.run(Action(("stat", "-c", "%s", str(self.place.log)))).check()
         self._log_from = int(size.stdout)
         hidden = [self.original] if self.original else None
-        action = launch.command(self.build, self.place, self.identity, asked, hidden)
+        action = programs.command(self.build, self.place, self.identity, asked, hidden)
         self.records.add(Made(KIND, str(self.place.options)))
         self._running = self.host.start(action, stderr=self.place.log)
         install(self.host, self.place.pid_file, "600", f"{self._running.pid}\n")
@@ -213,13 +271,13 @@ class Instance:
         home = self.place
         lines = tls.client_lines(home.tls, asked) if asked else ()
         password = password_of(self.host, home.load)
-        text = place.client_options(accounts.LOAD_USER, password, None, lines)
+        text = place.client_options(client.LOAD_USER, password, None, lines)
         install(self.host, home.load, "600", text)
         if not asked:
-            kept = certificate.ensure(self.host, self.build, home)
+            kept = tls.ensure_certificate(self.host, self.build, home)
             return (("ssl_cert", str(home.certificate)), ("ssl_key", str(home.key))) if kept else ()
         if asked != tls.OFF:
-            authority.ensure(self.host, home.tls, self.identity)
+            tls.ensure_authority(self.host, home.tls, self.identity)
         return tls.server_options(self.build, home.tls, asked)
 
     def _answers(self, argv: tuple[str, ...], patience_s: float) -> bool:
@@ -246,15 +304,15 @@ class Instance:
     def _make_accounts(self, more: Options = (), *, within_s: float = 60.0) -> None:
         """Give a server that takes root without a password its accounts; it is stopped then."""
         argv = client.without_password(self.build, self.place.socket)
-        self._start_once(launch.Launch(), more)
+        self._start_once(programs.Launch(), more)
         try:
             self.ready(timeout_s=within_s, _argv=argv)
             if self.original:
-                outside.refuse(self.host, argv, self.place.data, self.original)
-            text = accounts.statements(
+                refuse(self.host, argv, self.place.data, self.original)
+            text = client.statements(
                 self.build,
-                client.query(self.host, argv, accounts.USERS, 60.0),
-                native=bool(client.query(self.host, argv, accounts.NATIVE_PLUGIN, 60.0)),
+                client.query(self.host, argv, client.USERS, 60.0),
+                native=bool(client.query(self.host, argv, client.NATIVE_PLUGIN, 60.0)),
                 root_password=password_of(self.host, self.place.admin),
                 load_password=password_of(self.host, self.place.load),
                 adopted=self.adopted,

@@ -1,11 +1,138 @@
-"""The paths of a private instance, and the contents of its option files."""
+"""A server's build, its user, and its files."""
 
+import random
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mydyno.model import one_line, quoted
-from mydyno.server.build import Build
+from mydyno.host import Host, is_root
+from mydyno.journal.records import Made, Records, Removed, things
+from mydyno.model import Action, JournalError, SpecError, one_line, quoted
+
+_VERSION = re.compile(r"\bVer (?:[\d.]+ Distrib )?(\d+)\.(\d+)(?:\.(\d+))?")
+_PRE_INSTALL_DB = (5, 7, 6)  # the first MySQL that initialises itself
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One server program; `flavour` is mysql, mariadb or percona, `text` its own words.
+
+    `client` is a command-line client that runs on this host, not always the server's own.
+    """
+
+    flavour: str
+    version: tuple[int, int, int]
+    text: str
+    mysqld: Path
+    basedir: Path
+    client: Path
+
+    @property
+    def mariadb(self) -> bool:
+        """Return whether it is a MariaDB, whose options and tools differ most."""
+        return self.flavour == "mariadb"
+
+    @property
+    def initialises_itself(self) -> bool:
+        """Return whether `mysqld --initialize-insecure` exists (MySQL 5.7.6 and later)."""
+        return not self.mariadb and self.version >= _PRE_INSTALL_DB
+
+
+def parse(raw: bytes) -> tuple[str, tuple[int, int, int], str]:
+    """Return flavour, version and text of a server's `--version` line.
+
+    Raise `SpecError` when it names no version, for then it is no server of this family.
+    """
+    text = raw.decode(errors="replace").strip()
+    found = _VERSION.search(text)
+    if not found:
+        raise SpecError(f"not a MySQL, MariaDB or Percona server: --version prints {text[:200]!r}")
+    major, minor, patch = (int(part or 0) for part in found.groups())
+    return flavour(text), (major, minor, patch), text
+
+
+def flavour(text: str) -> str:
+    """Return mariadb, percona or mysql by the words of a version string and its comment."""
+    low = text.lower()
+    named = [name for name in ("mariadb", "percona") if name in low]
+    return named[0] if named else "mysql"
+
+
+KIND = "user"
+# What systemd hands out to services without a user of their own; no package and no person gets one.
+_RANGE = range(61184, 65520)
+_FEWER = ("--inh-caps=-all", "--bounding-set=-all", "--no-new-privs")
+_TAKEN = "getent passwd; getent group; stat -c 'x:x:%u' /proc/[0-9]* 2>/dev/null; :"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A user to drop to; without a `name` the server runs as who we are."""
+
+    name: str = ""
+    uid: int = -1
+    gid: int = -1
+
+    def drop(self) -> tuple[str, ...]:
+        """Return the arguments before a command that is to run as this user."""
+        if not self.name:
+            return ()
+        user = ("--reuid", str(self.uid), "--regid", str(self.gid), "--clear-groups")
+        return ("setpriv", *user, *_FEWER)
+
+    @property
+    def owner(self) -> str:
+        """Return the user and its group as `chown` takes them, or ``""``."""
+        return f"{self.uid}:{self.gid}" if self.name else ""
+
+    @property
+    def group(self) -> str:
+        """Return root with the user's group, for what the user may read and not change."""
+        return f"0:{self.gid}" if self.name else ""
+
+
+def unprivileged(host: Host, records: Records) -> Identity:
+    """Return the campaign's own user, recorded so that it stays the same; for non-root, ourselves.
+
+    It has a number only: no account is made, and no process and no file has it yet.
+    """
+    if not is_root(host):
+        return Identity()
+    for made in things(records.entries(), KIND):
+        return _numbered(int(made.place))
+    listed = host.run(Action(("sh", "-c", _TAKEN))).stdout.decode(errors="replace")
+    taken = {line.split(":")[2] for line in listed.splitlines() if line.count(":") > 1}
+    free = [uid for uid in _RANGE if str(uid) not in taken]
+    if not free:
+        raise SpecError(f"{host.name}: no user from {_RANGE[0]} to {_RANGE[-1]} is free")
+    uid = random.choice(free)
+    records.add(Made(KIND, str(uid)))
+    return _numbered(uid)
+
+
+def forget(records: Records) -> None:
+    """Release a campaign's user, when nothing of the campaign is left."""
+    for made in things(records.entries(), KIND):
+        with suppress(JournalError):  # it is gone, recorded or not
+            records.add(Removed(KIND, made.place))
+
+
+def refuse_unreachable(host: Host, identity: Identity, path: Path) -> None:
+    """Raise `SpecError` if that user cannot pass to the path because of a folder above it."""
+    done = host.run(Action((*identity.drop(), "test", "-x", str(path))))
+    if done.returncode:
+        who = f"the server's user ({identity.uid})" if identity.name else "this user"
+        raise SpecError(
+            f"{path}: {who} cannot reach it: use a folder that every user may pass through "
+            "(not below /root)"
+        )
+
+
+def _numbered(uid: int) -> Identity:
+    return Identity(f"mydyno-{uid}", uid, uid)
+
 
 LOOPBACK = "127.0.0.1"
 NO_TLS = "loose-ssl = 0"  # the clients of MariaDB 11.4 leave a server that has none
@@ -102,7 +229,8 @@ _PRELOADED = (
 def options(
     build: Build,
     place: Place,
-    listen: tuple[str, int] = ("", 0),
+    address: str = "",
+    port: int = 0,
     more: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the instance's own option file; without an address to listen on it has no network."""
@@ -114,7 +242,7 @@ def options(
         f"socket = {place_text(place.socket)}",
         f"pid_file = {place_text(place.run / 'mysqld.pid')}",
         f"tmpdir = {place_text(place.tmp)}",
-        *_listening(*listen),
+        *_listening(address, port),
         *(["mysqlx = 0"] if not build.mariadb and build.version >= _X_PLUGIN else []),
         *(f"{name} = {quoted(name, value)}" for name, value in more),
         *_PRELOADED,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
-from mydyno.stack.known.values import normalise
+from mydyno.stack.known import normalise
 
 RELEASE = "release"
 _RUNNING = "/proc/sys/kernel/osrelease"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mydyno.model import Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
-from mydyno.stack.known.values import normalise
+from mydyno.stack.known import normalise
 from mydyno.stack.launch_file import OWNED, Server
 
 ROWS = {

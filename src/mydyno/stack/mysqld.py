@@ -1,17 +1,109 @@
 """The variables of a private server: one option file that holds exactly what is wanted."""
 
+import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
-from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, quoted
+from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, quoted
 from mydyno.stack import launch_file
-from mydyno.stack.known.durability import durability
-from mydyno.stack.known.rounding import granted, needs_restart
-from mydyno.stack.known.values import normalise
+from mydyno.stack.known import normalise, same
 from mydyno.stack.known.variables import RENAMED, Variable, refusals
 from mydyno.stack.launch_file import OWNED
+
+_POOL = "innodb_buffer_pool_size"
+_MEBIBYTE = 1024**2
+_DOWN = {
+    "binlog_cache_size": 4096,
+    "binlog_stmt_cache_size": 4096,
+    "innodb_log_file_size": _MEBIBYTE,
+    "innodb_redo_log_capacity": _MEBIBYTE,
+    "join_buffer_size": 128,
+    "key_buffer_size": 4096,
+    "max_allowed_packet": 1024,
+    "max_binlog_size": 4096,
+    "max_heap_table_size": 1024,
+    "net_buffer_length": 1024,
+    "query_cache_size": 1024,
+    "read_buffer_size": 4096,
+    "thread_stack": 1024,
+}  # units of MySQL, which it does not report; MariaDB does
+
+
+def granted(key: str, seen: Settings, wanted: str, variables: Mapping[str, Variable]) -> bool:
+    """Return whether the value seen is what the server makes of the one wanted.
+
+    Sizes are rounded down to the variable's unit, a buffer pool of at least one chunk up to a
+    multiple of chunks times instances.
+    """
+    value = seen.get(key, "")
+    if same(key, value, wanted):
+        return True
+    if key == "log_bin":  # shown as ON whatever its file's name is
+        return value == "1" and normalise(wanted) != "0"
+    plain = normalise(wanted)
+    if not (value.isdigit() and plain.isdigit()):
+        return False
+    if key == _POOL:
+        return _whole_chunks(int(value), int(plain), seen)
+    step = max(variables[key].step if key in variables else 1, _DOWN.get(key, 1))
+    return int(value) == int(plain) // step * step
+
+
+def needs_restart(key: str, seen: Settings, wanted: str) -> bool:
+    """Return whether a running server could not reach it: a pool below its present chunk."""
+    plain = normalise(wanted)
+    return key == _POOL and plain.isdigit() and int(plain) < _unit(seen)
+
+
+def _unit(seen: Settings) -> int:
+    """Return the bytes that a buffer pool is a multiple of; 0 where the server chooses."""
+    chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
+    return chunk * max(1, int(seen.get("innodb_buffer_pool_instances", "1")))
+
+
+def _whole_chunks(value: int, wanted: int, seen: Settings) -> bool:
+    unit = _unit(seen)
+    chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
+    return unit > 0 and chunk <= wanted <= value < wanted + unit and value % unit == 0
+
+
+_LOSES_NOTHING = 0.0
+
+
+def durability(key: str, before: str, after: str) -> Durability:
+    """Return WEAKER if `after` may lose or corrupt what `before` would keep, else SAME."""
+    weaker = _weakness(key, after) > _weakness(key, before)
+    return Durability.WEAKER if weaker else Durability.SAME
+
+
+def _weakness(key: str, value: str) -> float:
+    """Return 0 for the safe values, more for weaker ones; only its order has a meaning."""
+    plain = normalise(value).casefold()
+    if key == "sync_binlog":
+        return _unsynced_groups(plain)
+    for step, values in enumerate(_table().get(key, []), 1):
+        if plain in values.split():
+            return float(step)
+    return _LOSES_NOTHING
+
+
+def _unsynced_groups(plain: str) -> float:
+    """Return how many commit groups of the binary log a power cut may take; 0 is any number."""
+    if not plain.isdigit():
+        return _LOSES_NOTHING
+    return math.inf if int(plain) == 0 else float(int(plain) - 1)
+
+
+@cache
+def _table() -> dict[str, list[str]]:
+    text = resources.files("mydyno.stack.known").joinpath("durability.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
 
 _QUESTION = b"SHOW GLOBAL VARIABLES;\n"
 _HEADER = "# owned by mydyno: exactly the settings of the present treatment\n[mysqld]\n"

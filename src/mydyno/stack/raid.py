@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import PurePath
 from typing import Any
 
@@ -20,7 +21,7 @@ from mydyno.model import (
     SpecError,
     unknown_value,
 )
-from mydyno.stack.known.values import normalise
+from mydyno.stack.known import normalise
 
 KEYS = ("level", "chunk", "devices")
 NONE = "none"
@@ -197,12 +198,12 @@ def read(trees: Sequence[Tree], signed: Sequence[Sequence[Tree]]) -> Settings:
     found = {"members": " ".join(sorted(set(members))), "foreign": _foreign(trees, marks)}
     arrays = {c["path"]: c for c in above if c["type"].startswith("raid")}
     if volumes and not arrays:
-        _, first = min(volumes.items(), key=_path)
+        _, first = min(volumes.items(), key=itemgetter(0))
         return {**found, **_shape(_LVM, first, len(above))}
     if not arrays:
         level = _STOPPED if members else NONE
         return {**found, "level": level, "chunk": NONE, "devices": NONE}
-    path, array = min(arrays.items(), key=_path)
+    path, array = min(arrays.items(), key=itemgetter(0))
     count = sum(1 for child in above if child["path"] == path)
     return {**found, "array": path, **_shape(array["type"].removeprefix("raid"), array, count)}
 
@@ -211,10 +212,6 @@ def _shape(level: str, array: Mapping[str, Any], count: int) -> dict[str, str]:
     """Return the keys; the kernel's smallest good I/O of a striped device is its chunk."""
     chunk = NONE if level in _CHUNK_LESS else str(array["min-io"])
     return {"level": level, "chunk": chunk, "devices": str(count)}
-
-
-def _path(item: tuple[str, object]) -> str:
-    return item[0]
 
 
 def _ours(mark: Mapping[str, Any]) -> bool:

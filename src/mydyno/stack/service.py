@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
-from mydyno.stack.known.values import normalise
+from mydyno.stack.known import normalise
 from mydyno.stack.launch_file import install
 from mydyno.stack.limits import ROWS
 

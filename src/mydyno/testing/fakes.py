@@ -9,11 +9,11 @@ from pathlib import Path
 from mydyno.host import Completed, Host, Running
 from mydyno.journal import Journal
 from mydyno.journal.records import MemoryRecords, Records
-from mydyno.measure import Sampling
+from mydyno.loads import Reports, Target, Workload
+from mydyno.loads.command import parse
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
+from mydyno.sample import Sampling
 from mydyno.stack import Ledger, Site, converge, restore
-from mydyno.workloads import Reports, Target, Workload
-from mydyno.workloads.command import parse
 
 Lines = Callable[[Mapping[str, str]], Iterator[bytes]]
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from mydyno.measure.binary import probe_binary
+from mydyno.sample.sampler import probe_binary
 
 ROOT = Path(__file__).parents[3]
 FIGURES = ("count", "sum", "min", "max", "p95")

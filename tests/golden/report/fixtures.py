@@ -8,7 +8,7 @@ from digests import small
 from msgspec.structs import replace
 from simulate import campaign, distribution, gauges, row
 
-from mydyno.analyse.result import ChangeView, Comparison, Ends, Result, Row, TrialView
+from mydyno.stats.result import ChangeView, Comparison, Ends, Result, Row, TrialView
 
 _CHANGES = {
     "KERN": [

@@ -3,7 +3,7 @@
 import math
 from statistics import NormalDist, geometric_mean, median
 
-from mydyno.analyse.result import Curve, Distribution, Estimate, Ratio, Row, TrialView
+from mydyno.stats.result import Curve, Distribution, Estimate, Ratio, Row, TrialView
 
 
 def row(name, workload, trials, effect, verdict, tail=None) -> Row:

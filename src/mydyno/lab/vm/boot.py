@@ -1,22 +1,124 @@
 """Virtual machines: creating, finding and removing them, also for dead owners."""
 
+import io
 import os
-from collections.abc import Callable, Sequence
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from mydyno.host import Host, processes
-from mydyno.host.trusted import make_home, resolved
+import msgspec
+
+from mydyno.host import Host, ask, processes
+from mydyno.host.files import make_home, resolved
+from mydyno.lab.binary import binary
 from mydyno.lab.registry import clear_parts
-from mydyno.lab.vm import qemu_process, seed
-from mydyno.lab.vm.accel import accelerator
+from mydyno.lab.vm import qemu
 from mydyno.lab.vm.image import Image, build, refuse_lacking
 from mydyno.lab.vm.machine import Vm
-from mydyno.lab.vm.throttles import throttle
-from mydyno.lab.vm.values import VmPaths, VmSpec, VmState, check
-from mydyno.lab.vm.vm_registry import Records, records
-from mydyno.model import Action, RefusedError, SpecError
-from mydyno.server.ports import free_port
+from mydyno.lab.vm.qemu import accelerator
+from mydyno.lab.vm.values import Throttle, VmPaths, VmRecords, VmSpec, VmState, check, records
+from mydyno.model import Action, HostError, Probe, RefusedError, SpecError
+from mydyno.server.instance import free_port
+
+_SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
+
+
+def plant(host: Host, lab: str, paths: VmPaths, port: int) -> None:
+    """Make the machine's keys, the archive that it takes them from, and its ssh configuration."""
+    for key in (paths.key, paths.host_key):
+        argv = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"mydyno {lab}", "-f")
+        host.run(Action((*argv, str(key)))).check()
+    paths.seed.touch(_SECRET)
+    paths.seed.write_bytes(archive(lab, paths.host_key, paths.key))
+    public = _public(paths.host_key).read_text("ascii")
+    paths.known_hosts.write_text(f"[127.0.0.1]:{port} {public}", encoding="ascii")
+    paths.config.write_text(configuration(lab, paths, port), encoding="utf-8")
+
+
+def archive(lab: str, host_key: Path, key: Path) -> bytes:
+    """Return the archive that the machine unpacks over its root when it boots."""
+    files = (
+        ("etc/hostname", f"{lab}\n".encode(), _PUBLIC),
+        ("etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {lab}\n".encode(), _PUBLIC),
+        ("etc/ssh/ssh_host_ed25519_key", host_key.read_bytes(), _SECRET),
+        ("etc/ssh/ssh_host_ed25519_key.pub", _public(host_key).read_bytes(), _PUBLIC),
+        ("root/.ssh/authorized_keys", _public(key).read_bytes(), _SECRET),
+    )
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for member in _folders("root/.ssh"):
+            tar.addfile(member)
+        for name, content, mode in files:
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), mode
+            tar.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def configuration(lab: str, paths: VmPaths, port: int) -> str:
+    """Return the configuration under which ``ssh LAB`` reaches the machine and no other one."""
+    lines = {
+        "HostName": "127.0.0.1",
+        "Port": str(port),
+        "User": "root",
+        "IdentityFile": f'"{paths.key}"',
+        "IdentitiesOnly": "yes",
+        "UserKnownHostsFile": f'"{paths.known_hosts}"',
+        "GlobalKnownHostsFile": "none",
+        "StrictHostKeyChecking": "yes",
+        "HostKeyAlgorithms": "ssh-ed25519",
+        "BatchMode": "yes",
+        "ConnectTimeout": "60",
+        "ServerAliveInterval": "30",
+        "ServerAliveCountMax": "6",
+    }
+    return f"Host {lab}\n" + "".join(f"  {name} {value}\n" for name, value in lines.items())
+
+
+def _folders(path: str) -> Iterator[tarfile.TarInfo]:
+    member = tarfile.TarInfo(path)
+    member.type, member.mode = tarfile.DIRTYPE, _FOLDER
+    yield member
+
+
+def _public(key: Path) -> Path:
+    return key.with_name(f"{key.name}.pub")
+
+
+def throttle(host: Host, name: str) -> Throttle:
+    """Return the caps of a class of ``mydyno-disk classes``; an empty name has none.
+
+    QEMU begins with full buckets (docs/throttle.txt of QEMU), where a loop lab begins with empty
+    ones: a burst lasts as long as a full bucket of the class.
+    """
+    if not name:
+        return Throttle()
+    if not binary():
+        raise HostError("mydyno-disk is not built, which knows the classes; `make setup` builds it")
+    known = ask(host, Probe(Action((binary(), "classes", "--json")), parse))
+    if name not in known:
+        raise SpecError(f"class {name!r}: not one of {', '.join(known)}")
+    return known[name]
+
+
+def parse(raw: bytes) -> dict[str, Throttle]:
+    """Return the classes by name."""
+    rows = msgspec.json.decode(raw, type=dict[str, Any])["disks"]
+    return {str(row["name"]): _of(row["iops"], row["bytes_per_s"]) for row in rows}
+
+
+def _of(iops: dict[str, float], rate: dict[str, float]) -> Throttle:
+    """Return QEMU's caps: it empties both buckets in one length, so the shorter one is taken."""
+    lengths = [
+        each["credits"] / (each["burst"] - each["base"])
+        for each in (iops, rate)
+        if each["burst"] > each["base"] and each["credits"]
+    ]
+    if not lengths:
+        return Throttle(iops["base"], rate["base"])
+    return Throttle(iops["base"], rate["base"], iops["burst"], rate["burst"], min(lengths))
 
 
 def create(
@@ -69,8 +171,7 @@ def sweep(host: Host) -> Sequence[str]:
     clear_parts(kept.folder)
     orphans = [state for state in kept.all() if _orphaned(host, state)]
     return tuple(
-        f"lab {state.spec.lab}: leftover; removed "
-        f"{', '.join(qemu_process.tear_down(host, kept, state))}"
+        f"lab {state.spec.lab}: leftover; removed {', '.join(qemu.tear_down(host, kept, state))}"
         for state in orphans
     )
 
@@ -91,10 +192,10 @@ def _orphaned(host: Host, state: VmState) -> bool:
     """Return whether its owner is dead, or, if it is detached, its QEMU."""
     if state.owner is not None or state.phase != "up":
         return not processes.alive(host, state.owner)
-    return not qemu_process.alive(host, VmPaths(Path(state.home)), state.qemu)
+    return not qemu.alive(host, VmPaths(Path(state.home)), state.qemu)
 
 
-def _clear(host: Host, kept: Records, lab: str) -> None:
+def _clear(host: Host, kept: VmRecords, lab: str) -> None:
     """Remove a leftover machine of this name; raise `RefusedError` if one is in use."""
     old = kept.read(lab)
     if old is None:
@@ -106,10 +207,10 @@ def _clear(host: Host, kept: Records, lab: str) -> None:
                 "until it has removed it"
             )
         raise RefusedError(f"lab {lab}: exists already; remove it with `mydyno lab down {lab}`")
-    qemu_process.tear_down(host, kept, old)
+    qemu.tear_down(host, kept, old)
 
 
-def _with_home(host: Host, kept: Records, state: VmState) -> VmState:
+def _with_home(host: Host, kept: VmRecords, state: VmState) -> VmState:
     """Make the machine's folder; raise `RefusedError` where there is something."""
     kept.write(state)
     try:
@@ -120,15 +221,15 @@ def _with_home(host: Host, kept: Records, state: VmState) -> VmState:
     return kept.write(replace(state, folder=folder))
 
 
-def _bring_up(host: Host, kept: Records, state: VmState, image: Image) -> Vm:
+def _bring_up(host: Host, kept: VmRecords, state: VmState, image: Image) -> Vm:
     """Make its files and boot it; clean up on failure."""
     paths = VmPaths(Path(state.home))
     try:
-        seed.plant(host, state.spec.lab, paths, state.port)
+        plant(host, state.spec.lab, paths, state.port)
         _disks(host, state.spec, paths, image)
-        return Vm(host, kept, qemu_process.start(host, kept, state))
+        return Vm(host, kept, qemu.start(host, kept, state))
     except BaseException:
-        qemu_process.tear_down(host, kept, state)
+        qemu.tear_down(host, kept, state)
         raise
 
 

@@ -3,15 +3,16 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.host import Host
-from mydyno.lab.vm import qemu_process
+from mydyno.host import Completed, Host, Running, Ssh
+from mydyno.host.ssh import LEASE_S, PATIENCE_S
+from mydyno.host.ssh_connection import Address
+from mydyno.lab.vm import qemu
 from mydyno.lab.vm.image import Image
 from mydyno.lab.vm.qemu import serial
-from mydyno.lab.vm.values import VmPaths, VmState
-from mydyno.lab.vm.vm_registry import Records
+from mydyno.lab.vm.values import VmPaths, VmRecords, VmState
 from mydyno.model import Action, HostError
 
 _SHUTDOWN_S = 180.0  # under emulation a shutdown takes most of a minute
@@ -24,7 +25,7 @@ class Vm:
     """A VM lab on `host`; its state changes when it is rebooted."""
 
     host: Host
-    records: Records
+    records: VmRecords
     state: VmState
 
     @property
@@ -72,7 +73,7 @@ class Vm:
         """
         kernel = Image(Path(self.state.image)).kernel(release or self.state.release)
         self.shut_down()
-        self.state = qemu_process.start(self.host, self.records, self.state, kernel.release)
+        self.state = qemu.start(self.host, self.records, self.state, kernel.release)
 
     def shut_down(self) -> None:
         """Power it off; kill its QEMU if it does not end."""
@@ -80,20 +81,85 @@ class Vm:
         with suppress(HostError):  # killed below if it does not answer
             self.host.run(Action(argv), timeout_s=_SHUTDOWN_S)
         end_s = time.monotonic() + _SHUTDOWN_S
-        while (
-            qemu_process.alive(self.host, self._paths, self.state.qemu) and time.monotonic() < end_s
-        ):
+        while qemu.alive(self.host, self._paths, self.state.qemu) and time.monotonic() < end_s:
             time.sleep(_POLL_S)
         self.cut_off()
 
     def cut_off(self) -> None:
         """Kill its QEMU, like a power failure: unflushed writes are lost."""
-        qemu_process.end(self.host, self._paths, self.state.qemu)
+        qemu.end(self.host, self._paths, self.state.qemu)
 
     def remove(self) -> Sequence[str]:
         """Remove it with all it wrote; return what was removed.  Can be called again."""
-        return qemu_process.tear_down(self.host, self.records, self.state)
+        return qemu.tear_down(self.host, self.records, self.state)
 
     @property
     def _paths(self) -> VmPaths:
         return VmPaths(Path(self.state.home))
+
+
+_ATTEMPTS = 2
+
+
+@dataclass(slots=True, eq=False)
+class VmHost:
+    """A machine of ours behind its own ssh configuration; what it runs ends with its session."""
+
+    vm: Vm
+    _ssh: Ssh = field(init=False)
+
+    def __post_init__(self) -> None:
+        name, more = Address(self.vm.state.spec.lab), self.vm.patience
+        lease_s, patience_s = more * LEASE_S, more * PATIENCE_S
+        self._ssh = Ssh(name, config=self.vm.config, lease_s=lease_s, patience_s=patience_s)
+
+    def connect(self) -> None:
+        """Open the session; an emulated machine may need more than one attempt to shake hands."""
+        for _ in range(round(_ATTEMPTS * self.vm.patience)):
+            with suppress(HostError):
+                self._ssh.folder()
+                return
+        self._ssh.folder()
+
+    @property
+    def name(self) -> str:
+        """Return its address as a spec writes it."""
+        return self._ssh.name
+
+    def folder(self) -> Path:
+        """Return a folder of the machine for uploads."""
+        return self._ssh.folder()
+
+    def run_folder(self) -> Path:
+        """Return the folder of locks on the machine."""
+        return self._ssh.run_folder()
+
+    def addresses(self) -> tuple[str, str]:
+        """Return the local address as the machine sees it, and the machine's address."""
+        return self._ssh.addresses()
+
+    def run(self, action: Action, *, timeout_s: float = 60.0) -> Completed:
+        """Run a command to its end; under emulation it is given longer."""
+        return self._ssh.run(action, timeout_s=timeout_s * self.vm.patience)
+
+    def start(self, action: Action, *, stderr: Path | None = None) -> Running:
+        """Start a command in the background."""
+        return self._ssh.start(action, stderr=stderr)
+
+    def push(self, local: Path, remote: Path) -> None:
+        """Copy a file to the machine, atomically."""
+        self._ssh.push(local, remote)
+
+    def pull(self, remote: Path, local: Path) -> None:
+        """Copy a file from the machine, atomically."""
+        self._ssh.pull(remote, local)
+
+    def reboot(self, release: str = "") -> None:
+        """Boot it with a kernel and return when it answers; what ran in it has ended."""
+        self._ssh.close()
+        self.vm.reboot(release)
+        self.connect()
+
+    def close(self) -> None:
+        """Disconnect; the machine keeps running."""
+        self._ssh.close()

@@ -1,12 +1,32 @@
 """The variables of a running server, and validation of wanted settings against them."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 
 from mydyno.model import Action, Probe, Settings, unknown_value
-from mydyno.stack.known.replaced import replacement
-from mydyno.stack.known.values import normalise
+from mydyno.stack.known import normalise
+
+
+def replacement(flavour: str, key: str) -> str:
+    """Return what to set instead of an unknown variable, in words; empty when nothing is known.
+
+    To be asked only for a name that the running server does not show, so no version is needed.
+    """
+    if key.startswith("loose_"):
+        return "a loose_ prefix hides mistakes: name the variable itself, per server by `when`"
+    entry = _table().get(key, {})
+    return entry.get("mariadb" if flavour == "mariadb" else "mysql") or entry.get("any", "")
+
+
+@cache
+def _table() -> dict[str, dict[str, str]]:
+    text = resources.files("mydyno.stack.known").joinpath("replaced.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
 
 RENAMED = {"tx_isolation": "transaction_isolation", "tx_read_only": "transaction_read_only"}
 """Older servers show these names, yet their option files take only the newer ones (FACTS 6.1)."""

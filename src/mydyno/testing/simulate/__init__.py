@@ -1,11 +1,7 @@
 """A host with known truth: every second's throughput, with all that misleads people in it."""
 
 from mydyno.testing.simulate.arms import Arm, Grid, Population, Screen
-from mydyno.testing.simulate.credits import Bucket
-from mydyno.testing.simulate.machine import Machine, Press, World
-from mydyno.testing.simulate.noise import Drift, Neighbour, Noise, Runs, Seconds
-from mydyno.testing.simulate.warmups import Warmup
-from mydyno.testing.simulate.worlds import (
+from mydyno.testing.simulate.machine import (
     BARE,
     CLOUD,
     GRID,
@@ -15,7 +11,13 @@ from mydyno.testing.simulate.worlds import (
     POPULATIONS,
     SCREEN,
     WORLDS,
+    Bucket,
+    Machine,
+    Press,
+    World,
 )
+from mydyno.testing.simulate.noise import Drift, Neighbour, Noise, Runs, Seconds
+from mydyno.testing.simulate.warmups import Warmup
 
 __all__ = [
     "BARE",

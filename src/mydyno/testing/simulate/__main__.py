@@ -16,11 +16,10 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from mydyno.model import Trial
-from mydyno.testing.simulate import latency
+from mydyno.testing.simulate import noise
 from mydyno.testing.simulate.arms import Arm
-from mydyno.testing.simulate.machine import Machine
+from mydyno.testing.simulate.machine import WORLDS, Machine
 from mydyno.testing.simulate.warmups import KINDS, Warmup
-from mydyno.testing.simulate.worlds import WORLDS
 
 _HIGHEST_US, _DIGITS = 3_600_000_000, 3  # as the load's own histograms
 _MOST_S = 100_000
@@ -50,8 +49,8 @@ def report(machine: Machine, trial: Trial, *, histograms: bool) -> Iterator[dict
         tail = press.arm.tail
         told: dict[str, object] = {
             "t_s": second + 1,
-            "tps": latency.RATE * math.exp(log),
-            "latency_p99_s": latency.quantile(np.array([log]), tail, 0.99),
+            "tps": noise.RATE * math.exp(log),
+            "latency_p99_s": noise.quantile(np.array([log]), tail, 0.99),
         }
         if histograms:
             told["latency_hist"] = _encoded(log, tail, chance)
@@ -60,7 +59,7 @@ def report(machine: Machine, trial: Trial, *, histograms: bool) -> Iterator[dict
 
 def _encoded(log: float, tail: float, chance: np.random.Generator) -> str:
     histogram = HdrHistogram(1, _HIGHEST_US, _DIGITS)
-    values, counts = latency.sample(log, tail, chance)
+    values, counts = noise.sample(log, tail, chance)
     for value, count in zip(values, counts, strict=True):
         if count:
             histogram.record_value(max(1, round(value * 1e6)), int(count))

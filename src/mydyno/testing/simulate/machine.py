@@ -6,9 +6,46 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mydyno.model import Reset, Trial
-from mydyno.testing.simulate.arms import Arm
-from mydyno.testing.simulate.credits import Bucket
-from mydyno.testing.simulate.noise import Logs, Noise, Weather, seconds
+from mydyno.testing.simulate.arms import Arm, Grid, Population, Screen
+from mydyno.testing.simulate.noise import (
+    Drift,
+    Logs,
+    Neighbour,
+    Noise,
+    Runs,
+    Seconds,
+    Weather,
+    seconds,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket of `full_s` seconds at full speed, of which `refill` come back each second.
+
+    Empty, the log throughput is lower by `floor`.
+    """
+
+    full_s: float
+    refill: float = 0.1
+    floor: float = 1.2
+
+    def rested(self, left_s: float, seconds: float) -> float:
+        """Return what is in it after an idle time."""
+        return min(self.full_s, left_s + seconds * self.refill)
+
+    def lasts(self, left_s: float) -> float:
+        """Return how many seconds of load it is good for."""
+        return left_s / (1.0 - self.refill)
+
+    def spent(self, left_s: float, seconds: float) -> float:
+        """Return what is in it after so many seconds of load."""
+        return max(0.0, left_s - seconds * (1.0 - self.refill))
+
+    def effect(self, left_s: float, times: Logs) -> Logs:
+        """Return the log effect at `times` of a load that began with `left_s` in it."""
+        return np.where(times < self.lasts(left_s), 0.0, -self.floor)
+
 
 _CHUNK = 128  # seconds drawn at once, so that a trial is the same however it is looked at
 
@@ -25,7 +62,7 @@ class World:
 
 
 @dataclass(slots=True)
-class Process:
+class ServerRun:
     """A server from its start to its end."""
 
     number: int
@@ -64,7 +101,7 @@ class Machine:
         self.clock_s = 0.0
         self._weather = Weather(world.noise, seed)
         self.left_s = world.bucket.full_s if world.bucket else 0.0
-        self._process: Process | None = None
+        self._process: ServerRun | None = None
 
     def begin(self, trial: Trial) -> Press:
         """Bring the trial's arm about and return its load; what that took is on the clock."""
@@ -75,7 +112,7 @@ class Machine:
         chance = np.random.default_rng((self.seed, 7, trial.id))
         if not hot:
             run = self.world.noise.runs.draw(chance, arm.run_factor)
-            self._process = Process(self.seed * 100_003 + trial.id, run)
+            self._process = ServerRun(self.seed * 100_003 + trial.id, run)
         return Press(self, arm, chance, idle_s)
 
     def end(self, press: Press, n: int) -> float:
@@ -103,7 +140,7 @@ class Machine:
             + (self.world.bucket.effect(self.left_s, times) if self.world.bucket else 0.0)
         )  # fmt: skip
 
-    def _effect(self, arm: Arm, process: Process, times: Logs) -> Logs:
+    def _effect(self, arm: Arm, process: ServerRun, times: Logs) -> Logs:
         """Return the arm's effect, which takes hold slowly after a hot switch."""
         if process.before is None or arm.carry_s == 0:
             return np.full(len(times), arm.effect)
@@ -115,7 +152,35 @@ class Machine:
         if self.world.bucket:
             self.left_s = self.world.bucket.rested(self.left_s, seconds)
 
-    def _running(self) -> Process:
+    def _running(self) -> ServerRun:
         if self._process is None:
             raise RuntimeError("no trial has begun")
         return self._process
+
+
+BARE = World("bare", Noise(Seconds(), Runs(), Drift(0.005), Neighbour(0.001)))
+CLOUD = World("cloud", Noise(Seconds(), Runs(), Drift(0.03), Neighbour(0.05)))
+NOISY = World("noisy", Noise(Seconds(), Runs(), Drift(0.05), Neighbour(0.12)))
+
+# Written when the method was done, of what it was not made for: heavy tails, starts that differ
+# more, longer memory, deeper neighbours, warm-ups of a form that no fitted shape has.
+HELD_OUT = World(
+    "held-out",
+    Noise(
+        Seconds(0.04, 0.05, 0.95), Runs(0.02, 4.0), Drift(0.04, 3600.0), Neighbour(0.08, 0.2, 60.0)
+    ),
+    restart_s=30.0,
+)
+WORLDS = {world.name: world for world in (BARE, CLOUD, NOISY, HELD_OUT)}
+
+POPULATION = Population()
+POPULATIONS = {
+    HELD_OUT.name: Population(
+        warmups={"none": 0.2, "exponential": 0.2, "two-scale": 0.2, "slow-down": 0.2, "power": 0.2},
+        tau_s=(10.0, 120.0),
+        unstable=0.1,
+    )
+}
+"""The populations of worlds that have one of their own."""
+GRID = Grid()
+SCREEN = Screen()

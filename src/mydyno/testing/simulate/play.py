@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from mydyno.analyse import BIN_S, unit_of
 from mydyno.campaign.adaptive import Enough
-from mydyno.campaign.designs import Design
-from mydyno.campaign.stops import Fixed, Stop, Stops
-from mydyno.model import Interval, Metric, Outcome, Series, Status, Trial, Window
-from mydyno.testing.simulate import latency
+from mydyno.campaign.designs import Design, Fixed, Stop, Stops
+from mydyno.model import Interval, Metric, Outcome, Series, Trial, TrialStatus, Window
+from mydyno.stats import BIN_S, unit_of
+from mydyno.testing.simulate import noise
 from mydyno.testing.simulate.machine import Machine, Press
 from mydyno.testing.simulate.noise import Logs
 
@@ -34,12 +33,12 @@ def one(machine: Machine, trial: Trial, stop: Stop, *, tails: bool = False) -> O
     logs = press.upto(seconds)
     spent_s = machine.end(press, seconds)
     inside = logs[round(window.start_s) :]
-    mean = float(np.exp(inside).mean()) * latency.RATE
+    mean = float(np.exp(inside).mean()) * noise.RATE
     metrics = [Metric(RESPONSE, mean, unit_of(RESPONSE))]
     if tails:
-        p99_s = latency.quantile(inside, press.arm.tail, 0.99)
+        p99_s = noise.quantile(inside, press.arm.tail, 0.99)
         metrics.append(Metric("latency_p99_s", p99_s, "s"))
-    return Outcome(trial, Status.OK, window, metrics, (_series(logs),), spent_s)
+    return Outcome(trial, TrialStatus.OK, window, metrics, (_series(logs),), spent_s)
 
 
 def _window(press: Press, stop: Stop) -> Window:
@@ -58,15 +57,15 @@ def _second_by_second(press: Press, stop: Stop) -> Window:
     intervals: list[Interval] = []
     while True:
         log = float(press.upto(len(intervals) + 1)[-1])
-        values = {RESPONSE: latency.RATE * float(np.exp(log))}
+        values = {RESPONSE: noise.RATE * float(np.exp(log))}
         intervals.append(Interval(len(intervals) + 1.0, values))
         if window := stop.done(intervals):
             return window
 
 
 def _series(logs: Logs) -> Series:
-    """Return what `mydyno.analyse.tens` makes of one report a second."""
+    """Return what `mydyno.stats.tens` makes of one report a second."""
     bins = len(logs) // _BIN
-    rates = np.exp(logs[: bins * _BIN]).reshape(bins, _BIN).mean(axis=1) * latency.RATE
+    rates = np.exp(logs[: bins * _BIN]).reshape(bins, _BIN).mean(axis=1) * noise.RATE
     ends = tuple(BIN_S * (i + 1) for i in range(bins))
     return Series(RESPONSE, unit_of(RESPONSE), ends, tuple(map(float, rates)))

@@ -1,0 +1,188 @@
+"""The file test that is built into sysbench, and the reading of its text reports."""
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import msgspec
+
+from mydyno.loads import protocol, sysbench
+from mydyno.loads.protocol import Reports, Target, Workload, failure, no_report, prefix, text_lines
+from mydyno.model import Action, Interval, SpecError
+
+METRICS = ("iops", "reads", "writes", "fsyncs", "read_bytes", "write_bytes", "latency_p99_s")
+
+_MIB = 2**20
+_SUFFIXES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"(\d+)([KMGT]?)")
+_REPORT = re.compile(
+    r"\[ +(?P<t_s>\d+)s \] reads: +(?P<read>[\d.]+) MiB/s +writes: +(?P<write>[\d.]+) MiB/s +"
+    r"fsyncs: +(?P<fsyncs>[\d.]+)/s +latency \(ms,99%\): +(?P<p99_ms>[\d.]+)"
+)
+_COMPLAINTS = ("WARNING: ", "ALERT: ")
+_HIGHEST_SEED = 2**31 - 1
+
+Mode = Literal["rndrd", "rndwr", "rndrw", "seqrd", "seqwr", "seqrewr"]
+Flag = Literal["sync", "dsync", "direct"]
+
+
+class FileioParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The keys of a ``[workloads.X]`` table with ``tool = "sysbench-fileio"``.
+
+    Sizes are whole numbers with K, M, G or T, powers of 1024.  `fsync_freq` 0 means never.
+    `options` are further options of ``sysbench fileio help``.
+    """
+
+    test_mode: Mode
+    threads: int | list[int] = 1
+    file_num: int = 4
+    file_total_size: str = "2G"
+    block_size: str = "16K"
+    extra_flags: list[Flag] = []
+    fsync_freq: int = 0
+    options: dict[str, str | int | float | bool] = {}
+
+
+def cells(name: str, params: FileioParams, response: str | None = None) -> Sequence[Workload]:
+    """Return one workload for each thread count, called ``name/threads``.
+
+    Raises `SpecError` naming the key for an unknown option or response, or a value out of range.
+    """
+    place = f"workloads.{name}"
+    _check(place, params)
+    protocol.check_response(place, response or "iops", METRICS)
+    return [
+        SysbenchFileio(f"{name}/{threads}", response or "iops", params, threads)
+        for threads in protocol.thread_counts(place, params.threads)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SysbenchFileio:
+    """The file test in one mode at one number of threads; it reports to 0.01 MiB/s."""
+
+    name: str
+    response: str
+    params: FileioParams
+    threads: int
+
+    @property
+    def needs_server(self) -> bool:
+        """Return whether its target is a server rather than files."""
+        return False
+
+    @property
+    def closed_loop(self) -> bool:
+        """Return whether it is a closed loop."""
+        return True
+
+    @property
+    def data_key(self) -> str:
+        """Return the files' number and total size; every mode works on the same files."""
+        return f"sysbench/fileio/{self.params.file_num}x{self.params.file_total_size}"
+
+    def prepare(self, target: Target) -> Sequence[Action]:
+        """Return the commands that remove the files, write them, and flush their filesystem."""
+        tool = (*prefix({}, directory=target.directory), "sysbench", "fileio", *self._files())
+        return [
+            Action((*tool, "cleanup")),
+            Action((*tool, "prepare")),
+            Action(("sync", "-f", str(target.directory))),
+        ]
+
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
+        """Return an endless run that reports every second; `env` is the load tool's own."""
+        argv = (
+            *prefix(env, directory=target.directory),
+            *("sysbench", "fileio"),
+            *self._files(),
+            f"--file-test-mode={self.params.test_mode}",
+            f"--file-block-size={_bytes(self.params.block_size)}",
+            f"--file-extra-flags={','.join(self.params.extra_flags)}",
+            f"--file-fsync-freq={self.params.fsync_freq}",
+            *protocol.words(protocol.normal(self.params.options), "on", "off"),
+            f"--threads={self.threads}",
+            f"--rand-seed={seed % _HIGHEST_SEED or _HIGHEST_SEED}",
+            *("--time=0", "--events=0", "--report-interval=1"),
+            *("--percentile=99", "--verbosity=3"),
+            "run",
+        )
+        return Action(argv)
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield the intervals that sysbench reports."""
+        yield from reader(_bytes(self.params.block_size))(lines)
+
+    def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
+        """Return the command that names sysbench's version."""
+        return [Action((shutil.which("sysbench") or "sysbench", "--version"))]
+
+    def _files(self) -> tuple[str, ...]:
+        return (
+            f"--file-num={self.params.file_num}",
+            f"--file-total-size={self.params.file_total_size}",
+        )
+
+
+def reader(block_bytes: int) -> Callable[[Iterable[bytes]], Iterator[Interval]]:
+    """Return a parser of reports made with blocks of `block_bytes`.
+
+    It yields one interval for each report: `reads`, `writes` and their sum `iops` per second,
+    from the bytes that sysbench reports; `fsyncs` per second; `latency_p99_s` of all requests.
+    It raises `ValueError` naming the line for fatal errors and for what cannot be a report.
+    """
+    return partial(_parse, block_bytes)
+
+
+def _parse(block_bytes: int, lines: Iterable[bytes]) -> Iterator[Interval]:
+    numbered = text_lines(lines)
+    greeted = False
+    for number, text in numbered:
+        if text.startswith("FATAL: "):
+            raise failure("sysbench", text, numbered)
+        if found := _REPORT.fullmatch(text.strip()):
+            yield _interval(found, block_bytes)
+            continue
+        greeted = greeted or text.startswith("sysbench ")
+        foreign = not greeted and not text.startswith(_COMPLAINTS)
+        if foreign or text.startswith("["):
+            raise no_report("sysbench fileio", number, text)
+
+
+def _interval(found: re.Match[str], block_bytes: int) -> Interval:
+    read_bytes, write_bytes = (float(found[name]) * _MIB for name in ("read", "write"))
+    reads, writes = read_bytes / block_bytes, write_bytes / block_bytes
+    values = {
+        "iops": reads + writes,
+        "reads": reads,
+        "writes": writes,
+        "fsyncs": float(found["fsyncs"]),
+        "read_bytes": read_bytes,
+        "write_bytes": write_bytes,
+        "latency_p99_s": float(found["p99_ms"]) / 1e3,
+    }
+    return Interval(float(found["t_s"]), values)
+
+
+def _check(place: str, params: FileioParams) -> None:
+    known = sysbench.FILEIO | sysbench.RANDOM | sysbench.GENERAL
+    protocol.check_names(params.options, known, f"{place}.options")
+    protocol.check_range(f"{place}.file_num", params.file_num, 1, 100_000)
+    protocol.check_range(f"{place}.fsync_freq", params.fsync_freq, 0, 2**31 - 1)
+    for key in ("file_total_size", "block_size"):
+        if not _SIZE.fullmatch(getattr(params, key)):
+            raise SpecError(f"{place}.{key} = {getattr(params, key)!r}: write it as 16K, 64M or 2G")
+    file_bytes = _bytes(params.file_total_size) // params.file_num
+    protocol.check_range(
+        f"{place}.block_size", _bytes(params.block_size), 512, max(512, file_bytes)
+    )
+    if "direct" in params.extra_flags and file_bytes % _bytes(params.block_size):
+        raise SpecError(f"{place}.file_total_size: with direct, each file must hold whole blocks")
+
+
+def _bytes(size: str) -> int:
+    found = _SIZE.fullmatch(size)
+    return int(found[1]) * _SUFFIXES[found[2]] if found else 0

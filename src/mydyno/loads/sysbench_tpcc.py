@@ -1,0 +1,173 @@
+"""TPC-C under sysbench: our own scripts after the specification, with its consistency checks."""
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from mydyno.loads import protocol, sysbench
+from mydyno.loads.histogram import QUANTILE_NAMES
+from mydyno.loads.protocol import Reports, Target, Workload
+from mydyno.loads.sysbench import (
+    KIND_RATES,
+    METRICS,
+    connection_file,
+    parse,
+    parse_session,
+    sysbench_argv,
+)
+from mydyno.model import Action, SpecError, of_kind
+
+_LUA = Path(__file__).parent / "lua"
+_HIGHEST_SEED = 2**31 - 1
+_PIECES = 3  # of a warehouse, which threads load by themselves
+_TERMINALS = 10  # of a warehouse (clause 4.2.2)
+_SHAPE = frozenset({"create_table_options", "foreign_keys", "history_key", "mysql_storage_engine"})
+_KNOWN = _SHAPE | {"think_times"} | sysbench.CLIENT | sysbench.GENERAL
+_SWITCHES = ("foreign_keys", "history_key", "think_times")
+_KIND_LATENCIES = tuple(of_kind(name, kind) for kind in KIND_RATES for name in QUANTILE_NAMES)
+
+
+class TpccParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The keys of a ``[workloads.X]`` table with ``tool = "sysbench-tpcc"``.
+
+    `tables` independent sets of the nine tables hold `scale` warehouses each; after every trial
+    `check` warehouses are held against the consistency conditions, 0 for none.
+    """
+
+    threads: int | list[int] = 1
+    tables: int = 1
+    scale: int = 1
+    check: int = 2
+    options: dict[str, str | int | float | bool] = {}
+
+
+def cells(name: str, params: TpccParams, response: str | None = None) -> Sequence[Workload]:
+    """Return one workload for each thread count, called ``name/threads``.
+
+    Raises `SpecError` naming the key for an unknown option or response, or a value out of range.
+    """
+    place = f"workloads.{name}"
+    counts = protocol.thread_counts(place, params.threads)
+    _check(place, params, max(counts))
+    metrics = (*METRICS, *KIND_RATES.values(), *_KIND_LATENCIES)
+    protocol.check_response(place, response or "tps", metrics)
+    return [SysbenchTpcc(f"{name}/{n}", response or "tps", params, n) for n in counts]
+
+
+@dataclass(frozen=True, slots=True)
+class SysbenchTpcc:
+    """The five transactions at the standard mix, by one number of threads.
+
+    Overhead: two readings of the clock, a logarithm and an increment for each transaction.  It
+    runs where mydyno runs: its scripts and the connection file are read from this machine's disk.
+    """
+
+    name: str
+    response: str
+    params: TpccParams
+    threads: int
+
+    @property
+    def needs_server(self) -> bool:
+        """Return whether its target is a server rather than files."""
+        return True
+
+    @property
+    def closed_loop(self) -> bool:
+        """Return whether it is a closed loop."""
+        return True
+
+    @property
+    def data_key(self) -> str:
+        """Return the number of sets and of warehouses, and the options of the tables."""
+        size = f"{self.params.tables}x{self.params.scale}"
+        return "/".join(["sysbench/tpcc", size, *self._words(_SHAPE)])
+
+    def prepare(self, target: Target) -> Sequence[Action]:
+        """Return the commands that drop the tables, load, index, and check what was loaded."""
+        cores = os.cpu_count() or 1
+        loaders = min(2 * cores, _PIECES * self._warehouses)
+        threads = {"load": loaders, "finish": cores, "check": cores}
+        steps = ("cleanup", "create", "load", "finish", "check")
+        return [self._step(target, step, f"--threads={threads.get(step, 1)}") for step in steps]
+
+    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
+        """Return an endless run that reports every second; `env` is the load tool's own."""
+        argv = (
+            *sysbench_argv(target, dict(env) | {"MYDYNO_SCRIPT": "tpcc"}),
+            str(_LUA / "report.lua"),
+            *self._given(target),
+            *self._words(frozenset({"think_times"}) | sysbench.GENERAL),
+            f"--threads={self.threads}",
+            f"--seed={seed % _HIGHEST_SEED or _HIGHEST_SEED}",
+            *("--time=0", "--events=0", "--report-interval=1"),
+            *("--percentile=99", "--verbosity=2"),
+            "run",
+        )
+        return Action(argv)
+
+    def verify(self, target: Target, seed: int) -> Sequence[Action]:
+        """Return the check of some warehouses, which `seed` draws; it fails naming a violation."""
+        if not self.params.check:
+            return ()
+        first = f"--first-warehouse={seed % self._warehouses + 1}"
+        some = (first, f"--warehouses={self.params.check}", f"--threads={os.cpu_count() or 1}")
+        return [self._step(target, "check", *some)]
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield the intervals that our hook reports."""
+        yield from parse(lines)
+
+    def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
+        """Return what the load's first connection reported: TLS, client library, versions."""
+        return parse_session(lines)
+
+    def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
+        """Return commands that name sysbench's version and the libraries it would load."""
+        path = shutil.which("sysbench") or "sysbench"
+        return [Action((path, "--version")), Action(("ldd", path))]
+
+    @property
+    def _warehouses(self) -> int:
+        return self.params.tables * self.params.scale
+
+    def _step(self, target: Target, step: str, *more: str) -> Action:
+        shape = self._words(_SHAPE)
+        script = (*sysbench_argv(target, {}), str(_LUA / "tpcc.lua"))
+        given = (*self._given(target), *shape, *more, "--verbosity=2")
+        return Action((*script, *given, step))
+
+    def _given(self, target: Target) -> tuple[str, ...]:
+        return (
+            f"--config-file={connection_file(target)}",
+            f"--tables={self.params.tables}",
+            f"--scale={self.params.scale}",
+            *self._words(sysbench.CLIENT),
+        )
+
+    def _words(self, names: frozenset[str]) -> tuple[str, ...]:
+        given = protocol.normal(self.params.options)
+        chosen = {name: value for name, value in given.items() if name in names}
+        return protocol.words(chosen, "on", "off")
+
+
+def _check(place: str, params: TpccParams, threads: int) -> None:
+    protocol.check_range(f"{place}.tables", params.tables, 1, 10_000)
+    protocol.check_range(f"{place}.scale", params.scale, 1, 100_000)
+    protocol.check_range(f"{place}.check", params.check, 0, 1_000_000_000)
+    protocol.check_names(params.options, _KNOWN, f"{place}.options")
+    given = protocol.normal(params.options)
+    for name in _SWITCHES:
+        value = given.get(name, False)
+        if not isinstance(value, bool) and value not in {"on", "off"}:
+            raise SpecError(f"{place}.options.{name} = {value!r}: must be true or false")
+    terminals = _TERMINALS * params.tables * params.scale
+    if given.get("think_times") in {True, "on"} and threads > terminals:
+        raise SpecError(
+            f"{place}.threads = {threads}: with think_times each thread is a terminal, and there "
+            f"are {terminals}, ten a warehouse; raise scale"
+        )

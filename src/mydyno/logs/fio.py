@@ -1,0 +1,370 @@
+"""fio output as text."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mydyno.logs.text import (
+    Caveat,
+    CommandLine,
+    Found,
+    ParsedRun,
+    PrintedNumber,
+    Text,
+    brief,
+    command_at,
+    shown,
+    size,
+)
+from mydyno.model import Interval
+
+DIRECTIONS = ("read", "write", "trim")
+KEPT = (50.0, 95.0, 99.0, 99.9)
+_RATES = {"read": "reads", "write": "writes", "trim": "trims"}
+
+
+@dataclass(slots=True)
+class Direction:
+    """One direction of a job: requests and bytes over milliseconds, latencies in seconds."""
+
+    requests: float = 0.0
+    runtime_ms: float = 0.0
+    printed: PrintedNumber | None = None
+    size_bytes: float = 0.0
+    latencies: dict[str, float] = field(default_factory=dict)
+    line: int = -1
+
+
+@dataclass(slots=True)
+class Job:
+    """One job, or several that fio reports as one."""
+
+    name: str
+    group: int
+    jobs: int
+    error: int
+    line: int
+    ways: dict[str, Direction] = field(default_factory=dict)
+    traits: dict[str, str] = field(default_factory=dict)
+
+
+def percentile_name(percent: float) -> str:
+    """Return the name of a percentile: p99, p999; empty for those that are not kept."""
+    return f"p{percent:g}".replace(".", "") if percent in KEPT else ""
+
+
+def totals(jobs: Sequence[Job]) -> dict[str, float]:
+    """Return a group's requests and bytes per second; raise `ValueError` for none or an error.
+
+    Percentiles are those of a direction that only one job made; they are merged from nothing else.
+    """
+    if failed := next((job for job in jobs if job.error), None):
+        raise ValueError(f"job {failed.name} of fio ended with error {failed.error}")
+    values: dict[str, float] = {}
+    longest_ms = 0.0
+    for name in DIRECTIONS:
+        ways = [job.ways[name] for job in jobs if name in job.ways]
+        ways = [way for way in ways if way.requests and way.runtime_ms]
+        if ways:
+            runtime_ms = max(way.runtime_ms for way in ways)
+            longest_ms = max(longest_ms, runtime_ms)
+            values[_RATES[name]] = sum(way.requests for way in ways) / runtime_ms * 1e3
+            if name != "trim":
+                values[f"{name}_bytes"] = sum(way.size_bytes for way in ways) / runtime_ms * 1e3
+    if not values:
+        raise ValueError("a report of fio without a request")
+    rates = [values[rate] for rate in _RATES.values() if rate in values]
+    return values | {"iops": sum(rates), "seconds": longest_ms / 1e3} | _latencies(jobs)
+
+
+def _latencies(jobs: Sequence[Job]) -> dict[str, float]:
+    made = [(n, way) for job in jobs for n, way in job.ways.items() if way.requests]
+    latencies: dict[str, float] = {}
+    for name in DIRECTIONS:
+        ways = [way for n, way in made if n == name]
+        if len(ways) == 1:
+            part = "" if len(made) == 1 else f"{name}_"
+            latencies |= {f"latency_{part}{k}_s": v for k, v in ways[0].latencies.items()}
+    return latencies
+
+
+def caveats(jobs: Sequence[Job]) -> Iterator[Caveat]:
+    """Yield what does not follow from counts, or cannot be merged."""
+    for job in jobs:
+        for name, way in job.ways.items():
+            found = way.requests / way.runtime_ms * 1e3 if way.runtime_ms else 0.0
+            if way.printed and way.requests and not way.printed.agrees(found):
+                note = f"prints {way.printed.value:.6g} {name} IOPS; its requests and seconds give"
+                yield Caveat(way.line, f"{note} {found:.6g}")
+    for name in DIRECTIONS:
+        several = [job for job in jobs if name in job.ways and job.ways[name].latencies]
+        if len(several) > 1:
+            note = f"{len(several)} jobs' {name} percentiles: without group_reporting they cannot"
+            yield Caveat(several[0].line, f"{note} be merged, and are left out")
+
+
+def name_of(jobs: Sequence[Job]) -> tuple[str, dict[str, str]]:
+    """Return what a group is called (``randwrite-4k-qd64``) and the traits of its load."""
+    names = list(dict.fromkeys(_called(job.traits) for job in jobs))
+    traits: dict[str, str] = {"threads": f"{sum(job.jobs for job in jobs)}"}
+    for job in jobs:
+        for key, value in job.traits.items():
+            if key not in {"rw", "bs", "iodepth"} and value:
+                traits.setdefault(key, value)
+    if len(names) == 1 and len(jobs) > 1 and len({j.name for j in jobs}) > 1:
+        traits["jobs"] = ",".join(dict.fromkeys(j.name for j in jobs))
+    return "+".join(names), traits
+
+
+def _called(traits: Mapping[str, str]) -> str:
+    depth = traits.get("iodepth", "1")
+    parts = [traits.get("rw", "fio"), traits.get("bs", ""), f"qd{depth}" if depth != "1" else ""]
+    return "-".join(filter(None, parts))
+
+
+DEFINED = re.compile(
+    r"^\s*(?P<name>\S.*?): \(g=(?P<group>\d+)\): rw=(?P<rw>\w+)(?:\(\d+\))?, bs=(?P<bs>.*?), "
+    r"ioengine=(?P<ioengine>\w+), iodepth=(?P<iodepth>\d+)"
+)
+JOB = re.compile(
+    r"^\s*(?P<name>\S.*?): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): "
+    r"err= *(?P<error>\d+).*?: pid=(?P<pid>\d+)"
+)
+VERSION = re.compile(r"^\s*fio[- ](\d\S*)\s*$")
+STATUS = re.compile(r"^\s*Run status group \d+ \(all jobs\)|^\s*Disk stats \(read/write\)")
+DETAIL = re.compile(
+    r"^\s*(?:\.\.\.$|Starting \d+|Jobs: \d+|[\w-]+: Laying out|READ: |WRITE: |TRIM: |"
+    r"\w[\w-]*: ios=|bw \(|bw=|iops +:|lat \(|cpu +:|IO depths|submit +:|complete +:|latency +:|"
+    r"errors +:|slat |\||fsync/|sync \(|sync percent|fio: )"
+)
+_WAY = re.compile(r"^\s*(?P<way>read|write|trim) ?: *(?:io=(?P<io>[\d.]+\w*)|IOPS=)")
+_RUNTIME = re.compile(r"runt= *(\d+) ?msec|/ *(\d+) ?msec\)")
+_IOPS = re.compile(r"(?:iops=|IOPS=) *([\d.]+[kKMG]?)")
+_MOVED = re.compile(r"\(([\d.]+\w+)/\d+ ?msec\)")
+_LATENCY = re.compile(
+    r"^\s*clat \((?P<unit>[num]sec)\) ?: min= *[\d.]+\w?, max= *(?P<max>[\d.]+[kKMG]?), "
+    r"avg= *(?P<mean>[\d.]+[kKMG]?)"
+)
+_PERCENTILES = re.compile(r"^\s*(?P<kind>\w+) percentiles \((?P<unit>[num]sec)\)")
+_PERCENTILE = re.compile(r"([\d.]+)th=\[ *([\d.]+[kKMG]?)\]")
+_ISSUED = re.compile(
+    r"^\s*issued (?:r/w|rwts?|r/w/d)? *: *total=r?=?(\d+)[/,](?:w=)?(\d+)(?:[/,](?:d=)?(\d+))?"
+)
+_SYNC = re.compile(r"^\s*fsync/fdatasync")
+_RANGE = re.compile(r"[\d.]+[kKMmGg]?i?B?(?:-[\d.]+[kKMmGg]?i?B?)?")
+_IN_S = {"nsec": 1e-9, "usec": 1e-6, "msec": 1e-3}
+
+
+class JobLines:
+    """Takes the lines below a job's heading into the job."""
+
+    def __init__(self, found: re.Match[str], number: int) -> None:
+        self.job = Job(
+            found["name"], int(found["group"]), int(found["jobs"]), int(found["error"]), number
+        )
+        self._way: Direction | None = None
+        self._percentiles_s = 0.0
+
+    def take(self, number: int, line: str) -> bool:
+        """Parse a line; return whether it belongs to the job."""
+        taken = self._direction(number, line) or self._counts(line) or self._latency(line)
+        return taken or self._percentiles(line)
+
+    def _direction(self, number: int, line: str) -> bool:
+        """Take the first line of a direction; without a count of requests, its rate gives one."""
+        if _SYNC.match(line):
+            self._way = None
+            return True
+        found = _WAY.match(line)
+        if not found:
+            return False
+        self._way = way = self.job.ways.setdefault(found["way"], Direction())
+        runtime, iops = _RUNTIME.search(line), _IOPS.search(line)
+        moved = found["io"] or (m[1] if (m := _MOVED.search(line)) else "")
+        way.line = number
+        way.runtime_ms = float(runtime[1] or runtime[2]) if runtime else 0.0
+        way.printed = shown(iops[1]) if iops else None
+        way.size_bytes = size(moved).value if moved else 0.0
+        way.requests = way.printed.value * way.runtime_ms / 1e3 if way.printed else 0.0
+        return True
+
+    def _counts(self, line: str) -> bool:
+        found = _ISSUED.match(line)
+        for name, count in zip(DIRECTIONS, found.groups(), strict=True) if found else ():
+            if count and name in self.job.ways:
+                self.job.ways[name].requests = float(count)
+        return found is not None
+
+    def _latency(self, line: str) -> bool:
+        found = _LATENCY.match(line)
+        for name in ("mean", "max") if found and self._way else ():
+            value = shown(found[name]).value * _IN_S[found["unit"]]  # type: ignore[index]
+            self._way.latencies[name] = value  # type: ignore[union-attr]
+        return found is not None
+
+    def _percentiles(self, line: str) -> bool:
+        if found := _PERCENTILES.match(line):
+            self._percentiles_s = _IN_S[found["unit"]] if found["kind"] == "clat" else 0.0
+            return True
+        if not line.lstrip().startswith("|"):
+            return False
+        for percent, value in _PERCENTILE.findall(line) if self._way else ():
+            name = percentile_name(float(percent))
+            if name and self._way and self._percentiles_s:
+                self._way.latencies[name] = shown(value).value * self._percentiles_s
+        return True
+
+
+def block(text: str, way: str) -> str:
+    """Return the block size of ``4K-4K/4K-4K`` or ``(R) 4096B-4096B, (W) …`` as 4k."""
+    ranges = _RANGE.findall(text)
+    own = ranges[:2] if "rw" in way else ranges[1:2] if "write" in way else ranges[:1]
+    return ",".join(dict.fromkeys(_between(one) for one in own or ranges[:1]))
+
+
+def _between(text: str) -> str:
+    return "-".join(dict.fromkeys(brief(size(end).value) for end in text.split("-")))
+
+
+_OPTIONS = {"rw": ("rw", "readwrite"), "bs": ("bs", "blocksize"), "size": ("size",),
+            "direct": ("direct",), "rate_iops": ("rate_iops",)}  # fmt: skip
+_ALL = -1  # in the place of a group: its lines belong to each
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call of fio: its definitions and jobs, by group and process, and their lines."""
+
+    first: int
+    options: Mapping[str, str] = field(default_factory=dict)
+    traits: dict[int, dict[str, str]] = field(default_factory=dict)
+    jobs: dict[tuple[int, str, str], JobLines] = field(default_factory=dict)
+    lines: dict[int, list[int]] = field(default_factory=dict)
+    ended: bool = False
+    present: JobLines | None = None
+
+    def at(self, group: int, number: int) -> None:
+        """Note that a line belongs to a group."""
+        self.lines.setdefault(group, []).append(number)
+
+
+class _Reader:
+    """Reads lines one after the other and gathers the calls they amount to."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._call: _Call | None = None
+        self._skip = -1
+        self.done: list[_Call] = []
+
+    def read(self, number: int) -> None:
+        line = self._text.lines[number]
+        if number <= self._skip or not line.strip():
+            return
+        if command := command_at(self._text.lines, number):
+            self._command(number, command)
+            return
+        if self._begins(line):
+            self.close()
+            self._call = _Call(number)
+        if self._call and not (self._heading(self._call, number, line)):
+            self._detail(self._call, number, line)
+
+    def close(self) -> None:
+        if self._call:
+            self.done.append(self._call)
+        self._call = None
+
+    def _command(self, number: int, command: CommandLine) -> None:
+        self.close()
+        self._skip = command.last
+        if command.tool == "fio":
+            lines = {_ALL: [*range(number, command.last + 1)]}
+            self._call = _Call(number, command.options, lines=lines)
+
+    def _begins(self, line: str) -> bool:
+        """Return whether a line is the first of another call."""
+        call = self._call
+        if "): " not in line:
+            return False
+        if DEFINED.match(line):
+            return call is None or call.ended or bool(call.jobs)
+        found = JOB.match(line)
+        if not found or call is None:
+            return found is not None
+        # what stands again after its end is another call, unless --status-interval asked for it
+        return call.ended and (int(found["group"]), found["name"], found["pid"]) not in call.jobs
+
+    def _heading(self, call: _Call, number: int, line: str) -> bool:
+        if found := DEFINED.match(line):
+            group = int(found["group"])
+            parts = {key: found[key] for key in ("rw", "ioengine", "iodepth")}
+            call.traits[group] = {"bs": block(found["bs"], found["rw"]), **parts}
+        elif found := JOB.match(line):
+            group = int(found["group"])
+            call.present, call.ended = JobLines(found, number), False
+            call.jobs[group, found["name"], found["pid"]] = call.present
+        elif VERSION.match(line):
+            group = _ALL
+        elif STATUS.match(line):
+            group, call.present, call.ended = _ALL, None, True
+        else:
+            return False
+        call.at(group, number)
+        return True
+
+    def _detail(self, call: _Call, number: int, line: str) -> None:
+        group = call.present.job.group if call.present else _ALL
+        taken = call.present is not None and call.present.take(number, line)
+        if taken or DETAIL.match(line):
+            call.at(group, number)
+
+
+def find(text: Text) -> Found:
+    """Return the runs of fio in a text: one for each group of jobs, as groups run in turn."""
+    reader = _Reader(text)
+    for number in range(len(text.lines)):
+        reader.read(number)
+    reader.close()
+    readings: list[ParsedRun] = []
+    rejected: list[Caveat] = []
+    for call in reader.done:
+        for group in sorted({group for group, _, _ in call.jobs}):
+            try:
+                readings.append(_reading(call, group, text))
+            except ValueError as problem:
+                rejected.append(Caveat(call.first, str(problem)))
+        if not call.jobs:
+            rejected.append(Caveat(call.first, "a run of fio without its result"))
+    known = (n for call in reader.done for lines in call.lines.values() for n in lines)
+    return Found(tuple(readings), tuple(rejected), frozenset(known))
+
+
+def _reading(call: _Call, group: int, text: Text) -> ParsedRun:
+    jobs = [lines.job for (of, _, _), lines in call.jobs.items() if of == group]
+    for job in jobs:
+        job.traits = {**_asked(call.options), **call.traits.get(group, {})}
+    name, traits = name_of(jobs)
+    values = totals(jobs)
+    lines = sorted({*call.lines.get(_ALL, []), *call.lines.get(group, [])})
+    rates = {k: v for k, v in values.items() if k != "seconds"}
+    return ParsedRun(
+        name=name,
+        response="iops",
+        traits=traits,
+        totals=values,
+        intervals=(Interval(values["seconds"], rates),),
+        lines=lines,
+        raw=text.excerpt(lines),
+        caveats=tuple(caveats(jobs)),
+    )
+
+
+def _asked(options: Mapping[str, str]) -> dict[str, str]:
+    """Return what a command says of its load, where the output may not."""
+    found = {
+        name: options[key] for name, keys in _OPTIONS.items() for key in keys if key in options
+    }
+    if "bs" in found:
+        found["bs"] = block(found["bs"], found.get("rw", ""))
+    return found

@@ -1,0 +1,241 @@
+"""Runs of fio in a text: its JSON documents, of fio 2 and 3, wherever they stand."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mydyno.logs.fio import DIRECTIONS, Direction, Job, caveats, name_of, percentile_name, totals
+from mydyno.logs.text import Caveat, Found, ParsedRun, PrintedNumber, Text, brief, size
+from mydyno.model import Interval
+
+_KIB = 1024
+_LONGEST = 200_000  # lines of one document
+_SHORTEST_S = 0.5  # of an interval: a rate over less is noise
+_LATE_MS = 100.0  # how far fio's clocks may lie apart between two states of one call
+_TRAITS = ("rw", "bs", "iodepth", "ioengine", "size", "direct", "rate_iops")
+_ALIASES = {"readwrite": "rw", "blocksize": "bs"}
+
+
+class _Latency(msgspec.Struct, frozen=True):
+    mean: float = 0.0
+    max: float = 0.0
+    percentile: dict[str, float] = {}
+
+
+class _Way(msgspec.Struct, frozen=True):
+    runtime: float = 0.0
+    total_ios: float = 0.0
+    iops: float = 0.0
+    io_bytes: float = 0.0
+    io_kbytes: float | None = None
+    clat_ns: _Latency | None = None
+    clat: _Latency = _Latency()
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    jobname: str = "fio"
+    groupid: int = 0
+    error: int = 0
+    read: _Way = _Way()
+    write: _Way = _Way()
+    trim: _Way = _Way()
+    options: dict[str, str] = msgspec.field(default_factory=dict, name="job options")
+
+    def ways(self) -> Mapping[str, _Way]:
+        """Return what it did in each direction."""
+        return {name: getattr(self, name) for name in DIRECTIONS}
+
+
+class _Report(msgspec.Struct, frozen=True):
+    jobs: list[_Entry]
+    timestamp_ms: float = 0.0
+    options: dict[str, str] = msgspec.field(default_factory=dict, name="global options")
+
+
+_READ = msgspec.json.Decoder(_Report, strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """One document: its first and last line and its report."""
+
+    first: int
+    last: int
+    report: _Report
+
+    def entries(self, group: int) -> list[_Entry]:
+        """Return the entries of one group."""
+        return [entry for entry in self.report.jobs if entry.groupid == group]
+
+    def goes_on(self, before: "_State") -> bool:
+        """Return whether this is a later state of the same call (``--status-interval``)."""
+        mine, theirs = self.report, before.report
+        if [j.jobname for j in mine.jobs] != [j.jobname for j in theirs.jobs]:
+            return False
+        passed_ms = mine.timestamp_ms - theirs.timestamp_ms
+        grown = max((b - a for a, b in zip(_runtimes(theirs), _runtimes(mine), strict=True)),
+                    default=-1.0)  # fmt: skip
+        more = all(b >= a for a, b in zip(_requests(theirs), _requests(mine), strict=True))
+        timed = passed_ms > 0 and theirs.timestamp_ms > 0 and any(_runtimes(theirs))
+        return timed and more and 0 <= grown <= passed_ms + _LATE_MS
+
+
+def find(text: Text) -> Found:
+    """Return the runs in fio's JSON: one for each group of jobs, as groups run in turn."""
+    readings: list[ParsedRun] = []
+    rejected: list[Caveat] = []
+    known: set[int] = set()
+    for states in _calls(_states(text, rejected)):
+        known |= {n for state in states for n in range(state.first, state.last + 1)}
+        for group in dict.fromkeys(entry.groupid for entry in states[-1].report.jobs):
+            try:
+                readings.append(_reading(states, group, text))
+            except ValueError as problem:
+                rejected.append(Caveat(states[-1].first, str(problem)))
+    return Found(tuple(readings), tuple(rejected), frozenset(known))
+
+
+def _states(text: Text, rejected: list[Caveat]) -> Iterator[_State]:
+    """Yield fio's documents; note those that are cut off or no report."""
+    number = 0
+    while number < len(text.lines):
+        begins = text.lines[number].lstrip().startswith("{")
+        if begins and any('"fio version"' in x for x in text.lines[number : number + 2]):
+            last = _end(text, number)
+            try:
+                yield _State(number, last, _READ.decode(_document(text, number, last)))
+                number = last
+            except msgspec.DecodeError as problem:
+                problem_text = f"a JSON document of fio that is cut off or damaged: {problem}"
+                rejected.append(Caveat(number, problem_text))
+        number += 1
+
+
+def _end(text: Text, first: int) -> int:
+    """Return the line that closes what opens at `first`, or `first` if none does."""
+    depth = 0
+    for number in range(first, min(len(text.lines), first + _LONGEST)):
+        depth += text.lines[number].count("{") - text.lines[number].count("}")
+        if depth <= 0:
+            return number
+    return first
+
+
+def _document(text: Text, first: int, last: int) -> bytes:
+    return "\n".join(text.kept[first : last + 1]).lstrip("\ufeff").encode()
+
+
+def _calls(states: Iterator[_State]) -> Iterator[list[_State]]:
+    call: list[_State] = []
+    for state in states:
+        if call and not state.goes_on(call[-1]):
+            yield call
+            call = []
+        call.append(state)
+    if call:
+        yield call
+
+
+def _reading(states: Sequence[_State], group: int, text: Text) -> ParsedRun:
+    last = states[-1]
+    jobs = _jobs(last, group)
+    name, traits = name_of(jobs)
+    values = totals(jobs)
+    alone = len({entry.groupid for entry in last.report.jobs}) == 1
+    lines = [n for state in states for n in range(state.first, state.last + 1)]
+    raw = text.excerpt(lines) if alone else b"".join(_only(text, s, group) for s in states)
+    rates = {k: v for k, v in values.items() if k != "seconds"}
+    return ParsedRun(
+        name=name,
+        response="iops",
+        traits=traits,
+        totals=values,
+        intervals=tuple(_course(states, group)) or (Interval(values["seconds"], rates),),
+        lines=lines,
+        raw=raw,
+        caveats=tuple(Caveat(last.first, caveat.text) for caveat in caveats(jobs)),
+    )
+
+
+def _only(text: Text, state: _State, group: int) -> bytes:
+    """Return a document with the jobs of one group."""
+    fields: dict[str, Any] = msgspec.json.decode(_document(text, state.first, state.last))
+    fields["jobs"] = [job for job in fields["jobs"] if int(job.get("groupid", 0)) == group]
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+
+
+def _course(states: Sequence[_State], group: int) -> Iterator[Interval]:
+    """Yield the rates between one state and the next, as their counters' differences."""
+    before: dict[str, float] = {}
+    at_s = 0.0
+    for state in states if len(states) > 1 else ():
+        now = _counters(_jobs(state, group))
+        end_s = now.pop("seconds")
+        if end_s - at_s > (0.0 if state is states[-1] else _SHORTEST_S):
+            rates = {k: (v - before.get(k, 0.0)) / (end_s - at_s) for k, v in now.items()}
+            yield Interval(end_s, rates)
+            before, at_s = now, end_s
+
+
+def _counters(jobs: Sequence[Job]) -> dict[str, float]:
+    ways = {n: [job.ways[n] for job in jobs if n in job.ways] for n in DIRECTIONS}
+    found = {
+        "reads": sum(way.requests for way in ways["read"]),
+        "writes": sum(way.requests for way in ways["write"]),
+        "read_bytes": sum(way.size_bytes for way in ways["read"]),
+        "write_bytes": sum(way.size_bytes for way in ways["write"]),
+    }
+    found["iops"] = found["reads"] + found["writes"] + sum(w.requests for w in ways["trim"])
+    seconds = max((way.runtime_ms for of in ways.values() for way in of), default=0.0) / 1e3
+    return found | {"seconds": seconds}
+
+
+def _jobs(state: _State, group: int) -> list[Job]:
+    entries = state.entries(group)
+    return [_job(state, entry, [e.jobname for e in entries].count(entry.jobname))
+            for entry in entries]  # fmt: skip
+
+
+def _job(state: _State, entry: _Entry, alike: int) -> Job:
+    """Return an entry as a job; with group_reporting one entry stands for all of its name."""
+    options = {_ALIASES.get(k, k): v for k, v in {**state.report.options, **entry.options}.items()}
+    traits = {name: options[name] for name in _TRAITS if options.get(name)}
+    if "bs" in traits:
+        traits["bs"] = ",".join(brief(size(part).value) for part in traits["bs"].split(",") if part)
+    number = options.get("numjobs", "1")
+    return Job(
+        name=entry.jobname,
+        group=entry.groupid,
+        jobs=max(1, int(number) // alike) if number.isdigit() else 1,
+        error=entry.error,
+        line=state.first,
+        ways={n: _direction(w, state.first) for n, w in entry.ways().items() if w.runtime},
+        traits=traits,
+    )
+
+
+def _direction(way: _Way, line: int) -> Direction:
+    clat, unit_s = (way.clat_ns, 1e-9) if way.clat_ns else (way.clat, 1e-6)
+    # fio 2 calls kibibytes io_bytes
+    is_old = way.io_kbytes is None and way.clat_ns is None
+    names = {percentile_name(float(percent)): v for percent, v in clat.percentile.items()}
+    latencies = {name: value * unit_s for name, value in names.items() if name}
+    latencies |= {"mean": clat.mean * unit_s, "max": clat.max * unit_s} if clat.max else {}
+    return Direction(
+        requests=way.total_ios or way.iops * way.runtime / 1e3,
+        runtime_ms=way.runtime,
+        printed=PrintedNumber(way.iops, 0.005 * way.iops) if way.iops else None,
+        size_bytes=way.io_bytes * (_KIB if is_old else 1),
+        latencies=latencies,
+        line=line,
+    )
+
+
+def _runtimes(report: _Report) -> list[float]:
+    return [max(way.runtime for way in entry.ways().values()) for entry in report.jobs]
+
+
+def _requests(report: _Report) -> list[float]:
+    return [sum(way.total_ios for way in entry.ways().values()) for entry in report.jobs]

@@ -1,0 +1,237 @@
+"""Text of tools, line by line: numbers as printed, command lines, parsed runs."""
+
+import re
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+
+from mydyno.model import Interval
+
+_SHAPE = re.compile(r"([\d.]+)\s*([kKmMgGtT]?)(?:i?[bB])?(?:/s(?:ec)?)?")
+_THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_AGREES = 0.001  # ratio: what rounding of times and requests on their way may make
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedNumber:
+    """A number that was printed; the true one lies within `half` of it."""
+
+    value: float
+    half: float
+
+    def agrees(self, other: float, slack: float = 0.0) -> bool:
+        """Return whether `other` may be the number that was printed, give or take 0.1 %."""
+        return abs(self.value - other) <= self.half + slack + _AGREES * abs(other)
+
+
+def shown(text: str) -> PrintedNumber:
+    """Return the number in ``12.3k`` or ``88.37``; raise `ValueError` for anything else."""
+    return _number(text, _THOUSANDS)
+
+
+def size(text: str) -> PrintedNumber:
+    """Return the bytes in ``16KiB``, ``16Kb``, ``4k`` or ``2G``: powers of 1024."""
+    return _number(text, _BINARY)
+
+
+def _number(text: str, scales: dict[str, int]) -> PrintedNumber:
+    found = _SHAPE.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is no number")
+    digits, scale = found[1], scales[found[2].lower()]
+    places = len(digits.partition(".")[2])
+    value = float(digits) * scale
+    if not isfinite(value):
+        raise ValueError(f"{text!r} is no number")
+    return PrintedNumber(value, 0.51 * scale / 10**places)
+
+
+def brief(size_bytes: float) -> str:
+    """Return bytes as options name them: 4k, 16k, 1m."""
+    for letter, scale in (("m", 2**20), ("k", 2**10)):
+        if size_bytes >= scale and size_bytes % scale == 0:
+            return f"{size_bytes / scale:g}{letter}"
+    return f"{size_bytes:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """A caveat on a result, with its line, counted from 0."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRun:
+    """One run parsed from a log.
+
+    `name` and `traits` identify the workload (``rndrd``; threads, block size …).  `totals` is the
+    entire run recomputed from counts and seconds, in base units, and contains the `response`.
+    `intervals` are those the tool reported, or one of all the run.  `lines` are the places, counted
+    from 0, of the lines it rests on.  Parsing `raw` gives the same run again.
+    """
+
+    name: str
+    response: str
+    traits: Mapping[str, str]
+    totals: Mapping[str, float]
+    intervals: Sequence[Interval]
+    lines: Sequence[int]
+    raw: bytes
+    caveats: Sequence[Caveat] = field(default=())
+
+    @property
+    def seconds(self) -> float:
+        """Return how long the run was, in seconds."""
+        return self.totals.get("seconds") or self.intervals[-1].t_s
+
+    @property
+    def reported(self) -> bool:
+        """Return whether the log has the course of the run, and not only its sum."""
+        return len(self.intervals) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one tool's parser found in a text: runs, rejected runs, and the lines it recognised."""
+
+    readings: Sequence[ParsedRun] = ()
+    rejected: Sequence[Caveat] = ()
+    known: frozenset[int] = frozenset()
+
+
+_MARKS = {0xA0: " ", 0x2009: " ", 0x202F: " ", 0x3000: " ", 0xFEFF: None, 0x200B: None}
+_QUOTES = {0x201C: '"', 0x201D: '"', 0x201E: '"', 0xAB: '"', 0xBB: '"', 0x2018: "'", 0x2019: "'"}
+_TYPED = _MARKS | _QUOTES | {0xFF1A: ":", 0x2026: "..."}
+_DASHES = re.compile(r"(?<=\s)[\u2012-\u2015](?=[A-Za-z])")  # typographers join two hyphens
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_QUOTED = re.compile(r"^(?:> ?)+")
+_SECRETS = re.compile(
+    r"(?P<name>--?(?:[a-z-]*password|mysql-passwd|pgsql-password)[= ]|"
+    r"(?<=\s)-p(?=[^\s-])|MYSQL_PWD=)(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\"\\]+)"
+)
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The lines of one text: `lines` to be read, `kept` as they came, but for passwords."""
+
+    lines: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    def without(self, numbers: Collection[int]) -> "Text":
+        """Return the text with these lines blank to its readers."""
+        lines = ("" if n in numbers else line for n, line in enumerate(self.lines))
+        return Text(tuple(lines), self.kept)
+
+    def excerpt(self, numbers: Iterable[int]) -> bytes:
+        """Return the lines at these places, counted from 0, as they came."""
+        return "".join(f"{self.kept[n]}\n" for n in sorted(set(numbers))).encode()
+
+
+def text_of(data: bytes) -> Text:
+    """Return the text in `data`; raise `ValueError` where there is none.
+
+    UTF-8, UTF-16 with its mark, else Latin-1.  Passwords in commands become ``***``.
+    """
+    if not data.strip():
+        raise ValueError("empty")
+    if data.startswith(_WIDE):
+        whole = data.decode("utf-16", errors="replace")
+    elif b"\0" in data:
+        raise ValueError("binary, no text")
+    else:
+        whole = _narrow(data)
+    kept = [_without_secrets(line.rstrip("\r")) for line in whole.split("\n")]
+    if kept and not kept[-1]:
+        kept.pop()
+    return Text(tuple(map(_plain, kept)), tuple(kept))
+
+
+def _narrow(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _without_secrets(line: str) -> str:
+    return _SECRETS.sub(lambda found: f"{found['name']}***", line)
+
+
+def _plain(line: str) -> str:
+    """Return the line without colours, typography, quotation marks and what was overwritten."""
+    line = _ESCAPES.sub("", line).translate(_TYPED)
+    line = next((part for part in reversed(line.split("\r")) if part.strip()), "")
+    return _DASHES.sub("--", _QUOTED.sub("", line)).rstrip()
+
+
+_KNOWN = ("sysbench", "fio", "slap", "tpcc.lua")
+_TOOLS = r"sysbench|fio|mysqlslap|mariadb-slap|tpcc\.lua"
+_COMMAND = re.compile(
+    r"^\s*(?:[^\s].*?[$#>%]\s+|[$#%+]\s*)?"  # a shell's prompt, or the trace of one
+    r"(?:(?:time|sudo|nohup|exec)\s+|(?:numactl|taskset|nice|ionice|chrt)\s.*?\s|[A-Z_]+=\S*\s+)*"
+    rf"(?P<tool>(?:[\w.~+-]*/)*(?:{_TOOLS}))\s+(?P<rest>.*)$"
+)
+_MORE = re.compile(r"^\s*(?:>\s*)?")
+_ACTIONS = ("run", "prepare", "cleanup", "prewarm", "help", "check")
+_LONGEST = 40  # lines of one command
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A command of a load generator: its words, options by name, and the lines it stands on."""
+
+    tool: str
+    words: Sequence[str]
+    options: Mapping[str, str]
+    last: int
+
+    @property
+    def runs(self) -> bool:
+        """Return whether it is the load itself, and neither its preparation nor its end."""
+        if {"version", "help", "V", "h"} & set(self.options):
+            return False
+        asked = [word for word in self.words if word in _ACTIONS]
+        return not asked or asked[-1] == "run"
+
+
+def command_at(lines: Sequence[str], first: int) -> CommandLine | None:
+    """Return the command that begins at a line, continuation lines included; None for none."""
+    if not any(tool in lines[first] for tool in _KNOWN):
+        return None
+    found = _COMMAND.match(lines[first])
+    if not found:
+        return None
+    rest, last = found["rest"], first
+    while rest.endswith("\\") and last + 1 < len(lines) and last - first < _LONGEST:
+        last += 1
+        rest = rest[:-1] + " " + _MORE.sub("", lines[last], count=1)
+    if " -" not in f" {rest}":
+        return None
+    tool = found["tool"].rsplit("/", 1)[-1]
+    words = _words(rest)
+    if tool == "tpcc.lua":
+        tool, words = "sysbench", ["tpcc", *words]
+    return CommandLine(tool, [w for w in words if not w.startswith("-")], _options(words), last)
+
+
+def _words(rest: str) -> list[str]:
+    try:
+        return shlex.split(rest, comments=True)
+    except ValueError:  # an apostrophe of the text around it
+        return rest.split()
+
+
+def _options(words: Sequence[str]) -> dict[str, str]:
+    """Return options by name, ``_`` for ``-``, as sysbench takes either."""
+    found: dict[str, str] = {}
+    for word in words:
+        if word.startswith("-"):
+            name, _, value = word.lstrip("-").partition("=")
+            found[name.replace("-", "_")] = value
+    return found

@@ -1,0 +1,236 @@
+"""The series that reports show, derived from samples, per flavour of server.
+
+What a host or server does not provide is left out, never zero.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mydyno.model import Series
+from mydyno.sample.probe_file import Sampled, Values
+from mydyno.sample.sampler import Where
+
+_LATE = 2.5  # intervals without a reading are a gap from here on, not a long second
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Values with the monotonic seconds they belong to; NaN where nothing is known."""
+
+    at_s: Values
+    values: Values
+
+    def __add__(self, other: "Track") -> "Track":
+        return Track(self.at_s, self.values + other.values)
+
+    def __sub__(self, other: "Track") -> "Track":
+        return Track(self.at_s, self.values - other.values)
+
+    def over(self, other: "Track") -> "Track":
+        """Return this track divided by another; NaN where that is zero."""
+        divisor = np.where(other.values == 0, np.nan, other.values)
+        return Track(self.at_s, self.values / divisor)
+
+
+def level(sampled: Sampled, name: str, of: str = "") -> Track | None:
+    """Return a gauge as it was read, or None where the host or server does not have it."""
+    values = sampled.find(name, of)
+    return None if values is None else Track(sampled.read_at(name, of), values)
+
+
+def rate(sampled: Sampled, name: str, of: str = "") -> Track | None:
+    """Return a counter's rate per second, at the later of two readings; None without the counter.
+
+    NaN where it fell or its process restarted, and where two readings are too far apart to give a
+    rate by the second.
+    """
+    counter = level(sampled, name, of)
+    if counter is None:
+        return None
+    known = np.flatnonzero(~np.isnan(counter.values) & ~np.isnan(counter.at_s))
+    rates = np.full(len(counter.values), np.nan)
+    if len(known) > 1:
+        passed = np.diff(counter.at_s[known])
+        steps = np.diff(counter.values[known])
+        longest = _LATE * max(float(np.median(passed)), sampled.head.interval_ns * 1e-9)
+        valid = (passed > 0) & (passed < longest) & (steps >= 0)
+        valid &= _same(sampled, sampled.restarts(name, of), known)
+        rates[known[1:][valid]] = steps[valid] / passed[valid]
+    return Track(counter.at_s, rates)
+
+
+def _same(
+    sampled: Sampled, restarts: NDArray[np.int64], known: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return for each step between two readings whether no restart fell into it."""
+    before = np.searchsorted(restarts, sampled.seqs[known], side="right")
+    return np.asarray(np.diff(before) == 0)
+
+
+Make = Callable[[Sampled, str], Track | None]
+Table = Mapping[str, tuple[str, Make]]
+"""Name to unit and maker; a maker is given the instance: a disk, an interface, a role, or none."""
+
+ALL = "all"  # the instance that is the sum over the processors
+_CORES, _PER_S, _BYTES_PER_S, _RATIO = "cores", "/s", "B/s", "ratio"
+_LSNS = (
+    ("status.innodb_redo_log_current_lsn", "status.innodb_redo_log_checkpoint_lsn"),  # 8.0.30 on
+    ("status.innodb_lsn_current", "status.innodb_lsn_last_checkpoint"),  # MariaDB
+    ("innodb.log_lsn_current", "innodb.log_lsn_last_checkpoint"),  # where switched on
+)
+_AGES = ("status.innodb_checkpoint_age", "innodb.log_lsn_checkpoint_age")
+
+
+def series(sampled: Sampled, where: Where, origin_s: float) -> tuple[Series, ...]:
+    """Return the series of a trial; time counts from `origin_s`, in seconds since the head.
+
+    CPU is in cores: seconds of CPU time in a second, over all processors.
+    """
+    tables = [(CPU, ALL), (HOST, ""), (SERVER, "")]
+    tables += [(DISK, where.disk)] if where.disk else []
+    tables += [(NET, where.interface)] if where.interface else []
+    made = [
+        _series(name, unit, track, origin_s)
+        for table, of in tables
+        for name, unit, track in tracks(table, sampled, of)
+    ]
+    made += _link_used(made, where.link_bytes_per_s)
+    for role in ("mysqld", "load"):
+        for name, unit, track in tracks(PROCESS, sampled, role):
+            made.append(_series(name.format(role=role), unit, track, origin_s))
+    return tuple(one for one in made if one.values)
+
+
+def _link_used(made: Sequence[Series], link_bytes_per_s: float | None) -> list[Series]:
+    """Return the share of the link's speed that the busier direction takes, where it is known."""
+    ways = [one for one in made if one.name in NET]
+    if not link_bytes_per_s or len(ways) != len(NET):
+        return []
+    times, (one, other) = ways[0].t_s, (way.values for way in ways)
+    busier = map(max, one, other)
+    return [Series("net.used", _RATIO, times, tuple(v / link_bytes_per_s for v in busier))]
+
+
+def tracks(table: Table, sampled: Sampled, of: str) -> Iterator[tuple[str, str, Track]]:
+    """Yield name, unit and track of what a table makes of one instance and the sample has."""
+    for name, (unit, make) in table.items():
+        if track := make(sampled, of):
+            yield name, unit, track
+
+
+def _series(name: str, unit: str, track: Track, origin_s: float) -> Series:
+    known = ~np.isnan(track.at_s) & ~np.isnan(track.values)
+    times = np.round(track.at_s[known] - origin_s, 3)
+    return Series(name, unit, tuple(times.tolist()), tuple(track.values[known].tolist()))
+
+
+def rates(*columns: str) -> Make:
+    """Return a maker of the sum of some counters' rates; all of them must be there."""
+
+    def made(sampled: Sampled, of: str) -> Track | None:
+        found = [track for name in columns if (track := rate(sampled, name, of))]
+        return reduce(add, found) if len(found) == len(columns) else None
+
+    return made
+
+
+def levels(column: str) -> Make:
+    """Return a maker of a gauge as it was read."""
+    return lambda sampled, of: level(sampled, column, of)
+
+
+def _per(spent: str, done: str) -> Make:
+    """Return a maker of what one operation took on average (iostat's await)."""
+
+    def made(sampled: Sampled, of: str) -> Track | None:
+        time, count = rate(sampled, spent, of), rate(sampled, done, of)
+        return time.over(count) if time and count else None
+
+    return made
+
+
+def _hit_ratio(sampled: Sampled, of: str) -> Track | None:
+    """Return the share of page requests that found the page in the buffer pool."""
+    missed = rate(sampled, "status.innodb_buffer_pool_reads", of)
+    asked = rate(sampled, "status.innodb_buffer_pool_read_requests", of)
+    if not missed or not asked:
+        return None
+    share = missed.over(asked)
+    return Track(share.at_s, np.clip(1.0 - share.values, 0.0, 1.0))
+
+
+def _dirty_share(sampled: Sampled, of: str) -> Track | None:
+    """Return the share of the buffer pool's pages that are dirty."""
+    dirty = level(sampled, "status.innodb_buffer_pool_pages_dirty", of)
+    total = level(sampled, "status.innodb_buffer_pool_pages_total", of)
+    return dirty.over(total) if dirty and total else None
+
+
+def _checkpoint_age(sampled: Sampled, of: str) -> Track | None:
+    """Return how many bytes of redo a crash would have to read, by the server's own names."""
+    for age in _AGES:
+        if track := level(sampled, age, of):
+            return track
+    for current, last in _LSNS:
+        now, then = level(sampled, current, of), level(sampled, last, of)
+        if now and then:
+            return now - then
+    return None
+
+
+def _redo_rate(sampled: Sampled, of: str) -> Track | None:
+    """Return the bytes of redo written in a second; of a log that has no LSN, padding included."""
+    names = (*(now for now, _ in _LSNS), "status.innodb_os_log_written")
+    return next((track for name in names if (track := rate(sampled, name, of))), None)
+
+
+CPU: Table = {
+    "cpu.user": (_CORES, rates("cpu.user", "cpu.nice")),
+    "cpu.system": (_CORES, rates("cpu.system")),
+    "cpu.iowait": (_CORES, rates("cpu.iowait")),
+    "cpu.irq": (_CORES, rates("cpu.irq", "cpu.softirq")),
+    "cpu.steal": (_CORES, rates("cpu.steal")),
+    "cpu.idle": (_CORES, rates("cpu.idle")),
+}
+HOST: Table = {
+    "psi.cpu": (_RATIO, rates("psi.cpu.some")),
+    "psi.io": (_RATIO, rates("psi.io.some")),
+    "psi.memory": (_RATIO, rates("psi.memory.some")),
+    "memory.dirty": ("B", levels("memory.dirty")),
+    "net.retransmits": (_PER_S, rates("tcp.retransmits")),
+    "probe.cpu": (_CORES, rates("probe.cpu")),
+}
+DISK: Table = {
+    "disk.reads": (_PER_S, rates("disk.reads")),
+    "disk.writes": (_PER_S, rates("disk.writes")),
+    "disk.flushes": (_PER_S, rates("disk.flushes")),
+    "disk.read_bytes": (_BYTES_PER_S, rates("disk.read_bytes")),
+    "disk.write_bytes": (_BYTES_PER_S, rates("disk.write_bytes")),
+    "disk.read_latency": ("s", _per("disk.read_s", "disk.reads")),
+    "disk.write_latency": ("s", _per("disk.write_s", "disk.writes")),
+    "disk.flush_latency": ("s", _per("disk.flush_s", "disk.flushes")),
+    "disk.queue": ("", rates("disk.weighted_s")),
+}
+NET: Table = {
+    "net.rx_bytes": (_BYTES_PER_S, rates("net.rx_bytes")),
+    "net.tx_bytes": (_BYTES_PER_S, rates("net.tx_bytes")),
+}
+SERVER: Table = {
+    "innodb.hit_ratio": (_RATIO, _hit_ratio),
+    "innodb.dirty_share": (_RATIO, _dirty_share),
+    "innodb.checkpoint_age": ("B", _checkpoint_age),
+    "innodb.redo_rate": (_BYTES_PER_S, _redo_rate),
+    "innodb.reads": (_PER_S, rates("status.innodb_pages_read")),
+    "innodb.writes": (_PER_S, rates("status.innodb_pages_written")),
+    "innodb.row_lock_waits": (_PER_S, rates("status.innodb_row_lock_waits")),
+    "threads_running": ("", levels("status.threads_running")),
+}
+PROCESS: Table = {
+    "process.{role}.cpu": (_CORES, rates("process.cpu_user", "process.cpu_system")),
+    "process.{role}.threads": ("", levels("process.threads")),
+}

@@ -1,0 +1,243 @@
+"""Server programs of a host: found, asked for their version, started with few rights."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mydyno.host import Completed, Host, is_root
+from mydyno.host.files import distrust
+from mydyno.model import Action, HostError, RefusedError, SpecError
+from mydyno.server.place import Build, Identity, Place, parse
+
+# Arguments: how many folders stay writable, these, how many are hidden, these, the command.
+# All mounts there are become read-only, the writable folders are mounted on themselves before
+# that; kernel filesystems hold no data and may refuse.  What is still writable at the end is named.
+_SCRIPT = r"""
+set -eu
+mount --make-rprivate /
+before=$(cut -d' ' -f5,6 /proc/self/mountinfo)
+keep="
+"
+n=$1; shift
+while [ "$n" -gt 0 ]; do mount --bind -- "$1" "$1"; keep="$keep$1
+"; shift; n=$((n - 1)); done
+kept() { case "$keep" in *"
+$1
+"*) return 0;; *) return 1;; esac; }
+while read -r point options; do
+    point=$(printf '%b' "$point")
+    kept "$point" && continue
+    case "$options" in rw*) options="ro${options#rw}";; esac
+    mount --options-mode ignore -o "remount,bind,$options" "$point" 2>/dev/null || :
+done <<END
+$before
+END
+n=$1; shift
+while [ "$n" -gt 0 ]; do
+    [ ! -d "$1" ] || mount -t tmpfs -o ro,nosuid,nodev,noexec,size=4k,mode=000 none "$1"
+    shift; n=$((n - 1))
+done
+# of several mounts at one place only the last is seen
+left=$(awk '{ point = $5; how[point] = $6; sub(/.* - /, ""); kind[point] = $1 }
+    END { for (p in how) if (how[p] ~ /^rw/) print kind[p], p }' /proc/self/mountinfo)
+while read -r kind point; do
+    case "$kind" in
+    "" | proc | sysfs | cgroup | cgroup2 | devpts | mqueue | debugfs | tracefs | bpf) ;;
+    securityfs | pstore | fusectl | configfs | hugetlbfs | efivarfs | nsfs | binfmt_misc) ;;
+    autofs) ;;
+    *) kept "$(printf '%b' "$point")" && continue
+       echo "mydyno: $point cannot be made read-only for the copy" >&2; exit 97;;
+    esac
+done <<END
+$left
+END
+exec "$@"
+"""
+
+
+def wrapped(
+    argv: Sequence[str], writable: Sequence[Path], hidden: Sequence[Path], *, root: bool
+) -> tuple[str, ...]:
+    """Return the command that runs `argv` where only `writable` can be written to.
+
+    `hidden` folders look empty.  Without `root` it takes a user namespace.
+    """
+    alone: tuple[str, ...] = ("unshare", "--mount", "--propagation", "private")
+    if not root:
+        alone = ("unshare", "--user", "--map-current-user", "--keep-caps", *alone[1:])
+        argv = ("setpriv", "--ambient-caps=-all", "--inh-caps=-all", *argv)
+    words = (str(len(writable)), *map(str, writable), str(len(hidden)), *map(str, hidden))
+    return (*alone, "sh", "-c", _SCRIPT, "sandbox", *words, *argv)
+
+
+def refuse_unavailable(host: Host, *, root: bool) -> None:
+    """Raise `RefusedError` where the host lets us make no such namespace."""
+    done = host.run(Action(wrapped(("true",), (), (), root=root)))
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip()
+        raise RefusedError(
+            f"stack.data: {host.name}: no mount namespace can be made ({words}), so a copy could "
+            "write into the files of the original; run as root, or allow user namespaces"
+        )
+
+
+_ENVIRONMENT_FILES = ("env", "alloc")  # the allocator's own lines win
+PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the launch files ask for: environment, resource limits and network, name to value."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
+    net: Mapping[str, str] = field(default_factory=dict)
+
+
+def question(place: Place) -> Action:
+    """Return the command that prints every line of every launch file with its file's name."""
+    return Action(("grep", "-r", "-H", "", "--", str(place.launch)))
+
+
+def parse_launch(raw: bytes, folder: Path) -> Launch:
+    """Return what the launch files in `folder` ask for; a missing file asks for nothing."""
+    files: dict[str, dict[str, str]] = {}
+    for line in raw.decode(errors="surrogateescape").splitlines():
+        name, _, text = line.removeprefix(f"{folder}/").partition(":")
+        key, equals, value = text.partition("=")
+        if equals:
+            files.setdefault(name, {})[key] = value
+    environment: dict[str, str] = {}
+    for name in _ENVIRONMENT_FILES:
+        environment |= files.get(name, {})
+    return Launch(environment, files.get("limits", {}), files.get("net", {}))
+
+
+def command(
+    build: Build,
+    place: Place,
+    identity: Identity,
+    launch: Launch,
+    hidden: Sequence[Path] | None = None,
+) -> Action:
+    """Return the command that becomes the server.
+
+    Limits come first, while we may still raise them; then the drop to an unprivileged user and
+    the wish to die with the thread that starts us (prctl PR_SET_PDEATHSIG, so a mydyno killed
+    by SIGKILL leaves no server); then an environment of its own, so that a preload meets the
+    server only and the caller's variables do not reach it.  With folders to be `hidden` it runs
+    where it can write to its own only.
+    """
+    limits = tuple(f"--{name}={value}:{value}" for name, value in sorted(launch.limits.items()))
+    drop = identity.drop() or ("setpriv",)
+    given = tuple(f"{name}={value}" for name, value in sorted(launch.environment.items()))
+    clean = ("env", "-i", PATH, f"HOME={place.home}", "LC_ALL=C", *given)
+    server = (str(build.mysqld), f"--defaults-file={place.options}")
+    argv = (
+        *(("prlimit", *limits) if limits else ()),
+        *(*drop, "--pdeathsig", "KILL"),
+        *clean,
+        *server,
+    )
+    if hidden is not None:
+        own = (place.data, place.run, place.tmp)
+        argv = wrapped(argv, own, hidden, root=bool(identity.name))
+    return Action(argv)
+
+
+_SERVERS = ("mariadbd", "mysqld")
+_CLIENTS = ("mariadb", "mysql")
+_SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")
+_BINARY_FOLDERS = ("bin", "sbin", "libexec")
+_NOBODY = Identity("nobody", 65534, 65534)
+_ASKED_S = 30.0
+_INSTALL = "apt-get install mariadb-server-core mariadb-client-core (or your MySQL packages)"
+
+
+def find(host: Host, server: str) -> Build:
+    """Return the build that a spec's `server` names: ``auto`` or a basedir.
+
+    ``auto`` is the mariadbd or mysqld on PATH or in the system's own folders.  Raise
+    `SpecError` naming what to install when there is none.
+    """
+    system = (*_path(host), *_SYSTEM)
+    if server == "auto":
+        mysqld = _first(host, system, _SERVERS)
+        missing = f'server = "auto": no mariadbd or mysqld on {host.name}: {_INSTALL}'
+        missing += ", or name the basedir of an unpacked one"
+    else:
+        mysqld = _first(host, [f"{server}/{part}" for part in _BINARY_FOLDERS], _SERVERS)
+        missing = f"server = {server!r}: no bin/mariadbd or bin/mysqld there on {host.name}: "
+        missing += "name the folder that holds the server's bin folder"
+    if mysqld is None:
+        raise SpecError(missing)
+    return _build(host, mysqld, system)
+
+
+def _build(host: Host, mysqld: Path, system: Sequence[str]) -> Build:
+    real = Path(host.run(Action(("readlink", "-f", str(mysqld)))).check().stdout.decode().strip())
+    _refuse_foreign(host, real)
+    done = _asked(host, real)
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip()
+        raise SpecError(f"{real} does not run on {host.name}: {words}: install what it lacks")
+    flavour, version, text = parse(done.stdout)
+    basedir = real.parent.parent
+    client = _client(host, basedir, system)
+    return Build(flavour, version, text, real, basedir, client)
+
+
+def _client(host: Host, basedir: Path, system: Sequence[str]) -> Path:
+    """Return the server's own client if it runs here, else the system's."""
+    for folders in ([str(basedir / "bin")], system):
+        for path in _present(host, folders, _CLIENTS):
+            if _runs(host, path):
+                return path
+    raise SpecError(f"no mariadb or mysql client runs on {host.name}: {_INSTALL}")
+
+
+def _runs(host: Host, path: Path) -> bool:
+    try:
+        return _asked(host, path).returncode == 0
+    except HostError:
+        return False
+
+
+def _asked(host: Host, program: Path) -> Completed:
+    """Return the output of ``--version``; as root it is run as nobody."""
+    drop = _NOBODY.drop() if is_root(host) else ()
+    argv = (*drop, "env", "-i", PATH, "LC_ALL=C", str(program), "--version")
+    return host.run(Action(argv), timeout_s=_ASKED_S)
+
+
+def _refuse_foreign(host: Host, program: Path) -> None:
+    """Raise `RefusedError` for a server program that another user could replace."""
+    who = host.run(Action(("stat", "-c", "%u %a", "--", str(program)))).check().stdout.split()
+    problem = distrust(host, program.parent)
+    owner, mode = who[0].decode(), int(who[1], 8)
+    me = host.run(Action(("id", "-u"))).check().stdout.decode().strip()
+    if not problem and owner not in {"0", me}:
+        problem = f"it belongs to user {owner}"
+    if not problem and mode & 0o022:
+        problem = "it can be written to by other users"
+    if problem:
+        raise RefusedError(
+            f"{program}: not safe to run: {problem}; change its owner to root, or "
+            "name another server"
+        )
+
+
+def _first(host: Host, folders: Iterable[str], names: Sequence[str]) -> Path | None:
+    return next(iter(_present(host, folders, names)), None)
+
+
+def _present(host: Host, folders: Iterable[str], names: Sequence[str]) -> list[Path]:
+    """Return the executables that exist, in the order asked for."""
+    wanted = [f"{folder}/{name}" for folder in dict.fromkeys(folders) for name in names]
+    argv = ("find", *wanted, "-maxdepth", "0", "-executable")  # its code tells of missing ones
+    return [Path(line) for line in host.run(Action(argv)).stdout.decode().splitlines()]
+
+
+def _path(host: Host) -> list[str]:
+    done = host.run(Action(("printenv", "PATH")))
+    return [part for part in done.stdout.decode().strip().split(":") if part.startswith("/")]

@@ -1,0 +1,7 @@
+"""Statistics and decisions: pure functions from finished trials to verdicts."""
+
+from mydyno.stats.compare import compare, undecided
+from mydyno.stats.estimates import BIN_S, summarise, tens, unit_of
+from mydyno.stats.rule import FIRST, Rule
+
+__all__ = ["BIN_S", "FIRST", "Rule", "compare", "summarise", "tens", "undecided", "unit_of"]

@@ -1,0 +1,336 @@
+"""Trials as numbers: summaries, how trials end, values of a metric."""
+
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite, log
+from statistics import fmean
+from typing import Any
+
+from mydyno.model import Interval, Metric, Outcome, Series, TrialStatus, Window, of_kind
+from mydyno.stats.contrasts import Effect
+from mydyno.stats.result import Ends, Estimate
+from mydyno.stats.rule import THROUGHPUTS, always_works, spread
+
+HIGHEST_US = 3_600_000_000  # an hour: longer than any query a trial can hold
+DIGITS = 3
+
+
+def merged(encoded: Iterable[str]) -> Any:  # noqa: ANN401 - hdrh ships no types
+    """Return one HdrHistogram (microseconds) of all `encoded` ones; lossless (G. Tene, 2012).
+
+    Raises `ValueError` for what is not a V2 compressed, base64 histogram.
+    """
+    from hdrh.histogram import HdrHistogram  # noqa: PLC0415 - costs 0.1 s, and few commands need it
+
+    total = HdrHistogram(1, HIGHEST_US, DIGITS)
+    for text in encoded:
+        try:
+            total.decode_and_add(text)
+        except Exception as error:  # hdrh raises zlib, base64, struct and its own errors
+            raise ValueError(f"not an HdrHistogram (V2, base64): {text[:40]!r}") from error
+    return total
+
+
+def percentile_s(histogram: Any, percent: float) -> float:  # noqa: ANN401 - as above
+    """Return the latency in seconds that `percent` of the events did not exceed."""
+    return float(histogram.get_value_at_percentile(percent)) / 1e6
+
+
+def cumulative(histogram: Any, points: int = 200) -> list[tuple[float, float]]:  # noqa: ANN401
+    """Return at most `points` pairs of latency in seconds and the share of events up to it."""
+    total = histogram.get_total_count()
+    pairs: list[tuple[float, float]] = []
+    seen = 0
+    for item in histogram.get_recorded_iterator():
+        seen += item.count_at_value_iterated_to
+        pairs.append((item.value_iterated_to / 1e6, seen / total))
+    step = max(1, len(pairs) // points)
+    return pairs[::step] + (pairs[-1:] if len(pairs) % step != 1 else [])
+
+
+_PERCENTILES = {
+    "latency_p50_s": 50.0,
+    "latency_p95_s": 95.0,
+    "latency_p99_s": 99.0,
+    "latency_max_s": 100.0,
+}
+BIN_S = 10.0  # bin width of the analysis: shorter bins are autocorrelated
+_SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
+_LARGEST = sys.float_info.max
+_STALL = 0.01  # a second without work counts as this share of the median, as log 0 has no value
+
+
+def summarise(intervals: Sequence[Interval], window: Window, response: str) -> list[Metric]:
+    """Return the metrics of the window, in base units; empty when it holds no interval.
+
+    Rates are means weighted by time.  Percentiles come from the merged histograms; a tool that
+    gives none has its per-interval percentiles summed up by their median, as a series of its own.
+    ``<response>_logsd`` is the standard deviation of the log response about its linear trend.
+    """
+    inside = within(intervals, window)
+    if not inside:
+        return []
+    seconds = _lengths(intervals, inside)
+    metrics = _values(inside, seconds)
+    metrics |= _percentiles([i.latency for i in inside])
+    for kind in dict.fromkeys(kind for i in inside for kind in i.kinds):
+        found = _percentiles([i.kinds.get(kind, "") for i in inside])
+        metrics |= {of_kind(name, kind): value for name, value in found.items()}
+    logsd = _logsd([i.values.get(response, 0.0) for i in inside])
+    if logsd is not None:
+        metrics[f"{response}_logsd"] = logsd
+    return [Metric(name, value, unit_of(name)) for name, value in metrics.items()]
+
+
+def tens(intervals: Sequence[Interval], response: str) -> Series:
+    """Return the response in each complete bin of `BIN_S` since the load began.
+
+    A rate holds since the report before it and is weighted by time; of a latency it is what
+    `summarise` makes of the reports that ended in the bin.
+    """
+    last_s = intervals[-1].t_s if intervals else 0.0
+    bins = int((last_s + _SLACK_S) // BIN_S)
+    ends = tuple(BIN_S * (i + 1) for i in range(bins))
+    rated = not response.startswith("latency_")
+    values = _rates(intervals, response, bins) if rated else _latencies(intervals, response, ends)
+    return Series(response, unit_of(response), ends[: len(values)], tuple(values))
+
+
+def _rates(intervals: Sequence[Interval], response: str, bins: int) -> list[float]:
+    work = [0.0] * bins
+    before_s = 0.0
+    for interval in intervals:
+        value, at_s = interval.values.get(response, 0.0), before_s
+        while at_s < interval.t_s and int(at_s // BIN_S) < bins:
+            place = int(at_s // BIN_S)
+            end_s = min(interval.t_s, BIN_S * (place + 1))
+            work[place] += value * ((end_s - at_s) / BIN_S)
+            at_s = end_s
+        before_s = interval.t_s
+    return [min(max(one, -_LARGEST), _LARGEST) for one in work]
+
+
+def _latencies(intervals: Sequence[Interval], response: str, ends: Sequence[float]) -> list[float]:
+    found: list[float] = []
+    for end_s in ends:
+        metrics = summarise(intervals, Window(end_s - BIN_S, end_s), response)
+        value = next((m.value for m in metrics if m.name == response), 0.0)
+        found.append(
+            value or (found[-1] if found else 0.0)
+        )  # no report ended in it: the value before
+    return found
+
+
+def within(intervals: Sequence[Interval], window: Window) -> list[Interval]:
+    """Return the intervals that ended in ``start_s < t <= end_s``."""
+    return [i for i in intervals if window.holds(i.t_s)]
+
+
+def unit_of(name: str) -> str:
+    """Return the base unit a metric's name carries."""
+    if name.endswith("_s"):
+        return "s"
+    if name.startswith("storage_"):
+        return "B"
+    if name.endswith(("_ratio", "_logsd")):
+        return "ratio"
+    return "B/s" if name.endswith("bytes") else "/s"
+
+
+def _percentiles(encoded: Sequence[str]) -> dict[str, float]:
+    """Return the percentiles of all histograms together; nothing where there are none."""
+    histograms = [text for text in encoded if text]
+    if not histograms:
+        return {}
+    total = merged(histograms)
+    return {name: percentile_s(total, percent) for name, percent in _PERCENTILES.items()}
+
+
+def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, float]:
+    names = dict.fromkeys(name for interval in inside for name in interval.values)
+    metrics: dict[str, float] = {}
+    for name in names:
+        values = [i.values.get(name, 0.0) for i in inside]
+        if name.startswith("latency_"):
+            present = sorted(i.values[name] for i in inside if name in i.values)
+            metrics[name] = present[len(present) // 2]
+        else:
+            metrics[name] = _weighted(values, seconds)
+    return metrics
+
+
+def _weighted(values: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the mean of finite values weighted by time, without overflow of their sum."""
+    total = sum(seconds)
+    mean = sum(v * s for v, s in zip(values, seconds, strict=True)) / total
+    if isfinite(mean):
+        return mean
+    shares = sum(v * (s / total) for v, s in zip(values, seconds, strict=True))
+    return min(max(shares, -_LARGEST), _LARGEST)
+
+
+def _lengths(intervals: Sequence[Interval], inside: Sequence[Interval]) -> list[float]:
+    """Return each inner interval's length in seconds: from the end of the one before it."""
+    ends = [i.t_s for i in intervals]
+    first = ends.index(inside[0].t_s)
+    before = [ends[first - 1] if first else 0.0, *(i.t_s for i in inside[:-1])]
+    return [i.t_s - b for i, b in zip(inside, before, strict=True)]
+
+
+def _logsd(values: Sequence[float]) -> float | None:
+    """Return the sd of log values about a straight line; None for fewer than four values."""
+    enough = 4
+    positive = sorted(v for v in values if v > 0)
+    if len(values) < enough or not positive:
+        return None
+    floor = positive[len(positive) // 2] * _STALL or positive[0]
+    logs = [log(max(v, floor)) for v in values]
+    n = len(logs)
+    x_mean, y_mean = (n - 1) / 2, sum(logs) / n
+    slope = sum((x - x_mean) * (y - y_mean) for x, y in enumerate(logs)) / (n * (n * n - 1) / 12)
+    squares = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in enumerate(logs))
+    return float((squares / (n - 2)) ** 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Effects by treatment, of the response and of each guard by metric; all by log ratio.
+
+    `values` holds each treatment's log responses, one for each trial; `spreads` the residuals of
+    its trials, as logs, and `sds` their standard deviations; `unsteady` the treatments without a
+    steady state, `wavering` those for which that is not ruled out yet.  `carries` is true if the
+    previous treatment carries over into the measured segments.
+    """
+
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    guards: Mapping[str, Mapping[str, Effect]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    spreads: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    unsteady: Collection[str] = ()
+    wavering: Collection[str] = ()
+    carries: bool = False
+    sds: Mapping[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = {name: spread(logs) for name, logs in self.spreads.items()}
+        known = {name: sd for name, sd in found.items() if sd is not None}
+        object.__setattr__(self, "sds", known)
+
+
+def log_of(outcome: Outcome, metric: str) -> float | None:
+    """Return the log of a metric of a good trial, None if it has none.
+
+    Zero has no log; it is counted separately, for responses in `mydyno.stats.estimates` and for
+    guards in `mydyno.stats.decide`.
+    """
+    value = metric_of(outcome, metric)
+    if outcome.status is not TrialStatus.OK or value is None or not isfinite(value):
+        return None
+    return log(value) if value > 0 else None
+
+
+def metric_of(outcome: Outcome, metric: str) -> float | None:
+    """Return the value of a metric, None where the trial has none."""
+    return next((m.value for m in outcome.metrics if m.name == metric), None)
+
+
+_LOST = {
+    TrialStatus.FAILED: "failed in",
+    TrialStatus.STALLED: "stalled in",
+    TrialStatus.UNKNOWN: "gave no result in",
+}
+
+
+def ended(
+    outcomes: Sequence[Outcome], responses: Mapping[str, str], lower: Collection[str] = ()
+) -> list[Outcome]:
+    """Return the outcomes, with status STALLED for those whose load did no work in its window.
+
+    `responses` are by workload; `lower` names the metrics that the spec declares better if lower.
+    Trials without a finite value of the response are UNKNOWN.  A response that may be 0 in a good
+    trial, such as `errors`, is not changed.
+    """
+    return [_ended(o, responses.get(o.trial.workload), lower) for o in outcomes]
+
+
+def _ended(outcome: Outcome, response: str | None, lower: Collection[str]) -> Outcome:
+    if outcome.status is not TrialStatus.OK or response is None:
+        return outcome
+    value = metric_of(outcome, response)
+    if value is None or not isfinite(value):
+        shown = "no value" if value is None else f"{value:g}, not a finite number"
+        return replace(
+            outcome, status=TrialStatus.UNKNOWN, error=f"{response}: {shown} in the measured window"
+        )
+    for name in dict.fromkeys((response, *THROUGHPUTS)):
+        work = metric_of(outcome, name)
+        if work is not None and work <= 0 and always_works(name, lower):
+            return replace(
+                outcome,
+                status=TrialStatus.STALLED,
+                error=f"{name}: {work:g} in the measured window",
+            )
+    return outcome
+
+
+def ends_of(outcomes: Sequence[Outcome]) -> Ends:
+    """Return how trials ended; void (invalid) trials are not counted."""
+    counts = {status: sum(o.status is status for o in outcomes) for status in TrialStatus}
+    return Ends(
+        trials=len(outcomes) - counts[TrialStatus.VOID],
+        failed=counts[TrialStatus.FAILED],
+        stalled=counts[TrialStatus.STALLED],
+        unknown=counts[TrialStatus.UNKNOWN],
+    )
+
+
+def zeros(outcomes: Sequence[Outcome], response: str) -> int:
+    """Return the number of good trials whose response is 0, so that there is no ratio.
+
+    For most responses this is 0: such trials have stalled (`ended`).
+    """
+    good = [o for o in outcomes if o.status is TrialStatus.OK]
+    return sum(v is not None and v <= 0 for v in (metric_of(o, response) for o in good))
+
+
+def share_lost(ends: Ends) -> float:
+    """Return the share of trials that were not measured, 0 without trials."""
+    return ends.lost / ends.trials if ends.trials else 0.0
+
+
+def describe_lost(ends: Ends) -> str:
+    """Return the counts in words: ``failed in 4 and stalled in 2 of 8 trials``."""
+    counts = (ends.failed, ends.stalled, ends.unknown)
+    parts = [f"{word} {n}" for word, n in zip(_LOST.values(), counts, strict=True) if n]
+    return f"{' and '.join(parts)} of {_trials(ends.trials)}"
+
+
+def describe_lost_vs_baseline(own: Ends, baseline: Ends) -> str:
+    """Return the counts of a treatment and of the baseline in words."""
+    return f"{describe_lost(own)}, the baseline in {baseline.lost} of {baseline.trials}"
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"
+
+
+PLAIN = ("storage_bytes", "storage_apparent_bytes", "compression_ratio")
+
+
+def plain(outcomes: Sequence[Outcome]) -> dict[str, Estimate]:
+    """Return the means of these metrics over the good trials, without metrics that none has."""
+    found = {name: mean(outcomes, name) for name in PLAIN}
+    return {n: Estimate(v, unit_of(n)) for n, v in found.items() if v is not None}
+
+
+def mean(outcomes: Sequence[Outcome], metric: str) -> float | None:
+    """Return a metric's mean over the good trials, None if none of them has it."""
+    good = [o for o in outcomes if o.status is TrialStatus.OK]
+    values = [v for o in good if (v := metric_of(o, metric)) is not None and isfinite(v)]
+    if not values:
+        return None
+    try:
+        return fmean(values)
+    except OverflowError:  # no float holds their sum
+        return sum(v / len(values) for v in values)

@@ -1,0 +1,404 @@
+"""Estimates for sequential designs, where trials and campaign end by what was seen.
+
+Intervals are anytime-valid.  Each trial gives a steady level, though it may still have been warming
+up; the levels of a treatment are compared with the baseline's on a host that drifts.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf, isfinite, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc
+
+from mydyno.model import Outcome, Series, TrialStatus
+from mydyno.stats import steady
+from mydyno.stats.contrasts import Effect
+from mydyno.stats.drift import TAU_S, Levels, carries, levels, one_hot, trials_of
+from mydyno.stats.estimates import BIN_S, Estimates, log_of
+from mydyno.stats.forecast import critical, moderated
+from mydyno.stats.rule import CONFIDENCE, Rule, is_lower
+from mydyno.stats.steady import Learned, NoiseModel, fit, learn
+
+_FEWEST = 2  # to choose from
+
+
+def shrink_best(
+    effects: Mapping[str, Effect], apart: Callable[[str, str], float]
+) -> dict[str, Effect]:
+    """Return the effects, the best one's estimate corrected for selection bias.
+
+    `apart` returns the standard error of the difference of two treatments.  The lead over the
+    second best is shrunk by the positive-part rule of James and Stein (Efron and Morris, 1973),
+    and half of the shrinkage is subtracted from the best.  Intervals do not change: they hold for
+    each treatment, whichever is chosen.
+    """
+    if len(effects) < _FEWEST:
+        return dict(effects)
+    best, second = sorted(effects, key=lambda name: -effects[name].log_ratio)[:2]
+    lead = effects[best].log_ratio - effects[second].log_ratio
+    shrinkage = min(lead, apart(best, second) ** 2 / lead) if lead > 0 else 0.0
+    return {**effects, best: replace(effects[best], bias=shrinkage / 2)}
+
+
+Array = NDArray[np.float64]
+LONG_S = 700.0  # a trial that still moves after this time has no steady state
+_BLOCK = 5  # bins: jumps last longer
+_CERTAIN, _PERHAPS = 0.0003, 0.05
+ENOUGH = 5  # trials: with more, a possible jump is ruled out
+_REFERENCE_DF = 60
+_SEVERAL = 4  # trials whose own differences give the standard error
+_SIGMAS = 3.0
+_NOTABLE = 0.04  # between thirds of a trial, as logs: more than a slow warm-up still does
+
+
+def jumping(
+    series: Mapping[str, Sequence[Array]], noise: NoiseModel
+) -> tuple[list[str], list[str]]:
+    """Return the treatments whose trials differ over time more than noise explains.
+
+    The first list holds the significant ones, the second those with too few trials to rule it out.
+    After subtraction of each trial's mean and of the course that a treatment's trials share, means
+    of fifty seconds have the variance of noise (F test against the median treatment or the learned
+    noise, whichever is larger).
+    """
+    found = {name: _roughness(of) for name, of in series.items()}
+    known = {name: one for name, one in found.items() if one is not None}
+    if not known:
+        return [], []
+    usual = max(_variance(noise), float(np.median([value for value, _ in known.values()])))
+    chance = {n: fdtrc(df, _REFERENCE_DF, value / usual) for n, (value, df) in known.items()}
+    certain = [name for name, p in chance.items() if p < _CERTAIN]
+    possible = [
+        n for n, p in chance.items() if _CERTAIN <= p < _PERHAPS and len(series[n]) < ENOUGH
+    ]
+    return certain, possible
+
+
+def moving(series: Sequence[Array], noise: NoiseModel) -> bool:
+    """Return whether the last third of a treatment's trials differs significantly from the second.
+
+    The standard error is that of the learned noise or of the trials' own differences, whichever is
+    smaller: a series that never settles looks like noise of long memory.
+    """
+    if not series:
+        return False
+    third = min(len(one) for one in series) // 3
+    if third < _FEWEST:
+        return False
+    changes = [one[2 * third : 3 * third].mean() - one[third : 2 * third].mean() for one in series]
+    error = np.sqrt(2 * noise.variance / (1 - noise.rho) ** 2 / third / len(series))
+    if len(series) >= _SEVERAL:
+        error = min(error, float(np.std(changes, ddof=1)) / np.sqrt(len(series)))
+    return bool(abs(float(np.mean(changes))) > max(_SIGMAS * error, _NOTABLE))
+
+
+def _roughness(series: Sequence[Array]) -> tuple[float, int] | None:
+    """Return the variance of block means about course and mean, and its degrees of freedom."""
+    blocks = min((len(one) for one in series), default=0) // _BLOCK
+    if len(series) < _FEWEST or blocks < _FEWEST:
+        return None
+    means = np.array(
+        [one[: blocks * _BLOCK].reshape(blocks, _BLOCK).mean(axis=1) for one in series]
+    )
+    rest = means - means.mean(axis=1, keepdims=True) - means.mean(axis=0) + means.mean()
+    df = (len(series) - 1) * (blocks - 1)
+    return float((rest**2).sum() / df), df
+
+
+def _variance(noise: NoiseModel) -> float:
+    """Return the variance of a block's mean under this noise."""
+    apart = np.abs(np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK)))
+    covariance = noise.variance / (1 - noise.rho**2) * noise.rho**apart
+    return float(covariance.mean())
+
+
+_FIRST = 8  # trials that noise and warm-ups are learned from; then twice as many, ...
+_MOST = 64  # ... up to this number
+_ENOUGH = 2
+SERVER_START_SD = 0.015  # standard deviation between server starts, as logs
+_WILD = 9.0  # times the usual variance of a treatment's trials
+_MANY = 5  # treatments needed for a usual variance
+_MEDIAN = 0.6  # of squares of few trials, about, where their mean is 1
+_HOT_TAU_S = 120.0  # time constant of disturbances of segments: neighbours, checkpoints
+_LOOKED = "~"  # suffix of the name of exploratory trials
+_LONGEST_S = 1e8  # three years
+_LEAST = 1e-3  # of the mean: the value of a bin without work, as log 0 does not exist
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSeries:
+    """One finished trial: the binned log response and the campaign's time at its middle."""
+
+    treatment: str
+    at_s: float
+    series: Array
+    block: int = 0
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """Each trial's log level, that of its end, and its variance about the steady one."""
+
+    level: Array
+    variance: Array
+
+
+def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:
+    """Return effects on the steady level of the response, and on the metrics of the guards."""
+    trials, steady = steady_of(outcomes, rule, workload)
+    if not trials:
+        return Estimates()
+    sign = rule.gain(1.0, workload)
+    values = {
+        name: [sign * float(v) for v in steady.level[which]]
+        for name, which in _by_treatment([t.treatment for t in trials]).items()
+    }
+    unsteady, wavering = _unsteady(trials) if rule.warming else ([], [])
+    names = [_role(t, rule) for t in trials]
+    of = _by_treatment(names)
+    relative = (SERVER_START_SD**2 + steady.variance) / SERVER_START_SD**2 if rule.warming else None
+    found, weight = _levels(names, [t.at_s for t in trials], steady.level, rule, relative)
+    if found is None:
+        return Estimates(values=values)
+    left = steady.level - found.level[_numbers(names)]
+    effects = _effects(found, of, left / np.sqrt(weight), rule.baseline)
+    if rule.choosing:
+        number = list(of).index
+        effects = shrink_best(effects, lambda a, b: found.contrast(number(a), number(b))[1])
+    effects = _signed(effects, sign)
+    response = rule.responses[workload]
+    mine = [o for o in outcomes if o.trial.workload == workload]
+    return Estimates(
+        effects=effects,
+        guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
+        values=values,
+        spreads={name: [float(v) for v in left[which]] for name, which in of.items()},
+        unsteady=unsteady,
+        wavering=wavering,
+        carries=rule.hot and carries(mine, response, effects),
+    )
+
+
+def steady_of(
+    outcomes: Sequence[Outcome], rule: Rule, workload: str
+) -> tuple[list[LoadSeries], Steady]:
+    """Return the good trials of a workload, and the steady level of each."""
+    response = rule.responses[workload]
+    if not rule.warming:
+        trials, level = _windows(outcomes, workload, response)
+        return trials, Steady(rule.gain(1.0, workload) * level, np.zeros(len(level)))
+    trials = load_series(outcomes, workload, response, rule.lower)
+    if not trials:
+        return [], Steady(np.zeros(0), np.zeros(0))
+    return trials, steady_levels(trials, learn_from([t.series for t in trials]))
+
+
+def _role(trial: LoadSeries, rule: Rule) -> str:
+    """Return the name a trial is counted under; that of an exploratory trial has a suffix.
+
+    The baseline was not chosen by its results, so all of its trials count.
+    """
+    exploratory = trial.block < rule.proving_from and trial.treatment != rule.baseline
+    return trial.treatment + _LOOKED if exploratory else trial.treatment
+
+
+def load_series(
+    outcomes: Sequence[Outcome], workload: str, response: str, lower: Collection[str] = ()
+) -> list[LoadSeries]:
+    """Return the good trials of a workload, with their times in the campaign in s.
+
+    `lower` names the metrics that the spec declares better if lower.
+    """
+    found = []
+    for outcome, began_s in _timed(outcomes):
+        if outcome.trial.workload != workload or outcome.status is not TrialStatus.OK:
+            continue
+        series = next((s for s in outcome.series if s.name == response), None)
+        if series is not None and series.values:
+            at_s = began_s + outcome.machine_time_s - series.t_s[-1] / 2
+            trial = outcome.trial
+            logs = gains(series, lower)
+            found.append(LoadSeries(trial.treatment, at_s, logs, trial.block, trial.id))
+    return found
+
+
+def _windows(
+    outcomes: Sequence[Outcome], workload: str, metric: str
+) -> tuple[list[LoadSeries], Array]:
+    """Return the trials whose windows have a metric, without their series, and its logs."""
+    trials, level = [], []
+    for outcome, began_s in _timed(outcomes):
+        value = log_of(outcome, metric) if outcome.trial.workload == workload else None
+        if value is not None:
+            at_s = began_s + outcome.machine_time_s / 2
+            name, block = outcome.trial.treatment, outcome.trial.block
+            trials.append(LoadSeries(name, at_s, np.zeros(0), block))
+            level.append(value)
+    return trials, np.array(level)
+
+
+def _signed(effects: dict[str, Effect], sign: float) -> dict[str, Effect]:
+    return effects if sign > 0 else {name: e.inverse() for name, e in effects.items()}
+
+
+def gains(series: Series, lower: Collection[str] = ()) -> Array:
+    """Return the logarithms of a binned response, oriented so that more is better."""
+    some = np.asarray(series.values, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        mean = float(some.mean()) if len(some) else 0.0
+    if not isfinite(mean):
+        mean = float((some / len(some)).sum())  # the sum overflows
+    logs = np.asarray(np.log(np.maximum(some, max(mean * _LEAST, 1e-12))))
+    return -logs if is_lower(series.name, lower) else logs
+
+
+def _timed(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, float]]:
+    """Yield each outcome with the campaign's machine time at its beginning.
+
+    A time out of range, as a load may report it, is clamped.
+    """
+    began_s = 0.0
+    for outcome in outcomes:
+        spent_s = min(max(outcome.machine_time_s, 0.0), _LONGEST_S)
+        yield replace(outcome, machine_time_s=spent_s), began_s
+        began_s += spent_s
+
+
+def _by_treatment(names: Sequence[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        found.setdefault(name, []).append(i)
+    return found
+
+
+def _numbers(names: Sequence[str]) -> list[int]:
+    number = {name: i for i, name in enumerate(_by_treatment(names))}
+    return [number[name] for name in names]
+
+
+def _levels(
+    names: Sequence[str],
+    at_s: Sequence[float],
+    level: Array,
+    rule: Rule,
+    relative: Array | None = None,
+) -> tuple[Levels | None, Array]:
+    """Return the treatments' levels, None without a baseline or without spare degrees of freedom.
+
+    The second value is each trial's relative variance: `relative`, if given, and larger for a
+    treatment that varies far more than the others, so that it does not widen their intervals.
+    """
+    count = len(set(names))
+    weight = np.ones(len(level)) if relative is None else relative
+    if rule.baseline not in names or len(names) < count + _ENOUGH:
+        return None, weight
+    memory_s = _HOT_TAU_S if rule.hot else TAU_S
+    design, numbers = one_hot(_numbers(names)), np.array(_numbers(names))
+    found = levels(trials_of(design, at_s, level, weight), memory_s)
+    wild = _weights((level - found.level[numbers]) / np.sqrt(weight), numbers)
+    if (wild > 1).any():
+        weight = weight * wild
+        found = levels(trials_of(design, at_s, level, weight), memory_s)
+    return found, weight
+
+
+def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:
+    """Return each trial's relative variance: above 1 for a treatment with unusual spread."""
+    counts = np.bincount(numbers)
+    squares = np.bincount(numbers, left**2)
+    several = counts > 1
+    own = squares[several] / (counts[several] - 1)
+    usual = float(np.median(own)) / _MEDIAN if len(own) >= _MANY else np.inf
+    ratio = np.ones(len(counts))
+    ratio[several] = own / max(usual, 1e-12)
+    return np.where(ratio > _WILD, ratio, 1.0)[numbers]
+
+
+def _effects(
+    found: Levels, of: Mapping[str, Sequence[int]], left: Array, baseline: str
+) -> dict[str, Effect]:
+    """Return each treatment's effect against the baseline, where an interval can be given."""
+    number = {name: i for i, name in enumerate(of)}
+    comparisons = max(1, sum(not name.endswith(_LOOKED) for name in of) - 1)
+    alpha = 1 - CONFIDENCE
+    effects = {}
+    for name, which in of.items():
+        reach = critical(len(which), found.df, alpha)
+        if name == baseline or name.endswith(_LOOKED) or reach == inf:
+            continue
+        log_ratio, se = found.contrast(number[name], number[baseline])
+        own = moderated([float(v) for v in left[list(which)]], found.noise_sd**2)
+        se *= max(1.0, sqrt(own) / found.noise_sd)
+        simultaneous = critical(len(which), found.df, alpha / comparisons)
+        effects[name] = Effect(log_ratio, se, reach, len(which), simultaneous)
+    return effects
+
+
+def _guard(
+    outcomes: Sequence[Outcome], rule: Rule, workload: str, metric: str
+) -> dict[str, Effect]:
+    """Return the effects on a metric of the measured windows; not simultaneous."""
+    trials, level = _windows(outcomes, workload, metric)
+    names = [_role(t, rule) for t in trials]
+    found, weight = _levels(names, [t.at_s for t in trials], level, rule)
+    if found is None:
+        return {}
+    left = (level - found.level[_numbers(names)]) / np.sqrt(weight)
+    return _effects(found, _by_treatment(names), left, rule.baseline)
+
+
+def _unsteady(trials: Sequence[LoadSeries]) -> tuple[list[str], list[str]]:
+    """Return the treatments without a steady state, and those for which that is not ruled out yet.
+
+    Their series jump, or still move after a very long trial.
+    """
+    noise = learn_from([t.series for t in trials]).noise
+    series: dict[str, list[Array]] = {}
+    for trial in trials:
+        series.setdefault(trial.treatment, []).append(trial.series)
+    unsteady, wavering = jumping(series, noise)
+    for name, own in series.items():
+        long = [one for one in own if len(one) * BIN_S >= LONG_S]
+        if name not in unsteady and moving(long, noise):
+            unsteady.append(name)
+        elif len(own) < ENOUGH and not long and moving(own, noise):
+            wavering.append(name)  # its next trial is longer
+    return unsteady, wavering
+
+
+def steady_levels(trials: Sequence[LoadSeries], learned: Learned) -> Steady:
+    """Return each trial's level, that of its end, and its variance about the steady one, as logs.
+
+    The variance between server starts is not included.
+    """
+    both = np.zeros((2, len(trials)))
+    for bins in {len(t.series) for t in trials}:
+        which = [i for i, t in enumerate(trials) if len(t.series) == bins]
+        series = np.array([trials[i].series for i in which])
+        found = fit(series, learned.noise, learned.prior)
+        both[:, which] = steady.level(series), steady.variance(found, learned.noise)
+    return Steady(*both)
+
+
+def learn_from(series: Sequence[Array]) -> Learned:
+    """Return what is learned from the first trials; it changes when their number doubles."""
+    some = series[: training_size(len(series))]
+    return _learned(tuple(one.tobytes() for one in some))
+
+
+@lru_cache(maxsize=64)
+def _learned(series: tuple[bytes, ...]) -> Learned:
+    """Return what is learned from some trials; cached, as verdicts and lengths both need it."""
+    return learn([np.frombuffer(one) for one in series])
+
+
+def training_size(trials: int) -> int:
+    """Return the number of first trials to learn from, after `trials` trials."""
+    count = _FIRST
+    while 2 * count <= min(trials, _MOST):
+        count *= 2
+    return count

@@ -1,0 +1,1 @@
+"""The stack under test, put together: preflight, lock, servers, data sets, lab disks and link."""

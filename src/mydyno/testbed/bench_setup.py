@@ -1,0 +1,211 @@
+"""What a private bench needs: hosts, campaign, run directory, stores and layers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mydyno.campaign.plan import Campaign
+from mydyno.host import Host, Local, Rebootable, Remote, ask
+from mydyno.journal import Journal
+from mydyno.journal.records import Records
+from mydyno.journal.rundir import RunDir
+from mydyno.loads import Workload
+from mydyno.model import Change, DriftError, Durability, Settings
+from mydyno.server import Instance
+from mydyno.snapshot import Store
+from mydyno.stack import Layer, Ledger, Site, atime, mysqld
+from mydyno.stack.alloc import Alloc, installed
+from mydyno.stack.block import Block
+from mydyno.stack.env import Env
+from mydyno.stack.fs import Fs, missing
+from mydyno.stack.known.variables import describe
+from mydyno.stack.launch_file import Server
+from mydyno.stack.limits import Limits
+from mydyno.stack.mysqld import Mysqld
+from mydyno.stack.net import Net
+from mydyno.stack.zfs import protected
+from mydyno.testbed.lock import LOCAL_FOLDER, open_work
+from mydyno.testbed.stores import StoreKey, key_of, strip
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The hosts of the server and of the load; the same unless the spec names two.
+
+    `address` is the server's address for a load on another host, empty for one on the same host.
+    """
+
+    db: Host
+    load: Host
+    address: str = ""
+
+    def of(self, workload: Workload) -> Host:
+        """Return the host a load runs on; a file load runs on the host of its files."""
+        return self.load if workload.needs_server or not workload.data_key else self.db
+
+    @property
+    def remote(self) -> bool:
+        """Return whether one of them does not share the local filesystem."""
+        return isinstance(self.db, Remote) or isinstance(self.load, Remote)
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignLog:
+    """Where a campaign is recorded: run directory, journal, change records; `say` prints."""
+
+    files: RunDir
+    journal: Journal
+    records: Records
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchSetup:
+    """Hosts, campaign and places; `make` gives the store of a key, not yet open.
+
+    `work` is on the database host.
+    """
+
+    hosts: Hosts
+    campaign: Campaign
+    log: CampaignLog
+    work: Path
+    make: Callable[[StoreKey], Store]
+    host_layers: Sequence[Layer]
+
+    @property
+    def files(self) -> RunDir:
+        """Return the run directory."""
+        return self.log.files
+
+    @property
+    def journal(self) -> Journal:
+        """Return the campaign's history."""
+        return self.log.journal
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return the ledger in which changes of settings are recorded."""
+        return Ledger(self.log.records, self.log.journal)
+
+    def say(self, text: str) -> None:
+        """Write a line of progress."""
+        self.log.say(text)
+
+    @property
+    def host(self) -> Host:
+        """Return the database host."""
+        return self.hosts.db
+
+    @property
+    def outside(self) -> Site:
+        """Return the host with the layers that are not made by mydyno."""
+        mine = isinstance(self.host, Rebootable)  # a VM lab is removed, not restored
+        return Site("db", self.host, () if mine else self.host_layers)
+
+    @property
+    def stock(self) -> Settings:
+        """Return the baseline's settings."""
+        return self.campaign.treatments[self.campaign.baseline]
+
+    def key(self, settings: Settings, workload: Workload) -> StoreKey:
+        """Return the data set that a treatment needs under a workload."""
+        return key_of(settings, workload, self.campaign.spec.stack)
+
+    def site(self, store: Store) -> Site:
+        """Return the host with the layers that are set from outside the server."""
+        outside = any(layer.name == "block" for layer in self.host_layers)
+        disk = (Block(store.disk, ours=True),) if store.disk and not outside else ()
+        return Site("db", self.host, (*disk, *self.host_layers))
+
+    def made(self, name: str) -> Path:
+        """Return a private local folder; it is removed with the work folder."""
+        above = self.work
+        if isinstance(self.host, Remote):
+            above = open_work(Local(), self.files.work, self.log.records, kind=LOCAL_FOLDER)
+        folder = above / name
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+
+_DESCRIBE_S = 120.0  # MySQL needs six hundred statements to find its dynamic variables
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLayers:
+    """The layers of a private server, and their default settings by layer."""
+
+    layers: Sequence[Layer]
+    stock: Mapping[str, Settings]
+
+    def plan(self, want: Settings) -> list[tuple[Layer, Change]]:
+        """Return the changes from the defaults; raise `SpecError` for an unknown setting."""
+        return [
+            (layer, _judged(change, want))
+            for layer in self.layers
+            for change in layer.plan(
+                self.stock.get(layer.name, {}), strip(want, f"db/{layer.name}.")
+            )
+        ]
+
+    def verify(self, host: Host, want: Settings) -> None:
+        """Raise `DriftError` where the running server does not have the wanted settings."""
+        left = []
+        for layer in self.layers:
+            mine = strip(want, f"db/{layer.name}.")
+            if mine:
+                now = ask(host, layer.observe())
+                left += [
+                    f"{layer.name}.{c.key} is {c.before}, not {c.after}"
+                    for c in layer.plan(now, mine)
+                    if c.key in mine
+                ]
+        if left:
+            raise DriftError(f"the running server differs from its treatment: {'; '.join(left)}")
+
+
+def _judged(change: Change, want: Settings) -> Change:
+    """Return a change with its durability on this filesystem: ZFS writes no torn pages."""
+    if change.key == "innodb_doublewrite" and protected(want):
+        return replace(change, durability=Durability.SAME)
+    return change
+
+
+def read_defaults(instance: Instance, link: str = "") -> ServerLayers:
+    """Return the layers and defaults of a server that runs with its default settings.
+
+    The order is that in which they take effect.  `link` is its address on the lab link, if any.
+    """
+    place, host, build = instance.place, instance.host, instance.build
+
+    def server(name: str) -> Server:
+        return Server(place.launch / name, place.pid_file, place.options)
+
+    stock = ask(host, mysqld.observe(instance.client, place.owned))
+    description = describe(instance.client, build.flavour, build.version, stock)
+    variables = ask(host, description, timeout_s=_DESCRIBE_S)
+    layers: Sequence[Layer] = (
+        Limits(server("limits")),
+        Env(server("env")),
+        Alloc(server("alloc"), ask(host, installed())),
+        Mysqld(instance.client, place.owned, build.flavour, build.version, variables, stock),
+        Net(place.launch / "net", instance.client, build.flavour, build.version, link),
+    )
+    return ServerLayers(layers, {layer.name: ask(host, layer.observe()) for layer in layers})
+
+
+def fs_layer(store: Store) -> Fs:
+    """Return the filesystem layer of a store."""
+    where = store.live.parent if store.disk else store.live
+    return Fs(str(where), f"/dev/{store.disk}" if store.disk else "")
+
+
+def verify_mount(host: Host, layer: Fs, options: str) -> None:
+    """Raise `DriftError` where a mount lacks its options, or access times contradict them."""
+    if left := missing(ask(host, layer.observe())["mount"], options):
+        raise DriftError(f"{layer.where}: mounted without {', '.join(left)}")
+    wanted = atime.wanted(options)
+    if wanted and (found := ask(host, atime.probe(layer.where))) != wanted:
+        raise DriftError(
+            f"{layer.where}: mounted with {wanted}, but access times behave as with {found}"
+        )

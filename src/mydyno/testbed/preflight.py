@@ -1,0 +1,186 @@
+"""Checks before anything is made: tools, disk space, privileges, and an idle host."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from mydyno.campaign.plan import Campaign
+from mydyno.campaign.spec import DeviceTable, Spec
+from mydyno.campaign.treatments import uses_lab_link
+from mydyno.host import Host, Remote, ask, is_root
+from mydyno.loads import Target, Workload
+from mydyno.loads.fio import Fio, check_options
+from mydyno.loads.mysqlslap import PROGRAMS
+from mydyno.model import Action, RefusedError, Settings, SpecError
+from mydyno.model.text import size_bytes
+from mydyno.snapshot import store
+from mydyno.stack import Layer
+from mydyno.testbed.bench_setup import Hosts
+from mydyno.testbed.lock import REMOTE_ROOT
+
+HOST = "host"
+REFORMAT = "reformat:"
+
+
+def consent(
+    treatments: Mapping[str, Settings], layers: Iterable[Layer], allow: Sequence[str]
+) -> None:
+    """Raise `RefusedError` for a host-wide setting without consent."""
+    foreign = {layer.name for layer in layers if not layer.owned}
+    for name, settings in treatments.items():
+        for key in settings:
+            role, _, rest = key.partition("/")
+            if role == "db" and rest.partition(".")[0] in foreign and HOST not in allow:
+                raise RefusedError(
+                    f"{name}: {rest} is a host-wide setting, not only one of the server under "
+                    "test; "
+                    "add --allow host to consent (it is restored when the campaign ends)"
+                )
+
+
+def consent_reformat(device: str, allow: Sequence[str]) -> None:
+    """Raise `RefusedError` unless the user named exactly this device."""
+    if REFORMAT + device not in allow:
+        raise RefusedError(
+            f"stack.device: {device} would be formatted; add --allow {REFORMAT}{device} to "
+            "consent (only an empty device is accepted)"
+        )
+
+
+_VERSION = "TLSv"
+
+
+def tls_mismatch(wanted: str, session: Mapping[str, str]) -> str:
+    """Return how a load's session differs from its treatment, or ``""``.
+
+    `wanted` is a value of `net.tls`; `session` holds the status variables of the load's first
+    connection.  The cipher decides: a client's option does not show whether TLS is in use.
+    """
+    cipher, version = session.get("ssl_cipher", ""), session.get("ssl_version", "")
+    if wanted == "off":
+        return f"net.tls is off, but the load's session has {cipher}" if cipher else ""
+    if not cipher:
+        return f"net.tls is {wanted}, but the load's session has no cipher"
+    has = version if wanted.startswith(_VERSION) else cipher
+    if wanted == "on" or _plain(wanted) == _plain(has):
+        return ""
+    return f"net.tls is {wanted}, but the load's session has {has}"
+
+
+def _plain(cipher: str) -> str:
+    """Return a name that OpenSSL and wolfSSL agree on: wolfSSL's TLS13-AES128-GCM-SHA256."""
+    return re.sub("[_-]", "", re.sub("^TLS_", "TLS13-", cipher))
+
+
+_TOOLS = {
+    "sysbench-oltp": "sysbench",
+    "sysbench-tpcc": "sysbench",
+    "sysbench-fileio": "sysbench",
+    "fio": "fio",
+    "mysqlslap": "mysqlslap",
+}
+_PACKAGES = {"mysqlslap": "mariadb-client", "mariadb-slap": "mariadb-client"}
+_SPARE_BYTES = 1 << 30  # a full disk would affect the entire host
+_BUSY = 0.3  # cores: above this, other processes are at work
+
+
+def preflight(hosts: Hosts, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
+    """Raise `SpecError` for a missing tool or invalid option, `RefusedError` if space is short."""
+    for name, workload in workloads.items():
+        table = spec.workloads.get(name.partition("/")[0], {})
+        tool = str(table.get("program", _TOOLS.get(str(table.get("tool")), "")))
+        host = hosts.of(workload)
+        if tool and not path_of(host, tool):
+            where = f" on {host.name}" if hosts.remote else ""
+            remedy = _remedy(host, tool)
+            raise SpecError(f"workloads.{name}: {tool} is not installed{where}; {remedy}")
+        if isinstance(workload, Fio):
+            check_options(host, workload)
+    _space(hosts.db, spec, folder)
+
+
+def _remedy(host: Host, tool: str) -> str:
+    """Return how to get a missing tool, which may be installed under its other name."""
+    others = [p for p in PROGRAMS if tool in PROGRAMS and p != tool and path_of(host, p)]
+    if others:
+        return f'set program = "{others[0]}"'
+    return f"apt-get install {_PACKAGES.get(tool, tool)}"
+
+
+def refuse_unprivileged(host: Host, layers: Sequence[Layer]) -> None:
+    """Raise `RefusedError` where host-wide settings are to be changed without root there."""
+    if layers and not is_root(host):
+        names = ", ".join(layer.name for layer in layers)
+        raise RefusedError(
+            f"{host.name}: {names} settings need root; connect as root (ssh://root@...), or remove "
+            "them from the spec"
+        )
+
+
+def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
+    """Raise `SpecError` for a treatment under which the load cannot reach the server."""
+    for name, settings in campaign.treatments.items():
+        if hosts.address and settings.get("db/net.transport") == "socket":
+            raise SpecError(
+                f"{name}: net.transport = 'socket': the load runs on {hosts.load.name}, and a "
+                "socket can only be used on the server's host; remove stack.load"
+            )
+        if hosts.remote and uses_lab_link(settings):
+            raise SpecError(
+                f"{name}: net.address = 'lab': a lab link exists on the local host only, but this "
+                f"campaign uses {hosts.db.name} and {hosts.load.name}; run mydyno there, or set "
+                "stack.load to a host on a real network"
+            )
+
+
+def path_of(host: Host, tool: str) -> str:
+    """Return where a tool is on the host's PATH, or ``""``."""
+    return host.run(Action(("which", tool))).stdout.decode(errors="replace").strip()
+
+
+def existing_parent(host: Host, folder: Path) -> Path:
+    """Return the existing folder of the host below which `folder` will be made."""
+    if isinstance(host, Remote):
+        return REMOTE_ROOT
+    return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+
+
+def _space(host: Host, spec: Spec, folder: Path) -> None:
+    """Raise `RefusedError` where a lab disk of full size would not fit on the host."""
+    there = existing_parent(host, folder)
+    free = ask(host, store.free(there))
+    device = spec.stack.device
+    size = device.size if isinstance(device, DeviceTable) else "1G"
+    wanted = size_bytes(size, "stack.device.size") + _SPARE_BYTES
+    if free < wanted:
+        raise RefusedError(
+            f"{there}: {free / 2**30:.1f} GiB free, but this campaign may need "
+            f"{wanted / 2**30:.1f}; free some space, reduce stack.device.size, or choose another "
+            "directory with -o"
+        )
+
+
+def tools(hosts: Hosts, workloads: Mapping[str, Workload], folder: Path) -> dict[str, str]:
+    """Return the version and client library that each load tool reports, by its command."""
+    target = Target(work=folder, directory=folder)
+    versions: dict[str, str] = {}
+    asked = dict.fromkeys((a, hosts.of(w)) for w in workloads.values() for a in w.describe(target))
+    for action, host in asked:
+        lines = host.run(_resolved(host, action)).stdout.decode(errors="replace").splitlines()
+        known = [line.strip() for line in lines if "mysql" in line or "maria" in line]
+        versions[" ".join(Path(part).name for part in action.argv)] = (known or lines or ["?"])[0]
+    return versions
+
+
+def _resolved(host: Host, action: Action) -> Action:
+    """Return the action with the tools that it names by path as that host has them."""
+    words = (path_of(host, Path(w).name) or w if Path(w).is_absolute() else w for w in action.argv)
+    return Action(tuple(words), action.stdin)
+
+
+def busy(cores_busy: float) -> Sequence[str]:
+    """Return a warning for a host on which `cores_busy` cores were busy before the campaign."""
+    if cores_busy <= _BUSY:
+        return ()
+    seen = f"{cores_busy:.1f} cores of the host were busy before the campaign began"
+    return (f"{seen}; that load is part of every result; stop it and run again",)

@@ -1,0 +1,310 @@
+"""Applying a treatment to a private server: at its start, or online while it runs."""
+
+import random
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mydyno.host import Host, Local, Remote, ask, uploaded
+from mydyno.loads import Target, Workload
+from mydyno.model import Action, Change, Cost, HostError, Reset, Settings, Trial
+from mydyno.server import Instance
+from mydyno.server.client import DATABASE
+from mydyno.snapshot import Store, existing
+from mydyno.stack import Layer, Ledger
+from mydyno.stack.mysqld import Mysqld
+from mydyno.testbed.bench_setup import Hosts, ServerLayers, read_defaults
+from mydyno.testbed.stores import StoreKey, strip
+
+_LIST = "ib_buffer_pool"  # the name that every server looks for in its data folder
+_MOST = 2_000_000  # pages that are listed: 32 GB of 16 KiB
+_SEED = 1
+_POLL_S = 0.1
+_BEGINS_S = 3.0  # after the server answers
+_RUNS = re.compile(r"^(loading buffer pool|loaded \d)")
+_SPACES = ("INNODB_TABLESPACES", "INNODB_SYS_TABLESPACES")  # MySQL 8; MariaDB and MySQL before
+_STATUS = "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_load_status'"
+
+
+def page_list(instance: Instance) -> bytes:
+    """Return every page of the load's tables as the running server's own dump would name them.
+
+    They are in drawn order, so that what fits into a smaller pool is an even sample.
+    """
+    page = int(instance.query("SELECT @@innodb_page_size")[0][0])
+    pages = [
+        (int(space), number)
+        for space, name in _spaces(instance)
+        for number in range(_size(instance, name) // page)
+    ]
+    random.Random(_SEED).shuffle(pages)
+    return "".join(f"{space},{number}\n" for space, number in pages[:_MOST]).encode()
+
+
+def write_page_list(instance: Instance, pages: bytes) -> None:
+    """Put a list of pages where the stopped server will look for it when it starts."""
+    path = instance.place.data / _LIST
+    # by the server's user: in its folder root would follow what it has put there
+    argv = (*instance.identity.drop(), "dd", f"of={path}", "status=none")
+    instance.host.run(Action(argv, pages)).check()
+
+
+def load_buffer_pool(instance: Instance, *, timeout_s: float = 900.0) -> None:
+    """Return when the server has the listed pages in its pool, or as many as the pool holds.
+
+    Where there is no list, or a treatment forbids it, the trial starts cold.
+    """
+    began_s = time.monotonic()
+    while (spent_s := time.monotonic() - began_s) < timeout_s:
+        status = next((row[1] for row in instance.query(_STATUS)), "").lower()
+        waiting = (not status or "not started" in status) and spent_s < _BEGINS_S
+        if "completed" in status or not (waiting or _RUNS.search(status)):
+            return
+        time.sleep(_POLL_S)
+    raise HostError(
+        f"loading the buffer pool timed out after {timeout_s:g} s; set protocol.preload = false"
+    )
+
+
+def _spaces(instance: Instance) -> list[tuple[str, ...]]:
+    """Return the tablespaces of the load's tables: their numbers and names."""
+    known = {
+        row[0].upper()
+        for row in instance.query(
+            "SELECT TABLE_NAME FROM information_schema.TABLES "
+            "WHERE TABLE_SCHEMA = 'information_schema'"
+        )
+    }
+    view = next((name for name in _SPACES if name in known), "")
+    if not view:
+        return []
+    return instance.query(
+        f"SELECT SPACE, NAME FROM information_schema.{view} WHERE NAME LIKE '{DATABASE}/%'"  # noqa: S608 - our own names
+    )
+
+
+def _size(instance: Instance, name: str) -> int:
+    host: Host = instance.host
+    found = host.run(Action(("stat", "-c", "%s", str(instance.place.data / f"{name}.ibd"))))
+    return int(found.stdout) if found.returncode == 0 else 0
+
+
+_HOURS_S = 12 * 3600.0  # for very large data sets
+_STOP_FILLED_S = 900.0  # a clean shutdown writes every dirty page
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What is needed to fill data sets; `work` is the folder for the tools' small files.
+
+    `instances` are the servers by program, and `checked` is called with the program of the one that
+    runs.  `source` is the data directory of another server to start from, if any.
+    """
+
+    hosts: Hosts
+    work: Path
+    instances: Mapping[str, Instance]
+    checked: Callable[[str], None]
+    preloaded: bool = True
+    source: str = ""
+
+
+def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
+    """Fill and freeze one data set; raise `HostError` with the message of the failed command."""
+    if key.server:
+        _with_server(f, f.instances[key.server], key, workload)
+    else:
+        _prepare(f, workload, Target(work=f.work, directory=store.live))
+    store.freeze()
+
+
+def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Workload) -> None:
+    lines = "".join(f"{name} = {value}\n" for name, value in key.shape)
+    write_owned(f.hosts.db, instance, lines)
+    if f.source:
+        source = existing.find(instance.host, f.source)
+        existing.copy(instance.host, source, instance.place.data, instance.identity.owner)
+        instance.adopt()
+    else:
+        instance.initialise()
+    instance.start()
+    try:
+        f.checked(key.server)
+        _prepare(f, workload, target_of(instance, f.work, f.work))
+        pages = page_list(instance) if f.preloaded else b""
+    finally:
+        instance.stop(grace_s=_STOP_FILLED_S)
+    if pages:
+        write_page_list(instance, pages)
+
+
+def write_owned(host: Host, instance: Instance, lines: str = "") -> None:
+    """Write `lines` as the entire owned option file, and remove the other launch files."""
+    place = instance.place
+    text = f"[mysqld]\n{lines}".encode()
+    host.run(Action(("install", "-m", "640", "/dev/stdin", str(place.owned)), text)).check()
+    files = ("find", str(place.launch), "-mindepth", "1", "-type", "f", "-delete")
+    host.run(Action(files)).check()
+
+
+def target_of(instance: Instance, work: Path, directory: Path) -> Target:
+    """Return the target of a load on a running private server; `work` is a folder of ours."""
+    end = instance.endpoint
+    return Target(
+        work=work,
+        directory=directory,
+        socket=end.socket,
+        tcp_host=end.tcp_host,
+        tcp_port=end.tcp_port,
+        user=end.user,
+        password_file=_password_file(instance, work),
+        database=end.database,
+    )
+
+
+def _password_file(instance: Instance, work: Path) -> Path:
+    """Return a client option file for the load that can be read here: the original or a copy.
+
+    The copy names copies of the certificates, so that both can be uploaded to the load's host.
+    """
+    there = instance.endpoint.password_file
+    if not isinstance(instance.host, Remote) and not instance.address:
+        return there
+    text = _text(instance.host, there)
+    tls = instance.place.tls
+    for name in sorted(set(re.findall(rf'"{re.escape(str(tls))}/([^"/]+)"', text))):
+        _save(_text(instance.host, tls / name), work / tls.name / name)
+    here = work / there.name
+    _save(text.replace(f'"{tls}/', f'"{work / tls.name}/'), here)
+    return here
+
+
+def _text(host: Host, path: Path) -> str:
+    return host.run(Action(("cat", str(path)))).check().stdout.decode()
+
+
+def _save(text: str, here: Path) -> None:
+    install = ("install", "-D", "-m", "600", "/dev/stdin", str(here))
+    Local().run(Action(install, text.encode())).check()
+
+
+def _prepare(f: Filling, workload: Workload, target: Target) -> None:
+    host = f.hosts.of(workload)
+    for action in workload.prepare(target):
+        there = uploaded(host, action, target.work, target.password_file)
+        host.run(there, timeout_s=_HOURS_S).check()
+
+
+_STOP_S = 120.0  # a clean shutdown of a server whose data set stays
+_ANSWER_S = 2.0
+_HEADING = "# %f\\n"
+_SHOWN = 200  # lines of the error log that are saved with a trial
+
+
+@dataclass(slots=True)
+class ServerRunner:
+    """A private server across trials; `layers` is None until its defaults were read.
+
+    `link` is its address on the lab link, where there is one.
+    """
+
+    host: Host
+    instance: Instance
+    ledger: Ledger
+    layers: ServerLayers | None = None
+    up: bool = False
+    link: str = ""
+
+    def read_defaults(self) -> ServerLayers:
+        """Return the layers and defaults of the server, which must run with its defaults now."""
+        self.layers = self.layers or read_defaults(self.instance, self.link)
+        return self.layers
+
+    def reconfigure(self, settings: Settings, trial: Trial) -> list[Change] | None:
+        """Apply a treatment to the running server; return None where that needs a restart.
+
+        Settings that this treatment does not name are reset to their defaults.
+        """
+        if not self.up or self.layers is None or not self.instance.pid:
+            return None
+        planned: list[tuple[Layer, Sequence[Change]]] = []
+        for layer in self.layers.layers:
+            now = ask(self.host, layer.observe())
+            planned.append((layer, layer.plan(now, strip(settings, f"db/{layer.name}."))))
+        if any(c.cost is not Cost.ONLINE for _, changes in planned for c in changes):
+            return None
+        made: list[Change] = []
+        for layer, changes in planned:
+            made += self._planned(changes, layer, trial)
+            for action in dict.fromkeys(c.action for c in changes):
+                self.host.run(action).check()
+            if isinstance(layer, Mysqld):
+                for action in layer.online(changes):
+                    self.host.run(action).check()
+        self.layers.verify(self.host, settings)
+        return made
+
+    def launch(self, settings: Settings, trial: Trial) -> list[Change]:
+        """Write the treatment's option and launch files, start the server, verify the settings."""
+        layers = self.layers
+        if layers is None:
+            return []
+        write_owned(self.host, self.instance)
+        planned = layers.plan(settings)
+        made = [full for layer, change in planned for full in self._planned([change], layer, trial)]
+        for action in dict.fromkeys(change.action for _, change in planned):
+            self.host.run(action).check()
+        self.instance.start()
+        self.up = True
+        layers.verify(self.host, settings)
+        load_buffer_pool(self.instance)
+        return made
+
+    def collect(self, folder: Path, reset: Reset) -> str:
+        """Save the server's log and options; stop it if the next trial's reset requires it.
+
+        Returns why it died, or ``""`` if it did not.
+        """
+        if not self.up:
+            return ""
+        died = "" if self._is_alive() else "the server died: " + self._log_tail()
+        for name, lines in (
+            ("mysqld.err", self.instance.error_tail(_SHOWN)),
+            ("my.cnf", _options(self.instance)),
+        ):
+            (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if reset is Reset.DATASET or died:
+            self.stop(grace_s=0.0)  # its data set is discarded
+        return died
+
+    def stop(self, *, grace_s: float = _STOP_S) -> None:
+        """Stop the server."""
+        self.up = False
+        self.instance.stop(grace_s=grace_s)
+
+    def _planned(self, changes: Sequence[Change], layer: Layer, trial: Trial) -> list[Change]:
+        """Record changes in the journal before they are made; return them with full keys."""
+        prefix = f"db/{layer.name}."
+        self.ledger.planned(changes, layer, prefix, trial.id)
+        return [replace(change, key=prefix + change.key) for change in changes]
+
+    def _is_alive(self) -> bool:
+        """Return whether the server still runs; a killed server needs a moment to end."""
+        try:
+            self.instance.ready(timeout_s=_ANSWER_S)
+        except HostError:
+            return bool(self.instance.pid)
+        return True
+
+    def _log_tail(self) -> str:
+        return " | ".join(self.instance.error_tail())
+
+
+def _options(instance: Instance) -> list[str]:
+    """Return the treatment's option file and launch files as one text, without passwords."""
+    place = instance.place
+    find = ("find", str(place.owned), str(place.launch), "-type", "f", "-printf", _HEADING)
+    shown = instance.host.run(Action((*find, "-exec", "cat", "{}", ";"))).check().stdout
+    return shown.decode(errors="replace").splitlines()
