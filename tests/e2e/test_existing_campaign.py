@@ -54,7 +54,7 @@ def test_the_data_of_a_stopped_server_move_to_each_filesystem_and_stay_where_the
     spec, run = tmp_path / "moved.toml", tmp_path / "run"
     spec.write_text(SPEC.format(data=shop.place.data))
     planned = mydyno("plan", spec, cwd=tmp_path)
-    assert f"begins as a copy of {shop.place.data}, which is only read" in planned.stdout
+    assert f"a copy of {shop.place.data}, which is only read" in planned.stdout
     refused = mydyno("run", spec, "-o", run, cwd=tmp_path)
     assert refused.returncode != 0
     assert "stop that server, or name a copy of its data" in refused.stderr

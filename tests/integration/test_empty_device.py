@@ -136,7 +136,7 @@ LSBLK = b"""{"blockdevices": [{"path": "/dev/sdb", "type": "disk", "fstype": nul
 
 
 def test_partitions_and_users_are_read_from_lsblk():
-    assert read_lsblk(LSBLK) == ["it contains /dev/sdb1 (part)", "lsblk finds gpt"]
+    assert read_lsblk(LSBLK) == ["it carries /dev/sdb1 (part)", "lsblk finds gpt"]
     swap = LSBLK.replace(b"[null]", b'["[SWAP]"]')
     assert "it is in use at [SWAP]" in read_lsblk(swap)
 

@@ -58,7 +58,7 @@ def test_a_detached_lab_lives_until_it_is_taken_down(tmp_path):
     assert down("lab")
     disk.running.stop()
     assert traces(tmp_path / "lab") == []
-    with pytest.raises(SpecError, match="not on localhost"):
+    with pytest.raises(SpecError, match="does not exist on localhost"):
         down("lab")
 
 

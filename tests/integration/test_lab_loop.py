@@ -162,8 +162,8 @@ def test_a_cap_that_does_not_hold_is_told_with_its_numbers(lab, monkeypatch):
 def test_a_machine_that_is_too_slow_is_told_with_its_numbers(lab):
     disk = lab(caps=Caps(iops=5_000_000))
     reads = disk.measure(1).reads
-    assert not reads.kept
-    assert not reads.leaks
+    assert not reads.within_tolerance
+    assert not reads.exceeds_caps
     assert "expected 5,000,000 by the disks, IOPS" in reads.description
 
 

@@ -71,7 +71,7 @@ def test_a_changed_host_key_is_refused(net):
     other = (net.folder / "other.pub").read_text().split()
     known.write_text(f"{net.db.address} {other[0]} {other[1]}\n")
     try:
-        refused(net, net.db, RefusedError, "not the one in known_hosts.*ssh-keygen -R")
+        refused(net, net.db, RefusedError, "differs from known_hosts.*ssh-keygen -R")
     finally:
         known.write_text(text)
         (net.folder / "other").unlink()
@@ -121,7 +121,7 @@ def test_a_key_that_is_not_let_in(net):
 
 
 def test_nobody_listens(net):
-    refused(net, net.db, HostError, "nobody listens there", port=2222)
+    refused(net, net.db, HostError, "connection refused; check the port", port=2222)
 
 
 def test_a_name_that_nobody_knows(net):
@@ -247,7 +247,7 @@ def test_one_connection_follows_another(net, far):
     """The far end may not learn for hours that a connection is dead: the next one ends it."""
     running = far.start(Action(("sleep", "300")))
     session = running.session
-    fresh = SshConnection(session.way, session.order("line"))
+    fresh = SshConnection(session.route, session.order("line"))
     try:
         end = time.monotonic() + 10
         while len(lines := [p for p in net.db.processes() if p.endswith("line")]) > 1:
@@ -255,7 +255,7 @@ def test_one_connection_follows_another(net, far):
             time.sleep(0.1)
         assert fresh.alive
     finally:
-        fresh.cut()
+        fresh.abort()
     assert running.returncode() is None
     assert far.run(Action(("echo", "again"))).stdout == b"again\n"
 
