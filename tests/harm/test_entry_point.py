@@ -87,7 +87,7 @@ def test_a_server_program_of_another_user_is_not_run(folder, fault):
     )
     done = mydyno("plan", spec)
     assert done.returncode == 4, done.stderr
-    assert "is not run" in done.stderr
+    assert "not safe to run" in done.stderr
     assert not witness.exists()
 
 

@@ -217,7 +217,7 @@ def test_a_response_that_is_not_known_has_to_declare_its_direction(tmp_path):
     assert done.returncode == 2
     assert 'add decide.direction = "higher" or "lower"' in done.stderr
     wrong = written(tmp_path, some, decide='response = "latency_p99_s"\ndirection = "higher"')
-    assert "lower is better of latency_p99_s" in mydyno("plan", wrong).stderr
+    assert "for latency_p99_s, lower is better" in mydyno("plan", wrong).stderr
 
 
 @pytest.mark.parametrize(

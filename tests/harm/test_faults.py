@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harm import snapshot
-from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, Ground, ground, run
+from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, Ground, ground
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
@@ -130,8 +130,6 @@ def test_rollback_restores_the_host_with_a_full_run_directory() -> None:
 def test_the_host_is_restored_with_a_full_state_folder(ending: signal.Signals) -> None:
     """A record that cannot be written does not stop the restoring."""
     with ground() as there:
-        before = used(there)
-        run("unshare", "-m", "true")
         argv = [
             "unshare",
             "-m",
@@ -142,7 +140,8 @@ def test_the_host_is_restored_with_a_full_state_folder(ending: signal.Signals) -
         with subprocess.Popen(argv) as holder:
             try:
                 inside = ("nsenter", "-m", "-t", str(holder.pid), "--")
-                time.sleep(0.5)
+                time.sleep(0.5)  # from here on it is `sleep`, and part of the picture
+                before = used(there)
                 with campaign(there, *inside) as process:
                     fill(Path(f"/proc/{holder.pid}/root{STATE}"))
                     process.send_signal(ending)
