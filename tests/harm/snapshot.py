@@ -134,8 +134,11 @@ def _links(text: str) -> str:
 
 
 def _cgroups() -> Iterator[tuple[str, str]]:
+    """Yield each control group; where others work at the same time, only those with our name."""
+    shared = "MYDYNO_HARM_SHARED" in os.environ
     for root, _, _ in os.walk(_CGROUPS):
-        yield f"cgroup:{root}", "there"
+        if not shared or "mydyno" in root:
+            yield f"cgroup:{root}", "there"
 
 
 def _processes() -> Iterator[tuple[str, str]]:
