@@ -104,3 +104,28 @@ impl Owner {
         stat.is_some_and(|stat| stat.started == self.started)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Without its start time, a process that got the owner's number would keep the sampler alive.
+    #[test]
+    fn a_process_with_the_number_of_the_owner_is_not_the_owner() {
+        let folder = std::env::temp_dir().join(format!("mydyno-life-{}", std::process::id()));
+        let stat = folder.join("proc/7/stat");
+        fs::create_dir_all(stat.parent().unwrap()).unwrap();
+        let started = |at: i64| {
+            let text = format!("7 (a) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {at} 9000 99 1");
+            fs::write(&stat, text).unwrap();
+        };
+        started(4242);
+        let mut look = Look::default();
+        let owner = Owner::find(&Root::at(&folder), 7, &mut look).unwrap();
+        assert!(owner.lives(&mut look));
+        started(4243);
+        assert!(!owner.lives(&mut look));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
