@@ -49,7 +49,7 @@ def test_fileio_agrees_with_its_own_report(directory):
 def test_fio_reports_as_it_runs(directory):
     job = {"rw": "randrw", "bs": "16k", "size": "8M", "rate_iops": 200, "numjobs": 2}
     (cell,) = fio.cells("ff", fio.FioParams(job))
-    fio.check_options(HOST, cell)
+    cell.check(HOST)
     prepare(cell, directory)
     prepare(cell, directory)
     (_, _), (early, first), (late, second) = live(cell, directory, 3)
@@ -73,4 +73,4 @@ def test_nothing_of_fio_is_left_when_its_output_is_closed(directory):
 def test_an_option_that_fio_does_not_know_is_refused_in_its_words():
     (cell,) = fio.cells("ff", fio.FioParams({"rw": "read", "size": "1M", "zork": 3}))
     with pytest.raises(SpecError, match=r"ff\.options: fio: unrecognized option '--zork=3'"):
-        fio.check_options(HOST, cell)
+        cell.check(HOST)

@@ -5,12 +5,12 @@ import pytest
 from mydyno.campaign.spec import DeviceTable, StackTable
 from mydyno.campaign.treatments import stripe_of
 from mydyno.lab import Stripe
-from mydyno.loads import TOOLS
+from mydyno.loads import tools
 from mydyno.model import Cost
 from mydyno.testbed.stores import key_of, reformats
 
 LOOP = DeviceTable(lab="loop", disks=2, chunk="64K")
-FIO = TOOLS["fio"]
+FIO = tools()["fio"]
 STACK = StackTable(device=LOOP)
 LOAD = FIO.cells("rr", FIO.params(options={"rw": "randread", "size": "1M"}), None)[0]
 

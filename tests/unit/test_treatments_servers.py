@@ -6,7 +6,7 @@ from mydyno.campaign.designs import plots
 from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import StackTable, decode, program_of, programs
 from mydyno.campaign.treatments import Environment
-from mydyno.loads import TOOLS
+from mydyno.loads import tools
 from mydyno.testbed.stores import key_of, rebuilt
 
 STACK = StackTable(servers={"new": "/opt/mysql-9.4", "same": "auto"})
@@ -34,9 +34,9 @@ when."mariadb" = {{ "mysqld.innodb_log_file_size" = "1G" }}
 [design]
 rungs = {rungs}
 """
-OLTP = TOOLS["sysbench-oltp"]
+OLTP = tools()["sysbench-oltp"]
 RW = OLTP.cells("rw", OLTP.params(script="oltp_read_write"), None)[0]
-FIO = TOOLS["fio"]
+FIO = tools()["fio"]
 FILES = FIO.cells("rr", FIO.params(options={"rw": "randread", "size": "1M"}), None)[0]
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from mydyno.model import Interval, Outcome, Reset, Settings, Trial, Window
+from mydyno.model import Cost, Interval, Outcome, Reset, Settings, Trial, Window
+from mydyno.stack.layers import cost_of
 
 
 class Stop(Protocol):
@@ -51,9 +52,6 @@ def seed_of(first: int, number: int, block: int, reset: Reset) -> int:
     return first + (number if reset is Reset.NONE else block)
 
 
-_REBOOTED = ("db/kernel.release",)
-_REFORMATTED = ("db/fs.type", "db/fs.mkfs", "db/raid.", "db/server.")
-
 Cell = tuple[str, str]  # workload, treatment
 
 
@@ -63,9 +61,9 @@ def plots(treatments: Mapping[str, Settings], *, one_device: bool) -> Mapping[st
     These cost a reboot or, with `one_device`, which holds one data set at a time, another data set.
     A lab holds all data sets at once.
     """
-    hard_to_change = _REBOOTED + (_REFORMATTED if one_device else ())
+    hard_to_change = {Cost.REBOOT, Cost.REFORMAT} if one_device else {Cost.REBOOT}
     return {
-        name: repr(sorted((k, v) for k, v in settings.items() if k.startswith(hard_to_change)))
+        name: repr(sorted((k, v) for k, v in settings.items() if cost_of(k) in hard_to_change))
         for name, settings in treatments.items()
     }
 

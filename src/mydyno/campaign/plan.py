@@ -22,9 +22,10 @@ from mydyno.campaign.treatments import (
     stripe_of,
     treatments_of,
 )
-from mydyno.loads import TOOLS, Workload
+from mydyno.loads import Workload, tools
 from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial, unknown_value
 from mydyno.model.text import duration_s
+from mydyno.stack.layers import kind_of
 from mydyno.stack.zfs import torn_page_risks
 from mydyno.stats import FIRST, Rule, compare
 from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known
@@ -162,17 +163,17 @@ def _baseline(spec: Spec, treatments: Mapping[str, Settings], place: str) -> str
 def _workloads(spec: Spec, text: str, place: str) -> list[Workload]:
     if not spec.workloads:
         raise SpecError(f"{place}: no workload; add [workloads.NAME] with a tool")
+    known_tools = tools()
     cells: list[Workload] = []
     for name, table in spec.workloads.items():
         fields = dict(table)
         tool, response = fields.pop("tool", ""), fields.pop("response", spec.decide.response)
-        if tool not in TOOLS:
-            raise SpecError(
-                f"{place}: workloads.{name}.tool: {unknown_value(str(tool), TOOLS, 'tool')}"
-            )
+        if tool not in known_tools:
+            problem = unknown_value(str(tool), known_tools, "tool")
+            raise SpecError(f"{place}: workloads.{name}.tool: {problem}")
         fields.pop("direction", None)
-        params = convert(fields, TOOLS[tool].params, place, text, f"workloads.{name}")
-        cells += TOOLS[tool].cells(name, params, response)
+        params = convert(fields, known_tools[tool].params, place, text, f"workloads.{name}")
+        cells += known_tools[tool].cells(name, params, response)
     return cells
 
 
@@ -213,16 +214,8 @@ def _no_server(
     treatments: Mapping[str, Settings], workloads: Mapping[str, Workload], place: str
 ) -> None:
     """Raise `SpecError` for a setting or a workload that needs a server."""
-    parts = (
-        "db/mysqld.",
-        "db/alloc.",
-        "db/env.",
-        "db/limits.",
-        "db/link.",
-        "db/net.",
-        "db/server.",
-    )
-    wanting = [k for s in treatments.values() for k in s if k.startswith(parts)]
+    keys = (key for settings in treatments.values() for key in settings)
+    wanting = [key for key in keys if key.startswith("db/") and kind_of(key)[0].needs_server]
     wanting += [name for name, workload in workloads.items() if workload.needs_server]
     if wanting:
         raise SpecError(f'{place}: {wanting[0]} needs a server, but stack.server is "none"')

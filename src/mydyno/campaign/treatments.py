@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mydyno.campaign.spec import KEY as BUILD
 from mydyno.campaign.spec import DeviceTable, Spec, program_in
 from mydyno.lab import Stripe
 from mydyno.lab.values import check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
 from mydyno.stack import link
+from mydyno.stack.layers import layers
 from mydyno.stack.net import LAB
 
 PREFIX = "db/raid."
@@ -100,19 +100,6 @@ def unmeasured(
     }
 
 
-LAYERS = (
-    "alloc",
-    "block",
-    "env",
-    "fs",
-    "kernel",
-    "limits",
-    "link",
-    "mysqld",
-    "net",
-    "raid",
-    "server",
-)
 ROLES = ("db", "load")
 STOCK = "STOCK"
 _SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
@@ -352,15 +339,17 @@ def _settings(values: Mapping[str, Any], place: str, environment: Environment) -
         layer, dot, name = rest.partition(".")
         if role not in ROLES:
             raise SpecError(f"{place}: {key}: {unknown_value(role, ROLES, 'role')}")
-        if layer not in LAYERS or not dot or not name:
-            raise SpecError(f"{place}: {key}: {unknown_value(layer, LAYERS, 'layer')}")
-        if layer == "server" and rest != BUILD:
-            raise SpecError(f"{place}: {key}: {unknown_value(rest, (BUILD,), 'setting')}")
-        if role == "load" and layer != "env":
+        if layer not in layers() or not dot or not name:
+            raise SpecError(f"{place}: {key}: {unknown_value(layer, sorted(layers()), 'layer')}")
+        kind = layers()[layer]
+        if kind.keys and name not in kind.keys:
+            known = unknown_value(name, kind.keys, "setting", prefix=f"{layer}.")
+            raise SpecError(f"{place}: {key}: {known}")
+        if role not in kind.roles:
             raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
         text = str(int(value)) if isinstance(value, bool) else str(value)
         # A share of a link is one of a load's traffic, measured later; a server's is a path.
-        if layer not in {"link", "server"}:
+        if not kind.literal:
             text = resolve(text, memory_bytes=environment.memory_bytes, cores=environment.cores)
         settings[f"{role}/{rest}"] = text
     return settings

@@ -1,15 +1,16 @@
 """The command line: loads the commands (one file each) and turns errors into exit codes."""
 
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
+from pathlib import Path
 
 import typer
 
-from mydyno.cli.isolation import isolate
 from mydyno.cli.terminal import guarded
 from mydyno.host import adopt_strays, install_signals
 from mydyno.model import HostError, Interrupted, MydynoError
@@ -27,6 +28,8 @@ COMMANDS = {
     "recipes": "List the shipped campaigns: question, time, requirements, and what they change.",
     "lab": "Emulated disks and virtual machines, for manual tests.",
 }
+_NAME = "mydyno"
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell to ask for completions
 
 
@@ -99,3 +102,37 @@ def _print_error(text: str) -> None:
     with suppress(OSError):  # the terminal may be closed
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
+
+
+def isolate() -> None:
+    """As root, restart in isolated mode, and search for programs in safe folders only.
+
+    A script written by `pip` honours PYTHONPATH and a user's packages, plug-ins of mydyno among
+    them; isolated, root runs only code of our own environment, and programs that only root can
+    change.
+    """
+    if os.geteuid():
+        return
+    script = Path(sys.argv[0])
+    if script.name == _NAME and script.is_file() and not sys.flags.isolated:
+        os.execv(sys.executable, [sys.executable, "-I", *sys.argv])  # noqa: S606 - ourselves
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(filter(_safe, dict.fromkeys(folders)))
+
+
+def _safe(folder: str) -> bool:
+    """Return whether only root can put a program into a folder."""
+    path = Path(folder)
+    if not path.is_absolute():
+        return False
+    try:
+        real = path.resolve(strict=True)
+        ways = [p.stat() for p in (*real.parents, real)]
+    except (OSError, RuntimeError):
+        return False
+    return all(_root_only(way) for way in ways[:-1]) and _root_only(ways[-1], sticky=False)
+
+
+def _root_only(found: os.stat_result, *, sticky: bool = True) -> bool:
+    protected = sticky and found.st_mode & stat.S_ISVTX
+    return found.st_uid == 0 and not (found.st_mode & _OTHERS and not protected)

@@ -21,8 +21,8 @@ from mydyno.cli.benches import build
 from mydyno.cli.privatebench import lab_spec
 from mydyno.cli.specs import find
 from mydyno.cli.terminal import duration, print_message
-from mydyno.model import Outcome, TrialStatus
-from mydyno.stack.kernel import RELEASE
+from mydyno.model import Cost, Outcome, TrialStatus
+from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stats.forecast import (
     DEFAULT_TRIAL_SD,
     TRIAL_S,
@@ -269,16 +269,12 @@ def _cost(key: str) -> str:
     A private server is restarted for each trial, so its dynamic variables cost a restart too,
     unless the protocol says ``reset = "none"``.
     """
-    layer, _, name = key.rpartition("/")[2].partition(".")
     if key.startswith("load/"):
         return "none"
-    if (layer, name) == ("kernel", RELEASE):
-        return "reboot"
-    if layer == "server":
-        return "another data set"
-    if layer in {"fs", "raid"}:
-        return "remount" if name == "mount" else "reformat of the lab disk"
-    return "online" if layer in {"block", "kernel", "link"} else "restart"
+    cost = cost_of(key)
+    if cost is Cost.REFORMAT:
+        return "reformat of the lab disk" if of_scope(key, Scope.DISK) else "another data set"
+    return cost.name.lower()
 
 
 def _text(found: Plan) -> str:

@@ -24,9 +24,8 @@ from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
 from mydyno.snapshot.store import reflinks
 from mydyno.stack import Layer, Restorable
-from mydyno.stack.block import Block, beneath, mount_point
-from mydyno.stack.fs import Fs
-from mydyno.stack.kernel import Kernel
+from mydyno.stack.block import beneath, mount_point
+from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.lock import HOME, open_work, random_folder
@@ -35,8 +34,6 @@ from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
 from mydyno.testbed.stores import StoreKey, names, needed, strip
 
-_LAB_ONLY = ("db/block.", "db/fs.", "db/raid.")
-
 
 def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]:
     """Return the layers that change the host outside of what mydyno created.
@@ -44,23 +41,31 @@ def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]
     Without a lab that includes the disk and the filesystem that `folder` lies on.
     """
     settings = campaign.treatments.values()
-    layers: list[Layer] = []
-    if isinstance(campaign.spec.stack.device, str):
-        there = existing_parent(host, folder)
-        real = is_real(campaign.spec.stack.device)
-        if names(settings, "db/block."):
-            disk = PurePath(campaign.spec.stack.device).name if real else beneath(host, there)
-            layers.append(Block(disk, ours=False))
-        if names(settings, "db/fs.") and not real:
-            layers.append(Fs(mount_point(host, there), ""))
-    keys = names(settings, "db/kernel.")
-    return (*layers, Kernel(keys)) if keys else layers
+    device = campaign.spec.stack.device
+    scopes = {Scope.HOST, Scope.DISK} if isinstance(device, str) else {Scope.HOST}
+    found: list[Layer] = []
+    for name, kind in layers().items():
+        keys = names(settings, f"db/{name}.")
+        if keys and kind.scope in scopes:
+            layer = kind.on_host(_host_place(host, device, folder, keys))
+            found += [layer] if layer else []
+    return found
+
+
+def _host_place(
+    host: Host, device: str | DeviceTable, folder: Path, keys: tuple[str, ...]
+) -> HostPlace:
+    """Return the disk below `folder` and its mount point, or the real device of the spec."""
+    if is_real(device):
+        return HostPlace(keys, lambda: PurePath(str(device)).name)
+    there = existing_parent(host, folder)
+    return HostPlace(keys, lambda: beneath(host, there), lambda: mount_point(host, there))
 
 
 def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
     """Return the campaign without lab settings, for a plain directory, and warnings."""
     possible = {
-        name: {k: v for k, v in settings.items() if not k.startswith(_LAB_ONLY)}
+        name: {k: v for k, v in settings.items() if not of_scope(k, Scope.DISK)}
         for name, settings in campaign.treatments.items()
     }
     warnings = [f"{reason.rstrip('.')}; the data is in a plain directory, without caps"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from mydyno.loads import (
@@ -14,6 +15,7 @@ from mydyno.loads import (
     sysbench_tpcc,
 )
 from mydyno.loads.protocol import (
+    Checkable,
     MayWait,
     Reports,
     ReportsSession,
@@ -22,9 +24,10 @@ from mydyno.loads.protocol import (
     Verifies,
     Workload,
 )
+from mydyno.model.plugins import with_plugins
 
 __all__ = [
-    "TOOLS",
+    "Checkable",
     "MayWait",
     "Reports",
     "ReportsSession",
@@ -33,23 +36,35 @@ __all__ = [
     "Tool",
     "Verifies",
     "Workload",
+    "tools",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool's keys in ``[workloads.X]``, and the cells that those keys describe."""
+    """What a load generator declares: its keys in ``[workloads.X]``, and the cells they describe.
+
+    `program` is the command that must be on the load's host, unless the spec names another.
+    """
 
     params: Any
     cells: Callable[[str, Any, str | None], Sequence[Workload]]
+    program: str = ""
 
 
-TOOLS: Mapping[str, Tool] = {
-    "command": Tool(command.CommandParams, command.cells),
-    "fio": Tool(fio.FioParams, fio.cells),
-    "imported": Tool(imported_workload.ImportedParams, imported_workload.cells),
-    "mysqlslap": Tool(mysqlslap.SlapParams, mysqlslap.cells),
-    "sysbench-fileio": Tool(sysbench_fileio.FileioParams, sysbench_fileio.cells),
-    "sysbench-oltp": Tool(sysbench_oltp.OltpParams, sysbench_oltp.cells),
-    "sysbench-tpcc": Tool(sysbench_tpcc.TpccParams, sysbench_tpcc.cells),
-}
+@cache
+def tools() -> Mapping[str, Tool]:
+    """Return every load generator by its name in a spec: ours and those of plug-ins.
+
+    Raises `SpecError` for a plug-in that cannot be used.
+    """
+    own = {
+        "command": Tool(command.CommandParams, command.cells),
+        "fio": Tool(fio.FioParams, fio.cells, "fio"),
+        "imported": Tool(imported_workload.ImportedParams, imported_workload.cells),
+        "mysqlslap": Tool(mysqlslap.SlapParams, mysqlslap.cells, "mysqlslap"),
+        "sysbench-fileio": Tool(sysbench_fileio.FileioParams, sysbench_fileio.cells, "sysbench"),
+        "sysbench-oltp": Tool(sysbench_oltp.OltpParams, sysbench_oltp.cells, "sysbench"),
+        "sysbench-tpcc": Tool(sysbench_tpcc.TpccParams, sysbench_tpcc.cells, "sysbench"),
+    }
+    return with_plugins("mydyno.workloads", Tool, own)

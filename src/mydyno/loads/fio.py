@@ -213,7 +213,7 @@ class FioParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def cells(name: str, params: FioParams, response: str | None = None) -> Sequence[Workload]:
-    """Return the workload, called `name`; `check_options` asks fio itself about its options.
+    """Return the workload, called `name`; `Fio.check` asks fio itself about its options.
 
     Raises `SpecError` naming the key for an option that is ours to set or could reach outside
     the target's directory, a missing one, or an unknown response.
@@ -222,19 +222,6 @@ def cells(name: str, params: FioParams, response: str | None = None) -> Sequence
     _check(f"{place}.options", protocol.normal(params.options))
     protocol.check_response(place, response or "iops", METRICS)
     return [Fio(name, response or "iops", params)]
-
-
-def check_options(host: Host, cell: "Fio") -> None:
-    """Raise `SpecError` in fio's own words if the fio on `host` does not take the options.
-
-    Nothing is run or written.  Raises `HostError` if fio cannot be started.
-    """
-    argv = (*prefix({}), "fio", "--parse-only", "--name=load", *cell.job())
-    done = host.run(Action(argv))
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        message = words[0] if words else f"exit {done.returncode}"
-        raise SpecError(f"workloads.{cell.name}.options: {message}; see `fio --cmdhelp`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +236,18 @@ class Fio:
     def needs_server(self) -> bool:
         """Return whether its target is a server rather than files."""
         return False
+
+    def check(self, host: Host) -> None:
+        """Raise `SpecError` in fio's own words if the fio on `host` does not take the options.
+
+        Nothing is run or written.  Raises `HostError` if fio cannot be started.
+        """
+        argv = (*prefix({}), "fio", "--parse-only", "--name=load", *self.job())
+        done = host.run(Action(argv))
+        if done.returncode:
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            message = words[0] if words else f"exit {done.returncode}"
+            raise SpecError(f"workloads.{self.name}.options: {message}; see `fio --cmdhelp`")
 
     @property
     def closed_loop(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from mydyno.host import LONGEST_LINE
+from mydyno.host import LONGEST_LINE, Host
 from mydyno.model import Action, Interval, Overhead, SpecError, unknown_value
 
 
@@ -71,6 +71,15 @@ class Workload(Protocol):
 
     def describe(self, target: Target) -> Sequence[Action]:
         """Return commands whose output names the tool's version and client library."""
+        ...
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A load that can ask its tool about its options before anything is made."""
+
+    def check(self, host: Host) -> None:
+        """Raise `SpecError` in the tool's own words if the tool on `host` does not take them."""
         ...
 
 

@@ -14,15 +14,11 @@ from mydyno.model import Change, DriftError, Durability, Settings
 from mydyno.server import Instance
 from mydyno.snapshot import Store
 from mydyno.stack import Layer, Ledger, Site, atime, mysqld
-from mydyno.stack.alloc import Alloc, installed
+from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
-from mydyno.stack.env import Env
 from mydyno.stack.fs import Fs, missing
 from mydyno.stack.known.variables import describe
-from mydyno.stack.launch_file import Server
-from mydyno.stack.limits import Limits
-from mydyno.stack.mysqld import Mysqld
-from mydyno.stack.net import Net
+from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
 from mydyno.stack.zfs import protected
 from mydyno.testbed.lock import LOCAL_FOLDER, open_work
 from mydyno.testbed.stores import StoreKey, key_of, strip
@@ -177,20 +173,20 @@ def read_defaults(instance: Instance, link: str = "") -> ServerLayers:
     The order is that in which they take effect.  `link` is its address on the lab link, if any.
     """
     place, host, build = instance.place, instance.host, instance.build
-
-    def server(name: str) -> Server:
-        return Server(place.launch / name, place.pid_file, place.options)
-
     stock = ask(host, mysqld.observe(instance.client, place.owned))
     description = describe(instance.client, build.flavour, build.version, stock)
     variables = ask(host, description, timeout_s=_DESCRIBE_S)
-    layers: Sequence[Layer] = (
-        Limits(server("limits")),
-        Env(server("env")),
-        Alloc(server("alloc"), ask(host, installed())),
-        Mysqld(instance.client, place.owned, build.flavour, build.version, variables, stock),
-        Net(place.launch / "net", instance.client, build.flavour, build.version, link),
+    there = ServerPlace(
+        ServerKind(build.flavour, build.version, variables, stock),
+        client=instance.client,
+        launch=place.launch,
+        pid_file=place.pid_file,
+        options=place.options,
+        owned=place.owned,
+        link=link,
+        libraries=ask(host, installed()),
     )
+    layers = server_layers(there)
     return ServerLayers(layers, {layer.name: ask(host, layer.observe()) for layer in layers})
 
 

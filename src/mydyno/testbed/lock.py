@@ -21,7 +21,7 @@ from mydyno.server import place
 from mydyno.server import sweep as sweep_servers
 from mydyno.snapshot.device import release
 from mydyno.stack import Restoration, restore
-from mydyno.stack.reopen import layer_of
+from mydyno.stack.layers import layer_of
 
 _NAME = "lock"
 _PATIENCE_S = 15  # the session of a killed mydyno ends within seconds

@@ -8,8 +8,8 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.campaign.treatments import uses_lab_link
 from mydyno.host import Host, Remote, ask, is_root
-from mydyno.loads import Target, Workload
-from mydyno.loads.fio import Fio, check_options
+from mydyno.loads import Checkable, Target, Workload
+from mydyno.loads import tools as load_tools
 from mydyno.loads.mysqlslap import PROGRAMS
 from mydyno.model import Action, RefusedError, Settings, SpecError
 from mydyno.model.text import size_bytes
@@ -72,13 +72,6 @@ def _plain(cipher: str) -> str:
     return re.sub("[_-]", "", re.sub("^TLS_", "TLS13-", cipher))
 
 
-_TOOLS = {
-    "sysbench-oltp": "sysbench",
-    "sysbench-tpcc": "sysbench",
-    "sysbench-fileio": "sysbench",
-    "fio": "fio",
-    "mysqlslap": "mysqlslap",
-}
 _PACKAGES = {"mysqlslap": "mariadb-client", "mariadb-slap": "mariadb-client"}
 _SPARE_BYTES = 1 << 30  # a full disk would affect the entire host
 _BUSY = 0.3  # cores: above this, other processes are at work
@@ -86,16 +79,18 @@ _BUSY = 0.3  # cores: above this, other processes are at work
 
 def preflight(hosts: Hosts, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
     """Raise `SpecError` for a missing tool or invalid option, `RefusedError` if space is short."""
+    known = load_tools()
     for name, workload in workloads.items():
         table = spec.workloads.get(name.partition("/")[0], {})
-        tool = str(table.get("program", _TOOLS.get(str(table.get("tool")), "")))
+        declared = known[str(table["tool"])].program if "tool" in table else ""
+        tool = str(table.get("program", declared))
         host = hosts.of(workload)
         if tool and not path_of(host, tool):
             where = f" on {host.name}" if hosts.remote else ""
             remedy = _remedy(host, tool)
             raise SpecError(f"workloads.{name}: {tool} is not installed{where}; {remedy}")
-        if isinstance(workload, Fio):
-            check_options(host, workload)
+        if isinstance(workload, Checkable):
+            workload.check(host)
     _space(hosts.db, spec, folder)
 
 

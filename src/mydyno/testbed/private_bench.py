@@ -29,6 +29,7 @@ from mydyno.server import sweep as sweep_servers
 from mydyno.snapshot import Store
 from mydyno.stack import Site, converge
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
+from mydyno.stack.layers import Scope, of_scope
 from mydyno.stack.link import UNLIMITED, bytes_per_s
 from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
@@ -312,8 +313,9 @@ class PrivateBench:
 
 def _host_part(settings: Settings, store: Store) -> Settings:
     """Return the settings that are applied to the host or a disk; a lab's mount is not one."""
-    parts = ("db/block.", "db/kernel.", "db/link.", *(() if store.disk else ("db/fs.",)))
-    return {k: v for k, v in settings.items() if k.startswith(parts)}
+    outside = {k: v for k, v in settings.items() if of_scope(k, Scope.HOST, Scope.DISK, Scope.LAB)}
+    made = ("db/raid.", "db/fs.") if store.disk else ("db/raid.",)
+    return {k: v for k, v in outside.items() if not k.startswith(made)}
 
 
 def _save_changes(folder: Path, changes: Sequence[Change]) -> None:

@@ -13,7 +13,7 @@ from mydyno.loads import Reports, Target, Workload
 from mydyno.loads.command import parse
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
 from mydyno.sample import Sampling
-from mydyno.stack import Ledger, Site, converge, restore
+from mydyno.stack import Layer, Ledger, Site, converge, restore
 
 Lines = Callable[[Mapping[str, str]], Iterator[bytes]]
 
@@ -138,7 +138,7 @@ class FakeBench:
     host: FakeHost
     journal: Journal
     records: Records = field(default_factory=MemoryRecords)
-    layer: FakeLayer = FakeLayer()
+    layer: Layer = FakeLayer()
     timed: bool = False
 
     @property

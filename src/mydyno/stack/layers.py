@@ -1,0 +1,204 @@
+"""The layers that a spec may name, each with what it declares, and how it is made."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from pathlib import Path
+
+from mydyno.journal.records import Acting
+from mydyno.model import Cost, HostError, Settings
+from mydyno.model.plugins import with_plugins
+from mydyno.stack.alloc import Alloc
+from mydyno.stack.block import Block
+from mydyno.stack.env import Env
+from mydyno.stack.fs import Fs
+from mydyno.stack.kernel import RELEASE, Kernel
+from mydyno.stack.known.variables import Variable
+from mydyno.stack.launch_file import Server
+from mydyno.stack.limits import Limits
+from mydyno.stack.mysqld import Mysqld
+from mydyno.stack.net import Net
+from mydyno.stack.protocol import Layer
+
+
+class Scope(Enum):
+    """What a layer's settings belong to: the host, the data's disk, the server, or a lab."""
+
+    HOST = "host"
+    DISK = "disk"
+    SERVER = "server"
+    LAB = "lab"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlace:
+    """Where a layer of the host or the disk applies; `keys` are the bare names it may be set to.
+
+    `disk` finds the disk's name in /sys/block, `mount` where its filesystem is mounted: ``""`` for
+    one that mydyno makes itself.  Both may ask the host, and raise `HostError`.
+    """
+
+    keys: tuple[str, ...]
+    disk: Callable[[], str] = str
+    mount: Callable[[], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerKind:
+    """A server program as layers see it: `variables` it knows, and their `stock` values."""
+
+    flavour: str = ""
+    version: tuple[int, ...] = ()
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    stock: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """Where a layer of a private server applies; by default nowhere, to validate settings.
+
+    `client` is a client's argv, `launch` the folder of launch files, `options` the option file the
+    server starts with, `owned` the one that holds the treatment.  `link` is the server's address on
+    the lab's link; `libraries` are the host's allocators.
+    """
+
+    kind: ServerKind = ServerKind()
+    client: tuple[str, ...] = ()
+    launch: Path = Path()
+    pid_file: Path = Path()
+    options: Path = Path()
+    owned: Path = Path()
+    link: str = ""
+    libraries: Mapping[str, str] = field(default_factory=dict)
+
+    def file(self, name: str) -> Server:
+        """Return the launch file of a layer."""
+        return Server(self.launch / name, self.pid_file, self.options)
+
+
+def _none(place: HostPlace) -> Layer | None:
+    del place
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerKind:
+    """What a layer declares.
+
+    `cost` is what a change of a bare key interrupts, as far as it is known without a server.  With
+    `needs_server` a campaign without one cannot have it.  `on_host` makes a layer of the host or
+    its disk, None where it is part of the data set; `in_server` makes one of a private server.
+    A key may be set in each of `roles`; `keys` are its only keys, if it names them here.  Values of
+    a `literal` layer are taken as written: ``70%`` is not a share of the host's memory.
+    """
+
+    scope: Scope
+    cost: Callable[[str], Cost]
+    on_host: Callable[[HostPlace], Layer | None] = _none
+    in_server: Callable[[ServerPlace], Layer] | None = None
+    roles: tuple[str, ...] = ("db",)
+    keys: tuple[str, ...] = ()
+    literal: bool = False
+    needs_server: bool = False
+
+
+def _always(cost: Cost) -> Callable[[str], Cost]:
+    return lambda _: cost
+
+
+def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("db",)) -> LayerKind:
+    """Return what every layer of a private server declares."""
+    restart = _always(Cost.RESTART)
+    return LayerKind(Scope.SERVER, restart, in_server=make, roles=roles, needs_server=True)
+
+
+def _mysqld(place: ServerPlace) -> Mysqld:
+    kind = place.kind
+    return Mysqld(place.client, place.owned, kind.flavour, kind.version, kind.variables, kind.stock)
+
+
+def _net(place: ServerPlace) -> Net:
+    kind = place.kind
+    return Net(place.launch / "net", place.client, kind.flavour, kind.version, place.link)
+
+
+def _fs(place: HostPlace) -> Fs | None:
+    where = place.mount()
+    return Fs(where, "") if where else None
+
+
+def _kernel_cost(key: str) -> Cost:
+    return Cost.REBOOT if key == RELEASE else Cost.ONLINE
+
+
+def _fs_cost(key: str) -> Cost:
+    return Cost.REMOUNT if key == "mount" else Cost.REFORMAT
+
+
+@cache
+def layers() -> Mapping[str, LayerKind]:
+    """Return every layer by its name: ours, in the order in which they take effect, and plug-ins.
+
+    Raises `SpecError` for a plug-in that cannot be used.
+    """
+    own = {
+        "block": LayerKind(
+            Scope.DISK, _always(Cost.ONLINE), lambda place: Block(place.disk(), ours=False)
+        ),
+        "fs": LayerKind(Scope.DISK, _fs_cost, _fs),
+        "raid": LayerKind(Scope.DISK, _always(Cost.REFORMAT)),
+        "kernel": LayerKind(Scope.HOST, _kernel_cost, lambda place: Kernel(place.keys)),
+        "limits": _server(lambda place: Limits(place.file("limits"))),
+        "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
+        "alloc": _server(lambda place: Alloc(place.file("alloc"), place.libraries)),
+        "mysqld": _server(_mysqld),
+        "net": _server(_net),
+        "link": LayerKind(Scope.LAB, _always(Cost.ONLINE), literal=True, needs_server=True),
+        "server": LayerKind(
+            Scope.SERVER,
+            _always(Cost.REFORMAT),
+            keys=("build",),
+            literal=True,
+            needs_server=True,
+        ),
+    }
+    return with_plugins("mydyno.layers", LayerKind, own)
+
+
+def kind_of(key: str) -> tuple[LayerKind, str]:
+    """Return what the layer of a full key declares, and the bare key; raise `KeyError`."""
+    name, _, bare = key.rpartition("/")[2].partition(".")
+    return layers()[name], bare
+
+
+def of_scope(key: str, *scopes: Scope) -> bool:
+    """Return whether a full key belongs to the server's host and its layer has such a scope."""
+    return key.startswith("db/") and kind_of(key)[0].scope in scopes
+
+
+def cost_of(key: str) -> Cost:
+    """Return what a change of a full key interrupts, as its layer declares it."""
+    kind, bare = kind_of(key)
+    return Cost.ONLINE if key.startswith("load/") else kind.cost(bare)
+
+
+def server_layers(place: ServerPlace) -> Sequence[Layer]:
+    """Return the layers of a private server, in the order in which they take effect."""
+    return [kind.in_server(place) for kind in layers().values() if kind.in_server]
+
+
+def layer_of(acting: Acting) -> Layer:
+    """Return the layer of a host whose settings were recorded: `rollback` has no spec to ask.
+
+    Raises `HostError` for a layer that is not installed.
+    """
+    kind = layers().get(acting.layer)
+    place = HostPlace(tuple(acting.before), lambda: acting.at, lambda: acting.at)
+    layer = kind.on_host(place) if kind else None
+    if layer is None:
+        raise HostError(
+            f"{acting.layer}: this version of mydyno cannot restore it; use a newer one, or "
+            "install the plug-in that the layer comes from"
+        )
+    return layer

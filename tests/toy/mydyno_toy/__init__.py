@@ -1,0 +1,1 @@
+"""Toys that show what a plug-in of mydyno is made of."""
