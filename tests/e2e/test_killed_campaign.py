@@ -1,7 +1,9 @@
 """A campaign killed before and after every record, of its history and of changes, and resumed."""
 
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,19 +12,29 @@ from mydyno.campaign.designs import Blocks, Fixed
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.spec import Spec
-from mydyno.journal import Event, FileJournal, Finished, Started, outcomes
-from mydyno.journal.records import Entry, FileRecords, nothing_left
+from mydyno.host import Completed
+from mydyno.journal import Event, FileJournal, Finished, Journal, Started, outcomes, register
+from mydyno.journal.records import Entry, FileRecords, MemoryRecords, Records, nothing_left
 from mydyno.journal.rundir import RunDir
 from mydyno.model import JournalError, Outcome
+from mydyno.sample import sampler
+from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
-from mydyno.testing import FakeBench, FakeHost, FakeLoad, Silent
+from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
+from mydyno.testbed.private_bench import PrivateBench
+from mydyno.testbed.stores import names
+from mydyno.testing import FakeLoad, Silent
+from mydyno.testing.fakes import FakeRunning
 
 TREATMENTS = {
     "STOCK": {},
-    "CALM": {"db/kernel.swap": "1"},
-    "BOTH": {"db/kernel.swap": "5", "db/kernel.thp": "never"},
+    "CALM": {"db/kernel.sysctl.vm.swappiness": "1"},
+    "BOTH": {"db/kernel.sysctl.vm.swappiness": "5", "db/kernel.thp": "never"},
 }
-FOUND = {"swap": "60", "thp": "always"}
+SWAP, FREE = "/proc/sys/vm/swappiness", "/proc/sys/vm/min_free_kbytes"
+THP, CHOICES = "/sys/kernel/mm/transparent_hugepage/enabled", "always madvise never"
+FOUND = {SWAP: "60", FREE: "67584", THP: "[always] madvise never"}
+MOUNTED = json.dumps({"filesystems": [{"fstype": "ext4", "options": "rw", "target": "/"}]})
 
 
 class Killed(BaseException):
@@ -73,19 +85,100 @@ class MortalRecords:
         return self.inner.entries()
 
 
-class DeadHands(FakeHost):
-    """A host that a dead process cannot reach."""
+class Machine:
+    """A host of a few files in /proc and /sys that a dead process cannot reach.
 
-    life: Life | None = None
+    Transparent huge pages take vm.min_free_kbytes along, as they do in the kernel.
+    """
 
-    def run(self, action, *, timeout_s=60.0):
+    name = "machine"
+
+    def __init__(self, load: Callable[[Mapping[str, str]], Iterator[bytes]]) -> None:
+        self.files, self.load, self.life = dict(FOUND), load, None
+        self.frozen: set[str] = set()
+        self.notices: set[str] = set()
+
+    def alive(self) -> None:
         if self.life is not None and self.life.dead:
             raise Killed
-        return super().run(action, timeout_s=timeout_s)
+
+    def run(self, action, *, timeout_s=60.0):
+        self.alive()
+        reply = self.reply(action)
+        return Completed(action, 127 if reply is None else 0, (reply or "").encode(), b"")
+
+    def reply(self, action):
+        match action.argv:
+            case ("sh", "-c", _, "look", *places):
+                near = (f for f in self.files if f in places or f.rpartition("/")[0] in places)
+                return "".join(f"{f}:{self.files[f]}\n" for f in near)
+            case ("sysctl", "-q", "-w", setting):
+                name, _, value = setting.partition("=")
+                self.files["/proc/sys/" + name.replace(".", "/")] = value
+            case ("tee", file) if file == THP:
+                self.files[THP] = CHOICES.replace(value := action.stdin.decode(), f"[{value}]")
+                self.files[FREE] = "67584" if value == "always" else "45056"
+            case ("sh", "-c", _, "post", _, id_):
+                self.notices.add(id_)
+            case ("sh", "-c", _, "withdraw", _, id_, _):
+                self.notices.discard(id_)
+            case ("cat", "/proc/sys/kernel/random/boot_id"):
+                return "this boot"
+            case ("findmnt", *_):
+                return MOUNTED
+            case _:
+                return None
+        return ""
+
+    def start(self, action, *, stderr=None):
+        self.alive()
+        if stderr is not None:
+            stderr.touch()
+        return FakeRunning(self.load(dict(self.files)))
 
 
-def lines(state: Mapping[str, str]) -> Iterator[bytes]:
-    tps = 1000 + 10 * (60 - int(state["swap"]))
+@dataclass
+class Files:
+    """A data set of no bytes; what is frozen outlives the process."""
+
+    host: Machine
+    key: str
+    live: Path = Path("/data")
+    disk: str = ""
+    method: str = "nothing to do"
+
+    def open(self) -> bool:
+        self.host.alive()
+        return self.key in self.host.frozen
+
+    def freeze(self) -> None:
+        self.host.alive()
+        self.host.frozen.add(self.key)
+
+    def restore(self, mount: str) -> None:
+        self.host.alive()
+
+    def before_load(self) -> None:
+        self.host.alive()
+
+    def close(self, *, keep: bool) -> None:
+        self.host.alive()
+        self.host.frozen = self.host.frozen if keep else set()
+
+
+@pytest.fixture(autouse=True)
+def _of_this_test_alone(tmp_path, monkeypatch):
+    """Keep the lock and the register of labs off the machine's own; sample nothing.
+
+    A process that is killed loses nothing that it has written: no disk is waited for.
+    """
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(register, "_place", lambda: tmp_path / "state")
+    monkeypatch.setattr(sampler, "probe_binary", lambda: "")
+
+
+def lines(files: Mapping[str, str]) -> Iterator[bytes]:
+    tps = 1000 + 10 * (60 - int(files[SWAP]))
     for second in range(1, 100):
         yield f'{{"t_s": {second}, "tps": {tps + second % 3}}}\n'.encode()
 
@@ -98,26 +191,38 @@ def campaign() -> Campaign:
     )
 
 
-def go(folder: Path, host: FakeHost, at: int, *, after: bool) -> bool:
+def bench(folder: Path, host: Machine, journal: Journal, records: Records) -> PrivateBench:
+    """Return the product's own bench, over a host and a data set that are made up."""
+    log = CampaignLog(RunDir(folder), journal, records, lambda _: None)
+    (folder / "work").mkdir(exist_ok=True)
+    setup = BenchSetup(
+        Hosts(host, host),
+        campaign(),
+        log,
+        folder / "work",
+        lambda key: Files(host, key.name),
+        (Kernel(names(TREATMENTS.values(), "db/kernel.")),),
+    )
+    return PrivateBench(setup, {}, timed=False)
+
+
+def go(folder: Path, host: Machine, at: int, *, after: bool) -> bool:
     """Run the campaign; return whether it was killed."""
     folder.mkdir(exist_ok=True)
-    life = Life(at, after=after)
+    (folder / register.MARKER).write_text("0123456789abcdef\n")
+    life = host.life = Life(at, after=after)
     journal = MortalJournal(FileJournal(folder / "journal.jsonl"), life)
     records = MortalRecords(FileRecords(folder / "changes"), life)
-    if isinstance(host, DeadHands):
-        host.life = life
+    made = bench(folder, host, journal, records)
     try:
-        run(
-            CampaignRun(
-                campaign(), FakeBench(host, journal, records), RunDir(folder), journal, Silent()
-            )
-        )
+        run(CampaignRun(campaign(), made, RunDir(folder), journal, Silent()))
     except Killed:
         return True
     finally:
         journal.inner.close()
         records.inner.close()
     assert nothing_left(records.entries())
+    assert host.notices == set()
     return False
 
 
@@ -131,30 +236,30 @@ def told(folder: Path) -> list[Outcome]:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_every_record_then_run_again(tmp_path, after):
     whole = tmp_path / "whole"
-    assert not go(whole, FakeHost(dict(FOUND), lines), 10**6, after=False)
+    assert not go(whole, Machine(lines), 10**6, after=False)
     want = told(whole)
     records = sum(len((whole / f).read_bytes().splitlines()) for f in ("journal.jsonl", "changes"))
     assert [o.trial.id for o in want] == list(range(6))
     for at in range(records):
         folder = tmp_path / f"{at}"
-        host = DeadHands(dict(FOUND), lines)
+        host = Machine(lines)
         assert go(folder, host, at, after=after), at
         assert not go(folder, host, 10**6, after=False)
         found = told(folder)
         assert [(o.trial, o.metrics, o.status) for o in found] == [
             (o.trial, o.metrics, o.status) for o in want
         ], at
-        assert host.state == FOUND, at
+        assert host.files == FOUND, at
 
 
 def test_killed_many_times_in_one_campaign(tmp_path):
-    host = DeadHands(dict(FOUND), lines)
+    host = Machine(lines)
     runs = 0
-    while go(tmp_path, host, 6, after=runs % 2 == 0):
+    while go(tmp_path, host, 12, after=runs % 2 == 0):
         runs += 1
         assert runs < 60
     assert [o.trial.id for o in told(tmp_path)] == list(range(6))
-    assert host.state == FOUND
+    assert host.files == FOUND
 
 
 def test_a_killed_trial_counts_its_machine_time_and_not_its_numbers(tmp_path):
@@ -167,15 +272,15 @@ def test_a_killed_trial_counts_its_machine_time_and_not_its_numbers(tmp_path):
                 raise Killed
             yield line
 
-    assert go(tmp_path, FakeHost(dict(FOUND), dies), 10**6, after=False)
-    assert not go(tmp_path, FakeHost(dict(FOUND), lines), 10**6, after=False)
+    assert go(tmp_path, Machine(dies), 10**6, after=False)
+    assert not go(tmp_path, Machine(lines), 10**6, after=False)
     found = told(tmp_path)
     assert [o.machine_time_s for o in found] == [7 + 3, 7, 7, 7, 7, 7]
     assert (tmp_path / "trials" / "0000.interrupted-1" / "load.out").exists()
 
 
 def test_the_history_of_events_is_whole(tmp_path):
-    go(tmp_path, FakeHost(dict(FOUND), lines), 10**6, after=False)
+    go(tmp_path, Machine(lines), 10**6, after=False)
     journal = FileJournal(tmp_path / "journal.jsonl")
     events = list(journal.events())
     journal.close()
@@ -185,10 +290,10 @@ def test_the_history_of_events_is_whole(tmp_path):
 
 
 def test_another_campaign_is_refused(tmp_path):
-    go(tmp_path, FakeHost(dict(FOUND), lines), 10**6, after=False)
+    go(tmp_path, Machine(lines), 10**6, after=False)
     journal = FileJournal(tmp_path / "journal.jsonl")
     other = replace(campaign(), name="other", treatments={"STOCK": {}})
-    bench = FakeBench(FakeHost(dict(FOUND), lines), journal)
+    made = bench(tmp_path, Machine(lines), journal, MemoryRecords())
     with pytest.raises(JournalError, match="contains another campaign"):
-        run(CampaignRun(other, bench, RunDir(tmp_path), journal, Silent()))
+        run(CampaignRun(other, made, RunDir(tmp_path), journal, Silent()))
     journal.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Host, Local, Namespaced, Process, Running, is_root, processes
+from mydyno.host import Host, Local, Namespaced, Process, Running, ask, is_root, processes
 from mydyno.journal.register import state_folder
 from mydyno.lab.registry import clear_parts, record_path, save
 from mydyno.model import Action, HostError, Probe, RefusedError
@@ -158,8 +158,7 @@ def _there(host: Host, kind: str, name: str) -> bool:
 def _networks(host: Host) -> Sequence[IPv4Network]:
     """Return the networks that the host has a route to, in all tables, without the default."""
     question = ("ip", "-4", "-j", "route", "show", "table", "all")
-    probe = Probe(Action(question), _parse_routes)
-    return probe.parse(host.run(probe.action).check().stdout)
+    return ask(host, Probe(Action(question), _parse_routes))
 
 
 class _Route(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from mydyno.host.processes import mounts as all_mounts
 from mydyno.lab.registry import LabState, Registry
 from mydyno.lab.values import Paths
 from mydyno.model import Action, HostError, MydynoError, Probe
+from mydyno.stack import converge_made, restore_made
 from mydyno.stack.block import Block
 from mydyno.stack.protocol import IDENTITY
 
@@ -90,7 +91,6 @@ _USER_LIMITS = (
     "write_cache",
     "write_zeroes_unmap_max_bytes",
 )
-_ROUNDS = 3  # the scheduler first, then what it reset, then what depended on that
 
 
 def seen(host: Host, disk: str) -> dict[str, str]:
@@ -105,8 +105,7 @@ def begin(host: Host, disk: str) -> None:
     A device keeps the queue of its last user, but the baseline is the kernel's default: no
     scheduler, as on every loop device since Linux 5.2.
     """
-    for change in Block(disk, ours=True).plan(seen(host, disk), {"scheduler": "none"}):
-        host.run(change.action)
+    converge_made(host, Block(disk, ours=True), {"scheduler": "none"})
 
 
 def kept(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
@@ -119,13 +118,7 @@ def kept(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
 
 def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
     """Restore the queue settings of a loop device; those that it refuses are skipped."""
-    layer = Block(disk, ours=True)
-    for _ in range(_ROUNDS):
-        changes = layer.undo(seen(host, disk), was)
-        for change in changes:
-            host.run(change.action)
-        if not changes:
-            break
+    restore_made(host, Block(disk, ours=True), was)
 
 
 _SHOWN = 3  # processes; a namespace may have hundreds

@@ -21,7 +21,9 @@ def sizes(folder: Path) -> Probe[tuple[dict[str, float], str]]:
     """
     print_sizes = ("-type", "f", "-printf", "%s %b\\n")
     kind = ("-path", str(folder), "-exec", "stat", "-f", "-c", "%T", "{}", ";")
-    return Probe(Action(("find", str(folder), *print_sizes, ",", *kind)), parse_sizes)
+    find = (str(folder), *print_sizes, ",", *kind)
+    # a file that goes meanwhile is no error
+    return Probe(Action(("sh", "-c", 'find "$@"; :', "find", *find)), parse_sizes)
 
 
 def parse_sizes(raw: bytes) -> tuple[dict[str, float], str]:
@@ -76,7 +78,7 @@ def save(host: Host, data: Path, folder: Path) -> None:
     because what is not written yet is not compressed yet.
     """
     with suppress(HostError, OSError):  # a trial is valid without
-        found, kind = sizes(data).parse(host.run(sizes(data).action).stdout)
+        found, kind = ask(host, sizes(data))
         if more := compressed(kind, data):
             host.run(Action(("sync", "-f", str(data))), timeout_s=_PATIENCE_S)
             with suppress(HostError):  # the tool may not be here

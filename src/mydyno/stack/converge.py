@@ -1,4 +1,4 @@
-"""Applies wanted settings to a host, and restores the original ones.
+"""Carries out changes: applies wanted settings, and restores the original ones; nothing else does.
 
 Applying: observe, plan, record, act, observe again.  Side effects on other settings are recorded
 too.  Restoring acts first and records afterwards, so that a full disk cannot stop it; it changes a
@@ -8,11 +8,13 @@ setting only where that still has the value set by mydyno.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mydyno.host import Host, Rebootable, ask, boot_of
 from mydyno.journal import Changing, Journal
 from mydyno.journal.records import Acted, Acting, Moved, Records, Restored, moved
 from mydyno.model import (
+    Action,
     Change,
     Cost,
     DriftError,
@@ -22,7 +24,7 @@ from mydyno.model import (
     RefusedError,
     Settings,
 )
-from mydyno.stack.protocol import IDENTITY, Layer, Restorable, Site
+from mydyno.stack.protocol import IDENTITY, Layer, Online, Restorable, Site
 
 _PASSES = 3  # a new scheduler brings its tunables, and resets attributes that were set with it
 _TIMEOUT_S = 600.0
@@ -81,6 +83,49 @@ def converge(site: Site, want: Settings, ledger: Ledger, trial: int) -> list[Cha
     ]
 
 
+def converge_made(host: Host, layer: Layer, want: Settings) -> None:
+    """Apply `want` to what mydyno has just made, a disk or a pool, which ends with its settings.
+
+    Its maker has recorded it.  Raises `DriftError` where a change has no effect.
+    """
+
+    def act(changes: Sequence[Change], _: Settings) -> list[Change]:
+        _run(host, _commands(changes))
+        return []
+
+    _repeated(host, layer, f"{layer.name}.", partial(_planned, layer, want), act)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPlan:
+    """Changes of one layer that are not made yet; `hot`: the running server takes them at once."""
+
+    layer: Layer
+    changes: Sequence[Change]
+    hot: bool = False
+
+
+def converge_server(
+    site: Site, plans: Sequence[LayerPlan], ledger: Ledger, trial: int, observe: Callable[[], None]
+) -> list[Change]:
+    """Record the planned changes of a private server, make them, and call `observe`.
+
+    `observe` raises `DriftError` where the server does not have its treatment; where the server was
+    down it starts it first.  Returns the changes with full keys.
+    """
+    made: list[Change] = []
+    for plan in plans:
+        prefix = f"{site.role}/{plan.layer.name}."
+        ledger.planned(plan.changes, plan.layer, prefix, trial)
+        made += [replace(change, key=prefix + change.key) for change in plan.changes]
+    _run(site.host, [action for plan in plans for action in _commands(plan.changes)])
+    for plan in plans:
+        if plan.hot and isinstance(plan.layer, Online):
+            _run(site.host, plan.layer.online(plan.changes))
+    observe()
+    return made
+
+
 def restore(host: Host, records: Records, layer_of: Callable[[Acting], Layer]) -> Restoration:
     """Restore the first value of every changed setting of the host itself.
 
@@ -92,6 +137,14 @@ def restore(host: Host, records: Records, layer_of: Callable[[Acting], Layer]) -
         if not one.acting.owned:
             _Undoing(host, layer_of(one.acting), one, records, done).all()
     return done
+
+
+def restore_made(host: Host, layer: Layer, first: Settings) -> None:
+    """Restore the first values of what mydyno used for itself; what it refuses is skipped.
+
+    Its user has them on record, and forgets them afterwards.
+    """
+    _restored(host, layer, ask(host, layer.observe()), first, partial(ask, host, layer.observe()))
 
 
 def refuse_reboot(host: Host, changes: Sequence[Change]) -> None:
@@ -131,38 +184,23 @@ class _Applying:
         if known is not None:
             self._refuse_foreign(now, known)
             if dict(known.wanted) != want or not known.sure:
-                made += self._undo(want)
-        for _ in range(_PASSES):
-            now = self._now()
-            changes = self.layer.plan(now, want) if want else ()
-            if not changes:
-                return made
-            made += self._act(changes, now, want)
-        self._refuse_left(self.layer.plan(self._now(), want))
-        return made
+                made += self._until(partial(self._left, want), {})
+        return made + self._until(partial(_planned, self.layer, want), want)
 
-    def _undo(self, want: dict[str, str]) -> list[Change]:
-        """Restore all that the treatment before this one moved; only a reboot is done once."""
-        made: list[Change] = []
-        for _ in range(_PASSES):
-            now = self._now()
-            changes = self._left(now, want)
-            if not changes:
-                return made
-            made += self._act(changes, now, {})
-        self._refuse_left(self._left(self._now(), want))
-        return made
+    def _until(
+        self, left: Callable[[Settings], Sequence[Change]], want: dict[str, str]
+    ) -> list[Change]:
+        act = partial(self._act, want)
+        return _repeated(self.site.host, self.layer, self.prefix, left, act)
 
-    def _left(self, now: Settings, want: dict[str, str]) -> Sequence[Change]:
-        """Return what is still to be done until all that was moved is restored."""
+    def _left(self, want: dict[str, str], now: Settings) -> Sequence[Change]:
+        """Return how all that the treatment before this one moved is restored.
+
+        Only a reboot is done once.
+        """
         known = self._moved(now)
         changes = undone(self.layer, now, known.values()) if known else ()
         return [c for c in changes if c.cost is not Cost.REBOOT or c.key not in want]
-
-    def _refuse_left(self, left: Sequence[Change]) -> None:
-        if left:
-            shown = ", ".join(f"{self.prefix}{c.key} is {c.before}, not {c.after}" for c in left)
-            raise DriftError(f"{self.site.host.name}: {shown}")
 
     def _refuse_foreign(self, now: Settings, known: Moved) -> None:
         if not known.sure or self.owned:
@@ -176,7 +214,7 @@ class _Applying:
                     "then run again"
                 )
 
-    def _act(self, changes: Sequence[Change], now: Settings, want: dict[str, str]) -> list[Change]:
+    def _act(self, want: dict[str, str], changes: Sequence[Change], now: Settings) -> list[Change]:
         """Record, act, observe and record what moved; return the changes with full keys."""
         host, layer, records = self.site.host, self.layer, self.ledger.records
         refuse_reboot(host, changes)
@@ -194,7 +232,10 @@ class _Applying:
                 wanted=want,
             )
         )
-        _run(host, changes)
+        for change in changes:
+            if change.cost is Cost.REBOOT and isinstance(host, Rebootable):
+                host.reboot(change.after)  # how, is the host's own affair
+        _run(host, _commands(changes))
         self._note(changes, now)
         return [replace(c, key=self.prefix + c.key) for c in changes]
 
@@ -246,7 +287,7 @@ class _Undoing:
         left = {k for k in self.first if k in now and self._foreign(k, now[k])}
         aim = {k: v for k, v in self.first.items() if k not in left}
         changed = {k for k, v in aim.items() if now.get(k) != v}
-        after = self._bring(now, aim)
+        after = _restored(self.host, self.layer, now, aim, self._look)
         same = [k for k in aim if after.get(k) == aim[k]]
         self.done.restored += [f"{self._name(k)} = {aim[k]}" for k in same if k in changed]
         self._gone([k for k in aim if k not in after], "it does not exist any more")
@@ -256,19 +297,6 @@ class _Undoing:
             if k in after and after[k] != v
         ]
         self._record((*same, *left))
-
-    def _bring(self, now: Settings, aim: dict[str, str]) -> Settings:
-        """Act until nothing is left to do or the passes are spent; return what is seen then."""
-        for _ in range(_PASSES):
-            changes = undone(self.layer, now, aim)
-            changes = [c for c in changes if c.cost is not Cost.REBOOT]  # nobody asked for one
-            if not changes:
-                return now
-            for action in dict.fromkeys(c.action for c in changes):
-                with suppress(MydynoError):  # checked below; the other commands must still run
-                    self.host.run(action, timeout_s=_TIMEOUT_S)
-            now = self._look()
-        return now
 
     def _look(self) -> Settings:
         """Return what is there; what is missing is looked for twice before it counts as gone.
@@ -331,13 +359,52 @@ def _watched(layer: Layer, now: Settings, changes: Sequence[Change]) -> dict[str
     return {c.key: now[c.key] for c in changes if c.key in now}
 
 
-def _run(host: Host, changes: Sequence[Change]) -> None:
-    """Carry changes out, each command once; a reboot is the host's own affair."""
-    for change in changes:
-        if change.cost is Cost.REBOOT and isinstance(host, Rebootable):
-            host.reboot(change.after)
-    rest = (c.action for c in changes if c.cost is not Cost.REBOOT)
-    for action in dict.fromkeys(rest):
+def _planned(layer: Layer, want: Settings, now: Settings) -> Sequence[Change]:
+    return layer.plan(now, want) if want else ()
+
+
+def _repeated(
+    host: Host,
+    layer: Layer,
+    prefix: str,
+    left: Callable[[Settings], Sequence[Change]],
+    act: Callable[[Sequence[Change], Settings], list[Change]],
+) -> list[Change]:
+    """Observe, plan and act until nothing is `left`; raise `DriftError` with what is, at last."""
+    made: list[Change] = []
+    for _ in range(_PASSES):
+        now = ask(host, layer.observe())
+        if not (changes := left(now)):
+            return made
+        made += act(changes, now)
+    if over := left(ask(host, layer.observe())):
+        shown = ", ".join(f"{prefix}{c.key} is {c.before}, not {c.after}" for c in over)
+        raise DriftError(f"{host.name}: {shown}")
+    return made
+
+
+def _restored(
+    host: Host, layer: Layer, now: Settings, first: Settings, look: Callable[[], Settings]
+) -> Settings:
+    """Act until first values are back or the passes are spent; return what is seen then."""
+    for _ in range(_PASSES):
+        actions = _commands(undone(layer, now, first))
+        if not actions:
+            return now
+        for action in actions:
+            with suppress(MydynoError):  # checked by the caller; the others must still run
+                host.run(action, timeout_s=_TIMEOUT_S)
+        now = look()
+    return now
+
+
+def _commands(changes: Sequence[Change]) -> Sequence[Action]:
+    """Return the commands of the changes, each once; a reboot is not one of them."""
+    return tuple(dict.fromkeys(c.action for c in changes if c.cost is not Cost.REBOOT))
+
+
+def _run(host: Host, actions: Sequence[Action]) -> None:
+    for action in actions:
         host.run(action, timeout_s=_TIMEOUT_S).check()
 
 

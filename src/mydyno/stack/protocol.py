@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from mydyno.host import Host
-from mydyno.model import Change, Probe, Settings
+from mydyno.model import Action, Change, Probe, Settings
 
 IDENTITY = "@"
 """The observed key that identifies the disk or filesystem; no setting has this name."""
@@ -55,6 +55,15 @@ class Restorable(Protocol):
 
         Side effects of these changes are left for the next call.
         """
+        ...
+
+
+@runtime_checkable
+class Online(Protocol):
+    """A layer of a server that takes some changes while it runs, besides those to its files."""
+
+    def online(self, changes: Sequence[Change]) -> Sequence[Action]:
+        """Return the commands that make the running server take its online changes."""
         ...
 
 

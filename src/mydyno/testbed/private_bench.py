@@ -242,13 +242,12 @@ class PrivateBench:
         if stays:
             return []
         options = settings.get("db/fs.mount", "") if store.disk else ""
-        store.restore(options)
-        self._live = store
         layer = fs_layer(store)
-        verify_mount(p.host, layer, options)
-        want = {"mount": options} if options else {}
-        changes = layer.plan({"mount": "defaults"}, want)
+        changes = layer.plan({"mount": "defaults"}, {"mount": options} if options else {})
         p.ledger.planned(changes, layer, "db/fs.", trial.id)
+        store.restore(options)  # mounts it: a remount could not set every option
+        self._live = store
+        verify_mount(p.host, fs_layer(store), options)
         return [replace(change, key=f"db/fs.{change.key}") for change in changes]
 
     def _host_changes(self, settings: Settings) -> list[Change]:

@@ -4,7 +4,8 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mydyno.host import Host, Local, Remote, ask, uploaded
@@ -13,8 +14,7 @@ from mydyno.model import Action, Change, Cost, HostError, Reset, Settings, Trial
 from mydyno.server import Instance
 from mydyno.server.client import DATABASE
 from mydyno.snapshot import Store, existing
-from mydyno.stack import Layer, Ledger
-from mydyno.stack.mysqld import Mysqld
+from mydyno.stack import LayerPlan, Ledger, Site, converge_server
 from mydyno.testbed.bench_setup import Hosts, ServerLayers, read_defaults
 from mydyno.testbed.stores import StoreKey, strip
 
@@ -229,22 +229,15 @@ class ServerRunner:
         """
         if not self.up or self.layers is None or not self.instance.pid:
             return None
-        planned: list[tuple[Layer, Sequence[Change]]] = []
+        plans = []
         for layer in self.layers.layers:
             now = ask(self.host, layer.observe())
-            planned.append((layer, layer.plan(now, strip(settings, f"db/{layer.name}."))))
-        if any(c.cost is not Cost.ONLINE for _, changes in planned for c in changes):
+            changes = layer.plan(now, strip(settings, f"db/{layer.name}."))
+            plans.append(LayerPlan(layer, changes, hot=True))
+        if any(c.cost is not Cost.ONLINE for plan in plans for c in plan.changes):
             return None
-        made: list[Change] = []
-        for layer, changes in planned:
-            made += self._planned(changes, layer, trial)
-            for action in dict.fromkeys(c.action for c in changes):
-                self.host.run(action).check()
-            if isinstance(layer, Mysqld):
-                for action in layer.online(changes):
-                    self.host.run(action).check()
-        self.layers.verify(self.host, settings)
-        return made
+        observe = partial(self.layers.verify, self.host, settings)
+        return self._converge(plans, trial, observe)
 
     def launch(self, settings: Settings, trial: Trial) -> list[Change]:
         """Write the treatment's option and launch files, start the server, verify the settings."""
@@ -252,15 +245,22 @@ class ServerRunner:
         if layers is None:
             return []
         write_owned(self.host, self.instance)
-        planned = layers.plan(settings)
-        made = [full for layer, change in planned for full in self._planned([change], layer, trial)]
-        for action in dict.fromkeys(change.action for _, change in planned):
-            self.host.run(action).check()
-        self.instance.start()
-        self.up = True
-        layers.verify(self.host, settings)
+
+        def observe() -> None:
+            self.instance.start()
+            self.up = True
+            layers.verify(self.host, settings)
+
+        plans = [LayerPlan(layer, (change,)) for layer, change in layers.plan(settings)]
+        made = self._converge(plans, trial, observe)
         load_buffer_pool(self.instance)
         return made
+
+    def _converge(
+        self, plans: Sequence[LayerPlan], trial: Trial, observe: Callable[[], None]
+    ) -> list[Change]:
+        site = Site("db", self.host, self.layers.layers if self.layers else ())
+        return converge_server(site, plans, self.ledger, trial.id, observe)
 
     def collect(self, folder: Path, reset: Reset) -> str:
         """Save the server's log and options; stop it if the next trial's reset requires it.
@@ -283,12 +283,6 @@ class ServerRunner:
         """Stop the server."""
         self.up = False
         self.instance.stop(grace_s=grace_s)
-
-    def _planned(self, changes: Sequence[Change], layer: Layer, trial: Trial) -> list[Change]:
-        """Record changes in the journal before they are made; return them with full keys."""
-        prefix = f"db/{layer.name}."
-        self.ledger.planned(changes, layer, prefix, trial.id)
-        return [replace(change, key=prefix + change.key) for change in changes]
 
     def _is_alive(self) -> bool:
         """Return whether the server still runs; a killed server needs a moment to end."""

@@ -1,17 +1,16 @@
 """A data set in a virtual machine: copied again for every trial, or rolled back on ZFS."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.host import Host, ask
-from mydyno.model import Action, DriftError, HostError, Settings
-from mydyno.stack import zfs
+from mydyno.model import Action, Settings
+from mydyno.stack import converge_made, zfs
 from mydyno.stack.fs import mkfs, mount
 from mydyno.stack.raid import NONE, Raid, geometry
 
 _DATASET = "mydyno/data"
-_STEPS = 3  # an array is stopped, its superblocks are cleared, the next is made
 _STEP_S, _COPY_S = 600.0, 3600.0
 
 
@@ -99,7 +98,7 @@ class VmStore:
     def close(self, *, keep: bool) -> None:
         """Empty the disks, and remove the snapshot unless `keep`."""
         self._clear()
-        self._array({"level": NONE})
+        converge_made(self.host, Raid(self.disks), {"level": NONE})
         if not keep:
             self._run("rm", "-rf", "--", str(self.home))
 
@@ -118,7 +117,7 @@ class VmStore:
     def _make(self, options: str) -> None:
         """Put an empty filesystem on the disks, mounted with `options`."""
         self._clear()
-        self._array({"level": NONE, **self.shape.raid})
+        converge_made(self.host, Raid(self.disks), {"level": NONE, **self.shape.raid})
         if self.shape.kind == zfs.KIND:
             self._make_pool()
         else:
@@ -130,12 +129,7 @@ class VmStore:
         devices = self._devices()
         for action in zfs.create(self.shape.options, _DATASET, str(self.where), devices):
             self._act(action)
-        layer = zfs.Zfs(_DATASET)
-        for change in layer.plan(ask(self.host, layer.observe()), self.shape.properties):
-            self._act(change.action)
-        if left := layer.plan(ask(self.host, layer.observe()), self.shape.properties):
-            differing = ", ".join(f"fs.{c.key} is {c.before}, not {c.after}" for c in left)
-            raise DriftError(f"{_DATASET}: {differing}")
+        converge_made(self.host, zfs.Zfs(_DATASET), self.shape.properties)
 
     def _make_filesystem(self, options: str) -> None:
         kind = self.shape.kind
@@ -150,17 +144,6 @@ class VmStore:
         """Return what a filesystem is made on: the array, else the disks themselves."""
         now = ask(self.host, Raid(self.disks).observe())
         return (now["array"],) if "array" in now else self.disks
-
-    def _array(self, want: Mapping[str, str]) -> None:
-        """Make or stop the array, step by step; raise `HostError` if that fails."""
-        layer = Raid(self.disks)
-        for _ in range(_STEPS):
-            changes = layer.plan(ask(self.host, layer.observe()), want)
-            if not changes:
-                return
-            self._act(changes[0].action)
-        if layer.plan(ask(self.host, layer.observe()), want):
-            raise HostError(f"{self.host.name}: array {dict(want)} was not made")
 
     def _clear(self) -> None:
         """Unmount, end the pool, and take our filesystem's marks off the disks."""
