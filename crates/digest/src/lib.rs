@@ -49,7 +49,6 @@ mod shape;
 #[cfg(test)]
 mod shape_tests;
 mod siblings;
-mod stop;
 mod tally;
 mod text;
 mod time;
