@@ -21,7 +21,6 @@ mod header;
 pub mod histogram;
 mod input;
 mod json;
-mod jsonwriter;
 mod junk;
 mod kept;
 mod layout;
