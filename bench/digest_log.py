@@ -26,7 +26,7 @@ class Log:
 
 def build_generator() -> str:
     """Build the generator and return its path."""
-    argv = ["cargo", "build", "--release", "--quiet", "--locked", "--package=mydyno-probe"]
+    argv = ["cargo", "build", "--release", "--quiet", "--locked", "--package=mydyno-digest"]
     subprocess.run([*argv, "--example=slowlog"], cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     return str(target / "release/examples/slowlog")

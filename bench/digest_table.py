@@ -24,7 +24,7 @@ def head(ask: argparse.Namespace) -> str:
     return (
         f"machine  {_model()}, {os.cpu_count()} cores, {_memory() / 1e9:.0f} GB, "
         f"kernel {platform.release()}, {time.strftime('%Y-%m-%d')}\n"
-        f"logs     made by crates/probe/examples/slowlog from seed {ask.seed}, in the page cache\n"
+        f"logs     made by crates/digest/examples/slowlog from seed {ask.seed}, in the page cache\n"
         "MB/s     10^6 bytes a second of processor (user and system, children too), the median\n"
         f"         [least..most] of {ask.rounds} runs, {ask.slow_rounds} of the slow tools, in "
         "turns; and of the clock\n"

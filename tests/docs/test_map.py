@@ -29,8 +29,10 @@ ORDER = [
 MAIN = 3  # files of a room that the map names
 LONGEST = 150  # lines that a new reader can hold in mind
 CRATES = {
+    "command": "What the commands of `mydyno-probe` have in common.",
+    "digest": "`mydyno-probe digest`, the slow log's digest; a library.",
     "disk": "`mydyno-disk`, the lab disk.",
-    "probe": "`mydyno-probe`, the sampler and the slow log's digest.",
+    "probe": "`mydyno-probe`, the sampler, with the digest as its second command.",
 }
 
 

@@ -3,10 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use mydyno_probe::{digest, sample};
-
-/// Exit code of a host or a file that failed.
-const FAILED: u8 = 3;
+use mydyno_command::{fail, FAILED};
 
 /// Sees what a host and its database server do each second, and what a slow log says.
 #[derive(Parser)]
@@ -18,17 +15,14 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Task {
-    Sample(sample::options::Options),
-    Digest(Box<digest::options::Options>),
+    Sample(mydyno_probe::options::Options),
+    Digest(Box<mydyno_digest::options::Options>),
 }
 
 fn main() -> ExitCode {
     let done = match Command::parse().task {
-        Task::Sample(options) => sample::run(&options),
-        Task::Digest(options) => digest::run(&options),
+        Task::Sample(options) => mydyno_probe::run(&options),
+        Task::Digest(options) => mydyno_digest::run(&options),
     };
-    done.unwrap_or_else(|words| {
-        eprintln!("mydyno-probe: {words}");
-        ExitCode::from(FAILED)
-    })
+    done.unwrap_or_else(|message| fail(&message, FAILED))
 }

@@ -166,3 +166,27 @@ fn a_duration_ends_it() {
     assert_eq!(digest["summary"]["events"], json!(1));
     assert!(began.elapsed() >= Duration::from_millis(300));
 }
+
+/// Without it a digest whose reader has stopped could only be killed.
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let place = Place::new();
+    let events: String = (1..=EVENTS).map(event).collect();
+    let log = place.file("slow.log", events);
+    // Nobody reads what it prints after the first signal, and a pipe holds less than that.
+    let mut child = started(&[], &log);
+    sleep(Duration::from_millis(500));
+    signal(&child, "-TERM");
+    sleep(Duration::from_millis(500));
+    assert_eq!(child.try_wait().unwrap(), None);
+    signal(&child, "-TERM");
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(20) {
+        sleep(Duration::from_millis(20));
+    }
+    let status = child.try_wait().unwrap();
+    if status.is_none() {
+        child.kill().unwrap();
+    }
+    assert_eq!(status.and_then(|status| status.code()), Some(130));
+}

@@ -1,7 +1,7 @@
 //! The file's bytes: known ones, random ones, torn ones.
 
-use mydyno_probe::sample::frame::{Encoder, Tick};
-use mydyno_probe::sample::table::{Column, Event, Table};
+use mydyno_probe::frame::{Encoder, Tick};
+use mydyno_probe::table::{Column, Event, Table};
 use proptest::prelude::*;
 use serde_json::json;
 

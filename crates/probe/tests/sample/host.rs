@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use mydyno_probe::sample::host::Host;
-use mydyno_probe::sample::root::Root;
-use mydyno_probe::sample::table::{Event, Source, Table};
+use mydyno_probe::host::Host;
+use mydyno_probe::root::Root;
+use mydyno_probe::table::{Event, Source, Table};
 
 use crate::folder::Folder;
 

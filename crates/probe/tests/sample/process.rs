@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use mydyno_probe::sample::options::Named;
-use mydyno_probe::sample::process::Processes;
-use mydyno_probe::sample::root::Root;
-use mydyno_probe::sample::table::{Event, Source, Table};
+use mydyno_probe::options::Named;
+use mydyno_probe::process::Processes;
+use mydyno_probe::root::Root;
+use mydyno_probe::table::{Event, Source, Table};
 
 use crate::folder::Folder;
 

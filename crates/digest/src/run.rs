@@ -3,17 +3,17 @@
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use mydyno_command::{fail, report, FAILED, WRONG};
+
 use super::config::Config;
 use super::follow::{follow, Fault};
 use super::input::Input;
+use super::legible::line;
 use super::options::{Options, Output};
 use super::select::select;
 use super::total::Total;
 use super::{json, text};
 
-/// Exit codes, as everywhere in mydyno.
-const WRONG: u8 = 2;
-const FAILED: u8 = 3;
 /// Columns of the text where nothing says otherwise.
 const WIDTH: usize = 100;
 
@@ -25,7 +25,7 @@ const WIDTH: usize = 100;
 pub fn run(options: &Options) -> Result<ExitCode, String> {
     let config = match options.config() {
         Ok(config) => config,
-        Err(words) => return Ok(fail(&words, WRONG)),
+        Err(words) => return Ok(fail(&line(&words), WRONG)),
     };
     let done = if options.following.follow {
         let print = |total: &Total| print(total, &options.output);
@@ -35,18 +35,13 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     };
     match done {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(Fault::Log(words)) => Ok(fail(&words, FAILED)),
+        Err(Fault::Log(words)) => Ok(fail(&line(&words), FAILED)),
         // Whoever read the output has seen enough.
         Err(Fault::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             Ok(ExitCode::SUCCESS)
         }
         Err(Fault::Output(error)) => Err(format!("standard output: {error}")),
     }
-}
-
-fn fail(words: &str, code: u8) -> ExitCode {
-    eprintln!("mydyno-probe: {}", super::legible::line(words));
-    ExitCode::from(code)
 }
 
 /// Reads all logs, each of which must open before the first is read.
@@ -71,10 +66,7 @@ fn read(options: &Options, config: &Config) -> Result<(), Fault> {
 fn print(total: &Total, output: &Output) -> io::Result<()> {
     let classes = select(&total.digest, &output.sort, output.reverse, output.limit);
     if !output.sort.known_in(&total.digest.classes) {
-        eprintln!(
-            "mydyno-probe: --sort {}: no event has it",
-            output.sort.name()
-        );
+        report(&format!("--sort {}: no event has it", output.sort.name()));
     }
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     if output.json {

@@ -1,7 +1,7 @@
 //! The digest of a log is the same however the log is split, and nothing in a log stops it.
 
-use mydyno_probe::digest::result::{Class, Digest};
-use mydyno_probe::digest::{Config, Engine, Filter};
+use mydyno_digest::result::{Class, Digest};
+use mydyno_digest::{Config, Engine, Filter};
 use proptest::prelude::*;
 
 /// Pieces of logs: sound events, odd ones, and what only looks like one.

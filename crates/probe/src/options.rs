@@ -5,6 +5,16 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use mydyno_command::length;
+
+/// The units of a time, in seconds.
+const UNITS: [(&str, f64); 5] = [
+    ("us", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("m", 60.0),
+    ("h", 3600.0),
+];
 
 /// Samples this host each tick into one file.
 #[derive(Args, Clone, Debug)]
@@ -103,19 +113,8 @@ impl Options {
 /// Not a number with a unit, or no time at all.
 pub fn time(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text}: write a time such as 100ms, 1s or 5m");
-    let unit_at = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .ok_or_else(wrong)?;
-    let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
-    let unit = match &text[unit_at..] {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    match Duration::try_from_secs_f64(number * unit) {
+    let seconds = length(text, &UNITS).ok_or_else(wrong)?;
+    match Duration::try_from_secs_f64(seconds) {
         Ok(time) if !time.is_zero() && time <= Duration::from_secs(400 * 86_400) => Ok(time),
         _ => Err(wrong()),
     }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mydyno_probe::digest::{Config, Digest, Engine};
+use mydyno_digest::{Config, Digest, Engine};
 
 /// Options and cuts come from the first bytes, so that what is found can be replayed.
 const HEAD: usize = 4;

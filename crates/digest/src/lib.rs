@@ -21,7 +21,6 @@ mod header;
 pub mod histogram;
 mod input;
 mod json;
-mod jsonwriter;
 mod junk;
 mod kept;
 mod layout;
@@ -49,7 +48,6 @@ mod shape;
 #[cfg(test)]
 mod shape_tests;
 mod siblings;
-mod stop;
 mod tally;
 mod text;
 mod time;

@@ -1,6 +1,6 @@
 //! One reading of the server, which goes to the asking thread and back with its room.
 
-use crate::sample::table::{Column, Event};
+use crate::table::{Column, Event};
 
 /// What one question brought; used again for the next.
 #[derive(Debug, Default)]

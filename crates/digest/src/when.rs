@@ -1,5 +1,18 @@
 //! Points in time and lengths of time, read and written.
 
+use mydyno_command::length;
+
+/// The units of a length of time, in microseconds.
+const UNITS_US: [(&str, f64); 8] = [
+    ("us", 1.0),
+    ("ms", 1e3),
+    ("", 1e6),
+    ("s", 1e6),
+    ("m", 60e6),
+    ("min", 60e6),
+    ("h", 3600e6),
+    ("d", 86_400e6),
+];
 const SECOND_US: i64 = 1_000_000;
 const DAY_S: i64 = 86_400;
 
@@ -10,20 +23,7 @@ const DAY_S: i64 = 86_400;
 /// Not a number with one of these units, or longer than 1000 years.
 pub fn length_us(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text}: write a time such as 0.5, 500ms, 90s, 15m, 1h or 2d");
-    let unit_at = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let unit_us = match &text[unit_at..] {
-        "us" => 1.0,
-        "ms" => 1e3,
-        "" | "s" => 1e6,
-        "m" | "min" => 60e6,
-        "h" => 3600e6,
-        "d" => 86_400e6,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
-    let us = (number * unit_us).round();
+    let us = length(text, &UNITS_US).ok_or_else(wrong)?.round();
     if !(0.0..=3.2e16).contains(&us) {
         return Err(wrong());
     }

@@ -81,8 +81,8 @@ fn enough(sorted: &[&Class], order: &Order, share: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::histogram::Histogram;
-    use crate::digest::result::{Counts, Metric, Span};
+    use crate::histogram::Histogram;
+    use crate::result::{Counts, Metric, Span};
 
     fn class(id: u64, events: u64, sum: u128, max: u64) -> Class {
         let mut histogram = Histogram::default();

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mydyno_probe::digest::{Config, Digest, Engine};
+use mydyno_digest::{Config, Digest, Engine};
 
 const HEADER: &[u8] = b"# User@Host: a[a] @ localhost []\n# Query_time: 0.000001  Lock_time: 0.000000 Rows_sent: 0  Rows_examined: 0\nSET timestamp=1;\n";
 

@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use mydyno_command::{fail, WRONG};
 use serde_json::json;
 
 use super::clock::{monotonic_ns, wall_ns};
@@ -21,8 +22,6 @@ use super::schedule::Schedule;
 use super::server::Server;
 use super::table::{Event, Source, Table};
 
-/// Exit code of a request that was wrong, as clap's own.
-const WRONG: u8 = 2;
 /// A jump of the wall clock that is worth a note; slewing is far below.
 const STEP_NS: i64 = 50_000_000;
 
@@ -34,12 +33,13 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let out = options.out.display();
     let (life, sources) = match prepare(options) {
         Ok(prepared) => prepared,
-        Err(words) => return Ok(wrong(&words)),
+        Err(words) => return Ok(fail(&words, WRONG)),
     };
     let recorder = match Recorder::create(&options.out) {
         Ok(recorder) => recorder,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Ok(wrong(&format!("{out}: is there already; name a new file")));
+            let message = format!("{out}: is there already; name a new file");
+            return Ok(fail(&message, WRONG));
         }
         Err(error) => return Err(format!("{out}: {error}")),
     };
@@ -48,11 +48,6 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         .run()
         .map_err(|error| format!("{out}: {error}"))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn wrong(words: &str) -> ExitCode {
-    eprintln!("mydyno-probe: {words}");
-    ExitCode::from(WRONG)
 }
 
 /// What the request asks for, before there is a file.

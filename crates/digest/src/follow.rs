@@ -1,13 +1,16 @@
 //! Logs followed while they grow, printed for each period or at the end.
 
 use std::path::PathBuf;
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+
+use mydyno_command::{on_signals, report, Signal, INTERRUPTED};
 
 use super::config::Config;
 use super::input::reason;
+use super::legible::line;
 use super::options::Following;
 use super::result::Digest;
-use super::stop::Stop;
 use super::total::Total;
 use super::watched::Watched;
 
@@ -73,10 +76,48 @@ fn finish(logs: Vec<Log>) -> Result<Total, Fault> {
 
 fn tell(notes: &[String]) {
     for note in notes {
-        eprintln!("mydyno-probe: {}", super::legible::line(note));
+        report(&line(note));
     }
 }
 
 fn fault(name: &str, error: &std::io::Error) -> Fault {
     Fault::Log(format!("{name}: {}", reason(error)))
+}
+
+/// Waits that end early when following is to end: its time is over, or SIGINT or SIGTERM came.
+struct Stop {
+    signal: Receiver<()>,
+    end: Option<Instant>,
+}
+
+impl Stop {
+    /// Begins to hold the signals; to be made before any thread.  A second signal ends at once.
+    fn after(duration: Option<Duration>) -> Self {
+        let (sender, signal) = channel();
+        let mut first = Some(sender);
+        on_signals(&[Signal::SIGTERM, Signal::SIGINT], move || {
+            let Some(sender) = first.take() else {
+                std::process::exit(INTERRUPTED.into());
+            };
+            let _ = sender.send(());
+        });
+        Self {
+            signal,
+            end: duration.and_then(|duration| Instant::now().checked_add(duration)),
+        }
+    }
+
+    /// Waits so long; true when following is to end.
+    fn wait(&self, time: Duration) -> bool {
+        let left = self
+            .end
+            .map(|end| end.saturating_duration_since(Instant::now()));
+        match self
+            .signal
+            .recv_timeout(left.map_or(time, |left| left.min(time)))
+        {
+            Err(RecvTimeoutError::Timeout) => left.is_some_and(|left| left <= time),
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::answer::Answer;
 use super::meaning::Meaning;
-use crate::sample::table::{Column, Kind};
-use crate::sample::text;
+use crate::table::{Column, Kind};
+use crate::text;
 
 /// Digits that are kept after a point.
 const PLACES: usize = 6;

@@ -3,7 +3,7 @@
 //! The rules are by name, since a server does not say; tests run a load on each server and hold
 //! every value that falls to be one of these.
 
-use crate::sample::table::Kind;
+use crate::table::Kind;
 
 /// A column's kind and unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

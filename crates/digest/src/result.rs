@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::histogram::Histogram;
 
 /// A log, gathered into classes.  Classes are in the order of their first event.
@@ -45,7 +47,7 @@ pub struct Span {
 }
 
 /// What a sound log has none of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Oddities {
     pub headers_without_statement: u64,
     /// Headers inside of a statement, which were taken for text.

@@ -1,14 +1,17 @@
 //! How long the sampler lives: until its time is over, a signal, or its owner's end.
 
 use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+use mydyno_command::{on_signals, Signal};
 
 use super::clock::monotonic_ns;
 use super::file::Look;
 use super::process::stat::Stat;
 use super::root::Root;
-use super::signals::Signals;
 
 /// How often the owner is looked at while a long interval passes.
 const LOOK: Duration = Duration::from_secs(1);
@@ -35,7 +38,8 @@ impl Reason {
 
 /// What ends the sampler before its time.
 pub struct Life {
-    signals: Signals,
+    /// Whether an ending signal came.
+    signalled: Arc<AtomicBool>,
     owner: Option<Owner>,
     look: Look,
 }
@@ -56,7 +60,7 @@ impl Life {
             .map(|pid| Owner::find(root, pid, &mut look))
             .transpose()?;
         Ok(Self {
-            signals: Signals::hold(),
+            signalled: signalled(),
             owner,
             look,
         })
@@ -65,7 +69,7 @@ impl Life {
     /// Waits until the deadline of the monotonic clock; or less long, and says why.
     pub fn wait_until(&mut self, deadline_ns: i64) -> Option<Reason> {
         loop {
-            if self.signals.came() {
+            if self.signalled.load(Ordering::Acquire) {
                 return Some(Reason::Signal);
             }
             let left = deadline_ns - monotonic_ns();
@@ -87,6 +91,18 @@ impl Life {
             thread::park_timeout(Duration::from_nanos(left).min(most));
         }
     }
+}
+
+/// Holds the ending signals; one that comes sets the flag and wakes this thread from `park`.
+fn signalled() -> Arc<AtomicBool> {
+    let came = Arc::new(AtomicBool::new(false));
+    let (flag, sleeper) = (Arc::clone(&came), thread::current());
+    let ending = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+    on_signals(&ending, move || {
+        flag.store(true, Ordering::Release);
+        sleeper.unpark();
+    });
+    came
 }
 
 impl Owner {

@@ -11,9 +11,9 @@ use super::meaning;
 use super::rows::Rows;
 use super::session::Session;
 use super::wire::Fault;
-use crate::sample::clock::{monotonic_ns, wall_ns};
-use crate::sample::table::Event;
-use crate::sample::text;
+use crate::clock::{monotonic_ns, wall_ns};
+use crate::table::Event;
+use crate::text;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
