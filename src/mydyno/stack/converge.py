@@ -83,17 +83,26 @@ def converge(site: Site, want: Settings, ledger: Ledger, trial: int) -> list[Cha
     ]
 
 
-def converge_made(host: Host, layer: Layer, want: Settings) -> None:
+def converge_made(
+    host: Host, layer: Layer, want: Settings, *, timeout_s: float = _TIMEOUT_S
+) -> None:
     """Apply `want` to what mydyno has just made, a disk or a pool, which ends with its settings.
 
-    Its maker has recorded it.  Raises `DriftError` where a change has no effect.
+    Its maker has recorded it.  `timeout_s` is for each command.  Raises `DriftError` where a change
+    has no effect.
     """
 
     def act(changes: Sequence[Change], _: Settings) -> list[Change]:
-        _run(host, _commands(changes))
+        _run(host, _commands(changes), timeout_s)
         return []
 
-    _repeated(host, layer, f"{layer.name}.", partial(_planned, layer, want), act)
+    left = partial(_planned, layer, want)
+    _repeated(
+        partial(ask, host, layer.observe(), timeout_s=timeout_s),
+        left,
+        act,
+        f"{host.name}: {layer.name}.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +199,8 @@ class _Applying:
     def _until(
         self, left: Callable[[Settings], Sequence[Change]], want: dict[str, str]
     ) -> list[Change]:
-        act = partial(self._act, want)
-        return _repeated(self.site.host, self.layer, self.prefix, left, act)
+        place = f"{self.site.host.name}: {self.prefix}"
+        return _repeated(self._now, left, partial(self._act, want), place)
 
     def _left(self, want: dict[str, str], now: Settings) -> Sequence[Change]:
         """Return how all that the treatment before this one moved is restored.
@@ -364,22 +373,20 @@ def _planned(layer: Layer, want: Settings, now: Settings) -> Sequence[Change]:
 
 
 def _repeated(
-    host: Host,
-    layer: Layer,
-    prefix: str,
+    look: Callable[[], Settings],
     left: Callable[[Settings], Sequence[Change]],
     act: Callable[[Sequence[Change], Settings], list[Change]],
+    place: str,
 ) -> list[Change]:
-    """Observe, plan and act until nothing is `left`; raise `DriftError` with what is, at last."""
+    """Look, plan and act until nothing is `left`; raise `DriftError` with what is, at last."""
     made: list[Change] = []
     for _ in range(_PASSES):
-        now = ask(host, layer.observe())
+        now = look()
         if not (changes := left(now)):
             return made
         made += act(changes, now)
-    if over := left(ask(host, layer.observe())):
-        shown = ", ".join(f"{prefix}{c.key} is {c.before}, not {c.after}" for c in over)
-        raise DriftError(f"{host.name}: {shown}")
+    if over := left(look()):
+        raise DriftError(", ".join(f"{place}{c.key} is {c.before}, not {c.after}" for c in over))
     return made
 
 
@@ -403,9 +410,9 @@ def _commands(changes: Sequence[Change]) -> Sequence[Action]:
     return tuple(dict.fromkeys(c.action for c in changes if c.cost is not Cost.REBOOT))
 
 
-def _run(host: Host, actions: Sequence[Action]) -> None:
+def _run(host: Host, actions: Sequence[Action], timeout_s: float = _TIMEOUT_S) -> None:
     for action in actions:
-        host.run(action, timeout_s=_TIMEOUT_S).check()
+        host.run(action, timeout_s=timeout_s).check()
 
 
 def _of(want: Settings, site: Site, layer: Layer) -> dict[str, str]:
