@@ -10,7 +10,7 @@ import pytest
 from mydyno.host import Completed
 from mydyno.journal import MemoryJournal
 from mydyno.journal.records import MemoryRecords
-from mydyno.model import Change, DriftError, HostError, JournalError
+from mydyno.model import Action, Change, DriftError, HostError, JournalError
 from mydyno.stack import LayerPlan, Ledger, Site, converge, converge_made, converge_server, restore
 from mydyno.testing import FakeHost, FakeLayer
 
@@ -142,6 +142,21 @@ def test_one_that_cannot_be_restored_is_named_and_the_others_are():
     host.deaf = set()
     assert back(host, ledger).failed == []
     assert host.state == FOUND
+
+
+def test_a_layer_of_another_version_is_named_and_the_others_are_restored():
+    host, _, ledger = begun()
+    for name, key in (("newer", "b"), ("kernel", "c")):
+        converge(Site("db", host, (Coupled(name),)), {f"db/{name}.{key}": "9"}, ledger, 0)
+
+    def layer_of(acting):
+        if acting.layer == "newer":
+            raise HostError("newer: this version cannot restore it")
+        return Coupled(acting.layer)
+
+    done = restore(host, ledger.records, layer_of)
+    assert host.state == {**FOUND, "b": "9"}
+    assert [line for line in done.failed if line.startswith("db/newer.b on here: newer:")]
 
 
 def test_a_full_disk_stops_nothing_that_restores():
@@ -281,6 +296,9 @@ class Order(MemoryJournal):
         super().append(event)
 
 
+SET = Action(("set", "c", "9"))
+
+
 def server(host, *, hot=False):
     layer = FakeLayer("mysqld", owned=True)
     return [LayerPlan(layer, layer.plan(dict(host.state), {"a": "9"}), hot=hot)]
@@ -295,6 +313,27 @@ def test_a_servers_changes_are_recorded_then_made_then_observed():
     assert (change.key, change.before, change.after) == ("db/mysqld.a", "1", "9")
     assert journal.states == [FOUND]
     assert [one["a"] for one in seen] == ["9"]
+
+
+def test_a_file_that_several_changes_need_is_written_once():
+    host, site, ledger = begun()
+    write = Action(("set", "a", "9"))
+    layer = FakeLayer("mysqld", owned=True)
+    plans = [LayerPlan(layer, (Change(key, "1", "9", write),)) for key in ("a", "x", "y")]
+    converge_server(site, plans, ledger, 0, lambda: None)
+    assert host.asked == [write.argv]
+
+
+def test_a_running_server_is_told_and_one_that_is_down_is_not():
+    class Server(FakeLayer):
+        def online(self, changes):
+            return [Action(("set", "b", change.after)) for change in changes]
+
+    for hot, want in ((True, "9"), (False, "2")):
+        host, site, ledger = begun()
+        plan = LayerPlan(Server("mysqld", owned=True), (Change("c", "3", "9", SET),), hot=hot)
+        converge_server(site, [plan], ledger, 0, lambda: None)
+        assert (host.state["b"], host.state["c"]) == (want, "9")
 
 
 def test_a_server_that_is_not_what_was_asked_fails():

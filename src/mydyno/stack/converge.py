@@ -127,7 +127,7 @@ def converge_server(
         prefix = f"{site.role}/{plan.layer.name}."
         ledger.planned(plan.changes, plan.layer, prefix, trial)
         made += [replace(change, key=prefix + change.key) for change in plan.changes]
-    _run(site.host, [action for plan in plans for action in _commands(plan.changes)])
+    _run(site.host, _commands([change for plan in plans for change in plan.changes]))
     for plan in plans:
         if plan.hot and isinstance(plan.layer, Online):
             _run(site.host, plan.layer.online(plan.changes))
@@ -144,7 +144,7 @@ def restore(host: Host, records: Records, layer_of: Callable[[Acting], Layer]) -
     done = Restoration()
     for one in moved(records.entries()).values():
         if not one.acting.owned:
-            _Undoing(host, layer_of(one.acting), one, records, done).all()
+            _Undoing(host, one, records, done).all(layer_of)
     return done
 
 
@@ -269,14 +269,13 @@ class _Undoing:
     """Restores the settings of one layer, after a campaign."""
 
     host: Host
-    layer: Layer
     moved: Moved
     records: Records
     done: Restoration
 
-    def all(self) -> None:
+    def all(self, layer_of: Callable[[Acting], Layer]) -> None:
         try:
-            self._all()
+            self._all(layer_of(self.moved.acting))
         except MydynoError as error:
             self.done.failed += [f"{self._name(key)}: {error}" for key in sorted(self.first)]
 
@@ -284,19 +283,19 @@ class _Undoing:
     def first(self) -> dict[str, str]:
         return self.moved.values()
 
-    def _all(self) -> None:
+    def _all(self, layer: Layer) -> None:
         acting = self.moved.acting
         if acting.boot != boot_of(self.host):
             self._gone(self.first, "the host was booted since")
             return
-        now = self._look()
+        now = self._look(layer)
         if now.get(IDENTITY, "") != acting.identity:
             self._gone(self.first, f"{acting.at} is another one now")
             return
         left = {k for k in self.first if k in now and self._foreign(k, now[k])}
         aim = {k: v for k, v in self.first.items() if k not in left}
         changed = {k for k, v in aim.items() if now.get(k) != v}
-        after = _restored(self.host, self.layer, now, aim, self._look)
+        after = _restored(self.host, layer, now, aim, partial(self._look, layer))
         same = [k for k in aim if after.get(k) == aim[k]]
         self.done.restored += [f"{self._name(k)} = {aim[k]}" for k in same if k in changed]
         self._gone([k for k in aim if k not in after], "it does not exist any more")
@@ -307,15 +306,15 @@ class _Undoing:
         ]
         self._record((*same, *left))
 
-    def _look(self) -> Settings:
+    def _look(self, layer: Layer) -> Settings:
         """Return what is there; what is missing is looked for twice before it counts as gone.
 
         A command that was cut short shows less than there is.
         """
-        now = ask(self.host, self.layer.observe())
+        now = ask(self.host, layer.observe())
         wanted = [*self.first, *([IDENTITY] if self.moved.acting.identity else [])]
         if any(key not in now for key in wanted):
-            again = ask(self.host, self.layer.observe())
+            again = ask(self.host, layer.observe())
             now = {**now, **again}
         return now
 
