@@ -13,17 +13,15 @@ from pathlib import Path
 from mydyno.host import Host, Local, Running, Ssh
 from mydyno.host.files import distrust, identity, make, remove
 from mydyno.journal import Journal, RolledBack, first_values
-from mydyno.journal.records import Acting, Made, Records, Removed, things
+from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.journal.register import controller, marked, opened, state_folder
 from mydyno.lab import down, listing
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
 from mydyno.server import place
 from mydyno.server import sweep as sweep_servers
 from mydyno.snapshot.device import release
-from mydyno.stack import Layer, Restoration, restore
-from mydyno.stack.block import Block
-from mydyno.stack.fs import Fs
-from mydyno.stack.kernel import Kernel
+from mydyno.stack import Restoration, restore
+from mydyno.stack.reopen import layer_of
 
 _NAME = "lock"
 _PATIENCE_S = 15  # the session of a killed mydyno ends within seconds
@@ -242,22 +240,6 @@ class Leftovers:
 
     removed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-
-
-def layer_of(acting: Acting) -> Layer:
-    """Return the layer whose settings were recorded: `rollback` has no spec to ask.
-
-    Raises `HostError` for one that this version does not know.
-    """
-    match acting.layer:
-        case "block":
-            return Block(acting.at, ours=False)
-        case "fs":
-            return Fs(acting.at, "")
-        case "kernel":
-            return Kernel(tuple(acting.before))
-        case other:
-            raise HostError(f"{other}: this version of mydyno cannot restore it; use a newer one")
 
 
 def restored(host: Host, records: Records, journal: Journal | None) -> Restoration:
