@@ -37,16 +37,23 @@ class Ledger:
     records: Records
     journal: Journal
 
-    def planned(self, changes: Sequence[Change], layer: Layer, prefix: str, trial: int) -> None:
-        """Record changes with full keys in the journal; refuse one that cannot be undone."""
-        for change in changes:
+    def planned(
+        self, changes: Sequence[Change], layer: Layer, role: str, trial: int
+    ) -> list[Change]:
+        """Record changes in the journal, and return them, with full keys.
+
+        Refuses one that cannot be undone.
+        """
+        full = [replace(c, key=f"{role}/{layer.name}.{c.key}") for c in changes]
+        for change in full:
             if not change.before and not layer.owned:
                 raise HostError(
-                    f"{prefix}{change.key}: current value unreadable, so it could not be "
-                    "restored; remove it from the spec"
+                    f"{change.key}: current value unreadable, so it could not be restored; "
+                    "remove it from the spec"
                 )
-            key = prefix + change.key
-            self.journal.append(Changing(key, change.before, change.after, layer.owned, trial))
+            event = Changing(change.key, change.before, change.after, layer.owned, trial)
+            self.journal.append(event)
+        return full
 
 
 @dataclass(slots=True)
@@ -96,13 +103,8 @@ def converge_made(
         _run(host, _commands(changes), timeout_s)
         return []
 
-    left = partial(_planned, layer, want)
-    _repeated(
-        partial(ask, host, layer.observe(), timeout_s=timeout_s),
-        left,
-        act,
-        f"{host.name}: {layer.name}.",
-    )
+    look = partial(ask, host, layer.observe(), timeout_s=timeout_s)
+    _repeated(look, partial(_planned, layer, want), act, f"{host.name}: {layer.name}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +126,8 @@ def converge_server(
     """
     made: list[Change] = []
     for plan in plans:
-        prefix = f"{site.role}/{plan.layer.name}."
-        ledger.planned(plan.changes, plan.layer, prefix, trial)
-        made += [replace(change, key=prefix + change.key) for change in plan.changes]
-    _run(site.host, _commands([change for plan in plans for change in plan.changes]))
+        made += ledger.planned(plan.changes, plan.layer, site.role, trial)
+    _run(site.host, _commands(made))
     for plan in plans:
         if plan.hot and isinstance(plan.layer, Online):
             _run(site.host, plan.layer.online(plan.changes))
@@ -153,7 +153,8 @@ def restore_made(host: Host, layer: Layer, first: Settings) -> None:
 
     Its user has them on record, and forgets them afterwards.
     """
-    _restored(host, layer, ask(host, layer.observe()), first, partial(ask, host, layer.observe()))
+    look = partial(ask, host, layer.observe())
+    _restored(host, layer, look(), first, look)
 
 
 def refuse_reboot(host: Host, changes: Sequence[Change]) -> None:
@@ -227,7 +228,7 @@ class _Applying:
         """Record, act, observe and record what moved; return the changes with full keys."""
         host, layer, records = self.site.host, self.layer, self.ledger.records
         refuse_reboot(host, changes)
-        self.ledger.planned(changes, layer, self.prefix, self.trial)
+        made = self.ledger.planned(changes, layer, self.site.role, self.trial)
         records.add(
             Acting(
                 role=self.site.role,
@@ -246,7 +247,7 @@ class _Applying:
                 host.reboot(change.after)  # how, is the host's own affair
         _run(host, _commands(changes))
         self._note(changes, now)
-        return [replace(c, key=self.prefix + c.key) for c in changes]
+        return made
 
     def _note(self, changes: Sequence[Change], before: Settings) -> None:
         """Record what the act moved; without this, restoring takes all that was watched for it."""
