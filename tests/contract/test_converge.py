@@ -1,15 +1,17 @@
 """The engine on a host that is a dictionary: side effects, strangers, crashes and full disks."""
 
+import ast
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from mydyno.host import Completed
 from mydyno.journal import MemoryJournal
 from mydyno.journal.records import MemoryRecords
-from mydyno.model import Change, DriftError, HostError, JournalError
-from mydyno.stack import Ledger, Site, converge, restore
+from mydyno.model import Action, Change, DriftError, HostError, JournalError
+from mydyno.stack import LayerPlan, Ledger, Site, converge, converge_made, converge_server, restore
 from mydyno.testing import FakeHost, FakeLayer
 
 
@@ -142,6 +144,21 @@ def test_one_that_cannot_be_restored_is_named_and_the_others_are():
     assert host.state == FOUND
 
 
+def test_a_layer_of_another_version_is_named_and_the_others_are_restored():
+    host, _, ledger = begun()
+    for name, key in (("newer", "b"), ("kernel", "c")):
+        converge(Site("db", host, (Coupled(name),)), {f"db/{name}.{key}": "9"}, ledger, 0)
+
+    def layer_of(acting):
+        if acting.layer == "newer":
+            raise HostError("newer: this version cannot restore it")
+        return Coupled(acting.layer)
+
+    done = restore(host, ledger.records, layer_of)
+    assert host.state == {**FOUND, "b": "9"}
+    assert [line for line in done.failed if line.startswith("db/newer.b on here: newer:")]
+
+
 def test_a_full_disk_stops_nothing_that_restores():
     host, site, ledger = begun()
     converge(site, {"db/kernel.a": "9"}, ledger, 0)
@@ -196,3 +213,157 @@ def test_the_changes_say_from_where_to_where():
     (change,) = converge(site, {"db/kernel.c": "9"}, ledger, 0)
     assert isinstance(change, Change)
     assert (change.key, change.before, change.after) == ("db/kernel.c", "3", "9")
+
+
+# The only actor
+
+PACKAGE = Path(__file__).parents[2] / "src" / "mydyno"
+ENGINE = "stack/converge.py"
+TAKEN_APART = {"asdict", "astuple", "vars", "__dict__", "__getattribute__"}
+READERS = {ENGINE, "host/protocol.py"}  # the second one reads that of a probe, which only asks
+
+
+def executors(text, name):
+    """Return each place where a module reaches for the command of a change.
+
+    A change gives it up as the attribute `action`, a layer as `online()`; the engine's private
+    functions carry commands out.
+    """
+    for node in ast.walk(ast.parse(text)):
+        if found := reached(node):
+            yield f"{name}:{node.lineno}: {found}"
+
+
+def reached(node):
+    match node:
+        case ast.Attribute(attr="action" | "online" as word, ctx=ast.Load()):
+            return word
+        case ast.Constant(value="action") | ast.MatchClass(cls=ast.Name(id="Change")):
+            return ast.unparse(node) if isinstance(node, ast.Constant) else "match"
+        case ast.Name(id=word) | ast.Attribute(attr=word) if word in TAKEN_APART:
+            return "" if ast.unparse(node) == "msgspec.structs.asdict" else word
+        case ast.ImportFrom(module="mydyno.stack.converge", names=names):
+            return ", ".join(n.name for n in names if n.name.startswith("_"))
+        case _:
+            return ""
+
+
+def test_nothing_but_the_engine_executes_a_change():
+    found = [
+        place
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (name := str(path.relative_to(PACKAGE))) not in READERS
+        for place in executors(path.read_text(), name)
+    ]
+    assert found == []
+
+
+def test_the_engine_reads_the_command_of_a_change_in_one_place():
+    places = list(executors((PACKAGE / ENGINE).read_text(), ENGINE))
+    assert len([place for place in places if place.endswith(": action")]) == 1
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "for change in layer.plan(now, want):\n    host.run(change.action).check()",
+        "host.run(getattr(change, 'action'))",
+        "any(map(host.run, map(attrgetter('action'), changes)))",
+        "match change:\n    case Change(_, _, _, act):\n        host.run(act)",
+        "host.run(astuple(change)[3])",
+        "host.run(dataclasses.asdict(change)['action'])",
+        "host.run(vars(change)['a' + 'ction'])",
+        "for action in layer.online(changes):\n    host.run(action)",
+        "from mydyno.stack.converge import _run",
+    ],
+)
+def test_a_second_executor_is_found(second):
+    assert list(executors(second, "planted"))
+
+
+# What mydyno has made
+
+
+class Order(MemoryJournal):
+    """A journal that notes what the host had been told when something was recorded."""
+
+    def __init__(self, host):
+        super().__init__()
+        self.host, self.states = host, []
+
+    def append(self, event):
+        self.states.append(dict(self.host.state))
+        super().append(event)
+
+
+SET = Action(("set", "c", "9"))
+
+
+def server(host, *, hot=False):
+    layer = FakeLayer("mysqld", owned=True)
+    return [LayerPlan(layer, layer.plan(dict(host.state), {"a": "9"}), hot=hot)]
+
+
+def test_a_servers_changes_are_recorded_then_made_then_observed():
+    host, site, _ = begun()
+    journal, seen = Order(host), []
+    ledger = Ledger(MemoryRecords(), journal)
+    plans = server(host)
+    (change,) = converge_server(site, plans, ledger, 3, lambda: seen.append(dict(host.state)))
+    assert (change.key, change.before, change.after) == ("db/mysqld.a", "1", "9")
+    assert journal.states == [FOUND]
+    assert [one["a"] for one in seen] == ["9"]
+
+
+def test_a_file_that_several_changes_need_is_written_once():
+    host, site, ledger = begun()
+    write = Action(("set", "a", "9"))
+    layer = FakeLayer("mysqld", owned=True)
+    plans = [LayerPlan(layer, (Change(key, "1", "9", write),)) for key in ("a", "x", "y")]
+    converge_server(site, plans, ledger, 0, lambda: None)
+    assert host.asked == [write.argv]
+
+
+def test_a_running_server_is_told_and_one_that_is_down_is_not():
+    class Server(FakeLayer):
+        def online(self, changes):
+            return [Action(("set", "b", change.after)) for change in changes]
+
+    for hot, want in ((True, "9"), (False, "2")):
+        host, site, ledger = begun()
+        plan = LayerPlan(Server("mysqld", owned=True), (Change("c", "3", "9", SET),), hot=hot)
+        converge_server(site, [plan], ledger, 0, lambda: None)
+        assert (host.state["b"], host.state["c"]) == (want, "9")
+
+
+def test_a_server_that_is_not_what_was_asked_fails():
+    host, site, ledger = begun()
+
+    def differs():
+        raise DriftError("a is 1, not 9")
+
+    with pytest.raises(DriftError):
+        converge_server(site, server(host), ledger, 0, differs)
+
+
+def test_a_full_disk_stops_a_server_from_being_changed():
+    host, site, ledger = begun()
+
+    class Full(MemoryJournal):
+        def append(self, event):
+            raise JournalError("no space left")
+
+    with pytest.raises(JournalError):
+        converge_server(site, server(host), Ledger(ledger.records, Full()), 0, pytest.fail)
+    assert host.state == FOUND
+
+
+def test_what_a_lab_is_made_of_is_observed_after_the_act():
+    host, _, _ = begun()
+    layer = FakeLayer("raid", owned=True)
+    host.late = 2  # an array is stopped, its superblocks are cleared, the next is made
+    converge_made(host, layer, {"c": "9"})
+    assert host.state["c"] == "9"
+    host.late = 3
+    with pytest.raises(DriftError, match=r"raid\.c is 9, not 3"):
+        converge_made(host, layer, {"c": "3"})

@@ -13,10 +13,20 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.spec import Spec
 from mydyno.host import Completed
-from mydyno.journal import Event, FileJournal, Finished, Journal, Started, outcomes, register
+from mydyno.journal import (
+    Changing,
+    Event,
+    FileJournal,
+    Finished,
+    Journal,
+    MemoryJournal,
+    Started,
+    outcomes,
+    register,
+)
 from mydyno.journal.records import Entry, FileRecords, MemoryRecords, Records, nothing_left
 from mydyno.journal.rundir import RunDir
-from mydyno.model import JournalError, Outcome
+from mydyno.model import JournalError, Outcome, Trial
 from mydyno.sample import sampler
 from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
@@ -34,7 +44,7 @@ TREATMENTS = {
 SWAP, FREE = "/proc/sys/vm/swappiness", "/proc/sys/vm/min_free_kbytes"
 THP, CHOICES = "/sys/kernel/mm/transparent_hugepage/enabled", "always madvise never"
 FOUND = {SWAP: "60", FREE: "67584", THP: "[always] madvise never"}
-MOUNTED = json.dumps({"filesystems": [{"fstype": "ext4", "options": "rw", "target": "/"}]})
+MOUNTED = json.dumps({"filesystems": [{"fstype": "ext4", "options": "rw,lazytime", "target": "/"}]})
 
 
 class Killed(BaseException):
@@ -297,3 +307,19 @@ def test_another_campaign_is_refused(tmp_path):
     with pytest.raises(JournalError, match="contains another campaign"):
         run(CampaignRun(other, made, RunDir(tmp_path), journal, Silent()))
     journal.close()
+
+
+def test_the_mount_of_a_lab_disk_is_recorded_before_it_is_made(tmp_path):
+    journal, host = MemoryJournal(), Machine(lines)
+    recorded = []
+
+    class Mounted(Files):
+        def restore(self, mount: str) -> None:
+            recorded.extend((mount, e.key) for e in journal.events() if isinstance(e, Changing))
+
+    made = bench(tmp_path, host, journal, MemoryRecords())
+    store = Mounted(host, "key", disk="loop3")
+    trial = Trial(0, "A", "load", 0, 1)
+    (change,) = made._restored(store, {"db/fs.mount": "lazytime"}, trial)  # noqa: SLF001 - one step
+    assert recorded == [("lazytime", "db/fs.mount")]
+    assert (change.key, change.after) == ("db/fs.mount", "lazytime")

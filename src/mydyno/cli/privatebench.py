@@ -24,12 +24,11 @@ from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
 from mydyno.snapshot.store import reflinks
 from mydyno.stack import Layer, Restorable
-from mydyno.stack.block import beneath, mount_point
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.lock import HOME, open_work, random_folder
-from mydyno.testbed.preflight import existing_parent
+from mydyno.testbed.preflight import beneath, existing_parent, mount_point
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
 from mydyno.testbed.stores import StoreKey, names, needed, strip

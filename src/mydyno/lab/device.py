@@ -1,7 +1,7 @@
 """One running lab disk: its block device, caps, snapshot, calibration and removal."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -20,7 +20,8 @@ from mydyno.lab.calibration import (
 from mydyno.lab.registry import LabState, Registry
 from mydyno.lab.teardown import mounted_elsewhere, mounts_of, tear_down
 from mydyno.lab.values import LabSpec, Paths, level_text
-from mydyno.model import Action, HostError, RefusedError
+from mydyno.model import Action, Change, HostError, Probe, RefusedError, Settings
+from mydyno.stack import converge_made
 
 
 def mark_frozen(host: Host, marker: Path, spec: LabSpec) -> None:
@@ -71,6 +72,37 @@ class Control:
         return state
 
 
+@dataclass(frozen=True, slots=True)
+class DiskCaps:
+    """Key `caps` of a lab disk: whether its caps are in force, ``on`` or ``off``."""
+
+    control: Path
+    name: str = "disk"
+    owned: bool = True
+
+    def observe(self) -> Probe[Settings]:
+        """Return the probe for the daemon's state."""
+        return Probe(Action(("cat", str(self.control))), parse_caps)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the order to the daemon where the caps are not as wanted."""
+        return [
+            Change(
+                key,
+                now[key],
+                value,
+                Action(("tee", str(self.control)), b"cap %b\n" % value.encode()),
+            )
+            for key, value in want.items()
+            if now[key] != value
+        ]
+
+
+def parse_caps(raw: bytes) -> Settings:
+    """Return whether the caps of a lab disk are in force."""
+    return {"caps": "on" if msgspec.json.decode(raw, type=dict[str, Any])["capped"] else "off"}
+
+
 _RELEASED_S, _POLL_S = 10.0, 0.2  # how long to wait for other mounts to end
 _TRIES = 3
 
@@ -101,7 +133,8 @@ class LabDevice:
 
     def cap(self, *, on: bool) -> None:
         """Switch the caps on or off."""
-        self._control.order("cap on" if on else "cap off")
+        layer = DiskCaps(self._paths.control)
+        converge_made(self.host, layer, {"caps": "on" if on else "off"}, timeout_s=_PATIENCE_S)
 
     def credits(self, level: str | float | None = None) -> None:
         """Set the burst credits to `level`, or to the spec's own.

@@ -37,16 +37,23 @@ class Ledger:
     records: Records
     journal: Journal
 
-    def planned(self, changes: Sequence[Change], layer: Layer, prefix: str, trial: int) -> None:
-        """Record changes with full keys in the journal; refuse one that cannot be undone."""
-        for change in changes:
+    def planned(
+        self, changes: Sequence[Change], layer: Layer, role: str, trial: int
+    ) -> list[Change]:
+        """Record changes in the journal, and return them, with full keys.
+
+        Refuses one that cannot be undone.
+        """
+        full = [replace(c, key=f"{role}/{layer.name}.{c.key}") for c in changes]
+        for change in full:
             if not change.before and not layer.owned:
                 raise HostError(
-                    f"{prefix}{change.key}: current value unreadable, so it could not be "
-                    "restored; remove it from the spec"
+                    f"{change.key}: current value unreadable, so it could not be restored; "
+                    "remove it from the spec"
                 )
-            key = prefix + change.key
-            self.journal.append(Changing(key, change.before, change.after, layer.owned, trial))
+            event = Changing(change.key, change.before, change.after, layer.owned, trial)
+            self.journal.append(event)
+        return full
 
 
 @dataclass(slots=True)
@@ -83,17 +90,21 @@ def converge(site: Site, want: Settings, ledger: Ledger, trial: int) -> list[Cha
     ]
 
 
-def converge_made(host: Host, layer: Layer, want: Settings) -> None:
+def converge_made(
+    host: Host, layer: Layer, want: Settings, *, timeout_s: float = _TIMEOUT_S
+) -> None:
     """Apply `want` to what mydyno has just made, a disk or a pool, which ends with its settings.
 
-    Its maker has recorded it.  Raises `DriftError` where a change has no effect.
+    Its maker has recorded it.  `timeout_s` is for each command.  Raises `DriftError` where a change
+    has no effect.
     """
 
     def act(changes: Sequence[Change], _: Settings) -> list[Change]:
-        _run(host, _commands(changes))
+        _run(host, _commands(changes), timeout_s)
         return []
 
-    _repeated(host, layer, f"{layer.name}.", partial(_planned, layer, want), act)
+    look = partial(ask, host, layer.observe(), timeout_s=timeout_s)
+    _repeated(look, partial(_planned, layer, want), act, f"{host.name}: {layer.name}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +126,8 @@ def converge_server(
     """
     made: list[Change] = []
     for plan in plans:
-        prefix = f"{site.role}/{plan.layer.name}."
-        ledger.planned(plan.changes, plan.layer, prefix, trial)
-        made += [replace(change, key=prefix + change.key) for change in plan.changes]
-    _run(site.host, [action for plan in plans for action in _commands(plan.changes)])
+        made += ledger.planned(plan.changes, plan.layer, site.role, trial)
+    _run(site.host, _commands(made))
     for plan in plans:
         if plan.hot and isinstance(plan.layer, Online):
             _run(site.host, plan.layer.online(plan.changes))
@@ -135,7 +144,7 @@ def restore(host: Host, records: Records, layer_of: Callable[[Acting], Layer]) -
     done = Restoration()
     for one in moved(records.entries()).values():
         if not one.acting.owned:
-            _Undoing(host, layer_of(one.acting), one, records, done).all()
+            _Undoing(host, one, records, done).all(layer_of)
     return done
 
 
@@ -144,7 +153,8 @@ def restore_made(host: Host, layer: Layer, first: Settings) -> None:
 
     Its user has them on record, and forgets them afterwards.
     """
-    _restored(host, layer, ask(host, layer.observe()), first, partial(ask, host, layer.observe()))
+    look = partial(ask, host, layer.observe())
+    _restored(host, layer, look(), first, look)
 
 
 def refuse_reboot(host: Host, changes: Sequence[Change]) -> None:
@@ -190,8 +200,8 @@ class _Applying:
     def _until(
         self, left: Callable[[Settings], Sequence[Change]], want: dict[str, str]
     ) -> list[Change]:
-        act = partial(self._act, want)
-        return _repeated(self.site.host, self.layer, self.prefix, left, act)
+        place = f"{self.site.host.name}: {self.prefix}"
+        return _repeated(self._now, left, partial(self._act, want), place)
 
     def _left(self, want: dict[str, str], now: Settings) -> Sequence[Change]:
         """Return how all that the treatment before this one moved is restored.
@@ -218,7 +228,7 @@ class _Applying:
         """Record, act, observe and record what moved; return the changes with full keys."""
         host, layer, records = self.site.host, self.layer, self.ledger.records
         refuse_reboot(host, changes)
-        self.ledger.planned(changes, layer, self.prefix, self.trial)
+        made = self.ledger.planned(changes, layer, self.site.role, self.trial)
         records.add(
             Acting(
                 role=self.site.role,
@@ -237,7 +247,7 @@ class _Applying:
                 host.reboot(change.after)  # how, is the host's own affair
         _run(host, _commands(changes))
         self._note(changes, now)
-        return [replace(c, key=self.prefix + c.key) for c in changes]
+        return made
 
     def _note(self, changes: Sequence[Change], before: Settings) -> None:
         """Record what the act moved; without this, restoring takes all that was watched for it."""
@@ -260,14 +270,13 @@ class _Undoing:
     """Restores the settings of one layer, after a campaign."""
 
     host: Host
-    layer: Layer
     moved: Moved
     records: Records
     done: Restoration
 
-    def all(self) -> None:
+    def all(self, layer_of: Callable[[Acting], Layer]) -> None:
         try:
-            self._all()
+            self._all(layer_of(self.moved.acting))
         except MydynoError as error:
             self.done.failed += [f"{self._name(key)}: {error}" for key in sorted(self.first)]
 
@@ -275,19 +284,19 @@ class _Undoing:
     def first(self) -> dict[str, str]:
         return self.moved.values()
 
-    def _all(self) -> None:
+    def _all(self, layer: Layer) -> None:
         acting = self.moved.acting
         if acting.boot != boot_of(self.host):
             self._gone(self.first, "the host was booted since")
             return
-        now = self._look()
+        now = self._look(layer)
         if now.get(IDENTITY, "") != acting.identity:
             self._gone(self.first, f"{acting.at} is another one now")
             return
         left = {k for k in self.first if k in now and self._foreign(k, now[k])}
         aim = {k: v for k, v in self.first.items() if k not in left}
         changed = {k for k, v in aim.items() if now.get(k) != v}
-        after = _restored(self.host, self.layer, now, aim, self._look)
+        after = _restored(self.host, layer, now, aim, partial(self._look, layer))
         same = [k for k in aim if after.get(k) == aim[k]]
         self.done.restored += [f"{self._name(k)} = {aim[k]}" for k in same if k in changed]
         self._gone([k for k in aim if k not in after], "it does not exist any more")
@@ -298,15 +307,15 @@ class _Undoing:
         ]
         self._record((*same, *left))
 
-    def _look(self) -> Settings:
+    def _look(self, layer: Layer) -> Settings:
         """Return what is there; what is missing is looked for twice before it counts as gone.
 
         A command that was cut short shows less than there is.
         """
-        now = ask(self.host, self.layer.observe())
+        now = ask(self.host, layer.observe())
         wanted = [*self.first, *([IDENTITY] if self.moved.acting.identity else [])]
         if any(key not in now for key in wanted):
-            again = ask(self.host, self.layer.observe())
+            again = ask(self.host, layer.observe())
             now = {**now, **again}
         return now
 
@@ -364,22 +373,20 @@ def _planned(layer: Layer, want: Settings, now: Settings) -> Sequence[Change]:
 
 
 def _repeated(
-    host: Host,
-    layer: Layer,
-    prefix: str,
+    look: Callable[[], Settings],
     left: Callable[[Settings], Sequence[Change]],
     act: Callable[[Sequence[Change], Settings], list[Change]],
+    place: str,
 ) -> list[Change]:
-    """Observe, plan and act until nothing is `left`; raise `DriftError` with what is, at last."""
+    """Look, plan and act until nothing is `left`; raise `DriftError` with what is, at last."""
     made: list[Change] = []
     for _ in range(_PASSES):
-        now = ask(host, layer.observe())
+        now = look()
         if not (changes := left(now)):
             return made
         made += act(changes, now)
-    if over := left(ask(host, layer.observe())):
-        shown = ", ".join(f"{prefix}{c.key} is {c.before}, not {c.after}" for c in over)
-        raise DriftError(f"{host.name}: {shown}")
+    if over := left(look()):
+        raise DriftError(", ".join(f"{place}{c.key} is {c.before}, not {c.after}" for c in over))
     return made
 
 
@@ -403,9 +410,9 @@ def _commands(changes: Sequence[Change]) -> Sequence[Action]:
     return tuple(dict.fromkeys(c.action for c in changes if c.cost is not Cost.REBOOT))
 
 
-def _run(host: Host, actions: Sequence[Action]) -> None:
+def _run(host: Host, actions: Sequence[Action], timeout_s: float = _TIMEOUT_S) -> None:
     for action in actions:
-        host.run(action, timeout_s=_TIMEOUT_S).check()
+        host.run(action, timeout_s=timeout_s).check()
 
 
 def _of(want: Settings, site: Site, layer: Layer) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -244,11 +244,11 @@ class PrivateBench:
         options = settings.get("db/fs.mount", "") if store.disk else ""
         layer = fs_layer(store)
         changes = layer.plan({"mount": "defaults"}, {"mount": options} if options else {})
-        p.ledger.planned(changes, layer, "db/fs.", trial.id)
+        made = p.ledger.planned(changes, layer, "db", trial.id)
         store.restore(options)  # mounts it: a remount could not set every option
         self._live = store
         verify_mount(p.host, fs_layer(store), options)
-        return [replace(change, key=f"db/fs.{change.key}") for change in changes]
+        return made
 
     def _host_changes(self, settings: Settings) -> list[Change]:
         """Return the treatment's changes of host and disk, relative to their first values.

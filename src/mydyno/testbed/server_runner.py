@@ -3,7 +3,7 @@
 import random
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -217,6 +217,10 @@ class ServerRunner:
     up: bool = False
     link: str = ""
 
+    @property
+    def _site(self) -> Site:
+        return Site("db", self.host, self.layers.layers if self.layers else ())
+
     def read_defaults(self) -> ServerLayers:
         """Return the layers and defaults of the server, which must run with its defaults now."""
         self.layers = self.layers or read_defaults(self.instance, self.link)
@@ -237,7 +241,7 @@ class ServerRunner:
         if any(c.cost is not Cost.ONLINE for plan in plans for c in plan.changes):
             return None
         observe = partial(self.layers.verify, self.host, settings)
-        return self._converge(plans, trial, observe)
+        return converge_server(self._site, plans, self.ledger, trial.id, observe)
 
     def launch(self, settings: Settings, trial: Trial) -> list[Change]:
         """Write the treatment's option and launch files, start the server, verify the settings."""
@@ -252,15 +256,9 @@ class ServerRunner:
             layers.verify(self.host, settings)
 
         plans = [LayerPlan(layer, (change,)) for layer, change in layers.plan(settings)]
-        made = self._converge(plans, trial, observe)
+        made = converge_server(self._site, plans, self.ledger, trial.id, observe)
         load_buffer_pool(self.instance)
         return made
-
-    def _converge(
-        self, plans: Sequence[LayerPlan], trial: Trial, observe: Callable[[], None]
-    ) -> list[Change]:
-        site = Site("db", self.host, self.layers.layers if self.layers else ())
-        return converge_server(site, plans, self.ledger, trial.id, observe)
 
     def collect(self, folder: Path, reset: Reset) -> str:
         """Save the server's log and options; stop it if the next trial's reset requires it.
