@@ -13,7 +13,7 @@ from mydyno.campaign.designs import Fixed
 from mydyno.campaign.race import Race
 from mydyno.model import Outcome, Trial, TrialStatus
 from mydyno.stats import compare, sequential, steady, undecided
-from mydyno.stats.validity import mark_invalid
+from mydyno.stats.checks import mark_invalid
 from mydyno.testing.simulate import WORLDS, Bucket, Machine, Warmup
 from mydyno.testing.simulate.play import one, play
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from mydyno.model import Metric, Outcome, Series, Trial, TrialStatus, Window
-from mydyno.stats import Rule, compare
+from mydyno.stats import Rule
 from mydyno.stats.attribution import attribute
+from worded import compare
 
 RULE = Rule("c", "a=0,b=0,c=0", {"w": "tps"}, guards={}, sequential=True)
 LEVELS = {"a": "01", "b": "01", "c": "012"}

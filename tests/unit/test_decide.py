@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
-from mydyno.stats import Rule, compare, undecided
+from mydyno.stats import Rule, undecided
 from mydyno.stats.decide import failing, gate
 from mydyno.stats.result import Ends
 from mydyno.stats.rule import is_lower, known
+from worded import compare
 
 RULE = Rule("c", "A", {"w": "tps"})
 GUARD = replace(RULE, guards={"latency_p99_s": 0.1})

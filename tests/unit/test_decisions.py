@@ -6,8 +6,9 @@ from math import exp, log
 import pytest
 
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
-from mydyno.stats.compare import Rule, compare
 from mydyno.stats.contrasts import contrasts, dunnett_critical
+from mydyno.stats.rule import Rule
+from worded import compare
 
 RULE = Rule("c", "A", {"w": "tps"})
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mydyno.report import charts, curves, plot, units
-from mydyno.report.payload import encoded
+from mydyno.report import charts, plot, timeseries, units
+from mydyno.report.html import encoded
 from mydyno.stats.result import Comparison, Curve, Distribution, Ratio, Result, Row, TrialView
 
 
@@ -116,8 +116,8 @@ def test_paths_break_at_gaps():
 
 def test_what_the_page_decodes_is_what_was_measured():
     """Gaps, trials of unequal length and a log scale survive the packing to 1 part in 30000."""
-    chart = curves.charts(_result([[90.0, 100.0, 110.0], [80.0, 85.0]]), "rw")[0]
-    slow = curves.charts(_result([[0.001, 0.5, 30.0], [0.0, 0.01]]), "rw")[1]
+    chart = timeseries.charts(_result([[90.0, 100.0, 110.0], [80.0, 85.0]]), "rw")[0]
+    slow = timeseries.charts(_result([[0.001, 0.5, 30.0], [0.0, 0.01]]), "rw")[1]
     keys, data = encoded([("a", chart), ("b", slow)], ["STOCK"])
     codes = array("h", gzip.decompress(base64.b64decode(data)))
     assert _decoded(keys[0], codes[:8])[1:4] == pytest.approx([90, 100, 110], rel=1e-4)
@@ -128,7 +128,7 @@ def test_what_the_page_decodes_is_what_was_measured():
 
 def test_three_hundred_thousand_points_stay_small():
     noise = [100 + (i * 7919 % 997) / 50 for i in range(30_000)]
-    chart = curves.charts(_result([noise] * 5), "rw")
+    chart = timeseries.charts(_result([noise] * 5), "rw")
     keys, data = encoded([(c.metric, c) for c in chart], ["STOCK"])
     assert sum(key.length * len(key.tracks) for key in keys) > 300_000
     assert len(data) < 1_200_000
@@ -138,24 +138,24 @@ def test_each_workload_has_its_own_response():
     """A campaign of sysbench and fio decides on ``tps, iops``: each load has one of them."""
     result = _result([[1.0]])
     both = replace(result, comparison=replace(result.comparison, response="iops, tps"))
-    assert curves.response(both, "rw") == "tps"
+    assert timeseries.response(both, "rw") == "tps"
     assert units.names("iops, tps") == "I/O operations and throughput"
     assert units.heading("iops_logsd") == "Spread of I/O operations"
 
 
 def test_medians_ignore_what_was_not_measured():
-    chart = curves.charts(_result([[1.0, 4.0], [3.0]]), "rw")[0]
-    low, middle, high = curves.spread(list(chart.tracks), chart.length)
+    chart = timeseries.charts(_result([[1.0, 4.0], [3.0]]), "rw")[0]
+    low, middle, high = timeseries.spread(list(chart.tracks), chart.length)
     assert (low, middle, high) == ([None, 1, 4], [None, 2, 4], [None, 3, 4])
 
 
 def test_a_failed_trial_draws_nothing():
     result = _result([[1.0, 2.0]], status="failed")
-    assert curves.charts(result, "rw") == []
+    assert timeseries.charts(result, "rw") == []
 
 
 def test_the_table_of_a_curve_steps_in_whole_seconds():
-    chart = curves.charts(_result([[float(i) for i in range(1, 121)]]), "rw")[0]
+    chart = timeseries.charts(_result([[float(i) for i in range(1, 121)]]), "rw")[0]
     rows = charts.multiples_table(chart, [plot.Style("STOCK", 0, 0)])
     assert [row[0] for row in rows] == [f"{t} s" for t in range(10, 121, 10)]
     assert rows[0][1] == "5.5 /s"

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
+from mydyno.model import Finding
 from mydyno.report.html import render_html
 from mydyno.report.text import render_text
 from mydyno.stats.result import (
@@ -132,7 +133,7 @@ def _result(name, verdict="adopt", durability="same"):
     guards = {"latency_p99_s": Ratio(0.5, 0.4, 0.6)}
     rows = [
         Row("STOCK", "rw/16", "baseline", "same", 1, Estimate(371.0, "/s"), None, {}, []),
-        Row(name, *about, guards, ["Few blocks: add one."]),
+        Row(name, *about, guards, findings=[Finding("recorded", {"text": "Few blocks: add one."})]),
     ]
     winners = {"rw/16": name}
     ratio = Ratio(1.1, 1.0, 1.2)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mydyno.report import panels, paneltext, plot, resources
-from mydyno.report.panels import Panel, PanelSeries
-from mydyno.report.payload import SampledKey, encoded_samples
+from mydyno.report import paneltext, plot, resources, timeseries
+from mydyno.report.html import SampledKey, encoded_samples
+from mydyno.report.timeseries import Panel, PanelSeries
 from mydyno.stats.result import Comparison, Curve, Result, Row, TrialView
 
 _LINE = Panel("locks", "Locks", "/s", (("a", "a"), ("b", "b")))
@@ -36,10 +36,10 @@ def test_a_missing_second_and_a_nan_are_gaps():
 
 
 def test_what_was_not_recorded_has_no_tape():
-    assert panels.series(_LINE, {}, 600) is None
-    assert panels.series(_LINE, {"a": Curve("a", "/s", [1.0], [math.nan])}, 600) is None
+    assert timeseries.series(_LINE, {}, 600) is None
+    assert timeseries.series(_LINE, {"a": Curve("a", "/s", [1.0], [math.nan])}, 600) is None
     log = Panel("latency", "L", "s", (("a", "a"),))
-    assert panels.series(log, {"a": Curve("a", "s", [1.0, 2.0], [0.0, 0.0])}, 600) is None
+    assert timeseries.series(log, {"a": Curve("a", "s", [1.0, 2.0], [0.0, 0.0])}, 600) is None
 
 
 @settings(deadline=None)  # the machine may be busy
@@ -47,7 +47,7 @@ def test_what_was_not_recorded_has_no_tape():
 def test_thinning_keeps_the_extremes_in_their_order(seed, length, gaps):
     rng = random.Random(seed)
     samples = [None if rng.random() < gaps else rng.lognormvariate(0, 3) for _ in range(length)]
-    thin = panels.thinned(PanelSeries(0.0, 1.0, (samples, [])), _LINE, 100)
+    thin = timeseries.thinned(PanelSeries(0.0, 1.0, (samples, [])), _LINE, 100)
     seen, kept = ([s for s in each if s is not None] for each in (samples, thin.tracks[0]))
     assert thin.length <= 102
     assert (min(seen, default=0), max(seen, default=0)) == (
@@ -60,14 +60,14 @@ def test_thinning_keeps_the_extremes_in_their_order(seed, length, gaps):
 def test_thinning_keeps_a_stack_together():
     user = [0.1 * (i % 10) for i in range(1000)]
     stack = Panel("cpu", "P", "cores", (("a", "a"), ("b", "b")), stacked=True)
-    thin = panels.thinned(PanelSeries(0.0, 1.0, (user, [1 - u for u in user])), stack, 100)
+    thin = timeseries.thinned(PanelSeries(0.0, 1.0, (user, [1 - u for u in user])), stack, 100)
     assert thin.totals == pytest.approx([1.0] * thin.length)
 
 
 def test_the_number_of_processors_is_the_sum_of_all_modes():
     named = _named({"cpu.user": 1.2, "cpu.system": 0.3, "cpu.idle": 2.47})
-    assert panels.cores(named) == 4.0
-    assert panels.cores(_named({"cpu.user": 1.2})) is None
+    assert timeseries.cores(named) == 4.0
+    assert timeseries.cores(_named({"cpu.user": 1.2})) is None
 
 
 def test_a_stack_stands_on_zero_and_breaks_at_gaps():
@@ -77,9 +77,9 @@ def test_a_stack_stands_on_zero_and_breaks_at_gaps():
 
 def test_drawings_of_two_trials_share_their_axes():
     small, large = (_trial(i, {"disk.queue": value}) for i, value in enumerate((1.0, 9.0)))
-    queue = next(s for s in panels.panels(_result([small])) if s.id == "queue")
+    queue = next(s for s in timeseries.panels(_result([small])) if s.id == "queue")
     style = plot.Style("A", 1, 1)
-    series = [panels.series(queue, panels.of_trial(t, "tps"), 600) for t in (small, large)]
+    series = [timeseries.series(queue, timeseries.of_trial(t, "tps"), 600) for t in (small, large)]
     drawn = resources.plots(queue, [(small, series[0], style), (large, series[1], style)])
     assert drawn[0] is not None
     assert drawn[1] is not None
@@ -91,14 +91,14 @@ def test_drawings_of_two_trials_share_their_axes():
 def test_means_are_of_the_window_only():
     found = paneltext.means(_trial(0, {"threads_running": 5.0}, ramp=True), "tps")
     assert found["threads_running"] == pytest.approx(5.0 + sum(range(5, 10)) / 5)
-    assert found[panels.WORK] == 100.0
+    assert found[timeseries.WORK] == 100.0
 
 
 def test_the_p99_of_a_trial_is_its_own_and_not_a_mean_of_seconds():
     tail = Curve("latency_p99_s", "s", [6.0, 7.0], [0.1, 0.9])
     trial = msgspec.structs.replace(_trial(0, {}), curves=[tail], metrics={"latency_p99_s": 0.7})
     assert paneltext.means(trial, "tps") == {"latency_p99_s": 0.7}
-    panel = panels.panels(_result([trial]))[1]
+    panel = timeseries.panels(_result([trial]))[1]
     said = paneltext.sentence(panel, paneltext.of_trial(trial, "tps"))
     assert said == "500 ms in the median second, from 100 ms to 900 ms."
 
@@ -172,7 +172,7 @@ def test_use_is_told_beside_the_baseline():
 )
 def test_each_strip_says_what_its_window_holds(id_, gauges, said):
     trial = _trial(0, gauges)
-    panel = next(s for s in panels.panels(_result([trial])) if s.id == id_)
+    panel = next(s for s in timeseries.panels(_result([trial])) if s.id == id_)
     assert paneltext.sentence(panel, paneltext.of_trial(trial, "tps")) == said
 
 
@@ -223,7 +223,7 @@ def test_what_the_page_decodes_is_what_was_sampled():
 
 def _series(of) -> PanelSeries:
     named = {name: Curve(name, "/s", *pair) for name, pair in of.items()}
-    series = panels.series(_LINE, named, 600)
+    series = timeseries.series(_LINE, named, 600)
     assert series is not None
     return series
 

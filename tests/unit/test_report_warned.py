@@ -1,42 +1,53 @@
-"""Warnings are told once for all that they are about."""
+"""Warnings are reported once for all that they are about."""
 
 from types import SimpleNamespace
 
+from mydyno.model import Finding, FindingPlace
 from mydyno.report.verdicts import warned
 
 
 def compared(rows, own=()):
     return SimpleNamespace(
-        warnings=list(own),
-        treatments=[SimpleNamespace(name=n, workload="rw", warnings=w) for n, w in rows.items()],
+        findings=[recorded(text) for text in own],
+        treatments=[SimpleNamespace(name=n, workload="rw", findings=f) for n, f in rows.items()],
     )
 
 
-def test_trials_that_end_alike_are_told_once():
-    told = warned(
+def recorded(text):
+    return Finding("recorded", {"text": text})
+
+
+def lost(trial, error, status="failed"):
+    return Finding(
+        "trial-failed", {"error": error, "status": status}, FindingPlace("", "rw", trial)
+    )
+
+
+def test_trials_that_end_alike_are_reported_once():
+    found = warned(
         compared(
             {
-                "A": [f"trial {n} failed: refused\n  no space" for n in (3, 5, 7)],
-                "B": ["trial 4 failed: refused\n  no space"],
+                "A": [lost(n, "refused\n  no space") for n in (3, 5, 7)],
+                "B": [lost(4, "refused\n  no space")],
             }
         )
     )
-    assert told == [("A, rw: trials 3, 5 and 7; B, rw: trial 4", "failed: refused\n  no space")]
+    assert found == [("A, rw: trials 3, 5 and 7; B, rw: trial 4", "failed: refused\n  no space")]
 
 
-def test_numbers_that_differ_are_told_each():
-    told = warned(compared({"A": ["trial 1 void: 69 % more"], "B": ["trial 2 void: 23 % more"]}))
-    assert told == [("A, rw", "trial 1 void: 69 % more"), ("B, rw", "trial 2 void: 23 % more")]
-
-
-def test_other_ends_are_told_by_themselves_and_the_same_words_once():
-    told = warned(
-        compared(
-            {"A": ["trial 1 failed: x", "trial 2 void: x", "no verdict"], "B": ["no verdict"]},
-            own=["busy"],
-        )
+def test_numbers_that_differ_are_reported_each():
+    found = warned(
+        compared({"A": [lost(1, "69 % more", "void")], "B": [lost(2, "23 % more", "void")]})
     )
-    assert told == [
+    assert found == [("A, rw", "trial 1 void: 69 % more"), ("B, rw", "trial 2 void: 23 % more")]
+
+
+def test_other_ends_are_reported_by_themselves_and_the_same_words_once():
+    none = recorded("no verdict")
+    found = warned(
+        compared({"A": [lost(1, "x"), lost(2, "x", "void"), none], "B": [none]}, own=["busy"])
+    )
+    assert found == [
         ("", "busy"),
         ("A, rw; B, rw", "no verdict"),
         ("A, rw", "trial 1 failed: x"),
@@ -45,5 +56,5 @@ def test_other_ends_are_told_by_themselves_and_the_same_words_once():
 
 
 def test_of_many_the_first_few_are_named():
-    told = warned(compared({name: ["no verdict"] for name in "ABCDEFG"}))
-    assert told == [("A, rw; B, rw; C, rw; D, rw and 3 more", "no verdict")]
+    found = warned(compared({name: [recorded("no verdict")] for name in "ABCDEFG"}))
+    assert found == [("A, rw; B, rw; C, rw; D, rw and 3 more", "no verdict")]

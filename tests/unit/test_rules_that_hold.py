@@ -41,6 +41,7 @@ from mydyno.model import (
     TrialStatus,
     Window,
 )
+from mydyno.report.words import words
 from mydyno.sample.derive import series
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import Where
@@ -49,8 +50,8 @@ from mydyno.server.client import with_options, without_password
 from mydyno.server.place import Build
 from mydyno.stack import Ledger, Site, converge, mysqld, restore
 from mydyno.stack.mysqld import Mysqld
-from mydyno.stats import Rule, compare
-from mydyno.stats.compare import soaked
+from mydyno.stats import Rule
+from mydyno.stats.conclusion import soaked
 from mydyno.stats.result import ChangeView
 from mydyno.stats.sequential import load_series
 from mydyno.testbed import lock, private_bench, server_runner
@@ -61,6 +62,7 @@ from mydyno.testbed.server_runner import ServerRunner
 from mydyno.testbed.stores import key_of
 from mydyno.testing import FakeHost, FakeLayer
 from unit.sampler_file import File
+from worded import compare
 
 TENS = tuple(10.0 * i for i in range(1, 13))
 RULE = Rule("c", "A", {"w": "tps"}, guards={})
@@ -127,7 +129,7 @@ def test_a_soak_is_not_compared_with_its_first_quarter():
     long = Outcome(
         trial, TrialStatus.OK, Window(0, 3600), (), (Series("tps", "/s", times, tuple(rates)),)
     )
-    assert "held" in soaked([long], RULE)
+    assert "held" in words(soaked([long], RULE)[0])
 
 
 def test_a_rate_is_over_the_time_that_passed_and_not_over_the_interval_that_was_asked_for(tmp_path):

@@ -10,10 +10,11 @@ from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.designs import Fixed
 from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Series, TrialStatus
-from mydyno.stats import Rule, compare, undecided
+from mydyno.stats import Rule, undecided
 from mydyno.stats.sequential import learn_from, load_series, measure
 from mydyno.testing.simulate import BARE, CLOUD, Arm, Machine, Warmup
 from mydyno.testing.simulate.play import play
+from worded import compare
 
 KINDS = ("exponential", "stepwise", "two-scale")
 RULE = Rule("c", "base", {"w": "tps"}, margin=0.05, guards={}, sequential=True, warming=True)

@@ -1,12 +1,16 @@
 """The winner's long trial: when it is run, and what it tells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mydyno.campaign.designs import Soak
 from mydyno.model import Metric, Outcome, Series, Trial, TrialStatus, Window
-from mydyno.stats import Rule, compare
-from mydyno.stats.compare import soaked
+from mydyno.report.words import words
+from mydyno.stats import Rule
+from mydyno.stats.conclusion import soaked
+from worded import compare
 
 RULE = Rule("c", "base", {"w": "tps"}, guards={})
 
@@ -40,20 +44,23 @@ def test_without_a_winner_there_is_nothing_to_soak():
 
 @pytest.mark.parametrize(("change", "wanted"), [(0.0, "held"), (-0.2, "got worse"), (0.2, "held")])
 def test_what_fades_is_told(change, wanted):
-    told = soaked([outcome(0, "fast", rates(change), soak=True)], RULE)
+    told = words(soaked([outcome(0, "fast", rates(change), soak=True)], RULE)[0])
     assert wanted in told
     assert "60 minutes" in told
 
 
 def test_what_holds_is_seldom_said_to_fade():
     told = [soaked([outcome(0, "a", rates(0.0, seed=s), soak=True)], RULE) for s in range(200)]
-    assert sum("worse" in one for one in told) <= 4
+    assert sum(found.code == "soak-worse" for (found,) in told) <= 4
 
 
 def test_a_short_soak_and_a_failed_one_are_named():
-    assert "too short" in soaked([outcome(0, "a", rates(0, 10), soak=True)], RULE)
-    assert "failed" in soaked([outcome(0, "a", soak=True, status=TrialStatus.FAILED)], RULE)
-    assert soaked([outcome(0)], RULE) == ""
+    (short,) = soaked([outcome(0, "a", rates(0, 10), soak=True)], RULE)
+    assert "too short" in words(short)
+    lost = replace(outcome(0, "a", soak=True, status=TrialStatus.FAILED), error="no space left")
+    (failed,) = soaked([lost], RULE)
+    assert words(failed) == "The soak of a failed: no space left."
+    assert soaked([outcome(0)], RULE) == []
 
 
 def test_a_soak_is_compared_with_nothing():

@@ -8,12 +8,14 @@ import pytest
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
-from mydyno.stats import Rule, compare, undecided
+from mydyno.report.words import words
+from mydyno.stats import Rule, undecided
+from mydyno.stats.checks import mark_invalid, of_campaign
 from mydyno.stats.sequential import LoadSeries
 from mydyno.stats.states import of_another_state
-from mydyno.stats.validity import load_limit, mark_invalid
 from mydyno.testing.simulate import CLOUD, POPULATION, Bucket, Machine, Warmup
 from mydyno.testing.simulate.play import play
+from worded import compare
 
 
 def trials(chance, blocks=4, arms=3, bins=15):
@@ -38,7 +40,7 @@ def test_a_fall_that_all_share_is_another_state(by, since, at):
     states = {fallen[i].id > at for i in range(len(told)) if fallen[i].id not in out}
     assert len(states) == 1
     assert at in out
-    assert f"at {since * 10} s" in out[at]
+    assert f"at {since * 10} s" in words(out[at])
 
 
 def test_what_falls_by_itself_stays():
@@ -68,7 +70,7 @@ def test_first_trials_of_the_baseline_alone_may_be_of_another_state():
     later = [lower(t, 0.5) for t in trials(chance)]
     told = of_another_state([*checks, *later])
     assert set(told) == {100, 101, 102, 0}
-    assert "during this trial or next to it" in told[0]
+    assert "during this trial or next to it" in words(told[0])
 
 
 @pytest.mark.parametrize("at", [3, 8])
@@ -129,7 +131,7 @@ def test_steal_out_of_the_usual_spoils_a_trial():
     some = [outcome(i, cpu_steal_ratio=0.02) for i in range(4)]
     marked = mark_invalid([*some, outcome(4, cpu_steal_ratio=0.12)], RULE)
     assert [o.status for o in marked] == [TrialStatus.OK] * 4 + [TrialStatus.VOID]
-    assert "12%" in marked[4].error
+    assert "12%" in words(marked[4].finding)
 
 
 def test_what_is_always_there_spoils_nothing():
@@ -141,7 +143,7 @@ def test_other_work_spoils_a_trial():
     some = [outcome(i, cpu_other_cores=0.05) for i in range(3)]
     marked = mark_invalid([outcome(9, cpu_other_cores=0.8), *some], RULE)
     assert marked[0].status is TrialStatus.VOID
-    assert "used 0.8 cores" in marked[0].error
+    assert "used 0.8 cores" in words(marked[0].finding)
 
 
 def test_too_few_trials_and_too_short_windows_show_nothing_unusual():
@@ -155,5 +157,6 @@ def test_too_few_trials_and_too_short_windows_show_nothing_unusual():
 
 @pytest.mark.parametrize(("share", "wanted"), [(0.95, True), (0.5, False)])
 def test_a_load_that_is_the_limit_is_named(share, wanted):
-    assert bool(load_limit([outcome(i, load_cpu_ratio=share) for i in range(3)], "w")) is wanted
-    assert load_limit([outcome(1)], "w") == ""
+    found = of_campaign([outcome(i, load_cpu_ratio=share) for i in range(3)], RULE)
+    assert [f.code for f in found] == ["load-limit"] * wanted
+    assert of_campaign([outcome(i) for i in range(3)], RULE) == []

@@ -16,13 +16,14 @@ from mydyno.cli.terminal import print_message
 from mydyno.journal import outcomes
 from mydyno.journal.rundir import RunDir
 from mydyno.loads import MayWait, ReportsSession
-from mydyno.model import HostError, Interval, JournalError, Outcome, Series, TrialStatus
+from mydyno.model import Finding, HostError, Interval, JournalError, Outcome, Series, TrialStatus
+from mydyno.report.words import in_words, words
 from mydyno.sample import complaint
 from mydyno.sample.sampled_trial import sampled_series, used
 from mydyno.stats import Rule, compare
+from mydyno.stats.checks import mark_invalid
 from mydyno.stats.estimates import cumulative, ended, merged, unit_of, within
 from mydyno.stats.result import ChangeView, Comparison, Curve, Distribution, Result, TrialView
-from mydyno.stats.validity import mark_invalid
 
 _SHOWN = ("latency_p99_s",)
 
@@ -56,18 +57,15 @@ def result(path: Path, *, sampled: bool = True) -> Result:
     comparison = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
     short = [o for o, _ in trials if not o.trial.soak]
     judged = {o.trial.id: o for o in mark_invalid(short, rule)}
-    recorded_warnings = [
-        *warnings,
-        *_fact(files, "warnings").splitlines(),
-        *_complaints(files, trials),
-    ]
+    lines = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(
-        comparison, warnings=[*recorded_warnings, *comparison.warnings]
+        comparison,
+        findings=[*(Finding("recorded", {"text": line}) for line in lines), *comparison.findings],
     )
     if isinstance(campaign.design, Past):
         comparison = _that_ran(comparison)
     return Result(
-        comparison=comparison,
+        comparison=in_words(comparison),
         question=campaign.spec.campaign.question,
         command=run_facts.command,
         started=contents.began,
@@ -91,7 +89,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
 
 def _that_ran(comparison: Comparison) -> Comparison:
     """Return it without the pairs of treatment and workload that were not run."""
-    rows = [row for row in comparison.treatments if row.trials or row.warnings]
+    rows = [row for row in comparison.treatments if row.trials or row.findings]
     return msgspec.structs.replace(comparison, treatments=rows)
 
 
@@ -130,7 +128,7 @@ def _view(
         workload=trial.workload,
         block=trial.block,
         status=outcome.status.value,
-        error=outcome.error,
+        error=words(outcome.finding) if outcome.finding else outcome.error,
         window=(outcome.window.start_s, outcome.window.end_s),
         metrics={m.name: m.value for m in (*outcome.metrics, *used(gauges, outcome.window))},
         curves=[c for name in (response, *_SHOWN) if (c := _curve(name, intervals))],

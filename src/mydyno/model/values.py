@@ -51,14 +51,6 @@ class TrialStatus(Enum):
     VOID = "void"
 
 
-class Verdict(IntEnum):
-    """What a check concluded; the worst of several is their maximum."""
-
-    GOOD = 0
-    UNKNOWN = 1
-    BAD = 2
-
-
 @dataclass(frozen=True, slots=True)
 class Action:
     """One command for a host, as an argument vector, never as a shell string."""
@@ -171,11 +163,36 @@ class Series:
     values: tuple[float, ...]
 
 
+Figure = int | float | str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingPlace:
+    """What a finding is about: a treatment, a workload, one trial; all empty for the campaign."""
+
+    treatment: str = ""
+    workload: str = ""
+    trial: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check has found, as a value: `mydyno.report` has the words for each `code`.
+
+    `figures` are the numbers and names of the message, in base units.
+    """
+
+    code: str
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    place: FindingPlace = FindingPlace()
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a trial.
 
-    `machine_time_s` counts every attempt at this trial, interrupted ones included.
+    `machine_time_s` counts every attempt at this trial, interrupted ones included.  `error` is the
+    message of what failed; `finding` is why the analysis changed the status.
     """
 
     trial: Trial
@@ -185,13 +202,4 @@ class Outcome:
     series: Sequence[Series] = ()
     machine_time_s: float = 0.0
     error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check of one outcome, with its evidence."""
-
-    check: str
-    verdict: Verdict
-    summary: str
-    evidence: Mapping[str, float]
+    finding: Finding | None = None

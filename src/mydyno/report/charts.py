@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from mydyno.report import curves, units
-from mydyno.report.curves import Chart, Samples
+from mydyno.report import timeseries, units
 from mydyno.report.plot import (
     Axis,
     AxisTick,
@@ -24,6 +23,7 @@ from mydyno.report.plot import (
     path,
     ticks,
 )
+from mydyno.report.timeseries import Chart, Samples
 from mydyno.report.units import TIMES
 from mydyno.stats.result import Distribution, Ratio, TrialView
 
@@ -296,7 +296,9 @@ def multiples_table(chart: Chart, styles: Sequence[Style]) -> list[list[str]]:
     """Return the charted medians as rows of text: a time, then a value for each treatment."""
     last_s = (chart.length - 1) * chart.step_s
     wide = max(round(pace(last_s, _ROWS) / chart.step_s), 1)
-    medians = [curves.spread(curves.of_treatment(chart, s.name), chart.length)[1] for s in styles]
+    medians = [
+        timeseries.spread(timeseries.of_treatment(chart, s.name), chart.length)[1] for s in styles
+    ]
     rows = []
     for first in range(1, chart.length, wide):
         until = min(first + wide, chart.length)
@@ -312,7 +314,7 @@ def _cell(samples: Samples, unit: str) -> str:
 
 def _axes(chart: Chart) -> tuple[Axis, Axis]:
     """Return the axes that all plots of a chart share."""
-    seen = [s for t in chart.tracks for s in t.samples if curves.drawable(s, log=chart.log)]
+    seen = [s for t in chart.tracks for s in t.samples if timeseries.drawable(s, log=chart.log)]
     low, high = min(seen, default=1.0), max(seen, default=1.0)
     last = max(chart.length - 1, 1) * chart.step_s
     return clock(last), logarithmic(low, high, 3) if chart.log else linear(0, high, 3)
@@ -320,7 +322,7 @@ def _axes(chart: Chart) -> tuple[Axis, Axis]:
 
 def _coarse(chart: Chart, treatment: str) -> tuple[Samples, Samples, Samples]:
     """Return a treatment's spread in at most so many buckets; no extreme is lost."""
-    low, mid, high = curves.spread(curves.of_treatment(chart, treatment), chart.length)
+    low, mid, high = timeseries.spread(timeseries.of_treatment(chart, treatment), chart.length)
     wide = max(1, -(-chart.length // _BUCKETS))
     return _bucketed(low, wide, min), _bucketed(mid, wide, median), _bucketed(high, wide, max)
 
@@ -334,6 +336,6 @@ def _bucketed(samples: Samples, wide: int, pick: Callable[[Sequence[float]], flo
 def _line(samples: Samples, chart: Chart, x: Axis, y: Axis) -> list[Point | None]:
     wide = max(1, -(-chart.length // _BUCKETS))
     return [
-        (x.at(i * wide * chart.step_s), y.at(s)) if curves.drawable(s, log=chart.log) else None
+        (x.at(i * wide * chart.step_s), y.at(s)) if timeseries.drawable(s, log=chart.log) else None
         for i, s in enumerate(samples)
     ]

@@ -1,18 +1,24 @@
 """The report as one HTML file; it needs no network and no server, and works without JavaScript."""
 
 import base64
+import gzip
 import hashlib
-from collections.abc import Sequence
+import math
+from array import array
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
+from sys import byteorder
 
 import jinja2
 import msgspec
 from markupsafe import Markup
 
-from mydyno.report import payload, units, verdicts
+from mydyno.report import units, verdicts
 from mydyno.report.page import Page, page
-from mydyno.report.payload import encoded
+from mydyno.report.resources import Resources, SampledTrial, legend
+from mydyno.report.timeseries import Chart, Panel, Samples, drawable
 from mydyno.stats.result import Result
 
 
@@ -97,7 +103,7 @@ def render_html(result: Result) -> str:
             sections=_SECTIONS,
             key=key,
             data=data,
-            sampled=payload.encoded_samples(shown.resources) if shown.resources else None,
+            sampled=encoded_samples(shown.resources) if shown.resources else None,
         )
     )
 
@@ -116,3 +122,171 @@ def _licensed() -> str:
     return (
         f"/*!\n{text('vendor/uPlot.LICENSE.txt').strip()}\n*/\n{text('vendor/uPlot.iife.min.js')}"
     )
+
+
+# the charts' data in the page: int16 deltas, gzipped, in base64, and a key to them
+_TOP = 32766  # so that the difference of any two codes, -1 for a gap included, fits 16 bits
+_GAP = -1
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """What a code means: ``low + code/32766 * (high - low)``, in logarithms where `log`."""
+
+    log: bool
+    low: float
+    high: float
+
+
+class ChartKey(msgspec.Struct, frozen=True):
+    """How to read and draw one chart; `tracks` are pairs of a treatment's index and a block.
+
+    `warm` is where the first and the last warm-up ended and `end` where the last window did.
+    """
+
+    id: str
+    unit: str
+    step: float
+    length: int
+    scale: Scale
+    warm: tuple[float, float]
+    end: float
+    tracks: list[tuple[int, int]]
+
+
+def encoded(
+    charts: Sequence[tuple[str, Chart]], treatments: Sequence[str]
+) -> tuple[list[ChartKey], str]:
+    """Return the keys of the charts, by id, and all their codes in one base64 text.
+
+    Codes lie chart by chart, track by track, `length` to a track, each the difference from the
+    one before it.  16 bits show 1 part in 32766 of a chart's range: finer than any screen.
+    """
+    keys: list[ChartKey] = []
+    codes = array("h")
+    for id_, chart in charts:
+        fits = scale([t.samples for t in chart.tracks], log=chart.log)
+        tracks = [(treatments.index(t.treatment), t.block) for t in chart.tracks]
+        about = (id_, chart.unit, chart.step_s, chart.length, fits, chart.warm, chart.end)
+        keys.append(ChartKey(*about, tracks))
+        for track in chart.tracks:
+            codes.extend(deltas(track.samples, fits, chart.length))
+    return keys, packed(codes)
+
+
+def packed(codes: "array[int]") -> str:
+    """Return 16-bit codes, least significant byte first, gzipped, as base64."""
+    if byteorder == "big":
+        codes.byteswap()
+    return squeezed(codes.tobytes())
+
+
+def squeezed(data: bytes) -> str:
+    """Return bytes gzipped, as base64."""
+    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
+
+
+def scale(tracks: Iterable[Samples], *, log: bool) -> Scale:
+    """Return the scale that all samples of these tracks fit on."""
+    drawn = [s for t in tracks for s in t if drawable(s, log=log)]
+    low, high = min(drawn, default=1.0), max(drawn, default=1.0)
+    if log:
+        return Scale(log=True, low=low, high=max(high, low * 1.001))
+    return Scale(log=False, low=min(low, 0.0), high=max(high, 1e-9))
+
+
+def deltas(samples: Samples, fits: Scale, length: int) -> list[int]:
+    """Return the differences of the codes of `length` samples, those beyond the end as gaps."""
+    codes = [_code(s, fits) for s in samples] + [_GAP] * (length - len(samples))
+    return [b - a for a, b in pairwise([0, *codes])]
+
+
+def _code(sample: float | None, scale: Scale) -> int:
+    if not drawable(sample, log=scale.log):
+        return _GAP
+    if scale.log:
+        part = math.log(sample / scale.low) / math.log(scale.high / scale.low)
+    else:
+        part = (sample - scale.low) / (scale.high - scale.low)
+    return round(_TOP * part)
+
+
+class PanelKey(msgspec.Struct, frozen=True):
+    """How to read and draw one panel; `curves` are triples of a label, a colour and a dash."""
+
+    id: str
+    title: str
+    unit: str
+    stacked: bool
+    scale: Scale
+    curves: list[tuple[str, int, int]]
+
+
+class SeriesKey(msgspec.Struct, frozen=True):
+    """Position of one trial's samples of one panel: from code `at`, `length` for each track."""
+
+    at: int
+    length: int
+    start: float
+    step: float
+    tracks: list[int]
+    top: float | None
+
+
+class TrialKey(msgspec.Struct, frozen=True):
+    """One trial: how it is drawn, its window, and by panel its series and its sentence."""
+
+    name: str
+    colour: int
+    dash: int
+    window: tuple[float, float]
+    series: dict[str, SeriesKey]
+    sentences: dict[str, str]
+
+
+class SampledKey(msgspec.Struct, frozen=True):
+    """The key to all codes."""
+
+    panels: list[PanelKey]
+    trials: list[TrialKey]
+
+
+def encoded_samples(resources: Resources) -> tuple[str, str]:
+    """Return the key (JSON) and the codes, each gzipped and in base64.
+
+    The tracks of a series follow one another, each as in `encoded`.
+    """
+    known = [view.panel for view in resources.panels]
+    scales = {s.id: _scale(s, resources.shown) for s in known}
+    codes = array("h")
+    trials = [_trial(shown, known, scales, codes) for shown in resources.shown]
+    key = SampledKey([_panel(s, scales[s.id]) for s in known], trials)
+    return squeezed(msgspec.json.encode(key)), packed(codes)
+
+
+def _scale(panel: Panel, every: Sequence[SampledTrial]) -> Scale:
+    found = [shown.series[panel.id] for shown in every if panel.id in shown.series]
+    return scale((track for one in found for track in one.tracks), log=panel.log)
+
+
+def _panel(panel: Panel, fits: Scale) -> PanelKey:
+    drawn = [(s.name, s.colour, s.dash) for s in legend(panel)]
+    curves = drawn or [(label, -1, 0) for _, label in panel.curves]
+    return PanelKey(panel.id, panel.title, panel.unit, panel.stacked, fits, curves)
+
+
+def _trial(
+    shown: SampledTrial, known: Sequence[Panel], scales: dict[str, Scale], codes: "array[int]"
+) -> TrialKey:
+    keys = {}
+    for panel in known:
+        if panel.id not in shown.series:
+            continue
+        series = shown.series[panel.id]
+        there = [i for i, track in enumerate(series.tracks) if track]
+        place = (len(codes), series.length, series.start_s, series.step_s)
+        keys[panel.id] = SeriesKey(*place, there, series.top)
+        for i in there:
+            codes.extend(deltas(series.tracks[i], scales[panel.id], series.length))
+    sentences = {panel.id: units.prose(shown.sentences[panel.id]) for panel in known}
+    style = shown.style
+    return TrialKey(style.name, style.colour, style.dash, shown.trial.window, keys, sentences)

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from mydyno.report import charts, curves, units, verdicts
+from mydyno.report import charts, timeseries, units, verdicts
 from mydyno.report.charts import DotPlot, Forest, Whisker, forest
-from mydyno.report.curves import Chart
 from mydyno.report.plot import Plot, Style, styles
 from mydyno.report.resources import Resources, resources
+from mydyno.report.timeseries import Chart
 from mydyno.report.verdicts import UNFIT, EffectsView, VerdictLabel, parts, warned
-from mydyno.stats.estimates import describe_lost
+from mydyno.report.words import describe_lost
 from mydyno.stats.result import ChangeView, Comparison, Distribution, Ratio, Result, Row, TrialView
 
 _FEW = 4  # names in a sentence
@@ -38,7 +38,7 @@ def of_chart(chart: Chart, compared: Comparison) -> str:
     values = [
         f"{units.quantity(value, chart.unit)} with {name}"
         for name in _leading(compared, chart.workload)
-        if (value := curves.middle(chart, name, chart.warm[1], chart.end)) is not None
+        if (value := timeseries.middle(chart, name, chart.warm[1], chart.end)) is not None
     ]
     if not values:
         return "No trial of the leader or the baseline has this curve."
@@ -212,7 +212,7 @@ def _workload(
     compared = result.comparison
     rows = verdicts.rows(compared, workload)
     axis = forest([row.effect for row in rows if row.effect], result.margin)
-    response = curves.response(result, workload)
+    response = timeseries.response(result, workload)
     trials = [t for t in result.trials if t.workload == workload]
     unit = next((row.value.unit for row in rows if row.value), "")
     return WorkloadView(
@@ -221,7 +221,7 @@ def _workload(
         axis,
         of_forest(rows, compared.baseline),
         tuple(_row(row, rows, axis, ordered) for row in rows),
-        tuple(_chart(c, next(ids), result, ordered) for c in curves.charts(result, workload)),
+        tuple(_chart(c, next(ids), result, ordered) for c in timeseries.charts(result, workload)),
         _latency(result, workload, ordered),
         charts.dot_plot(trials, ordered, response, unit),
     )
@@ -253,7 +253,7 @@ def _texts(ratio: Ratio | None) -> tuple[str, str, str] | None:
 
 
 def _chart(chart: Chart, id_: str, result: Result, ordered: Sequence[Style]) -> ChartView:
-    measured = [s for s in ordered if curves.of_treatment(chart, s.name)]
+    measured = [s for s in ordered if timeseries.of_treatment(chart, s.name)]
     table = tuple(tuple(row) for row in charts.multiples_table(chart, measured))
     drawn = tuple(charts.multiples(chart, ordered))
     head = ("Until", *(s.name for s in measured))
@@ -282,8 +282,8 @@ def _trial(result: Result, trial: TrialView, drawn: dict[str, Style]) -> TrialRo
     rows = [r for r in result.comparison.treatments if r.workload == trial.workload]
     unit = next((row.value.unit for row in rows if row.value), "")
     start, end = trial.window
-    value = trial.metrics.get(curves.response(result, trial.workload))
-    tail = trial.metrics.get(curves.TAIL)
+    value = trial.metrics.get(timeseries.response(result, trial.workload))
+    tail = trial.metrics.get(timeseries.TAIL)
     return TrialRow(
         trial,
         drawn[trial.treatment],

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from mydyno.report import curves, panels, units
-from mydyno.report.panels import Panel
+from mydyno.report import timeseries, units
 from mydyno.report.plot import Style
+from mydyno.report.timeseries import TAIL, WORK, Panel
 from mydyno.stats.result import Curve, Result, TrialView
 
 BUSY = ("cpu.user", "cpu.system", "cpu.irq")
@@ -66,7 +66,7 @@ def means(trial: TrialView, response: str) -> dict[str, float]:
     The response and the p99 are the trial's own metrics: a mean of percentiles would be none.
     Latencies of the disk are weighted by their operations, so that a quiet second counts little.
     """
-    named = panels.of_trial(trial, response)
+    named = timeseries.of_trial(trial, response)
     inside = {name: _inside(curve, trial.window) for name, curve in named.items()}
     found = {}
     for name, samples in inside.items():
@@ -75,22 +75,25 @@ def means(trial: TrialView, response: str) -> dict[str, float]:
         total = sum(w for _, w in weighed)
         if total > 0:
             found[name] = sum(v * w for v, w in weighed) / total
-    own = {panels.WORK: trial.metrics.get(response), curves.TAIL: trial.metrics.get(curves.TAIL)}
+    own = {
+        WORK: trial.metrics.get(response),
+        TAIL: trial.metrics.get(TAIL),
+    }
     return found | {name: value for name, value in own.items() if value is not None}
 
 
 def spans(trial: TrialView, response: str) -> dict[str, tuple[float, float, float]]:
     """Return the lowest, the median and the highest sample of each curve in the trial's window."""
-    named = panels.of_trial(trial, response)
+    named = timeseries.of_trial(trial, response)
     inside = {name: _inside(curve, trial.window).values() for name, curve in named.items()}
     return {name: (min(s), median(s), max(s)) for name, s in inside.items() if s}
 
 
 def of_treatments(result: Result, workload: str) -> dict[str, Means]:
     """Return each treatment's means: of its sampled trials under a workload, each counting once."""
-    response = curves.response(result, workload)
+    response = timeseries.response(result, workload)
     found: dict[str, list[dict[str, float]]] = {}
-    for trial in panels.sampled(result):
+    for trial in timeseries.sampled(result):
         if trial.workload == workload:
             found.setdefault(trial.treatment, []).append(means(trial, response))
     return {treatment: _mean(each) for treatment, each in found.items()}
@@ -102,7 +105,7 @@ def table(of: Mapping[str, Means], styles: Sequence[Style], work: str) -> Usage:
     `work` is the heading of the response.
     """
     ordered = [s for s in styles if s.name in of]
-    return _usage(of, ordered, styles[0], (UsageColumn(work, "/s", (panels.WORK,)), *_COLUMNS))
+    return _usage(of, ordered, styles[0], (UsageColumn(work, "/s", (WORK,)), *_COLUMNS))
 
 
 def of_panel(panel: Panel, of: Mapping[str, Means], styles: Sequence[Style]) -> Usage:
@@ -180,8 +183,8 @@ class WindowUse:
 
 def of_trial(trial: TrialView, response: str) -> WindowUse:
     """Return the means and ranges of one trial's window."""
-    named = panels.of_trial(trial, response)
-    return WindowUse(means(trial, response), spans(trial, response), panels.cores(named))
+    named = timeseries.of_trial(trial, response)
+    return WindowUse(means(trial, response), spans(trial, response), timeseries.cores(named))
 
 
 def sentence(panel: Panel, read: WindowUse) -> str:
@@ -202,9 +205,9 @@ def _ranged(panel: Panel, read: WindowUse) -> str:
 
 def _tail(_: Panel, read: WindowUse) -> str:
     """Return the median: a mean of percentiles is no percentile."""
-    if curves.TAIL not in read.spans:
+    if TAIL not in read.spans:
         return NOT_RECORDED
-    low, middle, high = (units.quantity(x, "s") for x in read.spans[curves.TAIL])
+    low, middle, high = (units.quantity(x, "s") for x in read.spans[TAIL])
     return f"{middle} in the median second, from {low} to {high}."
 
 
@@ -296,7 +299,7 @@ _SENTENCES: Mapping[str, Callable[[Panel, WindowUse], str]] = {
 
 def label(trial: TrialView, response: str) -> str:
     """Return the label of a trial in the selector."""
-    value = trial.metrics.get(response, trial.metrics.get(curves.TAIL))
+    value = trial.metrics.get(response, trial.metrics.get(TAIL))
     unit = "/s" if response in trial.metrics else "s"
     shown = f": {units.quantity(value, unit)}" if value is not None else ""
     return f"trial {trial.id}, block {trial.block + 1}{shown}"

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from mydyno.report import curves, panels, paneltext, units, verdicts
-from mydyno.report.curves import Samples, drawable
-from mydyno.report.panels import Panel, PanelSeries, thinned
+from mydyno.report import paneltext, timeseries, units, verdicts
 from mydyno.report.paneltext import Means, Usage, WindowUse
 from mydyno.report.plot import (
     Axis,
@@ -22,6 +20,7 @@ from mydyno.report.plot import (
     path,
     ticks,
 )
+from mydyno.report.timeseries import Panel, PanelSeries, Samples, drawable, thinned
 from mydyno.stats.result import Result, TrialView
 
 _STACK = (1, 5, 6, 3, 2)  # colours: I/O wait and steal stand out
@@ -177,8 +176,8 @@ class Resources:
 
 def resources(result: Result, ordered: Sequence[Style]) -> Resources | None:
     """Return the section, or None if no trial was sampled."""
-    known = panels.panels(result)
-    trials = panels.sampled(result)
+    known = timeseries.panels(result)
+    trials = timeseries.sampled(result)
     if not trials:
         return None
     most = _ALL_POINTS // sum(len(t.gauges) + len(t.curves) for t in trials)
@@ -200,7 +199,7 @@ def resources(result: Result, ordered: Sequence[Style]) -> Resources | None:
 
 
 def _work(result: Result, workload: str) -> str:
-    return units.heading(curves.response(result, workload))
+    return units.heading(timeseries.response(result, workload))
 
 
 def _cost(each: Sequence[Means]) -> str:
@@ -212,11 +211,11 @@ def _cost(each: Sequence[Means]) -> str:
 
 
 def _shown(result: Result, trial: TrialView, ordered: Sequence[Style], most: int) -> SampledTrial:
-    known = panels.panels(result)
-    response = curves.response(result, trial.workload)
-    named = panels.of_trial(trial, response)
+    known = timeseries.panels(result)
+    response = timeseries.response(result, trial.workload)
+    named = timeseries.of_trial(trial, response)
     read: WindowUse = paneltext.of_trial(trial, response)
-    series = {s.id: one for s in known if (one := panels.series(s, named, most))}
+    series = {s.id: one for s in known if (one := timeseries.series(s, named, most))}
     style = next(s for s in ordered if s.name == trial.treatment)
     return SampledTrial(trial, style, series, {s.id: paneltext.sentence(s, read) for s in known})
 
@@ -232,7 +231,7 @@ def _first(result: Result, every: Sequence[SampledTrial]) -> tuple[int, ...]:
 
 def _medians(result: Result, every: Sequence[SampledTrial], workload: str) -> dict[str, int]:
     """Return the place of each treatment's median trial by the response; of two the lower."""
-    response = curves.response(result, workload)
+    response = timeseries.response(result, workload)
     ranked: dict[str, list[tuple[float, int]]] = {}
     for i, shown in enumerate(every):
         if shown.trial.workload == workload:
@@ -248,7 +247,7 @@ def _groups(
     groups: list[tuple[str, tuple[Choice, ...]]] = []
     for work in works:
         under = f", {work}" if len(works) > 1 else ""
-        response = curves.response(result, work)
+        response = timeseries.response(result, work)
         middle = _medians(result, every, work)
         labels = {i: paneltext.label(s.trial, response) for i, s in enumerate(every)}
         names = [n for n in verdicts.treatments(result.comparison) if n in middle]

@@ -1,17 +1,15 @@
 """Labels of the verdicts (word, symbol, meaning), and the order of treatments."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
-from mydyno.report import units
+from mydyno.report import units, words
 from mydyno.report.charts import Forest, Whisker, forest
 from mydyno.stats.result import Comparison, Part, Ratio, Row, Together
 from mydyno.stats.rule import LOWER
 
 _NAMED = 4  # treatments named in a merged warning
-_OF_A_TRIAL = re.compile(r"trial (?P<trial>\d+) (?P<end>\w+: .*)", re.DOTALL)
 
 
 def warned(compared: Comparison) -> Sequence[tuple[str, str]]:
@@ -23,12 +21,13 @@ def warned(compared: Comparison) -> Sequence[tuple[str, str]]:
     ends: dict[str, dict[str, list[str]]] = {}
     for row in compared.treatments:
         who = f"{row.name}, {row.workload}"
-        for message in row.warnings:
-            if found := _OF_A_TRIAL.fullmatch(message):
-                ends.setdefault(found["end"], {}).setdefault(who, []).append(found["trial"])
+        for finding in words.warned(row):
+            if (trial := finding.place.trial) is not None:
+                end = words.trial_end(finding)
+                ends.setdefault(end, {}).setdefault(who, []).append(str(trial))
             else:
-                subjects.setdefault(message, []).append(who)
-    merged = [("", message) for message in compared.warnings]
+                subjects.setdefault(words.words(finding), []).append(who)
+    merged = [("", words.words(finding)) for finding in compared.findings]
     merged += [(_listed(whose), message) for message, whose in subjects.items()]
     return merged + [_trials_of(end, trials) for end, trials in ends.items()]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from mydyno.model import Outcome
+from mydyno.model import Figure, Finding, FindingPlace, Outcome
 from mydyno.stats.contrasts import ratio
 from mydyno.stats.drift import Levels, levels, trials_of
 from mydyno.stats.result import Part, Ratio, Together
@@ -97,8 +97,8 @@ def attribute(
     return parts, _together(coded, found, workload, sign)
 
 
-def few(parts: Sequence[Part], cell: Mapping[str, str], winner: str, rule: Rule) -> str:
-    """Return a sentence on the few changes that give most of a winner's gain; ``""`` if all do."""
+def few(parts: Sequence[Part], cell: Mapping[str, str], winner: str, rule: Rule) -> Finding | None:
+    """Return the few changes that give most of a winner's gain, None if it takes all of them."""
     gains: dict[str, float] = {}
     for part in parts:
         if cell.get(part.factor) == part.level:
@@ -111,9 +111,13 @@ def few(parts: Sequence[Part], cell: Mapping[str, str], winner: str, rule: Rule)
         so_far += ordered[count][0]
         count += 1
     if count in {0, len(gains)}:
-        return ""
-    names = ", ".join(name for _, name in ordered[:count])
-    return f"{count} of {len(gains)} changes give {so_far / total:.0%} of {winner}'s gain: {names}."
+        return None
+    figures: dict[str, Figure] = {
+        "changes": len(gains),
+        "share": so_far / total,
+        "names": [name for _, name in ordered[:count]],
+    }
+    return Finding("few-changes", figures, FindingPlace(winner))
 
 
 def _factor_trials(

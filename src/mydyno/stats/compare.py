@@ -1,82 +1,18 @@
 """The verdicts of a campaign: each treatment against the baseline, and the winner."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import exp, log, sqrt
+from math import exp, log
 
-from mydyno.model import Outcome, TrialStatus
-from mydyno.stats.contrasts import Cell, Effect, contrasts, ratio
-from mydyno.stats.contrasts import change as change_of
-from mydyno.stats.decide import Evidence, Guarded, Pair, by_effect, decide, guarded, is_open, winner
+from msgspec import structs
+
+from mydyno.model import Finding, Outcome
+from mydyno.stats.checks import TreatmentEvidence, mark_invalid, of_campaign, of_treatment
+from mydyno.stats.conclusion import conclude, soaked
+from mydyno.stats.contrasts import Cell, Effect, contrasts
+from mydyno.stats.decide import Evidence, Guarded, Pair, decide, guarded, is_open, winner
 from mydyno.stats.estimates import Estimates, ended, ends_of, log_of, plain, unit_of, zeros
-from mydyno.stats.phrases import (
-    baseline_lost_trials,
-    blocking_guards,
-    failures,
-    lost_trials,
-    no_ratio,
-    rejecting_guards,
-    sentence,
-    unproven_warnings,
-    waived_guards,
-)
 from mydyno.stats.result import Comparison, Estimate, Ratio, Row
-from mydyno.stats.rule import CONFIDENCE, Rule, broken_guards, detectable
-from mydyno.stats.validity import load_limit, mark_invalid
-
-_QUARTERS = 4
-_FEWEST = 24  # bins: with fewer, quarters are too short
-_SURE = 2.8  # standard errors: Student's t for four degrees of freedom
-_BATCHES = 3  # of a quarter, whose means are taken for independent
-
-
-def soaked(outcomes: Sequence[Outcome], rule: Rule) -> str:
-    """Return in a sentence whether the winner's soak held its throughput, ``""`` without one.
-
-    The last quarter is compared with the second; the first is still part of the warm-up.  The
-    error of the difference is by batch means (Law and Kelton, 2000, chapter 9.5).
-    """
-    trial = next((o for o in outcomes if o.trial.soak), None)
-    if trial is None:
-        return ""
-    name = trial.trial.treatment
-    if trial.status is not TrialStatus.OK:
-        return f"The soak of {name} failed: {trial.error}."
-    return _soak_sentence(trial, rule)
-
-
-def _soak_sentence(trial: Outcome, rule: Rule) -> str:
-    from mydyno.stats.sequential import gains  # noqa: PLC0415 - numpy and scipy
-
-    response = rule.responses[trial.trial.workload]
-    name = trial.trial.treatment
-    series = next((s for s in trial.series if s.name == response), None)
-    if series is None or len(series.values) < _FEWEST:
-        return f"The soak of {name} was too short to show whether it holds its throughput."
-    logs = gains(series, rule.lower)
-    quarter = len(logs) // _QUARTERS
-    early, late = logs[quarter : 2 * quarter], logs[-quarter:]
-    change = float(late.mean() - early.mean())
-    error = sqrt(sum(_error_squared(part.tolist()) for part in (early, late)))
-    minutes = series.t_s[-1] / 60
-    low, high = (change_of(change + side * _SURE * error) * 100 for side in (-1, 1))
-    span = f"{change_of(change) * 100:+.1f} % ({low:+.1f} to {high:+.1f})"
-    if change < -_SURE * error and ratio(-change) > 1 + rule.margin / 2:
-        return (
-            f"Over a soak of {minutes:.0f} minutes {name} got worse: its last quarter is {span} "
-            "from its second. Possible causes are slower than a trial: purge, flushing, "
-            "fragmentation, heat or burst credits."
-        )
-    return (
-        f"{name} held over a soak of {minutes:.0f} minutes: its last quarter is {span} from its "
-        "second."
-    )
-
-
-def _error_squared(values: Sequence[float]) -> float:
-    size = len(values) // _BATCHES
-    means = [sum(values[i * size : (i + 1) * size]) / size for i in range(_BATCHES)]
-    middle = sum(means) / _BATCHES
-    return sum((m - middle) ** 2 for m in means) / (_BATCHES - 1) / _BATCHES
+from mydyno.stats.rule import CONFIDENCE, Rule, detectable
 
 
 def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:
@@ -114,10 +50,6 @@ def _ratios(logs: Mapping[Cell, float], baseline: str) -> dict[str, list[float]]
     return found
 
 
-_CARRIES = (
-    "the previous treatment carries over into the measured segments, so there is no verdict; "
-    'compare with restarts: design.kind = "race"'
-)
 Cells = Callable[[Sequence[Outcome]], set[tuple[str, str]]]
 
 
@@ -130,7 +62,8 @@ def compare(
     """Return the verdict on each of `treatments` under each workload of `rule`.
 
     `cells` holds each treatment's factor levels, if there are factors: main effects and
-    interactions are then part of the result.
+    interactions are then part of the result.  The result has findings and no words
+    (`mydyno.report.words`).
     """
     spent_s = sum(max(o.machine_time_s, 0.0) for o in outcomes)
     outcomes = ended(outcomes, rule.responses, rule.lower)
@@ -150,12 +83,12 @@ def compare(
         winner=winner(found, rule),
         winners=winners,
         treatments=found,
-        sentence="",
-        warnings=_warnings(outcomes, rule),
-        soak=soak,
         directions={workload: rule.direction(workload) for workload in rule.responses},
+        findings=of_campaign(outcomes, rule),
     )
-    return _with_sentence(_with_parts(comparison, outcomes, rule, cells or {}), rule)
+    comparison, few_changes = _with_parts(comparison, outcomes, rule, cells or {})
+    conclusion = [*conclude(comparison, rule), *few_changes, *soak]
+    return structs.replace(comparison, conclusion=conclusion)
 
 
 def _with_parts(
@@ -163,21 +96,20 @@ def _with_parts(
     outcomes: Sequence[Outcome],
     rule: Rule,
     cells: Mapping[str, Mapping[str, str]],
-) -> Comparison:
+) -> tuple[Comparison, list[Finding]]:
+    """Return it with main effects and interactions, and the few changes that matter most."""
     if not cells:
-        return comparison
-    from msgspec import structs  # noqa: PLC0415
-
+        return comparison, []
     from mydyno.stats.attribution import attribute, few  # noqa: PLC0415 - numpy and scipy
 
     attributed = [attribute(outcomes, rule, workload, cells) for workload in rule.responses]
     parts = [part for parts, _ in attributed for part in parts]
+    together = [pair for _, pairs in attributed for pair in pairs]
     best = comparison.winner
-    return structs.replace(
-        comparison,
-        parts=parts,
-        together=[pair for _, pairs in attributed for pair in pairs],
-        share=few(parts, cells.get(best, {}), best, rule) if best else "",
+    mattering = few(parts, cells.get(best, {}), best, rule) if best else None
+    return (
+        structs.replace(comparison, parts=parts, together=together),
+        [mattering] if mattering else [],
     )
 
 
@@ -235,12 +167,6 @@ def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimate
     return measure(outcomes, rule, workload)
 
 
-def _with_sentence(comparison: Comparison, rule: Rule) -> Comparison:
-    from msgspec import structs  # noqa: PLC0415 - one call at the very end
-
-    return structs.replace(comparison, sentence=sentence(comparison, rule))
-
-
 def _row(
     cell: tuple[str, str], rule: Rule, measured: Estimates, trials: Mapping[str, Sequence[Outcome]]
 ) -> Row:
@@ -258,6 +184,7 @@ def _row(
             Guarded({}, {}, {}, {}),
         )  # the trials that were measured are too few for an effect
     proving = any(o.trial.block >= rule.proving_from for o in pair.own) and _blocks(trials) > 1
+    judged = TreatmentEvidence(evidence, word, rule, proving=proving, carries=measured.carries)
     values = measured.values.get(treatment, [])
     return Row(
         name=treatment,
@@ -268,53 +195,16 @@ def _row(
         value=_estimate(values, rule.responses[workload]),
         effect=_ratio(effect) if effect else None,
         guards=dict(guards.ratios),
-        warnings=[*_failures(pair.own), *_remarks(evidence, word, rule, measured, proving=proving)],
         detectable=detectable(effect) if effect else None,
         plain=plain(pair.own),
         unheld=list(guards.waived),
         ends=own,
-        unevaluated=dict(guards.unevaluated) if effect else {},
+        findings=of_treatment(judged, pair.own),
     )
-
-
-def _remarks(
-    evidence: Evidence, word: str, rule: Rule, measured: Estimates, *, proving: bool
-) -> list[str]:
-    """Return the warnings about a verdict, except those about single failed trials."""
-    if evidence.treatment == rule.baseline:
-        return baseline_lost_trials(evidence.own) if evidence.own.lost else []
-    found = failures(word, evidence.own, evidence.baseline) if evidence.own.lost else []
-    if word == "failed":
-        return found
-    found += waived_guards(evidence.guards.waived)
-    if evidence.zeros:
-        found += no_ratio(rule.responses[evidence.workload], evidence.zeros)
-    if evidence.effect is None and word == "inconclusive" and proving:
-        found.append(
-            "fewer than 2 blocks have it and the baseline, so there is no verdict; run more blocks"
-        )
-    if measured.carries:
-        found.append(_CARRIES)
-    return found + (_of_guards(evidence, evidence.effect, word, rule) if evidence.effect else [])
-
-
-def _of_guards(evidence: Evidence, effect: Effect, word: str, rule: Rule) -> list[str]:
-    """Return the messages of the guards of a treatment that has an effect."""
-    guards = evidence.guards
-    found = unproven_warnings(guards.held) if word == "adopt" else []
-    if word == "reject" and by_effect(effect, rule, evidence.workload, {}) != "reject":
-        found += rejecting_guards(broken_guards(guards.held))
-    by_itself = by_effect(effect, rule, evidence.workload, guards.held)
-    return found + (blocking_guards(guards.unevaluated) if by_itself == "adopt" else [])
 
 
 def _blocks(trials: Mapping[str, Sequence[Outcome]]) -> int:
     return len({o.trial.block for mine in trials.values() for o in mine})
-
-
-def _failures(trials: Sequence[Outcome]) -> list[str]:
-    bad = [o for o in trials if o.status is not TrialStatus.OK]
-    return [f"trial {o.trial.id} {o.status.value}: {o.error}" for o in bad]
 
 
 def _ratio(effect: Effect) -> Ratio:
@@ -325,20 +215,3 @@ def _estimate(logs: Sequence[float], response: str) -> Estimate | None:
     if not logs:
         return None
     return Estimate(exp(sum(logs) / len(logs)), unit_of(response))
-
-
-def _warnings(outcomes: Sequence[Outcome], rule: Rule) -> list[str]:
-    warnings: list[str] = []
-    if rule.screening:
-        return lost_trials(ends_of(outcomes))
-    if not any(o.trial.treatment == rule.baseline for o in outcomes):
-        warnings.append(
-            f"{rule.baseline}, the baseline, has no finished trial yet, so there are no ratios"
-        )
-    warnings += [text for workload in rule.responses if (text := load_limit(outcomes, workload))]
-    blocks = {o.trial.block for o in outcomes}
-    if len(blocks) == 1:
-        warnings.append(
-            "1 block shows no spread between blocks, so there is no verdict; run more blocks"
-        )
-    return warnings

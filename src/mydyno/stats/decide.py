@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, log
 
-from mydyno.model import Outcome, TrialStatus
+from mydyno.model import Figure, Finding, Outcome, TrialStatus
 from mydyno.stats.contrasts import Effect
 from mydyno.stats.estimates import Estimates, mean, metric_of, share_lost
 from mydyno.stats.result import Comparison, Ends, Ratio, Row
@@ -24,20 +24,22 @@ from mydyno.stats.rule import (
     verdict,
 )
 
-NOT_MEASURED = "not measured"
+NOT_MEASURED = "not-measured"
+UNEVALUATED = "guard-unevaluated"
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
     """`ratios` as measured, by guard; `held` and `waived` oriented so that less is better.
 
-    `unevaluated` holds the guards that block an adoption, with the reason.
+    `unevaluated` holds for each guard that cannot be evaluated a finding with the reason, `why`,
+    and its counts; such a guard blocks an adoption.
     """
 
     ratios: Mapping[str, Ratio]
     held: Guards
     waived: Guards
-    unevaluated: Mapping[str, str]
+    unevaluated: Mapping[str, Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def guarded(pair: Pair, rule: Rule, measured: Estimates) -> Guarded:
         ratios,
         {name: guard for name, guard in turned.items() if name not in waived},
         waived,
-        {name: why for name, why in missing.items() if why},
+        {name: finding for name, finding in missing.items() if finding},
     )
 
 
@@ -94,32 +96,39 @@ def _waived(effect: Effect | None, guards: Guards, rule: Rule, pair: Pair) -> Gu
     return {name: guards[name]}
 
 
-def _why_not(name: str, pair: Pair, rule: Rule, measured: Estimates) -> str:
-    """Return why a guard cannot be evaluated, ``""`` where it can or need not be.
+def _why_not(name: str, pair: Pair, rule: Rule, measured: Estimates) -> Finding | None:
+    """Return why a guard cannot be evaluated, None where it can or need not be.
 
     A default guard need not be evaluated if the load does not measure it at all.
     """
     own, baseline = (_Values.of(name, some) for some in (pair.own, pair.baseline))
     asked = rule.guards_asked
     if not own.measured:
-        return NOT_MEASURED if asked or baseline.positive else ""
-    return _gaps(name, pair, own, baseline, measured) if asked else ""
+        return _unevaluated(name, NOT_MEASURED) if asked or baseline.positive else None
+    return _gaps(name, pair, own, baseline, measured) if asked else None
 
 
-def _gaps(name: str, pair: Pair, own: "_Values", baseline: "_Values", measured: Estimates) -> str:
-    """Return why a guard that some trials measured cannot be evaluated, ``""`` if it can."""
+def _unevaluated(guard: str, why: str, **figures: Figure) -> Finding:
+    return Finding(UNEVALUATED, {"guard": guard, "why": why, **figures})
+
+
+def _gaps(
+    name: str, pair: Pair, own: "_Values", baseline: "_Values", measured: Estimates
+) -> Finding | None:
+    """Return why a guard that some trials measured cannot be evaluated, None if it can."""
     if own.share(own.measured) < baseline.share(baseline.measured):
-        return f"measured in {own.measured} of {own.trials} trials only"
+        return _unevaluated(name, "partly-measured", measured=own.measured, trials=own.trials)
     less_is_better = known(name) != HIGHER
     if less_is_better and own.zeros == own.trials:
-        return ""  # 0 is the best possible value
+        return None  # 0 is the best possible value
     if pair.treatment not in measured.guards.get(name, {}):
-        return f"measured in {own.positive} of its trials and {baseline.positive} of the baseline's"
+        counts = {"own": own.positive, "baseline": baseline.positive}
+        return _unevaluated(name, "few-values", **counts)
     many, few = (baseline, own) if less_is_better else (own, baseline)
     if many.share(many.zeros) > few.share(few.zeros):
-        who = "the baseline's" if less_is_better else "its"
-        return f"0 in {many.zeros} of {who} {many.trials} trials, so there is no ratio"
-    return ""
+        code = "zeros-of-baseline" if less_is_better else "zeros"
+        return _unevaluated(name, code, zeros=many.zeros, trials=many.trials)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +223,14 @@ def is_open(row: Row, rule: Rule) -> bool:
     A failed treatment is decided, and so is one whose guard is not measured at all.
     """
     if row.verdict == "inconclusive":
-        return NOT_MEASURED not in row.unevaluated.values() or row.effect is None
+        reasons = {finding.figures["why"] for finding in unevaluated(row)}
+        return NOT_MEASURED not in reasons or row.effect is None
     return row.verdict == "adopt" and bool(unproven_guards(held(row, rule)))
+
+
+def unevaluated(row: Row) -> list[Finding]:
+    """Return the findings about the guards of a row that could not be evaluated."""
+    return [finding for finding in row.findings if finding.code == UNEVALUATED]
 
 
 def winner(rows: Sequence[Row], rule: Rule) -> str | None:
@@ -223,7 +238,7 @@ def winner(rows: Sequence[Row], rule: Rule) -> str | None:
 
     No workload may reject it, lose trials with it, or have a guard that could not be evaluated.
     """
-    against = {r.name for r in rows if r.verdict in _DISQUALIFYING or r.unevaluated}
+    against = {r.name for r in rows if r.verdict in _DISQUALIFYING or unevaluated(r)}
     gains: dict[str, list[float]] = {}
     for row in rows:
         weaker = row.durability == "weaker" and not rule.weaker_may_win

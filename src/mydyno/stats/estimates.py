@@ -7,7 +7,17 @@ from math import isfinite, log
 from statistics import fmean
 from typing import Any
 
-from mydyno.model import Interval, Metric, Outcome, Series, TrialStatus, Window, of_kind
+from mydyno.model import (
+    Figure,
+    Finding,
+    Interval,
+    Metric,
+    Outcome,
+    Series,
+    TrialStatus,
+    Window,
+    of_kind,
+)
 from mydyno.stats.contrasts import Effect
 from mydyno.stats.result import Ends, Estimate
 from mydyno.stats.rule import THROUGHPUTS, always_works, spread
@@ -235,13 +245,6 @@ def metric_of(outcome: Outcome, metric: str) -> float | None:
     return next((m.value for m in outcome.metrics if m.name == metric), None)
 
 
-_LOST = {
-    TrialStatus.FAILED: "failed in",
-    TrialStatus.STALLED: "stalled in",
-    TrialStatus.UNKNOWN: "gave no result in",
-}
-
-
 def ended(
     outcomes: Sequence[Outcome], responses: Mapping[str, str], lower: Collection[str] = ()
 ) -> list[Outcome]:
@@ -259,18 +262,16 @@ def _ended(outcome: Outcome, response: str | None, lower: Collection[str]) -> Ou
         return outcome
     value = metric_of(outcome, response)
     if value is None or not isfinite(value):
-        shown = "no value" if value is None else f"{value:g}, not a finite number"
-        return replace(
-            outcome, status=TrialStatus.UNKNOWN, error=f"{response}: {shown} in the measured window"
-        )
+        figures: dict[str, Figure] = {"metric": response}
+        if value is not None:
+            figures["value"] = f"{value:g}"  # nan and inf have no JSON
+        code = "no-value" if value is None else "not-finite"
+        return replace(outcome, status=TrialStatus.UNKNOWN, finding=Finding(code, figures))
     for name in dict.fromkeys((response, *THROUGHPUTS)):
         work = metric_of(outcome, name)
         if work is not None and work <= 0 and always_works(name, lower):
-            return replace(
-                outcome,
-                status=TrialStatus.STALLED,
-                error=f"{name}: {work:g} in the measured window",
-            )
+            finding = Finding("no-work", {"metric": name, "value": work})
+            return replace(outcome, status=TrialStatus.STALLED, finding=finding)
     return outcome
 
 
@@ -297,22 +298,6 @@ def zeros(outcomes: Sequence[Outcome], response: str) -> int:
 def share_lost(ends: Ends) -> float:
     """Return the share of trials that were not measured, 0 without trials."""
     return ends.lost / ends.trials if ends.trials else 0.0
-
-
-def describe_lost(ends: Ends) -> str:
-    """Return the counts in words: ``failed in 4 and stalled in 2 of 8 trials``."""
-    counts = (ends.failed, ends.stalled, ends.unknown)
-    parts = [f"{word} {n}" for word, n in zip(_LOST.values(), counts, strict=True) if n]
-    return f"{' and '.join(parts)} of {_trials(ends.trials)}"
-
-
-def describe_lost_vs_baseline(own: Ends, baseline: Ends) -> str:
-    """Return the counts of a treatment and of the baseline in words."""
-    return f"{describe_lost(own)}, the baseline in {baseline.lost} of {baseline.trials}"
-
-
-def _trials(count: int) -> str:
-    return "1 trial" if count == 1 else f"{count} trials"
 
 
 PLAIN = ("storage_bytes", "storage_apparent_bytes", "compression_ratio")

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from mydyno.model import Finding
+
 
 class Estimate(msgspec.Struct, frozen=True):
     """A value and its unit; throughput is the geometric mean over the trials' windows."""
@@ -46,7 +48,8 @@ class Row(msgspec.Struct, frozen=True):
     with the reason.  `effect` is None where no ratio could be computed.  `detectable` is the
     smallest ratio that the campaign can distinguish from 1.  `plain` holds means over its trials of
     metrics without a verdict: `storage_bytes`, `compression_ratio`; `unheld` the guards that are
-    reported only, for the reason in `warnings`.
+    reported only, for the reason in `warnings`.  `findings` are the values that `warnings` and
+    `unevaluated` put into words (`mydyno.report.words`).
     """
 
     name: str
@@ -57,12 +60,13 @@ class Row(msgspec.Struct, frozen=True):
     value: Estimate | None
     effect: Ratio | None
     guards: dict[str, Ratio]
-    warnings: list[str]
+    warnings: list[str] = []
     detectable: float | None = None
     plain: dict[str, Estimate] = {}
     unheld: list[str] = []
     ends: Ends = Ends()
     unevaluated: dict[str, str] = {}
+    findings: list[Finding] = []
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -89,7 +93,9 @@ class Comparison(msgspec.Struct, frozen=True):
     `parts` (main effects) and `together` (interactions) are present where treatments are made of
     factors or bundles; `share` is a sentence on which few changes give most of the winner's gain,
     `soak` one on whether the winner held its throughput in the soak.  `directions` gives for each
-    workload whether ``higher`` or ``lower`` is better for its response.
+    workload whether ``higher`` or ``lower`` is better for its response.  `conclusion` and
+    `findings` are the values that `sentence`, `share`, `soak` and `warnings` put into words
+    (`mydyno.report.words`).
     """
 
     campaign: str
@@ -99,13 +105,15 @@ class Comparison(msgspec.Struct, frozen=True):
     winner: str | None
     winners: dict[str, str | None]
     treatments: list[Row]
-    sentence: str
-    warnings: list[str]
+    sentence: str = ""
+    warnings: list[str] = []
     parts: list[Part] = []
     together: list[Together] = []
     share: str = ""
     soak: str = ""
     directions: dict[str, str] = {}
+    conclusion: list[Finding] = []
+    findings: list[Finding] = []
 
 
 class Curve(msgspec.Struct, frozen=True):

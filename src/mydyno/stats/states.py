@@ -11,6 +11,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from mydyno.model import Finding
 from mydyno.stats.contrasts import change
 from mydyno.stats.estimates import BIN_S
 from mydyno.stats.sequential import LoadSeries
@@ -27,15 +28,14 @@ _NOISES = 4.0  # standard deviations of a mean of `_SIDE` bins
 _END = 3  # a trial ends with a third of its bins, at least so many
 
 
-def of_another_state(trials: Sequence[LoadSeries]) -> dict[int, str]:
+def of_another_state(trials: Sequence[LoadSeries]) -> dict[int, Finding]:
     """Return, by trial id, why a trial does not belong to the host's most frequent state."""
     falls = _falls(trials)
     stretches = [list(_eras(some)) for some in _between(trials, falls)]
     eras = [era for stretch in stretches for era in stretch]
     main = max(reversed(eras), key=len, default=[])
     invalid = {
-        t.id: f"performance of all treatments was {_percent(_shift(era, main))} than otherwise; "
-        "burst credits or other load are possible causes"
+        t.id: Finding("other-state", {"change": change(_shift(era, main))})
         for era in eras
         for t in era
         if era is not main
@@ -45,7 +45,7 @@ def of_another_state(trials: Sequence[LoadSeries]) -> dict[int, str]:
 
 def _borders(
     stretches: Sequence[Sequence[Sequence[LoadSeries]]], main: Sequence[LoadSeries]
-) -> dict[int, str]:
+) -> dict[int, Finding]:
     """Return the first and last trials of the main state that are next to another state.
 
     A trial in whose last minutes the state changed ends like those after it.
@@ -53,20 +53,16 @@ def _borders(
     beside = [two for eras in stretches for two in pairwise(eras)]
     first = {main[0].id for _, after in beside if after is main}
     last = {main[-1].id for before, _ in beside if before is main}
-    return dict.fromkeys(
-        first | last, "the state of the host changed during this trial or next to it"
-    )
+    return dict.fromkeys(first | last, Finding("state-change"))
 
 
-def _falls(trials: Sequence[LoadSeries]) -> dict[int, str]:
+def _falls(trials: Sequence[LoadSeries]) -> dict[int, Finding]:
     """Return the trials in which performance fell and stayed low, as in the trials after them."""
-    found: dict[int, str] = {}
+    found: dict[int, Finding] = {}
     for i, trial in enumerate(trials):
         if (at := _fall(trial.series)) and _went_on(trials, i, at[1]):
-            found[trial.id] = (
-                f"performance fell by {-change(-at[1]) * 100:.0f} % at {at[0] * BIN_S:.0f} s and "
-                "did not recover; burst credits or other load are possible causes"
-            )
+            figures = {"fall": -change(-at[1]), "at_s": at[0] * BIN_S}
+            found[trial.id] = Finding("lasting-fall", figures)
     return found
 
 
@@ -165,8 +161,3 @@ def _shift(era: Sequence[LoadSeries], main: Sequence[LoadSeries]) -> float:
     here, there = _by_treatment(era), _by_treatment(main)
     both = [float(np.mean(here[n]) - np.mean(there[n])) for n in here.keys() & there.keys()]
     return float(np.mean(both)) if both else 0.0
-
-
-def _percent(log_ratio: float) -> str:
-    share = change(log_ratio) * 100
-    return f"{abs(share):.0f} % {'higher' if share > 0 else 'lower'}"

@@ -8,6 +8,7 @@ from digests import small
 from msgspec.structs import replace
 from simulate import campaign, distribution, gauges, row
 
+from mydyno.model import Finding
 from mydyno.stats.result import ChangeView, Comparison, Ends, Result, Row, TrialView
 
 _CHANGES = {
@@ -102,8 +103,11 @@ def _ladder_rows(trials) -> list[Row]:
         row("MYSQL", "rw/16", trials, (1.77, 1.62, 1.93), "adopt", (0.55, 0.49, 0.62)),
         row("ALL", "rw/16", trials, (1.92, 1.71, 2.15), "adopt", (0.51, 0.44, 0.58)),
     ]
-    rows[1].warnings.append(
-        "Three blocks could tell a ratio of 1.07 from 1, not less: add blocks to tell smaller ones."
+    rows[1].findings.append(
+        _recorded(
+            "Three blocks could tell a ratio of 1.07 from 1, not less: "
+            "add blocks to tell smaller ones."
+        )
     )
     return rows
 
@@ -197,7 +201,9 @@ def many() -> Result:
     trials = [_lost(t) if t.treatment == names[3] and t.block else t for t in trials]
     rows = [row for work in works for row in _many_rows(work, truth, trials)]
     failed = next(i for i, r in enumerate(rows) if r.name == names[3])
-    rows[failed] = Row(names[3], works[0], "failed", "same", 1, None, None, {}, ["It failed."])
+    rows[failed] = Row(
+        names[3], works[0], "failed", "same", 1, None, None, {}, findings=[_recorded("It failed.")]
+    )
     winner = next(n for n in names[1:-1] if truth[n] / truth["as-found"] * 0.95 > 1)
     changed = [ChangeView("db/mysqld.sync_binlog", "1", "0", "online", "weaker")]
     spots = [distribution(n, w, 16 / truth[n], 240_000) for w in works for n in names[:6]]
@@ -252,7 +258,9 @@ def hostile() -> Result:
         row("STOCK", work, trials, None, "baseline"),
         row(bad, work, trials, None, "inconclusive"),
     ]
-    rows[1].warnings.append(f"One block gives no verdict {script}: run at least 3 blocks.")
+    rows[1].findings.append(
+        _recorded(f"One block gives no verdict {script}: run at least 3 blocks.")
+    )
     return Result(
         _comparison(
             script,
@@ -294,8 +302,22 @@ _PARTS = (
 
 
 def _comparison(name, baseline, winners, rows, *, sentence, said=()) -> Comparison:
-    winner, spent, warnings = next(iter(winners.values())), 390.0 * len(rows), list(said)
-    return Comparison(name, "tps", baseline, spent, winner, winners, rows, sentence, warnings)
+    winner, spent = next(iter(winners.values())), 390.0 * len(rows)
+    return Comparison(
+        name,
+        "tps",
+        baseline,
+        spent,
+        winner,
+        winners,
+        rows,
+        sentence,
+        findings=[*map(_recorded, said)],
+    )
+
+
+def _recorded(text: str) -> Finding:
+    return Finding("recorded", {"text": text})
 
 
 def _lost(trial: TrialView, error: str = "") -> TrialView:

@@ -1,12 +1,142 @@
-"""The resource panels: charts of one trial on one axis of time, and their samples."""
+"""Time series: of many trials on one grid of time (charts), and of one trial in panels."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeGuard
 
-from mydyno.report import curves, units
-from mydyno.report.curves import Samples, drawable
+from mydyno.report import units
 from mydyno.stats.result import Curve, Result, TrialView
+
+Samples = list[float | None]
+TAIL = "latency_p99_s"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCurve:
+    """One trial's curve; sample `i` belongs to ``t = i * step_s`` of its chart."""
+
+    treatment: str
+    block: int
+    samples: Samples
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One quantity under one workload, all trials overlaid; latencies get a log axis.
+
+    `warm` is where the first and the last warm-up ended, `end` where the last window did.
+    """
+
+    workload: str
+    metric: str
+    unit: str
+    step_s: float
+    warm: tuple[float, float]
+    end: float
+    tracks: tuple[TrialCurve, ...]
+
+    @property
+    def log(self) -> bool:
+        """Return whether it is drawn on a logarithmic axis."""
+        return self.unit == "s"
+
+    @property
+    def title(self) -> str:
+        """Return its heading."""
+        return f"{units.heading(self.metric)} over time"
+
+    @property
+    def length(self) -> int:
+        """Return the number of grid points, that at ``t = 0`` included."""
+        return max((len(t.samples) for t in self.tracks), default=0)
+
+
+def charts(result: Result, workload: str) -> list[Chart]:
+    """Return the response over time and then the p99 over time, without those nobody measured."""
+    trials = [
+        t for t in result.trials if t.workload == workload and t.status == "ok" and not t.soak
+    ]
+    metrics = dict.fromkeys((response(result, workload), TAIL))
+    found = [_chart(workload, metric, trials) for metric in metrics]
+    return [chart for chart in found if chart]
+
+
+def response(result: Result, workload: str) -> str:
+    """Return the workload's response: the campaign's that it has, or else its first rate."""
+    wanted = [name.strip() for name in result.comparison.response.split(",")]
+    trials = [t for t in result.trials if t.workload == workload]
+    curves = [curve for trial in trials for curve in trial.curves]
+    measured = {c.name for c in curves}.union(*(t.metrics for t in trials))
+    rates = [c.name for c in curves if c.unit.endswith("/s")]
+    return next((n for n in [*wanted, *rates] if n in measured), wanted[0])
+
+
+def _chart(workload: str, metric: str, trials: Sequence[TrialView]) -> Chart | None:
+    pairs = [(t, c) for t in trials for c in t.curves if c.name == metric and c.t_s]
+    if not pairs:
+        return None
+    step = _step([pairs[0][1]])
+    tracks = tuple(TrialCurve(t.treatment, t.block, _gridded(c, 0.0, step)) for t, c in pairs)
+    windows = [t.window for t, _ in pairs if t.window[1] > t.window[0]]
+    warm = (min((w[0] for w in windows), default=0.0), max((w[0] for w in windows), default=0.0))
+    end = max((w[1] for w in windows), default=max(max(c.t_s) for _, c in pairs))
+    return Chart(workload, metric, pairs[0][1].unit, step, warm, end, tracks)
+
+
+def _step(found: Sequence[Curve]) -> float:
+    """Return the usual time between two samples, in s, at least a millisecond."""
+    gaps = [b - a for c in found for a, b in zip(c.t_s, c.t_s[1:], strict=False) if b > a]
+    return max(round(median(gaps), 3), 0.001) if gaps else 1.0
+
+
+def _gridded(curve: Curve, zero_s: float, step_s: float, ahead: int = 0) -> Samples:
+    """Return the finite samples on a grid that has `zero_s` at its point `ahead`.
+
+    Of two samples on one point the later stands.
+    """
+    samples: Samples = [None] * (round((max(curve.t_s) - zero_s) / step_s) + ahead + 1)
+    for t_s, value in zip(curve.t_s, curve.values, strict=False):
+        if drawable(value, log=False):
+            samples[max(round((t_s - zero_s) / step_s), 0) + ahead] = value
+    return samples
+
+
+def drawable(sample: float | None, *, log: bool) -> TypeGuard[float]:
+    """Return whether a sample can be drawn: measured, finite, and above 0 on a log axis."""
+    return sample is not None and math.isfinite(sample) and (sample > 0 or not log)
+
+
+def of_treatment(chart: Chart, treatment: str) -> list[TrialCurve]:
+    """Return one treatment's tracks."""
+    return [track for track in chart.tracks if track.treatment == treatment]
+
+
+def spread(tracks: Sequence[TrialCurve], length: int) -> tuple[Samples, Samples, Samples]:
+    """Return the lowest, the median and the highest of the tracks at each grid point."""
+    columns = [
+        [s for t in tracks if i < len(t.samples) and drawable(s := t.samples[i], log=False)]
+        for i in range(length)
+    ]
+    return (
+        [min(c) if c else None for c in columns],
+        [median(c) if c else None for c in columns],
+        [max(c) if c else None for c in columns],
+    )
+
+
+def middle(chart: Chart, treatment: str, start_s: float, end_s: float) -> float | None:
+    """Return the median of all a treatment's samples with ``start_s < t <= end_s``, or None."""
+    first, last = round(start_s / chart.step_s) + 1, round(end_s / chart.step_s) + 1
+    inside = [
+        s
+        for t in of_treatment(chart, treatment)
+        for s in t.samples[first:last]
+        if drawable(s, log=False)
+    ]
+    return median(inside) if inside else None
+
 
 WORK = "response"  # stands for the workload's own response
 CPU = ("cpu.user", "cpu.system", "cpu.irq", "cpu.iowait", "cpu.steal")
@@ -128,18 +258,18 @@ def sampled(result: Result) -> list[TrialView]:
 def panels(result: Result) -> list[Panel]:
     """Return all panels, the response and its p99 first."""
     trials = sampled(result)
-    names = dict.fromkeys(curves.response(result, t.workload) for t in trials)
+    names = dict.fromkeys(response(result, t.workload) for t in trials)
     title = units.heading(next(iter(names))) if len(names) == 1 else "Response"
     found = [c for t in trials for c in t.curves if c.name in names]
     unit = found[0].unit if found else "/s"
     work = Panel("work", title, unit, ((WORK, title[:1].lower() + title[1:]),))
-    tail = Panel("tail", units.heading(curves.TAIL), "s", ((curves.TAIL, "p99"),))
+    tail = Panel("tail", units.heading(TAIL), "s", ((TAIL, "p99"),))
     return [work, tail, *_KNOWN]
 
 
-def of_trial(trial: TrialView, response: str) -> dict[str, Curve]:
+def of_trial(trial: TrialView, work: str) -> dict[str, Curve]:
     """Return a trial's curves by name, its response under a name that all workloads share."""
-    load = {WORK if c.name == response else c.name: c for c in trial.curves}
+    load = {WORK if c.name == work else c.name: c for c in trial.curves}
     return load | {c.name: c for c in trial.gauges}
 
 
@@ -174,23 +304,13 @@ def _totals(tracks: Sequence[Samples], length: int) -> Samples:
     return [sum(column) if column else None for column in present]
 
 
-def _step(found: Sequence[Curve]) -> float:
-    gaps = [b - a for c in found for a, b in zip(c.t_s, c.t_s[1:], strict=False) if b > a]
-    return max(round(median(gaps), 3), 0.001) if gaps else 1.0
-
-
 def _sampled(curve: Curve, start_s: float, step_s: float) -> Samples:
     """Return a curve on the grid, counted from its own first sample.
 
     Two sources read at other parts of the second would each lose samples on one rounded grid.
     """
     first = curve.t_s[0]
-    ahead = int((first - start_s) / step_s + 1e-6)
-    samples: Samples = [None] * (round((max(curve.t_s) - first) / step_s) + ahead + 1)
-    for t_s, value in zip(curve.t_s, curve.values, strict=False):
-        if drawable(value, log=False):
-            samples[max(round((t_s - first) / step_s), 0) + ahead] = value
-    return samples
+    return _gridded(curve, first, step_s, int((first - start_s) / step_s + 1e-6))
 
 
 def thinned(full: PanelSeries, panel: Panel, most: int) -> PanelSeries:

@@ -1,0 +1,343 @@
+"""Checks: what trials, treatments and the campaign show besides a verdict, each as a `Finding`.
+
+`CHECKS` is the registry; packages outside add to it through the entry-point group `mydyno.checks`,
+whose entries are `Check` values.  The words for findings are in `mydyno.report.words`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import median
+from typing import Any, Generic, TypeVar
+
+from mydyno.model import Figure, Finding, FindingPlace, Outcome, TrialStatus
+from mydyno.model.plugins import with_plugins
+from mydyno.stats.decide import Evidence, by_effect
+from mydyno.stats.estimates import ended, ends_of, metric_of
+from mydyno.stats.result import Ends, Ratio
+from mydyno.stats.rule import HIGHER, Rule, broken_guards, known, unproven_guards
+
+GROUP = "mydyno.checks"
+_FEWEST = 3  # trials of a treatment for a usual value
+_LEAST_S = 10.0  # of a window: in a shorter one, a starting program looks like load
+_LIMIT = 0.9  # of its processors, from which on the load program may be the limit
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[E]):
+    """One check: `check` returns what it finds in one piece of evidence of the kind `of`, or None.
+
+    A finding about a `TrialEvidence` makes the trial invalid; any other is a warning.
+    """
+
+    name: str
+    of: type[E]
+    check: Callable[[E], Finding | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEvidence:
+    """A trial that was measured, and the trials of the same treatment and workload, itself too."""
+
+    outcome: Outcome
+    alike: Sequence[Outcome]
+
+    def usual(self, metric: str) -> float | None:
+        """Return the median of a metric over the trials alike, None if fewer than 3 have it."""
+        values = [v for o in self.alike if (v := metric_of(o, metric)) is not None]
+        return median(values) if len(values) >= _FEWEST else None
+
+
+@dataclass(frozen=True, slots=True)
+class TreatmentEvidence:
+    """The evidence on a treatment under a workload, and its verdict.
+
+    `proving` is whether it has trials that count as evidence, in more than one block of the
+    campaign; `carries` whether the previous treatment carries over into the measured segments.
+    """
+
+    evidence: Evidence
+    verdict: str
+    rule: Rule
+    proving: bool = True
+    carries: bool = False
+
+    @property
+    def place(self) -> FindingPlace:
+        """Return the place of findings about this treatment."""
+        return FindingPlace(self.evidence.treatment, self.evidence.workload)
+
+    @property
+    def judged(self) -> bool:
+        """Return whether it is neither the baseline nor a treatment whose trials were lost."""
+        return self.verdict not in {"baseline", "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class GuardEvidence:
+    """One guard of a treatment that has an effect and was judged."""
+
+    guard: str
+    treatment: TreatmentEvidence
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadEvidence:
+    """The trials of one workload, of all treatments."""
+
+    workload: str
+    outcomes: Sequence[Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignEvidence:
+    """All trials of a campaign but its soak; the invalid ones have status VOID."""
+
+    outcomes: Sequence[Outcome]
+    rule: Rule
+
+
+def findings(evidence: Sequence[object]) -> list[Finding]:
+    """Return what the checks find in the evidence, in the order of the registry."""
+    found = (
+        check.check(one) for check in registry() for one in evidence if isinstance(one, check.of)
+    )
+    return [finding for finding in found if finding]
+
+
+@cache
+def registry() -> Sequence[Check[Any]]:
+    """Return the checks of this package, and those of installed distributions after them."""
+    return tuple(with_plugins(GROUP, Check, {check.name: check for check in CHECKS}).values())
+
+
+def _steal(trial: TrialEvidence) -> Finding | None:
+    return _unusual(trial, "cpu_steal_ratio", 0.05, "cpu-steal")
+
+
+def _other_load(trial: TrialEvidence) -> Finding | None:
+    return _unusual(trial, "cpu_other_cores", 0.25, "cpu-other")
+
+
+def _unusual(trial: TrialEvidence, metric: str, excess: float, code: str) -> Finding | None:
+    """Return a finding if a gauge exceeds the usual value of its treatment by more than `excess`.
+
+    The usual value is that of the same treatment, since the work of the kernel and of a lab disk
+    depends on the load.
+    """
+    value = metric_of(trial.outcome, metric)
+    usual = None if value is None else trial.usual(metric)
+    if value is not None and usual is not None and value > usual + excess:  # never so for nan
+        return Finding(code, {"value": value, "usual": usual}, _place_of(trial.outcome))
+    return None
+
+
+def _lost(treatment: TreatmentEvidence) -> Finding | None:
+    evidence = treatment.evidence
+    if not evidence.own.lost:
+        return None
+    if treatment.verdict == "baseline":
+        return Finding("baseline-lost-trials", counts(evidence.own), treatment.place)
+    verdict: dict[str, Figure] = {"verdict": treatment.verdict}
+    figures = verdict | counts(evidence.own) | versus(evidence.baseline)
+    worse = treatment.verdict in {"failed", "unstable"}
+    return Finding("fails-more" if worse else "fails-no-more", figures, treatment.place)
+
+
+def _waived(guard: GuardEvidence) -> Finding | None:
+    waived = guard.treatment.evidence.guards.waived.get(guard.guard)
+    return _of_guard("guard-waived", guard, waived[0]) if waived else None
+
+
+def _no_ratio(treatment: TreatmentEvidence) -> Finding | None:
+    evidence = treatment.evidence
+    if not evidence.zeros or not treatment.judged:
+        return None
+    response = treatment.rule.responses[evidence.workload]
+    return Finding("no-ratio", {"response": response, "zeros": evidence.zeros}, treatment.place)
+
+
+def _few_blocks(treatment: TreatmentEvidence) -> Finding | None:
+    none = treatment.evidence.effect is None and treatment.verdict == "inconclusive"
+    return Finding("few-blocks", place=treatment.place) if none and treatment.proving else None
+
+
+def _carries(treatment: TreatmentEvidence) -> Finding | None:
+    carries = treatment.carries and treatment.judged
+    return Finding("carry-over", place=treatment.place) if carries else None
+
+
+def _unproven(guard: GuardEvidence) -> Finding | None:
+    found = unproven_guards(guard.treatment.evidence.guards.held).get(guard.guard)
+    if found is None or guard.treatment.verdict != "adopt":
+        return None
+    return _of_guard("guard-unproven", guard, found[0], 1 + found[1])
+
+
+def _rejecting(guard: GuardEvidence) -> Finding | None:
+    """Return a finding for a guard that rejects; the ratio is that measured, not the oriented."""
+    found = broken_guards(guard.treatment.evidence.guards.held).get(guard.guard)
+    rejected = guard.treatment.verdict == "reject"
+    if found is None or not rejected or _by_itself(guard, guarded=False) == "reject":
+        return None
+    ratio, limit = found[0], 1 + found[1]
+    if known(guard.guard) == HIGHER:
+        ratio, limit = Ratio(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low), 1 / limit
+    return _of_guard("guard-broken", guard, ratio, limit)
+
+
+def _unevaluated(guard: GuardEvidence) -> Finding | None:
+    """Return why a guard cannot be evaluated; `blocks` is 1 if that alone prevents an adoption."""
+    found = guard.treatment.evidence.guards.unevaluated.get(guard.guard)
+    if found is None:
+        return None
+    blocks = int(_by_itself(guard, guarded=True) == "adopt")
+    return replace(found, figures={**found.figures, "blocks": blocks}, place=guard.treatment.place)
+
+
+def _by_itself(guard: GuardEvidence, *, guarded: bool) -> str:
+    """Return the verdict on the effect alone, or with the guards that can be evaluated."""
+    treatment, evidence = guard.treatment, guard.treatment.evidence
+    if evidence.effect is None:
+        return ""
+    held = evidence.guards.held if guarded else {}
+    return by_effect(evidence.effect, treatment.rule, evidence.workload, held)
+
+
+def _of_guard(code: str, guard: GuardEvidence, ratio: Ratio, limit: float = 0.0) -> Finding:
+    figures: dict[str, Figure] = {"guard": guard.guard, "ratio": ratio.ratio}
+    figures |= {"low": ratio.low, "high": ratio.high}
+    limits = {"limit": limit} if limit else {}
+    return Finding(code, {**figures, **limits}, guard.treatment.place)
+
+
+def _screening_lost(campaign: CampaignEvidence) -> Finding | None:
+    ends = ends_of(campaign.outcomes)
+    lost = campaign.rule.screening and ends.lost
+    return Finding("screening-lost-trials", counts(ends)) if lost else None
+
+
+def _no_baseline(campaign: CampaignEvidence) -> Finding | None:
+    baseline = campaign.rule.baseline
+    there = any(o.trial.treatment == baseline for o in campaign.outcomes)
+    missing = not there and not campaign.rule.screening
+    return Finding("no-baseline", place=FindingPlace(baseline)) if missing else None
+
+
+def _load_limit(load: WorkloadEvidence) -> Finding | None:
+    """Return a finding if the load program may have been the limit instead of the server."""
+    found = (metric_of(o, "load_cpu_ratio") for o in load.outcomes)
+    shares = [share for share in found if share is not None]
+    if not shares or median(shares) < _LIMIT:
+        return None
+    return Finding("load-limit", {"share": median(shares)}, FindingPlace(workload=load.workload))
+
+
+def _one_block(campaign: CampaignEvidence) -> Finding | None:
+    blocks = {o.trial.block for o in campaign.outcomes}
+    return Finding("one-block") if len(blocks) == 1 and not campaign.rule.screening else None
+
+
+CHECKS: tuple[Check[Any], ...] = (
+    Check("cpu-steal", TrialEvidence, _steal),
+    Check("cpu-other", TrialEvidence, _other_load),
+    Check("lost-trials", TreatmentEvidence, _lost),
+    Check("guard-waived", GuardEvidence, _waived),
+    Check("no-ratio", TreatmentEvidence, _no_ratio),
+    Check("few-blocks", TreatmentEvidence, _few_blocks),
+    Check("carry-over", TreatmentEvidence, _carries),
+    Check("guard-unproven", GuardEvidence, _unproven),
+    Check("guard-broken", GuardEvidence, _rejecting),
+    Check("guard-unevaluated", GuardEvidence, _unevaluated),
+    Check("screening-lost-trials", CampaignEvidence, _screening_lost),
+    Check("no-baseline", CampaignEvidence, _no_baseline),
+    Check("load-limit", WorkloadEvidence, _load_limit),
+    Check("one-block", CampaignEvidence, _one_block),
+)
+
+
+def of_treatment(treatment: TreatmentEvidence, trials: Sequence[Outcome]) -> list[Finding]:
+    """Return the findings about a treatment: how its trials ended, and what the checks find."""
+    bad = [o for o in trials if o.status is not TrialStatus.OK]
+    has_effect = treatment.judged and treatment.evidence.effect is not None
+    names = treatment.rule.guards_of(treatment.evidence.workload) if has_effect else ()
+    guards = [GuardEvidence(name, treatment) for name in names]
+    return [*(ending(o) for o in bad), *findings([treatment, *guards])]
+
+
+def of_campaign(outcomes: Sequence[Outcome], rule: Rule) -> list[Finding]:
+    """Return the findings about the campaign and its workloads."""
+    workloads = () if rule.screening else rule.responses
+    loads = [
+        WorkloadEvidence(workload, [o for o in outcomes if o.trial.workload == workload])
+        for workload in workloads
+    ]
+    return findings([CampaignEvidence(outcomes, rule), *loads])
+
+
+def ending(outcome: Outcome) -> Finding:
+    """Return why a trial is not valid: the analysis' reason, or the message of what failed."""
+    found = outcome.finding or Finding("trial-failed", {"error": outcome.error})
+    status = {"status": outcome.status.value}
+    return replace(found, figures={**found.figures, **status}, place=_place_of(outcome))
+
+
+def counts(ends: Ends) -> dict[str, Figure]:
+    """Return how trials ended, as figures."""
+    return {
+        "trials": ends.trials,
+        "failed": ends.failed,
+        "stalled": ends.stalled,
+        "unknown": ends.unknown,
+    }
+
+
+def versus(baseline: Ends) -> dict[str, Figure]:
+    """Return how many trials the baseline has lost, as figures."""
+    return {"baseline_lost": baseline.lost, "baseline_trials": baseline.trials}
+
+
+def mark_invalid(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
+    """Return the outcomes, with status VOID for those that something else disturbed.
+
+    Other load, neighbours or a state of the disk that are always there make no trial invalid: they
+    belong to the host.  A trial without work is an outcome of its treatment
+    (`mydyno.stats.estimates`), never void.
+    """
+    outcomes = ended(outcomes, rule.responses, rule.lower)
+    disturbed = {
+        f.place.trial: f for f in findings(_measured(outcomes)) if f.place.trial is not None
+    }
+    left = [_void(o, disturbed) for o in outcomes]
+    states = _states(left, rule)
+    return [_void(o, states) for o in left]
+
+
+def _measured(outcomes: Sequence[Outcome]) -> list[TrialEvidence]:
+    alike: dict[tuple[str, str], list[Outcome]] = {}
+    for o in outcomes:
+        if o.status is TrialStatus.OK and o.window.end_s - o.window.start_s >= _LEAST_S:
+            alike.setdefault((o.trial.treatment, o.trial.workload), []).append(o)
+    return [TrialEvidence(o, some) for some in alike.values() for o in some]
+
+
+def _void(outcome: Outcome, why: Mapping[int, Finding]) -> Outcome:
+    if outcome.trial.id not in why or outcome.status is not TrialStatus.OK:
+        return outcome
+    return replace(outcome, status=TrialStatus.VOID, finding=why[outcome.trial.id])
+
+
+def _states(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, Finding]:
+    from mydyno.stats.sequential import load_series  # noqa: PLC0415 - numpy and scipy
+    from mydyno.stats.states import of_another_state  # noqa: PLC0415
+
+    found: dict[int, Finding] = {}
+    for workload, response in rule.responses.items():
+        found |= of_another_state(load_series(outcomes, workload, response, rule.lower))
+    return found
+
+
+def _place_of(outcome: Outcome) -> FindingPlace:
+    return FindingPlace(outcome.trial.treatment, outcome.trial.workload, outcome.trial.id)
