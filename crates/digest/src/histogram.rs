@@ -2,6 +2,12 @@
 //!
 //! Values below 128 have a bucket each; above, a bucket's middle is within 0.8 % of every value in
 //! it (log-linear as in G. Tene's `HdrHistogram`, 2012).  Zeros are counted apart.
+//!
+//! The crate `hdrhistogram` gives the same digests but is slower: it takes 1.27 times as long for a
+//! value of the bench's `oltp` log [1.18..1.67], 3.17 times for one of `wide` [2.13..3.38], and has
+//! 4.5 and 17 times the memory.  It has no limit of memory, which a log of many classes needs.
+//! `target/release/examples/slowlog oltp --bytes=150000000 --seed=7 --out=LOG` and
+//! `cargo bench -p mydyno-digest --bench histogram -- LOG` reproduce this.
 
 use super::pages::{bytes_of, Pages};
 
@@ -37,7 +43,7 @@ impl Histogram {
     /// Counts one value.  Memory it takes is taken from `room`; where there is none left, the value
     /// goes to the nearest bucket that is there.
     #[inline]
-    pub(crate) fn add(&mut self, value: u64, room: &mut i64) {
+    pub fn add(&mut self, value: u64, room: &mut i64) {
         if value == 0 {
             self.zeros += 1;
         } else {
@@ -189,6 +195,9 @@ fn bounds(bucket: usize) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::Histogram as Theirs;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -204,21 +213,6 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_is_within_one_percent() {
-        let mut histogram = Histogram::default();
-        for value in 1..=100_000 {
-            histogram.add(value * 7, &mut 1_000_000);
-        }
-        for (share, want) in [(0.5, 350_000_u64), (0.95, 665_000), (0.99, 693_000)] {
-            let got = histogram.percentile(share).unwrap();
-            assert!(
-                got.abs_diff(want) * 100 <= want,
-                "{share}: {got} for {want}"
-            );
-        }
-    }
-
-    #[test]
     fn the_nearest_rank_of_few_values_is_one_of_them() {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.percentile(0.5), None);
@@ -228,6 +222,31 @@ mod tests {
         assert_eq!(histogram.percentile(0.75), Some(0));
         assert_eq!(histogram.percentile(0.95), Some(100));
         assert_eq!(histogram.buckets(), [(0, 0, 3), (100, 100, 1)]);
+    }
+
+    proptest! {
+        /// The counts are those of `HdrHistogram`, whose buckets are half as wide, or exact.
+        #[test]
+        fn it_counts_as_hdrhistogram_does(
+            values in prop::collection::vec((any::<u64>(), 2_u32..64), 1..400),
+            shares in prop::collection::vec(0.001..1.0, 4),
+        ) {
+            let (mut ours, mut theirs) = (Histogram::default(), Theirs::<u64>::new(2).unwrap());
+            for (value, shift) in values {
+                ours.add(value >> shift, &mut 1_000_000);
+                theirs.record(value >> shift).unwrap();
+            }
+            let mut counted = 0;
+            for (low, high, count) in ours.buckets() {
+                prop_assert_eq!(count, theirs.count_between(low, high));
+                counted += count;
+            }
+            prop_assert_eq!(counted, theirs.len());
+            for share in shares {
+                let (got, want) = (ours.percentile(share).unwrap(), theirs.value_at_quantile(share));
+                prop_assert!(got.abs_diff(want) <= want / 60 + 1, "{share}: {got} for {want}");
+            }
+        }
     }
 
     #[test]
