@@ -3,12 +3,11 @@
 use hashbrown::HashTable;
 
 use super::attributes::{Attributes, LOCK_TIME, QUERY_TIME, ROWS_EXAMINED, ROWS_SENT, TOTALS};
-use super::class::{Event, Gathered};
-use super::config::Config;
+use super::class::{example_bytes, fingerprint_bytes, Event, Gathered};
 use super::fingerprint::fingerprint;
-use super::kept::{example_bytes, fingerprint_bytes};
 use super::names::{Names, INHERITED};
 use super::number::IMPOSSIBLE;
+use super::options::Config;
 use super::result::{Digest, Oddities, Span, Summary, Totals};
 use super::window::Windows;
 
