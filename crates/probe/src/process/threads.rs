@@ -1,6 +1,4 @@
 //! What /proc says of a process and of its threads by class: CPU time, waiting for it, switches.
-//!
-//! they came onto one.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
