@@ -13,7 +13,7 @@ use super::legible::drives_a_terminal;
 use super::result::{
     Class, Digest, Example, Log, Metric, Oddities, Span, Total, Totals, Window, WindowClass,
 };
-use super::when::iso;
+use super::time::iso;
 
 /// The version of the format.
 const VERSION: u32 = 1;

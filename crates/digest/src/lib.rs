@@ -32,8 +32,6 @@ mod time;
 mod watched;
 #[cfg(test)]
 mod watched_tests;
-mod when;
-mod window;
 
 pub use engine::Engine;
 pub use options::{Config, Filter};

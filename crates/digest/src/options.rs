@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 
 use super::select::{Limit, Order};
-use super::when::{length_us, point_us};
+use super::time::{length_us, point_us};
 
 /// Gathers the statements of slow logs into classes.
 #[derive(Args, Clone, Debug)]

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::gather::ROOM_OF_CLASS;
+use super::gather::{merged, ROOM_OF_CLASS};
 use super::histogram::Histogram;
 use super::names::{ENTRY, FREE_NAMES, INHERITED_TEXT};
-use super::window::merged;
 
 /// A log, gathered into classes.  Classes are in the order of their first event.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,7 @@ use super::{units, write_metrics};
 use crate::figures::{base, decades, share};
 use crate::legible::{cut, line, lines};
 use crate::result::{Class, Digest, Metric};
-use crate::when::plain;
+use crate::time::plain;
 
 /// Lines of the fingerprint and of the example that are shown.
 const LINES: usize = 12;

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use crate::figures::{base, overall, share};
 use crate::legible::{cut, line};
 use crate::result::{Class, Digest, Metric, Span, Summary, Total, Window};
-use crate::when::plain;
+use crate::time::plain;
 
 /// Writes the digest with these of its classes, in lines of at most `width` columns.
 ///

@@ -1,7 +1,6 @@
 //! The source `host`: everything of /proc and /sys that is not of one process.
 
 pub mod cgroup;
-mod cgroup_cpu;
 mod cpu;
 mod disk;
 mod keyed;
