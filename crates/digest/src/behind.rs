@@ -1,6 +1,8 @@
-//! What can stand behind a statement: the header of the next, the banner of a server, nothing.
+//! What can stand behind a statement: the next header, the banner of a server, junk, nothing.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr_iter, memmem};
+
+use super::result::Oddities;
 
 /// What is known of bytes that may be part of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,4 +146,114 @@ fn is_last_of_banner(line: &[u8]) -> bool {
     let columns = line.strip_prefix(b"Time").unwrap_or_default();
     columns.trim_ascii_start().len() < columns.len()
         && columns.trim_ascii_start().starts_with(b"Id Command")
+}
+
+/// Whether a body starts so that it can only be a statement.
+#[inline]
+pub(super) fn is_plain(body: &[u8]) -> bool {
+    match body {
+        [b'#', ..] | [_, b':', ..] => false,
+        [b'/', next, ..] => *next == b'*',
+        [b'm', ..] => !starts_as_banner(body),
+        _ => true,
+    }
+}
+
+fn starts_as_banner(body: &[u8]) -> bool {
+    body.starts_with(b"mysqld") || body.starts_with(b"mariadbd")
+}
+
+/// Whether the next event, the server's banner or the end of the log stands there.
+pub(super) fn is_missing(body: &[u8], last: bool) -> Known {
+    match body {
+        [] if last => Known::Yes,
+        [] => Known::NotYet,
+        // The log may end within the header's next line.
+        [b'#', ..] if breaks_off(body) && !is_command(body) && !last => Known::NotYet,
+        [b'#', ..] if breaks_off(body) && !is_command(body) => Known::Yes,
+        [b'#', ..] => header_starts(body, last),
+        _ => is_server_start(body, last),
+    }
+}
+
+/// How much of a line is looked at, and waited for.
+const LINE: usize = 1024;
+
+/// Whether no more is there than the start of a line.
+pub(super) fn breaks_off(body: &[u8]) -> bool {
+    body.len() < LINE && memchr(b'\n', body).is_none()
+}
+
+fn is_server_start(body: &[u8], last: bool) -> Known {
+    let path = body[0] == b'/' || body.get(1) == Some(&b':');
+    if !path && !starts_as_banner(body) {
+        return Known::No;
+    }
+    let line = &body[..body.len().min(LINE)];
+    match memchr(b'\n', line) {
+        Some(newline) if is_banner(&line[..newline]) => Known::Yes,
+        None if line.len() < LINE && !last => Known::NotYet,
+        _ => Known::No,
+    }
+}
+
+/// Whether an administrator command stands there, which has no statement.
+pub(super) fn is_command(body: &[u8]) -> bool {
+    body.starts_with(b"# administrator command: ")
+}
+
+/// What became of the text's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// So many bytes are done with.
+    Done(usize),
+    /// More bytes are needed.
+    NotYet,
+}
+
+/// Passes over what is no event.
+#[derive(Debug, Default)]
+pub(super) struct Junk {
+    /// The line goes on.
+    pub within: bool,
+    /// A server's banner went by.
+    pub banner: bool,
+}
+
+impl Junk {
+    /// Passes over blanks or one line.
+    #[cold]
+    pub fn pass(&mut self, text: &[u8], last: bool, oddities: &mut Oddities) -> Step {
+        if self.within {
+            return self.pass_line(text, oddities);
+        }
+        let blank = |byte: &&u8| matches!(byte, b'\n' | b'\r' | 0);
+        let blanks = text.iter().take_while(blank).count();
+        if blanks > 0 {
+            oddities.unreadable_bytes += memchr_iter(0, &text[..blanks]).count() as u64;
+            return Step::Done(blanks);
+        }
+        let line = &text[..text.len().min(LINE)];
+        let newline = memchr(b'\n', line);
+        if newline.is_none() && !last && line.len() < LINE {
+            return Step::NotYet;
+        }
+        let line = &line[..newline.unwrap_or(line.len())];
+        let banner = is_banner(line);
+        self.banner |= banner;
+        match newline {
+            Some(newline) if banner || is_of_banner(line) => Step::Done(newline + 1),
+            _ => self.pass_line(text, oddities),
+        }
+    }
+
+    /// Passes over a line that belongs to no event.
+    #[cold]
+    pub fn pass_line(&mut self, text: &[u8], oddities: &mut Oddities) -> Step {
+        let newline = memchr(b'\n', text);
+        let end = newline.map_or(text.len(), |newline| newline + 1);
+        oddities.unreadable_bytes += end as u64;
+        self.within = newline.is_none();
+        Step::Done(end)
+    }
 }

@@ -3,10 +3,10 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 
-use super::config::Config;
+use super::behind::Step;
 use super::gather::Gather;
-use super::junk::Step;
 use super::names::INHERITED;
+use super::options::Config;
 use super::reader::Reader;
 use super::result::Digest;
 

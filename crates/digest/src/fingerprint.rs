@@ -9,9 +9,9 @@ use super::fingerprint_pt;
 use super::fingerprint_text::{
     call, collapse_unions, first_tuple_only, one_limit, without_asc, Text,
 };
-use super::list::{list, list_before, NoList};
 use super::piece::{
-    block_comment, comment_starts, dashes, in_name, line_end, names_chunk, number, quoted,
+    block_comment, comment_starts, dashes, in_name, line_end, list, list_before, names_chunk,
+    number, quoted, NoList,
 };
 
 /// A fingerprint and the number by which pt-query-digest and PMM know it.

@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 
 use super::figures::{decimal, share};
 use super::legible::drives_a_terminal;
-use super::result::{Class, Digest, Example, Metric, Oddities, Span, Totals, Window, WindowClass};
-use super::total::{Log, Total};
-use super::when::iso;
+use super::result::{
+    Class, Digest, Example, Log, Metric, Oddities, Span, Total, Totals, Window, WindowClass,
+};
+use super::time::iso;
 
 /// The version of the format.
 const VERSION: u32 = 1;

@@ -1,4 +1,9 @@
-//! Numbers of a header as whole numbers of a small unit, without floating point.
+//! The values of attributes: whole numbers of a small unit, without floating point.
+
+use memchr::{memchr, memrchr};
+
+use super::attributes::Slot;
+use super::layout::HEADER_ENDS;
 
 /// Nothing that a server can mean, such as the 64-bit underflow `18446744073708.796870`.
 pub(super) const IMPOSSIBLE: u64 = u64::MAX;
@@ -102,10 +107,6 @@ fn sum(digits: u64) -> u64 {
     (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xFFFF_FFFF
 }
 
-fn word_end(text: &[u8], at: usize) -> usize {
-    at + text[at..].iter().take_while(|byte| **byte > b' ').count()
-}
-
 /// The number where one digit stands before the point and up to six behind it, as almost always.
 #[inline]
 fn short(text: &[u8], at: usize) -> Option<(u64, usize)> {
@@ -121,6 +122,80 @@ fn short(text: &[u8], at: usize) -> Option<(u64, usize)> {
     }
     let fraction = sum(digits << (64 - 8 * count)) * UNIT[count as usize];
     Some((first * 1_000_000 + fraction, at + 2 + count as usize))
+}
+
+/// The value at `at`, and where it ends; none if it is of another kind.
+#[inline]
+pub(super) fn value(text: &[u8], at: usize, slot: Slot) -> Option<(u64, usize)> {
+    match slot {
+        Slot::Count(_) | Slot::Error(_) | Slot::RateLimit => {
+            Some(count(text, blanks(text, at))).filter(|found| found.0 != MISSING)
+        }
+        Slot::Time(_) => {
+            Some(millionths(text, blanks(text, at))).filter(|found| found.0 != MISSING)
+        }
+        Slot::Flag(_) => {
+            let yes = u64::from(text.get(at)? == &b'Y');
+            let rest = text.get(at + 2 + usize::from(yes == 1)..)?;
+            let whole = text[at..].starts_with(if yes == 1 { b"Yes" } else { b"No" });
+            (whole && rest.first()? <= &b' ').then(|| (yes, text.len() - rest.len()))
+        }
+        Slot::Schema => {
+            let end = schema_end(text, at);
+            Some(((at as u64) << 32 | end as u64, end))
+        }
+        Slot::Word => Some((0, word_end(text, blanks(text, at)))),
+        Slot::Text => {
+            let end = word_end(text, at);
+            let word = &text[at..end];
+            let other =
+                word.first().is_some_and(u8::is_ascii_digit) || word == b"Yes" || word == b"No";
+            (!other).then_some((0, end))
+        }
+        Slot::Line if is_other_line(text, at) => None,
+        Slot::Line => memchr(b'\n', text.get(at..)?).map(|end| (0, at + end)),
+        Slot::Nothing => matches!(text.get(at)?, b'\n' | b'\r').then_some((0, at)),
+    }
+}
+
+/// Whether the text before `at`, which a line without keys began with, only starts another word.
+#[cold]
+fn is_other_line(text: &[u8], at: usize) -> bool {
+    let in_key = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let (before, behind) = text.split_at(at.min(text.len()));
+    let rest = behind.iter().position(|byte| !in_key(byte)).unwrap_or(0);
+    let keyed = before.last().is_some_and(in_key)
+        && behind.get(rest) == Some(&b':')
+        && matches!(behind.get(rest + 1), Some(b' ' | b'\r' | b'\n'));
+    let start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+    let ends = |end: &&[u8]| text[start..].starts_with(end) && at - start < end.len();
+    keyed || HEADER_ENDS.iter().any(ends)
+}
+
+#[inline]
+pub(super) fn blanks(text: &[u8], mut at: usize) -> usize {
+    while text.get(at) == Some(&b' ') {
+        at += 1;
+    }
+    at
+}
+
+#[inline]
+pub(super) fn word_end(text: &[u8], at: usize) -> usize {
+    at + text[at..].iter().take_while(|byte| **byte > b' ').count()
+}
+
+/// Where the name of a database ends, which may have single spaces in it.
+fn schema_end(text: &[u8], at: usize) -> usize {
+    let mut end = word_end(text, at);
+    while text.get(end) == Some(&b' ') && text.get(end + 1).is_some_and(|byte| *byte > b' ') {
+        let next = word_end(text, end + 1);
+        if text[next - 1] == b':' {
+            break;
+        }
+        end = next;
+    }
+    end
 }
 
 #[cfg(test)]

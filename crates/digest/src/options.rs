@@ -1,14 +1,12 @@
-//! The options of `mydyno-probe digest`.
+//! The options of `mydyno-probe digest`, and what the engine is asked for.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 
-use super::config::{Config, Filter};
-use super::order::Order;
-use super::select::Limit;
-use super::when::{length_us, point_us};
+use super::select::{Limit, Order};
+use super::time::{length_us, point_us};
 
 /// Gathers the statements of slow logs into classes.
 #[derive(Args, Clone, Debug)]
@@ -191,5 +189,61 @@ fn seconds(text: &str) -> Result<u64, String> {
     match length_us(text)? {
         us if us > 0 && us % 1_000_000 == 0 => Ok(us / 1_000_000),
         _ => Err(format!("{text}: write whole seconds, such as 10s or 1m")),
+    }
+}
+
+/// How the log is read and what is kept of it.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Fingerprints as pt-query-digest makes them, to the letter.
+    pub compat_pt: bool,
+    /// The width of a time window, in seconds; none: no windows.
+    pub window_s: Option<u64>,
+    pub filter: Filter,
+    /// The most bytes of a class's slowest statement that are kept.
+    pub keep_example_bytes: usize,
+    /// The literals of the examples are replaced by `?`.
+    pub redact: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            compat_pt: false,
+            window_s: None,
+            filter: Filter::default(),
+            keep_example_bytes: 1024,
+            redact: false,
+        }
+    }
+}
+
+/// Which events are gathered; what is not given lets every event pass.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Bytes that the statement has in it, whatever their case.
+    pub text: Option<String>,
+    pub user: Option<String>,
+    /// A host's name or address, as the log has it.
+    pub host: Option<String>,
+    pub database: Option<String>,
+    /// From this time on, in microseconds since 1970; an event without a time does not pass.
+    pub since_us: Option<i64>,
+    /// Before this time, in microseconds since 1970; an event without a time does not pass.
+    pub until_us: Option<i64>,
+    pub min_time_us: u64,
+}
+
+impl Filter {
+    /// Whether there is anything to ask of an event.
+    #[must_use]
+    pub fn active(&self) -> bool {
+        self.text.is_some()
+            || self.user.is_some()
+            || self.host.is_some()
+            || self.database.is_some()
+            || self.since_us.is_some()
+            || self.until_us.is_some()
+            || self.min_time_us > 0
     }
 }

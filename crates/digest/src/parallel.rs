@@ -7,19 +7,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
-use std::thread;
+use std::{io, thread};
 
 use memchr::memmem;
 
 use super::behind::{header_starts, Known};
-use super::config::Config;
 use super::engine::Engine;
+use super::options::Config;
 use super::result::Digest;
 
 const LARGEST: u64 = 32 << 20;
@@ -260,5 +259,113 @@ impl Log<'_> {
             at += (read.saturating_sub(64)).max(1) as u64;
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::options::Filter;
+
+    // Several threads against one, on logs that are hard to cut.
+    const HEADER: &str = "# User@Host: a[a] @ b []\n# Query_time: 0.5  Lock_time: 0.1\n";
+    const STATEMENTS: [&str; 9] = [
+        "select 1;\n",
+        "use shop;\nSET timestamp=7;\nselect * from t where a in (1,2);\n",
+        "SET timestamp=9;\ninsert into t values (1,'a'),(2,'b');\n",
+        "select ';\n# User@Host: x[x] @ y []\n# Query_time: 9\ndrop table t;\n', 1;\n",
+        "/* ;\n# Time: 261121  1:41:22\n*/ select 3;\n",
+        "select 'never closed;\n",
+        "use other;\nselect 2;\n\n\0\0",
+        "# administrator command: Quit;\n",
+        "select 1;\n/usr/sbin/mysqld, Version: 8 (x). started with:\nTcp port: 1\n",
+    ];
+
+    fn event() -> impl Strategy<Value = String> {
+        let time = prop_oneof![
+            3 => Just(""),
+            1 => Just("# Time: 261121  1:41:22\n"),
+            1 => Just("# Time: 2026-11-21T01:41:22.000001Z\n"),
+        ];
+        (time, 0..STATEMENTS.len()).prop_map(|(time, i)| format!("{time}{HEADER}{}", STATEMENTS[i]))
+    }
+
+    fn said(digest: &Digest) -> String {
+        let classes = digest.classes.iter().map(|class| {
+            let metrics: Vec<_> = class
+                .metrics
+                .iter()
+                .map(|(name, metric)| {
+                    (
+                        name,
+                        metric.count,
+                        metric.sum,
+                        metric.min,
+                        metric.max,
+                        metric.histogram.buckets(),
+                    )
+                })
+                .collect();
+            format!(
+                "{} {} {:?} {:?} {:?} {metrics:?}",
+                class.fingerprint, class.events, class.span, class.counts, class.example
+            )
+        });
+        format!(
+            "{:#?}\n{:#?}\n{:#?}",
+            digest.summary,
+            classes.collect::<Vec<_>>(),
+            digest.windows
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn several_threads_say_what_one_says(
+            events in prop::collection::vec(event(), 0..80),
+            segment in 100..2000_u64,
+            threads in 2..4_usize,
+            filtered in any::<bool>(),
+        ) {
+            let path = std::env::temp_dir().join(format!("digest-{}-{:?}", std::process::id(), thread::current().id()));
+            let log = events.concat();
+            std::fs::write(&path, &log).unwrap();
+            let database = filtered.then(|| "shop".to_owned());
+            let filter = Filter { database, ..Filter::default() };
+            let config = Config { filter, window_s: Some(60), ..Config::default() };
+            let file = File::open(&path).unwrap();
+            let length = log.len() as u64;
+            let several = digest_segments(&file, length, threads, segment, &config).unwrap();
+            let mut one = Engine::new(config);
+            one.feed(log.as_bytes());
+            prop_assert_eq!(said(&several), said(&one.finish()));
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_statement_may_be_longer_than_a_segment() {
+        let statement = format!(
+            "{HEADER}insert into t values ('{}');\n",
+            "x".repeat(5 << 20)
+        );
+        let log = format!("{HEADER}select 1;\n{statement}{HEADER}select 2;\n");
+        let path = std::env::temp_dir().join(format!("digest-long-{}", std::process::id()));
+        std::fs::write(&path, &log).unwrap();
+        let file = File::open(&path).unwrap();
+        let config = Config::default();
+        let several = digest_segments(&file, log.len() as u64, 2, 1 << 20, &config).unwrap();
+        let mut one = Engine::new(config);
+        one.feed(log.as_bytes());
+        assert_eq!(several.summary.totals.events, 3);
+        assert_eq!(said(&several), said(&one.finish()));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error() {
+        assert!(digest_file(Path::new("/nowhere"), 2, &Config::default()).is_err());
     }
 }

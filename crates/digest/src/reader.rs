@@ -5,18 +5,14 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::attributes::{Attributes, QUERY_TIME};
-use super::behind::Known;
-use super::body::{breaks_off, is_command, is_missing, is_plain};
+use super::behind::{breaks_off, is_command, is_missing, is_plain, Junk, Known, Step};
 use super::class::{Event, Who};
 use super::ending::{Ending, Found};
 use super::gather::Gather;
-use super::header::{Head, Heads};
-use super::junk::{Junk, Step};
-use super::layout::NoLayout;
-use super::layouts::Layouts;
+use super::header::{prelude, Head, Heads, Prelude};
+use super::layout::{Layouts, NoLayout};
 use super::names::{Names, INHERITED, NONE};
 use super::number::IMPOSSIBLE;
-use super::prelude::{prelude, Prelude};
 use super::shape::{shape, NoShape};
 use super::time::Stamp;
 

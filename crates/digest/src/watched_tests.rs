@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::config::Config;
+use super::options::Config;
 use super::result::Digest;
 use super::watched::Watched;
 

@@ -1,8 +1,15 @@
-//! The file's frames: a head, columns, ticks, notes and an end, each with its checksum.
+//! The sampler's file: head, columns, ticks, notes and end, each a frame with its checksum.
+
+use std::fs;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use serde_json::{json, Value};
 
-use super::table::{Cell, Table};
+use crate::file::{clock_ticks, page_size};
+use crate::table::{Cell, Table};
 
 /// What the file begins with.
 pub const MAGIC: &[u8] = b"mydyno-probe 1\n";
@@ -175,4 +182,102 @@ fn unsigned(out: &mut Vec<u8>, mut value: u64) {
 fn signed(out: &mut Vec<u8>, value: i64) {
     let zigzag = (value << 1) ^ (value >> 63);
     unsigned(out, u64::from_ne_bytes(zigzag.to_ne_bytes()));
+}
+
+/// The head of a file whose times count from `mono_ns`, which was `wall_ns` for people.
+#[must_use]
+pub fn head(mono_ns: i64, wall_ns: i64, interval_ns: i64) -> Value {
+    json!({
+        "wall_ns": wall_ns,
+        "mono_ns": mono_ns,
+        "interval_ns": interval_ns,
+        "host": rustix::system::uname().nodename().to_string_lossy(),
+        "boot_id": boot_id(),
+        "hz": clock_ticks(),
+        "page_size": page_size(),
+        "cpus": cpus(),
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}
+
+fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// How many CPUs are at work, whichever of them this process may use.
+fn cpus() -> usize {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let is_cpu = |line: &&str| {
+        line.strip_prefix("cpu")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    stat.lines().filter(is_cpu).count()
+}
+
+/// The open file and its encoder.
+#[derive(Debug)]
+pub struct Recorder {
+    file: File,
+    encoder: Encoder,
+    whole: u64,
+}
+
+impl Recorder {
+    /// Makes the file, which must not be there, for its owner only.
+    ///
+    /// # Errors
+    /// Those of open.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        Ok(Self {
+            file,
+            encoder: Encoder::default(),
+            whole: 0,
+        })
+    }
+
+    /// Writes the head.
+    ///
+    /// # Errors
+    /// Those of write; the file then ends with its last whole frame, here and below.
+    pub fn head(&mut self, head: &Value) -> io::Result<()> {
+        self.encoder.head(head);
+        self.write()
+    }
+
+    /// Writes a tick and all that came with it.
+    ///
+    /// # Errors
+    /// Those of write.
+    pub fn tick(&mut self, tick: &Tick, table: &mut Table) -> io::Result<()> {
+        self.encoder.tick(tick, table);
+        self.write()
+    }
+
+    /// Writes the end.
+    ///
+    /// # Errors
+    /// Those of write.
+    pub fn end(&mut self, end: &Value) -> io::Result<()> {
+        self.encoder.end(end);
+        self.write()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        match self.file.write_all(&self.encoder.out) {
+            Ok(()) => self.whole += self.encoder.out.len() as u64,
+            Err(error) => {
+                // A torn frame would hide what somebody appends later; the first error is what counts.
+                let _ = self.file.set_len(self.whole);
+                return Err(error);
+            }
+        }
+        self.encoder.out.clear();
+        Ok(())
+    }
 }

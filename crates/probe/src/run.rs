@@ -7,20 +7,16 @@ use std::time::Duration;
 use mydyno_command::{fail, WRONG};
 use serde_json::json;
 
-use super::clock::{monotonic_ns, wall_ns};
-use super::frame::Tick;
-use super::head::head;
-use super::host::Host;
-use super::life::{Life, Reason};
-use super::options::Options;
-use super::priority;
-use super::process::Processes;
-use super::reading::Reading;
-use super::recorder::Recorder;
-use super::root::Root;
-use super::schedule::Schedule;
-use super::server::Server;
-use super::table::{Event, Source, Table};
+use crate::file::Root;
+use crate::frame::{head, Recorder, Tick};
+use crate::host::Host;
+use crate::life::{self, Life, Reason};
+use crate::options::Options;
+use crate::process::Processes;
+use crate::reading::Reading;
+use crate::schedule::{monotonic_ns, wall_ns, Schedule};
+use crate::server::Server;
+use crate::table::{Event, Source, Table};
 
 /// A jump of the wall clock that is worth a note; slewing is far below.
 const STEP_NS: i64 = 50_000_000;
@@ -43,7 +39,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         }
         Err(error) => return Err(format!("{out}: {error}")),
     };
-    priority::raise();
+    life::raise();
     Sampler::new(options, sources, recorder, life)
         .run()
         .map_err(|error| format!("{out}: {error}"))?;

@@ -1,6 +1,8 @@
-//! Deadlines: which one is due, which were missed, and when there are no more.
+//! The clocks, and the deadlines: which one is due, which were missed, when there are no more.
 
 use std::time::Duration;
+
+use rustix::time::{clock_gettime, ClockId, Timespec};
 
 /// The deadlines of one run; times are nanoseconds since its start.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,30 @@ impl Schedule {
         self.due = next;
         self.due <= self.last
     }
+}
+
+const SECOND: i64 = 1_000_000_000;
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+#[must_use]
+pub fn monotonic_ns() -> i64 {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// Nanoseconds since 1970.
+#[must_use]
+pub fn wall_ns() -> i64 {
+    nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+/// CPU time that all threads of this process used so far, in nanoseconds.
+#[must_use]
+pub fn cpu_ns() -> i64 {
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+fn nanoseconds(time: Timespec) -> i64 {
+    time.tv_sec * SECOND + time.tv_nsec
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::super::figures::{base, decades, share};
-use super::super::legible::{cut, line, lines};
-use super::super::result::{Class, Digest, Metric};
-use super::super::when::plain;
-use super::{metrics, units};
+use super::{units, write_metrics};
+use crate::figures::{base, decades, share};
+use crate::legible::{cut, line, lines};
+use crate::result::{Class, Digest, Metric};
+use crate::time::plain;
 
 /// Lines of the fingerprint and of the example that are shown.
 const LINES: usize = 12;
@@ -37,7 +37,7 @@ pub fn write(
     write_text(out, &class.fingerprint, width)?;
     write_calls(out, class)?;
     let all = class.metrics.iter().map(|(name, metric)| (&**name, metric));
-    metrics::write(out, all, width)?;
+    write_metrics(out, all, width)?;
     if let Some(metric) = class.metric("query_time_s") {
         write_histogram(out, metric, width)?;
     }

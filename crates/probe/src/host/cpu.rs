@@ -1,12 +1,9 @@
 //! CPU time by mode, interrupts, switches, soft interrupts, and waiting for a CPU.
 
-use super::super::file::{Kept, Look};
-use super::super::root::{tick_seconds, Root};
-use super::super::rows::{Keys, Things};
-use super::super::table::{Column, Table};
-use super::super::text::{lines, Words};
-use super::keyed::Keyed;
-use super::Part;
+use crate::file::{lines, number, tick_seconds, Kept, Look, Root, Words};
+use crate::host::keyed::Keyed;
+use crate::host::Part;
+use crate::table::{Column, Keys, Table, Things};
 
 const MODES: [&str; 10] = [
     "user",
@@ -87,7 +84,7 @@ pub fn soft_irqs(root: &Root) -> Keyed {
         let which = key.trim_end_matches(':');
         Some(Column::counter("cpu.softirqs", "count", 1.0).of(which))
     };
-    let sum = |words: Words| Some(words.filter_map(super::super::text::number).sum());
+    let sum = |words: Words| Some(words.filter_map(number).sum());
     Keyed::new(root.path("proc/softirqs"), column, sum).below(1)
 }
 

@@ -2,12 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::super::file::{Kept, Look};
-use super::super::root::Root;
-use super::super::rows::Things;
-use super::super::table::{Column, Kind, Table};
-use super::super::text::{lines, name, number, Words};
-use super::Part;
+use crate::file::{lines, name, number, Kept, Look, Root, Words};
+use crate::host::Part;
+use crate::table::{Column, Kind, Table, Things};
 
 const SECTOR: f64 = 512.0;
 const MS: f64 = 1e-3;

@@ -1,23 +1,17 @@
 //! The source `host`: everything of /proc and /sys that is not of one process.
 
 pub mod cgroup;
-mod cgroup_cpu;
-mod cgroup_memory;
-mod cgroup_place;
 mod cpu;
 mod disk;
 mod keyed;
-mod load;
-mod memory;
 mod net;
 mod storage;
-mod tcp;
 
 use std::time::{Duration, Instant};
 
-use super::file::Look;
-use super::root::Root;
-use super::table::{Source, Table};
+use crate::file::Look;
+use crate::file::Root;
+use crate::table::{Source, Table};
 
 /// How often what changes seldom is looked at: link speeds, limits, files that may come later.
 pub const SELDOM: Duration = Duration::from_secs(10);
@@ -44,17 +38,17 @@ impl Host {
                 Box::new(cpu::Cpus::new(root)),
                 Box::new(cpu::soft_irqs(root)),
                 Box::new(cpu::RunDelay::new(root)),
-                Box::new(load::Load::new(root)),
-                Box::new(load::pressure(root, "cpu")),
-                Box::new(load::pressure(root, "io")),
-                Box::new(load::pressure(root, "memory")),
-                Box::new(memory::memory(root)),
-                Box::new(memory::vmstat(root)),
+                Box::new(keyed::Load::new(root)),
+                Box::new(keyed::pressure(root, "cpu")),
+                Box::new(keyed::pressure(root, "io")),
+                Box::new(keyed::pressure(root, "memory")),
+                Box::new(keyed::memory(root)),
+                Box::new(keyed::vmstat(root)),
                 Box::new(disk::Disks::new(root)),
                 Box::new(net::Interfaces::new(root)),
                 Box::new(net::Softnet::new(root)),
-                Box::new(tcp::Tcp::new(root, "proc/self/net/snmp")),
-                Box::new(tcp::Tcp::new(root, "proc/self/net/netstat")),
+                Box::new(net::Tcp::new(root, "proc/self/net/snmp")),
+                Box::new(net::Tcp::new(root, "proc/self/net/netstat")),
                 Box::new(storage::Md::new(root)),
                 Box::new(storage::Loops::new(root)),
                 Box::new(storage::zfs(root, "arcstats", "arc")),

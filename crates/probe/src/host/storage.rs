@@ -3,13 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::super::file::{Kept, Look};
-use super::super::root::Root;
-use super::super::rows::{Keys, Things};
-use super::super::table::{Column, Table};
-use super::super::text::{decimal, lines, name, number, Words};
-use super::keyed::Keyed;
-use super::Part;
+use crate::file::{decimal, lines, name, number, Kept, Look, Root, Words};
+use crate::host::keyed::Keyed;
+use crate::host::Part;
+use crate::table::{Column, Keys, Table, Things};
 
 /// /proc/mdstat.
 pub struct Md {

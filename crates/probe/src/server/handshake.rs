@@ -7,8 +7,8 @@ use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::MySerialize;
 use mysql_common::scramble::{scramble_native, scramble_sha256};
 
-use super::login::{Login, Place};
-use super::wire::{nonsense, Fault, Wire};
+use crate::server::login::{Login, Place};
+use crate::server::wire::{nonsense, Fault, Wire};
 
 const NATIVE: &[u8] = b"mysql_native_password";
 const SHA2: &[u8] = b"caching_sha2_password";

@@ -1,8 +1,6 @@
 //! The server's counters: asked when it is time by a thread of its own, and never waited for.
 
-mod answer;
 mod handshake;
-mod life;
 mod login;
 mod meaning;
 mod rows;
@@ -14,11 +12,11 @@ use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender, TryRecvError}
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::answer::Answer;
-use self::login::Login;
-use super::clock::monotonic_ns;
-use super::options;
-use super::table::{Column, Source, Table};
+use crate::options;
+use crate::schedule::monotonic_ns;
+use crate::server::login::Login;
+use crate::server::worker::Answer;
+use crate::table::{Column, Source, Table};
 
 /// How long the end waits for the connection to be closed in order; a server that does not
 /// answer is left.

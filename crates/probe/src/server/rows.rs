@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::answer::Answer;
-use super::meaning::Meaning;
+use crate::file;
+use crate::server::meaning::Meaning;
+use crate::server::worker::Answer;
 use crate::table::{Column, Kind};
-use crate::text;
 
 /// Digits that are kept after a point.
 const PLACES: usize = 6;
@@ -65,7 +65,7 @@ impl Rows {
         let Some(number) = number(value) else { return };
         let row = &mut self.known[at];
         let (column, decimal) = *row.column.get_or_insert_with(|| {
-            let name = text::name(name).to_lowercase();
+            let name = file::name(name).to_lowercase();
             let decimal = matches!(number, Number::Decimal(_));
             let meant = match number {
                 Number::Switch(_) => Meaning::gauge(""),
@@ -123,14 +123,14 @@ pub fn number(value: &[u8]) -> Option<Number> {
         };
     }
     if !value.contains(&b'.') {
-        return text::number(value).map(Number::Whole);
+        return file::number(value).map(Number::Whole);
     }
     // The sign of -0.5 is lost in its whole part.
     match value.strip_prefix(b"-") {
         Some(rest) => {
-            text::decimal(rest, PLACES).map(|value| Number::Decimal(value.wrapping_neg()))
+            file::decimal(rest, PLACES).map(|value| Number::Decimal(value.wrapping_neg()))
         }
-        None => text::decimal(value, PLACES).map(Number::Decimal),
+        None => file::decimal(value, PLACES).map(Number::Decimal),
     }
 }
 

@@ -1,19 +1,17 @@
-//! The thread that owns the connection: connects, asks, and after a failure waits before it tries again.
+//! The thread that owns the connection: connects, asks, and after a failure waits before a retry.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use super::answer::Answer;
-use super::life::Sign;
-use super::login::Login;
-use super::meaning;
-use super::rows::Rows;
-use super::session::Session;
-use super::wire::Fault;
-use crate::clock::{monotonic_ns, wall_ns};
-use crate::table::Event;
-use crate::text;
+use crate::file::number;
+use crate::schedule::{monotonic_ns, wall_ns};
+use crate::server::login::Login;
+use crate::server::meaning;
+use crate::server::rows::Rows;
+use crate::server::session::{Session, Sign};
+use crate::server::wire::Fault;
+use crate::table::{Column, Event};
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -134,7 +132,7 @@ impl Worker {
         self.status.begin();
         session.status(|[name, value]| {
             if name.eq_ignore_ascii_case(b"uptime") {
-                uptime_s = text::number(value);
+                uptime_s = number(value);
             }
             self.status.take(name, value, meaning::of_status, answer);
         })?;
@@ -160,5 +158,39 @@ impl Retry {
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
         self.fault.clone_from(&fault);
         fault
+    }
+}
+
+/// What one question brought; used again for the next.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Columns that are new, in order; they carry on the numbers of those before.
+    pub fresh: Vec<Column>,
+    /// Numbers of columns and their values.
+    pub values: Vec<(usize, i64)>,
+    /// What is to be noted, with what it concerns.
+    pub notes: Vec<(Event, &'static str, String)>,
+    /// Why there are no values.
+    pub fault: Option<String>,
+    /// When the questions were asked and answered, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub begin_ns: i64,
+    pub status_ns: i64,
+    pub end_ns: i64,
+    defined: usize,
+}
+
+impl Answer {
+    /// Empties it for the next question; what is known of columns stays.
+    pub fn clear(&mut self) {
+        self.values.clear();
+        self.notes.clear();
+        self.fault = None;
+    }
+
+    /// Adds a column and returns its number.
+    pub fn define(&mut self, column: Column) -> usize {
+        self.fresh.push(column);
+        self.defined += 1;
+        self.defined - 1
     }
 }

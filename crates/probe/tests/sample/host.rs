@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use mydyno_probe::file::Root;
 use mydyno_probe::host::Host;
-use mydyno_probe::root::Root;
 use mydyno_probe::table::{Event, Source, Table};
 
 use crate::folder::Folder;

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use mydyno_probe::file::Root;
 use mydyno_probe::options::Named;
 use mydyno_probe::process::Processes;
-use mydyno_probe::root::Root;
 use mydyno_probe::table::{Event, Source, Table};
 
 use crate::folder::Folder;
