@@ -31,6 +31,7 @@ from mydyno.sample import sampler
 from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
+from mydyno.testbed.lock import restored
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.stores import names
 from mydyno.testing import FakeLoad, Silent
@@ -260,6 +261,21 @@ def test_killed_at_every_record_then_run_again(tmp_path, after):
             (o.trial, o.metrics, o.status) for o in want
         ], at
         assert host.files == FOUND, at
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_every_record_then_rolled_back(tmp_path, after):
+    at, moved = 0, 0
+    while go(folder := tmp_path / f"{at}", host := Machine(lines), at, after=after):
+        moved += host.files != FOUND
+        host.life = None
+        records = FileRecords(folder / "changes")
+        done = restored(host, records, None)
+        records.close()
+        assert host.files == FOUND, at
+        assert (done.failed, done.left) == ([], []), at
+        at += 1
+    assert moved > 20  # of the records, so many found the host changed
 
 
 def test_killed_many_times_in_one_campaign(tmp_path):
