@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,12 +27,16 @@ from mydyno.journal import (
 )
 from mydyno.journal.records import Entry, FileRecords, MemoryRecords, Records, nothing_left
 from mydyno.journal.rundir import RunDir
-from mydyno.model import JournalError, Outcome, Trial
+from mydyno.loads import Target
+from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
 from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
-from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
+from mydyno.testbed import private_bench, server_runner
+from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts, ServerLayers
+from mydyno.testbed.lock import restored
 from mydyno.testbed.private_bench import PrivateBench
+from mydyno.testbed.server_runner import ServerRunner
 from mydyno.testbed.stores import names
 from mydyno.testing import FakeLoad, Silent
 from mydyno.testing.fakes import FakeRunning
@@ -40,7 +45,9 @@ TREATMENTS = {
     "STOCK": {},
     "CALM": {"db/kernel.sysctl.vm.swappiness": "1"},
     "BOTH": {"db/kernel.sysctl.vm.swappiness": "5", "db/kernel.thp": "never"},
+    "SYNC": {"db/kernel.thp": "never", "db/mysqld.sync": "100"},
 }
+DEFAULTS = {"sync": "1"}
 SWAP, FREE = "/proc/sys/vm/swappiness", "/proc/sys/vm/min_free_kbytes"
 THP, CHOICES = "/sys/kernel/mm/transparent_hugepage/enabled", "always madvise never"
 FOUND = {SWAP: "60", FREE: "67584", THP: "[always] madvise never"}
@@ -105,6 +112,8 @@ class Machine:
 
     def __init__(self, load: Callable[[Mapping[str, str]], Iterator[bytes]]) -> None:
         self.files, self.load, self.life = dict(FOUND), load, None
+        self.options: dict[str, str] = {}  # the server's file
+        self.running: dict[str, str] = {}  # what it was started with; empty while it is down
         self.frozen: set[str] = set()
         self.notices: set[str] = set()
 
@@ -114,28 +123,38 @@ class Machine:
 
     def run(self, action, *, timeout_s=60.0):
         self.alive()
-        reply = self.reply(action)
+        reply = self.answer(action.argv)
+        reply = self.order(action) if reply is None else reply
         return Completed(action, 127 if reply is None else 0, (reply or "").encode(), b"")
 
-    def reply(self, action):
-        match action.argv:
+    def answer(self, argv):
+        match argv:
             case ("sh", "-c", _, "look", *places):
                 near = (f for f in self.files if f in places or f.rpartition("/")[0] in places)
                 return "".join(f"{f}:{self.files[f]}\n" for f in near)
+            case ("show variables",):
+                return json.dumps(self.running or DEFAULTS | self.options)
+            case ("cat", "/proc/sys/kernel/random/boot_id"):
+                return "this boot"
+            case ("findmnt", *_):
+                return MOUNTED
+            case _:
+                return None
+
+    def order(self, action):
+        match action.argv:
             case ("sysctl", "-q", "-w", setting):
                 name, _, value = setting.partition("=")
                 self.files["/proc/sys/" + name.replace(".", "/")] = value
             case ("tee", file) if file == THP:
                 self.files[THP] = CHOICES.replace(value := action.stdin.decode(), f"[{value}]")
                 self.files[FREE] = "67584" if value == "always" else "45056"
+            case ("write option", key, value):
+                self.options[key] = value
             case ("sh", "-c", _, "post", _, id_):
                 self.notices.add(id_)
             case ("sh", "-c", _, "withdraw", _, id_, _):
                 self.notices.discard(id_)
-            case ("cat", "/proc/sys/kernel/random/boot_id"):
-                return "this boot"
-            case ("findmnt", *_):
-                return MOUNTED
             case _:
                 return None
         return ""
@@ -144,7 +163,54 @@ class Machine:
         self.alive()
         if stderr is not None:
             stderr.touch()
-        return FakeRunning(self.load(dict(self.files)))
+        return FakeRunning(self.load(self.files | self.running))
+
+
+@dataclass
+class Server:
+    """A private server that knows one option, which it reads when it starts."""
+
+    host: Machine
+    pid: int = 7
+    endpoint = SimpleNamespace(tcp_host="")
+    place = SimpleNamespace(admin=Path("/admin"))
+
+    def initialise(self) -> None:
+        self.host.alive()
+
+    def start(self) -> None:
+        self.host.alive()
+        self.host.running = DEFAULTS | self.host.options
+
+    def stop(self, *, grace_s: float = 1.0) -> None:
+        self.host.alive()
+        self.host.running = {}
+
+    close = stop
+
+    def ready(self, *, timeout_s: float) -> None:
+        self.host.alive()
+
+    def error_tail(self, lines: int = 1) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The layer of the server's option file."""
+
+    name: str = "mysqld"
+    owned: bool = True
+
+    def observe(self) -> Probe[Settings]:
+        return Probe(Action(("show variables",)), json.loads)
+
+    def plan(self, now: Settings, want: Settings) -> list[Change]:
+        return [
+            Change(k, now[k], v, Action(("write option", k, v)), Cost.RESTART)
+            for k, v in want.items()
+            if now[k] != v
+        ]
 
 
 @dataclass
@@ -176,6 +242,11 @@ class Files:
         self.host.frozen = self.host.frozen if keep else set()
 
 
+def emptied(host: Machine, _: Server, lines: str = "") -> None:
+    host.alive()
+    host.options.clear()
+
+
 @pytest.fixture(autouse=True)
 def _of_this_test_alone(tmp_path, monkeypatch):
     """Keep the lock and the register of labs off the machine's own; sample nothing.
@@ -185,19 +256,30 @@ def _of_this_test_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(register, "_place", lambda: tmp_path / "state")
     monkeypatch.setattr(sampler, "probe_binary", lambda: "")
+    monkeypatch.setattr(
+        server_runner, "write_owned", lambda host, _, lines="": host.options.clear()
+    )
+    monkeypatch.setattr(server_runner, "page_list", lambda _: b"")
+    monkeypatch.setattr(server_runner, "load_buffer_pool", lambda _: None)
+    monkeypatch.setattr(server_runner, "_options", lambda _: [])
+    for module in (server_runner, private_bench):
+        monkeypatch.setattr(module, "target_of", lambda _, work, there: Target(work, there))
 
 
 def lines(files: Mapping[str, str]) -> Iterator[bytes]:
-    tps = 1000 + 10 * (60 - int(files[SWAP]))
+    tps = 1000 + 10 * (60 - int(files[SWAP])) + int(files["sync"])
     for second in range(1, 100):
         yield f'{{"t_s": {second}, "tps": {tps + second % 3}}}\n'.encode()
+
+
+LOAD = FakeLoad(data_key="tables", needs_server=True)
 
 
 def campaign() -> Campaign:
     design = Blocks(tuple(TREATMENTS), ("load",), 2, None, 7)
     rule = Rule("killed", "STOCK", {"load": "tps"})
     return Campaign(
-        Spec(), "killed", TREATMENTS, "STOCK", {"load": FakeLoad()}, design, Fixed(2, 5), rule
+        Spec(), "killed", TREATMENTS, "STOCK", {"load": LOAD}, design, Fixed(2, 5), rule
     )
 
 
@@ -213,7 +295,9 @@ def bench(folder: Path, host: Machine, journal: Journal, records: Records) -> Pr
         lambda key: Files(host, key.name),
         (Kernel(names(TREATMENTS.values(), "db/kernel.")),),
     )
-    return PrivateBench(setup, {}, timed=False)
+    layers = ServerLayers((Options(),), {"mysqld": DEFAULTS})
+    runner = ServerRunner(host, Server(host), setup.ledger, layers)
+    return PrivateBench(setup, {"auto": runner}, timed=False)
 
 
 def go(folder: Path, host: Machine, at: int, *, after: bool) -> bool:
@@ -227,6 +311,8 @@ def go(folder: Path, host: Machine, at: int, *, after: bool) -> bool:
     try:
         run(CampaignRun(campaign(), made, RunDir(folder), journal, Silent()))
     except Killed:
+        recorded = {e.key for e in journal.events() if isinstance(e, Changing)}
+        assert {f"db/mysqld.{key}" for key in host.options} <= recorded
         return True
     finally:
         journal.inner.close()
@@ -249,7 +335,7 @@ def test_killed_at_every_record_then_run_again(tmp_path, after):
     assert not go(whole, Machine(lines), 10**6, after=False)
     want = told(whole)
     records = sum(len((whole / f).read_bytes().splitlines()) for f in ("journal.jsonl", "changes"))
-    assert [o.trial.id for o in want] == list(range(6))
+    assert [o.trial.id for o in want] == list(range(8))
     for at in range(records):
         folder = tmp_path / f"{at}"
         host = Machine(lines)
@@ -262,13 +348,28 @@ def test_killed_at_every_record_then_run_again(tmp_path, after):
         assert host.files == FOUND, at
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_every_record_then_rolled_back(tmp_path, after):
+    at, moved = 0, 0
+    while go(folder := tmp_path / f"{at}", host := Machine(lines), at, after=after):
+        moved += host.files != FOUND
+        host.life = None
+        records = FileRecords(folder / "changes")
+        done = restored(host, records, None)
+        records.close()
+        assert host.files == FOUND, at
+        assert (done.failed, done.left) == ([], []), at
+        at += 1
+    assert moved > 20  # of the records, so many found the host changed
+
+
 def test_killed_many_times_in_one_campaign(tmp_path):
     host = Machine(lines)
     runs = 0
     while go(tmp_path, host, 12, after=runs % 2 == 0):
         runs += 1
         assert runs < 60
-    assert [o.trial.id for o in told(tmp_path)] == list(range(6))
+    assert [o.trial.id for o in told(tmp_path)] == list(range(8))
     assert host.files == FOUND
 
 
@@ -285,7 +386,7 @@ def test_a_killed_trial_counts_its_machine_time_and_not_its_numbers(tmp_path):
     assert go(tmp_path, Machine(dies), 10**6, after=False)
     assert not go(tmp_path, Machine(lines), 10**6, after=False)
     found = told(tmp_path)
-    assert [o.machine_time_s for o in found] == [7 + 3, 7, 7, 7, 7, 7]
+    assert [o.machine_time_s for o in found] == [7 + 3, *[7] * 7]
     assert (tmp_path / "trials" / "0000.interrupted-1" / "load.out").exists()
 
 
@@ -296,7 +397,7 @@ def test_the_history_of_events_is_whole(tmp_path):
     journal.close()
     started = [e.trial.id for e in events if isinstance(e, Started)]
     finished = [e.outcome.trial.id for e in events if isinstance(e, Finished)]
-    assert started == finished == list(range(6))
+    assert started == finished == list(range(8))
 
 
 def test_another_campaign_is_refused(tmp_path):

@@ -175,7 +175,7 @@ def test_measuring_shows_the_caps_and_leaves_the_credits_as_they_were(lab):
     assert measured.write_iops == pytest.approx(2000, rel=0.05)
     assert measured.read_bytes_per_s == pytest.approx(100e6, rel=0.05)
     assert disk.stats()["credits"]["iops"] < 200
-    with pytest.raises(RefusedError, match="holds data"):
+    with pytest.raises(RefusedError, match="contains data"):
         disk.measure(1, write=True)
 
 
