@@ -1,17 +1,13 @@
 """The report in a real browser: both widths, both colour schemes, keyboard, paper, no script."""
 
-from pathlib import Path
-
-import msgspec
 import pytest
 
+from golden.report.campaigns import simulated
 from integration.browser_steps import PHONE, WIDE, browsing, painted, watched
 from mydyno.report.html import render_html
-from mydyno.stats.result import Result
 
 pytestmark = pytest.mark.browser
 
-_CASES = Path(__file__).parents[1] / "golden" / "report"
 _NAMES = ("ladder", "sampled", "no-winner", "failing", "many", "hostile")
 _INK = """canvas => {
   const dots = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -43,8 +39,8 @@ def chromium():
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("reports")
     for name in _NAMES:
-        result = msgspec.json.decode((_CASES / name / "result.json").read_bytes(), type=Result)
-        (made / f"{name}.html").write_text(render_html(result), encoding="utf-8")
+        page = render_html(simulated(name, made / name))
+        (made / f"{name}.html").write_text(page, encoding="utf-8")
     return made
 
 
