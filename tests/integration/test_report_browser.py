@@ -1,17 +1,13 @@
 """The report in a real browser: both widths, both colour schemes, keyboard, paper, no script."""
 
-from pathlib import Path
-
-import msgspec
 import pytest
 
+from golden.report.campaigns import simulated
 from integration.browser_steps import PHONE, WIDE, browsing, painted, watched
 from mydyno.report.html import render_html
-from mydyno.stats.result import Result
 
 pytestmark = pytest.mark.browser
 
-_CASES = Path(__file__).parents[1] / "golden" / "report"
 _NAMES = ("ladder", "sampled", "no-winner", "failing", "many", "hostile")
 _INK = """canvas => {
   const dots = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -43,8 +39,8 @@ def chromium():
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("reports")
     for name in _NAMES:
-        result = msgspec.json.decode((_CASES / name / "result.json").read_bytes(), type=Result)
-        (made / f"{name}.html").write_text(render_html(result), encoding="utf-8")
+        page = render_html(simulated(name, made / name))
+        (made / f"{name}.html").write_text(page, encoding="utf-8")
     return made
 
 
@@ -70,7 +66,7 @@ def test_it_opens_fits_and_draws(opened, name, size, scheme):
 
 def test_the_verdict_comes_first_and_is_not_said_by_colour_alone(opened):
     page = opened("ladder", viewport=WIDE)
-    assert page.locator("h1").inner_text().startswith("ALL does 1.92 times")
+    assert page.locator("h1").inner_text().startswith("ALL gives 1.93 times")
     assert page.locator(".verdicts tbody .verdict").all_inner_texts() == [
         "○ baseline",
         "? inconclusive",
@@ -147,7 +143,7 @@ def test_on_paper_the_drawings_replace_the_canvases_and_everything_is_open(opene
 
 def test_hostile_text_does_nothing(opened):
     page = opened("hostile", viewport=WIDE)
-    assert page.title().startswith("<script>document.title='owned'</script>")
+    assert page.title().startswith("<script>document.title='owned'<script>")
     assert page.locator("img").count() == 0
     assert page.locator("body script:not([type])").count() == 2
 
@@ -156,7 +152,7 @@ def test_the_command_can_be_copied(opened):
     page = opened("ladder", viewport=WIDE)
     page.get_by_role("button", name="Copy").click()
     page.wait_for_selector("#copied:not(:empty)")
-    assert page.evaluate("String(getSelection())").startswith("mydyno run demo")
+    assert page.evaluate("String(getSelection())").startswith("mydyno run ladder.toml")
 
 
 def test_what_the_machine_did_is_drawn_for_two_trials(opened):
@@ -203,11 +199,11 @@ def test_a_trial_is_chosen_by_keyboard(opened):
     pick = page.locator(".picks select").last
     assert pick.locator("optgroup").count() == 4
     pick.focus()
-    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
     assert painted(page, canvas) != before
     assert page.locator("#panel-cpu .finding b").last.inner_text() == "MYSQL"
     assert "MYSQL" in page.locator("#panel-cpu .canvas").last.get_attribute("aria-label")
-    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
     assert painted(page, canvas) == before
 
 

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from mydyno.model import Finding, FindingPlace, Outcome, SpecError, Trial, TrialStatus, Window
-from mydyno.report.words import _MADE, _MESSAGES, words
+from mydyno.report.words import _MADE, _MESSAGES, in_words, words
 from mydyno.stats import Rule, checks
 from mydyno.stats.checks import CampaignEvidence, Check, TrialEvidence, mark_invalid
+from mydyno.stats.result import Comparison
 from worded import compare
 
 STATS = Path(checks.__file__).parent
@@ -94,3 +95,15 @@ def test_an_installed_check_cannot_replace_one_of_ours(entries):
     entries.append(EntryPoint("cpu-steal", "json:dumps", checks.GROUP))
     with pytest.raises(SpecError, match="the name is taken by mydyno"):
         checks.registry()
+
+
+@pytest.mark.parametrize("won", [True, False])
+def test_the_soak_is_in_the_sentence_of_a_winner_only(won):
+    figures = {"responses": ["tps"], "baseline": "A", "workloads": 1, "trials": 3}
+    winner = Finding("winner", figures | {"ratio": 1.2, "low": 1.1, "high": 1.3}, FindingPlace("B"))
+    first = winner if won else Finding("none-better", {"baseline": "A"})
+    soak = Finding("soak-short", place=FindingPlace("B", "w"))
+    about = ("c", "tps", "A", 1.0, None, {}, [])
+    found = in_words(Comparison(*about, conclusion=[first, soak]))
+    assert found.soak == words(soak)
+    assert found.sentence == (f"{words(winner)} {words(soak)}" if won else words(first))

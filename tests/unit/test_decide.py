@@ -143,6 +143,14 @@ def test_a_guard_nobody_asked_for_may_be_missing_and_one_asked_for_may_not():
     assert row(campaign(), GUARD).verdict == "adopt"
 
 
+def test_a_guard_that_is_missing_warns_only_where_it_prevents_an_adoption():
+    found = {gain: row(campaign(gain=gain, latency=False), GUARD) for gain in (1.3, 0.7)}
+    assert [r.verdict for r in found.values()] == ["inconclusive", "reject"]
+    assert all(r.unevaluated == {"latency_p99_s": "not measured"} for r in found.values())
+    assert found[1.3].warnings[0].startswith("not adopted: the guard latency_p99_s cannot be")
+    assert found[0.7].warnings == []
+
+
 @pytest.mark.parametrize("value", [None, math.nan, math.inf])
 def test_a_guard_that_some_trials_lack_blocks(value):
     some = harmed(campaign(), "B", range(2), set_to("latency_p99_s", value))

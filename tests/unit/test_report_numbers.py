@@ -156,7 +156,7 @@ def test_a_failed_trial_draws_nothing():
 
 def test_the_table_of_a_curve_steps_in_whole_seconds():
     chart = timeseries.charts(_result([[float(i) for i in range(1, 121)]]), "rw")[0]
-    rows = charts.multiples_table(chart, [plot.Style("STOCK", 0, 0)])
+    rows = plot.multiples_table(chart, [plot.Style("STOCK", 0, 0)])
     assert [row[0] for row in rows] == [f"{t} s" for t in range(10, 121, 10)]
     assert rows[0][1] == "5.5 /s"
 

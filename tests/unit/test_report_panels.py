@@ -72,7 +72,7 @@ def test_the_number_of_processors_is_the_sum_of_all_modes():
 
 def test_a_stack_stands_on_zero_and_breaks_at_gaps():
     series = PanelSeries(0.0, 1.0, ([1.0, None, 2.0], [0.5, None, None]))
-    assert resources.levels(series) == [[0.0, None, 0.0], [1.0, None, 2.0], [1.5, None, 2.0]]
+    assert plot.levels(series) == [[0.0, None, 0.0], [1.0, None, 2.0], [1.5, None, 2.0]]
 
 
 def test_drawings_of_two_trials_share_their_axes():
@@ -80,12 +80,12 @@ def test_drawings_of_two_trials_share_their_axes():
     queue = next(s for s in timeseries.panels(_result([small])) if s.id == "queue")
     style = plot.Style("A", 1, 1)
     series = [timeseries.series(queue, timeseries.of_trial(t, "tps"), 600) for t in (small, large)]
-    drawn = resources.plots(queue, [(small, series[0], style), (large, series[1], style)])
+    drawn = plot.plots(queue, [(small, series[0], style), (large, series[1], style)])
     assert drawn[0] is not None
     assert drawn[1] is not None
     assert drawn[0].ys == drawn[1].ys
     assert 0 < drawn[0].warm < drawn[0].end <= 100
-    assert resources.plots(queue, [(small, None, style)]) == [None]
+    assert plot.plots(queue, [(small, None, style)]) == [None]
 
 
 def test_means_are_of_the_window_only():

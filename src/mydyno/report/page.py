@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from mydyno.report import charts, timeseries, units, verdicts
+from mydyno.report import charts, plot, timeseries, units, verdicts
 from mydyno.report.charts import DotPlot, Forest, Whisker, forest
 from mydyno.report.plot import Plot, Style, styles
 from mydyno.report.resources import Resources, resources
@@ -254,8 +254,8 @@ def _texts(ratio: Ratio | None) -> tuple[str, str, str] | None:
 
 def _chart(chart: Chart, id_: str, result: Result, ordered: Sequence[Style]) -> ChartView:
     measured = [s for s in ordered if timeseries.of_treatment(chart, s.name)]
-    table = tuple(tuple(row) for row in charts.multiples_table(chart, measured))
-    drawn = tuple(charts.multiples(chart, ordered))
+    table = tuple(tuple(row) for row in plot.multiples_table(chart, measured))
+    drawn = tuple(plot.multiples(chart, ordered))
     head = ("Until", *(s.name for s in measured))
     return ChartView(id_, chart, of_chart(chart, result.comparison), drawn, head, table)
 

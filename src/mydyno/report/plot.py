@@ -1,10 +1,23 @@
 """Plots as the template draws them: ticks in per cent, and paths on a square of 1000 by 1000."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from statistics import median
 
 from mydyno.report import units
+from mydyno.report.timeseries import (
+    Chart,
+    Panel,
+    PanelSeries,
+    Samples,
+    drawable,
+    of_treatment,
+    spread,
+    thinned,
+)
+from mydyno.stats.result import TrialView
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _NARROW = 4.0  # a log axis spanning less than this reads best with evenly spaced ticks
@@ -190,3 +203,178 @@ def area(lower: Sequence[Point | None], upper: Sequence[Point | None]) -> str:
 def _pair(point: Point) -> str:
     """Return a point in path units, with y downwards as SVG has it."""
     return f"{_SIDE * point[0]:.0f} {_SIDE * (100 - point[1]):.0f}"
+
+
+# series over time: the panels of one trial, and the small multiples of many
+
+_STACK = (1, 5, 6, 3, 2)  # colours: I/O wait and steal stand out
+_TICKS = 3
+_CURVE_POINTS = 240  # of one curve: a drawing is not zoomed into
+
+Drawn = tuple[TrialView, PanelSeries | None, Style]
+
+
+def upright(samples: Iterable[float | None], *, log: bool) -> Axis:
+    """Return the y axis of a series over time: from 0 to the greatest sample, or logarithmic."""
+    seen = [s for s in samples if drawable(s, log=log)]
+    low, high = min(seen, default=1.0), max(seen, default=1.0)
+    return logarithmic(low, high, _TICKS) if log else linear(0, high, _TICKS)
+
+
+def over_time(
+    samples: Samples, start_s: float, step_s: float, x: Axis, y: Axis
+) -> list[Point | None]:
+    """Return where the samples stand, the first of them at `start_s`; gaps are None."""
+    return [
+        (x.at(start_s + i * step_s), y.at(s)) if drawable(s, log=y.log) else None
+        for i, s in enumerate(samples)
+    ]
+
+
+def seconds(x: Axis) -> tuple[AxisTick, ...]:
+    """Return the ticks of an axis of time."""
+    return tuple(AxisTick(x.at(t), f"{t:g} s") for t in x.ticks)
+
+
+def legend(panel: Panel) -> tuple[Style, ...]:
+    """Return how each of a panel's curves is drawn; one alone takes its treatment's style."""
+    labels = [label for _, label in panel.curves]
+    if len(labels) == 1:
+        return ()
+    if panel.stacked:
+        return tuple(Style(label, colour, 0) for label, colour in zip(labels, _STACK, strict=True))
+    return tuple(Style(label, i + 1, i) for i, label in enumerate(labels))
+
+
+def plots(panel: Panel, drawn: Sequence[Drawn]) -> list[Plot | None]:
+    """Return each trial's drawing, None where it has no series; all on the same axes."""
+    coarse = [(t, one and thinned(one, panel, _CURVE_POINTS), style) for t, one, style in drawn]
+    series = [one for _, one, _ in coarse if one]
+    if not series:
+        return [None for _ in drawn]
+    x, y = (
+        clock(max(_last(t, one) for t, one, _ in coarse if one)),
+        _upright(panel, series),
+    )
+    return [_plot(panel, each, x, y) for each in coarse]
+
+
+def _last(trial: TrialView, series: PanelSeries) -> float:
+    return max(series.start_s + (series.length - 1) * series.step_s, trial.window[1], 1.0)
+
+
+def _upright(panel: Panel, series: Sequence[PanelSeries]) -> Axis:
+    """Return the y axis; that of a stack reaches to its sum and to the number of cores."""
+    every: Samples = []
+    for one in series:
+        every += one.totals if panel.stacked else [s for t in one.tracks for s in t]
+        every.append(one.top)
+    return upright(every, log=panel.log)
+
+
+def _plot(panel: Panel, drawn: Drawn, x: Axis, y: Axis) -> Plot | None:
+    trial, series, style = drawn
+    if series is None:
+        return None
+    styles = legend(panel) or (style,)
+    bands, lines = (
+        _stack(series, styles, x, y) if panel.stacked else ((), _lines(series, styles, x, y))
+    )
+    if series.top:
+        ends = [(0.0, y.at(series.top)), (100.0, y.at(series.top))]
+        lines = (*lines, Line("c0 d2 cores", f"{series.top:.0f} cores", path(ends)))
+    start, end = (x.at(t) for t in trial.window)
+    return Plot(
+        trial.treatment, seconds(x), ticks(y, panel.unit), bands, lines, start, end or 100.0
+    )
+
+
+def _lines(series: PanelSeries, styles: Sequence[Style], x: Axis, y: Axis) -> tuple[Line, ...]:
+    pairs = zip(series.tracks, styles, strict=True)
+    start, step = series.start_s, series.step_s
+    return tuple(Line(s.css, s.name, path(over_time(t, start, step, x, y))) for t, s in pairs if t)
+
+
+def _stack(
+    series: PanelSeries, styles: Sequence[Style], x: Axis, y: Axis
+) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+    floors = [over_time(f, series.start_s, series.step_s, x, y) for f in levels(series)]
+    bands = tuple(
+        Line(f"{style.css} solid", style.name, area(low, high))
+        for style, low, high in zip(styles, floors, floors[1:], strict=False)
+    )
+    return bands, ()
+
+
+def levels(series: PanelSeries) -> list[Samples]:
+    """Return the floor of a stack and then each track on top of those before it."""
+    known = series.totals
+    columns = []
+    for i, total in enumerate(known):
+        each = [t[i] if i < len(t) else None for t in series.tracks]
+        heights = accumulate((s or 0.0 for s in each), initial=0.0)
+        columns.append(list(heights) if total is not None else [None] * (len(each) + 1))
+    return [list(level) for level in zip(*columns, strict=True)]
+
+
+_BUCKETS = 120  # points across one plot: more are not visible at its size
+_ROWS = 12  # of the table with the same figures
+
+
+def multiples(chart: Chart, styles: Sequence[Style]) -> list[Plot]:
+    """Return a plot for each treatment with data; the baseline, first of `styles`, is in all."""
+    x, y = _axes(chart)
+    spreads = {s.name: _coarse(chart, s.name) for s in styles}
+    base = _line(spreads[styles[0].name][1], chart, x, y)
+    shown = []
+    for style in styles:
+        low, mid, high = (_line(s, chart, x, y) for s in spreads[style.name])
+        if not any(mid):
+            continue
+        lines = [Line("reference", styles[0].name, path(base))] if style != styles[0] else []
+        lines.append(Line(f"c{style.colour}", style.name, path(mid)))
+        band = Line(f"c{style.colour}", f"{style.name}: lowest to highest block", area(low, high))
+        frame = (style.name, seconds(x), ticks(y, chart.unit))
+        shown.append(Plot(*frame, (band,), tuple(lines), x.at(chart.warm[0])))
+    return shown
+
+
+def multiples_table(chart: Chart, styles: Sequence[Style]) -> list[list[str]]:
+    """Return the charted medians as rows of text: a time, then a value for each treatment."""
+    last_s = (chart.length - 1) * chart.step_s
+    wide = max(round(pace(last_s, _ROWS) / chart.step_s), 1)
+    medians = [spread(of_treatment(chart, s.name), chart.length)[1] for s in styles]
+    rows = []
+    for first in range(1, chart.length, wide):
+        until = min(first + wide, chart.length)
+        cells = (_cell(m[first:until], chart.unit) for m in medians)
+        rows.append([f"{(until - 1) * chart.step_s:g} s", *cells])
+    return rows
+
+
+def _cell(samples: Samples, unit: str) -> str:
+    seen = [s for s in samples if s is not None]
+    return units.quantity(median(seen), unit) if seen else units.NOTHING
+
+
+def _axes(chart: Chart) -> tuple[Axis, Axis]:
+    """Return the axes that all plots of a chart share."""
+    last = max(chart.length - 1, 1) * chart.step_s
+    return clock(last), upright((s for t in chart.tracks for s in t.samples), log=chart.log)
+
+
+def _coarse(chart: Chart, treatment: str) -> tuple[Samples, Samples, Samples]:
+    """Return a treatment's spread in at most so many buckets; no extreme is lost."""
+    low, mid, high = spread(of_treatment(chart, treatment), chart.length)
+    wide = max(1, -(-chart.length // _BUCKETS))
+    return _bucketed(low, wide, min), _bucketed(mid, wide, median), _bucketed(high, wide, max)
+
+
+def _bucketed(samples: Samples, wide: int, pick: Callable[[Sequence[float]], float]) -> Samples:
+    groups = (samples[i : i + wide] for i in range(0, len(samples), wide))
+    present = ([s for s in group if s is not None] for group in groups)
+    return [pick(group) if group else None for group in present]
+
+
+def _line(samples: Samples, chart: Chart, x: Axis, y: Axis) -> list[Point | None]:
+    return over_time(samples, 0.0, max(1, -(-chart.length // _BUCKETS)) * chart.step_s, x, y)

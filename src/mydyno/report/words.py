@@ -1,6 +1,5 @@
 """The words for findings: each code has one message; nothing else words a warning or a verdict."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -310,7 +309,9 @@ def _quantity(guard: str) -> str:
     response = guard.removesuffix("_logsd")
     if response != guard:
         return f"spread of {_RATES.get(response, response)}"
-    return re.sub(r"latency_(\w+)_s", r"\1 latency", guard)
+    if guard.startswith("latency_") and guard.endswith("_s"):
+        return f"{guard.removeprefix('latency_').removesuffix('_s')} latency"
+    return guard
 
 
 def _listed(names: Iterable[str]) -> str:
