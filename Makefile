@@ -19,7 +19,8 @@ demo: setup ## which of four configurations is better, on a real server, with a 
 test: setup-test servers check ## everything: real servers, real devices, a real browser
 	@$(PY) -m pytest -q $(SIDE_BY_SIDE) --durations=10 -m "$(SHORT) and not root" tests/contract tests/integration tests/e2e
 	@$(PY) -m pytest -q --durations=20 -m "$(SHORT) and root" tests/contract tests/integration tests/e2e
-	@$(PY) -m pytest -q --durations=5 -m "not slow and not timed" tests/harm
+	@$(PY) -m pytest -q -n 2 --durations=5 -m "not slow and not timed and not root" tests/harm
+	@$(PY) -m pytest -q --durations=10 -m "not slow and not timed and root" tests/harm
 
 test-statistics: setup-test ## error rates and coverage, over thousands of simulated campaigns
 	@$(PY) -m pytest -q -m statistics tests
