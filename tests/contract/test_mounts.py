@@ -8,7 +8,7 @@ import pytest
 from mydyno.host import Local, ask
 from mydyno.lab import LabSpec, create
 from mydyno.model import Action, SpecError
-from mydyno.stack import btrfs
+from mydyno.stack import fs
 from mydyno.stack.fs import Fs, missing, mkfs, mount
 
 pytestmark = pytest.mark.root
@@ -48,7 +48,7 @@ def test_btrfs_uses_its_devices_as_its_profile_says(disks, where, profile, count
     first, *others = disks(count)
     run(*mkfs("btrfs", f"-d {profile} -m {profile}", first, *others))
     run(*mount("btrfs", "nodatacow", first, str(where), *others))
-    told = ask(Local(), btrfs.profiles(str(where)))
+    told = ask(Local(), fs.profiles(str(where)))
     assert (told["data"], told["metadata"]) == (profile, profile)
     seen = ask(Local(), Fs(str(where), first).observe())
     assert missing(seen["mount"], "nodatacow") == []

@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.model import HostError
-from mydyno.stack.btrfs import parse
+from mydyno.stack.fs import parse_profiles as parse
 
 TWO = b"""Data, RAID10: total=134217728, used=65536
 System, RAID10: total=16777216, used=16384

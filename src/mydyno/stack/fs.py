@@ -6,7 +6,17 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
+from mydyno.model import (
+    Action,
+    Change,
+    Cost,
+    Durability,
+    HostError,
+    Probe,
+    Settings,
+    SpecError,
+    unknown_value,
+)
 from mydyno.stack.protocol import IDENTITY
 
 # What kernel 6.18 does not show because it is the default, tried on ext4, xfs and btrfs.
@@ -305,3 +315,26 @@ def _parse(raw: bytes) -> Settings:
     which = f"{found.get('maj:min') or ''} {found.get('uuid') or ''}".strip()
     kind, target = str(found["fstype"]), str(found["target"])
     return {"type": kind, "mount": options, "target": target, IDENTITY: which}
+
+
+_PROFILE = re.compile(r"(?P<kind>Data|System|Metadata), (?P<profile>\w+): total=\d+, used=\d+")
+
+
+def profiles(where: str) -> Probe[Settings]:
+    """Return the probe for the profiles of a btrfs: ``data``, ``metadata`` to ``raid10``."""
+    return Probe(Action(("btrfs", "filesystem", "df", "--raw", where)), parse_profiles)
+
+
+def parse_profiles(raw: bytes) -> Settings:
+    """Return the profiles; where a conversion was cut short there are two, joined by a plus.
+
+    Raise `HostError` for a reply without data profiles.
+    """
+    found: dict[str, list[str]] = {}
+    for line in _PROFILE.finditer(raw.decode(errors="replace")):
+        found.setdefault(line["kind"].lower(), []).append(line["profile"].lower())
+    if "data" not in found:
+        raise HostError(
+            f"btrfs filesystem df: no profiles in {raw[:80]!r}; check the version of btrfs-progs"
+        )
+    return {kind: "+".join(sorted(set(names))) for kind, names in found.items()}
