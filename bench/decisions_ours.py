@@ -11,7 +11,7 @@ from pydoe import fold, pbdesign
 from scipy import stats
 
 from mydyno.campaign.adaptive import Adaptive
-from mydyno.campaign.designs import Blocks
+from mydyno.campaign.blocks import Blocks
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import Search
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mydyno.campaign.designs import Blocks, Fixed
+from mydyno.campaign.blocks import Blocks
+from mydyno.campaign.designs import Fixed
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.spec import Spec

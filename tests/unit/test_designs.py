@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.campaign.designs import Blocks
+from mydyno.campaign.blocks import Blocks
 from mydyno.model import Outcome, Reset, Trial, TrialStatus, Window
 
 

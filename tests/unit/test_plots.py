@@ -2,7 +2,8 @@
 
 from itertools import groupby
 
-from mydyno.campaign.designs import Blocks, plots
+from mydyno.campaign.blocks import Blocks
+from mydyno.campaign.designs import plots
 from mydyno.campaign.race import Race
 from mydyno.model import Outcome, TrialStatus, Window
 

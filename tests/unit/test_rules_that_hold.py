@@ -17,7 +17,8 @@ from types import SimpleNamespace
 import pytest
 
 from mydyno.campaign import trial
-from mydyno.campaign.designs import Blocks, Fixed
+from mydyno.campaign.blocks import Blocks
+from mydyno.campaign.designs import Fixed
 from mydyno.campaign.spec import Spec, decode
 from mydyno.campaign.trial import Spent
 from mydyno.cli.analysis import rule_of

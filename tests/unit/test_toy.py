@@ -69,6 +69,12 @@ def test_the_verdict_rests_on_the_toys(installed, finished):
     assert "TWENTY gives 1.13 times the throughput of FOUND" in done.stdout  # 1,200 for 1,060
 
 
+def test_the_status_counts_the_trials_that_the_design_declares(installed, finished):
+    done = python("-c", MYDYNO, "status", finished, site=installed)
+    assert done.returncode == 0, done.stderr
+    assert "finished; 6 of 6 trials" in done.stdout
+
+
 def test_without_its_package_a_toy_is_unknown(finished):
     done = python("-c", MYDYNO, "compare", finished, site=None)
     assert done.returncode == 2

@@ -1,12 +1,32 @@
-"""Designs: the next trial as a pure function of the finished ones."""
+"""What a design is and declares: the next trial as a pure function of the finished ones."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from mydyno.model import Cost, Interval, Outcome, Reset, Settings, Trial, Window
+from mydyno.campaign.spec import DeviceTable, Spec
+from mydyno.campaign.treatments import Environment, numbered
+from mydyno.loads import Workload
+from mydyno.model import (
+    Cost,
+    Interval,
+    Outcome,
+    Reset,
+    Settings,
+    SpecError,
+    Trial,
+    Window,
+    unknown_value,
+)
+from mydyno.model.text import duration_s
 from mydyno.stack.layers import cost_of
+from mydyno.stats import Rule
+from mydyno.stats.forecast import DEFAULT_TRIAL_SD, Size
+
+RESTART_S = 20.0  # what a trial costs besides its load, until one has been seen
+_PROTOCOLS = ("sequential", "fixed")
+_WARMUP_S = _WINDOW_S = 60.0
 
 
 class Stop(Protocol):
@@ -17,12 +37,44 @@ class Stop(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class TrialForecast:
+    """What is assumed of a trial before one is measured.
+
+    `seconds` is its length with its restart, `noise_sd` the standard deviation of trials of one
+    treatment (logs), `load_s` the time under load where that is fixed.  `checked`: the first trials
+    measure both.
+    """
+
+    seconds: float
+    noise_sd: float = DEFAULT_TRIAL_SD
+    load_s: float | None = None
+    checked: bool = True
+
+
 class Stops(Protocol):
     """Gives each trial its stop rule, as a function of the earlier trials only."""
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`."""
         ...
+
+    @property
+    def warming(self) -> bool:
+        """Return whether trials end by what was seen, so that they may still be warming up."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """Return how trials end, in a sentence for the report."""
+        ...
+
+    def forecast(self) -> TrialForecast:
+        """Return what is assumed of a trial before one is measured."""
+        ...
+
+
+SEQUENTIAL = "sequential: the length of each trial is chosen as it runs; its last third is measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +83,21 @@ class Fixed:
 
     warmup_s: float
     window_s: float
+
+    @property
+    def warming(self) -> bool:
+        """Return False: the spec gives the warm-up."""
+        return False
+
+    @property
+    def label(self) -> str:
+        """Return both lengths."""
+        return f"fixed: {self.warmup_s:g} s of warm-up, then {self.window_s:g} s measured"
+
+    def forecast(self) -> TrialForecast:
+        """Return the lengths, and a restart."""
+        load_s = self.warmup_s + self.window_s
+        return TrialForecast(load_s + RESTART_S, load_s=load_s)
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the same rule for all trials."""
@@ -92,61 +159,143 @@ class Design(Protocol):
         """Return the machine time in seconds after which it ends, if there is one."""
         ...
 
+    @property
+    def total(self) -> int | None:
+        """Return the number of trials where that is fixed and known, unless the budget ends it."""
+        ...
+
+    def size(self, trial_s: float) -> Size | None:
+        """Return what a forecast needs if a trial takes so long, or None if there is none."""
+        ...
+
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the trial to run after `history`, or None when the design is complete."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
-    """Randomised complete blocks: in each block every treatment once under every workload.
+class PlanInput:
+    """A spec with its names resolved; errors name `place`.
 
-    Treatments under one workload follow each other, in random order, so that what is compared
-    is near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
-    trials of a block meet the same load (`mydyno.campaign.designs`).
-    `blocks` or `budget_s` ends it, whichever comes first; the budget is checked between blocks,
-    and no block is begun that would exceed it at the mean cost of earlier blocks.  Treatments of
-    one whole plot (`mydyno.campaign.designs`) stay together.
+    `lower` names the responses for which lower is better.
     """
 
-    treatments: tuple[str, ...]
-    workloads: tuple[str, ...]
-    blocks: int | None
-    budget_s: float | None
-    seed: int
-    reset: Reset = Reset.DATASET
-    plots: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def next(self, history: Sequence[Outcome]) -> Trial | None:
-        """Return the next trial of the present block, or the first of the next one."""
-        block, place = divmod(len(history), self.size)
-        if place == 0 and self._over(block, history):
-            return None
-        workload, treatment = self._order(block)[place]
-        seed = seed_of(self.seed, len(history), block, self.reset)
-        return Trial(len(history), treatment, workload, block, seed, self.reset)
+    spec: Spec
+    place: str
+    treatments: Mapping[str, Settings]
+    baseline: str
+    workloads: Mapping[str, Workload]
+    environment: Environment
+    lower: frozenset[str] = frozenset()
 
     @property
-    def size(self) -> int:
-        """Return the number of trials in a block."""
-        return len(self.treatments) * len(self.workloads)
+    def responses(self) -> dict[str, str]:
+        """Return the response of each workload."""
+        return {name: w.response for name, w in self.workloads.items()}
 
-    def _over(self, block: int, history: Sequence[Outcome]) -> bool:
-        if self.blocks is not None and block >= self.blocks:
-            return True
-        if self.budget_s is None or block == 0:
-            return False
-        spent_s = sum(outcome.machine_time_s for outcome in history)
-        return spent_s + spent_s / block > self.budget_s
+    @property
+    def cells(self) -> dict[str, tuple[int, ...]]:
+        """Return the levels of each treatment that has settings, numbered by factor."""
+        return numbered({name: settings for name, settings in self.treatments.items() if settings})
 
-    def _order(self, block: int) -> list[tuple[str, str]]:
-        chance = random.Random(f"{self.seed}/{block}")
-        order = [
-            (workload, treatment)
-            for workload in chance.sample(self.workloads, len(self.workloads))
-            for treatment in chance.sample(self.treatments, len(self.treatments))
-        ]
-        return grouped(order, self.plots, chance)
+    @property
+    def blocks(self) -> int | None:
+        """Return the number of blocks that the spec gives; raise `SpecError` below 1."""
+        spec = self.spec
+        blocks = spec.design.blocks if spec.design.blocks is not None else spec.protocol.blocks
+        if blocks is not None and blocks < 1:
+            raise SpecError(
+                f"{self.place}: blocks = {blocks}: must be at least 1, and 3 for a verdict"
+            )
+        return blocks
+
+    @property
+    def budget_s(self) -> float | None:
+        """Return the budget in seconds of machine time, if the spec gives one."""
+        budget = self.spec.design.budget
+        return duration_s(budget, f"{self.place}: design.budget") if budget else None
+
+    @property
+    def reset(self) -> Reset:
+        """Return what is restored before a trial; raise `SpecError` for an unknown word."""
+        named = self.spec.protocol.reset
+        try:
+            return Reset(named)
+        except ValueError as error:
+            problem = unknown_value(named, [r.value for r in Reset])
+            raise SpecError(f"{self.place}: protocol.reset: {problem}") from error
+
+    @property
+    def plots(self) -> Mapping[str, str]:
+        """Return the whole plot of each treatment on the spec's device."""
+        device = self.spec.stack.device
+        one = device.machine if isinstance(device, DeviceTable) else device != "here"
+        return plots(self.treatments, one_device=one)
+
+    @property
+    def fixed(self) -> Fixed | None:
+        """Return the fixed lengths that the spec gives, if any; raise `SpecError` if invalid."""
+        protocol, place = self.spec.protocol, self.place
+        settled = protocol.warmup_s is not None or protocol.window_s is not None
+        kind = protocol.kind or ("fixed" if settled else "sequential")
+        if kind not in _PROTOCOLS:
+            raise SpecError(f"{place}: protocol.kind: {unknown_value(kind, _PROTOCOLS)}")
+        if kind == "sequential" and settled:
+            raise SpecError(
+                f"{place}: protocol.kind: sequential chooses warm-up and window itself; remove "
+                'protocol.warmup_s and protocol.window_s, or set kind = "fixed"'
+            )
+        if kind == "sequential":
+            return None
+        warmup_s = _WARMUP_S if protocol.warmup_s is None else protocol.warmup_s
+        window_s = _WINDOW_S if protocol.window_s is None else protocol.window_s
+        if warmup_s < 0 or window_s <= 0:
+            raise SpecError(
+                f"{place}: protocol: warmup_s must be 0 or more, window_s above 0, in seconds"
+            )
+        return Fixed(warmup_s, window_s)
+
+
+Grid = Mapping[str, dict[str, Any]]
+"""The settings of cells by name, as the spec writes them."""
+
+
+def all_cells(spec: Spec, place: str, grid: Callable[[], Grid]) -> Grid:
+    """Return the complete grid."""
+    del spec, place
+    return grid()
+
+
+def nothing_more(inputs: PlanInput) -> Mapping[str, Settings]:
+    """Return no treatment besides those of the spec."""
+    del inputs
+    return {}
+
+
+def judged_as_is(inputs: PlanInput, rule: Rule) -> Rule:
+    """Return a rule for treatments that are dropped by what was seen."""
+    del inputs
+    return rule
+
+
+@dataclass(frozen=True, slots=True)
+class DesignKind:
+    """What a design declares.
+
+    `label` describes it in the plan.  `make` returns the design, and raises `SpecError` where the
+    spec does not suit it.  `stops` gives the rule that ends its trials.  `rule` adapts the decision
+    rule: by default intervals are anytime-valid, as treatments are dropped by what was seen.
+    `select` returns the cells of the factors' grid that it runs, `more` the treatments that it
+    needs besides those of the spec.  `runs` is False where no trial follows.
+    """
+
+    label: str
+    make: Callable[[PlanInput, Rule], Design]
+    stops: Callable[[PlanInput], Stops]
+    rule: Callable[[PlanInput, Rule], Rule] = judged_as_is
+    select: Callable[[Spec, str, Callable[[], Grid]], Grid] = all_cells
+    more: Callable[[PlanInput], Mapping[str, Settings]] = nothing_more
+    runs: bool = True
 
 
 _FIRST = 0.1  # the first share of it is not measured

@@ -3,8 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mydyno.campaign.race import Race
-from mydyno.model import Outcome, Trial
+from mydyno.campaign.adaptive import trial_lengths
+from mydyno.campaign.designs import DesignKind, PlanInput
+from mydyno.campaign.race import Race, race_of
+from mydyno.campaign.treatments import less_of, rungs_of, spare_of
+from mydyno.model import Outcome, Settings, Trial
+from mydyno.stats import Rule, compare
+from mydyno.stats.forecast import Size
 
 _BLOCKS = 3  # of the winner without each of its parts: shares are shown, not tested
 Winner = Callable[[Sequence[Outcome]], str | None]
@@ -34,6 +39,15 @@ class Ladder:
     def budget_s(self) -> float | None:
         """Return the budget of both races."""
         return self.race.budget_s
+
+    @property
+    def total(self) -> None:
+        """Return None: rungs leave the race early."""
+        return
+
+    def size(self, trial_s: float) -> Size:
+        """Return that of the first race."""
+        return self.race.size(trial_s)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the rungs' race, or of the winner's parts."""
@@ -72,3 +86,27 @@ class Ladder:
             checks=0,
             _orders={},
         )
+
+
+def _ladder(inputs: PlanInput, rule: Rule) -> Ladder:
+    names = tuple(inputs.treatments)
+    less = less_of(rungs_of(inputs.spec, inputs.place))
+    return Ladder(
+        race_of(inputs, rule),
+        {rung: list(of) for rung, of in less.items()},
+        lambda outcomes: compare(outcomes, rule, names).winner,
+    )
+
+
+def _parts(inputs: PlanInput) -> Mapping[str, Settings]:
+    """Return the rungs without each of their parts, of which the winner's are measured."""
+    return spare_of(inputs.spec, inputs.place, inputs.environment)
+
+
+LADDER = DesignKind(
+    "a ladder, raced: blocks of all rungs that are still undecided; then the winner without each "
+    "of its parts, to show each part's share",
+    _ladder,
+    trial_lengths,
+    more=_parts,
+)

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mydyno.campaign.designs import DesignKind, Fixed, PlanInput
 from mydyno.logs import ParsedRun
 from mydyno.model import Outcome, Trial
+from mydyno.stats import Rule
 
 KIND = "imported"  # of a design, and the tool of its workloads
 _UNKNOWN = "?"
@@ -18,10 +20,61 @@ class Past:
     blocks: int | None = None
     budget_s: float | None = None
 
+    @property
+    def total(self) -> None:
+        """Return None: no trial is run."""
+        return
+
+    def size(self, trial_s: float) -> None:
+        """Return None: there is nothing to forecast."""
+        del trial_s
+
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return None: imported runs are not repeated."""
         del history
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class LogLength(Fixed):
+    """Runs as long as their logs, less a warm-up."""
+
+    @property
+    def label(self) -> str:
+        """Return that lengths are those of the logs."""
+        return "imported: each run has the length of its log, less a warm-up that was left out"
+
+
+def _past(inputs: PlanInput, rule: Rule) -> Past:
+    del inputs, rule
+    return Past()
+
+
+def _log_length(inputs: PlanInput) -> Fixed:
+    return LogLength(inputs.spec.protocol.warmup_s or 0.0, 0.0)
+
+
+def _imported(inputs: PlanInput, rule: Rule) -> Rule:
+    """Return a rule for runs whose order and durability are not known."""
+    unknown = dict.fromkeys(inputs.treatments, "unknown")
+    return Rule(
+        rule.name,
+        rule.baseline,
+        rule.responses,
+        rule.margin,
+        rule.guards,
+        unknown,
+        imported=True,
+    )
+
+
+IMPORTED = DesignKind(
+    "imported: existing runs are compared, and no new trials are run",
+    _past,
+    _log_length,
+    _imported,
+    runs=False,
+)
 
 
 @dataclass(frozen=True, slots=True)

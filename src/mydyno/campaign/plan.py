@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mydyno.campaign.choosing import PlanInput, choose
-from mydyno.campaign.designs import Design, Soak, Stop, Stops
-from mydyno.campaign.ladder import Ladder
-from mydyno.campaign.past import KIND
+from mydyno.campaign.choosing import choose, runs, select_of
+from mydyno.campaign.designs import Design, PlanInput, Soak, Stop, Stops
 from mydyno.campaign.spec import Spec, convert, located, programs
 from mydyno.campaign.treatments import (
     STOCK,
@@ -18,7 +16,6 @@ from mydyno.campaign.treatments import (
     less_of,
     refuse_bad_rates,
     rungs_of,
-    spare_of,
     stripe_of,
     treatments_of,
 )
@@ -78,7 +75,7 @@ def plan(
     """
     programs(spec, place, text)
     try:
-        treatments = treatments_of(spec, place, environment)
+        treatments = treatments_of(spec, place, environment, select_of(spec))
         for name, settings in treatments.items():
             stripe_of(spec.stack.device, settings, f"{place}: {name}: ")
     except SpecError as error:
@@ -87,7 +84,7 @@ def plan(
     treatments = {baseline: treatments.get(baseline, {}), **treatments}
     refuse_bad_rates(treatments, place)
     workloads = {w.name: w for w in _workloads(spec, text, place)}
-    lower = _lower(spec, text, place, ask=not stored and spec.design.kind != KIND)
+    lower = _lower(spec, text, place, ask=not stored and runs(spec))
     if spec.stack.server == "none":
         _no_server(treatments, workloads, place)
     if spec.stack.data:
@@ -98,9 +95,9 @@ def plan(
             f"{place}: campaign.name: {name!r} is used as a folder name; choose one without "
             "a slash that does not begin with a dot or a dash"
         )
-    chosen = choose(PlanInput(spec, place, treatments, baseline, workloads, lower), name)
-    if isinstance(chosen.design, Ladder):
-        treatments |= spare_of(spec, place, environment)
+    inputs = PlanInput(spec, place, treatments, baseline, workloads, environment, lower)
+    chosen = choose(inputs, name)
+    treatments |= chosen.more
     if torn := torn_page_risks(treatments):
         raise RefusedError(f"{place}: {'; '.join(torn)}")
     return Campaign(

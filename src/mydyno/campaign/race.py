@@ -1,18 +1,28 @@
-"""A race: randomised blocks of the baseline and the treatments that are still undecided."""
+"""A race: randomised blocks of what is still undecided; also of a grid, or a fraction of it."""
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isqrt
 
-from mydyno.campaign.designs import grouped, seed_of
-from mydyno.model import Outcome, Reset, Trial
+from mydyno.campaign.adaptive import trial_lengths
+from mydyno.campaign.designs import DesignKind, Grid, PlanInput, grouped, seed_of
+from mydyno.campaign.spec import Spec
+from mydyno.campaign.treatments import numbered
+from mydyno.model import Outcome, Reset, SpecError, Trial
+from mydyno.stats import Rule, undecided
+from mydyno.stats.forecast import Size
+from mydyno.stats.forecast import often as usual_baselines
 
 Cell = tuple[str, str]  # workload, treatment
 Undecided = Callable[[Sequence[Outcome]], Collection[Cell]]
 """The cells for which another block could still change the decision."""
 
 _FEWEST = 2  # blocks before any decision: one has no variance
+_BLOCKS = 8  # without `blocks` or `budget`: most treatments leave before
+_CHECKS = 3  # trials of the baseline that come first: they show the noise of this host
+_CHECKED_S = 3600.0  # a smaller budget has no room for them
+_MOST_BLOCKS = 1_000  # only without blocks and budget, which a plan does not allow
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,20 @@ class Race:
         workload, treatment = order[len(history) - begun]
         seed = seed_of(self.seed, len(history), block, self.reset)
         return Trial(len(history), treatment, workload, block, seed, self.reset)
+
+    @property
+    def total(self) -> None:
+        """Return None: treatments leave a race early."""
+        return
+
+    def size(self, trial_s: float) -> Size:
+        """Return what the forecast needs; the budget may end the race before its blocks do."""
+        size = Size(len(self.treatments) - 1, len(self.workloads), 0, self.checks)
+        blocks = self.blocks or _MOST_BLOCKS
+        if self.budget_s is not None:
+            trials = self.budget_s / trial_s / size.workloads - size.checks
+            blocks = min(blocks, max(1, int(trials / (size.arms + usual_baselines(size)))))
+        return replace(size, blocks=blocks)
 
     def ended(self, history: Sequence[Outcome]) -> int | None:
         """Return after how many of these trials the race was over, or None if it goes on."""
@@ -103,3 +127,60 @@ class Race:
             return False
         spent_s = sum(outcome.machine_time_s for outcome in before)
         return spent_s + spent_s / block > self.budget_s
+
+
+def race_of(inputs: PlanInput, rule: Rule) -> Race:
+    """Return the race of a spec's treatments."""
+    names, blocks, budget_s = tuple(inputs.treatments), inputs.blocks, inputs.budget_s
+    return Race(
+        treatments=names,
+        baseline=rule.baseline,
+        workloads=tuple(inputs.workloads),
+        blocks=_BLOCKS if blocks is None and budget_s is None else blocks,
+        budget_s=budget_s,
+        seed=inputs.spec.design.seed,
+        undecided=undecided(rule, names),
+        checks=_CHECKS if budget_s is None or budget_s >= _CHECKED_S else 0,
+        reset=inputs.reset,
+        plots=inputs.plots,
+    )
+
+
+RACE = DesignKind(
+    "a race: blocks of all treatments that are still undecided, the baseline among them",
+    race_of,
+    trial_lengths,
+)
+GRID = DesignKind(
+    "a full grid, raced: blocks of all cells that are still undecided", race_of, trial_lengths
+)
+
+
+def _fraction(spec: Spec, place: str, every: Callable[[], Grid]) -> Grid:
+    """Return the cells of a grid that a D-optimal fraction selects."""
+    from mydyno.campaign.fraction import fraction  # noqa: PLC0415 - a second that only it needs
+
+    grid = every()
+    wanted, most = spec.design.cells, len(grid)
+    if wanted is not None and not 1 < wanted <= most:
+        raise SpecError(
+            f"{place}: design.cells = {wanted}: must be from 2 to {most}, the size of the grid"
+        )
+    names = list(grid)
+    chosen = fraction(list(numbered(grid).values()), wanted)
+    return {names[i]: grid[names[i]] for i in chosen}
+
+
+def _fraction_race(inputs: PlanInput, rule: Rule) -> Race:
+    if not inputs.spec.factors:
+        raise SpecError(f"{inputs.place}: design.kind: a fraction needs [factors]; add them")
+    return race_of(inputs, rule)
+
+
+FRACTION = DesignKind(
+    "a D-optimal fraction of the grid, raced: the cells that estimate main effects and two-factor "
+    "interactions best; the other cells are predicted from them",
+    _fraction_race,
+    trial_lengths,
+    select=_fraction,
+)

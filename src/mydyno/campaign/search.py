@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mydyno.campaign.designs import seed_of
+from mydyno.campaign.adaptive import trial_lengths
+from mydyno.campaign.designs import DesignKind, PlanInput, Stops, seed_of
 from mydyno.campaign.race import Cell, Race, Undecided
-from mydyno.model import Outcome, Reset, Trial, TrialStatus
+from mydyno.model import Outcome, Reset, SpecError, Trial, TrialStatus
+from mydyno.stats import Rule, undecided
 from mydyno.stats.estimates import ended
 
 if TYPE_CHECKING:
@@ -47,6 +49,15 @@ class Search:
     # Caches: functions of the trials so far that are expensive to compute.
     _explorers: list["Explorer"] = field(default_factory=list, repr=False, compare=False)
     _finals: dict[int, Race] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def total(self) -> None:
+        """Return None: the budget decides how many cells are tried."""
+        return
+
+    def size(self, trial_s: float) -> None:
+        """Return None: what a search shows is not known before."""
+        del trial_s
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next cell to try, or the next trial of the finalists' race."""
@@ -131,3 +142,54 @@ class Search:
 
     def _all_lost(self, history: Sequence[Outcome]) -> bool:
         return len(history) >= len(self.cells) and self.cells.keys() <= {*self._lost(history)}
+
+
+def _budget_s(inputs: PlanInput) -> float:
+    return inputs.budget_s or HOURS * 3600 * len(inputs.cells)
+
+
+def _refuse(inputs: PlanInput) -> None:
+    """Raise `SpecError` for a spec without a grid, or with several workloads."""
+    if not inputs.spec.factors:
+        raise SpecError(f"{inputs.place}: design.kind: a search needs [factors]; add them")
+    if len(inputs.workloads) > 1:
+        raise SpecError(
+            f"{inputs.place}: design.kind: a search takes one workload, not "
+            f"{len(inputs.workloads)}; keep one, or use a race"
+        )
+
+
+def _search(inputs: PlanInput, rule: Rule) -> Search:
+    (workload,) = inputs.workloads
+    return Search(
+        cells=inputs.cells,
+        baseline=rule.baseline,
+        workload=workload,
+        response=rule.responses[workload],
+        blocks=inputs.blocks,
+        budget_s=_budget_s(inputs),
+        seed=inputs.spec.design.seed,
+        undecided=undecided(rule, tuple(inputs.treatments)),
+        reset=inputs.reset,
+        lower=inputs.lower,
+    )
+
+
+def _lengths(inputs: PlanInput) -> Stops:
+    _refuse(inputs)
+    return trial_lengths(inputs, Search.most_s(len(inputs.cells), _budget_s(inputs)))
+
+
+def _for_the_best(inputs: PlanInput, rule: Rule) -> Rule:
+    """Return a rule that looks for the best, on the evidence of confirming trials alone."""
+    del inputs
+    return replace(rule, proving_from=CONFIRMING, choosing=True)
+
+
+SEARCH = DesignKind(
+    "a search: the cells that are likely to be best are tried, then the two best are compared with "
+    "the baseline in new trials",
+    _search,
+    _lengths,
+    _for_the_best,
+)

@@ -1,17 +1,20 @@
 """Switchback: one running server switched between treatments in short segments."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from mydyno.campaign.designs import Fixed, Stop
-from mydyno.model import Interval, Outcome, Trial, TrialStatus, Window
-from mydyno.stats import tens
+from mydyno.campaign.adaptive import bias_of
+from mydyno.campaign.designs import SEQUENTIAL, DesignKind, Fixed, PlanInput, Stop, TrialForecast
+from mydyno.campaign.race import Race, race_of
+from mydyno.model import Interval, Outcome, Reset, Trial, TrialStatus, Window
+from mydyno.stats import Rule, tens
 
 CHECKS = 1  # trials that come first, for the server to reach its steady state
 WASHOUT_S, SEGMENT_S = 5.0, 30.0  # seconds dropped at its start; its length
 SHARE = 0.115  # of an hour for each treatment, without a budget
 _SETTLED_S = (120.0, 180.0, 240.0, 300.0, 360.0, 420.0, 480.0, 540.0, 600.0, 720.0, 900.0)
 _SLACK_S = 0.05
+_SEGMENTS_SD = 0.05  # standard deviation of segments (logs)
 _BIAS = 0.002  # share of the warm-up that may remain when the first trial ends
 
 
@@ -26,6 +29,20 @@ class Segments:
 
     responses: dict[str, str]
     lower: Collection[str] = field(default=(), repr=False)
+
+    @property
+    def warming(self) -> bool:
+        """Return False: the server has settled before the segments begin."""
+        return False
+
+    @property
+    def label(self) -> str:
+        """Return that lengths are chosen."""
+        return SEQUENTIAL
+
+    def forecast(self) -> TrialForecast:
+        """Return a segment; the first trial, which settles, is longer and measures nothing."""
+        return TrialForecast(SEGMENT_S, _SEGMENTS_SD, checked=False)
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`: settle once, then segments."""
@@ -61,3 +78,36 @@ class Settled:
         if look_s < _SETTLED_S[-1] and still_to_come(so_far, self.lower) > _BIAS:
             return None
         return Window(look_s - SEGMENT_S, look_s)
+
+
+def _switchback(inputs: PlanInput, rule: Rule) -> Race:
+    """Return the race as segments of one running server, the baseline's a quarter of them.
+
+    Unless the spec gives a number of blocks or a budget, it gets one.
+    """
+    hot = replace(race_of(inputs, rule), checks=CHECKS, often=often, reset=Reset.NONE, _orders={})
+    if inputs.blocks is not None or hot.budget_s is not None:
+        return hot
+    cells = len(hot.treatments) * len(hot.workloads)
+    return replace(hot, blocks=None, budget_s=SHARE * 3600 * cells)
+
+
+def _segments(inputs: PlanInput) -> Segments:
+    unable = "trials of fixed length" if inputs.fixed else "a switchback, which warms up once,"
+    bias_of(inputs, unable)
+    return Segments(inputs.responses, inputs.lower)
+
+
+def _online(inputs: PlanInput, rule: Rule) -> Rule:
+    """Return a rule for settings that were changed online on one server."""
+    del inputs
+    return replace(rule, hot=True)
+
+
+SWITCHBACK = DesignKind(
+    "a switchback: one running server is switched between treatments every half minute; a quarter "
+    "of the segments are the baseline's",
+    _switchback,
+    _segments,
+    _online,
+)

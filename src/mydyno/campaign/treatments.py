@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,7 +102,6 @@ def unmeasured(
 
 ROLES = ("db", "load")
 STOCK = "STOCK"
-_SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,17 @@ class Environment:
         return replace(self, flavour=flavour, version=version)
 
 
-def treatments_of(spec: Spec, place: str, environment: Environment) -> dict[str, Settings]:
-    """Return the settings of each treatment by name; raise `SpecError` naming the key at fault."""
+Cells = Mapping[str, dict[str, Any]]
+Select = Callable[[Spec, str, Callable[[], Cells]], Cells]
+
+
+def treatments_of(
+    spec: Spec, place: str, environment: Environment, select: Select
+) -> dict[str, Settings]:
+    """Return the settings of each treatment by name; raise `SpecError` naming the key at fault.
+
+    `select` returns which cells of the factors' grid are treatments.
+    """
     given = [n for n in ("treatments", "factors") if getattr(spec, n)]
     given += ["bundles with rungs"] if spec.design.rungs else []
     if len(given) != 1:
@@ -136,15 +144,12 @@ def treatments_of(spec: Spec, place: str, environment: Environment) -> dict[str,
             "or [bundles.NAME] with [design] rungs"
         )
     if spec.treatments:
-        raw = {
+        raw: Cells = {
             n: _merged(t, f"{place}: treatments.{n}", environment.on(program_in(t, spec.stack)))
             for n, t in spec.treatments.items()
         }
-    elif screened(spec):
-        raw = _screen(spec, place)
     elif spec.factors:
-        raw = _grid(spec, environment)
-        raw = _fraction(raw, spec, place) if spec.design.kind == "fraction" else raw
+        raw = select(spec, place, lambda: _grid(spec, environment))
     else:
         raw = _bundled(rungs_of(spec, place), spec, place, environment)
     return {
@@ -216,34 +221,6 @@ def _bundled(
     return found
 
 
-def screened(spec: Spec) -> bool:
-    """Return whether factors are screened: too many to try every combination, of two levels."""
-    two = all(len(levels) == 2 and levels != ["*"] for levels in spec.factors.values())  # noqa: PLR2004
-    return spec.design.kind == "screen" or (
-        spec.design.kind == "auto" and two and len(spec.factors) >= _SCREENED
-    )
-
-
-def _screen(spec: Spec, place: str) -> dict[str, dict[str, Any]]:
-    """Return the runs of a Plackett-Burman design and its foldover (1946; Box and Wilson, 1951).
-
-    The foldover (each level reversed) keeps main effects clear of two-factor interactions.
-    """
-    from pydoe import fold, pbdesign  # noqa: PLC0415 - import takes over a second
-
-    for key, levels in spec.factors.items():
-        if len(levels) != 2:  # noqa: PLR2004
-            raise SpecError(f"{place}: factors.{key}: a screen needs two levels, not {len(levels)}")
-    rows = fold(pbdesign(len(spec.factors)))
-    return {
-        f"run-{number:02d}": {
-            key: levels[int(at > 0)]
-            for (key, levels), at in zip(spec.factors.items(), row, strict=True)
-        }
-        for number, row in enumerate(rows, 1)
-    }
-
-
 def _grid(spec: Spec, environment: Environment) -> dict[str, dict[str, Any]]:
     """Return every combination of the factors' levels; ``*`` means each scheduler there is."""
     keys = list(spec.factors)
@@ -257,22 +234,6 @@ def _grid(spec: Spec, environment: Environment) -> dict[str, dict[str, Any]]:
         )
         for levels in itertools.product(*every)
     }
-
-
-def _fraction(
-    grid: Mapping[str, dict[str, Any]], spec: Spec, place: str
-) -> dict[str, dict[str, Any]]:
-    """Return the cells of a grid that a D-optimal fraction selects."""
-    from mydyno.campaign.fraction import fraction  # noqa: PLC0415 - a second that only it needs
-
-    wanted, most = spec.design.cells, len(grid)
-    if wanted is not None and not 1 < wanted <= most:
-        raise SpecError(
-            f"{place}: design.cells = {wanted}: must be from 2 to {most}, the size of the grid"
-        )
-    names = list(grid)
-    chosen = fraction(list(numbered(grid).values()), wanted)
-    return {names[i]: grid[names[i]] for i in chosen}
 
 
 def numbered(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:

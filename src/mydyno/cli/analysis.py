@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mydyno.campaign.designs import Fixed
-from mydyno.campaign.past import Past
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import reread
 from mydyno.cli.specs import RunFacts, recorded, reopen
@@ -33,7 +31,7 @@ T = TypeVar("T")
 
 def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
     """Return the decision rule of a campaign, with the durability class of each treatment."""
-    if isinstance(campaign.design, Past):
+    if campaign.rule.imported:
         return campaign.rule
     weaker = {n: "weaker" for n, c in changes.items() if any(x.durability == "weaker" for x in c)}
     return replace(campaign.rule, durability=weaker)
@@ -62,14 +60,14 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         comparison,
         findings=[*(Finding("recorded", {"text": line}) for line in lines), *comparison.findings],
     )
-    if isinstance(campaign.design, Past):
+    if campaign.rule.imported:
         comparison = _that_ran(comparison)
     return Result(
         comparison=in_words(comparison),
         question=campaign.spec.campaign.question,
         command=run_facts.command,
         started=contents.began,
-        protocol=_protocol(campaign),
+        protocol=campaign.stops.label,
         lab=_fact(files, "lab"),
         trials=[
             _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o) if sampled else ())
@@ -80,7 +78,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         facts=_facts(files, run_facts) | _sessions(files, campaign, trials),
         blocks=len({o.trial.block for o in short}),
         margin=campaign.spec.decide.margin,
-        imported=isinstance(campaign.design, Past),
+        imported=campaign.rule.imported,
         closed_loops=[
             n for n, w in campaign.workloads.items() if isinstance(w, MayWait) and w.closed_loop
         ],
@@ -91,15 +89,6 @@ def _that_ran(comparison: Comparison) -> Comparison:
     """Return it without the pairs of treatment and workload that were not run."""
     rows = [row for row in comparison.treatments if row.trials or row.findings]
     return msgspec.structs.replace(comparison, treatments=rows)
-
-
-def _protocol(campaign: Campaign) -> str:
-    if isinstance(campaign.design, Past):
-        return "imported: each run has the length of its log, less a warm-up that was left out"
-    if isinstance(campaign.stops, Fixed):
-        stops = campaign.stops
-        return f"fixed: {stops.warmup_s:g} s of warm-up, then {stops.window_s:g} s measured"
-    return "sequential: the length of each trial is chosen as it runs; its last third is measured"
 
 
 def _complaints(files: RunDir, trials: Sequence[Read]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from mydyno.campaign.bench import Bench, NoServer
-from mydyno.campaign.past import KIND
+from mydyno.campaign.choosing import runs
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, programs
 from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
@@ -157,7 +157,7 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     Raises `SpecError` for what this host cannot do, `RefusedError` for what was not allowed.
     """
     spec = source.decode()
-    if spec.design.kind == KIND:
+    if not runs(spec):
         raise SpecError(
             f"{source.place}: design.kind: imported logs cannot be run; use `mydyno compare`"
         )

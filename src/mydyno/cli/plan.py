@@ -3,19 +3,14 @@
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from math import inf, isfinite, isinf, log, log1p
+from dataclasses import dataclass, field
+from math import isfinite, isinf, log, log1p
 from pathlib import Path
 
 import msgspec
 
-from mydyno.campaign.adaptive import Adaptive
-from mydyno.campaign.designs import Blocks, Fixed
-from mydyno.campaign.ladder import Ladder
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.race import Race
 from mydyno.campaign.spec import DeviceTable
-from mydyno.campaign.switchback import SEGMENT_S, Segments
 from mydyno.cli import options
 from mydyno.cli.benches import build
 from mydyno.cli.privatebench import lab_spec
@@ -24,39 +19,32 @@ from mydyno.cli.terminal import duration, print_message
 from mydyno.model import Cost, Outcome, TrialStatus
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stats.forecast import (
-    DEFAULT_TRIAL_SD,
     TRIAL_S,
     Forecast,
-    Size,
     expected_sd,
     forecast,
-    often,
 )
 from mydyno.testbed.lock import open_campaigns
 from mydyno.testbed.preflight import REFORMAT
 from mydyno.testbed.stores import key_of
 
-_MOST_BLOCKS = 1_000  # only without blocks and budget, which a plan does not allow
-_RESTART_S = 20.0
-_SEGMENTS_SD = 0.05  # standard deviation of segments (logs)
-
 
 def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
     """Return the forecast of a race, from the checks in `seen`; None for another design."""
     checks = _checks(campaign, seen)
-    trial_s = sum(o.machine_time_s for o in checks) / len(checks) if checks else _guess_s(campaign)
-    size = _size(campaign, trial_s)
+    assumed = campaign.stops.forecast()
+    trial_s = sum(o.machine_time_s for o in checks) / len(checks) if checks else assumed.seconds
+    size = campaign.design.size(trial_s)
     if size is None:
         return None
-    usual_sd = _SEGMENTS_SD if isinstance(campaign.stops, Segments) else DEFAULT_TRIAL_SD
-    noise_sd = expected_sd(_levels(campaign, checks)) if checks else usual_sd
+    noise_sd = expected_sd(_levels(campaign, checks)) if checks else assumed.noise_sd
     return forecast(size, log1p(campaign.spec.decide.margin), noise_sd, trial_s)
 
 
 def describe(found: Forecast, campaign: Campaign) -> str:
     """Return a forecast in a sentence or two."""
     margin = campaign.spec.decide.margin
-    size = _size(campaign, found.trial_s)
+    size = campaign.design.size(found.trial_s)
     blocks = size.blocks if size else None
     within = f" in {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
     text = (
@@ -74,11 +62,11 @@ def describe(found: Forecast, campaign: Campaign) -> str:
 
 def describe_guess(found: Forecast, campaign: Campaign) -> str:
     """Return the assumptions of a forecast, before anything was measured."""
-    size = _size(campaign, found.trial_s)
+    size = campaign.design.size(found.trial_s)
     text = (
         f"assumed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
     )
-    checked = size and size.checks and not isinstance(campaign.stops, Segments)
+    checked = size and size.checks and campaign.stops.forecast().checked
     return f"{text}; the first {size.checks} trials measure this" if size and checked else text
 
 
@@ -92,8 +80,8 @@ class LabCheck:
     def after(self, outcome: Outcome) -> str:
         """Return the result of the checks after the last of them, else ``""``."""
         self.seen.append(outcome)
-        size = _size(self.campaign, TRIAL_S)
-        if isinstance(self.campaign.stops, Segments):
+        size = self.campaign.design.size(TRIAL_S)
+        if not self.campaign.stops.forecast().checked:
             return ""  # the settling trial is longer than the others and does not count
         if size is None or len(self.seen) != size.checks * size.workloads:
             return ""
@@ -101,48 +89,9 @@ class LabCheck:
         return f"lab check: {describe(found, self.campaign)}" if found else ""
 
 
-def _race(campaign: Campaign) -> Race | None:
-    design = campaign.design.race if isinstance(campaign.design, Ladder) else campaign.design
-    return design if isinstance(design, Race) else None
-
-
-def _size(campaign: Campaign, trial_s: float) -> Size | None:
-    """Return the size of a race whose trials take so long; its budget may end it before."""
-    design = _race(campaign)
-    if design is None:
-        return None
-    size = Size(len(design.treatments) - 1, len(design.workloads), 0, design.checks)
-    blocks = design.blocks or _MOST_BLOCKS
-    if design.budget_s is not None:
-        trials = design.budget_s / trial_s / size.workloads - size.checks
-        blocks = min(blocks, max(1, int(trials / (size.arms + often(size)))))
-    return replace(size, blocks=blocks)
-
-
-def _guess_s(campaign: Campaign) -> float:
-    """Return the expected length of a trial in s, before it is measured."""
-    stops = campaign.stops
-    if isinstance(stops, Segments):
-        return SEGMENT_S
-    if isinstance(stops, Fixed):
-        return stops.warmup_s + stops.window_s + _RESTART_S
-    if not isinstance(stops, Adaptive):
-        return TRIAL_S
-    return min(max(TRIAL_S, _waited_s(stops)), stops.most_s or inf)
-
-
-def _waited_s(stops: Adaptive) -> float:
-    """Return the least length of a trial in s, if the spec sets a bias."""
-    if stops.bias is None:
-        return 0.0
-    from mydyno.stats.lengths import unlearned_s  # noqa: PLC0415 - numpy and scipy
-
-    return unlearned_s(stops.bias) + _RESTART_S
-
-
 def _checks(campaign: Campaign, seen: Sequence[Outcome]) -> list[Outcome]:
     """Return the good check trials of the first workload."""
-    size = _size(campaign, TRIAL_S)
+    size = campaign.design.size(TRIAL_S)
     count = size.checks * size.workloads if size else 0
     first = next(iter(campaign.workloads))
     mine = [o for o in seen[:count] if o.trial.workload == first]
@@ -219,12 +168,9 @@ def plan(
 
 def of(campaign: Campaign, server: str) -> Plan:
     """Return what a campaign would do."""
-    design, stop = campaign.design, campaign.stops
-    guess = price(campaign)
-    trials = guess.trials if guess else None
-    if isinstance(design, Blocks) and design.blocks:
-        trials = design.blocks * design.size
-    length_s = stop.warmup_s + stop.window_s if isinstance(stop, Fixed) else None
+    design, guess = campaign.design, price(campaign)
+    trials = guess.trials if guess else design.total
+    length_s = campaign.stops.forecast().load_s
     return Plan(
         campaign=campaign.name,
         question=campaign.spec.campaign.question,

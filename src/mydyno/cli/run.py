@@ -9,7 +9,6 @@ import msgspec
 import typer
 
 from mydyno.campaign.bench import Bench
-from mydyno.campaign.designs import Blocks, Fixed
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
@@ -107,11 +106,9 @@ def _close(records: FileRecords) -> None:
 
 
 def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:
-    design, stop = campaign.design, campaign.stops
-    total = None
-    if isinstance(design, Blocks) and design.blocks is not None and design.budget_s is None:
-        total = design.blocks * design.size
-    length_s = stop.warmup_s + stop.window_s if isinstance(stop, Fixed) else None
+    design = campaign.design
+    total = design.total if design.budget_s is None else None
+    length_s = campaign.stops.forecast().load_s
     responses = {name: w.response for name, w in campaign.workloads.items()}
     return Progress(total, responses, length_s, LabCheck(campaign, list(already)).after)
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.campaign.designs import Blocks
 from mydyno.campaign.plan import Campaign
 from mydyno.cli.options import Dir, Json
 from mydyno.cli.specs import recorded, reopen
@@ -51,7 +50,6 @@ def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
     """Return the status of a campaign from its events."""
     done = outcomes(events)
     design = campaign.design
-    total = design.blocks * design.size if isinstance(design, Blocks) and design.blocks else None
     state = "stopped"
     if held(RunDir(directory).journal):
         state = "running"
@@ -63,7 +61,7 @@ def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
         state=state,
         finished=len(done),
         failed=sum(1 for o in done if o.status.value != "ok"),
-        total=total,
+        total=design.total,
         machine_time_s=spent_s(events),
         present=f"{trial.treatment} under {trial.workload}, block {trial.block + 1}"
         if trial

@@ -1,0 +1,155 @@
+"""Complete blocks: every treatment once in each; a screen is one of factors' extremes."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mydyno.campaign.adaptive import trial_lengths
+from mydyno.campaign.designs import DesignKind, Grid, PlanInput, grouped, seed_of
+from mydyno.campaign.spec import Spec
+from mydyno.model import Outcome, Reset, SpecError, Trial
+from mydyno.stats import Rule
+
+_BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
+_SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Randomised complete blocks: in each block every treatment once under every workload.
+
+    Treatments under one workload follow each other, in random order, so that what is compared
+    is near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
+    trials of a block meet the same load (`mydyno.campaign.designs`).
+    `blocks` or `budget_s` ends it, whichever comes first; the budget is checked between blocks,
+    and no block is begun that would exceed it at the mean cost of earlier blocks.  Treatments of
+    one whole plot (`mydyno.campaign.designs`) stay together.
+    """
+
+    treatments: tuple[str, ...]
+    workloads: tuple[str, ...]
+    blocks: int | None
+    budget_s: float | None
+    seed: int
+    reset: Reset = Reset.DATASET
+    plots: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def next(self, history: Sequence[Outcome]) -> Trial | None:
+        """Return the next trial of the present block, or the first of the next one."""
+        block, place = divmod(len(history), self._size)
+        if place == 0 and self._over(block, history):
+            return None
+        workload, treatment = self._order(block)[place]
+        seed = seed_of(self.seed, len(history), block, self.reset)
+        return Trial(len(history), treatment, workload, block, seed, self.reset)
+
+    @property
+    def total(self) -> int | None:
+        """Return the number of trials, if that of blocks is fixed."""
+        return self.blocks * self._size if self.blocks else None
+
+    def size(self, trial_s: float) -> None:
+        """Return None: complete blocks have no forecast."""
+        del trial_s
+
+    @property
+    def _size(self) -> int:
+        """Return the number of trials in a block."""
+        return len(self.treatments) * len(self.workloads)
+
+    def _over(self, block: int, history: Sequence[Outcome]) -> bool:
+        if self.blocks is not None and block >= self.blocks:
+            return True
+        if self.budget_s is None or block == 0:
+            return False
+        spent_s = sum(outcome.machine_time_s for outcome in history)
+        return spent_s + spent_s / block > self.budget_s
+
+    def _order(self, block: int) -> list[tuple[str, str]]:
+        chance = random.Random(f"{self.seed}/{block}")
+        order = [
+            (workload, treatment)
+            for workload in chance.sample(self.workloads, len(self.workloads))
+            for treatment in chance.sample(self.treatments, len(self.treatments))
+        ]
+        return grouped(order, self.plots, chance)
+
+
+def _blocks(inputs: PlanInput, rule: Rule) -> Blocks:
+    del rule
+    blocks, budget_s = inputs.blocks, inputs.budget_s
+    settled = _BLOCKS if blocks is None and budget_s is None else blocks
+    return Blocks(
+        tuple(inputs.treatments),
+        tuple(inputs.workloads),
+        settled,
+        budget_s,
+        inputs.spec.design.seed,
+        inputs.reset,
+        inputs.plots,
+    )
+
+
+def _planned(inputs: PlanInput, rule: Rule) -> Rule:
+    """Return a rule for intervals whose number was fixed before."""
+    del inputs
+    return replace(rule, sequential=False)
+
+
+BLOCKS = DesignKind("blocks: every treatment once in each", _blocks, trial_lengths, _planned)
+
+
+def screened(spec: Spec) -> bool:
+    """Return whether factors are screened: too many to try every combination, of two levels."""
+    two = all(len(levels) == 2 and levels != ["*"] for levels in spec.factors.values())  # noqa: PLR2004
+    return spec.design.kind == "screen" or (
+        spec.design.kind == "auto" and two and len(spec.factors) >= _SCREENED
+    )
+
+
+def _runs(spec: Spec, place: str, grid: Callable[[], Grid]) -> Grid:
+    """Return the runs of a Plackett-Burman design and its foldover (1946; Box and Wilson, 1951).
+
+    The foldover (each level reversed) keeps main effects clear of two-factor interactions.
+    """
+    del grid
+    from pydoe import fold, pbdesign  # noqa: PLC0415 - import takes over a second
+
+    for key, levels in spec.factors.items():
+        if len(levels) != 2:  # noqa: PLR2004
+            raise SpecError(f"{place}: factors.{key}: a screen needs two levels, not {len(levels)}")
+    rows = fold(pbdesign(len(spec.factors)))
+    return {
+        f"run-{number:02d}": {
+            key: levels[int(at > 0)]
+            for (key, levels), at in zip(spec.factors.items(), row, strict=True)
+        }
+        for number, row in enumerate(rows, 1)
+    }
+
+
+def _screen(inputs: PlanInput, rule: Rule) -> Blocks:
+    del rule
+    return Blocks(
+        tuple(name for name, settings in inputs.treatments.items() if settings),
+        tuple(inputs.workloads),
+        inputs.blocks or 1,
+        inputs.budget_s,
+        inputs.spec.design.seed,
+        inputs.reset,
+    )
+
+
+def _of_factors(inputs: PlanInput, rule: Rule) -> Rule:
+    """Return a rule that compares factors, not treatments."""
+    return replace(_planned(inputs, rule), screening=True)
+
+
+SCREEN = DesignKind(
+    "a screen: a Plackett-Burman design and its foldover rank the settings in the smallest number "
+    "of runs",
+    _screen,
+    trial_lengths,
+    _of_factors,
+    select=_runs,
+)

@@ -1,0 +1,51 @@
+"""A design: the treatments in turn, always in the order of the spec, a few times over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mydyno.campaign.adaptive import trial_lengths
+from mydyno.campaign.designs import DesignKind, PlanInput, seed_of
+from mydyno.model import Outcome, Reset, Trial
+from mydyno.stats import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Alternate:
+    """Turns of all treatments under one workload."""
+
+    treatments: tuple[str, ...]
+    workload: str
+    blocks: int
+    seed: int
+    reset: Reset
+    budget_s: float | None = None
+
+    @property
+    def total(self) -> int:
+        return self.blocks * len(self.treatments)
+
+    def size(self, trial_s: float) -> None:
+        return None
+
+    def next(self, history: Sequence[Outcome]) -> Trial | None:
+        number = len(history)
+        if number >= self.total:
+            return None
+        block, place = divmod(number, len(self.treatments))
+        seed = seed_of(self.seed, number, block, self.reset)
+        name = self.treatments[place]
+        return Trial(number, name, self.workload, block, seed, self.reset)
+
+
+def made(inputs: PlanInput, rule: Rule) -> Alternate:
+    workload = next(iter(inputs.workloads))
+    names, seed = tuple(inputs.treatments), inputs.spec.design.seed
+    return Alternate(names, workload, inputs.blocks or 3, seed, inputs.reset)
+
+
+DESIGN = DesignKind(
+    "in turn: the treatments in the order of the spec",
+    made,
+    trial_lengths,
+    rule=lambda _, rule: replace(rule, sequential=False),
+)
