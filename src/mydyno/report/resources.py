@@ -120,7 +120,7 @@ def _points(series: PanelSeries, samples: Samples, x: Axis, y: Axis) -> list[Poi
 
 
 _PANES = 2
-_CHART_POINTS = 600  # of one curve: more cannot be told apart in half the width of a page
+_CHART_POINTS = 600  # of one curve: more cannot be distinguished in half the width of a page
 _FEWEST = 60
 _ALL_POINTS = 250_000  # of all trials together: about 0.6 MB of the page
 
