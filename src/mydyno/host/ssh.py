@@ -269,7 +269,7 @@ class Ssh:
         part.replace(local)
 
     def close(self) -> None:
-        """End what we began there and hang up; the next use connects anew."""
+        """End what we began there and hang up; the next use connects again."""
         with self._lock:
             if self._session is not None:
                 atexit.unregister(self.close)

@@ -10,7 +10,7 @@ from mydyno.report.timeseries import Panel, PanelSeries
 from mydyno.stats.result import Result, TrialView
 
 _PANES = 2
-_CHART_POINTS = 600  # of one curve: more cannot be told apart in half the width of a page
+_CHART_POINTS = 600  # of one curve: more cannot be distinguished in half the width of a page
 _FEWEST = 60
 _ALL_POINTS = 250_000  # of all trials together: about 0.6 MB of the page
 

@@ -15,7 +15,7 @@ _STEAL = ("cpu.steal",)
 _ALL = (*_BUSY, *_STEAL, "cpu.iowait", "cpu.idle")
 _LOAD = "process.load.cpu"
 _OURS = (_LOAD, "process.mysqld.cpu", "probe.cpu")
-_LEAST_S = 1e-3  # what cannot be told apart from a load's very beginning
+_LEAST_S = 1e-3  # what cannot be distinguished from a load's very beginning
 
 
 def sampled_series(folder: Path) -> tuple[Series, ...]:

@@ -117,7 +117,7 @@ KIND = "zfs"
 _SNAPSHOT = "golden"
 _PREFIX = "zfs."
 _POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))
-# These hold for what is written from then on: the data must be written anew to have them.
+# These hold for what is written from then on: the data must be written again to have them.
 _SHAPING = frozenset(
     ("checksum", "compression", "copies", "dedup", "dnodesize", "encryption", "recordsize", "xattr")
 )
