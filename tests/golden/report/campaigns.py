@@ -131,7 +131,7 @@ class SimulatedBench(FakeBench):
 
 
 class SampledBench(SimulatedBench):
-    """A bench whose trials have the file of a sampler; that of the last has no server."""
+    """A bench whose trials have the file of a sampler; that of the third has no server."""
 
     @contextmanager
     def sampler(self, folder: Path) -> Iterator[Sampling]:
@@ -142,7 +142,7 @@ class SampledBench(SimulatedBench):
         yield Sampling(folder)
         lines = map(json.loads, (folder / "load.out").read_text().splitlines())
         rates = [line["tps"] for line in lines if "tps" in line]
-        _write_sample(folder, rates, server=folder.name != "3")
+        _write_sample(folder, rates, server=folder.name != "0002")
 
 
 _HOST = (
