@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILE, FUNCTION = 500, 50
-FILES = 183  # to become 150; never more than today
+FILES = 182  # to become 150; never more than today
 
 
 def sources():

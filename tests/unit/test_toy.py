@@ -58,7 +58,7 @@ def test_the_report_shows_the_toys(installed, finished):
     done = python("-c", MYDYNO, "report", finished, site=installed)
     assert done.returncode == 0, done.stderr
     page = (finished / "report.html").read_text()
-    for shown in ("dice.sides", "game/2", "TWENTY"):
+    for shown in ("dice.sides", "game/2", "TWENTY", "counted: trials 6"):
         assert shown in page
 
 
