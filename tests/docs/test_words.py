@@ -40,3 +40,18 @@ def test_replaced_words_stay_replaced():
         for found in pattern.finditer(line)
     ]
     assert wrong == []
+
+
+def test_citations_point_at_files_of_the_repository():
+    cited = re.compile(r"\b(?:FACTS|METHOD|DESIGN|OBSERVE)\b(?:\.md| §?\d)")
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {found[0]!r}; cite a page of docs/"
+        for place in ("src", "crates", "tests", "bench", "docs", "README.md", "CHANGELOG.md")
+        for path in (
+            [ROOT / place] if (ROOT / place).is_file() else sorted((ROOT / place).rglob("*"))
+        )
+        if path.suffix in TEXTS and path != Path(__file__)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for found in cited.finditer(line)
+    ]
+    assert wrong == []

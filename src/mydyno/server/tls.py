@@ -7,7 +7,8 @@ from mydyno.host import Host
 from mydyno.model import Action, HostError
 from mydyno.server.place import NO_TLS, Build, Identity, Place
 
-_TLS_UNASKED = (11, 3, 0)  # the first MariaDB that generates a key of its own (FACTS 7.1)
+# the first MariaDB that generates a key of its own (docs/reference/method.md)
+_TLS_UNASKED = (11, 3, 0)
 _SUBJECT = "/CN=MariaDB Server"
 
 

@@ -80,7 +80,7 @@ def torn_page_risks(treatments: Mapping[str, Settings]) -> Sequence[str]:
     """Return what is unsafe of a spec that has treatments on ZFS, a sentence each.
 
     Where no treatment is on ZFS, a buffer switched off is a plain loss of durability, which is
-    judged as such (FACTS 6.3).
+    judged as such (docs/reference/method.md).
     """
     if not any(settings.get("db/fs.type") == "zfs" for settings in treatments.values()):
         return ()

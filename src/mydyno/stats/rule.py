@@ -123,7 +123,7 @@ class Rule:
 Guards = Mapping[str, tuple[Ratio, float]]
 
 _UNSTABLE_RANGE = 0.30  # relative range of one treatment's trials (TUNA, EuroSys 2025)
-_UNSTABLE_SD = 3.0  # own spread against that of the other treatments (METHOD 5b)
+_UNSTABLE_SD = 3.0  # own spread against that of the other treatments
 _NOTABLE_SD = 0.10  # of log ratios: a smaller spread does not change the decision
 _ENOUGH = 3
 _SDS = 2.0  # to either side: this range holds nearly all seconds

@@ -29,7 +29,10 @@ def _table() -> dict[str, dict[str, str]]:
 
 
 RENAMED = {"tx_isolation": "transaction_isolation", "tx_read_only": "transaction_read_only"}
-"""Older servers show these names, yet their option files take only the newer ones (FACTS 6.1)."""
+"""Older servers show these names, yet their option files take only the newer ones.
+
+Source: docs/reference/method.md.
+"""
 
 PLACE = frozenset(
     (
