@@ -4,6 +4,7 @@ import pytest
 
 from mydyno.model import SpecError
 from mydyno.server.place import parse
+from mydyno.server.programs import parse_options
 
 CASES = [
     (
@@ -81,3 +82,20 @@ def test_a_version_line_names_flavour_and_version(text, flavour, version):
 def test_what_is_no_server_is_refused(text):
     with pytest.raises(SpecError, match="not a MySQL, MariaDB or Percona server"):
         parse(text)
+
+
+def test_options_are_read_from_the_table_of_values_only():
+    """Words of the help's prose, and of the sentences after the table, are no options."""
+    text = b"""Usage: mysqld [OPTIONS]
+  --sort-buffer-size=# Each thread allocates this
+
+Variables (--variable-name=value)
+and boolean options {FALSE|TRUE}  Value (after reading options)
+--------------------------------- -----------------------------
+innodb-buffer-pool-size           134217728
+sync-binlog                       0
+
+To see what values a running MySQL server is using, type
+"""
+    assert parse_options(text) == {"innodb_buffer_pool_size", "sync_binlog"}
+    assert parse_options(b"mysqld: unknown option '--help'\n") == set()

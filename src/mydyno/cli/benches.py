@@ -11,7 +11,7 @@ import msgspec
 from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.choosing import runs
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.spec import DeviceTable, Spec, StackTable, programs
+from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
 from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
 from mydyno.cli.machines import HOME
 from mydyno.cli.privatebench import host_layers, is_real, private, without_lab
@@ -34,6 +34,7 @@ from mydyno.testbed.preflight import (
     consent_reformat,
     preflight,
     refuse_network,
+    refuse_unknown_variables,
     refuse_unprivileged,
     tools,
 )
@@ -178,6 +179,11 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
         servers=kinds if len(kinds) > 1 else {},
     )
     campaign = source.plan(ground)
+    try:
+        refuse_unknown_variables(host, spec, campaign.treatments, servers)
+    except SpecError as error:
+        reason = f"{source.place}: {error}"
+        raise SpecError(located(reason, source.place, source.text)) from error
     if _bare(campaign):
         return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
     known = _Known(ground, found, servers)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 from mydyno.host import Completed, Host, is_root
@@ -203,11 +204,27 @@ def _runs(host: Host, path: Path) -> bool:
         return False
 
 
-def _asked(host: Host, program: Path) -> Completed:
-    """Return the output of ``--version``; as root it is run as nobody."""
+def _asked(host: Host, program: Path, *options: str) -> Completed:
+    """Return the output of a program with ``--version`` or `options`; as root it runs as nobody."""
     drop = _NOBODY.drop() if is_root(host) else ()
-    argv = (*drop, "env", "-i", PATH, "LC_ALL=C", str(program), "--version")
+    argv = (*drop, "env", "-i", PATH, "LC_ALL=C", str(program), *(options or ("--version",)))
     return host.run(Action(argv), timeout_s=_ASKED_S)
+
+
+def option_names(host: Host, build: Build) -> frozenset[str]:
+    """Return the options that a server program lists, spelled as variables; none if it fails.
+
+    The program needs no data for that.  Options of plug-ins that it would load are not among them.
+    """
+    done = _asked(host, build.mysqld, "--no-defaults", "--verbose", "--help")
+    return parse_options(done.stdout) if done.returncode == 0 else frozenset()
+
+
+def parse_options(raw: bytes) -> frozenset[str]:
+    """Return the first word of each row of the table of values that a server's help ends with."""
+    _, _, table = raw.decode(errors="replace").partition("\n---------")
+    rows = takewhile(str.strip, table.splitlines()[1:])
+    return frozenset(row.split(maxsplit=1)[0].lower().replace("-", "_") for row in rows)
 
 
 def _refuse_foreign(host: Host, program: Path) -> None:

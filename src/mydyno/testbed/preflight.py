@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.spec import DeviceTable, Spec
+from mydyno.campaign.spec import DeviceTable, Spec, program_of
 from mydyno.campaign.treatments import uses_lab_link
 from mydyno.host import Host, Remote, ask, is_root
 from mydyno.loads import Checkable, Target, Workload
@@ -13,10 +13,14 @@ from mydyno.loads import tools as load_tools
 from mydyno.loads.mysqlslap import PROGRAMS
 from mydyno.model import Action, RefusedError, Settings, SpecError
 from mydyno.model.text import size_bytes
+from mydyno.server import Build
+from mydyno.server.programs import option_names
 from mydyno.snapshot import store
 from mydyno.stack import Layer
+from mydyno.stack.known.variables import Variable, refusals
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.lock import REMOTE_ROOT
+from mydyno.testbed.stores import strip
 
 HOST = "host"
 REFORMAT = "reformat:"
@@ -45,6 +49,26 @@ def consent_reformat(device: str, allow: Sequence[str]) -> None:
             f"stack.device: {device} would be formatted; add --allow {REFORMAT}{device} to "
             "consent (only an empty device is accepted)"
         )
+
+
+def refuse_unknown_variables(
+    host: Host, spec: Spec, treatments: Mapping[str, Settings], servers: Mapping[str, Build]
+) -> None:
+    """Raise `SpecError` for a variable that the server of a treatment does not have.
+
+    The program is asked, so that no data are made for a misspelt name.  Ranges of values are known
+    only from a server that runs.
+    """
+    known: dict[str, Mapping[str, Variable]] = {}
+    for name, settings in treatments.items():
+        wanted, program = strip(settings, "db/mysqld."), program_of(settings, spec.stack)
+        build = servers.get(program)
+        if not wanted or build is None:
+            continue
+        if program not in known:
+            known[program] = dict.fromkeys(option_names(host, build), Variable())
+        if known[program] and (problems := refusals(build.flavour, known[program], wanted)):
+            raise SpecError(f"{name}: {'; '.join(problems)}")
 
 
 _VERSION = "TLSv"
