@@ -48,7 +48,7 @@ check: ## the fast gate: format, lint, types, imports, unit and golden tests
 	@cargo test --quiet --locked
 	@$(PY) -m pytest -q $(SIDE_BY_SIDE) -m "$(SHORT) and not root and not mysqld" tests/unit tests/golden tests/docs tests/contract tests/e2e/test_killed_campaign.py
 
-golden: ## write the golden files anew; read the difference as code
+golden: ## write the golden files again; read the difference as code
 	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden
 
 wheel: setup ## one wheel that holds the probe too, for this processor
@@ -85,7 +85,7 @@ bench-tpcc: setup-bench servers ## TPC-C under sysbench beside go-tpc, on one se
 	@packaging/go-tpc.sh
 	@$(PY) bench/tpcc.py $(ARGS)
 
-bench-restore: setup-bench ## golden copies put back, beside cp -a; as root; ARGS=… shortens it
+bench-restore: setup-bench ## snapshots restored, beside cp -a; as root; ARGS=… shortens it
 	@$(PY) bench/restore.py $(ARGS)
 
 bench-lab: setup-test ## striped lab disks: what is promised, what is measured; needs root

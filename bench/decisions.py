@@ -86,7 +86,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--minutes", type=float, help="stop after so long; run again to go on")
     parser.add_argument("--kept", type=Path, default=KEPT, help="folder of what is done already")
-    parser.add_argument("--again", action="store_true", help="run some of what is there anew")
+    parser.add_argument("--again", action="store_true", help="run some of what is there again")
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
     return parser.parse_args()
 
@@ -116,7 +116,7 @@ def left(folder: Path, found: list[Cell]) -> Iterator[tuple[Cell, list[int]]]:
 
 
 def again(folder: Path, found: list[Cell], jobs: int) -> None:
-    """Run seeds of each cell anew; where all come out as they did, what is there counts as ours."""
+    """Run seeds of each cell again; where all results are equal, what is there counts as ours."""
     differing: list[str] = []
     with ProcessPoolExecutor(jobs) as pool:
         for cell in found:

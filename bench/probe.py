@@ -43,7 +43,7 @@ def options() -> argparse.Namespace:
 
 
 def cost(ask: argparse.Namespace, ground: Ground, folder: Path) -> list[probe_cost.Row]:
-    """Return the rows of all tools, measured in turns whose order is drawn anew each round."""
+    """Return the rows of all tools, measured in turns whose order is drawn again each round."""
     wanted = [
         tool
         for tool in tools()

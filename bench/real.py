@@ -19,7 +19,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--server", action="append", help="a basedir; several take turns")
     parser.add_argument("--campaigns", type=int, default=10, help="live ones (10)")
     parser.add_argument("--replays", type=int, default=500, help="campaigns for each dose (500)")
-    parser.add_argument("--record", action="store_true", help="traces anew, two hours of them")
+    parser.add_argument(
+        "--record", action="store_true", help="record new traces, two hours of them"
+    )
     parser.add_argument(
         "--kept", type=Path, default=Path("bench-real"), help="folder of what is done already"
     )

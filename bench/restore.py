@@ -1,4 +1,4 @@
-"""Golden copies put back, beside `cp -a`, on filesystems made for it: one table."""
+"""Snapshots restored, beside `cp -a`, on filesystems made for it: one table."""
 
 import argparse
 import os
@@ -104,7 +104,7 @@ def measured(case: Case, ask: argparse.Namespace) -> str:
 def in_turns(
     ways: dict[str, Callable[[], None]], folders: tuple[Path, Path], rounds: int
 ) -> dict[str, list[float]]:
-    """Return the seconds of each way, each round in another order, the golden copy uncached."""
+    """Return the seconds of each way, each round in another order, the snapshot uncached."""
     snapshot, copy = folders
     times: dict[str, list[float]] = {way: [] for way in ways}
     for turn in range(rounds):
@@ -197,7 +197,7 @@ def head(ask: argparse.Namespace) -> str:
         f"machine  {cpu}, {os.cpu_count()} cores, kernel {platform.release()}, "
         f"{time.strftime('%Y-%m-%d')}\n"
         f"data     {LARGE} large files, {SMALL} small ones, one of 256 MiB that is a hole\n"
-        "time     until all is on the disk (sync -f), checks included, the golden copy not cached;"
+        "time     until all is on the disk (sync -f), checks included, the snapshot not cached;"
         f"\n         median [least..most] of {ask.rounds}, in turns\n\n"
         f"{'filesystem':20} {'GiB':>4} {'way':16} {'seconds':>22} {'MB/s':>7} {'x cp -a':>8}\n"
     )

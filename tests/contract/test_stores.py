@@ -1,4 +1,4 @@
-"""Every store keeps the contract: what was sealed comes back, byte for byte, after any spoiling."""
+"""Every store keeps the contract: a snapshot is restored byte for byte, whatever changed its files."""
 
 import hashlib
 from contextlib import ExitStack

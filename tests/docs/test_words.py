@@ -18,8 +18,22 @@ BANNED = {
     "nought": "zero",
     "put right": "recover",
     "put_right": "recover",
+    "golden cop": "snapshot",
+    "given back": "restored",
+    "put back ": "restored",
+    " anew": "again, or new",
+    "sealed": "frozen",
 }
-PLACES = ("src", "crates", "tests", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/guide")
+PLACES = (
+    "src",
+    "crates",
+    "tests",
+    "bench",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/guide",
+)
 
 
 def texts():

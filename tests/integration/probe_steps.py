@@ -26,7 +26,7 @@ def binary():
 
 
 def account(instance, *, plugin="", password=CANARY, grant="PROCESS"):
-    """Make the account anew, so that the server has not seen its password before."""
+    """Make the account again, so that the server has not seen its password before."""
     how = f"WITH {plugin} " if plugin else ""
     for host in _HOSTS:
         who = f"'{ACCOUNT}'@'{host}'"

@@ -31,7 +31,7 @@ def test_a_kernel_is_booted_once_in_a_block_whatever_the_loads():
     of = plots(SETTINGS, one_device=False)
     found = orders(Blocks(tuple(SETTINGS), ("w", "v"), 12, None, 5, plots=of))
     assert {len(kernels(order)) for order in found} == {2}
-    assert {kernels(order)[0] for order in found} == {"6.1", "6.12"}  # drawn anew
+    assert {kernels(order)[0] for order in found} == {"6.1", "6.12"}  # drawn again for each block
     assert len({tuple(order) for order in found}) > 4
 
 

@@ -71,7 +71,7 @@ def test_a_machine_puts_its_disks_together_as_each_treatment_says():
         {"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}, LOAD, StackTable(device=device)
     )
     assert len({stock.name, array.name, pool.name}) == 3
-    assert stock.content == array.content == pool.content  # one golden copy for all of them
+    assert stock.content == array.content == pool.content  # one snapshot for all of them
     assert array.description == "xfs -m reflink=0 raid.chunk=64K raid.level=10"
     assert pool.description == "zfs fs.zfs.recordsize=16K"
     found = {c.key: (c.before, c.after) for c in reformats(settings, array, stock)}

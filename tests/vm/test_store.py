@@ -1,4 +1,4 @@
-"""A data set on the disks of a machine comes back as it was sealed, whatever it lies on."""
+"""A data set on the disks of a machine is restored as it was frozen, on every kind of storage."""
 
 from pathlib import Path
 
@@ -29,12 +29,12 @@ def script(guest, text, folder):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_what_was_sealed_comes_back(guest, disks, timed, name):
+def test_what_was_frozen_comes_back(guest, disks, timed, name):
     shape = SHAPES[name]
     mine = disks[:4] if shape.raid else disks[:2]
     home = Path("/var/lib/mydyno") / name.replace(" ", "-")
     store = VmStore(guest, mine, home, Path("/srv/store"), shape)
-    with timed(f"store on {name}: filled, sealed, restored twice"):
+    with timed(f"store on {name}: filled, frozen, restored twice"):
         assert store.open() is False
         script(guest, _FILL, store.live)
         want = script(guest, _DIGEST, store.live)

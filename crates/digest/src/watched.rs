@@ -314,7 +314,7 @@ impl Place {
         }
         let end = from + got as u64;
         let tail = self.buffer[got.saturating_sub(TAIL)..got].to_vec();
-        // It may have been cut and written anew while it was read.
+        // It may have been cut and rewritten while it was read.
         if !has_before(file, end, &tail) {
             return Ok(Step::Truncated);
         }

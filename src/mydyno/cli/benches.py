@@ -42,7 +42,7 @@ from mydyno.testbed.stores import needed
 
 FIRST_KERNEL = "6.1"
 _NAME = 30
-# room for golden copies, and a module whose parameters may be asked for
+# room for snapshots, and a module whose parameters may be asked for
 _FIRST = (("sh", "-c", 'resize2fs "$(findmnt -no SOURCE /)"'), ("modprobe", "zfs"))
 _LOOP_ONLY = ("chunk", "vm", "credits", "read_latency_us", "write_latency_us", "flush_latency_us")
 _PLAIN = {f.name: f.default for f in msgspec.structs.fields(DeviceTable)}

@@ -192,7 +192,7 @@ pub struct Sign {
 impl Sign {
     /// Whether the server restarted since `before`, which was read over another connection.
     ///
-    /// Connections are numbered anew after a start.  Else its start must have moved on both
+    /// Connections are numbered from 1 again after a start.  Else its start must have moved on both
     /// clocks: uptime follows the wall clock, and a step of that is no restart.
     #[must_use]
     pub fn is_after_restart(&self, before: &Self) -> bool {

@@ -45,7 +45,7 @@ class VmStore:
     @property
     def method(self) -> str:
         """Return a short name of the restore method."""
-        return "zfs rollback" if self._rolls_back else "made anew and copied"
+        return "zfs rollback" if self._rolls_back else "made again and copied"
 
     @property
     def live(self) -> Path:

@@ -25,7 +25,7 @@ end
 
 function M.thread_done() connection:disconnect() end
 
--- Clause 5.2.4.2: cards are drawn until there are none, and then shuffled anew.
+-- Clause 5.2.4.2: cards are drawn until there are none, and then shuffled again.
 local function card()
    if not deck or #deck == 0 then
       local order = random.permutation(100)
