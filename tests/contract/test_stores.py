@@ -1,4 +1,4 @@
-"""Every store keeps the contract: a snapshot is restored byte for byte, whatever changed its files."""
+"""Every store keeps the contract: a snapshot is restored byte for byte after any change of it."""
 
 import hashlib
 from contextlib import ExitStack

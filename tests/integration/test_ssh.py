@@ -273,7 +273,7 @@ def test_a_load_is_read_on_from_the_byte_where_we_were(net, far):
 
 
 def test_a_host_that_stays_away_ends_what_was_begun_there(net, tmp_path):
-    """After the lease nothing of ours runs there; what was under way is unknown; a session follows."""
+    """After the lease nothing of ours runs there; what was under way is unknown."""
     with connected(net, net.db, lease_s=12, patience_s=4) as far:
         running = far.start(sh('sleep 300 & echo "$!"; wait'))
         next(running.lines())
