@@ -39,8 +39,8 @@ test-vm: setup-vm ## the VM lab: image, md, ZFS, kernels, reboots; root, and an 
 
 check: ## the fast gate: format, lint, types, imports, unit and golden tests
 	@test -x .venv/bin/ruff || packaging/setup.sh test
-	@.venv/bin/ruff format --check --quiet src tests bench
-	@.venv/bin/ruff check --quiet src tests bench
+	@.venv/bin/ruff format --check --quiet src packages tests bench
+	@.venv/bin/ruff check --quiet src packages tests bench
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/lint-imports --no-cache >/tmp/mydyno-imports.$$$$ 2>&1 || { cat /tmp/mydyno-imports.$$$$; exit 1; }; rm -f /tmp/mydyno-imports.*
 	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --check; else echo "rustfmt is not here: not checked"; fi

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 HERE = Path(__file__).parent
-_METHOD = ("stats/**/*.py", "testing/simulate/*.py")
+_METHOD = ("src/mydyno/stats/**/*.py", "packages/mydyno-simulate/src/mydyno_simulate/*.py")
 _DESIGNS = ("adaptive", "designs", "race", "search", "switchback", "treatments")
 _WORDS = "phrases.py"  # says what was decided, and decides nothing
 _VERSION = "of.txt"
@@ -35,9 +35,9 @@ def renewed(folder: Path) -> None:
 
 def version() -> str:
     """Return a digest of all that the results depend on."""
-    source = HERE.parent / "src/mydyno"
-    files = [f for pattern in _METHOD for f in source.glob(pattern) if f.name != _WORDS]
-    files += [source / f"campaign/{name}.py" for name in _DESIGNS]
+    root = HERE.parent
+    files = [f for pattern in _METHOD for f in root.glob(pattern) if f.name != _WORDS]
+    files += [root / f"src/mydyno/campaign/{name}.py" for name in _DESIGNS]
     files += [f for f in HERE.glob("decisions_*.py") if f != Path(__file__)]
     found = hashlib.sha256()
     for file in sorted(files):

@@ -19,7 +19,7 @@ from mydyno.campaign.treatments import STOCK
 from mydyno.model import Outcome, Reset
 from mydyno.stats import FIRST, Rule, compare, drift, forecast, sequential, undecided
 from mydyno.stats.result import Comparison, Row
-from mydyno.testing.simulate import (
+from mydyno_simulate import (
     GRID,
     POPULATION,
     POPULATIONS,
@@ -30,8 +30,8 @@ from mydyno.testing.simulate import (
     Population,
     World,
 )
-from mydyno.testing.simulate.noise import SIGMA
-from mydyno.testing.simulate.play import play
+from mydyno_simulate.noise import SIGMA
+from mydyno_simulate.play import play
 
 Told = Mapping[str, float]
 ARMS = 60

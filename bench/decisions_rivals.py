@@ -8,7 +8,7 @@ from scipy import stats
 
 from decisions_ours import ARMS, HOUR_S, MARGIN, Told, chosen, grid, population
 from mydyno.model import Trial
-from mydyno.testing.simulate import WORLDS, Arm, Machine
+from mydyno_simulate import WORLDS, Arm, Machine
 
 Logs = np.ndarray
 _BATCH_S = 100

@@ -14,8 +14,8 @@ from mydyno.campaign.race import Race
 from mydyno.model import Outcome, Trial, TrialStatus
 from mydyno.stats import compare, sequential, steady, undecided
 from mydyno.stats.checks import mark_invalid
-from mydyno.testing.simulate import WORLDS, Bucket, Machine, Warmup
-from mydyno.testing.simulate.play import one, play
+from mydyno_simulate import WORLDS, Bucket, Machine, Warmup
+from mydyno_simulate.play import one, play
 
 _TAUGHT = 4  # trials of each treatment that warm-ups are learned from
 _REPEATS = 24  # trials that a bias is the mean of

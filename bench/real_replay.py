@@ -12,9 +12,9 @@ from mydyno.campaign.race import Race
 from mydyno.model import Trial
 from mydyno.stats import Rule, compare, undecided
 from mydyno.stats.result import Row
-from mydyno.testing.simulate import Arm
-from mydyno.testing.simulate.noise import RATE
-from mydyno.testing.simulate.play import play
+from mydyno_simulate import Arm
+from mydyno_simulate.noise import RATE
+from mydyno_simulate.play import play
 from real_traces import Traces
 
 DOSES = (0.0, 0.05, -0.05, 0.02, -0.02)

@@ -80,14 +80,18 @@ if [ "$kind" = bench ] && command -v systemctl >/dev/null; then
   done
 fi
 
-lock=requirements.lock
-[ "$kind" = run ] || lock=requirements-dev.lock
-stamp=.venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
+# The distributions of the extras are for tests, benches and the VM lab.
+lock=requirements.lock extras=()
+if [ "$kind" != run ]; then
+  lock=requirements-dev.lock
+  for one in packages/*/; do extras+=(-e "$one"); done
+fi
+stamp=.venv/.installed-$(cat "$lock" pyproject.toml packages/*/pyproject.toml | sha256sum | cut -c1-16)
 if [ ! -e "$stamp" ]; then
   echo "installing Python packages into .venv"
   [ -x .venv/bin/python ] || python3 -m venv .venv
   .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
-  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps -e . ${extras[@]+"${extras[@]}"}
   # as root it takes code from this environment only: no PYTHONPATH, no user's packages, no present folder
   sed -i '1s|^#!\([^ ]*\)$|#!\1 -I|' .venv/bin/mydyno
   rm -f .venv/.installed-*

@@ -28,6 +28,7 @@ ORDER = [
 ]
 MAIN = 3  # files of a room that the map names
 LONGEST = 150  # lines that a new reader can hold in mind
+PACKAGES = ("simulate",)  # distributions of their own: mydyno-NAME, which an extra requires
 CRATES = {
     "command": "What the commands of `mydyno-probe` have in common.",
     "digest": "`mydyno-probe digest`, the slow log's digest; a library.",
@@ -70,6 +71,11 @@ def drawn() -> str:
         folder = SOURCE / room
         files = [f for f in folder.rglob("*.py") if f.name != "__init__.py"]
         lines += section(room, first_sentence(folder / "__init__.py"), folder, files)
+    for name in PACKAGES:
+        folder = ROOT / "packages" / f"mydyno-{name}" / "src" / f"mydyno_{name}"
+        files = [f for f in folder.rglob("*.py") if f.name != "__init__.py"]
+        summary = first_sentence(folder / "__init__.py")
+        lines += section(f"packages/mydyno-{name}", summary, folder, files)
     for name, summary in CRATES.items():
         folder = ROOT / "crates" / name / "src"
         lines += section(f"crates/{name}", summary, folder, [*folder.rglob("*.rs")])
@@ -79,6 +85,7 @@ def drawn() -> str:
 def test_the_map_shows_every_room():
     made = {"__pycache__", "bin"}  # `bin` holds programs that are built, not modules
     assert {p.name for p in SOURCE.iterdir() if p.is_dir()} - made == set(ORDER)
+    assert {p.name for p in (ROOT / "packages").iterdir()} == {f"mydyno-{n}" for n in PACKAGES}
     assert {p.name for p in (ROOT / "crates").iterdir()} == set(CRATES)
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILE, FUNCTION = 500, 50
-FILES = 182  # to become 150; never more than today
-CODE = 21_450  # lines of code in src; never more than today
+FILES = 175  # to become 150; never more than today
+CODE = 20_950  # lines of code in src; never more than today
+# Files and lines of code of each distribution of its own, which an extra requires; as above.
+EXTRAS = {"mydyno-simulate": (7, 490)}
 CORE = 12_000  # lines of code on the way of a plain campaign: from its spec to the text report
 # The rooms of that way, and the files of larger rooms that it takes.
 CORE_ROOMS = ("campaign", "journal", "stack", "stats", "testbed")
@@ -31,14 +33,16 @@ _LAYOUT = {
 }
 
 
-def sources():
-    yield from (ROOT / "src").rglob("*.py")
+def sources(*places):
+    """Yield the Python files in folders of the repository, by default those that are shipped."""
+    for place in places or ("src", "packages"):
+        yield from (ROOT / place).rglob("*.py")
 
 
 def test_no_file_is_longer_than_a_person_reads():
     long = {
         str(p.relative_to(ROOT)): n
-        for pattern in ("src/**/*.py", "crates/*/src/**/*.rs", "src/**/*.lua")
+        for pattern in ("src/**/*.py", "packages/**/*.py", "crates/*/src/**/*.rs", "src/**/*.lua")
         for p in ROOT.glob(pattern)
         if (n := p.read_text().count("\n")) > FILE
     }
@@ -78,7 +82,7 @@ def test_no_parameter_packs_several_things_into_a_tuple():
 
 
 def test_the_package_has_no_more_files_than_a_reader_can_know():
-    assert sum(1 for _ in sources()) <= FILES
+    assert sum(1 for _ in sources("src")) <= FILES
 
 
 def test_no_class_name_is_used_twice():
@@ -115,7 +119,14 @@ def test_lines_of_code_are_neither_blank_nor_comment_nor_docstring_nor_import(tm
 
 
 def test_the_package_does_not_grow():
-    assert sum(map(code, sources())) <= CODE
+    assert sum(map(code, sources("src"))) <= CODE
+
+
+def test_the_distributions_of_extras_do_not_grow():
+    assert {path.name for path in (ROOT / "packages").iterdir()} == set(EXTRAS)
+    for name, (files, lines) in EXTRAS.items():
+        found = [*sources(f"packages/{name}")]
+        assert (len(found) <= files, sum(map(code, found)) <= lines) == (True, True), name
 
 
 def test_the_way_of_a_plain_campaign_can_be_read_in_a_day():

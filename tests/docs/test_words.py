@@ -26,6 +26,7 @@ BANNED = {
 }
 PLACES = (
     "src",
+    "packages",
     "crates",
     "tests",
     "bench",
@@ -60,7 +61,16 @@ def test_citations_point_at_files_of_the_repository():
     cited = re.compile(r"\b(?:FACTS|METHOD|DESIGN|OBSERVE)\b(?:\.md| §?\d)")
     wrong = [
         f"{path.relative_to(ROOT)}:{number}: {found[0]!r}; cite a page of docs/"
-        for place in ("src", "crates", "tests", "bench", "docs", "README.md", "CHANGELOG.md")
+        for place in (
+            "src",
+            "packages",
+            "crates",
+            "tests",
+            "bench",
+            "docs",
+            "README.md",
+            "CHANGELOG.md",
+        )
         for path in (
             [ROOT / place] if (ROOT / place).is_file() else sorted((ROOT / place).rglob("*"))
         )

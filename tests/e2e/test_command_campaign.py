@@ -71,7 +71,7 @@ def test_a_true_effect_is_adopted_and_covered(tmp_path):
 
 def simulated(folder: Path, world: str, arms: dict[str, float], **design: object) -> Path:
     """Return a spec of the simulated host; its effects are known, its time costs nothing."""
-    argv = [sys.executable, "-m", "mydyno.testing.simulate", "--world", world, "--seed", "4"]
+    argv = [sys.executable, "-m", "mydyno_simulate", "--world", world, "--seed", "4"]
     lines = ['[stack]\nserver = "none"']
     for name, effect in arms.items():
         lines += [f"[treatments.{name}]", f'"load/env.SIM_EFFECT" = "{effect}"' if effect else ""]

@@ -6,7 +6,7 @@ import pytest
 from mydyno.model import Trial
 from mydyno.stats.sequential import LoadSeries
 from mydyno.stats.surface import CellGrid, Explorer, SearchSpace
-from mydyno.testing.simulate import BARE, GRID, POPULATION, Machine
+from mydyno_simulate import BARE, GRID, POPULATION, Machine
 
 SECONDS = 250
 

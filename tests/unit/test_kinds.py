@@ -15,8 +15,8 @@ from mydyno.campaign.switchback import CHECKS, Segments, Settled, often
 from mydyno.campaign.treatments import Environment
 from mydyno.model import Reset, SpecError, TrialStatus
 from mydyno.stats import Rule, undecided
-from mydyno.testing.simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
-from mydyno.testing.simulate.play import play
+from mydyno_simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
+from mydyno_simulate.play import play
 from worded import compare
 
 GROUND = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))

@@ -7,8 +7,8 @@ import pytest
 from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.search import Search
 from mydyno.stats import Rule, compare, undecided
-from mydyno.testing.simulate import CLOUD, GRID, POPULATION, Machine
-from mydyno.testing.simulate.play import play
+from mydyno_simulate import CLOUD, GRID, POPULATION, Machine
+from mydyno_simulate.play import play
 
 BUDGET_S = 60 * 360.0
 CELLS = {"".join(map(str, cell)): cell for cell in GRID.arms(1, POPULATION)}

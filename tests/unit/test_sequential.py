@@ -12,8 +12,8 @@ from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Series, TrialStatus
 from mydyno.stats import Rule, undecided
 from mydyno.stats.sequential import learn_from, load_series, measure
-from mydyno.testing.simulate import BARE, CLOUD, Arm, Machine, Warmup
-from mydyno.testing.simulate.play import play
+from mydyno_simulate import BARE, CLOUD, Arm, Machine, Warmup
+from mydyno_simulate.play import play
 from worded import compare
 
 KINDS = ("exponential", "stepwise", "two-scale")

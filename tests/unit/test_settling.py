@@ -10,8 +10,8 @@ from mydyno.campaign.race import Race
 from mydyno.stats import Rule, compare, undecided
 from mydyno.stats.sequential import jumping, moving
 from mydyno.stats.steady import NoiseModel
-from mydyno.testing.simulate import CLOUD, POPULATION, Machine, Warmup
-from mydyno.testing.simulate.play import play
+from mydyno_simulate import CLOUD, POPULATION, Machine, Warmup
+from mydyno_simulate.play import play
 
 TEXTURE = NoiseModel(0.0, 0.05**2)
 

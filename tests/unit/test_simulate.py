@@ -5,7 +5,7 @@ import pytest
 
 from mydyno.model import Reset, Trial
 from mydyno.stats.estimates import merged, percentile_s
-from mydyno.testing.simulate import (
+from mydyno_simulate import (
     CLOUD,
     GRID,
     POPULATION,
@@ -23,7 +23,7 @@ from mydyno.testing.simulate import (
     World,
     noise,
 )
-from mydyno.testing.simulate.__main__ import arm_of, report
+from mydyno_simulate.__main__ import arm_of, report
 
 QUIET = Noise(Seconds(0.0, 0.0), Runs(0.0), Drift(0.0), Neighbour(0.0))
 STEADY = Warmup("none")

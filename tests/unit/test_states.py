@@ -13,8 +13,8 @@ from mydyno.stats import Rule, undecided
 from mydyno.stats.checks import mark_invalid, of_campaign
 from mydyno.stats.sequential import LoadSeries
 from mydyno.stats.states import of_another_state
-from mydyno.testing.simulate import CLOUD, POPULATION, Bucket, Machine, Warmup
-from mydyno.testing.simulate.play import play
+from mydyno_simulate import CLOUD, POPULATION, Bucket, Machine, Warmup
+from mydyno_simulate.play import play
 from worded import compare
 
 

@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 
 from mydyno.model import Trial
 from mydyno.stats.steady import NoiseModel, Prior, fit, learn, warmup_curves
-from mydyno.testing.simulate import BARE, CLOUD, POPULATION, Machine
+from mydyno_simulate import BARE, CLOUD, POPULATION, Machine
 
 BINS = 12
 NOISE = NoiseModel(0.45, 0.003)

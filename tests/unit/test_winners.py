@@ -11,8 +11,8 @@ from mydyno.campaign.race import Race
 from mydyno.stats import Rule, compare, undecided
 from mydyno.stats.contrasts import Effect
 from mydyno.stats.sequential import shrink_best
-from mydyno.testing.simulate import BARE, Arm, Machine
-from mydyno.testing.simulate.play import play
+from mydyno_simulate import BARE, Arm, Machine
+from mydyno_simulate.play import play
 
 
 def effects(*logs, se=0.02):

@@ -1,6 +1,6 @@
 """Campaigns on a simulated host, run as `mydyno run` runs them, and their results read again.
 
-`NAME/campaign.toml` is the spec.  The load is that of `mydyno.testing.simulate` in process, so a
+`NAME/campaign.toml` is the spec.  The load is that of `mydyno_simulate` in process, so a
 treatment says by ``load/env.SIM_EFFECT`` what is true of it; ``FAILS`` and ``STALLS`` name the
 blocks in which its trials do so.  What time of day it was is replaced: nothing else is.
 """
@@ -28,8 +28,8 @@ from mydyno.sample.sampler import START, WHERE
 from mydyno.stats.result import Result
 from mydyno.testing import FakeBench, FakeHost, Silent
 from mydyno.testing.fakes import FakeRunning
-from mydyno.testing.simulate import WORLDS, Machine
-from mydyno.testing.simulate.__main__ import arm_of, report
+from mydyno_simulate import WORLDS, Machine
+from mydyno_simulate.__main__ import arm_of, report
 from unit.sampler_file import HEAD, File
 
 HERE = Path(__file__).parent

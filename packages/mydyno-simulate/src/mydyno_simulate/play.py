@@ -6,9 +6,9 @@ from mydyno.campaign.adaptive import Enough
 from mydyno.campaign.designs import Design, Fixed, Stop, Stops
 from mydyno.model import Interval, Metric, Outcome, Series, Trial, TrialStatus, Window
 from mydyno.stats import BIN_S, unit_of
-from mydyno.testing.simulate import noise
-from mydyno.testing.simulate.machine import Machine, Press
-from mydyno.testing.simulate.noise import Logs
+from mydyno_simulate import noise
+from mydyno_simulate.machine import Machine, Press
+from mydyno_simulate.noise import Logs
 
 _BIN = int(BIN_S)
 RESPONSE = "tps"

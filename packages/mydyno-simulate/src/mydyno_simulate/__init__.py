@@ -1,7 +1,7 @@
 """A host with known truth: every second's throughput, with all that misleads people in it."""
 
-from mydyno.testing.simulate.arms import Arm, Grid, Population, Screen
-from mydyno.testing.simulate.machine import (
+from mydyno_simulate.arms import Arm, Grid, Population, Screen
+from mydyno_simulate.machine import (
     BARE,
     CLOUD,
     GRID,
@@ -16,8 +16,8 @@ from mydyno.testing.simulate.machine import (
     Press,
     World,
 )
-from mydyno.testing.simulate.noise import Drift, Neighbour, Noise, Runs, Seconds
-from mydyno.testing.simulate.warmups import Warmup
+from mydyno_simulate.noise import Drift, Neighbour, Noise, Runs, Seconds
+from mydyno_simulate.warmups import Warmup
 
 __all__ = [
     "BARE",

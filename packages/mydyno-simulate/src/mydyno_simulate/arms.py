@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from mydyno.testing.simulate.warmups import Warmup
+from mydyno_simulate.warmups import Warmup
 
 
 @dataclass(frozen=True, slots=True)

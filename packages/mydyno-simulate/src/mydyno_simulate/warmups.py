@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mydyno.testing.simulate.noise import Logs, seconds
+from mydyno_simulate.noise import Logs, seconds
 
 _STEPS = ((0.7, 0.5), (1.6, 0.75), (3.0, 1.0))  # at so many tau, so much of the way is done
 _JITTER = 0.15  # of a step's time, from one start to the next

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mydyno.model import Reset, Trial
-from mydyno.testing.simulate.arms import Arm, Grid, Population, Screen
-from mydyno.testing.simulate.noise import (
+from mydyno_simulate.arms import Arm, Grid, Population, Screen
+from mydyno_simulate.noise import (
     Drift,
     Logs,
     Neighbour,

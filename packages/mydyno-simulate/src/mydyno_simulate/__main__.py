@@ -1,6 +1,6 @@
 """The simulated host as a load: ``tool = "command"``, any spec, no server.
 
-``python -m mydyno.testing.simulate --world cloud --seed 7`` runs the arm that the treatment's
+``python -m mydyno_simulate --world cloud --seed 7`` runs the arm that the treatment's
 ``load/env`` describes: ``SIM_EFFECT`` (a ratio less one), ``SIM_WARMUP`` (``kind:amplitude:tau``),
 ``SIM_TAIL`` and ``SIM_RUN_FACTOR``.  Time is that of the campaign, never of the clock.
 """
@@ -16,10 +16,10 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from mydyno.model import Trial
-from mydyno.testing.simulate import noise
-from mydyno.testing.simulate.arms import Arm
-from mydyno.testing.simulate.machine import WORLDS, Machine
-from mydyno.testing.simulate.warmups import KINDS, Warmup
+from mydyno_simulate import noise
+from mydyno_simulate.arms import Arm
+from mydyno_simulate.machine import WORLDS, Machine
+from mydyno_simulate.warmups import KINDS, Warmup
 
 _HIGHEST_US, _DIGITS = 3_600_000_000, 3  # as the load's own histograms
 _MOST_S = 100_000
@@ -68,7 +68,7 @@ def _encoded(log: float, tail: float, chance: np.random.Generator) -> str:
 
 def main() -> None:
     """Print one trial, a JSON object a line, until nobody reads on."""
-    parser = argparse.ArgumentParser(prog="mydyno.testing.simulate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="mydyno_simulate", description=__doc__)
     parser.add_argument("--world", choices=WORLDS, default="cloud")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--histograms", action="store_true", help="latency histograms too")
