@@ -51,7 +51,7 @@ check: ## the fast gate: format, lint, types, imports, unit and golden tests
 golden: ## write the golden files again; read the difference as code
 	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden
 
-wheel: setup ## one wheel that holds the probe too, for this processor
+wheel: setup ## one wheel that holds the probe too, for this processor, and those of the extras
 	@packaging/wheel.sh
 
 sbom: ## what mydyno is built from, with hashes: mydyno.cdx.json (CycloneDX)

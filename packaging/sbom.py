@@ -58,16 +58,28 @@ def rust_parts(lock: Path) -> list[Component]:
     return found
 
 
-def bill() -> dict[str, object]:
-    """Return the document."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    parts = python_parts(ROOT / "requirements.lock") + rust_parts(ROOT / "Cargo.lock")
-    about = {
-        "type": "application",
+def project_of(folder: Path) -> dict[str, object]:
+    """Return the table ``[project]`` of a distribution of ours."""
+    found: dict[str, object] = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    return found
+
+
+def described(project: dict[str, object]) -> Component:
+    """Return a distribution of ours by name, version and licence."""
+    return {
+        "type": "library",
         "name": project["name"],
         "version": project["version"],
         "licenses": [{"license": {"id": project["license"]}}],
     }
+
+
+def bill() -> dict[str, object]:
+    """Return the document: the parts of mydyno and of the distributions that its extras require."""
+    project = project_of(ROOT)
+    parts = python_parts(ROOT / "requirements.lock") + rust_parts(ROOT / "Cargo.lock")
+    extras = [described(project_of(one)) for one in sorted((ROOT / "packages").iterdir())]
+    about = {**described(project), "type": "application", "components": extras}
     serial = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(parts))
     return {
         "bomFormat": "CycloneDX",

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# One wheel for this processor that holds the probe too, in dist/; lab disks need a checkout.
+# One wheel for this processor that holds the probe too, and those of the extras, in dist/; lab disks
+# need a checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -rf dist && mkdir dist
 arch=$(uname -m)
 .venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist \
   --config-settings "--build-option=--plat-name=linux_$arch" .
+.venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/*/
 ls dist

@@ -27,8 +27,9 @@ ORDER = [
     "testing",
 ]
 MAIN = 3  # files of a room that the map names
+MAIN_BESIDE = 2  # files of a distribution of its own, or a crate, that the map names
 LONGEST = 150  # lines that a new reader can hold in mind
-PACKAGES = ("simulate",)  # distributions of their own: mydyno-NAME, which an extra requires
+PACKAGES = ("vm", "simulate")  # distributions of their own: mydyno-NAME, which an extra requires
 CRATES = {
     "command": "What the commands of `mydyno-probe` have in common.",
     "digest": "`mydyno-probe digest`, the slow log's digest; a library.",
@@ -51,9 +52,11 @@ def sentence_of(path: Path) -> str:
     return first.removeprefix("//! ")
 
 
-def section(name: str, summary: str, folder: Path, files: list[Path]) -> list[str]:
+def section(
+    name: str, summary: str, folder: Path, files: list[Path], most: int = MAIN
+) -> list[str]:
     """Return a room: what it is, and its largest files, which lead to the others."""
-    main = sorted(files, key=lambda f: (-f.stat().st_size, str(f)))[:MAIN]
+    main = sorted(files, key=lambda f: (-f.stat().st_size, str(f)))[:most]
     rows = [f"- `{f.relative_to(folder)}`: {sentence_of(f)}" for f in sorted(main)]
     rest = len(files) - len(main)
     more = [f"- and {rest} more" if rest > 1 else "- and one more"] if rest else []
@@ -75,10 +78,10 @@ def drawn() -> str:
         folder = ROOT / "packages" / f"mydyno-{name}" / "src" / f"mydyno_{name}"
         files = [f for f in folder.rglob("*.py") if f.name != "__init__.py"]
         summary = first_sentence(folder / "__init__.py")
-        lines += section(f"packages/mydyno-{name}", summary, folder, files)
+        lines += section(f"packages/mydyno-{name}", summary, folder, files, MAIN_BESIDE)
     for name, summary in CRATES.items():
         folder = ROOT / "crates" / name / "src"
-        lines += section(f"crates/{name}", summary, folder, [*folder.rglob("*.rs")])
+        lines += section(f"crates/{name}", summary, folder, [*folder.rglob("*.rs")], MAIN_BESIDE)
     return "\n".join(lines).rstrip() + "\n"
 
 

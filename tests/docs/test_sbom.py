@@ -24,6 +24,19 @@ def test_every_locked_package_is_named_with_a_hash():
     assert all("hashes" in json.dumps(part) for part in found["components"])
 
 
+def test_the_distributions_of_extras_are_pinned_to_this_version_and_its_locks():
+    """If it fails, an extra installs another mydyno, or what no lock has a hash of."""
+    own = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = {pin for extra in own["optional-dependencies"].values() for pin in extra}
+    pinned = {*own["dependencies"], f"mydyno=={own['version']}"}
+    for folder in (ROOT / "packages").iterdir():
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        assert f"{project['name']}=={own['version']}" in required
+        assert project["version"] == own["version"]
+        assert set(project["dependencies"]) <= pinned
+        assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
 def test_nothing_is_installed_without_its_hash():
     for line in (ROOT / "packaging" / "setup.sh").read_text().splitlines():
         if "pip install" in line and not line.lstrip().startswith("#"):

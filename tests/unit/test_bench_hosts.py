@@ -4,9 +4,12 @@ import pytest
 
 from mydyno.campaign.spec import decode
 from mydyno.cli.benches import bench_hosts
+from mydyno.cli.rollback import Done, _sweep
 from mydyno.host import Local
-from mydyno.lab.vm.values import VmSpec
-from mydyno.model import SpecError
+from mydyno.model import HostError, SpecError
+from mydyno.testbed.labs import lab_kind, refuse_unmanaged, unmanaged
+from mydyno_vm.lab import LAB, machine_of
+from mydyno_vm.values import VmSpec
 
 VM = '[campaign]\nname = "a b"\n[stack]\n'
 
@@ -36,8 +39,55 @@ def test_what_a_machine_cannot_be_is_refused_before_it_boots(text, told):
         hosts(VM + text)
 
 
-def test_a_machine_is_as_its_table_says(monkeypatch):
-    asked = []
-    monkeypatch.setattr("mydyno.cli.benches._booted", lambda spec: asked.append(spec) or Local())
-    hosts(VM + 'device = { lab = "vm", disks = 3, size = "1G", class = "azure-p15" }')
-    assert asked == [VmSpec("a-b", 3, 1 << 30, "azure-p15", "6.1")]
+def test_a_machine_is_as_its_table_says():
+    text = VM + 'device = { lab = "vm", disks = 3, size = "1G", class = "azure-p15" }'
+    asked = machine_of(decode(text, "x.toml"), "x.toml")
+    assert asked == VmSpec("a-b", 3, 1 << 30, "azure-p15", "6.1")
+
+
+INSTALL = r"run pip install 'mydyno\[vm\]' \(make setup-vm in a checkout\)"
+
+
+@pytest.fixture
+def without_vm(monkeypatch, tmp_path):
+    """Leave out every plug-in; return the folder of the records of machines, with one of them."""
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    monkeypatch.setattr("mydyno.testbed.labs.state_place", lambda: tmp_path)
+    record = tmp_path / "vms" / "box.json"
+    record.parent.mkdir()
+    record.write_text("{}")
+    return record
+
+
+@pytest.mark.usefixtures("without_vm")
+def test_without_its_distribution_a_vm_lab_is_refused_with_what_to_install():
+    with pytest.raises(SpecError, match=rf'^x\.toml: stack\.device: lab = "vm": .*; {INSTALL}$'):
+        hosts(VM + 'device = { lab = "vm" }')
+
+
+def test_an_unknown_lab_is_refused_with_those_there_are():
+    with pytest.raises(SpecError, match=r'lopo.: write "loop" or "vm"'):
+        hosts(VM + 'device = { lab = "lopo" }')
+
+
+def test_what_a_vm_lab_has_left_is_named_by_a_rollback_without_its_distribution(without_vm):
+    """If it fails, a machine stays and rollback reports that nothing is left."""
+    with pytest.raises(HostError, match=f"^{without_vm}: .*; {INSTALL}, then run this again$"):
+        refuse_unmanaged(Local())
+    without_vm.unlink()
+    assert refuse_unmanaged(Local()) == ()
+
+
+@pytest.mark.usefixtures("without_vm")
+def test_a_rollback_asks_for_machines_on_this_host(monkeypatch):
+    for step in ("sweep", "sweep_links"):
+        monkeypatch.setattr(f"mydyno.cli.rollback.{step}", lambda _: ())
+    done = Done()
+    _sweep(Local(), done)
+    assert len(done.failed) == 1
+    assert "box.json" in done.failed[0]
+
+
+def test_with_its_distribution_the_vm_lab_is_found():
+    assert lab_kind("vm") is LAB
+    assert unmanaged() == {}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.lab.vm import boot, qemu
-from mydyno.lab.vm import image as images
-from mydyno.lab.vm.image import Image, digest, recipe
-from mydyno.lab.vm.values import Throttle, VmPaths, VmSpec, check
 from mydyno.model import SpecError
+from mydyno_vm import boot, qemu
+from mydyno_vm import image as images
+from mydyno_vm.image import Image, digest, recipe
+from mydyno_vm.values import Throttle, VmPaths, VmSpec, check
 
 DEB822 = """\
 Types: deb deb-src

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import mydyno_vm as vm
 from mydyno.host import Local
-from mydyno.lab import vm
 
 DISKS = 6
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import mydyno_vm as vm
 from mydyno.host import Local
-from mydyno.lab import vm
-from mydyno.lab.vm.qemu import accelerator
-from mydyno.lab.vm.values import records
+from mydyno_vm.qemu import accelerator
+from mydyno_vm.values import records
 
 SPEC = """
 [campaign]

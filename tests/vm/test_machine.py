@@ -8,15 +8,15 @@ import time
 
 import pytest
 
+import mydyno_vm as vm
 from mydyno.host import Local, ask
 from mydyno.journal import MemoryJournal
 from mydyno.journal.records import MemoryRecords
-from mydyno.lab import vm
-from mydyno.lab.vm import qemu
-from mydyno.lab.vm.values import VmPaths, records
 from mydyno.model import Action, Cost, RefusedError
 from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.kernel import Kernel
+from mydyno_vm import qemu
+from mydyno_vm.values import VmPaths, records
 
 
 def words(guest, *argv):
@@ -90,7 +90,7 @@ _OWNER = """
 import sys
 from pathlib import Path
 from mydyno.host import Local
-from mydyno.lab import vm
+import mydyno_vm as vm
 spec = vm.VmSpec(sys.argv[1], 1, 1 << 30)
 vm.create(Local(), spec, Path(sys.argv[2]), print, detached=sys.argv[3] == "detached")
 """

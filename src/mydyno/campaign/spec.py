@@ -43,8 +43,8 @@ class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def machine(self) -> bool:
-        """Return whether the disks are those of a virtual machine, which is then the host."""
-        return self.lab == "vm"
+        """Return whether the disks are those of a machine that the lab boots, then the host."""
+        return self.lab != "loop"
 
 
 class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,7 +1,5 @@
 """Choosing the bench of a spec: no server, or a private one on a lab disk or a directory."""
 
-import atexit
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,21 +11,18 @@ from mydyno.campaign.choosing import runs
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
 from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
-from mydyno.cli.machines import HOME
 from mydyno.cli.privatebench import host_layers, is_real, private, without_lab
 from mydyno.cli.specs import SpecSource
 from mydyno.cli.terminal import print_message
-from mydyno.host import LOCAL, Host, Local, Remote, reach
+from mydyno.host import Host, Remote, reach
 from mydyno.journal import Prepared
 from mydyno.lab import available
-from mydyno.lab.vm import VmHost, VmSpec, create, sweep
-from mydyno.model import Action, SpecError
-from mydyno.model.text import size_bytes
+from mydyno.model import SpecError
 from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
 from mydyno.snapshot import existing
-from mydyno.stack.zfs import misspelt
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
+from mydyno.testbed.labs import LabHost, lab_kind
 from mydyno.testbed.preflight import (
     busy,
     consent,
@@ -40,53 +35,18 @@ from mydyno.testbed.preflight import (
 )
 from mydyno.testbed.stores import needed
 
-FIRST_KERNEL = "6.1"
-_NAME = 30
-# room for snapshots, and a module whose parameters may be asked for
-_FIRST = (("sh", "-c", 'resize2fs "$(findmnt -no SOURCE /)"'), ("modprobe", "zfs"))
-_LOOP_ONLY = ("chunk", "vm", "credits", "read_latency_us", "write_latency_us", "flush_latency_us")
-_PLAIN = {f.name: f.default for f in msgspec.structs.fields(DeviceTable)}
-
 
 def bench_hosts(spec: Spec, place: str) -> Hosts:
-    """Return the hosts of a spec; a virtual machine of its lab is booted, and removed at exit."""
+    """Return the hosts of a spec; a machine of its lab is booted, and removed at exit."""
     device = spec.stack.device
     if not isinstance(device, DeviceTable) or not device.machine:
         return hosts_of(spec.stack, place)
-    if (spec.stack.host, spec.stack.load) != (LOCAL, ""):
-        raise SpecError(
-            f'{place}: stack.host, stack.load: remove them; lab = "vm" uses its machine'
-        )
-    tables = (spec.factors, *spec.bundles.values(), *spec.treatments.values())
-    if wrong := misspelt(key for table in tables for key in table):
-        raise SpecError(f"{place}: {wrong}")
-    guest = _booted(_machine(device, spec.campaign.name, place))
+    try:
+        kind = lab_kind(device.lab)
+    except SpecError as error:
+        raise SpecError(f"{place}: stack.device: {error}") from error
+    guest = kind.boot(spec, place, print_message)
     return Hosts(guest, guest)
-
-
-def _machine(device: DeviceTable, campaign: str, place: str) -> VmSpec:
-    """Return the machine that a device table asks for, named after its campaign."""
-    if wrong := [name for name in _LOOP_ONLY if getattr(device, name) != _PLAIN[name]]:
-        names = ", ".join(f"stack.device.{name}" for name in wrong)
-        raise SpecError(f'{place}: {names}: valid with lab = "loop" only; remove them')
-    size = size_bytes(device.size, f"{place}: stack.device.size")
-    name = re.sub(r"[^A-Za-z0-9-]+", "-", campaign).strip("-")[:_NAME] or "campaign"
-    return VmSpec(name, device.disks, size, device.disk_class, device.kernel or FIRST_KERNEL)
-
-
-def _booted(spec: VmSpec) -> VmHost:
-    """Return a booted machine, its root filesystem grown; it is removed at exit."""
-    here = Local()
-    for line in sweep(here):
-        print_message(line)
-    print_message(f"booting a virtual machine: {spec.disks} disks, Linux {spec.kernel}")
-    vm = create(here, spec, HOME / spec.lab, print_message)
-    atexit.register(vm.remove)
-    guest = VmHost(vm)
-    guest.connect()
-    for argv in _FIRST:
-        guest.run(Action(argv)).check()
-    return guest
 
 
 def hosts_of(stack: StackTable, place: str) -> Hosts:
@@ -241,7 +201,7 @@ def _on_a_bench(
     if not probe_binary():
         warnings.append(f"{NOT_BUILT}; until then no trial is sampled")
     lab = campaign.spec.stack.device
-    guest = host if isinstance(host, VmHost) else None
+    guest = host if isinstance(host, LabHost) else None
     reason = "" if isinstance(lab, str) or guest else available(host)
     if reason:
         campaign, skipped = without_lab(campaign, reason)
@@ -270,7 +230,7 @@ def _on_a_bench(
         return private(hosts, campaign, log, servers, lab=not reason)
 
     emulated = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
-    emulated += [guest.vm.emulated] if guest and guest.vm.emulated else []
+    emulated += [guest.emulated] if guest and guest.emulated else []
     emulated += [_LINK] if any(map(uses_lab_link, campaign.treatments.values())) else []
     sentences = " ".join(emulated)
     name = "; ".join(server.text for server in servers.values())

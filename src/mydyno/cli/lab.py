@@ -7,17 +7,31 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.cli import machines
 from mydyno.cli.options import Json
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, classes, create, listing, older
 from mydyno.lab import down as take_down
+from mydyno.model import SpecError
 from mydyno.model.text import size_bytes
+from mydyno.testbed.labs import labs, not_installed, unmanaged
 
 lab = typer.Typer(
     help="Emulated disks and virtual machines, for manual tests.", no_args_is_help=True
 )
-machines.add(lab)
+for _kind in labs().values():
+    for _command in _kind.commands:
+        lab.command()(_command)
+
+
+def _absent(context: typer.Context) -> None:
+    """Raise `SpecError`: a command of virtual machines, whose extra is not installed."""
+    raise SpecError(f"mydyno lab {context.info_name}: {not_installed('vm')}")
+
+
+if "vm" not in labs():
+    _anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    for _name in ("boot", "build", "reboot"):
+        lab.command(_name, hidden=True, context_settings=_anything)(_absent)
 
 Name = Annotated[str, typer.Argument(help="Name of the disk.")]
 Class = Annotated[
@@ -63,7 +77,10 @@ def up(  # noqa: PLR0913 - a command is its options
 @lab.command("list")
 def list_(*, json: Json = False) -> None:
     """List the lab disks and machines of this host."""
-    states, booted = listing(Local()), machines.listing()
+    states = listing(Local())
+    booted = [machine for kind in labs().values() for machine in kind.machines()]
+    for line in unmanaged().values():
+        sys.stderr.write(f"{line}\n")
     for path in older():
         sys.stderr.write(
             f"{path}: record of an older mydyno, ignored by this version; remove its objects with "
@@ -78,7 +95,7 @@ def list_(*, json: Json = False) -> None:
             f"{state.spec.lab:<24} {state.device:<12} {gib:6.1f} GiB  {state.phase:<8}  "
             f"{state.spec.description}\n"
         )
-    sys.stdout.write("".join(f"{machines.description(each)}\n" for each in booted))
+    sys.stdout.write("".join(f"{each.description}\n" for each in booted))
     if not states and not booted:
         sys.stdout.write("no labs\n")
 
@@ -93,7 +110,11 @@ def classes_(*, json: Json = False) -> None:
 def down(name: Name, *, json: Json = False) -> None:
     """Remove a lab disk or a machine, and everything on it."""
     host = Local()
-    removed = machines.down(host, name) if machines.known(name) else take_down(name, host)
+    if name in (lines := unmanaged()):
+        raise SpecError(lines[name])
+    kinds = (k for k in labs().values() if any(m.name == name for m in k.machines()))
+    kind = next(kinds, None)
+    removed = kind.remove(host, name) if kind else take_down(name, host)
     if json:
         sys.stdout.write(msgspec.json.encode(removed).decode() + "\n")
         return

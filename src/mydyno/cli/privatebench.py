@@ -14,8 +14,6 @@ from mydyno.host.files import distrust
 from mydyno.lab import LabSpec, Latency, Stripe
 from mydyno.lab.lab_link import planned
 from mydyno.lab.lab_store import LabStore
-from mydyno.lab.vm import VmHost
-from mydyno.lab.vm.vm_store import Shape, VmStore
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.model.text import size_bytes
 from mydyno.server import Build, Instance, prepare
@@ -27,11 +25,12 @@ from mydyno.stack import Layer, Restorable
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
+from mydyno.testbed.labs import LabHost
 from mydyno.testbed.lock import HOME, open_work, random_folder
 from mydyno.testbed.preflight import beneath, existing_parent, mount_point
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
-from mydyno.testbed.stores import StoreKey, names, needed, strip
+from mydyno.testbed.stores import StoreKey, names, needed
 
 
 def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]:
@@ -151,11 +150,9 @@ def _maker(
     if is_real(device):
         real = RealDevice(host, str(device), mounted, log.records)
         return lambda key: DeviceStore(real, key.name, key.kind, key.mkfs)
-    if isinstance(host, VmHost):
-        disks, alone = tuple(host.vm.disks), len(needed(campaign)) == 1
-        return lambda key: VmStore(
-            host, disks, work / f"golden-{key.content}", mounted, shape_of(key), alone
-        )
+    if isinstance(host, LabHost):
+        alone = len(needed(campaign)) == 1
+        return lambda key: host.store(key, work / f"golden-{key.content}", mounted, alone=alone)
 
     def local(key: StoreKey) -> Store:
         home = work / f"store-{key.name}"
@@ -165,13 +162,6 @@ def _maker(
         return LabStore(host, spec, home, mounted, key.kind, key.mkfs, key.mount)
 
     return local
-
-
-def shape_of(key: StoreKey) -> Shape:
-    """Return what a data set lies on in a virtual machine."""
-    under = dict(key.under or ())
-    properties = strip(under, "db/fs.")
-    return Shape(key.kind, key.mkfs, strip(under, "db/raid."), properties)
 
 
 def is_real(device: object) -> bool:
@@ -192,9 +182,7 @@ def _work(host: Host, log: CampaignLog) -> Path:
 
 
 def lab_spec(device: DeviceTable, name: str, stripe: Stripe) -> LabSpec:
-    """Return the lab of a device table, striped as a treatment wants it; raise `SpecError`."""
-    if device.lab != "loop":
-        raise SpecError(f'stack.device: lab = {device.lab!r}: write "loop" or "vm"')
+    """Return the loop lab of a device table, striped as a treatment wants it."""
     micro = 1e-6
     return LabSpec(
         lab=name,

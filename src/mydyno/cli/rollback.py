@@ -18,10 +18,11 @@ from mydyno.journal import first_values, read
 from mydyno.journal.records import Acting, FileRecords, MemoryRecords, Records, damage, nothing_left
 from mydyno.journal.register import OpenCampaign, find, forget, marked, opened, registered
 from mydyno.journal.rundir import RunDir
-from mydyno.lab import sweep, sweep_links, vm
+from mydyno.lab import sweep, sweep_links
 from mydyno.model import HostError, JournalError, MydynoError, SpecError
 from mydyno.stack import Restorable
 from mydyno.stack.protocol import IDENTITY
+from mydyno.testbed.labs import refuse_unmanaged, sweep_machines
 from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
 
 OLD_RECORDS = "old-records"
@@ -172,7 +173,7 @@ def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed:
 
 def _sweep(host: Host, done: Done) -> None:
     """Remove what dead campaigns left; an error in one step does not stop the others."""
-    machines = (vm.sweep,) if isinstance(host, Local) else ()
+    machines = (sweep_machines, refuse_unmanaged) if isinstance(host, Local) else ()
     for step in (*machines, sweep_links, sweep):
         try:
             done.lines += [f"removed: {line}" for line in step(host)]

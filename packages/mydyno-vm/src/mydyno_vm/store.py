@@ -9,6 +9,7 @@ from mydyno.model import Action, Settings
 from mydyno.stack import converge_made, zfs
 from mydyno.stack.fs import mkfs, mount
 from mydyno.stack.raid import NONE, Raid, geometry
+from mydyno.testbed.stores import StoreKey, strip
 
 _DATASET = "mydyno/data"
 _STEP_S, _COPY_S = 600.0, 3600.0
@@ -25,6 +26,12 @@ class Shape:
     options: str = ""
     raid: Settings = field(default_factory=dict)
     properties: Settings = field(default_factory=dict)
+
+
+def shape_of(key: StoreKey) -> Shape:
+    """Return what a data set of a campaign lies on."""
+    under = dict(key.under or ())
+    return Shape(key.kind, key.mkfs, strip(under, "db/raid."), strip(under, "db/fs."))
 
 
 @dataclass(slots=True)

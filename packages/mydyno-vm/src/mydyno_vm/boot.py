@@ -14,13 +14,13 @@ from mydyno.host import Host, ask, processes
 from mydyno.host.files import make_home, resolved
 from mydyno.lab.binary import binary
 from mydyno.lab.registry import clear_parts
-from mydyno.lab.vm import qemu
-from mydyno.lab.vm.image import Image, build, refuse_lacking
-from mydyno.lab.vm.machine import Vm
-from mydyno.lab.vm.qemu import accelerator
-from mydyno.lab.vm.values import Throttle, VmPaths, VmRecords, VmSpec, VmState, check, records
 from mydyno.model import Action, HostError, Probe, RefusedError, SpecError
 from mydyno.server.instance import free_port
+from mydyno_vm import qemu
+from mydyno_vm.image import Image, build, refuse_lacking
+from mydyno_vm.machine import Vm
+from mydyno_vm.qemu import accelerator
+from mydyno_vm.values import Throttle, VmPaths, VmRecords, VmSpec, VmState, check, records
 
 _SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
 

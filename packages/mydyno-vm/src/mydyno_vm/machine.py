@@ -9,11 +9,13 @@ from pathlib import Path
 from mydyno.host import Completed, Host, Running, Ssh
 from mydyno.host.ssh import LEASE_S, PATIENCE_S
 from mydyno.host.ssh_connection import Address
-from mydyno.lab.vm import qemu
-from mydyno.lab.vm.image import Image
-from mydyno.lab.vm.qemu import serial
-from mydyno.lab.vm.values import VmPaths, VmRecords, VmState
 from mydyno.model import Action, HostError
+from mydyno.testbed.stores import StoreKey
+from mydyno_vm import qemu
+from mydyno_vm.image import Image
+from mydyno_vm.qemu import serial
+from mydyno_vm.store import VmStore, shape_of
+from mydyno_vm.values import VmPaths, VmRecords, VmState
 
 _SHUTDOWN_S = 180.0  # under emulation a shutdown takes most of a minute
 _POLL_S = 0.2
@@ -153,6 +155,15 @@ class VmHost:
     def pull(self, remote: Path, local: Path) -> None:
         """Copy a file from the machine, atomically."""
         self._ssh.pull(remote, local)
+
+    @property
+    def emulated(self) -> str:
+        """Return a warning that its timings are not valid, or ``""`` under KVM."""
+        return self.vm.emulated
+
+    def store(self, key: StoreKey, home: Path, where: Path, *, alone: bool) -> VmStore:
+        """Return a data set on its disks, mounted at `where`."""
+        return VmStore(self, tuple(self.vm.disks), home, where, shape_of(key), alone)
 
     def reboot(self, release: str = "") -> None:
         """Boot it with a kernel and return when it answers; what ran in it has ended."""

@@ -69,6 +69,17 @@ class VmState:
     qemu: Process | None = None
     folder: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """Return its name on this machine."""
+        return self.spec.lab
+
+    @property
+    def description(self) -> str:
+        """Return a description in one line: name, kernel, accelerator, disks, phase."""
+        system, disks = f"Linux {self.release}", f"{self.spec.disks} disks"
+        return f"{self.name:<24} {system:<34} {self.accelerator}  {disks}  {self.phase}"
+
 
 @dataclass(frozen=True, slots=True)
 class VmPaths:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mydyno.host import Host, Running, processes
 from mydyno.host.files import remove
-from mydyno.lab.vm.image import Image
-from mydyno.lab.vm.values import Accelerator, Throttle, VmPaths, VmRecords, VmSpec, VmState
 from mydyno.model import Action, HostError
+from mydyno_vm.image import Image
+from mydyno_vm.values import Accelerator, Throttle, VmPaths, VmRecords, VmSpec, VmState
 
 PROGRAM = "qemu-system-x86_64"
 ROOT, SEED = "mydyno-root", "mydyno-seed"
