@@ -10,10 +10,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILE, FUNCTION = 500, 50
-FILES = 168  # to become 150; never more than today
-CODE = 20_050  # lines of code in src; never more than today
+FILES = 167  # to become 150; never more than today
+CODE = 19_750  # lines of code in src; never more than today
 # Files and lines of code of each distribution of its own, which an extra requires; as above.
-EXTRAS = {"mydyno-simulate": (7, 490), "mydyno-vm": (8, 950)}
+EXTRAS = {"mydyno-simulate": (7, 490), "mydyno-vm": (10, 1230)}
 CORE = 12_000  # lines of code on the way of a plain campaign: from its spec to the text report
 # The rooms of that way, and the files of larger rooms that it takes.
 CORE_ROOMS = ("campaign", "journal", "stack", "stats", "testbed")

@@ -26,10 +26,10 @@ from mydyno.stack.limits import parse as parse_limits
 from mydyno.stack.link import Link
 from mydyno.stack.link import parse as parse_link
 from mydyno.stack.net import Net
-from mydyno.stack.raid import Raid
 from mydyno.stack.service import ServiceLimits
 from mydyno.stack.service import parse as parse_service
-from mydyno.stack.zfs import Zfs
+from mydyno_vm.raid import Raid
+from mydyno_vm.zfs import Zfs
 
 _FOLDER = Path(__file__).parent / "stack"
 _LAYERS = (

@@ -2,8 +2,9 @@
 
 import pytest
 
+from mydyno.lab.values import Geometry
 from mydyno.model import Cost, RefusedError, SpecError
-from mydyno.stack.raid import NONE, Geometry, Raid, geometry, level_of
+from mydyno_vm.raid import NONE, Raid, geometry, level_of
 
 DISKS = ("/dev/a", "/dev/b", "/dev/c", "/dev/d")
 LAYER = Raid(DISKS)

@@ -9,8 +9,8 @@ from mydyno.journal.records import MemoryRecords
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.kernel import Kernel
-from mydyno.stack.raid import NONE, Raid, geometry
-from mydyno.stack.zfs import Zfs, create, destroy
+from mydyno_vm.raid import NONE, Raid, geometry
+from mydyno_vm.zfs import Zfs, create, destroy
 
 
 def ledger():

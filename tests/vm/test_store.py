@@ -7,7 +7,7 @@ import pytest
 from mydyno.host import ask
 from mydyno.model import Action
 from mydyno.stack import atime
-from mydyno.stack.raid import Raid
+from mydyno_vm.raid import Raid
 from mydyno_vm.store import Shape, VmStore
 
 _FILL = 'mkdir -p "$1/deep" && head -c 300000 /dev/urandom >"$1/deep/one" && echo two >"$1/two"'

@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from mydyno.model import SpecError
-from mydyno.stack.raid import Geometry
 
 PAGE = 4096  # bytes; the grain of overlays, of which sizes and chunks are multiples
 DISKS = 64  # more than any VM of these clouds takes
@@ -114,6 +113,26 @@ def level_text(level: str | float) -> str:
     if not valid:
         raise SpecError(f"credits {level!r}: must be empty, full, or a ratio between 0 and 1")
     return str(level)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """What mkfs should know of stripes: bytes of one disk's share (some KiB), and disks of data."""
+
+    unit: int
+    width: int
+
+    def options(self, kind: str, block: int = 4096) -> tuple[str, ...]:
+        """Return the options of ``mkfs.KIND`` for these stripes; `block` is ext4's, in bytes.
+
+        xfs: su and sw; ext4: stride and stripe_width in blocks (man mkfs.xfs(8), mke2fs(8)).
+        """
+        if kind == "xfs":
+            return ("-d", f"su={self.unit >> 10}k,sw={self.width}")
+        if kind == "ext4":
+            stride = self.unit // block
+            return ("-E", f"stride={stride},stripe_width={stride * self.width}")
+        return ()
 
 
 _KNOWN = {

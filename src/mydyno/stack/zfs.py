@@ -1,54 +1,14 @@
-"""ZFS: the properties of a pool and dataset of ours, and server settings unsafe without it."""
+"""Server settings that are safe on ZFS only: pages that nothing could repair elsewhere."""
 
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
+from mydyno.model import Settings
 from mydyno.stack.known import normalise
 
 _PAGE = 16384  # bytes; InnoDB's default page
 _RECORD = 131072  # bytes; the default of recordsize
 _UNPROTECTED = frozenset(("0", "detect_only"))  # values of innodb_doublewrite without repair
-_BYPASSED = (2, 3)  # from this version of ZFS on, O_DIRECT goes past the ARC
-_KEY = "fs.zfs."
-# What may be set of a pool and of a filesystem (zpoolprops(7), zfsprops(7) of ZFS 2.3).
-_PROPERTIES = frozenset(
-    {
-        *("altroot", "ashift", "autoexpand", "autoreplace", "autotrim", "bootfs", "cachefile"),
-        *("comment", "compatibility", "dedup_table_quota", "delegation", "failmode"),
-        *("listsnapshots", "multihost", "version"),
-        *("aclinherit", "aclmode", "acltype", "atime", "canmount", "casesensitivity", "checksum"),
-        *("compression", "context", "copies", "dedup", "defcontext", "devices", "direct"),
-        *("dnodesize", "encryption", "exec", "filesystem_limit", "fscontext", "keyformat"),
-        *("keylocation", "logbias", "longname", "mlslabel", "mountpoint", "nbmand"),
-        *("normalization", "overlay", "pbkdf2iters", "prefetch", "primarycache", "quota"),
-        *("readonly", "recordsize", "redundant_metadata", "refquota", "refreservation"),
-        *("relatime", "reservation", "rootcontext", "secondarycache", "setuid", "sharenfs"),
-        *("sharesmb", "snapdev", "snapdir", "snapshot_limit", "special_small_blocks", "sync"),
-        *("utf8only", "volmode", "volsize", "vscan", "xattr", "zoned"),
-    }
-)
-
-
-def companions(version: tuple[int, ...], flavour: str) -> Settings:
-    """Return what a server on ZFS should be set to besides, by the version of ZFS.
-
-    Whole pages are written copy-on-write, so that nothing can be torn (OpenZFS documentation,
-    "Workload Tuning: InnoDB"): the doublewrite buffer is not needed.  Neighbours are never beside
-    each other, and native AIO is not native there.  Until 2.2 O_DIRECT was taken and ignored, or
-    refused by 0.7; since 2.3 it passes the ARC by, which `direct=disabled` prevents.
-    """
-    found = {
-        "innodb_doublewrite": "0",
-        "innodb_use_native_aio": "0",
-        "innodb_flush_neighbors": "0",
-    }
-    if flavour == "mariadb":
-        found["innodb_use_atomic_writes"] = "0"
-    if version < _BYPASSED:
-        found["innodb_flush_method"] = "fsync"
-    return found
+KIND = "zfs"  # of `fs.type`
 
 
 def unsafe(name: str, settings: Settings) -> str:
@@ -60,7 +20,7 @@ def unsafe(name: str, settings: Settings) -> str:
     plain = normalise(settings.get("db/mysqld.innodb_doublewrite", "1")).casefold()
     if plain not in _UNPROTECTED:
         return ""
-    if settings.get("db/fs.type") != "zfs":
+    if settings.get("db/fs.type") != KIND:
         kind = settings.get("db/fs.type", "the filesystem found")
         return (
             f"{name}: innodb_doublewrite = {plain} belongs to ZFS; on {kind} a power cut tears "
@@ -82,186 +42,17 @@ def torn_page_risks(treatments: Mapping[str, Settings]) -> Sequence[str]:
     Where no treatment is on ZFS, a buffer switched off is a plain loss of durability, which is
     judged as such (docs/reference/method.md).
     """
-    if not any(settings.get("db/fs.type") == "zfs" for settings in treatments.values()):
+    if not any(settings.get("db/fs.type") == KIND for settings in treatments.values()):
         return ()
     messages = (unsafe(name, settings) for name, settings in treatments.items())
     return tuple(sentence for sentence in messages if sentence)
 
 
-def misspelt(keys: Iterable[str]) -> str:
-    """Return what a property among `keys` may have been meant to be, or an empty string.
-
-    A name that is like none of those known is left to the host's ZFS, which may be newer.
-    """
-    for key in keys:
-        prop = key.removeprefix("db/").removeprefix(_KEY)
-        if _KEY in key and prop not in _PROPERTIES:
-            known = sorted(_PROPERTIES)
-            message = unknown_value(prop, known, "ZFS property", prefix="fs.zfs.", listed=False)
-            if "did you mean" in message:
-                return message
-    return ""
-
-
 def protected(settings: Settings) -> bool:
     """Return whether a treatment of full keys is safe without its doublewrite buffer."""
-    return settings.get("db/fs.type") == "zfs" and not unsafe("", settings)
+    return settings.get("db/fs.type") == KIND and not unsafe("", settings)
 
 
 def _bytes(settings: Settings, key: str, default: int) -> int:
     plain = normalise(settings.get(key, ""))
     return int(plain) if plain.isdigit() else default
-
-
-KIND = "zfs"
-_SNAPSHOT = "golden"
-_PREFIX = "zfs."
-_POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))
-# These hold for what is written from then on: the data must be written again to have them.
-_SHAPING = frozenset(
-    ("checksum", "compression", "copies", "dedup", "dnodesize", "encryption", "recordsize", "xattr")
-)
-_AT_BIRTH = frozenset(("ashift", "casesensitivity", "encryption", "normalization", "utf8only"))
-_WEAKER = {
-    "sync": ("disabled",),
-    "redundant_metadata": ("some", "none"),
-    "checksum": ("off",),
-}
-_WORDS = ("on", "off")
-
-
-@dataclass(frozen=True, slots=True)
-class Zfs:
-    """Keys ``type``, ``mkfs`` (options of ``zpool create``) and ``zfs.<property>``.
-
-    `pool` stands on disks of ours; `dataset` is the one that holds the data: ``mydyno/data``.
-    """
-
-    dataset: str
-    name: str = "fs"
-
-    @property
-    def pool(self) -> str:
-        """Return the pool of the dataset."""
-        return self.dataset.partition("/")[0]
-
-    @property
-    def owned(self) -> bool:
-        """Return that the pool is ours."""
-        return True
-
-    def observe(self) -> Probe[Settings]:
-        """Return the probe for all properties of pool and dataset, as exact numbers."""
-        pool = ("zpool", "get", "-H", "-p", "-o", "name,property,value", "all", self.pool)
-        data = ("zfs", "get", "-H", "-p", "-o", "name,property,value", "all", self.dataset)
-        start = ("find", "/proc/self/mounts", "-maxdepth", "0")
-        return Probe(Action((*start, "-exec", *pool, ";", "-exec", *data, ";")), self.parse)
-
-    def parse(self, raw: bytes) -> Settings:
-        """Return ``zfs.<property>`` of both; where a name is known to both, the dataset's."""
-        found: dict[str, str] = {}
-        for line in raw.decode(errors="replace").splitlines():
-            name, _, rest = line.partition("\t")
-            key, tab, value = rest.partition("\t")
-            if tab and (name == self.dataset or key in _POOL):
-                found[_PREFIX + key] = value
-        return {"type": KIND, **found} if found else {}
-
-    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
-        """Return the changes; REFORMAT where they only hold for what is written from then on.
-
-        Raise `SpecError` for a property that this version of ZFS does not have or that is fixed
-        when the pool is made.
-        """
-        wanted = {key: _plain(value) for key, value in want.items() if key.startswith(_PREFIX)}
-        self._check(now, want)
-        return [
-            self._change(key, now[key], wanted[key])
-            for key in sorted(wanted)
-            if not _same(now[key], wanted[key])
-        ]
-
-    def _change(self, key: str, before: str, after: str) -> Change:
-        name = key.removeprefix(_PREFIX)
-        tool, whose = ("zpool", self.pool) if name in _POOL else ("zfs", self.dataset)
-        action = Action((tool, "set", f"{name}={after}", whose))
-        cost = Cost.REFORMAT if name in _SHAPING else Cost.ONLINE
-        weaker = after in _WEAKER.get(name, ())
-        safe = Durability.WEAKER if weaker else Durability.SAME
-        return Change(key, before, after, action, cost, durability=safe)
-
-    def _check(self, now: Settings, want: Settings) -> None:
-        if want and not now:
-            raise SpecError(f"fs: the dataset {self.dataset} is not there, or ZFS is not loaded")
-        for key, value in want.items():
-            name = key.removeprefix(_PREFIX)
-            if not key.startswith(_PREFIX):
-                _refuse_plain(key, value)
-            elif key not in now:
-                raise SpecError(unknown_value(key, now, "ZFS property", prefix="fs.", listed=False))
-            elif name in _AT_BIRTH and not _same(now[key], _plain(value)):
-                option = f"-o {name}" if name in _POOL else f"-O {name}"
-                raise SpecError(
-                    f"fs.{key}: is fixed when the pool is made: "
-                    f'fs.mkfs = "{option}={value}" instead'
-                )
-
-
-def create(options: str, dataset: str, where: str, devices: Sequence[str]) -> Sequence[Action]:
-    """Return the commands that make a pool on empty devices of ours, and its dataset at `where`.
-
-    No force: `zpool create` itself refuses a device that holds anything.  The pool is in no
-    cache file, so that no boot imports it.
-    """
-    pool = dataset.partition("/")[0]
-    argv = ("zpool", "create", "-o", "cachefile=none", "-O", "mountpoint=none")
-    return (
-        Action((*argv, *shlex.split(options), pool, *devices)),
-        Action(("zfs", "create", "-o", f"mountpoint={where}", dataset)),
-    )
-
-
-def destroy(dataset: str) -> Action:
-    """Return the command that ends a pool of ours with all it holds."""
-    return Action(("zpool", "destroy", dataset.partition("/")[0]))
-
-
-def snapshot(dataset: str) -> Action:
-    """Return the command that keeps what a dataset of ours holds now."""
-    return Action(("zfs", "snapshot", f"{dataset}@{_SNAPSHOT}"))
-
-
-def has_snapshot(dataset: str) -> Action:
-    """Return the command that fails where nothing was kept of a dataset, or it is not there."""
-    return Action(("zfs", "list", "-H", "-o", "name", f"{dataset}@{_SNAPSHOT}"))
-
-
-def rollback(dataset: str) -> Sequence[Action]:
-    """Return the commands that bring back what was kept, with nothing of the pool in memory."""
-    pool = dataset.partition("/")[0]
-    return (
-        Action(("zfs", "rollback", "-r", f"{dataset}@{_SNAPSHOT}")),
-        Action(("zpool", "export", pool)),
-        Action(("zpool", "import", "-o", "cachefile=none", "-d", "/dev", pool)),
-    )
-
-
-def _refuse_plain(key: str, value: str) -> None:
-    if key == "mount":
-        raise SpecError(
-            f"fs.mount = {value!r}: ZFS mounts by its properties: noatime is fs.zfs.atime = off"
-        )
-    if key == "type" and value != "zfs":
-        raise SpecError(f"fs.type = {value!r}: the data is on ZFS")
-    if key not in ("type", "mkfs"):
-        raise SpecError(f"fs.{key}: unknown; ZFS has fs.type, fs.mkfs and fs.zfs.<property>")
-
-
-def _plain(value: str) -> str:
-    """Return a value as ZFS shows it with exact numbers; its switches are words."""
-    word = {"true": "on", "false": "off"}.get(value.lower(), value)
-    return word if word in _WORDS else normalise(word)
-
-
-def _same(now: str, want: str) -> bool:
-    return _plain(now) == want

@@ -15,12 +15,12 @@ from mydyno.cli.options import Json
 from mydyno.host import LOCAL, Local
 from mydyno.model import Action, SpecError
 from mydyno.model.text import size_bytes
-from mydyno.stack.zfs import misspelt
 from mydyno.testbed.labs import LabKind
 from mydyno_vm.boot import attach, create, down, listing, sweep
 from mydyno_vm.image import build as build_image
 from mydyno_vm.machine import VmHost
 from mydyno_vm.values import VmSpec
+from mydyno_vm.zfs import misspelt
 
 _HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
 _KERNEL = "6.1"

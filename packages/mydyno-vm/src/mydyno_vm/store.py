@@ -6,10 +6,12 @@ from pathlib import Path
 
 from mydyno.host import Host, ask
 from mydyno.model import Action, Settings
-from mydyno.stack import converge_made, zfs
+from mydyno.stack import converge_made
 from mydyno.stack.fs import mkfs, mount
-from mydyno.stack.raid import NONE, Raid, geometry
+from mydyno.stack.zfs import KIND
 from mydyno.testbed.stores import StoreKey, strip
+from mydyno_vm import zfs
+from mydyno_vm.raid import NONE, Raid, geometry
 
 _DATASET = "mydyno/data"
 _STEP_S, _COPY_S = 600.0, 3600.0
@@ -111,7 +113,7 @@ class VmStore:
 
     @property
     def _rolls_back(self) -> bool:
-        return self.alone and self.shape.kind == zfs.KIND
+        return self.alone and self.shape.kind == KIND
 
     def _has_snapshot(self) -> bool:
         """Return whether the pool and its snapshot exist; a reboot ends both."""
@@ -125,7 +127,7 @@ class VmStore:
         """Put an empty filesystem on the disks, mounted with `options`."""
         self._clear()
         converge_made(self.host, Raid(self.disks), {"level": NONE, **self.shape.raid})
-        if self.shape.kind == zfs.KIND:
+        if self.shape.kind == KIND:
             self._make_pool()
         else:
             self._make_filesystem(options)

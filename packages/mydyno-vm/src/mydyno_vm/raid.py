@@ -9,6 +9,7 @@ from operator import itemgetter
 from pathlib import PurePath
 from typing import Any
 
+from mydyno.lab.values import Geometry
 from mydyno.model import (
     Action,
     Change,
@@ -145,26 +146,6 @@ class Raid:
                 *("--raid-devices", aim["devices"], *disks),
             )
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """What mkfs should know of stripes: bytes of one disk's share (some KiB), and disks of data."""
-
-    unit: int
-    width: int
-
-    def options(self, kind: str, block: int = 4096) -> tuple[str, ...]:
-        """Return the options of ``mkfs.KIND`` for these stripes; `block` is ext4's, in bytes.
-
-        xfs: su and sw; ext4: stride and stripe_width in blocks (man mkfs.xfs(8), mke2fs(8)).
-        """
-        if kind == "xfs":
-            return ("-d", f"su={self.unit >> 10}k,sw={self.width}")
-        if kind == "ext4":
-            stride = self.unit // block
-            return ("-E", f"stride={stride},stripe_width={stride * self.width}")
-        return ()
 
 
 def geometry(settings: Settings) -> Geometry | None:
