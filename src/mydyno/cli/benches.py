@@ -26,6 +26,7 @@ from mydyno.model.text import size_bytes
 from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
 from mydyno.snapshot import existing
+from mydyno.stack.flavours import flavours
 from mydyno.stack.zfs import misspelt
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
 from mydyno.testbed.preflight import (
@@ -236,8 +237,8 @@ def _on_a_bench(
 ) -> Built:
     host, servers = hosts.db, known.servers
     warnings = [*busy(cores_busy(host))]
-    if any(server.flavour == "percona" for server in servers.values()):
-        warnings.append("Percona Server is supported from its documentation, but not tested")
+    names = dict.fromkeys(server.flavour for server in servers.values())
+    warnings += [text for name in names if (text := flavours()[name].warning)]
     if not probe_binary():
         warnings.append(f"{NOT_BUILT}; until then no trial is sampled")
     lab = campaign.spec.stack.device
