@@ -158,7 +158,7 @@ def slow_log_of_ours(server, tmp_path):
 
 
 def test_our_questions_stay_out_of_the_slow_log(server, tmp_path):
-    restricted = not server.build.mariadb and server.build.version >= (8,)
+    restricted = server.build.flavour != "mariadb" and server.build.version >= (8,)
     if restricted:
         account(server, grant="PROCESS, SESSION_VARIABLES_ADMIN")
     logged, sampled = slow_log_of_ours(server, tmp_path)

@@ -76,12 +76,12 @@ def test_a_list_of_pages_fills_the_pool_at_every_start(one):
 def test_stock_is_what_the_build_does_unasked(one):
     stock = one.layers.mysqld.stock
     build = one.instance.build
-    mysql8 = not build.mariadb and build.version >= (8,)
+    mysql8 = build.flavour != "mariadb" and build.version >= (8,)
     assert stock["innodb_buffer_pool_size"] == str(128 * 1024**2)
     assert stock["innodb_flush_log_at_trx_commit"] == "1"
     assert stock["sync_binlog"] == ("1" if mysql8 else "0")
     assert stock["log_bin"] == ("1" if mysql8 else "0")
-    assert stock["performance_schema"] == ("0" if build.mariadb else "1")
+    assert stock["performance_schema"] == ("0" if build.flavour == "mariadb" else "1")
     assert stock["transaction_isolation"] == "REPEATABLE-READ"
     assert stock["skip_networking"] == "1"
     assert ".".join(map(str, build.version)) in stock["version"]
@@ -125,7 +125,7 @@ def test_unknown_settings_are_refused_with_what_replaced_them(one):
         "mariadb": {"innodb_redo_log_capacity": "innodb_log_file_size"},
         "mysql8": {"query_cache_size": "removed in 8.0", "tx_isolation": "transaction_isolation"},
         "mysql5": {"innodb_redo_log_capacity": "innodb_log_files_in_group"},
-    }["mariadb" if build.mariadb else "mysql8" if build.version >= (8,) else "mysql5"]
+    }["mariadb" if build.flavour == "mariadb" else "mysql8" if build.version >= (8,) else "mysql5"]
     for key, word in {**wrong, "sync_binlgo": "sync_binlog", "datadir": "mydyno sets"}.items():
         with pytest.raises(SpecError, match=word):
             one.layers.mysqld.plan(one.layers.mysqld.stock, {key: "1"})

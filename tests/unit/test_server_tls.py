@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mydyno.loads.sysbench import client_section
-from mydyno.server import tls
+from mydyno.server import place
 from mydyno.server.place import Build, Place, client_options, options, password_in
 
 FOLDER = Path("/srv/h/tls")
@@ -61,24 +61,24 @@ def build(flavour, version):
     ],
 )
 def test_each_server_is_told_in_its_own_words(flavour, version, asked, told):
-    assert tls.server_options(build(flavour, version), FOLDER, asked) == told
+    assert place.server_options(build(flavour, version), FOLDER, asked) == told
 
 
 def test_a_clients_file_asks_for_the_same():
-    text = client_options("mydyno", "My1-abc", None, tls.client_lines(FOLDER, "on"))
+    text = client_options("mydyno", "My1-abc", None, place.client_lines(FOLDER, "on"))
     assert client_section(text)["ssl-ca"] == "/srv/h/tls/cacert.pem"
     assert password_in(text) == "My1-abc"
-    plain = client_options("mydyno", "My1-abc", None, tls.client_lines(FOLDER, "off"))
+    plain = client_options("mydyno", "My1-abc", None, place.client_lines(FOLDER, "off"))
     assert "ssl-ca" not in client_section(plain)
     assert client_section(plain)["loose-ssl"] == "0"
 
 
 def test_only_a_load_from_elsewhere_is_not_looked_up():
-    place = Place(Path("/srv/h"), Path("/srv/d"), Path("/srv/h"))
+    files = Place(Path("/srv/h"), Path("/srv/d"), Path("/srv/h"))
     server = build("mariadb", (10, 11, 19))
-    near = options(server, place, "127.0.0.1", 21000)
-    far = options(server, place, "198.18.0.1", 21000, [("tls_version", "")])
+    near = options(server, files, "127.0.0.1", 21000)
+    far = options(server, files, "198.18.0.1", 21000, [("tls_version", "")])
     assert "skip_name_resolve" not in near
     assert "bind_address = 198.18.0.1\nport = 21000\nskip_name_resolve\n" in far
     assert 'tls_version = ""\n' in far
-    assert "skip_networking" in options(server, place)
+    assert "skip_networking" in options(server, files)

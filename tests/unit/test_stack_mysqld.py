@@ -154,7 +154,7 @@ def test_mariadb_tells_ranges_words_and_what_is_read_only():
         b"LOG_BIN\tNULL\tNULL\tNULL\tOFF,ON\tYES\tNULL\n"
         b"TX_ISOLATION\tNULL\tNULL\tNULL\tREAD-COMMITTED,SERIALIZABLE\tNO\tNULL\n"
     )
-    told = variables.mariadb(raw)
+    told = variables.parse_system_variables(raw)
     assert told["innodb_io_capacity"] == Variable(dynamic=True, low=100, high=4294967295)
     assert told["innodb_doublewrite"] == Variable(choices=("OFF", "ON", "fast"))
     assert not told["version"].settable
@@ -171,7 +171,7 @@ def test_mysql_tells_ranges_and_refuses_what_is_read_only():
         b"Error\t1193\tUnknown system variable 'transaction_isolation'\n"
     )
     names = ["datadir", "gtid_purged", "sync_binlog", "transaction_isolation"]
-    told = variables.mysql(raw, names, ["datadir", "sync_binlog", "transaction_isolation"])
+    told = variables.parse_tried(raw, names, ["datadir", "sync_binlog", "transaction_isolation"])
     assert told["sync_binlog"] == Variable(dynamic=True, low=0, high=4294967295)
     assert told["datadir"] == Variable()
     assert not told["gtid_purged"].dynamic

@@ -12,6 +12,7 @@ from mydyno.lab.values import check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
 from mydyno.stack import link
+from mydyno.stack.flavours import flavours, known_as
 from mydyno.stack.layers import layers
 from mydyno.stack.net import LAB
 
@@ -260,15 +261,14 @@ def holds(condition: str, environment: Environment, place: str) -> bool:
 
     A Percona Server is a ``mysql`` too; ``percona`` means it alone.
     """
-    found = re.fullmatch(
-        r"(mysql|mariadb|percona)((?:\s*,?\s*(?:>=|<=|<|>|==)\s*[\d.]+)*)", condition
-    )
+    names = "|".join(map(re.escape, flavours()))
+    found = re.fullmatch(rf"({names})((?:\s*,?\s*(?:>=|<=|<|>|==)\s*[\d.]+)*)", condition)
     if not found:
         raise SpecError(
             f'{place}.when: {condition!r} is not a condition; write "mariadb" or "mysql >= '
             '8.0.30, < 9"'
         )
-    if environment.flavour != found[1] and (found[1], environment.flavour) != ("mysql", "percona"):
+    if found[1] not in known_as(environment.flavour):
         return False
     return all(
         _compare(environment.version, operator, tuple(int(n) for n in number.split(".") if n))

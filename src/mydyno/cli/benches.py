@@ -21,6 +21,7 @@ from mydyno.model import SpecError
 from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
 from mydyno.snapshot import existing
+from mydyno.stack.flavours import flavours
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
 from mydyno.testbed.labs import LabHost, lab_kind
 from mydyno.testbed.preflight import (
@@ -196,8 +197,8 @@ def _on_a_bench(
 ) -> Built:
     host, servers = hosts.db, known.servers
     warnings = [*busy(cores_busy(host))]
-    if any(server.flavour == "percona" for server in servers.values()):
-        warnings.append("Percona Server is supported from its documentation, but not tested")
+    names = dict.fromkeys(server.flavour for server in servers.values())
+    warnings += [text for name in names if (text := flavours()[name].warning)]
     if not probe_binary():
         warnings.append(f"{NOT_BUILT}; until then no trial is sampled")
     lab = campaign.spec.stack.device

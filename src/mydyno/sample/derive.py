@@ -1,4 +1,4 @@
-"""The series that reports show, derived from samples, per flavour of server.
+"""The series that reports show, derived from samples.
 
 What a host or server does not provide is left out, never zero.
 """
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mydyno.model import Series
 from mydyno.sample.probe_file import Sampled, Values
 from mydyno.sample.sampler import Where
+from mydyno.stack.flavours import redo_columns
 
 _LATE = 2.5  # intervals without a reading are a gap from here on, not a long second
 
@@ -78,12 +79,6 @@ Table = Mapping[str, tuple[str, Make]]
 
 ALL = "all"  # the instance that is the sum over the processors
 _CORES, _PER_S, _BYTES_PER_S, _RATIO = "cores", "/s", "B/s", "ratio"
-_LSNS = (
-    ("status.innodb_redo_log_current_lsn", "status.innodb_redo_log_checkpoint_lsn"),  # 8.0.30 on
-    ("status.innodb_lsn_current", "status.innodb_lsn_last_checkpoint"),  # MariaDB
-    ("innodb.log_lsn_current", "innodb.log_lsn_last_checkpoint"),  # where switched on
-)
-_AGES = ("status.innodb_checkpoint_age", "innodb.log_lsn_checkpoint_age")
 
 
 def series(sampled: Sampled, where: Where, origin_s: float) -> tuple[Series, ...]:
@@ -173,11 +168,12 @@ def _dirty_share(sampled: Sampled, of: str) -> Track | None:
 
 def _checkpoint_age(sampled: Sampled, of: str) -> Track | None:
     """Return how many bytes of redo a crash would have to read, by the server's own names."""
-    for age in _AGES:
-        if track := level(sampled, age, of):
+    known = redo_columns()
+    for one in known:
+        if one.age and (track := level(sampled, one.age, of)):
             return track
-    for current, last in _LSNS:
-        now, then = level(sampled, current, of), level(sampled, last, of)
+    for one in known:
+        now, then = level(sampled, one.lsn, of), level(sampled, one.checkpoint, of)
         if now and then:
             return now - then
     return None
@@ -185,7 +181,7 @@ def _checkpoint_age(sampled: Sampled, of: str) -> Track | None:
 
 def _redo_rate(sampled: Sampled, of: str) -> Track | None:
     """Return the bytes of redo written in a second; of a log that has no LSN, padding included."""
-    names = (*(now for now, _ in _LSNS), "status.innodb_os_log_written")
+    names = (*(one.lsn for one in redo_columns()), "status.innodb_os_log_written")
     return next((track for name in names if (track := rate(sampled, name, of))), None)
 
 

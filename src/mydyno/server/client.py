@@ -58,7 +58,7 @@ def _unescape(found: "re.Match[str]") -> str:
 
 LOAD_USER = "mydyno"
 DATABASE = "sbtest"
-NATIVE = "mysql_native_password"
+_NATIVE = "mysql_native_password"
 NATIVE_PLUGIN = (
     "SELECT plugin_name FROM information_schema.plugins "
     "WHERE plugin_name = 'mysql_native_password' AND plugin_status = 'ACTIVE'"
@@ -68,7 +68,6 @@ _ROOT = "'root'@'localhost'"
 # from anywhere: where the server listens is settled for each trial, and who can get there
 _LOAD = f"'{LOAD_USER}'@'%'"
 _KEPT = ("mariadb.sys", "mysql.infoschema", "mysql.session", "mysql.sys")
-_PLUGIN_CLAUSE = (8, 0, 0)  # before it, the native plugin is the default
 
 
 def statements(
@@ -94,7 +93,7 @@ def statements(
     else:
         lines = [f"DROP USER '{user}'@'{host}';" for user, host in users if not _keep(user, host)]
         lines += [f"CREATE DATABASE {DATABASE};", load, f"GRANT ALL ON {DATABASE}.* TO {_LOAD};"]
-        lines += [_root(build, root_password)]
+        lines += [build.quirks.root_password.format(user=_ROOT, password=root_password)]
     return "\n".join(["SET sql_log_bin = 0;", *lines, "FLUSH PRIVILEGES;"]) + "\n"
 
 
@@ -114,18 +113,8 @@ def _root_recreated(users: Iterable[Sequence[str]], password: str) -> list[str]:
 
 
 def _load(build: Build, password: str, *, native: bool) -> str:
-    plugin = f"WITH {NATIVE} " if native and _names_plugins(build) else ""
+    plugin = f"WITH {_NATIVE} " if native and build.quirks.names_plugin else ""
     return f"CREATE USER {_LOAD} IDENTIFIED {plugin}BY '{password}';"
-
-
-def _root(build: Build, password: str) -> str:
-    if build.initialises_itself:
-        return f"ALTER USER {_ROOT} IDENTIFIED BY '{password}';"
-    return f"SET PASSWORD FOR {_ROOT} = PASSWORD('{password}');"
-
-
-def _names_plugins(build: Build) -> bool:
-    return not build.mariadb and build.version >= _PLUGIN_CLAUSE
 
 
 def _keep(user: str, host: str) -> bool:

@@ -1,7 +1,7 @@
-"""How an empty data folder is filled, by flavour and version."""
+"""What an instance has before its first start: its home, its data folder, its certificates."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,10 +10,19 @@ from mydyno.host.files import distrust, identity, make, remove
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, RefusedError, SpecError
 from mydyno.server import client, place
-from mydyno.server.place import LONGEST_SOCKET, Build, Identity, Place, refuse_unreachable
+from mydyno.server.place import (
+    CA,
+    CERTIFICATE,
+    KEY,
+    LONGEST_SOCKET,
+    SERVER_CERTIFICATE,
+    SERVER_KEY,
+    Build,
+    Identity,
+    Place,
+    refuse_unreachable,
+)
 
-_INSTALLERS = ("mariadb-install-db", "mysql_install_db")
-_OLD_TABLES = ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
 _TIMEOUT_S = 300.0
 
 
@@ -23,13 +32,17 @@ def initialise(host: Host, build: Build, place: Place, identity: Identity) -> No
     The settings in the owned option file apply, so that page size and the like are right from
     the first byte.  Raise `HostError` with the tool's last words.
     """
-    if build.mariadb:
-        action = _mariadb(host, build, place)
-    elif build.initialises_itself:
-        action = Action((*_server(build, place), "--initialize-insecure"))
-    else:
-        action = _bootstrap(host, build, place, identity)
-    done = host.run(Action((*identity.drop(), *action.argv), action.stdin), timeout_s=_TIMEOUT_S)
+    filling = build.quirks.filling
+    folders: tuple[str, ...] = ()
+    program = build.mysqld
+    if filling.programs:
+        program = _one(
+            host, [build.basedir / part for part in ("bin", "scripts")], filling.programs
+        )
+        folders = (f"--basedir={build.basedir}", f"--datadir={place.data}")
+    argv = (str(program), f"--defaults-file={place.options}", *folders, *filling.options)
+    sql = _system_tables(host, build, place, identity)
+    done = host.run(Action((*identity.drop(), *argv), sql), timeout_s=_TIMEOUT_S)
     if done.returncode:
         words = (done.stderr or done.stdout).decode(errors="replace").strip()[-1200:]
         raise HostError(
@@ -37,44 +50,22 @@ def initialise(host: Host, build: Build, place: Place, identity: Identity) -> No
         )
 
 
-def _server(build: Build, place: Place) -> tuple[str, str]:
-    return str(build.mysqld), f"--defaults-file={place.options}"
+def _system_tables(host: Host, build: Build, place: Place, identity: Identity) -> bytes:
+    """Return the SQL for a server that makes its system tables from files, and their folder.
 
-
-def _mariadb(host: Host, build: Build, place: Place) -> Action:
-    """Return MariaDB's own script, root by password rather than by the system's user."""
-    installer = _one(host, [build.basedir / part for part in ("bin", "scripts")], _INSTALLERS)
-    return Action(
-        (
-            str(installer),
-            f"--defaults-file={place.options}",
-            f"--basedir={build.basedir}",
-            f"--datadir={place.data}",
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            "--skip-name-resolve",
-            "--force",  # a host that cannot look up its own name has a server all the same
-        )
-    )
-
-
-def _bootstrap(host: Host, build: Build, place: Place, identity: Identity) -> Action:
-    """Return what MySQL 5.6's Perl script does, without Perl and without writing a my.cnf.
-
-    Lines that would make accounts for the machine's own name are left out, as the script's
-    ``--cross-bootstrap`` does.
+    Lines that would make accounts for the machine's own name are left out, as the option
+    ``--cross-bootstrap`` of MySQL 5.6's own script does.
     """
+    names = build.quirks.filling.sql
+    if not names:
+        return b""
     host.run(Action((*identity.drop(), "mkdir", "-m", "700", str(place.data / "mysql")))).check()
     folders = [build.basedir / "share", build.basedir / "share" / "mysql"]
-    sql = b"use mysql;\n"
-    for name in _OLD_TABLES:
+    lines = [b"use mysql;\n"]
+    for name in names:
         text = host.run(Action(("cat", str(_one(host, folders, (name,)))))).check().stdout
-        sql += b"".join(
-            line for line in text.splitlines(keepends=True) if b"@current_hostname" not in line
-        )
-    tuning = ("--max_allowed_packet=8M", "--net_buffer_length=16K", "--log-warnings=0")
-    engine = "--default-storage-engine=MyISAM"
-    return Action((*_server(build, place), "--bootstrap", engine, *tuning), sql)
+        lines += text.splitlines(keepends=True)
+    return b"".join(line for line in lines if b"@current_hostname" not in line)
 
 
 def _one(host: Host, folders: Sequence[Path], names: Sequence[str]) -> Path:
@@ -175,3 +166,78 @@ def _exists(host: Host, path: Path) -> bool:
 def install(host: Host, path: Path, mode: str, text: str) -> None:
     """Write a file of ours, with its mode."""
     host.run(Action(("install", "-m", mode, "/dev/stdin", str(path)), text.encode())).check()
+
+
+_SUBJECT = "/CN=MariaDB Server"
+
+
+def ensure_certificate(host: Host, build: Build, place: Place) -> bool:
+    """Return whether the home holds a self-signed certificate for this build to use.
+
+    MariaDB 11.4 makes an RSA key of 4096 bits in memory at every start, which takes from 3 to
+    15 seconds of a core.  One of the same kind, kept, leaves TLS as it is by default.  Without
+    `openssl` on the host the server goes on making its own.
+    """
+    if not build.quirks.tls.slow_key:
+        return False
+    if host.run(Action(("test", "-s", str(place.certificate)))).returncode == 0:
+        return True
+    argv = ("openssl", "req", "-x509", "-newkey", "rsa:4096", "-nodes", "-days", "3650")
+    files = ("-keyout", str(place.key), "-out", str(place.certificate), "-subj", _SUBJECT)
+    try:
+        done = host.run(Action((*argv, *files)), timeout_s=120.0)
+    except HostError:
+        return False
+    # openssl keeps a key to its owner; the server's user reads it by its group
+    readable = ("chmod", "640", str(place.key), str(place.certificate))
+    return done.returncode == 0 and host.run(Action(readable)).returncode == 0
+
+
+_KIND = "rsa:2048"  # as MySQL 8 makes its own
+_DAYS = "3650"
+_CA_KEY = "ca-key.pem"
+_EXTENSIONS = "extensions.txt"
+_OPENSSL_S = 60.0
+# An extension makes the certificates of version 3, the only one that wolfSSL takes.
+_VERSION_3 = b"basicConstraints = CA:FALSE\n"
+
+
+def ensure_authority(host: Host, folder: Path, identity: Identity) -> None:
+    """Fill `folder` with an authority, and certificates and keys signed by it, where missing.
+
+    They are root's; the server's user can read its own key, and neither the client's nor the
+    authority's.  Raises `HostError` where `openssl` is missing or fails.
+    """
+    if host.run(Action(("test", "-s", str(folder / CERTIFICATE)))).returncode:
+        _make(host, folder, identity)
+    # openssl keeps a key to its owner; the server's user reads it by its group
+    of_server = (str(folder / name) for name in (CA, SERVER_CERTIFICATE, SERVER_KEY))
+    host.run(Action(("chmod", "640", *of_server))).check()
+
+
+def _make(host: Host, folder: Path, identity: Identity) -> None:
+    host.run(Action(("mkdir", "-p", "-m", "2710" if identity.name else "700", str(folder)))).check()
+    written = ("install", "-m", "640", "/dev/stdin", str(folder / _EXTENSIONS))
+    host.run(Action(written, _VERSION_3)).check()
+    for action in _made(folder):
+        try:
+            done = host.run(Action(action), timeout_s=_OPENSSL_S)
+        except HostError as error:
+            raise HostError(f"net.tls: no certificate could be made: {error}") from error
+        done.check()
+
+
+def _made(folder: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the commands, the client's certificate last: it marks the folder as complete."""
+    ca, key = str(folder / CA), str(folder / _CA_KEY)
+    request = ("openssl", "req", "-newkey", _KIND, "-nodes")
+    yield (*request, "-x509", "-days", _DAYS, "-keyout", key, "-out", ca, "-subj", "/CN=mydyno CA")
+    signing = ("openssl", "x509", "-req", "-days", _DAYS, "-CA", ca, "-CAkey", key)
+    signed = (*signing, "-extfile", str(folder / _EXTENSIONS))
+    pairs = ((SERVER_CERTIFICATE, SERVER_KEY, "server"), (CERTIFICATE, KEY, "client"))
+    for serial, (certificate, own_key, name) in enumerate(pairs, start=1):
+        asked = str(folder / f"{name}.csr")
+        keys = ("-keyout", str(folder / own_key), "-out", asked)
+        yield (*request, *keys, "-subj", f"/CN=mydyno {name}")
+        made = ("-in", asked, "-out", str(folder / certificate), "-set_serial", str(serial))
+        yield (*signed, *made)

@@ -12,8 +12,16 @@ from mydyno.host import Host, Process, Running, processes
 from mydyno.host.files import make, resolved
 from mydyno.journal.records import Made, MemoryRecords, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, RefusedError
-from mydyno.server import client, place, programs, tls
-from mydyno.server.initialise import furnish, initialise, install, password_of, remove_sockets
+from mydyno.server import client, place, programs
+from mydyno.server.initialise import (
+    ensure_authority,
+    ensure_certificate,
+    furnish,
+    initialise,
+    install,
+    password_of,
+    remove_sockets,
+)
 from mydyno.server.place import KIND as USER
 from mydyno.server.place import Build, Identity, Place, refuse_unreachable, unprivileged
 
@@ -269,16 +277,16 @@ class Instance:
     def _tls(self, asked: str) -> Options:
         """Return the server's options for TLS, and let the load's option file ask for the same."""
         home = self.place
-        lines = tls.client_lines(home.tls, asked) if asked else ()
+        lines = place.client_lines(home.tls, asked) if asked else ()
         password = password_of(self.host, home.load)
         text = place.client_options(client.LOAD_USER, password, None, lines)
         install(self.host, home.load, "600", text)
         if not asked:
-            kept = tls.ensure_certificate(self.host, self.build, home)
+            kept = ensure_certificate(self.host, self.build, home)
             return (("ssl_cert", str(home.certificate)), ("ssl_key", str(home.key))) if kept else ()
-        if asked != tls.OFF:
-            tls.ensure_authority(self.host, home.tls, self.identity)
-        return tls.server_options(self.build, home.tls, asked)
+        if asked != place.OFF:
+            ensure_authority(self.host, home.tls, self.identity)
+        return place.server_options(self.build, home.tls, asked)
 
     def _answers(self, argv: tuple[str, ...], patience_s: float) -> bool:
         if self.host.run(Action(("test", "-S", str(self.place.socket)))).returncode:

@@ -1,4 +1,4 @@
-"""A server's build, its user, and its files."""
+"""A server's build, its user, its files, and what its option files hold."""
 
 import random
 import re
@@ -10,14 +10,14 @@ from pathlib import Path
 from mydyno.host import Host, is_root
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, JournalError, SpecError, one_line, quoted
+from mydyno.stack.flavours import Quirks, TlsQuirks, flavours, quirks, recognised
 
 _VERSION = re.compile(r"\bVer (?:[\d.]+ Distrib )?(\d+)\.(\d+)(?:\.(\d+))?")
-_PRE_INSTALL_DB = (5, 7, 6)  # the first MySQL that initialises itself
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One server program; `flavour` is mysql, mariadb or percona, `text` its own words.
+    """One server program; `flavour` is a name of the table of flavours, `text` its own words.
 
     `client` is a command-line client that runs on this host, not always the server's own.
     """
@@ -30,34 +30,31 @@ class Build:
     client: Path
 
     @property
-    def mariadb(self) -> bool:
-        """Return whether it is a MariaDB, whose options and tools differ most."""
-        return self.flavour == "mariadb"
-
-    @property
-    def initialises_itself(self) -> bool:
-        """Return whether `mysqld --initialize-insecure` exists (MySQL 5.7.6 and later)."""
-        return not self.mariadb and self.version >= _PRE_INSTALL_DB
+    def quirks(self) -> Quirks:
+        """Return what is particular to this version of its flavour."""
+        return quirks(self.flavour, self.version)
 
 
 def parse(raw: bytes) -> tuple[str, tuple[int, int, int], str]:
     """Return flavour, version and text of a server's `--version` line.
 
-    Raise `SpecError` when it names no version, for then it is no server of this family.
+    Raise `SpecError` when it names no version, for then it is no server of this family, or one
+    that is older than the oldest that is supported.
     """
     text = raw.decode(errors="replace").strip()
     found = _VERSION.search(text)
     if not found:
         raise SpecError(f"not a MySQL, MariaDB or Percona server: --version prints {text[:200]!r}")
     major, minor, patch = (int(part or 0) for part in found.groups())
-    return flavour(text), (major, minor, patch), text
-
-
-def flavour(text: str) -> str:
-    """Return mariadb, percona or mysql by the words of a version string and its comment."""
-    low = text.lower()
-    named = [name for name in ("mariadb", "percona") if name in low]
-    return named[0] if named else "mysql"
+    version, name = (major, minor, patch), recognised(text)
+    known = flavours()[name]
+    if version < known.oldest:
+        oldest = ".".join(map(str, known.oldest))
+        raise SpecError(
+            f"{known.title} {major}.{minor}.{patch} is not supported; use {known.title} {oldest} "
+            "or later"
+        )
+    return name, version, text
 
 
 KIND = "user"
@@ -137,7 +134,6 @@ def _numbered(uid: int) -> Identity:
 LOOPBACK = "127.0.0.1"
 NO_TLS = "loose-ssl = 0"  # the clients of MariaDB 11.4 leave a server that has none
 LONGEST_SOCKET = 100  # sun_path holds 107 bytes; some are left for a server's own suffix
-_X_PLUGIN = (8, 0, 11)  # the first MySQL that listens for the X protocol unasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +239,7 @@ def options(
         f"pid_file = {place_text(place.run / 'mysqld.pid')}",
         f"tmpdir = {place_text(place.tmp)}",
         *_listening(address, port),
-        *(["mysqlx = 0"] if not build.mariadb and build.version >= _X_PLUGIN else []),
+        *build.quirks.options,
         *(f"{name} = {quoted(name, value)}" for name, value in more),
         *_PRELOADED,
         f"!include {place.owned}",
@@ -279,3 +275,45 @@ def password_in(text: str) -> str:
 def place_text(path: Path) -> str:
     """Return a path as an option file's value, quoted so that spaces and # survive."""
     return quoted("a path", str(path))
+
+
+# the names that sysbench 1.0 expects in the folder it is started in
+CA, CERTIFICATE, KEY = "cacert.pem", "client-cert.pem", "client-key.pem"
+SERVER_CERTIFICATE, SERVER_KEY = "server-cert.pem", "server-key.pem"
+OFF = "off"
+_SUITE = "TLS_"  # how the ciphers of TLS 1.3 begin
+
+
+def server_options(build: Build, folder: Path, tls: str) -> list[tuple[str, str]]:
+    """Return the server's options for `tls`: off, on, a version, or a cipher.
+
+    With TLS on, a session over TCP without it is refused, where the server can do so.
+    """
+    quirks = build.quirks.tls
+    if tls == OFF:
+        return [quirks.off]
+    files = {"ssl_ca": CA, "ssl_cert": SERVER_CERTIFICATE, "ssl_key": SERVER_KEY}
+    options = [(name, str(folder / file)) for name, file in files.items()]
+    if quirks.requires:
+        options.append(("require_secure_transport", "1"))
+    return options + _narrowed(quirks, tls)
+
+
+def client_lines(folder: Path, tls: str) -> list[str]:
+    """Return the lines of a client's option file, for the clients of every flavour."""
+    if tls == OFF:
+        return [NO_TLS, "loose-ssl-mode = DISABLED"]
+    files = {"ssl-ca": CA, "ssl-cert": CERTIFICATE, "ssl-key": KEY}
+    lines = [f'{name} = "{folder / file}"' for name, file in files.items()]
+    return [*lines, "loose-ssl-mode = REQUIRED"]
+
+
+def _narrowed(quirks: TlsQuirks, tls: str) -> list[tuple[str, str]]:
+    """Return the options that leave one version or one cipher."""
+    if tls.startswith("TLSv"):
+        return [("tls_version", tls)]
+    if tls.startswith(_SUITE):
+        own = tls.replace(_SUITE, "TLS13-", 1).replace("AES_", "AES").replace("_", "-")
+        names = f"{tls}:{own}" if quirks.wolfssl else tls
+        return [("tls_version", "TLSv1.3"), (quirks.suites, names)]
+    return [] if tls == "on" else [("tls_version", "TLSv1.2"), ("ssl_cipher", tls)]

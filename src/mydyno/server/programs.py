@@ -9,6 +9,7 @@ from mydyno.host import Completed, Host, is_root
 from mydyno.host.files import distrust
 from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.server.place import Build, Identity, Place, parse
+from mydyno.stack.flavours import flavours
 
 # Arguments: how many folders stay writable, these, how many are hidden, these, the command.
 # All mounts there are become read-only, the writable folders are mounted on themselves before
@@ -146,8 +147,6 @@ def command(
     return Action(argv)
 
 
-_SERVERS = ("mariadbd", "mysqld")
-_CLIENTS = ("mariadb", "mysql")
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")
 _BINARY_FOLDERS = ("bin", "sbin", "libexec")
 _NOBODY = Identity("nobody", 65534, 65534)
@@ -162,13 +161,14 @@ def find(host: Host, server: str) -> Build:
     `SpecError` naming what to install when there is none.
     """
     system = (*_path(host), *_SYSTEM)
+    servers = list(dict.fromkeys(name for one in flavours().values() for name in one.programs))
     if server == "auto":
-        mysqld = _first(host, system, _SERVERS)
-        missing = f'server = "auto": no mariadbd or mysqld on {host.name}: {_INSTALL}'
+        mysqld = _first(host, system, servers)
+        missing = f'server = "auto": no {" or ".join(servers)} on {host.name}: {_INSTALL}'
         missing += ", or name the basedir of an unpacked one"
     else:
-        mysqld = _first(host, [f"{server}/{part}" for part in _BINARY_FOLDERS], _SERVERS)
-        missing = f"server = {server!r}: no bin/mariadbd or bin/mysqld there on {host.name}: "
+        mysqld = _first(host, [f"{server}/{part}" for part in _BINARY_FOLDERS], servers)
+        missing = f"server = {server!r}: no bin/{' or bin/'.join(servers)} there on {host.name}: "
         missing += "name the folder that holds the server's bin folder"
     if mysqld is None:
         raise SpecError(missing)
@@ -182,7 +182,10 @@ def _build(host: Host, mysqld: Path, system: Sequence[str]) -> Build:
     if done.returncode:
         words = done.stderr.decode(errors="replace").strip()
         raise SpecError(f"{real} does not run on {host.name}: {words}: install what it lacks")
-    flavour, version, text = parse(done.stdout)
+    try:
+        flavour, version, text = parse(done.stdout)
+    except SpecError as error:
+        raise SpecError(f"{real}: {error}") from error
     basedir = real.parent.parent
     client = _client(host, basedir, system)
     return Build(flavour, version, text, real, basedir, client)
@@ -190,8 +193,9 @@ def _build(host: Host, mysqld: Path, system: Sequence[str]) -> Build:
 
 def _client(host: Host, basedir: Path, system: Sequence[str]) -> Path:
     """Return the server's own client if it runs here, else the system's."""
+    names = list(dict.fromkeys(name for one in flavours().values() for name in one.clients))
     for folders in ([str(basedir / "bin")], system):
-        for path in _present(host, folders, _CLIENTS):
+        for path in _present(host, folders, names):
             if _runs(host, path):
                 return path
     raise SpecError(f"no mariadb or mysql client runs on {host.name}: {_INSTALL}")

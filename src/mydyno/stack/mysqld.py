@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, quoted
 from mydyno.stack import launch_file
+from mydyno.stack.flavours import quirks
 from mydyno.stack.known import normalise, same
 from mydyno.stack.known.variables import RENAMED, Variable, refusals
 from mydyno.stack.launch_file import OWNED
@@ -109,7 +110,6 @@ _QUESTION = b"SHOW GLOBAL VARIABLES;\n"
 _HEADER = "# owned by mydyno: exactly the settings of the present treatment\n[mysqld]\n"
 _ANSWERED = "version"  # every server shows it, and no file sets it
 _PLAIN = re.compile(r"[\w.:/+@%,=-]*")
-_NEEDS_SERVER_ID = (8, 0, 0)  # before it, MySQL keeps no binary log without a server_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ class Mysqld:
     def _text(self, want: Settings) -> str:
         lines = [_line(key, value) for key, value in sorted(want.items())]
         logs = "log_bin" in want and normalise(want["log_bin"]) != "0"
-        if logs and self.flavour != "mariadb" and self.version < _NEEDS_SERVER_ID:
-            lines += [] if "server_id" in want else ["server-id=1"]  # the dash: not a wish
+        if logs and "server_id" not in want:
+            lines += quirks(self.flavour, self.version).binlog
         return _HEADER + "".join(f"{line}\n" for line in lines)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mydyno.model import Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
+from mydyno.stack.flavours import quirks
 from mydyno.stack.launch_file import OWNED
 
 ON = "on"
@@ -32,21 +33,17 @@ CIPHERS = (  # of TLS 1.2, for a server with an RSA certificate
     "AES256-SHA256",
 )
 _ALL = (OFF, ON, *VERSIONS, *SUITES, *CIPHERS)
-_OPENSSL = (5, 7, 10)  # before it, MySQL's own TLS ended at 1.1, which clients now refuse
-_TLS_1_3 = (8, 0, 16)
 
 
 def refusal(tls: str, flavour: str, version: tuple[int, ...]) -> str:
     """Return why this server cannot do so, or ``""``."""
     if tls not in _ALL:
         return unknown_value(tls, _ALL, cutoff=0.5)
-    if tls == OFF or flavour in ("", "mariadb"):
+    if tls == OFF or not flavour:
         return ""
-    if version < _OPENSSL:
-        return "MySQL before 5.7.10 speaks TLS 1.1 at the most, which client libraries refuse"
-    if version < _TLS_1_3 and (tls == "TLSv1.3" or tls in SUITES):
-        return "MySQL speaks TLS 1.3 from 8.0.16 on"
-    return ""
+    known = quirks(flavour, version).tls
+    modern = tls == "TLSv1.3" or tls in SUITES
+    return known.refusal or (known.no_1_3 if modern else "")
 
 
 LAB = "lab"  # the address on the lab's own link

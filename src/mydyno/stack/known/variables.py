@@ -8,6 +8,7 @@ from functools import cache
 from importlib import resources
 
 from mydyno.model import Action, Probe, Settings, unknown_value
+from mydyno.stack.flavours import known_as, quirks
 from mydyno.stack.known import normalise
 
 
@@ -19,7 +20,8 @@ def replacement(flavour: str, key: str) -> str:
     if key.startswith("loose_"):
         return "a loose_ prefix hides mistakes: name the variable itself, per server by `when`"
     entry = _table().get(key, {})
-    return entry.get("mariadb" if flavour == "mariadb" else "mysql") or entry.get("any", "")
+    names = (*known_as(flavour), "any")
+    return next((entry[name] for name in names if name in entry), "")
 
 
 @cache
@@ -70,7 +72,6 @@ _UNLISTED = re.compile(r"log_bin(_index)?|binlog_(do|ignore)_db|relay_log_index"
 # MySQL takes some of their values online and refuses others
 _HALF_DYNAMIC = frozenset(("innodb_doublewrite", "gtid_mode", "enforce_gtid_consistency"))
 _READ_ONLY, _NO_SUCH = "1238", "1193"  # ER_INCORRECT_GLOBAL_LOCAL_VAR, ER_UNKNOWN_SYSTEM_VARIABLE
-_RANGES_SINCE = (8, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +99,17 @@ def describe(
     only variable` is the only place where it says so.  MySQL 5 has no ranges.
     """
     names = sorted(name for name in stock if _NAME.fullmatch(name))
-    if flavour == "mariadb":
-        return Probe(Action(client, _MARIADB), mariadb)
-    ranges = _RANGES if version >= _RANGES_SINCE else b""
+    known = quirks(flavour, version)
+    if known.lists_variables:
+        return Probe(Action(client, _SYSTEM_VARIABLES), parse_system_variables)
+    ranges = _RANGES if known.lists_ranges else b""
     tried = [name for name in names if not _ACTING.search(name)]
     trial = "".join(f"SET GLOBAL {name} = @@GLOBAL.{name}; SHOW ERRORS;\n" for name in tried)
     question = Action((*client, "--force"), ranges + trial.encode())
-    return Probe(question, lambda raw: mysql(raw, names, tried))
+    return Probe(question, lambda raw: parse_tried(raw, names, tried))
 
 
-def mariadb(raw: bytes) -> dict[str, Variable]:
+def parse_system_variables(raw: bytes) -> dict[str, Variable]:
     """Return the variables in MariaDB's SYSTEM_VARIABLES, as `describe` asks for them."""
     found = {}
     for line in raw.decode(errors="replace").splitlines():
@@ -126,7 +128,7 @@ def mariadb(raw: bytes) -> dict[str, Variable]:
     return _renamed(found)
 
 
-def mysql(raw: bytes, names: Iterable[str], tried: Iterable[str]) -> dict[str, Variable]:
+def parse_tried(raw: bytes, names: Iterable[str], tried: Iterable[str]) -> dict[str, Variable]:
     """Return MySQL's variables: ranges from `variables_info`, read-only from its refusals."""
     ranges, fixed = {}, set()
     for line in raw.decode(errors="replace").splitlines():
@@ -210,7 +212,7 @@ def _renamed(found: dict[str, Variable]) -> dict[str, Variable]:
     return found
 
 
-_MARIADB = (
+_SYSTEM_VARIABLES = (
     b"SELECT VARIABLE_NAME, NUMERIC_MIN_VALUE, NUMERIC_MAX_VALUE, NUMERIC_BLOCK_SIZE, "
     b"ENUM_VALUE_LIST, READ_ONLY, COMMAND_LINE_ARGUMENT FROM information_schema.SYSTEM_VARIABLES "
     b"WHERE VARIABLE_SCOPE <> 'SESSION ONLY';\n"

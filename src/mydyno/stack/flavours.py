@@ -1,0 +1,224 @@
+"""Server flavours: one table of how they differ, by flavour and by version.
+
+Who needs to know asks for a quirk; no other module compares a flavour or a version.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from mydyno.model.plugins import with_plugins
+
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How an empty data folder is filled: by the first of `programs`, without any by the server.
+
+    `options` are those that this program takes besides its folders; the SQL files come by stdin.
+    """
+
+    options: tuple[str, ...]
+    programs: tuple[str, ...] = ()
+    sql: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TlsQuirks:
+    """What a server needs for TLS.
+
+    `off` is the option that switches it off, `suites` the one that names ciphers of TLS 1.3, also
+    by `wolfssl` names.  `requires` is whether it can refuse sessions without TLS, `slow_key`
+    whether each start makes a key of 4096 bits unless it is given one.  `refusal` is why no TLS
+    can be used, `no_1_3` why TLS 1.3 cannot.
+    """
+
+    off: tuple[str, str] = ("skip_ssl", "1")
+    suites: str = "tls_ciphersuites"
+    wolfssl: bool = False
+    requires: bool = False
+    slow_key: bool = False
+    refusal: str = ""
+    no_1_3: str = ""
+
+
+_SET_PASSWORD = "SET PASSWORD FOR {user} = PASSWORD('{password}');"  # noqa: S105 - a statement
+_ALTER_USER = "ALTER USER {user} IDENTIFIED BY '{password}';"
+
+
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """What is particular to one version of a flavour.
+
+    `root_password` is the statement that gives root its first password.  With `names_plugin` an
+    account has `mysql_native_password` only where that is named.  `options` are lines of a private
+    instance's option file, `binlog` those that a binary log needs.  Ranges and kinds of variables
+    are in SYSTEM_VARIABLES (`lists_variables`); ranges alone in variables_info (`lists_ranges`).
+    """
+
+    filling: Filling
+    tls: TlsQuirks = TlsQuirks()
+    root_password: str = _SET_PASSWORD
+    names_plugin: bool = False
+    options: tuple[str, ...] = ()
+    binlog: tuple[str, ...] = ()
+    lists_variables: bool = False
+    lists_ranges: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """The probe's columns of the redo log: its LSN, that of the last checkpoint, bytes between."""
+
+    lsn: str
+    checkpoint: str
+    age: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """A family of servers; `title` is its name in messages.
+
+    `mark` is the word, in lower case, by which its ``--version`` line is recognised.  `quirks` are
+    those of the `oldest` version that is supported, and `since` maps a version to the fields that
+    differ from it on.  What is known of its `kin` holds for it too.  `plan` shows the `warning`.
+    """
+
+    title: str
+    mark: str
+    programs: tuple[str, ...]
+    clients: tuple[str, ...]
+    oldest: Version
+    quirks: Quirks
+    since: Mapping[Version, Mapping[str, Any]] = field(default_factory=dict)
+    kin: str = ""
+    redo: tuple[Redo, ...] = ()
+    warning: str = ""
+
+    def at(self, version: Version) -> Quirks:
+        """Return the quirks of a version; of an unknown one, ``()``, those of the oldest."""
+        found = self.quirks
+        for first in sorted(self.since):
+            if version >= first:
+                found = replace(found, **self.since[first])
+        return found
+
+
+_INSTALLERS = ("mariadb-install-db", "mysql_install_db")
+# a host that cannot look up its own name has a server all the same
+_INSTALL = ("--skip-name-resolve", "--force")
+# root by password rather than by the system's user
+_INSTALL_10_3 = ("--auth-root-authentication-method=normal", "--skip-test-db", *_INSTALL)
+_MARIADB_TLS = TlsQuirks(suites="ssl_cipher", wolfssl=True)  # its own packages stand on wolfSSL
+_MARIADB_TLS_10_5 = replace(_MARIADB_TLS, requires=True)
+
+# The oldest versions are the first that load a list of pages into the buffer pool at their start.
+_MARIADB = Flavour(
+    title="MariaDB",
+    mark="mariadb",
+    programs=("mariadbd", "mysqld"),
+    clients=("mariadb", "mysql"),
+    oldest=(10, 0),
+    quirks=Quirks(filling=Filling(_INSTALL, _INSTALLERS), tls=_MARIADB_TLS, lists_variables=True),
+    since={
+        (10, 3): {"filling": Filling(_INSTALL_10_3, _INSTALLERS)},
+        (10, 5, 2): {"tls": _MARIADB_TLS_10_5},
+        (11, 3): {"tls": replace(_MARIADB_TLS_10_5, slow_key=True)},
+    },
+    redo=(
+        Redo(
+            "status.innodb_lsn_current",
+            "status.innodb_lsn_last_checkpoint",
+            "status.innodb_checkpoint_age",
+        ),
+    ),
+)
+
+# What MySQL 5.6's Perl script does, without Perl and without writing a my.cnf.
+_BOOTSTRAP = Filling(
+    options=(
+        "--bootstrap",
+        "--default-storage-engine=MyISAM",
+        "--max_allowed_packet=8M",
+        "--net_buffer_length=16K",
+        "--log-warnings=0",
+    ),
+    sql=("mysql_system_tables.sql", "mysql_system_tables_data.sql"),
+)
+_NO_1_3 = "MySQL speaks TLS 1.3 from 8.0.16 on"
+_MYSQL_TLS = TlsQuirks(
+    refusal="MySQL before 5.7.10 speaks TLS 1.1 at the most, which client libraries refuse"
+)
+_MYSQL_TLS_5_7_8 = replace(_MYSQL_TLS, requires=True)
+_MYSQL = Flavour(
+    title="MySQL",
+    mark="",
+    programs=("mysqld",),
+    clients=("mysql",),
+    oldest=(5, 6),
+    quirks=Quirks(
+        filling=_BOOTSTRAP,
+        tls=_MYSQL_TLS,
+        binlog=("server-id=1",),  # the dash: not a wish
+    ),
+    since={
+        (5, 7, 6): {
+            "filling": Filling(("--initialize-insecure",)),
+            "root_password": _ALTER_USER,
+        },
+        (5, 7, 8): {"tls": _MYSQL_TLS_5_7_8},
+        (5, 7, 10): {"tls": TlsQuirks(requires=True, no_1_3=_NO_1_3)},
+        (8, 0): {"names_plugin": True, "lists_ranges": True, "binlog": ()},
+        (8, 0, 11): {"options": ("mysqlx = 0",)},  # it listens for the X protocol unasked
+        (8, 0, 16): {"tls": TlsQuirks(off=("tls_version", ""), requires=True)},
+    },
+    redo=(
+        Redo("status.innodb_redo_log_current_lsn", "status.innodb_redo_log_checkpoint_lsn"),
+        Redo(
+            "innodb.log_lsn_current",  # where switched on
+            "innodb.log_lsn_last_checkpoint",
+            "innodb.log_lsn_checkpoint_age",
+        ),
+    ),
+)
+_PERCONA = replace(
+    _MYSQL,
+    title="Percona Server",
+    mark="percona",
+    kin="mysql",
+    warning="Percona Server is supported from its documentation, but not tested",
+)
+
+
+@cache
+def flavours() -> Mapping[str, Flavour]:
+    """Return every flavour by its name in specs, ours first.
+
+    Raises `SpecError` for a plug-in that cannot be used.
+    """
+    own = {"mariadb": _MARIADB, "percona": _PERCONA, "mysql": _MYSQL}
+    return with_plugins("mydyno.flavours", Flavour, own)
+
+
+def quirks(flavour: str, version: Version) -> Quirks:
+    """Return what is particular to a server."""
+    return flavours()[flavour].at(version)
+
+
+def recognised(text: str) -> str:
+    """Return the flavour that a server's version line or comment names; plug-ins go first."""
+    named = [name for name, one in flavours().items() if one.mark and one.mark in text.lower()]
+    return named[-1] if named else "mysql"
+
+
+def known_as(flavour: str) -> tuple[str, ...]:
+    """Return the names under which something is known of a flavour: its own, then its kin's."""
+    one = flavours().get(flavour)
+    return (flavour, one.kin) if one and one.kin else (flavour,)
+
+
+def redo_columns() -> Sequence[Redo]:
+    """Return the columns of the redo log that servers of any flavour have; a sample has some."""
+    return tuple(dict.fromkeys(one for known in flavours().values() for one in known.redo))
