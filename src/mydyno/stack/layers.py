@@ -11,12 +11,10 @@ from mydyno.model import Cost, HostError, Settings
 from mydyno.model.plugins import with_plugins
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
-from mydyno.stack.env import Env
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import RELEASE, Kernel
 from mydyno.stack.known.variables import Variable
-from mydyno.stack.launch_file import Server
-from mydyno.stack.limits import Limits
+from mydyno.stack.launch_file import Env, Limits, Server
 from mydyno.stack.mysqld import Mysqld
 from mydyno.stack.net import Net
 from mydyno.stack.protocol import Layer

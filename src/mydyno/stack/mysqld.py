@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, quoted
 from mydyno.stack import launch_file
@@ -121,22 +122,14 @@ class Mysqld:
     setting was made).
     """
 
+    name: ClassVar[str] = "mysqld"
+    owned: ClassVar[bool] = True
     client: tuple[str, ...]
     option_file: Path
     flavour: str
     version: tuple[int, ...]
     variables: Mapping[str, Variable] = field(default_factory=dict)
     stock: Settings = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Return the layer's part of a key."""
-        return "mysqld"
-
-    @property
-    def owned(self) -> bool:
-        """Return that its file belongs to mydyno."""
-        return True
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for all global variables, and for the keys that the file sets."""
