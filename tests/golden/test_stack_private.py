@@ -15,26 +15,18 @@ from mydyno.model import Change, HostError, RefusedError, SpecError
 from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.alloc import parse as parse_alloc
-from mydyno.stack.env import Env
-from mydyno.stack.env import parse as parse_env
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
 from mydyno.stack.known.variables import Variable
-from mydyno.stack.launch_file import Server
-from mydyno.stack.limits import Limits
-from mydyno.stack.limits import parse as parse_limits
+from mydyno.stack.launch_file import Env, Limits, Server, parse_env, parse_limits
 from mydyno.stack.link import Link
 from mydyno.stack.link import parse as parse_link
 from mydyno.stack.net import Net
-from mydyno.stack.service import ServiceLimits
-from mydyno.stack.service import parse as parse_service
 from mydyno_vm.raid import Raid
 from mydyno_vm.zfs import Zfs
 
 _FOLDER = Path(__file__).parent / "stack"
-_LAYERS = (
-    *("mysqld", "alloc", "env", "fs", "limits", "kernel", "net", "link", "raid", "service", "zfs"),
-)
+_LAYERS = (*("mysqld", "alloc", "env", "fs", "limits", "kernel", "net", "link", "raid", "zfs"),)
 _CASES = sorted(case for layer in _LAYERS for case in (_FOLDER / layer).glob("*.json"))
 _HOME = Path("/home/of/instance")
 _OPTIONS = _HOME / "my.cnf"
@@ -74,7 +66,6 @@ def _layer(kind, given):
         "net": lambda: (_net(given), _net(given).parse),
         "link": lambda: (Link("labh", "lab", "labl"), parse_link),
         "raid": lambda: (Raid(tuple(given["disks"])), Raid(tuple(given["disks"])).parse),
-        "service": lambda: (ServiceLimits(given["unit"]), parse_service),
         "zfs": lambda: (Zfs(given["dataset"]), Zfs(given["dataset"]).parse),
     }[kind]()
 

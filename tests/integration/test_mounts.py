@@ -8,8 +8,7 @@ import pytest
 from integration.lab_steps import HOST, lab_maker, run
 from mydyno.host import ask
 from mydyno.model import DriftError
-from mydyno.stack import atime
-from mydyno.stack.fs import Fs, mkfs, mount
+from mydyno.stack.fs import Fs, mkfs, mount, probe_atime
 from mydyno.testbed.bench_setup import verify_mount
 
 pytestmark = pytest.mark.root
@@ -64,7 +63,7 @@ def test_access_times_are_kept_as_asked(formatted):
 def test_a_mount_that_does_otherwise_is_found_out(formatted):
     device, kind, where = formatted
     with mounted(device, kind, "noatime", str(where)) as layer:
-        assert ask(HOST, atime.probe(str(where))) == "noatime"
+        assert ask(HOST, probe_atime(str(where))) == "noatime"
         with pytest.raises(DriftError, match="mounted without strictatime"):
             verify_mount(HOST, layer, "strictatime")
         now = ask(HOST, layer.observe())

@@ -29,8 +29,7 @@ from mydyno.host import Process, ask, processes
 from mydyno.journal.records import FileRecords, things
 from mydyno.model import Cost, HostError, RefusedError, SpecError
 from mydyno.server import find, prepare, sweep
-from mydyno.stack.launch_file import Server
-from mydyno.stack.limits import Limits
+from mydyno.stack.launch_file import Limits, Server
 from mydyno.testbed import server_runner
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from mydyno.stack import atime
-from mydyno.stack.fs import missing, shaping
+from mydyno.stack.fs import missing, parse_atime, probe_atime, shaping, wanted_atime
 
 OLD, ONCE, TWICE = "978307200.000000000", "1795312532.017394415", "1795312532.077394416"
 READ = "3915528286 4294967295 /mnt/x/.mydyno-atime"
@@ -20,13 +19,13 @@ READ = "3915528286 4294967295 /mnt/x/.mydyno-atime"
 def test_two_reads_tell_how_access_times_are_kept(times, kept):
     first, second, third = times
     reply = f"{first}\n{READ}\n{second}\n{READ}\n{third}\n"
-    assert atime.parse(reply.encode()) == kept
+    assert parse_atime(reply.encode()) == kept
 
 
 @pytest.mark.parametrize("reply", [b"", b"978307200.000000000\n", b"find: no such file\n\xff\n"])
 def test_anything_else_is_no_answer(reply):
     with pytest.raises(ValueError, match="no three access times"):
-        atime.parse(reply)
+        parse_atime(reply)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +40,11 @@ def test_anything_else_is_no_answer(reply):
     ],
 )
 def test_only_what_was_asked_for_is_tried(options, kept):
-    assert atime.wanted(options) == kept
+    assert wanted_atime(options) == kept
 
 
 def test_the_probe_is_one_command_that_ends_by_removing_its_file():
-    argv = atime.probe("/mnt/x").action.argv
+    argv = probe_atime("/mnt/x").action.argv
     assert argv[0] == "find"
     assert argv[-5:] == ("-exec", "rm", "-f", "/mnt/x/.mydyno-atime", ";")
     assert argv[-6] == ","  # find's way to go on after what failed

@@ -5,8 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.stack.env import Env, parse
-from mydyno.stack.launch_file import Server
+from mydyno.stack.launch_file import Env, Server, parse_env
 
 LAYER = Env(Server(Path("/h/env"), Path("/h/pid"), Path("/h/my.cnf")))
 VALUES = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=8)
@@ -18,7 +17,7 @@ def applied(now, changes):
         return now
     lines = changes[0].action.stdin.decode().splitlines()
     shown = [f"own\t{line}" for line in lines] + ["running\t", "environ\tPATH=/bin"]
-    return parse("\n".join([*shown, *(f"environ\t{line}" for line in lines)]).encode())
+    return parse_env("\n".join([*shown, *(f"environ\t{line}" for line in lines)]).encode())
 
 
 @given(WANTS, WANTS)
@@ -32,4 +31,4 @@ def test_plans_are_idempotent(first, second):
 
 @given(st.binary())
 def test_any_output_is_read(raw):
-    assert all(isinstance(part, str) for pair in parse(raw).items() for part in pair)
+    assert all(isinstance(part, str) for pair in parse_env(raw).items() for part in pair)

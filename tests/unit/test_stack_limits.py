@@ -5,8 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.stack.launch_file import Server
-from mydyno.stack.limits import Limits, parse
+from mydyno.stack.launch_file import Limits, Server, parse_limits
 
 LAYER = Limits(Server(Path("/h/limits"), Path("/h/pid"), Path("/h/my.cnf")))
 TITLES = {"nofile": "Max open files", "nproc": "Max processes", "memlock": "Max locked memory"}
@@ -21,7 +20,9 @@ def shown(lines):
         f"limits\t{TITLES[key]}   {asked.get(key, value)}  {asked.get(key, value)}  units"
         for key, value in INHERITED.items()
     ]
-    return parse("\n".join([*(f"own\t{line}" for line in lines), "running\t", *rows]).encode())
+    return parse_limits(
+        "\n".join([*(f"own\t{line}" for line in lines), "running\t", *rows]).encode()
+    )
 
 
 @given(WANTS, WANTS)
@@ -36,4 +37,4 @@ def test_plans_are_idempotent(first, second):
 
 @given(st.binary())
 def test_any_output_is_read(raw):
-    assert all(isinstance(part, str) for pair in parse(raw).items() for part in pair)
+    assert all(isinstance(part, str) for pair in parse_limits(raw).items() for part in pair)

@@ -6,7 +6,7 @@ import pytest
 
 from mydyno.host import ask
 from mydyno.model import Action
-from mydyno.stack import atime
+from mydyno.stack.fs import probe_atime
 from mydyno_vm.raid import Raid
 from mydyno_vm.store import Shape, VmStore
 
@@ -45,7 +45,7 @@ def test_what_was_frozen_comes_back(guest, disks, timed, name):
             script(guest, _SPOIL, store.live)
             assert script(guest, _DIGEST, store.live) != want
         if shape.kind != "zfs":
-            assert ask(guest, atime.probe(str(store.where))) == "noatime"
+            assert ask(guest, probe_atime(str(store.where))) == "noatime"
         store.close(keep=False)
     now = ask(guest, Raid(mine).observe())
     assert (now["level"], now["foreign"]) == ("none", "")

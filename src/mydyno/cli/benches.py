@@ -30,7 +30,7 @@ from mydyno.testbed.preflight import (
     consent_reformat,
     preflight,
     refuse_network,
-    refuse_unknown_variables,
+    refuse_server_settings,
     refuse_unprivileged,
     tools,
 )
@@ -141,7 +141,7 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     )
     campaign = source.plan(ground)
     try:
-        refuse_unknown_variables(host, spec, campaign.treatments, servers)
+        refuse_server_settings(host, campaign, servers)
     except SpecError as error:
         reason = f"{source.place}: {error}"
         raise SpecError(located(reason, source.place, source.text)) from error

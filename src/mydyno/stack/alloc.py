@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
@@ -30,18 +31,10 @@ class Alloc:
     `libraries` maps each allocator found on the host to its file (see `installed`).
     """
 
+    name: ClassVar[str] = "alloc"
+    owned: ClassVar[bool] = True
     server: Server
     libraries: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Return the layer's part of a key."""
-        return "alloc"
-
-    @property
-    def owned(self) -> bool:
-        """Return that its file belongs to mydyno."""
-        return True
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for the allocator in the process's maps, not in an option."""

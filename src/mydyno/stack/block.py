@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.protocol import IDENTITY
@@ -25,7 +26,7 @@ class Block:
 
     disk: str
     ours: bool
-    name: str = "block"
+    name: ClassVar[str] = "block"
 
     @property
     def owned(self) -> bool:

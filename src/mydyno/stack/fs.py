@@ -1,10 +1,12 @@
-"""The filesystem layer: type, mkfs options and mount options of the data directory."""
+"""The filesystem layer: type, mkfs and mount options of the data directory; its access times."""
 
 import json
 import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.protocol import IDENTITY
@@ -164,7 +166,7 @@ class Fs:
 
     where: str
     device: str
-    name: str = "fs"
+    name: ClassVar[str] = "fs"
 
     @property
     def owned(self) -> bool:
@@ -305,3 +307,52 @@ def _parse(raw: bytes) -> Settings:
     which = f"{found.get('maj:min') or ''} {found.get('uuid') or ''}".strip()
     kind, target = str(found["fstype"]), str(found["target"])
     return {"type": kind, "mount": options, "target": target, IDENTITY: which}
+
+
+_ATIME_FILE = ".mydyno-atime"
+_LONG_AGO = "2001-01-01"  # relatime also moves a time that is older than a day
+_TICK_S = "0.05"  # the kernel stamps files by its tick, which is at most 10 ms
+_ATIME_WORDS = {
+    "noatime": "noatime",
+    "relatime": "relatime",
+    "atime": "relatime",  # what the kernel makes of it since 2.6.30
+    "strictatime": "strictatime",
+}
+
+
+def wanted_atime(options: str) -> str:
+    """Return what mount options ask of access times, or ``""``: the last word decides."""
+    asked = [_ATIME_WORDS[option] for option in options.split(",") if option in _ATIME_WORDS]
+    return asked[-1] if asked else ""
+
+
+def probe_atime(where: str) -> Probe[str]:
+    """Return the probe of how a mounted folder keeps access times, asked by reading a file there.
+
+    A file is given an old access time and read twice: `noatime` leaves the time alone, `relatime`
+    moves it once, since it was older than the change of the file, `strictatime` moves it twice.
+    ``find`` is there to do it all in one command; it removes the file whatever happened before.
+    """
+    file = str(Path(where) / _ATIME_FILE)
+    print_time = ("stat", "--format=%.9X", file)
+    read = ("cksum", file)
+    steps = (
+        ("install", "-m", "600", "/proc/version", file),
+        ("touch", "-a", "-d", _LONG_AGO, file),
+        *(print_time, ("sleep", _TICK_S), read, print_time, ("sleep", _TICK_S), read, print_time),
+    )
+    found = [word for step in steps for word in ("-exec", *step, ";")]
+    removed = (",", "-exec", "rm", "-f", file, ";")
+    return Probe(Action(("find", where, "-maxdepth", "0", "(", *found, ")", *removed)), parse_atime)
+
+
+def parse_atime(raw: bytes) -> str:
+    """Return `noatime`, `relatime` or `strictatime`; raise `ValueError` for another reply."""
+    lines = raw.decode(errors="replace").splitlines()
+    times = [line for line in lines if " " not in line]  # the others are sums of what was read
+    if len(times) != 3:  # noqa: PLR2004 - before, between and after two reads
+        raise ValueError(f"no three access times: {raw[:200]!r}")
+    first, second, third = times
+    if first == second == third:
+        return "noatime"
+    return "relatime" if second == third else "strictatime"

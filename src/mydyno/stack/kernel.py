@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known import normalise
@@ -39,22 +40,10 @@ class Kernel:
     A release is named whole, or by what it begins with: ``6.1`` is any 6.1.x.
     """
 
+    name: ClassVar[str] = "kernel"
+    owned: ClassVar[bool] = False
+    at: ClassVar[str] = ""  # a host has one kernel
     keys: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """Return the layer's part of a key."""
-        return "kernel"
-
-    @property
-    def owned(self) -> bool:
-        """Return that these belong to the whole host."""
-        return False
-
-    @property
-    def at(self) -> str:
-        """Return nothing: a host has one kernel."""
-        return ""
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for the wanted keys, and all sysctls that stand beside them."""

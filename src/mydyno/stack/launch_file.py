@@ -1,10 +1,13 @@
-"""Reads a layer's launch file together with the /proc files of the running server."""
+"""Launch files of a private server, with its /proc files: the layers of limits and environment."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
-from mydyno.model import Action, Change, Cost, Settings
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
+from mydyno.stack.known import normalise
 
 OWNED = "owned"
 """The observed key that lists, comma-separated, what the layer's own file sets just now."""
@@ -107,3 +110,100 @@ def file_and_query(own: Path, client: tuple[str, ...], question: bytes) -> Actio
     start = ("find", str(own.parent), "-maxdepth", "1", "-name", own.name)
     ask = ("-exec", "cat", "--", "{}", ";", "-exec", *client, ";")
     return Action((*start, *ask), question)
+
+
+_ROWS = {
+    "nofile": "Max open files",
+    "nproc": "Max processes",
+    "memlock": "Max locked memory",
+}
+_INHERITED = dict.fromkeys(_ROWS, "inherited")
+_LIMIT = re.compile(r"\d+|unlimited")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Keys `nofile` (files), `nproc` (processes), `memlock` (bytes): soft and hard alike."""
+
+    name: ClassVar[str] = "limits"
+    owned: ClassVar[bool] = True
+    server: Server
+
+    def observe(self) -> Probe[Settings]:
+        """Return the probe for the process's soft limits."""
+        return Probe(self.server.look("limits"), parse_limits)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes; raise `SpecError` for an unknown limit or a value that is none."""
+        wanted = {key: _limit(key, value) for key, value in want.items()}
+        lines = [f"{key}={value}" for key, value in sorted(wanted.items())]
+        return changes(now, wanted, _INHERITED, self.server.write(lines))
+
+
+def parse_limits(raw: bytes) -> Settings:
+    """Return the soft limits of the running process, else those that its launch file asks for."""
+    seen = parse(raw)
+    settings = {key: value for key, value in seen.own.items() if key in _ROWS}
+    held = ",".join(sorted(settings))
+    for line in seen.files.get("limits", []):
+        for key, title in _ROWS.items():
+            if line.startswith(title):
+                settings[key] = line.removeprefix(title).split()[0]
+    return {**settings, OWNED: held} if held else settings
+
+
+def _limit(key: str, value: str) -> str:
+    if key not in _ROWS:
+        raise SpecError(unknown_value(key, _ROWS, "setting", prefix="limits."))
+    plain = normalise(value).lower()
+    if not _LIMIT.fullmatch(plain):
+        raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")
+    return plain
+
+
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TAKEN = {
+    "LD_PRELOAD": "set alloc.library",
+    "GLIBC_TUNABLES": "set alloc.tunables",
+    "MALLOC_CONF": "set alloc.tunables",
+    "HOME": "mydyno sets it",
+    "LC_ALL": "mydyno sets it",
+    "PATH": "mydyno sets it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """Keys are the names of environment variables: `env.TZ`."""
+
+    name: ClassVar[str] = "env"
+    owned: ClassVar[bool] = True
+    server: Server
+
+    def observe(self) -> Probe[Settings]:
+        """Return the probe for the variables that mydyno set, as the process has them."""
+        return Probe(self.server.look("environ"), parse_env)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes; raise `SpecError` for a name or value that cannot be set."""
+        for name, value in want.items():
+            _refuse_variable(name, value)
+        lines = [f"{name}={value}" for name, value in sorted(want.items())]
+        return changes(now, want, {}, self.server.write(lines))
+
+
+def parse_env(raw: bytes) -> Settings:
+    """Return the own file's variables, with the running process's values where it runs."""
+    seen = parse(raw)
+    truth = pairs(seen.files.get("environ", [])) if seen.running else seen.own
+    settings = {name: truth[name] for name in seen.own if name in truth}
+    return {**settings, OWNED: ",".join(sorted(seen.own))} if seen.own else settings
+
+
+def _refuse_variable(name: str, value: str) -> None:
+    if name in _TAKEN:
+        raise SpecError(f"env.{name}: not here: {_TAKEN[name]}")
+    if not _VARIABLE_NAME.fullmatch(name):
+        raise SpecError(f"env.{name}: not a variable's name: letters, digits and _ only")
+    if "\n" in value or "\0" in value:
+        raise SpecError(f"env.{name}: one line only")

@@ -1,7 +1,7 @@
 """The layers that a spec may name, each with what it declares, and how it is made."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -11,12 +11,10 @@ from mydyno.model import Cost, HostError, Settings
 from mydyno.model.plugins import with_plugins
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
-from mydyno.stack.env import Env
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import RELEASE, Kernel
 from mydyno.stack.known.variables import Variable
-from mydyno.stack.launch_file import Server
-from mydyno.stack.limits import Limits
+from mydyno.stack.launch_file import Env, Limits, Server
 from mydyno.stack.mysqld import Mysqld
 from mydyno.stack.net import Net
 from mydyno.stack.protocol import Layer
@@ -46,12 +44,16 @@ class HostPlace:
 
 @dataclass(frozen=True, slots=True)
 class ServerKind:
-    """A server program as layers see it: `variables` it knows, and their `stock` values."""
+    """A server program as layers see it: `variables` it knows, and their `stock` values.
+
+    `allocator` is the one that it is linked against, if that is not the C library's.
+    """
 
     flavour: str = ""
     version: tuple[int, ...] = ()
     variables: Mapping[str, Variable] = field(default_factory=dict)
     stock: Settings = field(default_factory=dict)
+    allocator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,10 @@ def _none(place: HostPlace) -> Layer | None:
     return None
 
 
+def _anything(settings: Settings, place: ServerPlace) -> None:
+    del settings, place
+
+
 @dataclass(frozen=True, slots=True)
 class LayerKind:
     """What a layer declares.
@@ -89,6 +95,8 @@ class LayerKind:
     `cost` is what a change of a bare key interrupts, as far as it is known without a server.  With
     `needs_server` a campaign without one cannot have it.  `on_host` makes a layer of the host or
     its disk, None where it is part of the data set; `in_server` makes one of a private server.
+    `validate` raises `SpecError` for bare settings that a server like this does not take, before
+    there is a server; it runs no command.
     A key may be set in each of `roles`; `keys` are its only keys, if it names them here.  Values of
     a `literal` layer are taken as written: ``70%`` is not a share of the host's memory.
     """
@@ -97,6 +105,7 @@ class LayerKind:
     cost: Callable[[str], Cost]
     on_host: Callable[[HostPlace], Layer | None] = _none
     in_server: Callable[[ServerPlace], Layer] | None = None
+    validate: Callable[[Settings, ServerPlace], None] = _anything
     roles: tuple[str, ...] = ("db",)
     keys: tuple[str, ...] = ()
     literal: bool = False
@@ -109,13 +118,29 @@ def _always(cost: Cost) -> Callable[[str], Cost]:
 
 def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("db",)) -> LayerKind:
     """Return what every layer of a private server declares."""
-    restart = _always(Cost.RESTART)
-    return LayerKind(Scope.SERVER, restart, in_server=make, roles=roles, needs_server=True)
+
+    def validate(settings: Settings, place: ServerPlace) -> None:
+        allocator = place.kind.allocator
+        make(place).plan({"linked": allocator} if allocator else {}, settings)
+
+    return LayerKind(
+        Scope.SERVER,
+        _always(Cost.RESTART),
+        in_server=make,
+        validate=validate,
+        roles=roles,
+        needs_server=True,
+    )
 
 
 def _mysqld(place: ServerPlace) -> Mysqld:
     kind = place.kind
     return Mysqld(place.client, place.owned, kind.flavour, kind.version, kind.variables, kind.stock)
+
+
+def _validate_variables(settings: Settings, place: ServerPlace) -> None:
+    if place.kind.variables:  # not every program lists its variables
+        _mysqld(place).plan({}, settings)
 
 
 def _net(place: ServerPlace) -> Net:
@@ -152,7 +177,7 @@ def layers() -> Mapping[str, LayerKind]:
         "limits": _server(lambda place: Limits(place.file("limits"))),
         "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
         "alloc": _server(lambda place: Alloc(place.file("alloc"), place.libraries)),
-        "mysqld": _server(_mysqld),
+        "mysqld": replace(_server(_mysqld), validate=_validate_variables),
         "net": _server(_net),
         "link": LayerKind(Scope.LAB, _always(Cost.ONLINE), literal=True, needs_server=True),
         "server": LayerKind(

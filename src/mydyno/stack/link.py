@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
 
@@ -31,19 +32,11 @@ class _Shaper(msgspec.Struct, frozen=True):
 class Link:
     """Key `link.rate` of a pair of interfaces: `device` on the host, `peer` in `namespace`."""
 
+    name: ClassVar[str] = "link"
+    owned: ClassVar[bool] = True
     device: str
     namespace: str
     peer: str
-
-    @property
-    def name(self) -> str:
-        """Return the layer's part of a key."""
-        return "link"
-
-    @property
-    def owned(self) -> bool:
-        """Return that the link is the lab's."""
-        return True
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for the shapers of both ends."""

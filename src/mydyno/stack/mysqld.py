@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, quoted
 from mydyno.stack import launch_file
@@ -121,22 +122,14 @@ class Mysqld:
     setting was made).
     """
 
+    name: ClassVar[str] = "mysqld"
+    owned: ClassVar[bool] = True
     client: tuple[str, ...]
     option_file: Path
     flavour: str
     version: tuple[int, ...]
     variables: Mapping[str, Variable] = field(default_factory=dict)
     stock: Settings = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Return the layer's part of a key."""
-        return "mysqld"
-
-    @property
-    def owned(self) -> bool:
-        """Return that its file belongs to mydyno."""
-        return True
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for all global variables, and for the keys that the file sets."""
@@ -153,7 +146,9 @@ class Mysqld:
         problems = refusals(self.flavour, self.variables, want)
         if problems:
             raise SpecError("; ".join(problems))
-        action = launch_file.install(self.option_file, self._text(want))
+        action = launch_file.install(
+            self.option_file, option_file(want, self.flavour, self.version)
+        )
         seen = {**self.stock, **now}
         held = [key for key in now.get(OWNED, "").split(",") if key]
         aims = {key: want.get(key, self.stock.get(key, "")) for key in {*want, *held}}
@@ -190,12 +185,14 @@ class Mysqld:
         weaker = durability(key, self.stock.get(key, before), after)
         return Change(key, before, after, action, cost, durability=weaker)
 
-    def _text(self, want: Settings) -> str:
-        lines = [_line(key, value) for key, value in sorted(want.items())]
-        logs = "log_bin" in want and normalise(want["log_bin"]) != "0"
-        if logs and "server_id" not in want:
-            lines += quirks(self.flavour, self.version).binlog
-        return _HEADER + "".join(f"{line}\n" for line in lines)
+
+def option_file(want: Settings, flavour: str, version: tuple[int, ...]) -> str:
+    """Return the text of the option file that makes a server have exactly these settings."""
+    lines = [_line(key, value) for key, value in sorted(want.items())]
+    logs = "log_bin" in want and normalise(want["log_bin"]) != "0"
+    if logs and "server_id" not in want:
+        lines += quirks(flavour, version).binlog
+    return _HEADER + "".join(f"{line}\n" for line in lines)
 
 
 def observe(client: tuple[str, ...], option_file: Path) -> Probe[Settings]:

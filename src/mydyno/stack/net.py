@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from typing import ClassVar
 
 from mydyno.model import Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
@@ -64,21 +65,13 @@ class Net:
     they do by default.  `lab` is the server's address on the lab's link, where there is one.
     """
 
+    name: ClassVar[str] = "net"
+    owned: ClassVar[bool] = True
     own: Path
     client: tuple[str, ...]
     flavour: str = ""
     version: tuple[int, ...] = ()
     lab: str = ""
-
-    @property
-    def name(self) -> str:
-        """Return the layer's part of a key."""
-        return "net"
-
-    @property
-    def owned(self) -> bool:
-        """Return that its file belongs to mydyno."""
-        return True
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for the launch file, and for the server where it answers."""

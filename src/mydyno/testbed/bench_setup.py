@@ -13,10 +13,10 @@ from mydyno.loads import Workload
 from mydyno.model import Change, DriftError, Durability, Settings
 from mydyno.server import Instance
 from mydyno.snapshot import Store
-from mydyno.stack import Layer, Ledger, Site, atime, mysqld
+from mydyno.stack import Layer, Ledger, Site, mysqld
 from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
-from mydyno.stack.fs import Fs, missing
+from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
 from mydyno.stack.known.variables import describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
 from mydyno.stack.zfs import protected
@@ -200,8 +200,8 @@ def verify_mount(host: Host, layer: Fs, options: str) -> None:
     """Raise `DriftError` where a mount lacks its options, or access times contradict them."""
     if left := missing(ask(host, layer.observe())["mount"], options):
         raise DriftError(f"{layer.where}: mounted without {', '.join(left)}")
-    wanted = atime.wanted(options)
-    if wanted and (found := ask(host, atime.probe(layer.where))) != wanted:
+    wanted = wanted_atime(options)
+    if wanted and (found := ask(host, probe_atime(layer.where))) != wanted:
         raise DriftError(
             f"{layer.where}: mounted with {wanted}, but access times behave as with {found}"
         )

@@ -14,10 +14,14 @@ from mydyno.loads.mysqlslap import PROGRAMS
 from mydyno.model import Action, RefusedError, Settings, SpecError
 from mydyno.model.text import size_bytes
 from mydyno.server import Build
-from mydyno.server.programs import option_names
+from mydyno.server.programs import linked, option_names, read_options
 from mydyno.snapshot import store
 from mydyno.stack import Layer
-from mydyno.stack.known.variables import Variable, refusals
+from mydyno.stack.alloc import installed, named_in
+from mydyno.stack.known.variables import Variable, rejected
+from mydyno.stack.layers import ServerKind, ServerPlace, layers
+from mydyno.stack.mysqld import option_file
+from mydyno.stack.net import LAB
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.lock import REMOTE_ROOT
 from mydyno.testbed.stores import strip
@@ -51,24 +55,58 @@ def consent_reformat(device: str, allow: Sequence[str]) -> None:
         )
 
 
-def refuse_unknown_variables(
-    host: Host, spec: Spec, treatments: Mapping[str, Settings], servers: Mapping[str, Build]
-) -> None:
-    """Raise `SpecError` for a variable that the server of a treatment does not have.
+def refuse_server_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]) -> None:
+    """Raise `SpecError` for a setting that the server program of a treatment does not take.
 
-    The program is asked, so that no data are made for a misspelt name.  Ranges of values are known
-    only from a server that runs.
+    The program is asked, so that no data are made for a misspelt name or a value out of range.
     """
-    known: dict[str, Mapping[str, Variable]] = {}
-    for name, settings in treatments.items():
-        wanted, program = strip(settings, "db/mysqld."), program_of(settings, spec.stack)
-        build = servers.get(program)
-        if not wanted or build is None:
+    found = ask(host, installed()) if servers else {}
+    for program, build in servers.items():
+        mine = {
+            name: settings
+            for name, settings in campaign.treatments.items()
+            if program_of(settings, campaign.spec.stack) == program
+        }
+        if not any(mine.values()):
             continue
-        if program not in known:
-            known[program] = dict.fromkeys(option_names(host, build), Variable())
-        if known[program] and (problems := refusals(build.flavour, known[program], wanted)):
-            raise SpecError(f"{name}: {'; '.join(problems)}")
+        kind = ServerKind(
+            build.flavour,
+            build.version,
+            dict.fromkeys(option_names(host, build), Variable()),
+            allocator=next(iter(named_in(linked(host, build))), ""),
+        )
+        place = ServerPlace(kind, libraries=found, link=LAB)
+        for name, settings in mine.items():
+            _validate(name, settings, place)
+        _refuse_values(host, build, {n: strip(s, "db/mysqld.") for n, s in mine.items()})
+
+
+def _validate(treatment: str, settings: Settings, place: ServerPlace) -> None:
+    for layer, kind in layers().items():
+        wanted = strip(settings, f"db/{layer}.")
+        try:
+            kind.validate(wanted, place)
+        except SpecError as error:
+            raise SpecError(f"{treatment}: {error}") from error
+
+
+def _refuse_values(host: Host, build: Build, treatments: Mapping[str, Settings]) -> None:
+    """Raise `SpecError` for a variable's value that the program rejects or changes.
+
+    A program judges each value by itself, so that one option file holds values of several
+    treatments.
+    """
+    values: dict[str, dict[str, None]] = {}
+    for settings in treatments.values():
+        for key, value in settings.items():
+            values.setdefault(key, {})[value] = None
+    for one in range(max(map(len, values.values()), default=0)):
+        tried = {key: [*each][one] for key, each in values.items() if one < len(each)}
+        text = option_file(tried, build.flavour, build.version)
+        problems = rejected(read_options(host, build, text), tried)
+        for name, settings in treatments.items():
+            if mine := [problems[k] for k in settings if k in problems and settings[k] == tried[k]]:
+                raise SpecError(f"{name}: {'; '.join(mine)}")
 
 
 _VERSION = "TLSv"

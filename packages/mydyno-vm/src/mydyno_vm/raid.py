@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 from mydyno.lab.values import Geometry
 from mydyno.model import (
@@ -46,13 +46,9 @@ class Raid:
     Where there is none, every key is ``none``.  LVM stripes are read and never written.
     """
 
+    name: ClassVar[str] = "raid"
+    owned: ClassVar[bool] = True
     disks: tuple[str, ...]
-    name: str = "raid"
-
-    @property
-    def owned(self) -> bool:
-        """Return that the disks are ours, so that the array ends with them."""
-        return True
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for what stands on the disks, and for their signatures.

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known import normalise
@@ -64,18 +65,14 @@ class Zfs:
     `pool` stands on disks of ours; `dataset` is the one that holds the data: ``mydyno/data``.
     """
 
+    name: ClassVar[str] = "fs"
+    owned: ClassVar[bool] = True
     dataset: str
-    name: str = "fs"
 
     @property
     def pool(self) -> str:
         """Return the pool of the dataset."""
         return self.dataset.partition("/")[0]
-
-    @property
-    def owned(self) -> bool:
-        """Return that the pool is ours."""
-        return True
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for all properties of pool and dataset, as exact numbers."""
