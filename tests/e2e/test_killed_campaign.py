@@ -28,7 +28,7 @@ from mydyno.journal import (
 )
 from mydyno.journal.records import Entry, FileRecords, MemoryRecords, Records, nothing_left
 from mydyno.journal.rundir import RunDir
-from mydyno.loads import Target
+from mydyno.loads import Target, WorkloadInfo
 from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
 from mydyno.stack.kernel import Kernel
@@ -273,7 +273,7 @@ def lines(files: Mapping[str, str]) -> Iterator[bytes]:
         yield f'{{"t_s": {second}, "tps": {tps + second % 3}}}\n'.encode()
 
 
-LOAD = FakeLoad(data_key="tables", needs_server=True)
+LOAD = FakeLoad(WorkloadInfo("load", data_key="tables", needs_server=True))
 
 
 def campaign() -> Campaign:

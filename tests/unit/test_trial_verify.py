@@ -8,7 +8,7 @@ import pytest
 from mydyno.campaign.designs import Fixed
 from mydyno.campaign.trial import Attempt, Spent, attempt
 from mydyno.host.protocol import Completed
-from mydyno.loads import Target
+from mydyno.loads import Target, WorkloadInfo
 from mydyno.model import Action, Interval, Reset, Trial, TrialStatus
 from mydyno.sample import Sampling
 
@@ -67,7 +67,7 @@ class Bench:
 class Checked:
     """A workload that says what must be true of its data."""
 
-    name, response = "w", "tps"
+    info = WorkloadInfo("w")
 
     def run(self, target, seed, env):
         return Action(("load",))

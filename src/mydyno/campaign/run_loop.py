@@ -174,11 +174,11 @@ def _again(
     outcome: Outcome, intervals: Sequence[Interval], folder: Path, workload: Workload
 ) -> Outcome:
     """Return an outcome with metrics from its intervals; raise `ValueError` for invalid ones."""
-    metrics = summarise(intervals, outcome.window, workload.response)
+    metrics = summarise(intervals, outcome.window, workload.info.response)
     if not metrics:
         return outcome
     metrics = _with_totals(folder, workload, outcome.window, metrics)
-    series = (tens(intervals, workload.response),)
+    series = (tens(intervals, workload.info.response),)
     names = {m.name for m in metrics}
     metrics += [m for m in outcome.metrics if m.name not in names]  # what was sampled
     return replace(outcome, metrics=tuple(metrics), series=series)

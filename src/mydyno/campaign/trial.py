@@ -115,7 +115,7 @@ def unknown(trial: Trial, error: UnknownEndError) -> Outcome:
 
 
 def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcome:
-    response = a.workload.response
+    response = a.workload.info.response
     try:
         metrics = summarise(intervals, window, response)
     except ValueError as unreadable:

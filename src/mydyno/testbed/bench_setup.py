@@ -37,7 +37,8 @@ class Hosts:
 
     def of(self, workload: Workload) -> Host:
         """Return the host a load runs on; a file load runs on the host of its files."""
-        return self.load if workload.needs_server or not workload.data_key else self.db
+        info = workload.info
+        return self.load if info.needs_server or not info.data_key else self.db
 
     @property
     def remote(self) -> bool:

@@ -66,7 +66,7 @@ class PrivateBench:
 
     def load_host(self, workload: Workload) -> Host:
         """Return the host of the current trial's load, inside its network namespace if any."""
-        lab_link = self.lab_link if workload.needs_server else None
+        lab_link = self.lab_link if workload.info.needs_server else None
         there = self._runner.instance.endpoint.tcp_host if self._runner else ""
         if lab_link and there == lab_link.link.state.address:
             return lab_link.link.inside

@@ -9,7 +9,7 @@ from pathlib import Path
 from mydyno.host import Completed, Host, Running
 from mydyno.journal import Journal
 from mydyno.journal.records import MemoryRecords, Records
-from mydyno.loads import Reports, Target, Workload
+from mydyno.loads import Reports, Target, Workload, WorkloadInfo
 from mydyno.loads.command import parse
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
 from mydyno.sample import Sampling
@@ -106,10 +106,7 @@ class FakeLayer:
 class FakeLoad:
     """A load with no command worth the name: the host's generator is what it prints."""
 
-    name: str = "load"
-    response: str = "tps"
-    data_key: str = ""
-    needs_server: bool = False
+    info: WorkloadInfo = field(default_factory=lambda: WorkloadInfo("load"))
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return nothing."""
@@ -125,9 +122,8 @@ class FakeLoad:
         """Yield what each line reports."""
         yield from parse(lines)
 
-    def describe(self, target: Target) -> Sequence[Action]:
+    def describe(self) -> Sequence[Action]:
         """Return nothing."""
-        del target
         return ()
 
 
