@@ -31,6 +31,7 @@ from mydyno.journal.rundir import RunDir
 from mydyno.loads import Target, WorkloadInfo
 from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
+from mydyno.snapshot import StorePlace
 from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
 from mydyno.testbed import private_bench, server_runner
@@ -220,9 +221,11 @@ class Files:
 
     host: Machine
     key: str
-    live: Path = Path("/data")
     disk: str = ""
-    method: str = "nothing to do"
+
+    @property
+    def place(self) -> StorePlace:
+        return StorePlace(Path("/data"), self.disk, "nothing to do")
 
     def open(self) -> bool:
         self.host.alive()

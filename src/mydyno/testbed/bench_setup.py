@@ -112,7 +112,8 @@ class BenchSetup:
     def site(self, store: Store) -> Site:
         """Return the host with the layers that are set from outside the server."""
         outside = any(layer.name == "block" for layer in self.host_layers)
-        disk = (Block(store.disk, ours=True),) if store.disk and not outside else ()
+        name = store.place.disk
+        disk = (Block(name, ours=True),) if name and not outside else ()
         return Site("db", self.host, (*disk, *self.host_layers))
 
     def made(self, name: str) -> Path:
@@ -193,8 +194,10 @@ def read_defaults(instance: Instance, link: str = "") -> ServerLayers:
 
 def fs_layer(store: Store) -> Fs:
     """Return the filesystem layer of a store."""
-    where = store.live.parent if store.disk else store.live
-    return Fs(str(where), f"/dev/{store.disk}" if store.disk else "")
+    place = store.place
+    if place.disk:
+        return Fs(str(place.live.parent), f"/dev/{place.disk}")
+    return Fs(str(place.live), "")
 
 
 def verify_mount(host: Host, layer: Fs, options: str) -> None:

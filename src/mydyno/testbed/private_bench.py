@@ -26,7 +26,7 @@ from mydyno.sample import (
     sampling,
 )
 from mydyno.server import sweep as sweep_servers
-from mydyno.snapshot import Store
+from mydyno.snapshot import Store, settle
 from mydyno.stack import Site, converge
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.layers import Scope, of_scope
@@ -155,25 +155,25 @@ class PrivateBench:
         changes: list[Change] = list(hot or [])
         if hot is None:
             changes += rebuilt(key, stock)
-            changes += reformats(settings, key, stock) if store.disk else []
+            changes += reformats(settings, key, stock) if store.place.disk else []
             changes += self._restored(store, settings, trial)
         converge(p.site(store), _host_part(settings, store), p.ledger, trial.id)
-        if not store.disk:  # a lab's mount was verified when it was made
+        if not store.place.disk:  # a lab's mount was verified when it was made
             verify_mount(p.host, fs_layer(store), settings.get("db/fs.mount", ""))
         changes += self._host_changes(_host_part(settings, store))
-        target = Target(work=p.made("load"), directory=store.live)
+        target = Target(work=p.made("load"), directory=store.place.live)
         self._runner = runner or self._runner
         if runner is not None:
             changes += runner.launch(settings, trial) if hot is None else []
-            target = target_of(runner.instance, target.work, store.live)
+            target = target_of(runner.instance, target.work, target.directory)
         _save_changes(folder, changes)
-        store.before_load()
+        settle(p.host, store)
         return target
 
     def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
         """Sample host, data disk and, where there is one, the server while the load runs."""
-        live = self._live
-        disk = (live.disk or disk_of(self.host, live.live)) if live else ""
+        place = self._live.place if self._live else None
+        disk = (place.disk or disk_of(self.host, place.live)) if place else ""
         if self._runner is None or not (pid := self._runner.instance.pid):
             return sampling(self.host, folder, Watch(Where(disk)))
         where = Where(disk, *self._interface(self._runner.instance.endpoint.tcp_host))
@@ -205,7 +205,7 @@ class PrivateBench:
         """Save the server's files and the data's size; return why the server died, or ``""``."""
         died = self._runner.collect(folder, self._reset) if self._runner else ""
         if self._live and not died:
-            footprint.save(self.host, self._live.live, folder)
+            footprint.save(self.host, self._live.place.live, folder)
         return died
 
     def _boot_kernel(self, settings: Settings, trial: Trial) -> None:
@@ -241,7 +241,7 @@ class PrivateBench:
             self._runner.stop()
         if stays:
             return []
-        options = settings.get("db/fs.mount", "") if store.disk else ""
+        options = settings.get("db/fs.mount", "") if store.place.disk else ""
         layer = fs_layer(store)
         changes = layer.plan({"mount": "defaults"}, {"mount": options} if options else {})
         made = p.ledger.planned(changes, layer, "db", trial.id)
@@ -313,7 +313,7 @@ class PrivateBench:
 def _host_part(settings: Settings, store: Store) -> Settings:
     """Return the settings that are applied to the host or a disk; a lab's mount is not one."""
     outside = {k: v for k, v in settings.items() if of_scope(k, Scope.HOST, Scope.DISK, Scope.LAB)}
-    made = ("db/raid.", "db/fs.") if store.disk else ("db/raid.",)
+    made = ("db/raid.", "db/fs.") if store.place.disk else ("db/raid.",)
     return {k: v for k, v in outside.items() if not k.startswith(made)}
 
 
