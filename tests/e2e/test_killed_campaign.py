@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mydyno.campaign.bench import TrialInput
 from mydyno.campaign.blocks import Blocks
 from mydyno.campaign.designs import Fixed
 from mydyno.campaign.plan import Campaign
@@ -425,6 +426,8 @@ def test_the_mount_of_a_lab_disk_is_recorded_before_it_is_made(tmp_path):
     made = bench(tmp_path, host, journal, MemoryRecords())
     store = Mounted(host, "key", disk="loop3")
     trial = Trial(0, "A", "load", 0, 1)
-    (change,) = made._restored(store, {"db/fs.mount": "lazytime"}, trial)  # noqa: SLF001 - one step
+    settings = {"db/fs.mount": "lazytime"}
+    under = made.trial(TrialInput(trial, settings, LOAD, tmp_path))
+    (change,) = under.restored(store, settings)
     assert recorded == [("lazytime", "db/fs.mount")]
     assert (change.key, change.after) == ("db/fs.mount", "lazytime")

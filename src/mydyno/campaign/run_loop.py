@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mydyno.campaign.bench import Bench
+from mydyno.campaign.bench import Bench, TrialInput
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.trial import Attempt, Spent, attempt, replayed, unknown
 from mydyno.journal import (
@@ -108,17 +108,15 @@ def _settle(r: CampaignRun) -> None:
 
 def _one(r: CampaignRun, trial: Trial) -> None:
     r.watcher.started(trial)
-    folder = r.files.begin(trial.id)
-    spent = Spent()
-    a = Attempt(
+    inputs = TrialInput(
         trial=trial,
         settings=r.campaign.treatments[trial.treatment],
         workload=r.campaign.workloads[trial.workload],
-        stop=r.campaign.stop(trial, outcomes(r.journal.events())),
-        folder=folder,
-        elapsed_s=spent_s(r.journal.events()),
-        watch=r.watcher.interval,
+        folder=r.files.begin(trial.id),
     )
+    spent = Spent()
+    stop = r.campaign.stop(trial, outcomes(r.journal.events()))
+    a = Attempt(inputs, stop, spent_s(r.journal.events()), r.watcher.interval)
     r.journal.append(Started(trial))
     lost = False
     try:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.campaign.bench import Bench
+from mydyno.campaign.bench import Bench, TrialInput
 from mydyno.campaign.treatments import RATE, resolved, unmeasured, uses_lab_link
 from mydyno.host import Running
 from mydyno.journal import MeasuredValue, measured
@@ -96,10 +96,12 @@ class CalibratedLink:
     ) -> float:
         """Return a load's bytes per second in the busier direction, from a short run."""
         folder = setup.made("traffic")
-        target = bench.ready(Trial(-1, "", workload.info.name, 0, 1), settings, workload, folder)
+        trial = Trial(-1, "", workload.info.name, 0, 1)
+        under = bench.trial(TrialInput(trial, settings, workload, folder))
+        target = under.ready()
         command = workload.run(target, 1, {})
         action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
-        running = bench.load_host(workload).start(action, stderr=folder / "load.err")
+        running = under.load_host.start(action, stderr=folder / "load.err")
         try:
             return self._rate(running, workload)
         except HostError as error:
@@ -108,7 +110,7 @@ class CalibratedLink:
         finally:
             running.stop()
             with suppress(HostError):
-                bench.collect(folder)
+                under.collect()
 
     def _rate(self, running: Running, workload: Workload) -> float:
         first: tuple[float, Mapping[str, int]] | None = None
