@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Latency, create
-from mydyno.snapshot import DirectoryStore
+from mydyno.snapshot import DirectoryStore, settle
 from mydyno.snapshot.store import reflinks
 
 HOST = Local()
@@ -84,17 +84,17 @@ def measured(case: Case, ask: argparse.Namespace) -> str:
         print(f"{case.name}: filling {size / GIB:g} GiB", file=sys.stderr)
         store = DirectoryStore(HOST, where / "home", where / "live", reflinks(HOST, where))
         store.open()
-        fill(store.live, size)
+        fill(store.place.live, size)
         store.freeze()
         snapshot = where / "home" / "golden"
         copy = where / "copy"
         ways: dict[str, Callable[[], None]] = {
-            store.method: lambda: restored(store),
+            store.place.method: lambda: restored(store),
             "cp -a": lambda: copied(snapshot, copy),
         }
         if store.reflinks:
             plain = DirectoryStore(HOST, where / "home", where / "plain", reflinks=False)
-            ways[plain.method] = lambda: restored(plain)
+            ways[plain.place.method] = lambda: restored(plain)
         ways = {w: f for w, f in ways.items() if not ask.way or any(p in w for p in ask.way)}
         times = in_turns(ways, (snapshot, copy), ask.rounds)
     plain = times.get("cp -a", [])
@@ -121,7 +121,7 @@ def in_turns(
 
 def restored(store: DirectoryStore) -> None:
     store.restore("")
-    store.before_load()
+    settle(HOST, store)
 
 
 def copied(snapshot: Path, copy: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mydyno.host import Local
 from mydyno.loads import Target
+from mydyno.loads.protocol import WorkloadInfo
 from mydyno.loads.sysbench_tpcc import SysbenchTpcc, TpccParams
 from mydyno.model import HostError
 from mydyno.server import Instance
@@ -48,9 +49,8 @@ class Meter:
 
 def cell(warehouses: int, threads: int) -> SysbenchTpcc:
     """Return our load of one set of warehouses."""
-    return SysbenchTpcc(
-        "bench", "tps", TpccParams(threads, scale=warehouses, check=warehouses), threads
-    )
+    params = TpccParams(threads, scale=warehouses, check=warehouses)
+    return SysbenchTpcc(WorkloadInfo("bench", needs_server=True), params, threads)
 
 
 def load(ours: SysbenchTpcc, target: Target, instance: Instance) -> dict[str, Cost]:

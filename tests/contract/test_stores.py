@@ -9,7 +9,7 @@ from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, listing
 from mydyno.lab.lab_store import LabStore
 from mydyno.model import HostError
-from mydyno.snapshot import DirectoryStore
+from mydyno.snapshot import DirectoryStore, settle
 from mydyno.snapshot.store import reflinks
 
 HOST = Local()
@@ -40,23 +40,24 @@ def check(make):
         store = make()
         stack.callback(store.close, keep=False)
         assert store.open() is False
-        fill(store.live)
-        want = digest(store.live)
+        fill(store.place.live)
+        want = digest(store.place.live)
         store.freeze()
         for _ in range(2):
             store.restore("")
-            store.before_load()
-            assert digest(store.live) == want
-            spoil(store.live)
-            assert digest(store.live) != want
+            settle(HOST, store)
+            assert digest(store.place.live) == want
+            spoil(store.place.live)
+            assert digest(store.place.live) != want
         store.close(keep=True)
         again = make()
         stack.callback(again.close, keep=False)
         assert again.open() is True
         again.restore("")
-        assert digest(again.live) == want
+        assert digest(again.place.live) == want
+        live = again.place.live
         again.close(keep=False)
-        assert not again.live.exists()
+        assert not live.exists()
 
 
 def test_a_directory(tmp_path):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mydyno.campaign.bench import TrialInput
 from mydyno.campaign.blocks import Blocks
 from mydyno.campaign.designs import Fixed
 from mydyno.campaign.plan import Campaign
@@ -28,9 +29,10 @@ from mydyno.journal import (
 )
 from mydyno.journal.records import Entry, FileRecords, MemoryRecords, Records, nothing_left
 from mydyno.journal.rundir import RunDir
-from mydyno.loads import Target
+from mydyno.loads import Target, WorkloadInfo
 from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
+from mydyno.snapshot import StorePlace
 from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
 from mydyno.testbed import private_bench, server_runner
@@ -220,9 +222,11 @@ class Files:
 
     host: Machine
     key: str
-    live: Path = Path("/data")
     disk: str = ""
-    method: str = "nothing to do"
+
+    @property
+    def place(self) -> StorePlace:
+        return StorePlace(Path("/data"), self.disk, "nothing to do")
 
     def open(self) -> bool:
         self.host.alive()
@@ -273,7 +277,7 @@ def lines(files: Mapping[str, str]) -> Iterator[bytes]:
         yield f'{{"t_s": {second}, "tps": {tps + second % 3}}}\n'.encode()
 
 
-LOAD = FakeLoad(data_key="tables", needs_server=True)
+LOAD = FakeLoad(WorkloadInfo("load", data_key="tables", needs_server=True))
 
 
 def campaign() -> Campaign:
@@ -422,6 +426,8 @@ def test_the_mount_of_a_lab_disk_is_recorded_before_it_is_made(tmp_path):
     made = bench(tmp_path, host, journal, MemoryRecords())
     store = Mounted(host, "key", disk="loop3")
     trial = Trial(0, "A", "load", 0, 1)
-    (change,) = made._restored(store, {"db/fs.mount": "lazytime"}, trial)  # noqa: SLF001 - one step
+    settings = {"db/fs.mount": "lazytime"}
+    under = made.trial(TrialInput(trial, settings, LOAD, tmp_path))
+    (change,) = under.restored(store, settings)
     assert recorded == [("lazytime", "db/fs.mount")]
     assert (change.key, change.after) == ("db/fs.mount", "lazytime")

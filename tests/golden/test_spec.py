@@ -23,7 +23,7 @@ def test_good(path):
         "name": campaign.name,
         "baseline": campaign.baseline,
         "treatments": campaign.treatments,
-        "workloads": {name: w.response for name, w in campaign.workloads.items()},
+        "workloads": {name: w.info.response for name, w in campaign.workloads.items()},
         "design": repr(campaign.design),
         "stops": repr(campaign.stops),
     }

@@ -188,7 +188,7 @@ def test_the_session_says_what_the_load_really_used(target):
     assert Path(session["client_library"]).is_file()
     assert session["client_version"][0].isdigit()
     assert session["luajit"].startswith("LuaJIT 2.")
-    version = HOST.run(cell.describe(target)[0]).check().stdout.decode().strip()
+    version = HOST.run(cell.describe()[0]).check().stdout.decode().strip()
     assert session["sysbench"] == version
 
 

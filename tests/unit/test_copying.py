@@ -65,7 +65,7 @@ def tree(folder):
 def store(tmp_path):
     made = DirectoryStore(HOST, tmp_path / "home", tmp_path / "live", reflinks=False, workers=3)
     assert made.open() is False
-    tree(made.live)
+    tree(made.place.live)
     made.freeze()
     return made
 
@@ -73,19 +73,19 @@ def store(tmp_path):
 def test_names_rights_owners_times_links_and_holes_come_back(store):
     store.restore("")
     snapshot = store.home / "golden"
-    assert sorted(ask(HOST, stores.listing(store.live)), key=str) == sorted(
+    assert sorted(ask(HOST, stores.listing(store.place.live)), key=str) == sorted(
         ask(HOST, stores.listing(snapshot)), key=str
     )
     for path in snapshot.rglob("*"):
-        twin = store.live / path.relative_to(snapshot)
+        twin = store.place.live / path.relative_to(snapshot)
         one, two = path.lstat(), twin.lstat()
         assert (one.st_mode, one.st_uid, one.st_gid) == (two.st_mode, two.st_uid, two.st_gid)
         if stat.S_ISREG(one.st_mode):
             assert path.read_bytes() == twin.read_bytes()
             assert one.st_mtime_ns == two.st_mtime_ns
-    assert (store.live / "holes").stat().st_blocks * 512 < 1 << 20
-    assert (store.live / "link").readlink() == Path("holes")
-    assert store.method == "copy, 3 workers"
+    assert (store.place.live / "holes").stat().st_blocks * 512 < 1 << 20
+    assert (store.place.live / "link").readlink() == Path("holes")
+    assert store.place.method == "copy, 3 workers"
 
 
 class Careless(Local):

@@ -7,6 +7,7 @@ import pytest
 
 from mydyno.campaign.spec import decode
 from mydyno.host import Completed, Local
+from mydyno.loads import WorkloadInfo
 from mydyno.model import HostError, RefusedError, SpecError
 from mydyno.sample.facts import facts, work
 from mydyno.testbed.bench_setup import Hosts
@@ -22,7 +23,7 @@ script = "oltp_read_write"
 """
 
 
-WORKLOADS = {"rw": SimpleNamespace(needs_server=True, data_key="sbtest")}
+WORKLOADS = {"rw": SimpleNamespace(info=WorkloadInfo("rw", data_key="sbtest", needs_server=True))}
 
 
 class Answers(Local):

@@ -27,6 +27,7 @@ from mydyno.host.ssh import Session
 from mydyno.journal import FileJournal, Finished, Interruption, MemoryJournal, Opened
 from mydyno.journal.events import spent_s
 from mydyno.journal.records import FileRecords, Made, MemoryRecords
+from mydyno.loads import WorkloadInfo
 from mydyno.model import (
     Action,
     DriftError,
@@ -312,7 +313,7 @@ def test_a_running_server_that_does_not_follow_fails_the_trial(monkeypatch):
 
 def test_other_page_sizes_have_data_of_their_own():
     stack = Spec().stack
-    load = SimpleNamespace(data_key="sbtest", needs_server=True)
+    load = SimpleNamespace(info=WorkloadInfo("w", data_key="sbtest", needs_server=True))
     keys = {
         key_of({"db/mysqld.innodb_page_size": size} if size else {}, load, stack)
         for size in ("", "4K", "8K", "64K")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mydyno.campaign.bench import TrialInput
 from mydyno.loads import sysbench_oltp
-from mydyno.model import DriftError
+from mydyno.model import DriftError, Trial
 from mydyno.sample.sampler import parse_speed
 from mydyno.stack.net import Net, refusal
 from mydyno.testbed.preflight import tls_mismatch
@@ -118,6 +119,7 @@ def test_a_load_with_another_cipher_is_drift(tmp_path, settings, cipher, wrong):
     (tmp_path / "load.out").write_text(line)
     params = sysbench_oltp.OltpParams(script="oltp_read_only")
     workload = sysbench_oltp.cells("ro", params)[0]
-    bench = PrivateBench(None, {})
+    trial = Trial(0, "A", "ro", 0, 1)
+    under = PrivateBench(None, {}).trial(TrialInput(trial, settings, workload, tmp_path))
     with pytest.raises(DriftError, match=wrong) if wrong else nullcontext():
-        bench.verify_session(settings, workload, tmp_path)
+        under.verify_session()

@@ -1,16 +1,15 @@
 """What a load's own check of its data does to a trial."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
 
+from mydyno.campaign.bench import NoServer, TrialInput
 from mydyno.campaign.designs import Fixed
 from mydyno.campaign.trial import Attempt, Spent, attempt
 from mydyno.host.protocol import Completed
-from mydyno.loads import Target
+from mydyno.loads import WorkloadInfo
 from mydyno.model import Action, Interval, Reset, Trial, TrialStatus
-from mydyno.sample import Sampling
 
 VIOLATED = b"TPC-C consistency condition 1 (clause 3.3.2.1) is violated in set 1: warehouse = 3\n"
 
@@ -43,31 +42,10 @@ class Host:
         return Completed(action, self.code, b"", VIOLATED if self.code else b"")
 
 
-@dataclass
-class Bench:
-    host: Host
-    timed: bool = False
-
-    def load_host(self, workload):
-        return self.host
-
-    def ready(self, trial, settings, workload, folder):
-        return Target(work=folder, directory=folder)
-
-    def verify_session(self, settings, workload, folder):
-        """See nothing: there is no session."""
-
-    def sampler(self, folder):
-        return nullcontext(Sampling(folder))
-
-    def collect(self, folder):
-        return ""
-
-
 class Checked:
     """A workload that says what must be true of its data."""
 
-    name, response = "w", "tps"
+    info = WorkloadInfo("w")
 
     def run(self, target, seed, env):
         return Action(("load",))
@@ -84,8 +62,8 @@ def tried(folder, code, reset=Reset.DATASET):
     host = Host(code)
     trial = Trial(0, "STOCK", "w", 0, 7, reset)
     stop = Fixed(1.0, 5.0).of(trial, [])
-    asked = Attempt(trial, {}, Checked(), stop, folder, 0.0, lambda _: None)
-    return attempt(asked, Bench(host), Spent()), host.asked
+    asked = Attempt(TrialInput(trial, {}, Checked(), folder), stop, 0.0, lambda _: None)
+    return attempt(asked, NoServer(host), Spent()), host.asked
 
 
 def test_a_violated_condition_fails_the_trial_with_its_words(tmp_path):

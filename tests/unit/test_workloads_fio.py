@@ -45,9 +45,9 @@ def test_the_engine_comes_before_the_options_that_only_it_knows():
 
 
 def test_jobs_that_differ_in_the_pressing_share_their_files():
-    assert cell().data_key == cell(rw="randwrite", iodepth=32, direct=True).data_key
-    assert cell().data_key != cell(size="9M").data_key
-    assert cell().data_key != cell(numjobs=2).data_key
+    assert cell().info.data_key == cell(rw="randwrite", iodepth=32, direct=True).info.data_key
+    assert cell().info.data_key != cell(size="9M").info.data_key
+    assert cell().info.data_key != cell(numjobs=2).info.data_key
 
 
 def test_files_are_filled_whatever_the_direction(tmp_path):

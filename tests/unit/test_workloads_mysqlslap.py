@@ -8,14 +8,14 @@ import pytest
 
 from mydyno.campaign.spec import decode
 from mydyno.host import Completed
-from mydyno.loads import Target, mysqlslap
+from mydyno.loads import Target, WorkloadInfo, mysqlslap
 from mydyno.model import SpecError
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.preflight import preflight
 
 TARGET = Target(Path("/w"), Path("/d"), socket="/run/x.sock", password_file=Path("/w/load.cnf"),
                 user="u", database="sbtest")  # fmt: skip
-CELL = SimpleNamespace(needs_server=True, data_key="mysqlslap")
+CELL = SimpleNamespace(info=WorkloadInfo("slap", data_key="mysqlslap", needs_server=True))
 
 
 def cells(**keys):
@@ -28,9 +28,9 @@ def argv(target=TARGET, **keys):
 
 def test_each_thread_count_is_a_cell_of_its_own():
     found = cells(auto_generate=True, threads=[2, 50])
-    assert [cell.name for cell in found] == ["slap/2", "slap/50"]
-    assert {cell.response for cell in found} == {"qps"}
-    assert all(cell.needs_server for cell in found)
+    assert [cell.info.name for cell in found] == ["slap/2", "slap/50"]
+    assert {cell.info.response for cell in found} == {"qps"}
+    assert all(cell.info.needs_server for cell in found)
 
 
 def test_the_options_file_comes_first_and_the_password_never():
@@ -81,8 +81,11 @@ def test_given_sql_is_divided_at_semicolons_and_its_tables_made_anew():
 def test_without_tables_of_its_own_it_leaves_the_schema():
     assert "--no-drop" in argv(query="SELECT 1")
     kept, remade = cells(query="SELECT 1")[0], cells(auto_generate=True)[0]
-    assert kept.data_key != remade.data_key
-    assert remade.data_key == cells(query="SELECT 1", create="CREATE TABLE a (i int)")[0].data_key
+    assert kept.info.data_key != remade.info.data_key
+    assert (
+        remade.info.data_key
+        == cells(query="SELECT 1", create="CREATE TABLE a (i int)")[0].info.data_key
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,17 +31,17 @@ def fileio(**keys):
 
 
 def test_each_thread_count_is_a_cell_of_its_own():
-    assert [cell.name for cell in oltp(threads=[16, 32])] == ["rw/16", "rw/32"]
-    assert [cell.name for cell in oltp(threads=4)] == ["rw/4"]
-    assert [cell.name for cell in fileio(threads=[1, 24])] == ["io/1", "io/24"]
-    assert {cell.response for cell in oltp()} == {"tps"}
-    assert {cell.response for cell in fileio()} == {"iops"}
+    assert [cell.info.name for cell in oltp(threads=[16, 32])] == ["rw/16", "rw/32"]
+    assert [cell.info.name for cell in oltp(threads=4)] == ["rw/4"]
+    assert [cell.info.name for cell in fileio(threads=[1, 24])] == ["io/1", "io/24"]
+    assert {cell.info.response for cell in oltp()} == {"tps"}
+    assert {cell.info.response for cell in fileio()} == {"iops"}
 
 
 def test_the_response_of_the_spec_is_kept():
     params = sysbench_oltp.OltpParams("oltp_read_only")
     (cell,) = sysbench_oltp.cells("ro", params, "latency_p99_s")
-    assert cell.response == "latency_p99_s"
+    assert cell.info.response == "latency_p99_s"
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_unknown_keys_and_modes_do_not_decode():
 
 def test_cells_that_press_on_the_same_rows_share_a_data_key():
     reading, writing = oltp(script="oltp_read_only"), oltp(script="oltp_write_only", threads=9)
-    assert reading[0].data_key == writing[0].data_key
-    assert "2x500" in oltp(tables=2, table_size=500)[0].data_key
+    assert reading[0].info.data_key == writing[0].info.data_key
+    assert "2x500" in oltp(tables=2, table_size=500)[0].info.data_key
 
 
 @pytest.mark.parametrize(
@@ -120,23 +120,29 @@ def test_cells_that_press_on_the_same_rows_share_a_data_key():
     ],
 )
 def test_what_shapes_the_rows_shapes_the_data_key(keys):
-    assert oltp(**keys)[0].data_key != oltp()[0].data_key
+    assert oltp(**keys)[0].info.data_key != oltp()[0].info.data_key
 
 
 def test_what_does_not_shape_the_rows_leaves_the_data_key():
-    assert oltp(options={"range_size": 5, "mysql_ssl": True})[0].data_key == oltp()[0].data_key
-    assert oltp(options={"auto-inc": True})[0].data_key == oltp(
-        options={"auto_inc": True})[0].data_key  # fmt: skip
+    assert (
+        oltp(options={"range_size": 5, "mysql_ssl": True})[0].info.data_key
+        == oltp()[0].info.data_key
+    )
+    assert oltp(options={"auto-inc": True})[0].info.data_key == oltp(
+        options={"auto_inc": True})[0].info.data_key  # fmt: skip
 
 
 def test_bulk_insert_has_a_table_for_each_thread():
     four, eight = oltp(script="bulk_insert", threads=[4, 8])
-    assert four.data_key != eight.data_key
+    assert four.info.data_key != eight.info.data_key
 
 
 def test_fileio_modes_share_their_files():
-    assert fileio()[0].data_key == fileio(test_mode="seqwr", block_size="4K", threads=9)[0].data_key
-    assert fileio()[0].data_key != fileio(file_num=8)[0].data_key
+    assert (
+        fileio()[0].info.data_key
+        == fileio(test_mode="seqwr", block_size="4K", threads=9)[0].info.data_key
+    )
+    assert fileio()[0].info.data_key != fileio(file_num=8)[0].info.data_key
 
 
 def test_the_load_is_endless_seeded_and_reports_every_second(target):
@@ -158,7 +164,7 @@ def test_the_seed_is_never_the_one_that_means_the_clock(target, seed):
 
 def test_no_argument_holds_the_user_or_the_password(target):
     (cell,) = oltp()
-    actions = [*cell.prepare(target), cell.run(target, 1, {}), *cell.describe(target)]
+    actions = [*cell.prepare(target), cell.run(target, 1, {}), *cell.describe()]
     words = " ".join(word for action in actions for word in action.argv)
     assert "secret" not in words
     assert not any(action.stdin for action in actions)

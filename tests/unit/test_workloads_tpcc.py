@@ -30,15 +30,15 @@ def tpcc(response=None, **keys):
 
 
 def test_each_thread_count_is_a_cell_of_its_own():
-    assert [cell.name for cell in tpcc(threads=[16, 32])] == ["c/16", "c/32"]
-    assert {cell.response for cell in tpcc()} == {"tps"}
+    assert [cell.info.name for cell in tpcc(threads=[16, 32])] == ["c/16", "c/32"]
+    assert {cell.info.response for cell in tpcc()} == {"tps"}
 
 
 @pytest.mark.parametrize(
     "response", ["new_orders", "errors", "latency_p99_s", "latency_p99_new_order_s"]
 )
 def test_the_response_may_be_any_metric_it_reports(response):
-    assert tpcc(response)[0].response == response
+    assert tpcc(response)[0].info.response == response
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_think_times_may_use_every_terminal():
     ],
 )
 def test_what_shapes_the_rows_shapes_the_data_key(keys):
-    assert tpcc(**keys)[0].data_key != tpcc()[0].data_key
+    assert tpcc(**keys)[0].info.data_key != tpcc()[0].info.data_key
 
 
 def test_what_does_not_shape_the_rows_leaves_the_data_key():
     keys = {"threads": 9, "check": 0, "options": {"mysql_ssl": True, "think_times": True}}
-    assert tpcc(**keys)[0].data_key == tpcc()[0].data_key
-    two_and_three = tpcc(tables=2, scale=3)[0].data_key
-    assert two_and_three != tpcc(tables=3, scale=2)[0].data_key
+    assert tpcc(**keys)[0].info.data_key == tpcc()[0].info.data_key
+    two_and_three = tpcc(tables=2, scale=3)[0].info.data_key
+    assert two_and_three != tpcc(tables=3, scale=2)[0].info.data_key
 
 
 def test_data_are_dropped_loaded_indexed_and_checked(target):

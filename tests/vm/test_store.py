@@ -36,14 +36,14 @@ def test_what_was_frozen_comes_back(guest, disks, timed, name):
     store = VmStore(guest, mine, home, Path("/srv/store"), shape)
     with timed(f"store on {name}: filled, frozen, restored twice"):
         assert store.open() is False
-        script(guest, _FILL, store.live)
-        want = script(guest, _DIGEST, store.live)
+        script(guest, _FILL, store.place.live)
+        want = script(guest, _DIGEST, store.place.live)
         store.freeze()
         for _ in range(2):
             store.restore("" if shape.kind == "zfs" else "noatime")
-            assert script(guest, _DIGEST, store.live) == want
-            script(guest, _SPOIL, store.live)
-            assert script(guest, _DIGEST, store.live) != want
+            assert script(guest, _DIGEST, store.place.live) == want
+            script(guest, _SPOIL, store.place.live)
+            assert script(guest, _DIGEST, store.place.live) != want
         if shape.kind != "zfs":
             assert ask(guest, probe_atime(str(store.where))) == "noatime"
         store.close(keep=False)
@@ -55,20 +55,20 @@ def test_alone_on_zfs_what_changed_is_rolled_back_and_nothing_copied(guest, disk
     home = Path("/var/lib/mydyno/alone")
     store = VmStore(guest, disks[:2], home, Path("/srv/store"), SHAPES["zfs"], alone=True)
     assert store.open() is False
-    script(guest, _FILL, store.live)
-    want = script(guest, _DIGEST, store.live)
+    script(guest, _FILL, store.place.live)
+    want = script(guest, _DIGEST, store.place.live)
     store.freeze()
     store.restore("")
     pool = script(guest, "zpool get -H -o value guid mydyno", "")
-    script(guest, _SPOIL, store.live)
+    script(guest, _SPOIL, store.place.live)
     script(guest, 'mv "$1/golden" "$1/away"', home)
     with timed("rolled back"):
         store.restore("")
-    assert script(guest, _DIGEST, store.live) == want
+    assert script(guest, _DIGEST, store.place.live) == want
     assert script(guest, "zpool get -H -o value guid mydyno", "") == pool
     script(guest, 'mv "$1/away" "$1/golden"', home)
     script(guest, "zpool export mydyno", "")  # as a boot leaves it: on the disks, not imported
     store.restore("")
-    assert script(guest, _DIGEST, store.live) == want
+    assert script(guest, _DIGEST, store.place.live) == want
     assert script(guest, "zpool get -H -o value guid mydyno", "") != pool
     store.close(keep=False)

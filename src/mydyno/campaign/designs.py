@@ -191,7 +191,7 @@ class PlanInput:
     @property
     def responses(self) -> dict[str, str]:
         """Return the response of each workload."""
-        return {name: w.response for name, w in self.workloads.items()}
+        return {name: w.info.response for name, w in self.workloads.items()}
 
     @property
     def cells(self) -> dict[str, tuple[int, ...]]:

@@ -83,7 +83,7 @@ def plan(
     baseline = _baseline(spec, treatments, place)
     treatments = {baseline: treatments.get(baseline, {}), **treatments}
     refuse_bad_rates(treatments, place)
-    workloads = {w.name: w for w in _workloads(spec, text, place)}
+    workloads = {w.info.name: w for w in _workloads(spec, text, place)}
     lower = _lower(spec, text, place, ask=not stored and runs(spec))
     if spec.stack.server == "none":
         _no_server(treatments, workloads, place)
@@ -213,7 +213,7 @@ def _no_server(
     """Raise `SpecError` for a setting or a workload that needs a server."""
     keys = (key for settings in treatments.values() for key in settings)
     wanting = [key for key in keys if key.startswith("db/") and kind_of(key)[0].needs_server]
-    wanting += [name for name, workload in workloads.items() if workload.needs_server]
+    wanting += [name for name, workload in workloads.items() if workload.info.needs_server]
     if wanting:
         raise SpecError(f'{place}: {wanting[0]} needs a server, but stack.server is "none"')
 
@@ -223,7 +223,7 @@ def _existing(spec: Spec, workloads: Mapping[str, Workload], place: str, text: s
     wrong = ""
     if not spec.stack.data.startswith("/"):
         wrong = f"{spec.stack.data!r}: not an absolute path; write one that begins with /"
-    elif not any(w.needs_server for w in workloads.values()):
+    elif not any(w.info.needs_server for w in workloads.values()):
         wrong = "no workload needs a server, so none would read it; remove the key"
     if wrong:
         raise SpecError(located(f"{place}: stack.data: {wrong}", place, text))

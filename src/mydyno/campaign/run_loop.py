@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mydyno.campaign.bench import Bench
+from mydyno.campaign.bench import Bench, TrialInput
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.trial import Attempt, Spent, attempt, replayed, unknown
 from mydyno.journal import (
@@ -108,17 +108,15 @@ def _settle(r: CampaignRun) -> None:
 
 def _one(r: CampaignRun, trial: Trial) -> None:
     r.watcher.started(trial)
-    folder = r.files.begin(trial.id)
-    spent = Spent()
-    a = Attempt(
+    inputs = TrialInput(
         trial=trial,
         settings=r.campaign.treatments[trial.treatment],
         workload=r.campaign.workloads[trial.workload],
-        stop=r.campaign.stop(trial, outcomes(r.journal.events())),
-        folder=folder,
-        elapsed_s=spent_s(r.journal.events()),
-        watch=r.watcher.interval,
+        folder=r.files.begin(trial.id),
     )
+    spent = Spent()
+    stop = r.campaign.stop(trial, outcomes(r.journal.events()))
+    a = Attempt(inputs, stop, spent_s(r.journal.events()), r.watcher.interval)
     r.journal.append(Started(trial))
     lost = False
     try:
@@ -174,11 +172,11 @@ def _again(
     outcome: Outcome, intervals: Sequence[Interval], folder: Path, workload: Workload
 ) -> Outcome:
     """Return an outcome with metrics from its intervals; raise `ValueError` for invalid ones."""
-    metrics = summarise(intervals, outcome.window, workload.response)
+    metrics = summarise(intervals, outcome.window, workload.info.response)
     if not metrics:
         return outcome
     metrics = _with_totals(folder, workload, outcome.window, metrics)
-    series = (tens(intervals, workload.response),)
+    series = (tens(intervals, workload.info.response),)
     names = {m.name for m in metrics}
     metrics += [m for m in outcome.metrics if m.name not in names]  # what was sampled
     return replace(outcome, metrics=tuple(metrics), series=series)

@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import BinaryIO
 
-from mydyno.campaign.bench import Bench
+from mydyno.campaign.bench import Bench, TrialBench, TrialInput
 from mydyno.campaign.designs import Stop
 from mydyno.host import Running, remote_work_folder, uploaded
 from mydyno.loads import Target, Verifies, Workload
@@ -19,11 +19,9 @@ from mydyno.model import (
     HostError,
     Interval,
     Metric,
-    MydynoError,
     Outcome,
     Overhead,
     Reset,
-    Settings,
     SpecError,
     Trial,
     TrialStatus,
@@ -67,13 +65,10 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Everything one attempt at a trial needs."""
+    """One attempt at a trial; `elapsed_s` is the campaign's machine time before it."""
 
-    trial: Trial
-    settings: Settings
-    workload: Workload
+    inputs: TrialInput
     stop: Stop
-    folder: Path
     elapsed_s: float
     watch: Callable[[Interval], None]
 
@@ -84,29 +79,34 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
     Raises `UnknownEndError` where the host was lost: `Bench.recover` must run before the next
     trial.
     """
-    began_s = time.monotonic()
+    trial, under = a.inputs.trial, bench.trial(a.inputs)
+    window, error, status = _NOTHING, "", TrialStatus.FAILED
     try:
-        target = bench.ready(a.trial, a.settings, a.workload, a.folder)
-        if bench.timed:
-            spent.setup_s = time.monotonic() - began_s
-            (a.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
-        host = bench.load_host(a.workload)
-        action = a.workload.run(target, a.trial.seed, load_environment(a))
-        command = uploaded(host, action, target.work, target.password_file)
-        with bench.sampler(a.folder) as sampled:
-            window = _run_load(a, command, bench, sampled, spent)
-        _verify(a, target, bench, spent)
+        target = _timed_setup(a, bench, under, spent)
+        window = _run_load(a, target, under, spent)
+        overhead_s = _verify(a.inputs, target, under)
+        spent.overhead_s += overhead_s if bench.timed else 0.0
     except UnknownEndError:
         raise
-    except (HostError, SpecError) as error:
-        return Outcome(a.trial, TrialStatus.FAILED, _NOTHING, error=_why(error, bench, a.folder))
-    except ValueError as error:
-        if died := bench.collect(a.folder):
-            return Outcome(a.trial, TrialStatus.FAILED, _NOTHING, error=died)
-        return Outcome(a.trial, TrialStatus.UNKNOWN, _NOTHING, error=f"unreadable output: {error}")
-    if died := bench.collect(a.folder):
-        return Outcome(a.trial, TrialStatus.FAILED, _NOTHING, error=died)
-    return _judged(a, window, spent.intervals)
+    except (HostError, SpecError) as failed:
+        error = str(failed)
+    except ValueError as unreadable:
+        error, status = f"unreadable output: {unreadable}", TrialStatus.UNKNOWN
+    if died := under.collect():  # a dead server explains a failed load
+        return Outcome(trial, TrialStatus.FAILED, _NOTHING, error=died)
+    if error:
+        return Outcome(trial, status, _NOTHING, error=error)
+    return _judged(a.inputs, window, spent.intervals)
+
+
+def _timed_setup(a: Attempt, bench: Bench, under: TrialBench, spent: Spent) -> Target:
+    """Apply the treatment; return the load's target."""
+    began_s = time.monotonic()
+    target = under.ready()
+    if bench.timed:
+        spent.setup_s = time.monotonic() - began_s
+        (a.inputs.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
+    return target
 
 
 def unknown(trial: Trial, error: UnknownEndError) -> Outcome:
@@ -114,8 +114,8 @@ def unknown(trial: Trial, error: UnknownEndError) -> Outcome:
     return Outcome(trial, TrialStatus.UNKNOWN, _NOTHING, error=str(error))
 
 
-def _judged(a: Attempt, window: Window, intervals: Sequence[Interval]) -> Outcome:
-    response = a.workload.response
+def _judged(a: TrialInput, window: Window, intervals: Sequence[Interval]) -> Outcome:
+    response = a.workload.info.response
     try:
         metrics = summarise(intervals, window, response)
     except ValueError as unreadable:
@@ -137,76 +137,73 @@ def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
     return ()
 
 
-def _why(error: MydynoError, bench: Bench, folder: Path) -> str:
-    """Return the reason of a failure; a dead server explains a failed load."""
-    return bench.collect(folder) or str(error)
-
-
-def load_environment(a: Attempt) -> Mapping[str, str]:
+def _load_environment(a: Attempt) -> Mapping[str, str]:
     """Return the environment of a load: MYDYNO_* variables and ``load/env`` settings."""
-    prefix = "load/env."
-    mine = {k.removeprefix(prefix): v for k, v in a.settings.items() if k.startswith(prefix)}
+    trial, prefix = a.inputs.trial, "load/env."
+    settings = a.inputs.settings.items()
+    mine = {k.removeprefix(prefix): v for k, v in settings if k.startswith(prefix)}
     return {
-        "MYDYNO_TREATMENT": a.trial.treatment,
-        "MYDYNO_TRIAL": str(a.trial.id),
-        "MYDYNO_BLOCK": str(a.trial.block),
-        "MYDYNO_SEED": str(a.trial.seed),
+        "MYDYNO_TREATMENT": trial.treatment,
+        "MYDYNO_TRIAL": str(trial.id),
+        "MYDYNO_BLOCK": str(trial.block),
+        "MYDYNO_SEED": str(trial.seed),
         "MYDYNO_ELAPSED_S": f"{a.elapsed_s:.6g}",
         **mine,
     }
 
 
-def _run_load(a: Attempt, command: Action, bench: Bench, sampled: Sampling, spent: Spent) -> Window:
+def _run_load(a: Attempt, target: Target, under: TrialBench, spent: Spent) -> Window:
     """Run the load until the stop rule has its window; return it."""
-    host = bench.load_host(a.workload)
+    host, folder = under.load_host, a.inputs.folder
+    command = a.inputs.workload.run(target, a.inputs.trial.seed, _load_environment(a))
+    there = uploaded(host, command, target.work, target.password_file)
     # the load is killed when this process ends for any reason
-    action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
-    with remote_work_folder(host, a.folder) as there:
-        running = host.start(action, stderr=there / _ERRORS)
+    action = Action(("setpriv", "--pdeathsig", "KILL", *there.argv), there.stdin)
+    with under.sampler() as sampled, remote_work_folder(host, folder) as work:
+        running = host.start(action, stderr=work / _ERRORS)
         try:
             sampled.started(running.pid)
-            if window := _read_load(a, running, bench, sampled, spent):
+            if window := _read_load(a, running, under, sampled, spent):
                 return window
         finally:
             code = running.stop()
-    raise HostError(_ending(spent, code, a.folder / _ERRORS))
+    raise HostError(_ending(spent, code, folder / _ERRORS))
 
 
 def _read_load(
-    a: Attempt, running: Running, bench: Bench, sampled: Sampling, spent: Spent
+    a: Attempt, running: Running, under: TrialBench, sampled: Sampling, spent: Spent
 ) -> Window | None:
     """Read the load until the stop rule has its window; return that, None if the load ends."""
-    with _raw(a.folder / _RAW) as raw, _watchdog(running) as heard:
-        for item in a.workload.parse(_saved(running.lines(), raw)):
+    with _raw(a.inputs.folder / _RAW) as raw, _watchdog(running) as heard:
+        for item in a.inputs.workload.parse(_saved(running.lines(), raw)):
             spent.take(item)
             if isinstance(item, Interval):
                 heard()  # only intervals show that the load makes progress
                 sampled.reported(item.t_s)
                 if len(spent.intervals) == 1:
-                    bench.verify_session(a.settings, a.workload, a.folder)
+                    under.verify_session()
                 a.watch(item)
                 if window := a.stop.done(spent.intervals):
                     return window
     return None
 
 
-def _verify(a: Attempt, target: Target, bench: Bench, spent: Spent) -> None:
-    """Check the data after the load, where the workload can; raise `HostError` for a violation.
+def _verify(a: TrialInput, target: Target, under: TrialBench) -> float:
+    """Check the data after the load, where the workload can; return the seconds that it took.
 
-    Skipped where the server keeps running for the next trial: the check would change its caches.
+    Raises `HostError` for a violation.  Skipped where the server keeps running for the next trial:
+    the check would change its caches.
     """
     if not isinstance(a.workload, Verifies) or a.trial.reset is Reset.NONE:
-        return
-    began_s = time.monotonic()
-    host = bench.load_host(a.workload)
+        return 0.0
+    began_s, host = time.monotonic(), under.load_host
     for action in a.workload.verify(target, a.trial.seed):
         there = uploaded(host, action, target.work, target.password_file)
         done = host.run(there, timeout_s=_HOURS_S)
         if done.returncode:
             words = (done.stderr or done.stdout).decode(errors="replace").strip()
             raise HostError(f"after the load: {words[-_COMPLAINT:]}")
-    if bench.timed:
-        spent.overhead_s += time.monotonic() - began_s
+    return time.monotonic() - began_s
 
 
 def _ending(spent: Spent, code: int, errors: Path) -> str:

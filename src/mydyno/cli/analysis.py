@@ -13,7 +13,7 @@ from mydyno.cli.specs import RunFacts, recorded, reopen
 from mydyno.cli.terminal import print_message
 from mydyno.journal import outcomes
 from mydyno.journal.rundir import RunDir
-from mydyno.loads import MayWait, ReportsSession
+from mydyno.loads import ReportsSession
 from mydyno.model import Finding, HostError, Interval, JournalError, Outcome, Series, TrialStatus
 from mydyno.report.words import in_words, words
 from mydyno.sample import complaint
@@ -79,9 +79,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         blocks=len({o.trial.block for o in short}),
         margin=campaign.spec.decide.margin,
         imported=campaign.rule.imported,
-        closed_loops=[
-            n for n, w in campaign.workloads.items() if isinstance(w, MayWait) and w.closed_loop
-        ],
+        closed_loops=[n for n, w in campaign.workloads.items() if w.info.closed_loop],
     )
 
 
@@ -109,7 +107,7 @@ def _gauges(files: RunDir, outcome: Outcome) -> Sequence[Series]:
 def _view(
     outcome: Outcome, intervals: Sequence[Interval], campaign: Campaign, gauges: Sequence[Series]
 ) -> TrialView:
-    response = campaign.workloads[outcome.trial.workload].response
+    response = campaign.workloads[outcome.trial.workload].info.response
     trial = outcome.trial
     return TrialView(
         id=trial.id,

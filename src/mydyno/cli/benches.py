@@ -154,7 +154,9 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
 def _bare(campaign: Campaign) -> bool:
     """Return whether the campaign needs only load programs and their environment, no server."""
     plain = all(key.startswith("load/") for s in campaign.treatments.values() for key in s)
-    programs = all(not w.data_key and not w.needs_server for w in campaign.workloads.values())
+    programs = all(
+        not w.info.data_key and not w.info.needs_server for w in campaign.workloads.values()
+    )
     return plain and programs
 
 
@@ -226,7 +228,7 @@ def _on_a_bench(
             isinstance(e, Prepared) for e in log.journal.events()
         ):
             existing.find(host, campaign.spec.stack.data)
-        found = tools(hosts, campaign.workloads, files.path)
+        found = tools(hosts, campaign.workloads)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(found))
         return private(hosts, campaign, log, servers, lab=not reason)
 

@@ -100,7 +100,7 @@ def _checks(campaign: Campaign, seen: Sequence[Outcome]) -> list[Outcome]:
 
 def _levels(campaign: Campaign, checks: Sequence[Outcome]) -> list[float]:
     """Return the logs of the response in the measured windows."""
-    response = next(iter(campaign.workloads.values())).response
+    response = next(iter(campaign.workloads.values())).info.response
     return [log(m.value) for o in checks for m in o.metrics if m.name == response and m.value > 0]
 
 

@@ -126,7 +126,7 @@ def _instances(
     log: CampaignLog,
 ) -> dict[str, Instance]:
     """Return a server for each program that a load needs, a home each, their data in one place."""
-    if not any(w.needs_server for w in campaign.workloads.values()):
+    if not any(w.info.needs_server for w in campaign.workloads.values()):
         return {}
     work, data = places
     return {

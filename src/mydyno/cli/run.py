@@ -109,7 +109,7 @@ def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:
     design = campaign.design
     total = design.total if design.budget_s is None else None
     length_s = campaign.stops.forecast().load_s
-    responses = {name: w.response for name, w in campaign.workloads.items()}
+    responses = {name: w.info.response for name, w in campaign.workloads.items()}
     return Progress(total, responses, length_s, LabCheck(campaign, list(already)).after)
 
 

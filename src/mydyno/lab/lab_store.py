@@ -12,6 +12,7 @@ from mydyno.lab.loop_lab import create, listing
 from mydyno.lab.teardown import REMOVAL_S
 from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
+from mydyno.snapshot import StorePlace
 from mydyno.stack.fs import mkfs
 from mydyno.stack.fs import mount as mount_command
 
@@ -36,17 +37,10 @@ class LabStore:
     measured: DiskCalibration | None = None
     _device: list[LabDevice] = field(default_factory=list)
 
-    method: str = "overlay dropped"
-
     @property
-    def live(self) -> Path:
-        """Return the folder of the data on the mounted disk."""
-        return self.where / "data"
-
-    @property
-    def disk(self) -> str:
-        """Return the loop device's name: ``loop3``."""
-        return self.device.name
+    def place(self) -> StorePlace:
+        """Return the folder on the mounted disk, and the loop device's name: ``loop3``."""
+        return StorePlace(self.where / "data", self.device.name, "overlay dropped")
 
     @property
     def device(self) -> LabDevice:
@@ -97,7 +91,7 @@ class LabStore:
         self._run("mkdir", "-p", str(self.where))
         self._run(*mount_command(self.kind, options, self.device.device, str(self.where)))
         self._run("chmod", "711", str(self.where))  # mkfs lets everybody list it
-        self._run("mkdir", "-p", str(self.live))
+        self._run("mkdir", "-p", str(self.place.live))
 
     def _unmount(self) -> None:
         """Unmount the lab disks on the mount point, which the stores of a campaign share.

@@ -16,19 +16,18 @@ from mydyno.loads import (
 )
 from mydyno.loads.protocol import (
     Checkable,
-    MayWait,
     Reports,
     ReportsSession,
     ReportsTotals,
     Target,
     Verifies,
     Workload,
+    WorkloadInfo,
 )
 from mydyno.model.plugins import with_plugins
 
 __all__ = [
     "Checkable",
-    "MayWait",
     "Reports",
     "ReportsSession",
     "ReportsTotals",
@@ -36,6 +35,7 @@ __all__ = [
     "Tool",
     "Verifies",
     "Workload",
+    "WorkloadInfo",
     "tools",
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mydyno.loads.histogram import checked
-from mydyno.loads.protocol import Reports, Target, numbered
+from mydyno.loads.protocol import Reports, Target, WorkloadInfo, numbered
 from mydyno.model import Action, Interval, Overhead
 
 _SHOWN = 120  # characters of a bad line that help to find it
@@ -36,11 +36,8 @@ class CommandParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Command:
     """A program of the user's own."""
 
-    name: str
+    info: WorkloadInfo
     argv: tuple[str, ...]
-    response: str = "tps"
-    data_key: str = ""
-    needs_server: bool = False
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return nothing: the program makes its own data."""
@@ -50,22 +47,22 @@ class Command:
     def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
         """Return one run of the program, its environment as `env` says and else as ours."""
         del seed  # it reaches the program through `env`
-        variables = {**_address(target), **env} if self.needs_server else env
+        variables = {**_address(target), **env} if self.info.needs_server else env
         return Action(("env", *(f"{k}={v}" for k, v in variables.items()), *self.argv))
 
     def parse(self, lines: Iterable[bytes]) -> Reports:
         """Yield what each line reports."""
         yield from parse(lines)
 
-    def describe(self, target: Target) -> Sequence[Action]:
+    def describe(self) -> Sequence[Action]:
         """Return nothing: only the program knows its version."""
-        del target
         return ()
 
 
 def cells(name: str, params: CommandParams, response: str | None) -> Sequence[Command]:
     """Return the one cell of a command workload."""
-    return (Command(name, tuple(params.argv), response or "tps", needs_server=params.server),)
+    info = WorkloadInfo(name, response or "tps", needs_server=params.server)
+    return (Command(info, tuple(params.argv)),)
 
 
 def _address(target: Target) -> Mapping[str, str]:

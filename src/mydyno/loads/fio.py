@@ -11,7 +11,15 @@ import msgspec
 from mydyno.host import Host
 from mydyno.loads import protocol
 from mydyno.loads.histogram import QUANTILE_NAMES, recorded
-from mydyno.loads.protocol import Reports, Target, Workload, no_report, prefix, text_lines
+from mydyno.loads.protocol import (
+    Reports,
+    Target,
+    Workload,
+    WorkloadInfo,
+    no_report,
+    prefix,
+    text_lines,
+)
 from mydyno.model import Action, Interval, SpecError
 
 METRICS = ("iops", "reads", "writes", "trims", "fsyncs", "read_bytes", "write_bytes",
@@ -219,23 +227,22 @@ def cells(name: str, params: FioParams, response: str | None = None) -> Sequence
     the target's directory, a missing one, or an unknown response.
     """
     place = f"workloads.{name}"
-    _check(f"{place}.options", protocol.normal(params.options))
+    given = protocol.normal(params.options)
+    _check(f"{place}.options", given)
     protocol.check_response(place, response or "iops", METRICS)
-    return [Fio(name, response or "iops", params)]
+    # jobs that differ in other options share their files
+    shape = {name: value for name, value in given.items() if name in _SHAPE}
+    data_key = "/".join(["fio", *protocol.words(shape, "1", "0")])
+    closed_loop = not {"rate", "rate_iops"} & params.options.keys()
+    return [Fio(WorkloadInfo(name, response or "iops", data_key, closed_loop=closed_loop), params)]
 
 
 @dataclass(frozen=True, slots=True)
 class Fio:
     """One fio job on files in the target's directory."""
 
-    name: str
-    response: str
+    info: WorkloadInfo
     params: FioParams
-
-    @property
-    def needs_server(self) -> bool:
-        """Return whether its target is a server rather than files."""
-        return False
 
     def check(self, host: Host) -> None:
         """Raise `SpecError` in fio's own words if the fio on `host` does not take the options.
@@ -247,19 +254,7 @@ class Fio:
         if done.returncode:
             words = done.stderr.decode(errors="replace").strip().splitlines()
             message = words[0] if words else f"exit {done.returncode}"
-            raise SpecError(f"workloads.{self.name}.options: {message}; see `fio --cmdhelp`")
-
-    @property
-    def closed_loop(self) -> bool:
-        """Return whether it is a closed loop."""
-        return not {"rate", "rate_iops"} & self.params.options.keys()
-
-    @property
-    def data_key(self) -> str:
-        """Return the options that shape the files; jobs that differ in others share them."""
-        given = protocol.normal(self.params.options)
-        shape = {name: value for name, value in given.items() if name in _SHAPE}
-        return "/".join(["fio", *protocol.words(shape, "1", "0")])
+            raise SpecError(f"workloads.{self.info.name}.options: {message}; see `fio --cmdhelp`")
 
     def job(self) -> tuple[str, ...]:
         """Return the job's options as arguments, the engine first: its own may only follow it."""
@@ -294,7 +289,7 @@ class Fio:
         """Yield the intervals between fio's reports."""
         yield from parse(lines)
 
-    def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
+    def describe(self) -> Sequence[Action]:
         """Return the command that names fio's version."""
         return [Action((shutil.which("fio") or "fio", "--version"))]
 

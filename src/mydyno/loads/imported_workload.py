@@ -1,11 +1,11 @@
 """The workload of an imported run, parsed from its log; it can be compared, but not run."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
-from mydyno.loads.protocol import Reports, Target
+from mydyno.loads.protocol import Reports, Target, WorkloadInfo
 from mydyno.logs import ParsedRun, read
 from mydyno.model import Action, SpecError
 
@@ -20,16 +20,7 @@ class ImportedParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ImportedWorkload:
     """A workload of imported logs; its raw output is the part of the log with one run."""
 
-    name: str
-    response: str
-    traits: Mapping[str, str] = field(default_factory=dict)
-    data_key: str = ""
-    needs_server: bool = False
-
-    @property
-    def closed_loop(self) -> bool:
-        """Return whether threads wait for their answers before they ask again."""
-        return not {"rate", "rate_iops"} & {*self.traits}
+    info: WorkloadInfo
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Raise `SpecError`: imported runs cannot be repeated."""
@@ -50,19 +41,19 @@ class ImportedWorkload:
         totals = reading.totals if reading else {}
         return {name: value for name, value in totals.items() if name != "seconds"}
 
-    def describe(self, target: Target) -> Sequence[Action]:
+    def describe(self) -> Sequence[Action]:
         """Return nothing: the tool was elsewhere."""
-        del target
         return ()
 
     def _no_load(self, *asked: object) -> SpecError:
         del asked
-        return SpecError(f"{self.name}: imported logs cannot be run; use compare or report")
+        return SpecError(f"{self.info.name}: imported logs cannot be run; use compare or report")
 
 
 def cells(name: str, params: ImportedParams, response: str | None) -> Sequence[ImportedWorkload]:
     """Return the one cell of an imported workload."""
-    return (ImportedWorkload(name, response or "tps", params.of),)
+    closed_loop = not {"rate", "rate_iops"} & params.of.keys()
+    return (ImportedWorkload(WorkloadInfo(name, response or "tps", closed_loop=closed_loop)),)
 
 
 def _reading(lines: Iterable[bytes]) -> ParsedRun | None:

@@ -9,7 +9,15 @@ from typing import Literal
 import msgspec
 
 from mydyno.loads import protocol
-from mydyno.loads.protocol import Reports, Target, Workload, no_report, prefix, text_lines
+from mydyno.loads.protocol import (
+    Reports,
+    Target,
+    Workload,
+    WorkloadInfo,
+    no_report,
+    prefix,
+    text_lines,
+)
 from mydyno.model import Action, Interval, SpecError
 
 METRICS = ("qps",)
@@ -89,9 +97,12 @@ def cells(name: str, params: SlapParams, response: str | None = None) -> Sequenc
     counts = protocol.thread_counts(place, params.threads)
     _check(place, params, max(counts))
     protocol.check_response(place, response or "qps", METRICS)
-    return [
-        Mysqlslap(f"{name}/{threads}", response or "qps", params, threads) for threads in counts
+    # whether the schema is left as it is; nothing is filled beforehand either way
+    data_key = "mysqlslap" if params.auto_generate or params.create else "mysqlslap/kept"
+    infos = [
+        WorkloadInfo(f"{name}/{n}", response or "qps", data_key, needs_server=True) for n in counts
     ]
+    return [Mysqlslap(info, params, n) for info, n in zip(infos, counts, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +113,9 @@ class Mysqlslap:
     again and again is one iteration after another, each with a result of its own.
     """
 
-    name: str
-    response: str
+    info: WorkloadInfo
     params: SlapParams
     threads: int
-
-    @property
-    def needs_server(self) -> bool:
-        """Return whether its target is a server rather than files."""
-        return True
-
-    @property
-    def data_key(self) -> str:
-        """Return whether the schema is left as it is; nothing is filled beforehand either way."""
-        remade = self.params.auto_generate or self.params.create
-        return "mysqlslap" if remade else "mysqlslap/kept"
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return nothing: what is wanted of tables is made before each iteration."""
@@ -145,9 +144,8 @@ class Mysqlslap:
         """Yield one interval for each iteration."""
         yield from parse(lines)
 
-    def describe(self, target: Target) -> Sequence[Action]:
+    def describe(self) -> Sequence[Action]:
         """Return the command that names the program's version."""
-        del target
         return [Action((self.params.program, "--version"))]
 
     def _statements(self) -> Iterator[str]:

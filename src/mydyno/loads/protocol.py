@@ -31,27 +31,29 @@ class Target:
 Reports = Iterator[Interval | Overhead]
 
 
+@dataclass(frozen=True, slots=True)
+class WorkloadInfo:
+    """What identifies a workload: `name` is its cell's in the journal, ``rw/16``.
+
+    `response` is the metric that decides.  Cells with the same `data_key` share one snapshot; it is
+    empty where the load makes its own data.  With `needs_server` the target is a server rather than
+    files.  In a `closed_loop` each thread waits for its reply before the next request, so that a
+    stall is met once by each thread and no more.
+    """
+
+    name: str
+    response: str = "tps"
+    data_key: str = ""
+    needs_server: bool = False
+    closed_loop: bool = False
+
+
 class Workload(Protocol):
     """A load generator with its options fixed, except its target."""
 
     @property
-    def name(self) -> str:
-        """Return the cell's name as the journal knows it: ``rw/16``."""
-        ...
-
-    @property
-    def response(self) -> str:
-        """Return the metric the tool is decided on unless the spec names another: `tps`, `iops`."""
-        ...
-
-    @property
-    def data_key(self) -> str:
-        """Return what its data set depends on; cells with the same key share one snapshot."""
-        ...
-
-    @property
-    def needs_server(self) -> bool:
-        """Return whether its target is a server rather than files or something of its own."""
+    def info(self) -> WorkloadInfo:
+        """Return what identifies it."""
         ...
 
     def prepare(self, target: Target) -> Sequence[Action]:
@@ -69,7 +71,7 @@ class Workload(Protocol):
         """
         ...
 
-    def describe(self, target: Target) -> Sequence[Action]:
+    def describe(self) -> Sequence[Action]:
         """Return commands whose output names the tool's version and client library."""
         ...
 
@@ -80,16 +82,6 @@ class Checkable(Protocol):
 
     def check(self, host: Host) -> None:
         """Raise `SpecError` in the tool's own words if the tool on `host` does not take them."""
-        ...
-
-
-@runtime_checkable
-class MayWait(Protocol):
-    """A load that may be a closed loop: each thread waits for its reply before the next request."""
-
-    @property
-    def closed_loop(self) -> bool:
-        """Return whether it is one, so that a stall is met once by each thread and no more."""
         ...
 
 

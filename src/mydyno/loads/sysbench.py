@@ -1,7 +1,8 @@
 """What all sysbench scripts share: options, client file, report."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +10,17 @@ from typing import Annotated
 import msgspec
 
 from mydyno.loads.histogram import QUANTILE_NAMES, recorded
-from mydyno.loads.protocol import Target, failure, no_report, prefix, text_lines
-from mydyno.model import Interval, SpecError, of_kind
+from mydyno.loads.protocol import (
+    Options,
+    Target,
+    failure,
+    no_report,
+    normal,
+    prefix,
+    text_lines,
+    words,
+)
+from mydyno.model import Action, Interval, SpecError, of_kind
 
 SCRIPTS = (
     "bulk_insert",
@@ -106,6 +116,32 @@ def known(script: str) -> frozenset[str]:
     if script == "bulk_insert":
         return everywhere
     return everywhere | SHAPE | _TRANSACTION | _OWN.get(script, frozenset())
+
+
+LUA = Path(__file__).parent / "lua"
+_HIGHEST_SEED = 2**31 - 1
+
+
+def endless(seed: int, option: str, *, verbosity: int) -> tuple[str, ...]:
+    """Return the last words of a run that reports every second; `option` takes the seed."""
+    return (
+        f"--{option}={seed % _HIGHEST_SEED or _HIGHEST_SEED}",
+        *("--time=0", "--events=0", "--report-interval=1"),
+        *("--percentile=99", f"--verbosity={verbosity}"),
+        "run",
+    )
+
+
+def chosen(options: Options, names: Collection[str]) -> tuple[str, ...]:
+    """Return the words of the options that are among `names`."""
+    given = {name: value for name, value in normal(options).items() if name in names}
+    return words(given, "on", "off")
+
+
+def versions() -> Sequence[Action]:
+    """Return commands that name sysbench's version and the libraries it would load."""
+    path = shutil.which("sysbench") or "sysbench"
+    return [Action((path, "--version")), Action(("ldd", path))]
 
 
 _LINE_BYTES = 255  # sysbench reads a config file through a buffer of 256 bytes

@@ -1,7 +1,6 @@
 """The file test that is built into sysbench, and the reading of its text reports."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,16 @@ from typing import Literal
 import msgspec
 
 from mydyno.loads import protocol, sysbench
-from mydyno.loads.protocol import Reports, Target, Workload, failure, no_report, prefix, text_lines
+from mydyno.loads.protocol import (
+    Reports,
+    Target,
+    Workload,
+    WorkloadInfo,
+    failure,
+    no_report,
+    prefix,
+    text_lines,
+)
 from mydyno.model import Action, Interval, SpecError
 
 METRICS = ("iops", "reads", "writes", "fsyncs", "read_bytes", "write_bytes", "latency_p99_s")
@@ -23,7 +31,6 @@ _REPORT = re.compile(
     r"fsyncs: +(?P<fsyncs>[\d.]+)/s +latency \(ms,99%\): +(?P<p99_ms>[\d.]+)"
 )
 _COMPLAINTS = ("WARNING: ", "ALERT: ")
-_HIGHEST_SEED = 2**31 - 1
 
 Mode = Literal["rndrd", "rndwr", "rndrw", "seqrd", "seqwr", "seqrewr"]
 Flag = Literal["sync", "dsync", "direct"]
@@ -54,9 +61,13 @@ def cells(name: str, params: FileioParams, response: str | None = None) -> Seque
     place = f"workloads.{name}"
     _check(place, params)
     protocol.check_response(place, response or "iops", METRICS)
+    # every mode works on the same files
+    data_key = f"sysbench/fileio/{params.file_num}x{params.file_total_size}"
     return [
-        SysbenchFileio(f"{name}/{threads}", response or "iops", params, threads)
-        for threads in protocol.thread_counts(place, params.threads)
+        SysbenchFileio(
+            WorkloadInfo(f"{name}/{n}", response or "iops", data_key, closed_loop=True), params, n
+        )
+        for n in protocol.thread_counts(place, params.threads)
     ]
 
 
@@ -64,25 +75,9 @@ def cells(name: str, params: FileioParams, response: str | None = None) -> Seque
 class SysbenchFileio:
     """The file test in one mode at one number of threads; it reports to 0.01 MiB/s."""
 
-    name: str
-    response: str
+    info: WorkloadInfo
     params: FileioParams
     threads: int
-
-    @property
-    def needs_server(self) -> bool:
-        """Return whether its target is a server rather than files."""
-        return False
-
-    @property
-    def closed_loop(self) -> bool:
-        """Return whether it is a closed loop."""
-        return True
-
-    @property
-    def data_key(self) -> str:
-        """Return the files' number and total size; every mode works on the same files."""
-        return f"sysbench/fileio/{self.params.file_num}x{self.params.file_total_size}"
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return the commands that remove the files, write them, and flush their filesystem."""
@@ -105,10 +100,7 @@ class SysbenchFileio:
             f"--file-fsync-freq={self.params.fsync_freq}",
             *protocol.words(protocol.normal(self.params.options), "on", "off"),
             f"--threads={self.threads}",
-            f"--rand-seed={seed % _HIGHEST_SEED or _HIGHEST_SEED}",
-            *("--time=0", "--events=0", "--report-interval=1"),
-            *("--percentile=99", "--verbosity=3"),
-            "run",
+            *sysbench.endless(seed, "rand-seed", verbosity=3),
         )
         return Action(argv)
 
@@ -116,9 +108,9 @@ class SysbenchFileio:
         """Yield the intervals that sysbench reports."""
         yield from reader(_bytes(self.params.block_size))(lines)
 
-    def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
+    def describe(self) -> Sequence[Action]:
         """Return the command that names sysbench's version."""
-        return [Action((shutil.which("sysbench") or "sysbench", "--version"))]
+        return sysbench.versions()[:1]
 
     def _files(self) -> tuple[str, ...]:
         return (

@@ -1,20 +1,16 @@
 """The database scripts that come with sysbench, run under our own Lua hook."""
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from mydyno.loads import protocol, sysbench
-from mydyno.loads.protocol import Reports, Target, Workload
+from mydyno.loads.protocol import Reports, Target, Workload, WorkloadInfo
 from mydyno.loads.sysbench import METRICS, connection_file, parse, parse_session, sysbench_argv
 from mydyno.model import Action, SpecError
 
-_LUA = Path(__file__).parent / "lua"
-_HIGHEST_SEED = 2**31 - 1
 _DATA_SEED = 1  # 0 would take the clock
 
 
@@ -43,8 +39,18 @@ def cells(name: str, params: OltpParams, response: str | None = None) -> Sequenc
     _check(place, params)
     protocol.check_response(place, response or "tps", METRICS)
     return [
-        SysbenchOltp(f"{name}/{threads}", response or "tps", params, threads)
-        for threads in protocol.thread_counts(place, params.threads)
+        SysbenchOltp(
+            WorkloadInfo(
+                f"{name}/{n}",
+                response or "tps",
+                _data_key(params, n),
+                needs_server=True,
+                closed_loop=params.rate == 0,
+            ),
+            params,
+            n,
+        )
+        for n in protocol.thread_counts(place, params.threads)
     ]
 
 
@@ -56,39 +62,19 @@ class SysbenchOltp:
     and the connection file are read from this machine's disk.
     """
 
-    name: str
-    response: str
+    info: WorkloadInfo
     params: OltpParams
     threads: int
-
-    @property
-    def needs_server(self) -> bool:
-        """Return whether its target is a server rather than files."""
-        return True
-
-    @property
-    def closed_loop(self) -> bool:
-        """Return whether it is a closed loop."""
-        return self.params.rate == 0
-
-    @property
-    def data_key(self) -> str:
-        """Return the tables' number, size and shape; the scripts but one share a schema."""
-        if self.params.script == "bulk_insert":
-            return f"sysbench/bulk_insert/{self.threads}"
-        shape = self._chosen(sysbench.SHAPE | sysbench.RANDOM)
-        loaded = "" if self._loads_rows() else "/empty"
-        size = f"{self.params.tables}x{self.params.table_size}{loaded}"
-        return "/".join(["sysbench/sbtest", size, *protocol.words(shape, "on", "off")])
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return the commands that drop the tables, load them, and refresh their statistics."""
         cores = os.cpu_count() or 1
         loaders = min(self.params.tables, cores)
         config = f"--config-file={connection_file(target)}"
-        chosen = sysbench.SHAPE | sysbench.RANDOM | sysbench.CLIENT
-        given = (*self._tables(), *protocol.words(self._chosen(chosen), "on", "off"))
-        client = protocol.words(self._chosen(sysbench.CLIENT), "on", "off")
+        options = self.params.options
+        client = sysbench.chosen(options, sysbench.CLIENT)
+        shaping = sysbench.SHAPE | sysbench.RANDOM | sysbench.CLIENT
+        given = (*self._tables(), *sysbench.chosen(options, shaping))
         tool = sysbench_argv(target, {})
         if self.params.script == "bulk_insert":
             made = (*tool, "bulk_insert", config, f"--threads={self.threads}", *given)
@@ -98,7 +84,7 @@ class SysbenchOltp:
         return [
             Action((*script, "cleanup")),
             Action((*script, f"--threads={loaders}", "prepare")),
-            Action((*tool, str(_LUA / "settle.lua"), config, tables, *client, "settle")),
+            Action((*tool, str(sysbench.LUA / "settle.lua"), config, tables, *client, "settle")),
         ]
 
     def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
@@ -106,16 +92,13 @@ class SysbenchOltp:
         hook = {"MYDYNO_SCRIPT": self.params.script}
         argv = (
             *sysbench_argv(target, dict(env) | hook),
-            str(_LUA / "report.lua"),
+            str(sysbench.LUA / "report.lua"),
             f"--config-file={connection_file(target)}",
             *self._tables(),
             *protocol.words(protocol.normal(self.params.options), "on", "off"),
             f"--threads={self.threads}",
             f"--rate={self.params.rate}",
-            f"--rand-seed={seed % _HIGHEST_SEED or _HIGHEST_SEED}",
-            *("--time=0", "--events=0", "--report-interval=1"),
-            *("--percentile=99", "--verbosity=2"),
-            "run",
+            *sysbench.endless(seed, "rand-seed", verbosity=2),
         )
         return Action(argv)
 
@@ -127,24 +110,26 @@ class SysbenchOltp:
         """Return what the load's first connection reported: TLS, client library, versions."""
         return parse_session(lines)
 
-    def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
+    def describe(self) -> Sequence[Action]:
         """Return commands that name sysbench's version and the libraries it would load."""
-        path = shutil.which("sysbench") or "sysbench"
-        return [Action((path, "--version")), Action(("ldd", path))]
+        return sysbench.versions()
 
     def _tables(self) -> tuple[str, ...]:
         if self.params.script == "bulk_insert":
             return ()
         return (f"--tables={self.params.tables}", f"--table-size={self.params.table_size}")
 
-    def _chosen(self, names: frozenset[str]) -> protocol.Options:
-        given = protocol.normal(self.params.options)
-        return {name: value for name, value in given.items() if name in names}
 
-    def _loads_rows(self) -> bool:
-        # oltp_insert leaves its tables empty if it is to make the ids itself
-        auto = protocol.normal(self.params.options).get("auto_inc", True)
-        return self.params.script != "oltp_insert" or auto in {True, "on"}
+def _data_key(params: OltpParams, threads: int) -> str:
+    """Return the tables' number, size and shape; the scripts but one share a schema."""
+    if params.script == "bulk_insert":
+        return f"sysbench/bulk_insert/{threads}"
+    # oltp_insert leaves its tables empty if it is to make the ids itself
+    auto = protocol.normal(params.options).get("auto_inc", True)
+    empty = params.script == "oltp_insert" and auto not in {True, "on"}
+    size = f"{params.tables}x{params.table_size}{'/empty' if empty else ''}"
+    shape = sysbench.chosen(params.options, sysbench.SHAPE | sysbench.RANDOM)
+    return "/".join(["sysbench/sbtest", size, *shape])
 
 
 def _check(place: str, params: OltpParams) -> None:

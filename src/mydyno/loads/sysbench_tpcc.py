@@ -1,16 +1,14 @@
 """TPC-C under sysbench: our own scripts after the specification, with its consistency checks."""
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from mydyno.loads import protocol, sysbench
 from mydyno.loads.histogram import QUANTILE_NAMES
-from mydyno.loads.protocol import Reports, Target, Workload
+from mydyno.loads.protocol import Reports, Target, Workload, WorkloadInfo
 from mydyno.loads.sysbench import (
     KIND_RATES,
     METRICS,
@@ -21,8 +19,6 @@ from mydyno.loads.sysbench import (
 )
 from mydyno.model import Action, SpecError, of_kind
 
-_LUA = Path(__file__).parent / "lua"
-_HIGHEST_SEED = 2**31 - 1
 _PIECES = 3  # of a warehouse, which threads load by themselves
 _TERMINALS = 10  # of a warehouse (clause 4.2.2)
 _SHAPE = frozenset({"create_table_options", "foreign_keys", "history_key", "mysql_storage_engine"})
@@ -55,7 +51,18 @@ def cells(name: str, params: TpccParams, response: str | None = None) -> Sequenc
     _check(place, params, max(counts))
     metrics = (*METRICS, *KIND_RATES.values(), *_KIND_LATENCIES)
     protocol.check_response(place, response or "tps", metrics)
-    return [SysbenchTpcc(f"{name}/{n}", response or "tps", params, n) for n in counts]
+    size = f"{params.tables}x{params.scale}"
+    data_key = "/".join(["sysbench/tpcc", size, *sysbench.chosen(params.options, _SHAPE)])
+    return [
+        SysbenchTpcc(
+            WorkloadInfo(
+                f"{name}/{n}", response or "tps", data_key, needs_server=True, closed_loop=True
+            ),
+            params,
+            n,
+        )
+        for n in counts
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +73,9 @@ class SysbenchTpcc:
     runs where mydyno runs: its scripts and the connection file are read from this machine's disk.
     """
 
-    name: str
-    response: str
+    info: WorkloadInfo
     params: TpccParams
     threads: int
-
-    @property
-    def needs_server(self) -> bool:
-        """Return whether its target is a server rather than files."""
-        return True
-
-    @property
-    def closed_loop(self) -> bool:
-        """Return whether it is a closed loop."""
-        return True
-
-    @property
-    def data_key(self) -> str:
-        """Return the number of sets and of warehouses, and the options of the tables."""
-        size = f"{self.params.tables}x{self.params.scale}"
-        return "/".join(["sysbench/tpcc", size, *self._words(_SHAPE)])
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return the commands that drop the tables, load, index, and check what was loaded."""
@@ -99,14 +89,11 @@ class SysbenchTpcc:
         """Return an endless run that reports every second; `env` is the load tool's own."""
         argv = (
             *sysbench_argv(target, dict(env) | {"MYDYNO_SCRIPT": "tpcc"}),
-            str(_LUA / "report.lua"),
+            str(sysbench.LUA / "report.lua"),
             *self._given(target),
-            *self._words(frozenset({"think_times"}) | sysbench.GENERAL),
+            *sysbench.chosen(self.params.options, {"think_times"} | sysbench.GENERAL),
             f"--threads={self.threads}",
-            f"--seed={seed % _HIGHEST_SEED or _HIGHEST_SEED}",
-            *("--time=0", "--events=0", "--report-interval=1"),
-            *("--percentile=99", "--verbosity=2"),
-            "run",
+            *sysbench.endless(seed, "seed", verbosity=2),
         )
         return Action(argv)
 
@@ -126,18 +113,17 @@ class SysbenchTpcc:
         """Return what the load's first connection reported: TLS, client library, versions."""
         return parse_session(lines)
 
-    def describe(self, target: Target) -> Sequence[Action]:  # noqa: ARG002 - the protocol's
+    def describe(self) -> Sequence[Action]:
         """Return commands that name sysbench's version and the libraries it would load."""
-        path = shutil.which("sysbench") or "sysbench"
-        return [Action((path, "--version")), Action(("ldd", path))]
+        return sysbench.versions()
 
     @property
     def _warehouses(self) -> int:
         return self.params.tables * self.params.scale
 
     def _step(self, target: Target, step: str, *more: str) -> Action:
-        shape = self._words(_SHAPE)
-        script = (*sysbench_argv(target, {}), str(_LUA / "tpcc.lua"))
+        shape = sysbench.chosen(self.params.options, _SHAPE)
+        script = (*sysbench_argv(target, {}), str(sysbench.LUA / "tpcc.lua"))
         given = (*self._given(target), *shape, *more, "--verbosity=2")
         return Action((*script, *given, step))
 
@@ -146,13 +132,8 @@ class SysbenchTpcc:
             f"--config-file={connection_file(target)}",
             f"--tables={self.params.tables}",
             f"--scale={self.params.scale}",
-            *self._words(sysbench.CLIENT),
+            *sysbench.chosen(self.params.options, sysbench.CLIENT),
         )
-
-    def _words(self, names: frozenset[str]) -> tuple[str, ...]:
-        given = protocol.normal(self.params.options)
-        chosen = {name: value for name, value in given.items() if name in names}
-        return protocol.words(chosen, "on", "off")
 
 
 def _check(place: str, params: TpccParams, threads: int) -> None:

@@ -8,15 +8,15 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from mydyno.host import Completed, Host
 from mydyno.host.processes import mount_at, refuse_foreign
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
-from mydyno.snapshot import DirectoryStore
+from mydyno.snapshot import DirectoryStore, StorePlace
 from mydyno.snapshot.store import reflinks
 from mydyno.stack.fs import canonical
 from mydyno.stack.fs import mount as mount_command
@@ -396,26 +396,17 @@ class DeviceStore:
     _copies: list[DirectoryStore] = field(default_factory=list)
 
     @property
-    def live(self) -> Path:
-        """Return the folder of the data on the mounted device."""
-        return self.device.where / "data"
-
-    @property
-    def disk(self) -> str:
-        """Return the device's name in /sys/block."""
-        return self.device.device.rpartition("/")[2]
-
-    @property
-    def method(self) -> str:
-        """Return how it is restored: by reflink where the filesystem can."""
-        return self._copy.method
+    def place(self) -> StorePlace:
+        """Return the folder on the mounted device; a reflink restores it where that can be."""
+        return replace(self._copy.place, disk=PurePath(self.device.device).name)
 
     def open(self) -> bool:
         """Format and mount the device; return whether it contains the snapshot."""
         self.device.open(self.kind, self.options)
         home = self.device.where / f"store-{self.name}"
         shares = reflinks(self.device.host, self.device.where)
-        self._copies[:] = [DirectoryStore(self.device.host, home, self.live, shares)]
+        live = self.device.where / "data"
+        self._copies[:] = [DirectoryStore(self.device.host, home, live, shares)]
         return self._copy.open()
 
     def freeze(self) -> None:
@@ -426,10 +417,6 @@ class DeviceStore:
         """Mount with these options and replace the live folder by the snapshot."""
         self.device.mount(mount)
         self._copy.restore("")
-
-    def before_load(self) -> None:
-        """Sync the dirty pages of the copy."""
-        self._copy.before_load()
 
     def close(self, *, keep: bool) -> None:
         """Unmount; `keep` retains the snapshot for a resumed campaign."""

@@ -3,28 +3,31 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mydyno.host import Host, ask
 from mydyno.model import Action, HostError, Probe
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """Where the data of an open store are.
+
+    `live` is the folder that they are used in, `disk` the name in /sys/block of a disk made for
+    them, empty in a plain directory.  `method` is a short name of how they are restored.
+    """
+
+    live: Path
+    disk: str
+    method: str
 
 
 class Store(Protocol):
     """One data set: filled once, frozen as a snapshot, and restored before each trial."""
 
     @property
-    def live(self) -> Path:
-        """Return the folder the data is in when it is in use."""
-        ...
-
-    @property
-    def disk(self) -> str:
-        """Return the name in /sys/block of a disk made for it, or ``""``."""
-        ...
-
-    @property
-    def method(self) -> str:
-        """Return a short name of the restore method."""
+    def place(self) -> StorePlace:
+        """Return where its data are; raise `HostError` before `open`."""
         ...
 
     def open(self) -> bool:
@@ -39,13 +42,27 @@ class Store(Protocol):
         """Restore the snapshot to `live`, mounted with these options if it is a mount."""
         ...
 
+    def close(self, *, keep: bool) -> None:
+        """Clean up; `keep` retains the snapshot for a resumed campaign."""
+        ...
+
+
+@runtime_checkable
+class Capped(Protocol):
+    """A store whose disk is slower during a load than while it is prepared."""
+
     def before_load(self) -> None:
         """Set the state that every load begins with: caps enabled, credits set."""
         ...
 
-    def close(self, *, keep: bool) -> None:
-        """Clean up; `keep` retains the snapshot for a resumed campaign."""
-        ...
+
+def settle(host: Host, store: Store) -> None:
+    """Bring a store's disk to the state that every load begins with: its caps, or idle."""
+    if isinstance(store, Capped):
+        store.before_load()
+        return
+    sync = Action(("sync", "-f", str(store.place.live)))  # the dirty pages of a copy
+    host.run(sync, timeout_s=600).check()
 
 
 WORKERS = 4  # tables of a data set that are read at once: docs/reference/benches.md
@@ -150,14 +167,14 @@ class DirectoryStore:
     home: Path
     live: Path
     reflinks: bool
-    disk: str = ""
     workers: int = WORKERS
     _sampled: bool = field(default=False, init=False)
 
     @property
-    def method(self) -> str:
-        """Return how it is restored: one method for the whole campaign."""
-        return "reflink" if self.reflinks else f"copy, {self.workers} workers"
+    def place(self) -> StorePlace:
+        """Return the folder and how it is restored: one method for the entire campaign."""
+        method = "reflink" if self.reflinks else f"copy, {self.workers} workers"
+        return StorePlace(self.live, "", method)
 
     def open(self) -> bool:
         """Empty the live folder; return whether there is a snapshot."""
@@ -185,10 +202,6 @@ class DirectoryStore:
             self.host.run(action, timeout_s=_COPY_S).check()
         self._verify(entries)
         self._run("mv", "-T", str(self._next), str(self.live))
-
-    def before_load(self) -> None:
-        """Sync the dirty pages of the copy, so that every load begins with an idle disk."""
-        self._run("sync", "-f", str(self.live))
 
     def close(self, *, keep: bool) -> None:
         """Remove the live folder, and the snapshot unless `keep`."""

@@ -37,7 +37,8 @@ class Hosts:
 
     def of(self, workload: Workload) -> Host:
         """Return the host a load runs on; a file load runs on the host of its files."""
-        return self.load if workload.needs_server or not workload.data_key else self.db
+        info = workload.info
+        return self.load if info.needs_server or not info.data_key else self.db
 
     @property
     def remote(self) -> bool:
@@ -111,7 +112,8 @@ class BenchSetup:
     def site(self, store: Store) -> Site:
         """Return the host with the layers that are set from outside the server."""
         outside = any(layer.name == "block" for layer in self.host_layers)
-        disk = (Block(store.disk, ours=True),) if store.disk and not outside else ()
+        name = store.place.disk
+        disk = (Block(name, ours=True),) if name and not outside else ()
         return Site("db", self.host, (*disk, *self.host_layers))
 
     def made(self, name: str) -> Path:
@@ -192,8 +194,10 @@ def read_defaults(instance: Instance, link: str = "") -> ServerLayers:
 
 def fs_layer(store: Store) -> Fs:
     """Return the filesystem layer of a store."""
-    where = store.live.parent if store.disk else store.live
-    return Fs(str(where), f"/dev/{store.disk}" if store.disk else "")
+    place = store.place
+    if place.disk:
+        return Fs(str(place.live.parent), f"/dev/{place.disk}")
+    return Fs(str(place.live), "")
 
 
 def verify_mount(host: Host, layer: Fs, options: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.campaign.bench import Bench
+from mydyno.campaign.bench import Bench, TrialInput
 from mydyno.campaign.treatments import RATE, resolved, unmeasured, uses_lab_link
 from mydyno.host import Running
 from mydyno.journal import MeasuredValue, measured
@@ -38,7 +38,7 @@ class CalibratedLink:
 
     def settings(self, setup: BenchSetup, settings: Settings, workload: Workload) -> Settings:
         """Return a treatment's settings with a share of traffic as a rate."""
-        return resolved(settings, workload.name, measured(setup.journal.events()))
+        return resolved(settings, workload.info.name, measured(setup.journal.events()))
 
     def prepare(self, setup: BenchSetup, bench: Bench) -> None:
         """Measure the traffic that rates are shares of, and the throughput at each rate."""
@@ -96,19 +96,21 @@ class CalibratedLink:
     ) -> float:
         """Return a load's bytes per second in the busier direction, from a short run."""
         folder = setup.made("traffic")
-        target = bench.ready(Trial(-1, "", workload.name, 0, 1), settings, workload, folder)
+        trial = Trial(-1, "", workload.info.name, 0, 1)
+        under = bench.trial(TrialInput(trial, settings, workload, folder))
+        target = under.ready()
         command = workload.run(target, 1, {})
         action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
-        running = bench.load_host(workload).start(action, stderr=folder / "load.err")
+        running = under.load_host.start(action, stderr=folder / "load.err")
         try:
             return self._rate(running, workload)
         except HostError as error:
             words = (folder / "load.err").read_text(errors="replace").strip()[-400:]
-            raise HostError(f"{workload.name}: {error} {words}") from error
+            raise HostError(f"{workload.info.name}: {error} {words}") from error
         finally:
             running.stop()
             with suppress(HostError):
-                bench.collect(folder)
+                under.collect()
 
     def _rate(self, running: Running, workload: Workload) -> float:
         first: tuple[float, Mapping[str, int]] | None = None

@@ -8,7 +8,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable, Spec, program_of
 from mydyno.campaign.treatments import uses_lab_link
 from mydyno.host import Host, Remote, ask, is_root
-from mydyno.loads import Checkable, Target, Workload
+from mydyno.loads import Checkable, Workload
 from mydyno.loads import tools as load_tools
 from mydyno.loads.mysqlslap import PROGRAMS
 from mydyno.model import Action, RefusedError, Settings, SpecError
@@ -217,11 +217,10 @@ def _space(host: Host, spec: Spec, folder: Path) -> None:
         )
 
 
-def tools(hosts: Hosts, workloads: Mapping[str, Workload], folder: Path) -> dict[str, str]:
+def tools(hosts: Hosts, workloads: Mapping[str, Workload]) -> dict[str, str]:
     """Return the version and client library that each load tool reports, by its command."""
-    target = Target(work=folder, directory=folder)
     versions: dict[str, str] = {}
-    asked = dict.fromkeys((a, hosts.of(w)) for w in workloads.values() for a in w.describe(target))
+    asked = dict.fromkeys((a, hosts.of(w)) for w in workloads.values() for a in w.describe())
     for action, host in asked:
         lines = host.run(_resolved(host, action)).stdout.decode(errors="replace").splitlines()
         known = [line.strip() for line in lines if "mysql" in line or "maria" in line]

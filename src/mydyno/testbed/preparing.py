@@ -69,15 +69,16 @@ def _fill(
     frozen: bool,
 ) -> None:
     began_s = time.monotonic()
-    where = f"{key.description} on {store.disk}" if store.disk else "a plain directory"
+    place = store.place
+    where = f"{key.description} on {place.disk}" if place.disk else "a plain directory"
     several = len(filling.instances) > 1 and key.server
     by = f" by {_build_name(filling.instances[key.server])}" if several else ""
     p.say(f"preparing {key.data}{by} on {where}")
     if not frozen:
         fill(filling, store, key, workload)
     cost_s = time.monotonic() - began_s
-    p.journal.append(Prepared(key.name, store.method, cost_s))
-    p.say(f"prepared in {cost_s:.0f} s; restored before each trial by: {store.method}")
+    p.journal.append(Prepared(key.name, place.method, cost_s))
+    p.say(f"prepared in {cost_s:.0f} s; restored before each trial by: {place.method}")
 
 
 def _check(
@@ -147,14 +148,12 @@ def _report_lab(p: BenchSetup, store: Store) -> None:
     """Report and save the calibration of a capped lab disk."""
     if not isinstance(store, LabStore) or store.measured is None:
         return
-    found = store.measured
+    found, disk = store.measured, store.place.disk
     sequential = f"{found.read_bytes_per_s / 1e6:,.0f} MB/s"
-    p.say(f"lab disk {store.disk}: measured {found.read_iops:,.0f} random reads/s, {sequential}")
+    p.say(f"lab disk {disk}: measured {found.read_iops:,.0f} random reads/s, {sequential}")
     for measured in found.all:
         if not measured.within_tolerance:
-            p.say(
-                f"warning: lab disk {store.disk}, on a slow or busy machine: {measured.description}"
-            )
+            p.say(f"warning: lab disk {disk}, on a slow or busy machine: {measured.description}")
     facts = {
         "class": store.spec.description,
         "burst credits at the start of each trial": str(store.spec.credits),

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from mydyno.campaign.bench import TrialBench, TrialInput
 from mydyno.host import Host, Rebootable, ask, interruptible, shielded
 from mydyno.journal import Prepared, outcomes
-from mydyno.journal.records import first_values
+from mydyno.journal.records import Records, first_values
 from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
 from mydyno.lab import sweep as sweep_labs
-from mydyno.loads import ReportsSession, Target, Workload
-from mydyno.model import Action, Change, DriftError, HostError, Reset, Settings, SpecError, Trial
+from mydyno.loads import ReportsSession, Target
+from mydyno.model import Action, Change, DriftError, HostError, Reset, Settings, SpecError
 from mydyno.sample import (
     Sampling,
     Watch,
@@ -26,7 +27,7 @@ from mydyno.sample import (
     sampling,
 )
 from mydyno.server import sweep as sweep_servers
-from mydyno.snapshot import Store
+from mydyno.snapshot import Store, settle
 from mydyno.stack import Site, converge
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.layers import Scope, of_scope
@@ -46,31 +47,23 @@ _RELEASE = f"db/kernel.{RELEASE}"
 class PrivateBench:
     """All files are below `setup.work`, and removed when the campaign has ended.
 
-    `runners` holds each server by its program; one of them is up at a time.
+    `runners` holds each server by its program; one of them is up at a time.  `runner` is that of
+    the last trial, `live` the data set that it left in place.  `hold` confirms the host's lock.
     """
 
     setup: BenchSetup
     runners: Mapping[str, ServerRunner]
     lab_link: CalibratedLink | None = None
     timed: bool = True
-    _stores: dict[StoreKey, Store] = field(default_factory=dict)
-    _live: Store | None = None
-    _runner: ServerRunner | None = None
-    _reset: Reset = Reset.DATASET
-    _hold: Callable[[], None] = field(default=lambda: None)
+    stores: dict[StoreKey, Store] = field(default_factory=dict)
+    live: Store | None = None
+    runner: ServerRunner | None = None
+    hold: Callable[[], None] = field(default=lambda: None)
 
     @property
     def host(self) -> Host:
         """Return the host that the server runs on."""
         return self.setup.host
-
-    def load_host(self, workload: Workload) -> Host:
-        """Return the host of the current trial's load, inside its network namespace if any."""
-        lab_link = self.lab_link if workload.needs_server else None
-        there = self._runner.instance.endpoint.tcp_host if self._runner else ""
-        if lab_link and there == lab_link.link.state.address:
-            return lab_link.link.inside
-        return self.setup.hosts.of(workload)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -79,7 +72,7 @@ class PrivateBench:
         A signal interrupts trials, but not restoring and cleaning up.
         """
         p = self.setup
-        with shielded(), host_lock(p.hosts.db, p.hosts.load) as self._hold:
+        with shielded(), host_lock(p.hosts.db, p.hosts.load) as self.hold:
             self._sweep()
             if self._finished():  # only the cleanup after a kill is left to do
                 self._remove()
@@ -95,8 +88,8 @@ class PrivateBench:
                 for late in self._clean_up(keep=self._begun(error)):
                     p.say(f"warning: cleaning up failed: {late}")
                 raise
-            if self._stores:
-                p.say(f"cleaning up {len(self._stores)} data sets; a busy disk may need minutes")
+            if self.stores:
+                p.say(f"cleaning up {len(self.stores)} data sets; a busy disk may need minutes")
             if errors := self._clean_up(keep=not self._finished()):
                 for other in errors[1:]:
                     p.say(f"warning: cleaning up failed: {other}")
@@ -111,20 +104,24 @@ class PrivateBench:
     def _prepare(self) -> None:
         if self.lab_link:
             self.lab_link.link.up()
-        prepare(self.setup, self.runners, self._stores)
+        prepare(self.setup, self.runners, self.stores)
         if self.lab_link:
             self.lab_link.prepare(self.setup, self)
 
+    def trial(self, inputs: TrialInput) -> TrialBench:
+        """Return the bench of one trial."""
+        return PrivateTrial(self, inputs)
+
     def recover(self) -> None:
         """Clean up after an unfinished trial, restore the host, open the data sets again."""
-        self._hold()
-        self._live = None
+        self.hold()
+        self.live = None
         with shielded():
             for runner in self.runners.values():
                 runner.stop(grace_s=0.0)
             self._sweep()
             self._post_notice()
-        for store in self._stores.values():
+        for store in self.stores.values():
             store.close(keep=True)
             store.open()
 
@@ -141,127 +138,6 @@ class PrivateBench:
 
     def _finished(self) -> bool:
         return self.setup.campaign.next(outcomes(self.setup.journal.events())) is None
-
-    def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
-        """Restore the data, apply the treatment, start the server, verify all settings."""
-        p = self.setup
-        if self.lab_link:
-            settings = self.lab_link.settings(p, settings, workload)
-        self._boot_kernel(settings, trial)
-        key, stock = (p.key(chosen, workload) for chosen in (settings, p.stock))
-        store = self._stores[key]
-        runner = self.runners[key.server] if key.server else None
-        hot = self._hot(store, settings, trial)
-        changes: list[Change] = list(hot or [])
-        if hot is None:
-            changes += rebuilt(key, stock)
-            changes += reformats(settings, key, stock) if store.disk else []
-            changes += self._restored(store, settings, trial)
-        converge(p.site(store), _host_part(settings, store), p.ledger, trial.id)
-        if not store.disk:  # a lab's mount was verified when it was made
-            verify_mount(p.host, fs_layer(store), settings.get("db/fs.mount", ""))
-        changes += self._host_changes(_host_part(settings, store))
-        target = Target(work=p.made("load"), directory=store.live)
-        self._runner = runner or self._runner
-        if runner is not None:
-            changes += runner.launch(settings, trial) if hot is None else []
-            target = target_of(runner.instance, target.work, store.live)
-        _save_changes(folder, changes)
-        store.before_load()
-        return target
-
-    def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
-        """Sample host, data disk and, where there is one, the server while the load runs."""
-        live = self._live
-        disk = (live.disk or disk_of(self.host, live.live)) if live else ""
-        if self._runner is None or not (pid := self._runner.instance.pid):
-            return sampling(self.host, folder, Watch(Where(disk)))
-        where = Where(disk, *self._interface(self._runner.instance.endpoint.tcp_host))
-        admin = self._runner.instance.place.admin
-        return sampling(self.host, folder, Watch(where, {"mysqld": pid}, admin))
-
-    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
-        """Raise `DriftError` where the load's session does not have the wanted TLS."""
-        wanted = settings.get("db/net.tls")
-        if wanted is None or not isinstance(workload, ReportsSession):
-            return
-        with (folder / "load.out").open("rb") as lines:
-            if wrong := tls_mismatch(wanted, workload.session(lines)):
-                raise DriftError(wrong)
-
-    def _interface(self, address: str) -> tuple[str, float | None]:
-        """Return the interface that the load's traffic uses, and its speed in bytes/s."""
-        if not address:  # a socket uses no interface
-            return "", None
-        if self.lab_link and address == self.lab_link.link.state.address:
-            device = self.lab_link.link.state.device
-            rate = ask(self.host, self.lab_link.layer.observe())["rate"]
-            return device, None if rate == UNLIMITED else bytes_per_s(rate)
-        elsewhere = bool(self.setup.hosts.address)
-        name = interface_to(self.host, address, elsewhere=elsewhere)
-        return name, link_speed(self.host, name)
-
-    def collect(self, folder: Path) -> str:
-        """Save the server's files and the data's size; return why the server died, or ``""``."""
-        died = self._runner.collect(folder, self._reset) if self._runner else ""
-        if self._live and not died:
-            footprint.save(self.host, self._live.live, folder)
-        return died
-
-    def _boot_kernel(self, settings: Settings, trial: Trial) -> None:
-        """Boot a VM lab with the treatment's kernel, before anything is mounted there."""
-        host, kernel = self.host, Kernel((RELEASE,))
-        known = self.setup.campaign.treatments.values()
-        if not isinstance(host, Rebootable) or RELEASE not in names(known, "db/kernel."):
-            return
-        now = ask(host, kernel.observe())[RELEASE]
-        first = first_values(self.setup.log.records.entries()).get(_RELEASE, now)
-        aim = settings.get(_RELEASE, first)
-        if same_release(now, aim):
-            return
-        if self._runner is not None:
-            self._runner.stop(grace_s=0.0)
-        self._live = None
-        site = Site("db", host, (kernel,))
-        converge(site, {_RELEASE: aim}, self.setup.ledger, trial.id)
-        self._hold()
-
-    def _hot(self, store: Store, settings: Settings, trial: Trial) -> list[Change] | None:
-        """Apply the treatment to the running server; return None where it must restart."""
-        self._reset = trial.reset
-        if trial.reset is not Reset.NONE or self._live is not store or self._runner is None:
-            return None
-        return self._runner.reconfigure(settings, trial)
-
-    def _restored(self, store: Store, settings: Settings, trial: Trial) -> list[Change]:
-        """Stop the server and restore the data set, mounted with the treatment's options."""
-        p = self.setup
-        stays = trial.reset is not Reset.DATASET and self._live is store
-        if self._runner is not None and self._runner.up:
-            self._runner.stop()
-        if stays:
-            return []
-        options = settings.get("db/fs.mount", "") if store.disk else ""
-        layer = fs_layer(store)
-        changes = layer.plan({"mount": "defaults"}, {"mount": options} if options else {})
-        made = p.ledger.planned(changes, layer, "db", trial.id)
-        store.restore(options)  # mounts it: a remount could not set every option
-        self._live = store
-        verify_mount(p.host, fs_layer(store), options)
-        return made
-
-    def _host_changes(self, settings: Settings) -> list[Change]:
-        """Return the treatment's changes of host and disk, relative to their first values.
-
-        The trial before may have set some of them already; they are included.
-        """
-        first = first_values(self.setup.log.records.entries())
-        return [
-            Change(key, first[key], value, Action(()))
-            for key, value in settings.items()
-            if key in first and first[key] != value
-            if key != _RELEASE or not same_release(first[key], value)
-        ]
 
     def _sweep(self) -> None:
         """Clean up after a killed run, and restore the settings it had changed on the host."""
@@ -298,7 +174,7 @@ class PrivateBench:
             steps += [] if keep else [runner.instance.close]
         steps.append(self._restore)
         steps += [self.lab_link.link.down] if self.lab_link else []
-        steps += [partial(store.close, keep=keep) for store in self._stores.values()]
+        steps += [partial(store.close, keep=keep) for store in self.stores.values()]
         if not keep:
             steps.append(self._remove)
         errors: list[Exception] = []
@@ -310,11 +186,159 @@ class PrivateBench:
         return errors
 
 
+@dataclass(slots=True)
+class PrivateTrial:
+    """A private bench during one trial: its data set restored, its treatment applied."""
+
+    bench: PrivateBench
+    inputs: TrialInput
+
+    @property
+    def load_host(self) -> Host:
+        """Return the host of the load, inside its network namespace if any."""
+        b, workload = self.bench, self.inputs.workload
+        lab_link = b.lab_link if workload.info.needs_server else None
+        there = b.runner.instance.endpoint.tcp_host if b.runner else ""
+        if lab_link and there == lab_link.link.state.address:
+            return lab_link.link.inside
+        return b.setup.hosts.of(workload)
+
+    def ready(self) -> Target:
+        """Restore the data, apply the treatment, start the server, verify all settings."""
+        b, p, trial, workload = (
+            self.bench,
+            self.bench.setup,
+            self.inputs.trial,
+            self.inputs.workload,
+        )
+        settings = self.inputs.settings
+        if b.lab_link:
+            settings = b.lab_link.settings(p, settings, workload)
+        self._boot_kernel(settings)
+        key, stock = (p.key(chosen, workload) for chosen in (settings, p.stock))
+        store = b.stores[key]
+        runner = b.runners[key.server] if key.server else None
+        hot = self._hot(store, settings)
+        changes: list[Change] = list(hot or [])
+        if hot is None:
+            changes += rebuilt(key, stock)
+            changes += reformats(settings, key, stock) if store.place.disk else []
+            changes += self.restored(store, settings)
+        place, outside = store.place, _host_part(settings, store)
+        converge(p.site(store), outside, p.ledger, trial.id)
+        if not place.disk:  # a lab's mount was verified when it was made
+            verify_mount(p.host, fs_layer(store), settings.get("db/fs.mount", ""))
+        changes += _host_changes(outside, p.log.records)
+        target = Target(work=p.made("load"), directory=place.live)
+        b.runner = runner or b.runner
+        if runner is not None:
+            changes += runner.launch(settings, trial) if hot is None else []
+            target = target_of(runner.instance, target.work, place.live)
+        _save_changes(self.inputs.folder, changes)
+        settle(p.host, store)
+        return target
+
+    def sampler(self) -> AbstractContextManager[Sampling]:
+        """Sample host, data disk and, where there is one, the server while the load runs."""
+        b, host, folder = self.bench, self.bench.host, self.inputs.folder
+        place = b.live.place if b.live else None
+        disk = (place.disk or disk_of(host, place.live)) if place else ""
+        if b.runner is None or not (pid := b.runner.instance.pid):
+            return sampling(host, folder, Watch(Where(disk)))
+        where = Where(disk, *self._interface(b.runner.instance.endpoint.tcp_host))
+        return sampling(host, folder, Watch(where, {"mysqld": pid}, b.runner.instance.place.admin))
+
+    def verify_session(self) -> None:
+        """Raise `DriftError` where the load's session does not have the wanted TLS."""
+        wanted, workload = self.inputs.settings.get("db/net.tls"), self.inputs.workload
+        if wanted is None or not isinstance(workload, ReportsSession):
+            return
+        with (self.inputs.folder / "load.out").open("rb") as lines:
+            if wrong := tls_mismatch(wanted, workload.session(lines)):
+                raise DriftError(wrong)
+
+    def _interface(self, address: str) -> tuple[str, float | None]:
+        """Return the interface that the load's traffic uses, and its speed in bytes/s."""
+        host, lab_link = self.bench.host, self.bench.lab_link
+        if not address:  # a socket uses no interface
+            return "", None
+        if lab_link and address == lab_link.link.state.address:
+            rate = ask(host, lab_link.layer.observe())["rate"]
+            return lab_link.link.state.device, None if rate == UNLIMITED else bytes_per_s(rate)
+        elsewhere = bool(self.bench.setup.hosts.address)
+        name = interface_to(host, address, elsewhere=elsewhere)
+        return name, link_speed(host, name)
+
+    def collect(self) -> str:
+        """Save the server's files and the data's size; return why the server died, or ``""``."""
+        b, folder = self.bench, self.inputs.folder
+        died = b.runner.collect(folder, self.inputs.trial.reset) if b.runner else ""
+        if b.live and not died:
+            footprint.save(b.host, b.live.place.live, folder)
+        return died
+
+    def _boot_kernel(self, settings: Settings) -> None:
+        """Boot a VM lab with the treatment's kernel, before anything is mounted there."""
+        b, p, kernel = self.bench, self.bench.setup, Kernel((RELEASE,))
+        known = p.campaign.treatments.values()
+        if not isinstance(p.host, Rebootable) or RELEASE not in names(known, "db/kernel."):
+            return
+        now = ask(p.host, kernel.observe())[RELEASE]
+        first = first_values(p.log.records.entries()).get(_RELEASE, now)
+        aim = settings.get(_RELEASE, first)
+        if same_release(now, aim):
+            return
+        if b.runner is not None:
+            b.runner.stop(grace_s=0.0)
+        b.live = None
+        site = Site("db", p.host, (kernel,))
+        converge(site, {_RELEASE: aim}, p.ledger, self.inputs.trial.id)
+        b.hold()
+
+    def _hot(self, store: Store, settings: Settings) -> list[Change] | None:
+        """Apply the treatment to the running server; return None where it must restart."""
+        b, trial = self.bench, self.inputs.trial
+        if trial.reset is not Reset.NONE or b.live is not store or b.runner is None:
+            return None
+        return b.runner.reconfigure(settings, trial)
+
+    def restored(self, store: Store, settings: Settings) -> list[Change]:
+        """Stop the server and restore the data set, mounted with the treatment's options."""
+        b, p, trial = self.bench, self.bench.setup, self.inputs.trial
+        stays = trial.reset is not Reset.DATASET and b.live is store
+        if b.runner is not None and b.runner.up:
+            b.runner.stop()
+        if stays:
+            return []
+        options = settings.get("db/fs.mount", "") if store.place.disk else ""
+        layer = fs_layer(store)
+        changes = layer.plan({"mount": "defaults"}, {"mount": options} if options else {})
+        made = p.ledger.planned(changes, layer, "db", trial.id)
+        store.restore(options)  # mounts it: a remount could not set every option
+        b.live = store
+        verify_mount(p.host, fs_layer(store), options)
+        return made
+
+
 def _host_part(settings: Settings, store: Store) -> Settings:
     """Return the settings that are applied to the host or a disk; a lab's mount is not one."""
     outside = {k: v for k, v in settings.items() if of_scope(k, Scope.HOST, Scope.DISK, Scope.LAB)}
-    made = ("db/raid.", "db/fs.") if store.disk else ("db/raid.",)
+    made = ("db/raid.", "db/fs.") if store.place.disk else ("db/raid.",)
     return {k: v for k, v in outside.items() if not k.startswith(made)}
+
+
+def _host_changes(settings: Settings, records: Records) -> list[Change]:
+    """Return the treatment's changes of host and disk, relative to their first values.
+
+    The trial before may have set some of them already; they are included.
+    """
+    first = first_values(records.entries())
+    return [
+        Change(key, first[key], value, Action(()))
+        for key, value in settings.items()
+        if key in first and first[key] != value
+        if key != _RELEASE or not same_release(first[key], value)
+    ]
 
 
 def _save_changes(folder: Path, changes: Sequence[Change]) -> None:

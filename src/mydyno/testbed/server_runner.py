@@ -116,7 +116,7 @@ def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
     if key.server:
         _with_server(f, f.instances[key.server], key, workload)
     else:
-        _prepare(f, workload, Target(work=f.work, directory=store.live))
+        _prepare(f, workload, Target(work=f.work, directory=store.place.live))
     store.freeze()
 
 

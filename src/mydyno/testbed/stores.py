@@ -86,12 +86,12 @@ class StoreKey:
 def key_of(settings: Settings, workload: Workload, stack: StackTable) -> StoreKey:
     """Return the data set that a treatment needs under a workload."""
     kind, stripe = settings.get("db/fs.type", "ext4"), stripe_of(stack.device, settings)
-    beside = f" beside {stack.data}" if stack.data and workload.needs_server else ""
+    beside = f" beside {stack.data}" if stack.data and workload.info.needs_server else ""
     mysqld = strip(settings, "db/mysqld.")
-    shape = tuple(sorted(data_shape(mysqld).items())) if workload.needs_server else ()
+    shape = tuple(sorted(data_shape(mysqld).items())) if workload.info.needs_server else ()
     return StoreKey(
-        data=f"{workload.data_key}{beside}",
-        server=program_of(settings, stack) if workload.needs_server else "",
+        data=f"{workload.info.data_key}{beside}",
+        server=program_of(settings, stack) if workload.info.needs_server else "",
         kind=kind,
         mkfs=mkfs_options(kind, settings.get("db/fs.mkfs", ""), stripe),
         shape=shape,

@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.host import Completed, Host, Running
+from mydyno.campaign.bench import LoadOnly, TrialBench, TrialInput
+from mydyno.host import Completed, Running
 from mydyno.journal import Journal
 from mydyno.journal.records import MemoryRecords, Records
-from mydyno.loads import Reports, Target, Workload
+from mydyno.loads import Reports, Target, WorkloadInfo
 from mydyno.loads.command import parse
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
-from mydyno.sample import Sampling
 from mydyno.stack import Layer, Ledger, Site, converge, restore
 
 Lines = Callable[[Mapping[str, str]], Iterator[bytes]]
@@ -106,10 +106,7 @@ class FakeLayer:
 class FakeLoad:
     """A load with no command worth the name: the host's generator is what it prints."""
 
-    name: str = "load"
-    response: str = "tps"
-    data_key: str = ""
-    needs_server: bool = False
+    info: WorkloadInfo = field(default_factory=lambda: WorkloadInfo("load"))
 
     def prepare(self, target: Target) -> Sequence[Action]:
         """Return nothing."""
@@ -125,9 +122,8 @@ class FakeLoad:
         """Yield what each line reports."""
         yield from parse(lines)
 
-    def describe(self, target: Target) -> Sequence[Action]:
+    def describe(self) -> Sequence[Action]:
         """Return nothing."""
-        del target
         return ()
 
 
@@ -155,33 +151,24 @@ class FakeBench:
         finally:
             self.recover()
 
-    def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
-        """Apply the treatment."""
-        del workload
-        converge(self.site, settings, Ledger(self.records, self.journal), trial.id)
-        return Target(work=folder, directory=folder)
-
-    def sampler(self, folder: Path) -> AbstractContextManager[Sampling]:
-        """Sample nothing."""
-        return nullcontext(Sampling(folder))
-
-    def load_host(self, workload: Workload) -> Host:
-        """Return the fake host, where loads run."""
-        del workload
-        return self.host
-
-    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
-        """Do nothing: there is no session."""
-        del settings, workload, folder
-
-    def collect(self, folder: Path) -> str:
-        """Return an empty string: there is no server."""
-        del folder
-        return ""
+    def trial(self, inputs: TrialInput) -> TrialBench:
+        """Return the bench of a load alone, which applies the treatment first."""
+        return _FakeTrial(self.host, inputs, self)
 
     def recover(self) -> None:
         """Restore what a trial of unknown end may have moved."""
         restore(self.host, self.records, lambda _: self.layer)
+
+
+@dataclass(frozen=True, slots=True)
+class _FakeTrial(LoadOnly):
+    bench: FakeBench
+
+    def ready(self) -> Target:
+        """Apply the treatment."""
+        ledger = Ledger(self.bench.records, self.bench.journal)
+        converge(self.bench.site, self.inputs.settings, ledger, self.inputs.trial.id)
+        return LoadOnly.ready(self)
 
 
 @dataclass(frozen=True, slots=True)

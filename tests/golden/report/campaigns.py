@@ -15,13 +15,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from mydyno.campaign.bench import LoadOnly
 from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.analysis import result
 from mydyno.cli.specs import RunFacts, SpecSource, save
 from mydyno.journal import FileJournal
 from mydyno.journal.rundir import RunDir
-from mydyno.loads import Target
 from mydyno.model import HostError, Trial
 from mydyno.sample import Sampling
 from mydyno.sample.sampler import START, WHERE
@@ -59,8 +59,9 @@ def simulated(name: str, folder: Path) -> Result:
     _save_facts(files, hostile=name == "hostile")
     journal = FileJournal(files.journal)
     died = _HOSTILE if name == "hostile" else _DIED
-    bench = SimulatedBench(SimulatedHost({}, lambda _: iter(()), died=died), journal)
-    bench = bench if name != "sampled" else SampledBench(bench.host, journal)
+    kind = SampledTrial if name == "sampled" else SimulatedTrial
+    host = SimulatedHost({}, lambda _: iter(()), died=died)
+    bench = SimulatedBench(host, journal, trials=kind)
     run(CampaignRun(campaign, bench, files, journal, Silent()))
     journal.close()
     return replace(result(folder), started="2026-02-07T14:32:00.000+00:00")
@@ -123,19 +124,28 @@ def _changed(key: str, value: str) -> dict[str, str]:
 class SimulatedBench(FakeBench):
     """A bench without layers: all that differs between treatments is their load."""
 
-    def ready(self, trial, settings, workload, folder):
+    trials: type[LoadOnly] = LoadOnly
+
+    def trial(self, inputs):
+        return self.trials(self.host, inputs)
+
+
+class SimulatedTrial(LoadOnly):
+    def ready(self):
         """Save what a private bench would have changed; the load's environment has the effect."""
-        changes = [_changed(k, v) for k, v in settings.items() if k in _FOUND and v != _FOUND[k]]
-        (folder / "changes.json").write_text(json.dumps(changes))
-        return Target(work=folder, directory=folder)
+        settings = self.inputs.settings.items()
+        changes = [_changed(k, v) for k, v in settings if k in _FOUND and v != _FOUND[k]]
+        (self.inputs.folder / "changes.json").write_text(json.dumps(changes))
+        return LoadOnly.ready(self)
 
 
-class SampledBench(SimulatedBench):
-    """A bench whose trials have the file of a sampler; that of the third has no server."""
+class SampledTrial(SimulatedTrial):
+    """A trial that has the file of a sampler; that of the third has no server."""
 
     @contextmanager
-    def sampler(self, folder: Path) -> Iterator[Sampling]:
+    def sampler(self) -> Iterator[Sampling]:
         """Write the sampler's file once the load has ended, from the load's own rates."""
+        folder = self.inputs.folder
         (folder / WHERE).write_text('{"disk": "loop0", "interface": "lo"}')
         phase_ns = 1000 * random.Random(folder.name).randrange(200_000, 800_000)
         (folder / START).write_text(f"{HEAD['mono_ns'] + phase_ns}\n")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mydyno.loads import Reports, Target, Tool
+from mydyno.loads import Reports, Target, Tool, WorkloadInfo
 from mydyno.loads.protocol import no_report, prefix, text_lines
 from mydyno.model import Action, Interval
 
@@ -20,11 +20,8 @@ class ThrowsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Throws:
     """A number of dice, thrown until the load is stopped."""
 
-    name: str
+    info: WorkloadInfo
     dice: int
-    response: str = "tps"
-    data_key: str = ""
-    needs_server: bool = False
 
     def prepare(self, target: Target) -> Sequence[Action]:
         return ()
@@ -40,12 +37,13 @@ class Throws:
                 raise no_report("throw", number, line) from None
             yield Interval(second, {"tps": throws})
 
-    def describe(self, target: Target) -> Sequence[Action]:
+    def describe(self) -> Sequence[Action]:
         return ()
 
 
 def cells(name: str, params: ThrowsParams, response: str | None) -> Sequence[Throws]:
-    return [Throws(f"{name}/{params.dice}", params.dice, response or "tps")]
+    info = WorkloadInfo(f"{name}/{params.dice}", response or "tps")
+    return [Throws(info, params.dice)]
 
 
 TOOL = Tool(ThrowsParams, cells, program="throw")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mydyno.host import Host, ask
 from mydyno.model import Action, Settings
+from mydyno.snapshot import StorePlace
 from mydyno.stack import converge_made
 from mydyno.stack.fs import mkfs, mount
 from mydyno.stack.zfs import KIND
@@ -52,20 +53,15 @@ class VmStore:
     alone: bool = False
 
     @property
-    def method(self) -> str:
-        """Return a short name of the restore method."""
-        return "zfs rollback" if self._rolls_back else "made again and copied"
+    def place(self) -> StorePlace:
+        """Return the folder on the mounted disks, and what these are: ``md127``, ``vdb``."""
+        device = self._run("readlink", "-f", self._devices()[0]).decode().strip()
+        method = "zfs rollback" if self._rolls_back else "made again and copied"
+        return StorePlace(self._live, Path(device).name, method)
 
     @property
-    def live(self) -> Path:
-        """Return the folder of the data on the mounted disks."""
+    def _live(self) -> Path:
         return self.where / "data"
-
-    @property
-    def disk(self) -> str:
-        """Return the name in /sys/block of what the filesystem stands on: ``md127``, ``vdb``."""
-        argv = ("readlink", "-f", self._devices()[0])
-        return Path(self._run(*argv).decode().strip()).name
 
     def open(self) -> bool:
         """Make the filesystem if there is no snapshot; return whether there is one."""
@@ -79,7 +75,7 @@ class VmStore:
         """Copy `live` to the snapshot, atomically."""
         part = self.home / "part"
         self._run("rm", "-rf", "--", str(part))
-        self._copy(self.live, part)
+        self._copy(self._live, part)
         self._run("mv", "-T", str(part), str(self._snapshot))
 
     def restore(self, mount: str) -> None:
@@ -98,11 +94,7 @@ class VmStore:
 
     def _fill(self, mount: str) -> None:
         self._make(mount)
-        self._copy(self._snapshot, self.live)
-
-    def before_load(self) -> None:
-        """Write out what the copy left dirty."""
-        self._run("sync", "-f", str(self.live))
+        self._copy(self._snapshot, self._live)
 
     def close(self, *, keep: bool) -> None:
         """Empty the disks, and remove the snapshot unless `keep`."""
@@ -131,7 +123,7 @@ class VmStore:
             self._make_pool()
         else:
             self._make_filesystem(options)
-        self._run("mkdir", "-p", str(self.live))
+        self._run("mkdir", "-p", str(self._live))
 
     def _make_pool(self) -> None:
         self._run("modprobe", "zfs")
