@@ -50,21 +50,7 @@ def _write(program: str, given: list[str], path: Path) -> Path:
         raise typer.Exit(done.returncode)  # it has printed the error
     found = msgspec.json.decode(done.stdout, type=dict[str, object])
     try:
-        path.write_text(render_digest(found, _title(found)), encoding="utf-8")
+        path.write_text(render_digest(found), encoding="utf-8")
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror}; choose another file with --html") from error
     return path
-
-
-def _title(found: dict[str, object]) -> str:
-    """Return the names of the files that were read."""
-    summary = msgspec.convert(found["summary"], type=_Summary)
-    return ", ".join(Path(file.name).name for file in summary.files) or "slow log"
-
-
-class _File(msgspec.Struct):
-    name: str
-
-
-class _Summary(msgspec.Struct):
-    files: list[_File]
