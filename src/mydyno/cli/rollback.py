@@ -16,8 +16,7 @@ from mydyno.host import LOCAL, Host, Local, ask, boot_of, reach, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import first_values, read
 from mydyno.journal.records import Acting, FileRecords, MemoryRecords, Records, damage, nothing_left
-from mydyno.journal.register import OpenCampaign, find, forget, marked, opened, registered
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import OpenCampaign, RunDir, find, forget, marked, opened, registered
 from mydyno.lab import sweep, sweep_links, vm
 from mydyno.model import HostError, JournalError, MydynoError, SpecError
 from mydyno.stack import Restorable

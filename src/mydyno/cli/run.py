@@ -23,8 +23,7 @@ from mydyno.host import Local, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import FileJournal, Prepared, outcomes
 from mydyno.journal.records import FileRecords, nothing_left
-from mydyno.journal.register import forget, register
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir, forget, register
 from mydyno.model import MydynoError, Outcome
 from mydyno.report.text import render_text
 from mydyno.testbed.bench_setup import CampaignLog

@@ -16,7 +16,7 @@ from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.treatments import Environment
 from mydyno.journal import Contents, Finished, outcomes, read
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 from mydyno.model import JournalError, SpecError
 
 

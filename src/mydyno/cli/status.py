@@ -10,7 +10,7 @@ from mydyno.cli.options import Dir, Json
 from mydyno.cli.specs import recorded, reopen
 from mydyno.cli.terminal import duration, print_message
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 
 
 class Status(msgspec.Struct, frozen=True):
