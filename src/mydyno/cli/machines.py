@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.cli.options import Json
+from mydyno.cli.terminal import Json
 from mydyno.host import Local
 from mydyno.lab.vm import VmSpec, VmState, attach, create, down, listing, sweep
 from mydyno.lab.vm import build as build_image

@@ -12,8 +12,8 @@ import msgspec
 
 from mydyno.host import Host, ask, processes
 from mydyno.host.files import make_home, resolved
-from mydyno.lab.binary import binary
-from mydyno.lab.registry import clear_parts
+from mydyno.lab.loop_lab import binary
+from mydyno.lab.values import clear_parts
 from mydyno.lab.vm import qemu
 from mydyno.lab.vm.image import Image, build, refuse_lacking
 from mydyno.lab.vm.machine import Vm
