@@ -13,7 +13,7 @@ import msgspec
 
 from mydyno.host import Local
 from mydyno.lab import LabDevice, LabSpec, Stripe, create
-from mydyno.lab.calibration import IoMeasurement, IoPattern, measure
+from mydyno.lab.device import IoMeasurement, IoPattern, measure
 from mydyno.model import Action
 
 HOST = Local()

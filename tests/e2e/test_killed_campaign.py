@@ -28,7 +28,7 @@ from mydyno.journal import (
     register,
 )
 from mydyno.journal.records import Entry, FileRecords, MemoryRecords, Records, nothing_left
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 from mydyno.loads import Target, WorkloadInfo
 from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
@@ -259,7 +259,7 @@ def _of_this_test_alone(tmp_path, monkeypatch):
     A process that is killed loses nothing that it has written: no disk is waited for.
     """
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(register, "_place", lambda: tmp_path / "state")
+    monkeypatch.setattr(register, "state_place", lambda: tmp_path / "state")
     monkeypatch.setattr(sampler, "probe_binary", lambda: "")
     monkeypatch.setattr(
         server_runner, "write_owned", lambda host, _, lines="": host.options.clear()

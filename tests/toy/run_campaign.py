@@ -11,7 +11,7 @@ from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.specs import RunFacts, SpecSource, save
 from mydyno.journal import FileJournal
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 from mydyno.stack.layers import HostPlace, layers
 from mydyno.testing import FakeBench, FakeHost, Silent
 

@@ -168,7 +168,6 @@ def test_first_values_are_first_and_end_with_a_rollback():
         Changing("db/mysqld.b", "x", "y", owned=True, trial=1),
     ]
     assert first_values(moved) == {"db/kernel.a": "1"}
-    assert first_values(moved, owned=True) == {"db/kernel.a": "1", "db/mysqld.b": "x"}
     assert first_values([*moved, RolledBack(("db/kernel.a",))]) == {}
 
 

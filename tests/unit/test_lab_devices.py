@@ -7,8 +7,7 @@ import pytest
 
 from mydyno.host import Completed
 from mydyno.host.processes import Mount, parse_mounts
-from mydyno.lab.calibration import parse
-from mydyno.lab.device import DiskCaps
+from mydyno.lab.device import DiskCaps, parse
 from mydyno.lab.teardown import parse_loops
 from mydyno.model import DriftError
 from mydyno.stack import converge_made

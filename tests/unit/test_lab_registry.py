@@ -9,7 +9,7 @@ import pytest
 from mydyno.host import Local
 from mydyno.host.processes import alive, identify, parse_started
 from mydyno.lab import Caps, LabSpec, LabState, Process, listing
-from mydyno.lab.registry import Loop, Registry, clear_parts, registry
+from mydyno.lab.values import Loop, Registry, clear_parts, registry
 from mydyno.model import HostError, SpecError
 
 STAT = b"7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n"
@@ -76,7 +76,7 @@ def test_a_half_written_record_is_not_seen(tmp_path):
 
 
 def test_the_folder_can_be_moved_and_hosts_are_kept_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr("mydyno.lab.registry.state_folder", tmp_path.joinpath)
+    monkeypatch.setattr("mydyno.lab.values.state_folder", tmp_path.joinpath)
     registry().write(state())
     registry().write(replace(state("two"), host="ssh://db1"))
     assert [s.spec.lab for s in listing(Local())] == ["one"]

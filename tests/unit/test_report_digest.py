@@ -7,9 +7,8 @@ from itertools import pairwise
 import pytest
 
 from golden.report.digests import hostile, nothing, shop
-from mydyno.report import digestpage, slowlog, units
-from mydyno.report.digestpage import render_digest
-from mydyno.report.slowlog import ClassMetric, LogWindow, WindowShare
+from mydyno.report import digestpage, units
+from mydyno.report.digestpage import ClassMetric, LogWindow, WindowShare, render_digest
 
 _CLASS = {"id": "0123456789ABCDEF", "fingerprint": "select ?", "events": 1, "share": 1.0}
 _EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'"
@@ -88,7 +87,7 @@ def test_a_histogram_loses_no_event():
 
 
 def test_windows_are_stacked_to_their_whole_time():
-    parts = [WindowShare("a", 1, 30.0), WindowShare("b", 1, 10.0), WindowShare("c", 1, 5.0)]
+    parts = [WindowShare("a", 30.0), WindowShare("b", 10.0), WindowShare("c", 5.0)]
     window = LogWindow("2026-03-02T08:00:00Z", "2026-03-02T08:01:00Z", 4, 50.0, parts)
     drawn = digestpage.windows([window], {"a": ("c1", "A"), "b": ("c2", "B")})
     assert drawn is not None
@@ -100,7 +99,7 @@ def test_windows_are_stacked_to_their_whole_time():
 
 def test_many_windows_are_taken_together():
     at = [f"2026-03-02T{h:02}:{m:02}:00Z" for h in range(24) for m in range(60)]
-    every = [LogWindow(a, b, 1, 1.0, [WindowShare("a", 1, 1.0)]) for a, b in pairwise(at)]
+    every = [LogWindow(a, b, 1, 1.0, [WindowShare("a", 1.0)]) for a, b in pairwise(at)]
     drawn = digestpage.windows(every, {"a": ("c1", "A")})
     assert drawn is not None
     assert len(drawn.bars) <= 240
@@ -108,7 +107,7 @@ def test_many_windows_are_taken_together():
 
 
 def test_the_first_sentence_says_where_the_time_went():
-    found = slowlog.read(shop())
+    found = digestpage.read(shop())
     assert re.fullmatch(
         r"852.015 statements took 1\d\d min; three of 10 classes took \d\d % of it\.",
         digestpage.sentence(found),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mydyno.report import charts, plot, timeseries, units
+from mydyno.report import charts, timeseries, units
 from mydyno.report.html import encoded
 from mydyno.stats.result import Comparison, Curve, Distribution, Ratio, Result, Row, TrialView
 
@@ -74,7 +74,7 @@ def test_escapes_of_terminals_are_taken_out():
 
 @given(st.floats(1e-6, 1e9), st.floats(1.001, 1e6), st.booleans())
 def test_ticks_lie_on_the_axis_and_in_order(low, factor, log):
-    made = (plot.logarithmic if log else plot.linear)(low, low * factor)
+    made = (charts.logarithmic if log else charts.linear)(low, low * factor)
     places = [made.at(tick) for tick in made.ticks]
     assert places == sorted(places)
     assert all(0 <= place <= 100 for place in places)
@@ -82,11 +82,11 @@ def test_ticks_lie_on_the_axis_and_in_order(low, factor, log):
 
 
 def test_time_is_counted_in_halves_of_minutes():
-    assert plot.clock(120).ticks == (0, 30, 60, 90, 120)
+    assert charts.clock(120).ticks == (0, 30, 60, 90, 120)
 
 
 def test_each_nine_takes_the_same_room():
-    assert [plot.nines(s, 0.9999) for s in (0, 0.9, 0.99, 0.9999, 1)] == [0, 25, 50, 100, 100]
+    assert [charts.nines(s, 0.9999) for s in (0, 0.9, 0.99, 0.9999, 1)] == [0, 25, 50, 100, 100]
 
 
 def test_an_interval_far_beyond_the_others_is_cut_with_a_sign():
@@ -103,15 +103,15 @@ def test_without_effects_there_is_still_an_axis():
 
 
 def test_styles_are_unique_and_the_baseline_is_grey():
-    styles = plot.styles([f"t{i}" for i in range(30)])
+    styles = charts.styles([f"t{i}" for i in range(30)])
     assert styles["t0"].css == "c0 d0"
     assert len({style.css for style in styles.values()}) == 30
     assert all(style.colour for style in list(styles.values())[1:])
 
 
 def test_paths_break_at_gaps():
-    assert plot.path([(0, 0), (10, 50), None, (20, 100)]) == "M0 1000L100 500M200 0"
-    assert plot.area([(0, 0), None, (20, 0)], [(0, 10), None, (20, 5)]).count("Z") == 2
+    assert charts.path([(0, 0), (10, 50), None, (20, 100)]) == "M0 1000L100 500M200 0"
+    assert charts.area([(0, 0), None, (20, 0)], [(0, 10), None, (20, 5)]).count("Z") == 2
 
 
 def test_what_the_page_decodes_is_what_was_measured():
@@ -145,7 +145,7 @@ def test_each_workload_has_its_own_response():
 
 def test_medians_ignore_what_was_not_measured():
     chart = timeseries.charts(_result([[1.0, 4.0], [3.0]]), "rw")[0]
-    low, middle, high = timeseries.spread(list(chart.tracks), chart.length)
+    low, middle, high = timeseries.spread(chart, "STOCK")
     assert (low, middle, high) == ([None, 1, 4], [None, 2, 4], [None, 3, 4])
 
 
@@ -156,7 +156,7 @@ def test_a_failed_trial_draws_nothing():
 
 def test_the_table_of_a_curve_steps_in_whole_seconds():
     chart = timeseries.charts(_result([[float(i) for i in range(1, 121)]]), "rw")[0]
-    rows = plot.multiples_table(chart, [plot.Style("STOCK", 0, 0)])
+    rows = timeseries.multiples_table(chart, [charts.Style("STOCK", 0, 0)]).rows
     assert [row[0] for row in rows] == [f"{t} s" for t in range(10, 121, 10)]
     assert rows[0][1] == "5.5 /s"
 
@@ -172,7 +172,7 @@ def test_percentiles_are_reached_not_interpolated():
 
 
 def test_a_tail_of_one_operation_is_not_drawn():
-    style = plot.Style("A", 1, 1)
+    style = charts.Style("A", 1, 1)
     drawn = charts.distribution_plot(
         [(style, Distribution("A", "rw", 100, [(0.01, 0.5), (9.0, 1.0)]))]
     )
@@ -185,18 +185,18 @@ def test_kinds_are_told_apart_and_never_taken_for_the_whole():
     whole = Distribution("A", "rw", 200, [(0.01, 0.5), (0.9, 1.0)])
     kind = Distribution("A", "rw", 50, [(0.02, 0.95), (0.03, 0.99), (0.4, 1.0)], "stock_level")
     other = Distribution("A", "w", 50, [(0.02, 1.0)], "payment")
-    style = plot.Style("A", 1, 1)
+    style = charts.Style("A", 1, 1)
     found = charts.of_workload([kind, whole, other], "rw", [style])
     assert [d for _, d in found] == [whole]
-    head, rows = charts.kinds([kind, whole, other], "rw", [style])
-    assert rows == [["stock level", "A", "50", "25 %", "20 ms", "20 ms", "30 ms", "400 ms"]]
-    assert len(head) == len(rows[0])
-    assert charts.kinds([whole], "rw", [style])[1] == []
+    table = charts.kinds([kind, whole, other], "rw", [style])
+    assert table.rows == (("stock level", "A", "50", "25 %", "20 ms", "20 ms", "30 ms", "400 ms"),)
+    assert len(table.head) == len(table.rows[0])
+    assert charts.kinds([whole], "rw", [style]).rows == ()
 
 
 def test_repeats_are_told_by_their_widest_treatment():
     trials = [_trial(i, [1.0], {"tps": v}) for i, v in enumerate((100.0, 110.0))]
-    drawn = charts.dot_plot(trials, [plot.Style("STOCK", 0, 0)], "tps", "/s")
+    drawn = charts.dot_plot(trials, [charts.Style("STOCK", 0, 0)], "tps", "/s")
     assert drawn is not None
     assert drawn.spread == "Repeats of one treatment differ by at most 10 % (STOCK)."
     assert charts.dot_plot(trials, [], "iops", "/s") is None
@@ -236,7 +236,7 @@ def _result(series, status="ok"):
     return Result(compared, "", "", "", "", "", trials, {}, [], {}, len(series))
 
 
-@pytest.mark.parametrize("make", [plot.linear, plot.logarithmic])
+@pytest.mark.parametrize("make", [charts.linear, charts.logarithmic])
 @pytest.mark.parametrize("low", [4962.5599999, 1e-9, 70.0])
 @pytest.mark.parametrize("apart", [0.0, 1e-13, 1e-8])
 def test_values_that_are_one_still_have_an_axis(make, low, apart):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mydyno.report import paneltext, plot, resources, timeseries
+from mydyno.report import charts, resources, timeseries
 from mydyno.report.html import SampledKey, encoded_samples
 from mydyno.report.timeseries import Panel, PanelSeries
 from mydyno.stats.result import Comparison, Curve, Result, Row, TrialView
@@ -72,24 +72,24 @@ def test_the_number_of_processors_is_the_sum_of_all_modes():
 
 def test_a_stack_stands_on_zero_and_breaks_at_gaps():
     series = PanelSeries(0.0, 1.0, ([1.0, None, 2.0], [0.5, None, None]))
-    assert plot.levels(series) == [[0.0, None, 0.0], [1.0, None, 2.0], [1.5, None, 2.0]]
+    assert timeseries.levels(series) == [[0.0, None, 0.0], [1.0, None, 2.0], [1.5, None, 2.0]]
 
 
 def test_drawings_of_two_trials_share_their_axes():
     small, large = (_trial(i, {"disk.queue": value}) for i, value in enumerate((1.0, 9.0)))
     queue = next(s for s in timeseries.panels(_result([small])) if s.id == "queue")
-    style = plot.Style("A", 1, 1)
+    style = charts.Style("A", 1, 1)
     series = [timeseries.series(queue, timeseries.of_trial(t, "tps"), 600) for t in (small, large)]
-    drawn = plot.plots(queue, [(small, series[0], style), (large, series[1], style)])
+    drawn = timeseries.plots(queue, [(small, series[0], style), (large, series[1], style)])
     assert drawn[0] is not None
     assert drawn[1] is not None
     assert drawn[0].ys == drawn[1].ys
     assert 0 < drawn[0].warm < drawn[0].end <= 100
-    assert plot.plots(queue, [(small, None, style)]) == [None]
+    assert timeseries.plots(queue, [(small, None, style)]) == [None]
 
 
 def test_means_are_of_the_window_only():
-    found = paneltext.means(_trial(0, {"threads_running": 5.0}, ramp=True), "tps")
+    found = resources.of_trial(_trial(0, {"threads_running": 5.0}, ramp=True), "tps").mean
     assert found["threads_running"] == pytest.approx(5.0 + sum(range(5, 10)) / 5)
     assert found[timeseries.WORK] == 100.0
 
@@ -97,9 +97,9 @@ def test_means_are_of_the_window_only():
 def test_the_p99_of_a_trial_is_its_own_and_not_a_mean_of_seconds():
     tail = Curve("latency_p99_s", "s", [6.0, 7.0], [0.1, 0.9])
     trial = msgspec.structs.replace(_trial(0, {}), curves=[tail], metrics={"latency_p99_s": 0.7})
-    assert paneltext.means(trial, "tps") == {"latency_p99_s": 0.7}
+    assert resources.of_trial(trial, "tps").mean == {"latency_p99_s": 0.7}
     panel = timeseries.panels(_result([trial]))[1]
-    said = paneltext.sentence(panel, paneltext.of_trial(trial, "tps"))
+    said = resources.sentence(panel, resources.of_trial(trial, "tps"))
     assert said == "500 ms in the median second, from 100 ms to 900 ms."
 
 
@@ -107,13 +107,13 @@ def test_a_disks_latency_is_weighted_by_its_operations():
     trial = _with(Curve("disk.reads", "/s", [6.0, 7.0], [0.0, 90.0]))
     slow = Curve("disk.read_latency", "s", [6.0, 7.0], [5.0, 0.001])
     trial = msgspec.structs.replace(trial, gauges=[*trial.gauges, slow])
-    assert paneltext.means(trial, "tps")["disk.read_latency"] == pytest.approx(0.001)
+    assert resources.of_trial(trial, "tps").mean["disk.read_latency"] == pytest.approx(0.001)
 
 
 def test_use_is_told_beside_the_baseline():
     result = _result([_trial(0, {"cpu.user": 0.5}), _trial(1, {"cpu.user": 1.0}, "A")])
-    of = paneltext.of_treatments(result, "rw")
-    table = paneltext.table(of, list(plot.styles(["STOCK", "A"]).values()), "Throughput")
+    styles = list(charts.styles(["STOCK", "A"]).values())
+    (_, table), *_ = resources.resources(result, styles).usages
     assert table.head == ("Throughput", "CPU busy")
     assert [[cell.text for cell in cells] for _, cells in table.rows] == [
         ["100 /s", "0.5 cores"],
@@ -173,12 +173,12 @@ def test_use_is_told_beside_the_baseline():
 def test_each_strip_says_what_its_window_holds(id_, gauges, said):
     trial = _trial(0, gauges)
     panel = next(s for s in timeseries.panels(_result([trial])) if s.id == id_)
-    assert paneltext.sentence(panel, paneltext.of_trial(trial, "tps")) == said
+    assert resources.sentence(panel, resources.of_trial(trial, "tps")) == said
 
 
 def test_the_baseline_and_the_leader_are_shown_first_by_their_median_trial():
     trials = [_trial(i, {"disk.queue": 1.0}, "A" if i % 2 else "STOCK", float(i)) for i in range(6)]
-    made = resources.resources(_result(trials), list(plot.styles(["STOCK", "A"]).values()))
+    made = resources.resources(_result(trials), list(charts.styles(["STOCK", "A"]).values()))
     assert made is not None
     assert [made.shown[i].trial.id for i in made.first] == [2, 3]
     assert [label for label, _ in made.groups] == ["Median of each treatment", "STOCK", "A"]
@@ -189,14 +189,14 @@ def test_the_baseline_and_the_leader_are_shown_first_by_their_median_trial():
 
 def test_the_samplers_own_cost_is_told():
     trial = _trial(0, {"disk.queue": 1.0, "probe.cpu": 0.0021})
-    made = resources.resources(_result([trial]), [plot.Style("STOCK", 0, 0)])
+    made = resources.resources(_result([trial]), [charts.Style("STOCK", 0, 0)])
     assert made is not None
     assert made.cost == "The sampler used at most 0.21 % of one core."
 
 
 def test_without_a_sampler_there_is_nothing_to_show():
     bare = msgspec.structs.replace(_trial(0, {}), gauges=[])
-    assert resources.resources(_result([bare]), [plot.Style("STOCK", 0, 0)]) is None
+    assert resources.resources(_result([bare]), [charts.Style("STOCK", 0, 0)]) is None
 
 
 def test_what_the_page_decodes_is_what_was_sampled():
@@ -204,7 +204,7 @@ def test_what_the_page_decodes_is_what_was_sampled():
         _trial(0, {"cpu.user": 0.5, "disk.read_latency": 0.002}),
         _trial(1, {"cpu.user": 2.0}),
     ]
-    made = resources.resources(_result(trials), [plot.Style("STOCK", 0, 0)])
+    made = resources.resources(_result(trials), [charts.Style("STOCK", 0, 0)])
     assert made is not None
     key, data = encoded_samples(made)
     told = msgspec.json.decode(gzip.decompress(base64.b64decode(key)), type=SampledKey)

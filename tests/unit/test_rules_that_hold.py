@@ -24,8 +24,7 @@ from mydyno.campaign.trial import Spent
 from mydyno.cli.analysis import rule_of
 from mydyno.host import Local
 from mydyno.host.ssh import Session
-from mydyno.journal import FileJournal, Finished, Interruption, MemoryJournal, Opened
-from mydyno.journal.events import spent_s
+from mydyno.journal import FileJournal, Finished, Interruption, MemoryJournal, Opened, spent_s
 from mydyno.journal.records import FileRecords, Made, MemoryRecords
 from mydyno.loads import WorkloadInfo
 from mydyno.model import (

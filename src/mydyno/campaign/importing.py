@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePath
 
 from mydyno.campaign.past import KIND, ImportedCell
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 from mydyno.logs import ParsedLog, ParsedRun
 from mydyno.model import (
     CampaignError,

@@ -19,7 +19,7 @@ from mydyno.journal import (
     outcomes,
     spent_s,
 )
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 from mydyno.loads import ReportsTotals, Workload
 from mydyno.model import (
     Interval,

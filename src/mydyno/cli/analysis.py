@@ -12,7 +12,7 @@ from mydyno.campaign.run_loop import reread
 from mydyno.cli.specs import RunFacts, recorded, reopen
 from mydyno.cli.terminal import print_message
 from mydyno.journal import outcomes
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 from mydyno.loads import ReportsSession
 from mydyno.model import Finding, HostError, Interval, JournalError, Outcome, Series, TrialStatus
 from mydyno.report.words import in_words, words

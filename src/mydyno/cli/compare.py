@@ -3,12 +3,10 @@
 import sys
 from typing import Annotated
 
-import msgspec
 import typer
 
 from mydyno.cli.analysis import result
-from mydyno.cli.options import Dir, Json
-from mydyno.cli.terminal import width
+from mydyno.cli.terminal import Dir, Json, print_json, width
 from mydyno.model import SpecError
 from mydyno.report.text import render_text
 from mydyno.stats.decide import GATES, gate
@@ -28,7 +26,7 @@ def compare(directory: Dir, *, json: Json = False, fail_unless: FailUnless = Non
         raise SpecError(f"--fail-unless {fail_unless}: unknown verdict; write {', '.join(GATES)}")
     found = result(directory)
     if json:
-        sys.stdout.write(msgspec.json.encode(found.comparison).decode() + "\n")
+        print_json(found.comparison)
     else:
         sys.stdout.write(render_text(found, width()))
     if fail_unless is not None:

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from mydyno.cli.terminal import print_message
-from mydyno.model import HostError, SpecError
+from mydyno.model import HostError, SpecError, os_errors_as
 from mydyno.sample import NOT_BUILT, probe_binary
 
 # all options except --html are passed to mydyno-probe, --help too
@@ -49,22 +49,7 @@ def _write(program: str, given: list[str], path: Path) -> Path:
     if done.returncode:
         raise typer.Exit(done.returncode)  # it has printed the error
     found = msgspec.json.decode(done.stdout, type=dict[str, object])
-    try:
-        path.write_text(render_digest(found, _title(found)), encoding="utf-8")
-    except OSError as error:
-        raise SpecError(f"{path}: {error.strerror}; choose another file with --html") from error
+    page = render_digest(found)
+    with os_errors_as(SpecError, path, "choose another file with --html"):
+        path.write_text(page, encoding="utf-8")
     return path
-
-
-def _title(found: dict[str, object]) -> str:
-    """Return the names of the files that were read."""
-    summary = msgspec.convert(found["summary"], type=_Summary)
-    return ", ".join(Path(file.name).name for file in summary.files) or "slow log"
-
-
-class _File(msgspec.Struct):
-    name: str
-
-
-class _Summary(msgspec.Struct):
-    files: list[_File]

@@ -21,9 +21,8 @@ from mydyno.campaign import importing
 from mydyno.campaign.importing import LogFile, LoggedRun, Naming, caveats_of, labels
 from mydyno.campaign.past import cells_of
 from mydyno.campaign.treatments import Environment
-from mydyno.cli.options import Json
 from mydyno.cli.specs import RunFacts, reopen
-from mydyno.cli.terminal import print_message
+from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.journal import FileJournal, Finished, Opened
 from mydyno.logs import read
 from mydyno.model import JournalError, Metric, SpecError, unknown_value
@@ -266,7 +265,10 @@ def import_(  # noqa: PLR0913 - one parameter for each option
     warnings += importing.warnings_of(runs, control, warmup)
     warnings += [line for file in found.files for line in file.unfounded]
     imported = _write(output, found, runs, warnings, control, warmup)
-    sys.stdout.write(msgspec.json.encode(imported).decode() + "\n" if json else table(imported))
+    if json:
+        print_json(imported)
+    else:
+        sys.stdout.write(table(imported))
     for line in (*of_files(imported.files), *(f"warning: {w}" for w in imported.warnings)):
         print_message(line)
     print_message(f"next: mydyno compare {shlex.quote(str(output))}")

@@ -4,10 +4,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from mydyno.cli.options import Json
+from mydyno.cli.terminal import Json, print_json
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, classes, create, listing, older
 from mydyno.lab import down as take_down
@@ -67,9 +66,7 @@ def up(  # noqa: PLR0913 - a command is its options
     spec = LabSpec(name, bytes_, disk_class, level, stripe=stripe, vm=vm)
     device = create(Local(), spec, home / name, detached=True)
     if json:
-        sys.stdout.write(
-            msgspec.json.encode({"lab": name, "device": device.device}).decode() + "\n"
-        )
+        print_json({"lab": name, "device": device.device})
     else:
         sys.stdout.write(f"{device.device}\n")
 
@@ -87,7 +84,7 @@ def list_(*, json: Json = False) -> None:
             "that version or by hand (`losetup`, `findmnt`, `ip netns`), then remove the file\n"
         )
     if json:
-        sys.stdout.write(msgspec.json.encode([*states, *booted]).decode() + "\n")
+        print_json([*states, *booted])
         return
     for state in states:
         gib = state.spec.size / 2**30
@@ -116,7 +113,6 @@ def down(name: Name, *, json: Json = False) -> None:
     kind = next(kinds, None)
     removed = kind.remove(host, name) if kind else take_down(name, host)
     if json:
-        sys.stdout.write(msgspec.json.encode(removed).decode() + "\n")
-        return
-    for line in removed:
-        sys.stdout.write(f"removed {line}\n")
+        print_json(removed)
+    else:
+        sys.stdout.writelines(f"removed {line}\n" for line in removed)

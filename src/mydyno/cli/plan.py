@@ -11,11 +11,19 @@ import msgspec
 
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
-from mydyno.cli import options
 from mydyno.cli.benches import build
 from mydyno.cli.privatebench import lab_spec
-from mydyno.cli.specs import find
-from mydyno.cli.terminal import duration, print_message
+from mydyno.cli.specs import find, overrides
+from mydyno.cli.terminal import (
+    Budget,
+    Json,
+    Scale,
+    Set,
+    SpecName,
+    duration,
+    print_json,
+    print_message,
+)
 from mydyno.model import Cost, Outcome, TrialStatus
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stats.forecast import (
@@ -146,24 +154,24 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(
-    spec: options.Spec,
+    spec: SpecName,
     *,
-    settings: options.Set = None,
-    budget: options.Budget = None,
-    scale: options.Scale = None,
-    json: options.Json = False,
+    settings: Set = None,
+    budget: Budget = None,
+    scale: Scale = None,
+    json: Json = False,
 ) -> None:
     """Show the trials, the settings and the time a campaign would take."""
-    source = find(spec, options.overrides(settings, budget), scale)
+    source = find(spec, overrides(settings, budget), scale)
     allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path())
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")
     found = of(built.campaign, built.name)
     if json:
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
-        return
-    sys.stdout.write(_text(found))
+        print_json(found)
+    else:
+        sys.stdout.write(_text(found))
 
 
 def of(campaign: Campaign, server: str) -> Plan:

@@ -7,9 +7,9 @@ import msgspec
 import typer
 
 from mydyno.campaign.spec import Spec, decode
-from mydyno.cli.options import Json
 from mydyno.cli.specs import find
 from mydyno.cli.specs import recipes as shipped
+from mydyno.cli.terminal import Json, print_json
 
 Name = Annotated[
     str | None, typer.Argument(help="Print its spec, as a start for your own.", metavar="NAME")
@@ -23,10 +23,9 @@ def recipes(name: Name = None, *, json: Json = False) -> None:
         return
     found = {name: decode(text, f"{name}.toml") for name, text in shipped().items()}
     if json:
-        rows = [_row(name, spec) for name, spec in found.items()]
-        sys.stdout.write(msgspec.json.encode(rows).decode() + "\n")
-        return
-    sys.stdout.write("\n".join(_lines(name, spec) for name, spec in found.items()))
+        print_json([_row(name, spec) for name, spec in found.items()])
+    else:
+        sys.stdout.write("\n".join(_lines(name, spec) for name, spec in found.items()))
 
 
 def _row(name: str, spec: Spec) -> dict[str, object]:

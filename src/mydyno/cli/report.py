@@ -2,19 +2,16 @@
 
 import os
 import secrets
-import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from mydyno.cli.analysis import result
-from mydyno.cli.options import Dir, Json
-from mydyno.cli.terminal import print_message
+from mydyno.cli.terminal import Dir, Json, print_json, print_message
 from mydyno.host import Local
 from mydyno.host.files import distrust, resolved
-from mydyno.model import JournalError, RefusedError
+from mydyno.model import JournalError, RefusedError, os_errors_as
 from mydyno.report.html import render_html
 
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the report.")]
@@ -23,10 +20,9 @@ Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to wr
 def report(directory: Dir, *, output: Output = None, json: Json = False) -> None:
     """Write DIR/report.html: the verdict first, then the data it is based on."""
     if json:
-        sys.stdout.write(msgspec.json.encode(result(directory)).decode() + "\n")
-        return
-    path = write(directory, output)
-    print_message(f"report: {path}")
+        print_json(result(directory))
+    else:
+        print_message(f"report: {write(directory, output)}")
 
 
 def write(directory: Path, output: Path | None = None) -> Path:
@@ -42,10 +38,8 @@ def write(directory: Path, output: Path | None = None) -> Path:
             f"{path}: refusing to write there as root: {problem}; choose another file with -o"
         )
     page = render_html(result(directory))
-    try:
+    with os_errors_as(JournalError, path, "choose another file with -o"):
         _replace(path, page)
-    except OSError as error:
-        raise JournalError(f"{path}: {error.strerror}; choose another file with -o") from error
     return path
 
 

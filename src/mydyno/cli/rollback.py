@@ -5,77 +5,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from mydyno.cli.options import HostOption, Json
 from mydyno.cli.privatebench import host_layers
 from mydyno.cli.specs import reopen
-from mydyno.cli.terminal import print_message
+from mydyno.cli.terminal import HostOption, Json, print_json, print_message
 from mydyno.host import LOCAL, Host, Local, ask, boot_of, reach, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import first_values, read
 from mydyno.journal.records import Acting, FileRecords, MemoryRecords, Records, damage, nothing_left
-from mydyno.journal.register import OpenCampaign, find, forget, marked, opened, registered
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import OpenCampaign, RunDir, find, forget, marked, opened, registered
 from mydyno.lab import sweep, sweep_links
-from mydyno.model import HostError, JournalError, MydynoError, SpecError
+from mydyno.model import HostError, JournalError, MydynoError, Settings, SpecError
 from mydyno.stack import Restorable
 from mydyno.stack.protocol import IDENTITY
 from mydyno.testbed.labs import refuse_unmanaged, sweep_machines
 from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
 
 OLD_RECORDS = "old-records"
-
-
-@dataclass(slots=True)
-class Older:
-    """The changes in such a journal, as lines, and as records if they may be restored."""
-
-    lines: list[str] = field(default_factory=list)
-    records: Records | None = None
-
-
-def older(host: Host, files: RunDir, named: str, *, allowed: bool) -> Older | None:
-    """Return the changes in the journal of a directory without records, None if there are none.
-
-    `named` is the host as the command line names it.  Raises `JournalError` for a directory that
-    is no run directory or cannot be read, `SpecError` where its campaign was on another host.
-    """
-    first = {} if marked(files.path) else first_values(read(files.journal).events)
-    if not first:
-        return None
-    found = Older([f"journal: {key} was {value}" for key, value in first.items()])
-    if not allowed:
-        found.lines.append(
-            f"not restored: {files.path} was written by an older version, and whoever can write "
-            f"there can change it; check these lines, then add --allow {OLD_RECORDS}"
-        )
-        return found
-    campaign = reopen(files.path)[0]
-    if campaign.spec.stack.host != named:
-        there = campaign.spec.stack.host
-        raise SpecError(f"{files.path}: its campaign was on {there}; add --host {there}")
-    found.records = MemoryRecords()
-    for layer in host_layers(host, campaign, files.path):
-        prefix = f"db/{layer.name}."
-        mine = {k.removeprefix(prefix): v for k, v in first.items() if k.startswith(prefix)}
-        if mine:
-            now = ask(host, layer.observe())
-            found.records.add(
-                Acting(
-                    role="db",
-                    layer=layer.name,
-                    at=layer.at if isinstance(layer, Restorable) else "",
-                    identity=now.get(IDENTITY, ""),
-                    boot=boot_of(host),
-                    owned=False,
-                    trial=-1,
-                    before=mine,
-                    wanted=mine,
-                )
-            )
-    return found
 
 
 Directory = Annotated[
@@ -163,12 +110,45 @@ def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed:
     if not path.is_dir():
         raise JournalError(f"{path}: no such run directory, and no records of it; check the path")
     withdraw(host, marked(path))  # of a campaign that restored all, and could not remove its note
-    files = RunDir(path)
-    if (found := older(host, files, named, allowed=allowed)) is None:
-        return
-    done.lines += found.lines
-    if found.records is not None:
-        _act(host, found.records, done)
+    first = {} if marked(path) else first_values(read(RunDir(path).journal).events)
+    done.lines += [f"journal: {key} was {value}" for key, value in first.items()]
+    if first and allowed:
+        _act(host, _older(host, path, named, first), done)
+    elif first:
+        done.lines.append(
+            f"not restored: {path} was written by an older version, and whoever can write "
+            f"there can change it; check these lines, then add --allow {OLD_RECORDS}"
+        )
+
+
+def _older(host: Host, path: Path, named: str, first: Settings) -> Records:
+    """Return records of the changes in the journal of a directory that has none.
+
+    `named` is the host as the command line names it.  Raises `JournalError` for a directory that
+    is no run directory or cannot be read, `SpecError` where its campaign was on another host.
+    """
+    campaign = reopen(path)[0]
+    if (there := campaign.spec.stack.host) != named:
+        raise SpecError(f"{path}: its campaign was on {there}; add --host {there}")
+    records = MemoryRecords()
+    for layer in host_layers(host, campaign, path):
+        prefix = f"db/{layer.name}."
+        mine = {k.removeprefix(prefix): v for k, v in first.items() if k.startswith(prefix)}
+        if mine:
+            records.add(
+                Acting(
+                    role="db",
+                    layer=layer.name,
+                    at=layer.at if isinstance(layer, Restorable) else "",
+                    identity=ask(host, layer.observe()).get(IDENTITY, ""),
+                    boot=boot_of(host),
+                    owned=False,
+                    trial=-1,
+                    before=mine,
+                    wanted=mine,
+                )
+            )
+    return records
 
 
 def _sweep(host: Host, done: Done) -> None:
@@ -183,6 +163,6 @@ def _sweep(host: Host, done: Done) -> None:
 
 def _print(done: Done, *, json: bool) -> None:
     if json:
-        sys.stdout.write(msgspec.json.encode(done.lines).decode() + "\n")
+        print_json(done.lines)
     else:
         sys.stdout.writelines(f"{line}\n" for line in done.lines or ["nothing to restore"])

@@ -12,19 +12,28 @@ from mydyno.campaign.bench import Bench
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
-from mydyno.cli import options
 from mydyno.cli.analysis import result
 from mydyno.cli.benches import Built, build
 from mydyno.cli.plan import LabCheck
 from mydyno.cli.report import write
-from mydyno.cli.specs import RunFacts, find, must_run, save
-from mydyno.cli.terminal import Progress, print_message, width
+from mydyno.cli.specs import RunFacts, find, must_run, overrides, save
+from mydyno.cli.terminal import (
+    Allow,
+    Budget,
+    Json,
+    Progress,
+    Scale,
+    Set,
+    SpecName,
+    print_json,
+    print_message,
+    width,
+)
 from mydyno.host import Local, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import FileJournal, Prepared, outcomes
 from mydyno.journal.records import FileRecords, nothing_left
-from mydyno.journal.register import forget, register
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir, forget, register
 from mydyno.model import MydynoError, Outcome
 from mydyno.report.text import render_text
 from mydyno.testbed.bench_setup import CampaignLog
@@ -36,19 +45,19 @@ Output = Annotated[
 
 
 def run(  # noqa: PLR0913 - one parameter an option
-    spec: options.Spec,
+    spec: SpecName,
     *,
     output: Output = None,
-    settings: options.Set = None,
-    budget: options.Budget = None,
-    scale: options.Scale = None,
-    allow: options.Allow = None,
-    json: options.Json = False,
+    settings: Set = None,
+    budget: Budget = None,
+    scale: Scale = None,
+    allow: Allow = None,
+    json: Json = False,
 ) -> None:
     """Run or resume a campaign: verdicts on stdout, progress on stderr."""
     if output:
         must_run(RunDir(output))
-    source = find(spec, options.overrides(settings, budget), scale)
+    source = find(spec, overrides(settings, budget), scale)
     built = build(source, allow or [], output or Path("runs"))
     campaign = built.campaign
     files = RunDir(resolved(Local(), output or Path("runs") / campaign.name))
@@ -116,7 +125,7 @@ def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:
 def _print_result(path: Path, *, json: bool) -> None:
     found = result(path)
     if json:
-        sys.stdout.write(msgspec.json.encode(found.comparison).decode() + "\n")
+        print_json(found.comparison)
     else:
         sys.stdout.write("\n" + render_text(found, width()))
     print_message(f"\nreport: {write(path)}")

@@ -16,8 +16,8 @@ from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.treatments import Environment
 from mydyno.journal import Contents, Finished, outcomes, read
-from mydyno.journal.rundir import RunDir
-from mydyno.model import JournalError, SpecError
+from mydyno.journal.register import RunDir
+from mydyno.model import JournalError, SpecError, os_errors_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,21 @@ class RunFacts(msgspec.Struct, frozen=True):
 
 def recipes() -> dict[str, str]:
     """Return the shipped recipes' texts by name."""
-    folder = resources.files("mydyno.recipes")
-    found = {
-        entry.name.removesuffix(".toml"): entry.read_text()
-        for entry in folder.iterdir()
-        if entry.name.endswith(".toml")
-    }
-    return dict(sorted(found.items()))
+    entries = {e.name.removesuffix(".toml"): e for e in resources.files("mydyno.recipes").iterdir()}
+    return {name: e.read_text() for name, e in sorted(entries.items()) if e.name != name}
+
+
+def overrides(given: list[str] | None, budget: str | None) -> dict[str, str]:
+    """Return ``--set`` and ``--budget`` as dotted paths of the spec and their TOML values."""
+    found: dict[str, str] = {}
+    for item in given or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise SpecError(f"--set {item}: write KEY=VALUE, such as design.blocks=5")
+        found[key.strip()] = value.strip()
+    if budget:
+        found["design.budget"] = f'"{budget}"'
+    return found
 
 
 def find(name: str, overrides: Mapping[str, str], scale: str | None = None) -> SpecSource:
@@ -88,13 +96,11 @@ def _text(name: str) -> tuple[str, str]:
 
 def save(files: RunDir, source: SpecSource, run_facts: RunFacts) -> None:
     """Save the spec and its run facts into a run directory, once."""
-    try:
+    with os_errors_as(JournalError, files.path, "choose another with -o"):
         files.facts.mkdir(parents=True, exist_ok=True)
         if not files.spec.exists():
             files.spec.write_text(source.text, encoding="utf-8")
             (files.facts / "campaign.json").write_bytes(msgspec.json.encode(run_facts))
-    except OSError as error:
-        raise JournalError(f"{files.path}: {error.strerror}; choose another with -o") from error
 
 
 def must_run(files: RunDir) -> None:

@@ -6,11 +6,10 @@ from pathlib import Path
 import msgspec
 
 from mydyno.campaign.plan import Campaign
-from mydyno.cli.options import Dir, Json
 from mydyno.cli.specs import recorded, reopen
-from mydyno.cli.terminal import duration, print_message
+from mydyno.cli.terminal import Dir, Json, duration, print_json, print_message
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -33,7 +32,7 @@ def status(directory: Dir, *, json: Json = False) -> None:
     for line in warnings:
         print_message(f"warning: {line}")
     if json:
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        print_json(found)
         return
     of_total = f" of {found.total}" if found.total else ""
     sys.stdout.write(

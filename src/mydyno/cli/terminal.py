@@ -1,4 +1,6 @@
-r"""Terminal output: all of it passes `EscapedStream`; progress is a live line.
+r"""What commands share: options and output.
+
+All output passes `EscapedStream`; progress is a live line.
 
 Names, messages and logs come from outside.  Characters in them that would move the cursor, change
 colours or reorder the text are shown as escapes: ``\x1b``.
@@ -11,9 +13,39 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TextIO
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import msgspec
+import typer
 
 from mydyno.model import Interval, Outcome, Trial, TrialStatus
+
+SpecName = Annotated[
+    str,
+    typer.Argument(help="A spec file (my.toml) or the name of a recipe.", metavar="SPEC|RECIPE"),
+]
+Dir = Annotated[Path, typer.Argument(help="A run directory.", metavar="DIR")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+HostOption = Annotated[
+    str, typer.Option("--host", metavar="HOST", help="local, or ssh://user@host:port.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the spec: design.blocks=5."),
+]
+Budget = Annotated[str | None, typer.Option(help="Machine time to spend at most: 20m, 2h.")]
+Scale = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The size to run it at, from [scale.NAME].")
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="WHAT",
+        help="Allow changes outside the lab: host, reformat:/dev/DISK.",
+    ),
+]
 
 _MINUTE = 60
 _CLEAR = "\r\x1b[2K"  # back to the first column, and the line is empty
@@ -90,6 +122,12 @@ def print_message(text: str) -> None:
     """Write a line to stderr."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
+
+
+def print_json(value: object) -> None:
+    """Write a value to stdout as one line of JSON."""
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.flush()
 
 
 def duration(seconds: float) -> str:

@@ -2,22 +2,27 @@
 
 from mydyno.journal.events import (
     Changing,
+    Contents,
     Event,
+    FileJournal,
     Finished,
     Interruption,
+    Journal,
     MeasuredValue,
+    MemoryJournal,
     Opened,
     Prepared,
     RolledBack,
     Started,
     first_values,
+    held,
     lost_s,
     measured,
     open_trial,
     outcomes,
+    read,
     spent_s,
 )
-from mydyno.journal.file import Contents, FileJournal, Journal, MemoryJournal, held, read
 
 __all__ = [
     "Changing",

@@ -3,21 +3,21 @@
 One file a campaign, one line an entry: a checksum and JSON.  `rollback` needs nothing else.
 """
 
-import errno
 import fcntl
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from mydyno.model import JournalError, RefusedError
+from mydyno.journal.events import append_line, sync_folder
+from mydyno.model import JournalError, RefusedError, os_errors_as
 
 VERSION = 1
+_STEP = "free disk space and run again"
 _BLANK: dict[str, str] = {}
 
 
@@ -126,45 +126,34 @@ class MemoryRecords:
         yield from tuple(self._entries)
 
 
-class FileRecords:
+class FileRecords(MemoryRecords):
     """The records in a file of the state folder; a last line that was cut is left out."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self.path = path
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        try:
+        with os_errors_as(JournalError, path, _STEP):
             self._file = os.open(path, flags, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(self._file)
+                raise RefusedError(
+                    f"{path}: locked by another mydyno; wait until it ends"
+                ) from error
             raw = path.read_bytes()
             complete = raw.rfind(b"\n") + 1
             if complete < len(raw):  # an incomplete entry: its step never began
                 os.truncate(path, complete)
-            _sync(path.parent)
-        except BlockingIOError as error:
-            os.close(self._file)
-            raise RefusedError(f"{path}: locked by another mydyno; wait until it ends") from error
-        except OSError as error:
-            raise JournalError(
-                f"{path}: {error.strerror}; free disk space and run again"
-            ) from error
+            sync_folder(path.parent)
         self._entries = list(decoded(raw[:complete]))
 
     def add(self, entry: Entry) -> None:
         """Write an entry and wait for the disk; a failed write leaves the file as it was."""
-        size = os.fstat(self._file).st_size
-        try:
-            _append(self._file, encoded(entry))
-        except OSError as error:
-            with suppress(OSError):  # what stays of the line has no valid checksum
-                os.ftruncate(self._file, size)
-            raise JournalError(
-                f"{self.path}: {error.strerror}; free disk space and run again"
-            ) from error
-        self._entries.append(entry)
-
-    def entries(self) -> Iterator[Entry]:
-        """Yield every entry, oldest first."""
-        yield from tuple(self._entries)
+        with os_errors_as(JournalError, self.path, _STEP):
+            append_line(self._file, encoded(entry))
+        super().add(entry)
 
     def close(self) -> None:
         """Close the file; once is enough."""
@@ -192,6 +181,13 @@ class Moved:
     def sure(self) -> bool:
         """Return whether the last act's outcome was recorded."""
         return self.pending is None
+
+    def note_first(self, before: Mapping[str, str], *, damaged: bool) -> None:
+        """Note values from before a move, unless those of an earlier one are known."""
+        for key, value in before.items():
+            if key not in self.first:
+                self.first[key] = value
+                self.doubtful |= {key} if damaged else set()
 
     def values(self) -> dict[str, str]:
         """Return the first values to restore; after a crash in an act, of all that it watched."""
@@ -240,22 +236,19 @@ def damage(entries: Iterable[Entry]) -> int:
 def nothing_left(entries: Iterable[Entry]) -> bool:
     """Return whether all that was moved is restored, and all that was made is removed."""
     seen = list(entries)
-    there = {(e.kind, e.place) for e in seen if isinstance(e, Made)}
-    left = (kind for kind in {kind for kind, _ in there} if things(seen, kind))
-    foreign = (one for one in moved(seen).values() if not one.acting.owned)
-    return not damage(seen) and not any(True for _ in left) and not any(True for _ in foreign)
+    left = any(things(seen, kind) for kind in {e.kind for e in seen if isinstance(e, Made)})
+    changed = any(not one.acting.owned for one in moved(seen).values())
+    return not (damage(seen) or left or changed)
 
 
 def things(entries: Iterable[Entry], kind: str) -> list[Made]:
     """Return what was made of a kind and not removed, in the order it was made."""
     there: dict[str, Made] = {}
     for entry in entries:
-        match entry:
-            case Made(kind=of, place=place) if of == kind:
-                there.pop(place, None)
-                there[place] = entry
-            case Removed(kind=of, place=place) if of == kind:
-                there.pop(place, None)
+        if isinstance(entry, Made | Removed) and entry.kind == kind:
+            there.pop(entry.place, None)
+            if isinstance(entry, Made):
+                there[entry.place] = entry
     return list(there.values())
 
 
@@ -284,19 +277,16 @@ def _retained(one: Moved, then: Acting, *, damaged: bool) -> None:
     What the next act found in place was not moved; all else may have been.
     """
     before = one.pending.before if one.pending else {}
-    for key, value in before.items():
-        if key not in one.first and then.before.get(key) != value:
-            one.first[key] = value
-            one.doubtful |= {key} if damaged else set()
+    one.note_first(
+        {key: value for key, value in before.items() if then.before.get(key) != value},
+        damaged=damaged,
+    )
 
 
 def _acted(one: Moved, entry: Acted, *, damaged: bool) -> None:
     before = one.pending.before if one.pending else {}
-    for key, value in entry.after.items():
-        if key not in one.first and key in before:
-            one.first[key] = before[key]
-            one.doubtful |= {key} if damaged else set()
-        one.last[key] = value
+    one.note_first({key: before[key] for key in entry.after if key in before}, damaged=damaged)
+    one.last |= entry.after
     one.pending = None
 
 
@@ -305,23 +295,6 @@ def _restored(one: Moved, entry: Restored) -> None:
         one.first.pop(key, None)
         one.last.pop(key, None)
     if one.pending:
-        one.pending = msgspec.structs.replace(
-            one.pending,
-            before={k: v for k, v in one.pending.before.items() if k not in entry.keys},
-        )
-        one.pending = one.pending if one.pending.before else None
+        left = {k: v for k, v in one.pending.before.items() if k not in entry.keys}
+        one.pending = msgspec.structs.replace(one.pending, before=left) if left else None
     one.wanted = {}
-
-
-def _append(descriptor: int, line: bytes) -> None:
-    if os.write(descriptor, line) < len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.fsync(descriptor)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The campaigns of this machine that have something to restore or to remove, each with its records.
+"""Run directories, and the records of the campaigns that have something to restore or to remove.
 
 A run directory names its campaign by a marker.  The marker is only a hint: the records say which
 directory is theirs, and are found for no other.
@@ -14,8 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mydyno.host import Host
+from mydyno.host.files import distrust, resolved
 from mydyno.journal.records import Entry, FileRecords, Made, Registered, decoded, moved
-from mydyno.model import JournalError, RefusedError
+from mydyno.model import CampaignError, JournalError, RefusedError, os_errors_as
 
 _ROOTS = Path("/var/lib/mydyno")
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -28,7 +30,7 @@ def state_folder(*below: str) -> Path:
     for others.  Raises `RefusedError` where it, or for root a folder above it, can be changed by
     another user.
     """
-    folder = _place()
+    folder = state_place()
     above = folder.parent if os.geteuid() == 0 else Path(folder.anchor)
     if os.geteuid():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -36,20 +38,14 @@ def state_folder(*below: str) -> Path:
         _refuse_foreign(path)
     for name in ("", *below):
         folder = folder / name
-        try:
+        with os_errors_as(RefusedError, folder, "a folder is needed there"):
             folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise RefusedError(f"{folder}: {error.strerror}; a folder is needed there") from error
         _refuse_foreign(folder, alone=True)
     return folder
 
 
 def state_place() -> Path:
     """Return where the folder of the records is, whether or not it is there."""
-    return _place()
-
-
-def _place() -> Path:
     if os.geteuid() == 0:
         return _ROOTS
     home = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
@@ -81,6 +77,87 @@ def _refuse_foreign(path: Path, *, alone: bool = False) -> None:
 MARKER = "campaign-id"
 _ID = re.compile(r"[0-9a-f]{16}")
 _CAMPAIGNS, _FILE, _CONTROLLER = "campaigns", "changes", "controller"
+
+
+_OLDER = ("journal.jsonl", "spec.toml")  # a run directory that was begun without a marker
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir:
+    """The paths of one run directory."""
+
+    path: Path
+
+    @property
+    def journal(self) -> Path:
+        """Return the journal's path."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def spec(self) -> Path:
+        """Return the path of the spec, overrides included."""
+        return self.path / "spec.toml"
+
+    @property
+    def facts(self) -> Path:
+        """Return the folder of facts observed before anything was changed."""
+        return self.path / "facts"
+
+    @property
+    def work(self) -> Path:
+        """Return the folder of servers, data sets and lab disks, removed when a campaign ends.
+
+        It is absolute: files below it are recognised by that when uploaded to another host.
+        """
+        return self.path.absolute() / "work"
+
+    def claim(self, here: Host) -> None:
+        """Make and mark the directory; it may be new, empty, or marked already.
+
+        Raises `RefusedError` for one that contains anything else, or, as root, that another user
+        can change.
+        """
+        there = next(p for p in (self.path, *self.path.absolute().parents) if p.exists())
+        if not there.is_dir():
+            raise JournalError(f"{there}: not a folder; choose another directory with -o")
+        if os.geteuid() == 0 and (problem := distrust(here, resolved(here, self.path))):
+            raise RefusedError(
+                f"{self.path}: not safe for root: {problem}; choose another directory with -o"
+            )
+        with os_errors_as(JournalError, self.path, "choose another directory with -o"):
+            self._make()
+            if not marked(self.path):
+                with (self.path / MARKER).open("x", encoding="utf-8") as marker:
+                    marker.write(f"{new_id()}\n")
+
+    def _make(self) -> None:
+        """Make the directory and its parents, passable for the server's user."""
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        for folder in (*reversed(self.path.absolute().parents), self.path):
+            if not folder.exists():
+                folder.mkdir()
+                folder.chmod(mode)
+        names = {p.name for p in self.path.iterdir()}
+        if names and not marked(self.path) and not names.issuperset(_OLDER):
+            shown = ", ".join(sorted(names)[:3])
+            raise RefusedError(
+                f"{self.path}: not a run directory (contains {shown}); choose a new or an empty "
+                "one with -o"
+            )
+
+    def trial(self, number: int) -> Path:
+        """Return the folder of one trial, whether or not it exists."""
+        return self.path / "trials" / f"{number:04d}"
+
+    def begin(self, number: int) -> Path:
+        """Return an empty folder for a trial; that of an interrupted attempt is renamed."""
+        folder = self.trial(number)
+        with os_errors_as(CampaignError, folder, "free disk space and run again"):
+            if folder.exists():
+                attempts = len(list(folder.parent.glob(f"{folder.name}.interrupted-*")))
+                folder.rename(folder.with_name(f"{folder.name}.interrupted-{attempts + 1}"))
+            folder.mkdir(parents=True)
+        return folder
 
 
 @dataclass(frozen=True, slots=True)

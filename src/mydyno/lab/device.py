@@ -1,7 +1,7 @@
 """One running lab disk: its block device, caps, snapshot, calibration and removal."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -9,25 +9,195 @@ from typing import Any
 import msgspec
 
 from mydyno.host import Host, Running, boot_of
-from mydyno.lab.calibration import (
-    DiskCalibration,
-    IoMeasurement,
-    IoPattern,
-    measure,
-    random,
-    sequential,
-)
-from mydyno.lab.registry import LabState, Registry
 from mydyno.lab.teardown import mounted_elsewhere, mounts_of, tear_down
-from mydyno.lab.values import LabSpec, Paths, level_text
+from mydyno.lab.values import PAGE, LabSpec, LabState, Paths, Registry, Stripe, level_text
 from mydyno.model import Action, Change, HostError, Probe, RefusedError, Settings
 from mydyno.stack import converge_made
 
 
-def mark_frozen(host: Host, marker: Path, spec: LabSpec) -> None:
-    """Write the marker: the bases in its folder are frozen at a lab's size and stripe."""
-    argv = ("install", "-m", "600", "/dev/stdin", str(marker))
-    host.run(Action(argv, _words(host, spec))).check()
+@dataclass(frozen=True, slots=True)
+class CapRate:
+    """I/Os per second that the caps allow; None is no limit.  `by` says which cap that is."""
+
+    rate: float | None
+    by: str
+
+
+def cap_rate(state: Mapping[str, Any], block: int, ramp_s: float, seconds: float) -> CapRate:
+    """Return what the caps in a daemon's `state` allow to I/Os of `block` bytes on all disks.
+
+    It is the mean over `seconds` after a ramp of `ramp_s`, under full load from now on.
+    """
+    owners = ((state, "the disks", len(state["disks"])), (state["vm"], "the VM", 1))
+    found: list[tuple[float, str]] = []
+    for owner, name, times in owners:
+        for kind, unit, size in (("iops", "IOPS", 1), ("bytes_per_s", "bytes", block)):
+            if cap := owner and owner["caps"][kind]:
+                extra = cap["burst"] - cap["base"]
+                lasts_s = owner["credits"][kind] / extra if extra else 0.0
+                share = min(max(lasts_s - ramp_s, 0.0) / seconds, 1.0)
+                found.append((times * (cap["base"] + share * extra) / size, f"{name}, {unit}"))
+    least = min(found, default=None)
+    return CapRate(*least) if least else CapRate(None, "no cap")
+
+
+RAMP_S = 1.0  # fio counts nothing before
+_BEGIN_S = 0.8  # after which the credits are set, with fio at work
+_TOLERANCE = 0.05  # beyond it the host is too slow for the class, or has other load
+_LEAK = 0.25  # above the caps by more than this, they are not in force
+Begin = Callable[[], Mapping[str, Any]]
+_IN_FLIGHT = 128  # queue depth of a loop device
+_RANDOM, _RANDOM_DEPTH = 16 << 10, 32
+_SEQUENTIAL, _SEQUENTIAL_DEPTH = 256 << 10, 16
+
+
+@dataclass(frozen=True, slots=True)
+class IoPattern:
+    """An I/O pattern: fio's rw, block size in bytes, queue depth on each disk."""
+
+    rw: str
+    block: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class IoMeasurement:
+    """A measured `rate` in I/Os of `block` bytes per second, and the rate expected by the caps."""
+
+    rw: str
+    block: int
+    rate: float
+    expected: CapRate
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Return the rate in bytes a second."""
+        return self.rate * self.block
+
+    @property
+    def deviation(self) -> float:
+        """Return the absolute difference from the expected rate, as a ratio of that."""
+        return abs(self.rate / self.expected.rate - 1) if self.expected.rate else 0.0
+
+    @property
+    def within_tolerance(self) -> bool:
+        """Return whether the rate is that of the caps, within 5 %."""
+        return self.deviation <= _TOLERANCE
+
+    @property
+    def exceeds_caps(self) -> bool:
+        """Return whether the rate is so far above the caps that they cannot be in force."""
+        return self.deviation > _LEAK and self.rate > (self.expected.rate or 0.0)
+
+    @property
+    def description(self) -> str:
+        """Return the measured and the expected rate as text."""
+        measured = f"{self.rate:,.0f} {self.rw} of {self.block >> 10}K per second"
+        return f"{measured}; expected {self.expected.rate or 0:,.0f} by {self.expected.by}"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCalibration:
+    """Measured rates of a lab device: random reads, sequential reads, optional random writes."""
+
+    reads: IoMeasurement
+    sequential: IoMeasurement
+    writes: IoMeasurement | None = None
+
+    @property
+    def all(self) -> Sequence[IoMeasurement]:
+        """Return all measurements."""
+        return (self.reads, self.sequential, *((self.writes,) if self.writes else ()))
+
+
+def random(stripe: Stripe, rw: str) -> IoPattern:
+    """Return random I/O of 16 KiB, or of the largest block that divides a chunk."""
+    return IoPattern(rw, _fits(_RANDOM, stripe), _deep(_RANDOM_DEPTH, stripe))
+
+
+def sequential(stripe: Stripe) -> IoPattern:
+    """Return sequential reads of 256 KiB, one I/O of any cloud, or as large as a chunk allows."""
+    return IoPattern("read", _fits(_SEQUENTIAL, stripe), _deep(_SEQUENTIAL_DEPTH, stripe))
+
+
+def measure(
+    host: Host, device: str, pattern: IoPattern, stripe: Stripe, seconds: int, begin: Begin
+) -> IoMeasurement:
+    """Return the rate of a device over `seconds`.
+
+    `begin` sets the credits and returns the daemon's state.  It is called during fio's ramp, so
+    that credits earned while fio starts do not count.
+    """
+    running = host.start(_job(device, pattern, stripe, seconds))
+    try:
+        time.sleep(_BEGIN_S)
+        state = begin()
+        raw = b"".join(running.lines())
+    finally:
+        running.stop()
+    if b"{" not in raw:
+        raise HostError(f"{device}: fio reported nothing: {raw.decode(errors='replace')[-200:]}")
+    expected = cap_rate(state, pattern.block, RAMP_S - _BEGIN_S, seconds)
+    return IoMeasurement(pattern.rw, pattern.block, parse(raw, pattern.rw), expected)
+
+
+def parse(raw: bytes, rw: str) -> float:
+    """Return I/Os per second of the first group in fio's JSON, after any notes.
+
+    After a ramp fio counts what was issued in the window, over a runtime that goes on until the
+    last of it is answered, one latency later: at depth 32 and 1100 IOPS that is 29 ms too long.
+    """
+    reply: dict[str, Any] = msgspec.json.decode(raw[raw.index(b"{") :], type=dict[str, Any])
+    done = reply["jobs"][0]["write" if "write" in rw else "read"]
+    window_s = done["runtime"] / 1e3 - done["lat_ns"]["mean"] / 1e9
+    return float(done["total_ios"] / window_s) if done["total_ios"] else 0.0
+
+
+def _fits(block: int, stripe: Stripe) -> int:
+    """Return the largest block up to this one that divides a chunk."""
+    if stripe.disks == 1:
+        return block
+    return next(n for n in range(block, 0, -PAGE) if stripe.chunk % n == 0)
+
+
+def _deep(depth: int, stripe: Stripe) -> int:
+    """Return the queue depth of each disk, within that of the loop device."""
+    return max(1, min(depth, _IN_FLIGHT // stripe.disks))
+
+
+def _job(device: str, pattern: IoPattern, stripe: Stripe, seconds: int) -> Action:
+    """Return fio with a job for each disk, which stays on that disk's chunks.
+
+    Requests at random places of a stripe queue up at one disk while another idles: at depth 32
+    on eight disks a sixth of the rate is lost, and no cap has been tested.
+    """
+    fixed = (
+        "fio",
+        "--name=calibration",
+        f"--filename={device}",
+        f"--rw={pattern.rw}",
+        "--direct=1",
+    )
+    timing = ("--time_based", f"--runtime={seconds}", f"--ramp_time={RAMP_S:g}")
+    engine = ("--ioengine=libaio", "--zero_buffers", "--randrepeat=0", "--output-format=json")
+    shape = (f"--bs={pattern.block}", f"--iodepth={pattern.depth}", "--thread", "--group_reporting")
+    safety = () if "write" in pattern.rw else ("--readonly",)
+    return Action((*fixed, *timing, *engine, *shape, *safety, *_zones(stripe, pattern)))
+
+
+def _zones(stripe: Stripe, pattern: IoPattern) -> tuple[str, ...]:
+    """Return fio's zones for one disk's chunks: a part of each is used, then the next one's."""
+    if stripe.disks == 1:
+        return ()
+    size = pattern.block if pattern.rw.startswith("rand") else stripe.chunk
+    return (
+        f"--numjobs={stripe.disks}",
+        f"--offset_increment={stripe.chunk}",
+        "--zonemode=strided",
+        f"--zonesize={size}",
+        f"--zonerange={stripe.chunk}",
+        f"--zoneskip={(stripe.disks - 1) * stripe.chunk}",
+    )
 
 
 def is_frozen(host: Host, marker: Path, spec: LabSpec) -> bool:
@@ -37,39 +207,17 @@ def is_frozen(host: Host, marker: Path, spec: LabSpec) -> bool:
     used after a reboot of the host.
     """
     done = host.run(Action(("cat", str(marker))))
-    return done.returncode == 0 and done.stdout == _words(host, spec)
+    return done.returncode == 0 and done.stdout == _shape(host, spec)
 
 
-def _words(host: Host, spec: LabSpec) -> bytes:
-    boot = boot_of(host)
+def _shape(host: Host, spec: LabSpec) -> bytes:
+    """Return the content of the marker of a frozen base: size, stripe and the host's boot."""
     stripe = {"disks": spec.stripe.disks, "chunk": spec.stripe.chunk}
-    shape = stripe if spec.stripe.disks > 1 else {}
-    return msgspec.json.encode({"size": spec.size, "boot": boot, **shape})
+    striped = stripe if spec.stripe.disks > 1 else {}
+    return msgspec.json.encode({"size": spec.size, "boot": boot_of(host), **striped})
 
 
 _PATIENCE_S = 5.0  # a reply takes a millisecond
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """Commands to, and the state of, one lab disk."""
-
-    host: Host
-    path: Path
-
-    def order(self, line: str) -> None:
-        """Send one command; raise `HostError` with the daemon's message if it refuses."""
-        action = Action(("tee", str(self.path)), f"{line}\n".encode())
-        done = self.host.run(action, timeout_s=_PATIENCE_S)
-        if done.returncode:
-            words = self.state().get("last_error") or done.stderr.decode(errors="replace").strip()
-            raise HostError(f"{self.path}: {line}: {words}")
-
-    def state(self) -> Mapping[str, Any]:
-        """Return the disk's state: rates per second, sizes in bytes, credits in units."""
-        done = self.host.run(Action(("cat", str(self.path))), timeout_s=_PATIENCE_S).check()
-        state: Mapping[str, Any] = msgspec.json.decode(done.stdout, type=dict[str, Any])
-        return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +290,14 @@ class LabDevice:
         An idle disk earns credits, as in the cloud: call this when the load begins.
         """
         text = level_text(self.state.spec.credits if level is None else level)
-        self._control.order(f"credits {text}")
+        self._order(f"credits {text}")
 
     def freeze(self) -> None:
         """Freeze the contents as the base; raise `RefusedError` while it is mounted."""
         self._quiet("freeze")
-        self._control.order("freeze")
-        mark_frozen(self.host, self._paths.snapshot_marker, self.state.spec)
+        self._order("freeze")
+        install = ("install", "-m", "600", "/dev/stdin", str(self._paths.snapshot_marker))
+        self.host.run(Action(install, _shape(self.host, self.state.spec))).check()
 
     def drop(self) -> None:
         """Discard all writes since the freeze; raise `RefusedError` while mounted.
@@ -157,12 +306,18 @@ class LabDevice:
         new overlay, and after, so that no data read in between stays cached.
         """
         self._quiet("drop")
-        self._control.order("drop")
+        self._order("drop")
         self._flush()
 
     def stats(self) -> Mapping[str, Any]:
-        """Return the disk's state: caps and credits, counters, `overlay_pages` of 4 KiB."""
-        return self._control.state()
+        """Return the disk's state: caps and credits, counters, `overlay_pages` of 4 KiB.
+
+        Rates are per second, sizes in bytes.
+        """
+        action = Action(("cat", str(self._paths.control)))
+        raw = self.host.run(action, timeout_s=_PATIENCE_S).check().stdout
+        state: Mapping[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+        return state
 
     def measure(self, seconds: int = 5, *, write: bool = False) -> DiskCalibration:
         """Return the measured rates from the spec's credit level, `seconds` for each.
@@ -221,9 +376,15 @@ class LabDevice:
     def _paths(self) -> Paths:
         return Paths(Path(self.state.home))
 
-    @property
-    def _control(self) -> Control:
-        return Control(self.host, self._paths.control)
+    def _order(self, line: str) -> None:
+        """Send one command; raise `HostError` with the daemon's message if it refuses."""
+        path = self._paths.control
+        done = self.host.run(
+            Action(("tee", str(path)), f"{line}\n".encode()), timeout_s=_PATIENCE_S
+        )
+        if done.returncode:
+            words = self.stats().get("last_error") or done.stderr.decode(errors="replace").strip()
+            raise HostError(f"{path}: {line}: {words}")
 
     def _quiet(self, purpose: str) -> None:
         """Check that nothing is mounted, and flush the device's cache."""

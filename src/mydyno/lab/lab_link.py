@@ -12,7 +12,7 @@ import msgspec
 
 from mydyno.host import Host, Local, Namespaced, Process, Running, ask, is_root, processes
 from mydyno.journal.register import state_folder
-from mydyno.lab.registry import clear_parts, record_path, save
+from mydyno.lab.values import clear_parts, record_path, save
 from mydyno.model import Action, HostError, Probe, RefusedError
 
 # Addresses for network benchmarks (RFC 2544, C.2.2), four for each link.
@@ -69,7 +69,7 @@ class LabLink:
         """Make the link; clean up on failure.  Raise `RefusedError` where none can be made."""
         if reason := available(self.host):
             raise RefusedError(f'net.address = "lab": {reason}')
-        _record(self.state)
+        save(_path(self.state), msgspec.json.encode(self.state))
         try:
             for argv in _made(self.state):
                 self.host.run(Action(argv)).check()
@@ -112,9 +112,16 @@ def available(host: Host) -> str:
 def sweep_links(host: Host) -> Sequence[str]:
     """Remove links of dead owners on `host`; return a line for each."""
     lines = []
-    clear_parts(_folder())
-    for path in sorted(_folder().glob("[!.]*.json")):
-        state = _read(path)
+    folder = state_folder("links")
+    clear_parts(folder)
+    for path in sorted(folder.glob("[!.]*.json")):
+        try:
+            state = msgspec.json.decode(path.read_bytes(), type=LinkState)
+        except msgspec.DecodeError as error:
+            raise HostError(
+                f"{path}: not a valid link record ({error}); check `ip netns list`, then "
+                "remove the file"
+            ) from error
         if state.host == host.name and not processes.alive(Local(), state.owner):
             lines.append(f"link {state.link}: leftover; removed {', '.join(_remove(host, state))}")
     return lines
@@ -170,26 +177,8 @@ def _parse_routes(raw: bytes) -> Sequence[IPv4Network]:
     return tuple(IPv4Network(r.dst, strict=False) for r in routes if r.dst != "default")
 
 
-def _folder() -> Path:
-    return state_folder("links")
-
-
 def _path(state: LinkState) -> Path:
-    return record_path(_folder(), state.link)
-
-
-def _record(state: LinkState) -> None:
-    save(_path(state), msgspec.json.encode(state))
-
-
-def _read(path: Path) -> LinkState:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=LinkState)
-    except msgspec.DecodeError as error:
-        raise HostError(
-            f"{path}: not a valid link record ({error}); check `ip netns list`, then "
-            "remove the file"
-        ) from error
+    return record_path(state_folder("links"), state.link)
 
 
 _FRAME = 1514 / 1448  # bytes on the wire for bytes of payload: Ethernet, IPv4, TCP with timestamps
@@ -250,8 +239,7 @@ def _one(link: LabLink, server: Running, *way: str) -> float:
             break
     raise HostError(
         f"link {link.state.link}: no traffic passes ({problem}); allow {link.state.load_address} "
-        "on "
-        f"{link.state.device} in the host's firewall"
+        f"on {link.state.device} in the host's firewall"
     )
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from mydyno.host import Host
 from mydyno.host.processes import foreign, mount_at
-from mydyno.lab.calibration import DiskCalibration
-from mydyno.lab.device import LabDevice
+from mydyno.lab.device import DiskCalibration, LabDevice
 from mydyno.lab.loop_lab import create, listing
 from mydyno.lab.teardown import REMOVAL_S
 from mydyno.lab.values import LabSpec

@@ -1,24 +1,45 @@
 """Lab disks on loop devices: creating, finding and removing them, also for dead owners."""
 
 import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mydyno.host import Host, Local, Process, Running, processes, uploaded
+import msgspec
+
+from mydyno.host import Host, Local, Process, Running, is_root, processes, uploaded
 from mydyno.host.files import make_home, resolved
 from mydyno.host.processes import mount_at
 from mydyno.lab import device, teardown
-from mydyno.lab.binary import available, binary, serve
 from mydyno.lab.device import LabDevice
-from mydyno.lab.registry import LabState, Loop, Registry, clear_parts, registry
 from mydyno.lab.teardown import InUseError, diskseq, tear_down
-from mydyno.lab.values import LabSpec, Paths, check
-from mydyno.model import Action, HostError, RefusedError, SpecError
+from mydyno.lab.values import (
+    LabSpec,
+    LabState,
+    Loop,
+    Paths,
+    Registry,
+    check,
+    clear_parts,
+    level_text,
+    registry,
+)
+from mydyno.model import Action, HostError, RefusedError, SpecError, unknown_value
+from mydyno.stack import converge_made
+from mydyno.stack.block import Block
 
 _ATTEMPTS = 10  # to get a free loop device
 _LOG_TAIL = 400  # bytes; the daemon's errors are one line long
 _WRONG = 2  # the daemon's exit code for an option it cannot accept
+_NAME = "mydyno-disk"
+_NOT_BUILT = "mydyno-disk is not built; run `make setup`."
+_MEGA = 1e6
+# The daemon gets priority, so that a busy processor does not slow the disk down.  Its files are
+# accessible to root only.
+_FIRST = ("sh", "-c", 'umask 077 && exec "$@"', "serve", "nice", "-n", "-10")
+_TOOLS = ("losetup", "blockdev", "umount", "kill", "tee")
 
 
 def create(
@@ -169,7 +190,9 @@ def _bring_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
     number = mount.number if mount else ""
     state = labs.write(replace(state, phase="attaching", daemon=daemon, mount=number))
     state = _attached(host, labs, state)
-    teardown.begin(host, Path(state.device).name)
+    # A device keeps the queue of its last user, but the baseline is the kernel's default: no
+    # scheduler, as on every loop device since Linux 5.2.
+    converge_made(host, Block(Path(state.device).name, ours=True), {"scheduler": "none"})
     state = labs.write(replace(state, phase="up"))
     return LabDevice(host, labs, state, running)
 
@@ -209,3 +232,81 @@ def _start(
     words = host.run(Action(("tail", "-c", str(_LOG_TAIL), str(paths.log)))).stdout
     message = words.decode(errors="replace").strip() or f"exit {code}"
     raise (SpecError if code == _WRONG else HostError)(f"lab {state.spec.lab}: {message}")
+
+
+class _Class(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Classes(msgspec.Struct, frozen=True):
+    disks: list[_Class]
+    vms: list[_Class]
+
+
+def binary() -> str:
+    """Return the path of mydyno-disk: $MYDYNO_DISK, beside this Python, on PATH, else empty."""
+    if named := os.environ.get("MYDYNO_DISK"):
+        return named
+    beside = Path(sys.executable).parent / _NAME
+    return str(beside) if beside.is_file() else shutil.which(_NAME) or ""
+
+
+def available(host: Host) -> str:
+    """Return an empty string if a lab can be made on `host`, else the reason in a sentence."""
+    if not is_root(host):
+        return "A lab disk needs root, for its mount and its loop device."
+    for node, module in (("/dev/fuse", "fuse"), ("/dev/loop-control", "loop")):
+        if host.run(Action(("test", "-c", node))).returncode:
+            return f"{node} is missing; try `modprobe {module}`."
+    missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
+    if missing:
+        return f"{', '.join(missing)} not found; install util-linux, procps and coreutils."
+    if not os.access(binary(), os.X_OK):
+        return _NOT_BUILT
+    return ""
+
+
+def classes(*, json: bool) -> str:
+    """Return the tables of disk and VM classes; raise `RefusedError` without mydyno-disk."""
+    if not binary():
+        raise RefusedError(_NOT_BUILT)
+    more = ("--json",) if json else ()
+    return Local().run(Action((binary(), "classes", *more))).check().stdout.decode()
+
+
+def refuse_unknown_class(disk_class: str, vm: str = "") -> None:
+    """Raise `SpecError` for a disk or VM class that mydyno-disk does not know, if it is built."""
+    if not (disk_class or vm) or not binary():
+        return
+    known = msgspec.json.decode(classes(json=True), type=_Classes)
+    for key, name, rows in (("class", disk_class, known.disks), ("vm", vm, known.vms)):
+        names = [row.name for row in rows]
+        if name and name not in names:
+            raise SpecError(f"stack.device.{key}: {unknown_value(name, names, listed=False)}")
+
+
+def serve(spec: LabSpec, paths: Paths, *, owner_pid: int | None, frozen: bool) -> Action:
+    """Return the command that serves a lab device; rates in its units, MB/s and microseconds."""
+    argv = [*_FIRST, binary(), "serve", "--mount", str(paths.mount), "--size", str(spec.size)]
+    disks, caps = spec.stripe.disks, spec.caps
+    for base, overlay in zip(paths.bases(disks), paths.overlays(disks), strict=True):
+        argv += ["--base", str(base), "--overlay", str(overlay)]
+    options = {
+        "--chunk": spec.stripe.chunk,
+        "--credits": level_text(spec.credits),
+        "--class": spec.disk_class or None,
+        "--vm": spec.vm or None,
+        "--iops": caps.iops,
+        "--mbps": caps.bytes_per_s and caps.bytes_per_s / _MEGA,
+        "--burst-iops": caps.burst_iops,
+        "--burst-mbps": caps.burst_bytes_per_s and caps.burst_bytes_per_s / _MEGA,
+        "--burst-seconds": caps.burst_s,
+        "--read-latency-us": round(spec.latency.read_s * _MEGA),
+        "--write-latency-us": round(spec.latency.write_s * _MEGA),
+        "--flush-latency-us": round(spec.latency.flush_s * _MEGA),
+        "--owner-pid": owner_pid,
+    }
+    given = ((name, str(value)) for name, value in options.items() if value is not None)
+    flags = {"--uncapped": not spec.capped, "--frozen": frozen}
+    named = [flag for flag, on in flags.items() if on]
+    return Action((*argv, *(word for pair in given for word in pair), *named))

@@ -13,10 +13,9 @@ from mydyno.host import Host, ask, processes
 from mydyno.host.files import distrust, identity, resolved
 from mydyno.host.processes import Mount, mount_at, number_of
 from mydyno.host.processes import mounts as all_mounts
-from mydyno.lab.registry import LabState, Registry
-from mydyno.lab.values import Paths
+from mydyno.lab.values import LabState, Paths, Registry
 from mydyno.model import Action, HostError, MydynoError, Probe
-from mydyno.stack import converge_made, restore_made
+from mydyno.stack import restore_made
 from mydyno.stack.block import Block
 from mydyno.stack.protocol import IDENTITY
 
@@ -99,26 +98,12 @@ def seen(host: Host, disk: str) -> dict[str, str]:
     return {key: value for key, value in now.items() if key != IDENTITY}
 
 
-def begin(host: Host, disk: str) -> None:
-    """Reset the scheduler of a loop device just attached to the kernel's default.
-
-    A device keeps the queue of its last user, but the baseline is the kernel's default: no
-    scheduler, as on every loop device since Linux 5.2.
-    """
-    converge_made(host, Block(disk, ours=True), {"scheduler": "none"})
-
-
 def kept(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a free loop device's queue that are restored after its use.
 
     A limit that attaching changed was set by the kernel for the file, not by a user.
     """
     return {k: v for k, v in was.items() if k not in _USER_LIMITS or attached.get(k) == v}
-
-
-def restore(host: Host, disk: str, was: Mapping[str, str]) -> None:
-    """Restore the queue settings of a loop device; those that it refuses are skipped."""
-    restore_made(host, Block(disk, ours=True), was)
 
 
 _SHOWN = 3  # processes; a namespace may have hundreds
@@ -240,7 +225,7 @@ def _detach(host: Host, state: LabState, device: str) -> list[str]:
     if not detach(host, device, Paths(Path(state.home)).disk):
         raise InUseError(_held(host, device))
     if loop.device == device:  # not before: a queue with I/O that hangs would never change
-        restore(host, Path(device).name, loop.queue)
+        restore_made(host, Block(Path(device).name, ours=True), loop.queue)
     return [*removed, device]
 
 

@@ -10,6 +10,7 @@ from mydyno.model.errors import (
     RefusedError,
     SpecError,
     UnknownEndError,
+    os_errors_as,
 )
 from mydyno.model.text import one_line, quoted, unknown_value
 from mydyno.model.values import (
@@ -64,6 +65,7 @@ __all__ = [
     "Window",
     "of_kind",
     "one_line",
+    "os_errors_as",
     "quoted",
     "unknown_value",
 ]

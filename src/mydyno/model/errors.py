@@ -11,6 +11,8 @@ MydynoError
 └── Interrupted   130  stopped by the user; run again to resume
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -58,3 +60,12 @@ class Interrupted(MydynoError):  # noqa: N818 - it is a request of the user's, n
     """The user asked to stop; the journal is intact."""
 
     exit_code = 130
+
+
+@contextmanager
+def os_errors_as(kind: type[MydynoError], place: object, step: str) -> Iterator[None]:
+    """Raise an `OSError` of the block as an error of this kind: place, reason, next step."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{place}: {error.strerror}; {step}") from error

@@ -1,16 +1,120 @@
-"""The digest's page as values: totals, the profile, and each class."""
+"""The page of a slow log's digest, from the JSON of `mydyno-probe`: totals, profile, classes."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
+import msgspec
 from markupsafe import Markup
 
-from mydyno.report import slowlog, units
+from mydyno.report import units
+from mydyno.report.charts import Axis, AxisTick, linear, logarithmic, pace, ticks
 from mydyno.report.html import environment, policy, text
-from mydyno.report.plot import Axis, AxisTick, linear, logarithmic, pace, ticks
-from mydyno.report.slowlog import Class, ClassMetric, Digest, LogWindow
+
+
+class ClassMetric(msgspec.Struct, frozen=True):
+    """One attribute's values over the events of a class; the unit is in the attribute's name.
+
+    `histogram` holds ``(low, high, count)``.
+    """
+
+    count: int = 0
+    sum: float = 0.0
+    mean: float = 0.0
+    min: float = 0.0
+    max: float = 0.0
+    p95: float = 0.0
+    p99: float = 0.0
+    histogram: list[tuple[float, float, int]] = []
+
+
+class Example(msgspec.Struct, frozen=True):
+    """The slowest statement of a class."""
+
+    query: str = ""
+    query_time_s: float = 0.0
+    at: str | None = None
+
+
+class Class(msgspec.Struct, frozen=True):
+    """The statements of one fingerprint; `share` is of all query time."""
+
+    id: str
+    fingerprint: str
+    verb: str = ""
+    events: int = 0
+    share: float = 0.0
+    first_seen: str | None = None
+    last_seen: str | None = None
+    metrics: dict[str, ClassMetric] = {}
+    flags: dict[str, int] = {}
+    users: dict[str, int] = {}
+    hosts: dict[str, int] = {}
+    databases: dict[str, int] = {}
+    example: Example | None = None
+
+
+class File(msgspec.Struct, frozen=True):
+    """A log that was read."""
+
+    name: str
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Exact totals of what was read."""
+
+    events: int = 0
+    events_weighted: int = 0
+    query_time_s: float = 0.0
+    lock_time_s: float = 0.0
+    rows_sent: int = 0
+    rows_examined: int = 0
+    classes: int = 0
+    bytes: int = 0
+    first_seen: str | None = None
+    last_seen: str | None = None
+    files: list[File] = []
+    oddities: dict[str, int] = {}
+    filtered: int = 0
+
+
+class WindowShare(msgspec.Struct, frozen=True):
+    """A class's share of a window."""
+
+    id: str
+    query_time_s: float = 0.0
+
+
+class LogWindow(msgspec.Struct, frozen=True):
+    """The statements that ended in one interval of time."""
+
+    start: str
+    end: str
+    events: int = 0
+    query_time_s: float = 0.0
+    classes: list[WindowShare] = []
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """The digest, its classes in the requested order."""
+
+    digest: int
+    summary: Summary
+    classes: list[Class] = []
+    windows: list[LogWindow] = []
+
+
+def read(digest: Mapping[str, object]) -> Digest:
+    """Return the values of a digest's JSON; raises `ValueError` naming the place of a fault."""
+    found = msgspec.convert(digest, Digest, strict=False)
+    if found.digest != 1:
+        raise ValueError(
+            f"unknown digest version {found.digest}; use the mydyno-probe of this version (1)"
+        )
+    return found
+
 
 _A_DECADE = 8  # bars: each 1.33 times as wide as the one before it
 _WINDOWS = 240  # bars side by side: more are not visible
@@ -204,7 +308,6 @@ class ClassView:
 class DigestPage:
     """The page."""
 
-    digest: Digest
     sentence: str
     oddities: tuple[str, ...]
     rows: tuple[ProfileRow, ...]
@@ -218,7 +321,6 @@ def page(digest: Digest) -> DigestPage:
     """Return the page of a digest."""
     leading = _colours(digest)
     return DigestPage(
-        digest,
         sentence(digest),
         tuple(f"{k.replace('_', ' ')}: {n}" for k, n in digest.summary.oddities.items() if n),
         tuple(_row(i, c, leading) for i, c in enumerate(digest.classes[:_LISTED], 1)),
@@ -236,8 +338,7 @@ def sentence(digest: Digest) -> str:
         return "The log holds no statement."
     ranked = sorted((c.share for c in digest.classes), reverse=True)
     noun = "statement" if total.events == 1 else "statements"
-    time = units.span(total.query_time_s)
-    taken = f"{units.number(total.events)} {noun} took {time}"
+    taken = f"{units.number(total.events)} {noun} took {units.span(total.query_time_s)}"
     if total.classes <= _MANY or len(ranked) < _MANY:
         return f"{taken}."
     share = 100 * sum(ranked[:_MANY])
@@ -347,36 +448,30 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({units.number(len(text))} characters)"
 
 
-def listed(digest: Digest) -> Sequence[int]:
-    """Return how many classes there are, in the profile, and in full."""
-    return (
-        digest.summary.classes,
-        min(len(digest.classes), _LISTED),
-        min(len(digest.classes), _SHOWN),
-    )
-
-
 _SHEETS = ("template/report.css", "template/narrow.css", "template/digest.css")
 
 
-def render_digest(digest: Mapping[str, object], title: str) -> str:
+def render_digest(digest: Mapping[str, object], title: str = "") -> str:
     """Return the page of what `mydyno-probe digest --json` wrote; every text in it is escaped.
 
-    Raises `ValueError` for what is not such a digest, naming the place of the fault.
+    Without a title it has the names of the files that were read.  Raises `ValueError` for what is
+    not such a digest, naming the place of the fault.
     """
-    found = slowlog.read(digest)
+    found = read(digest)
+    shown = page(found)
+    names = ", ".join(Path(file.name).name for file in found.summary.files)
     style, script = "".join(text(name) for name in _SHEETS), text("template/sort.js")
-    shown = (
+    rendered = (
         environment()
         .get_template("digest.html")
         .render(
-            page=page(found),
+            page=shown,
             digest=found,
-            title=title,
-            listed=listed(found),
+            title=title or names or "slow log",
+            listed=(found.summary.classes, len(shown.rows), len(shown.classes)),
             policy=policy(style, [script]),
             style=Markup(style),  # noqa: S704 - our own files
             script=Markup(script),  # noqa: S704 - our own file
         )
     )
-    return shown.encode("utf-8", "replace").decode()  # a lone surrogate could not be written
+    return rendered.encode("utf-8", "replace").decode()  # a lone surrogate could not be written

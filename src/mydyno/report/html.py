@@ -17,9 +17,8 @@ from markupsafe import Markup
 
 from mydyno.report import units, verdicts
 from mydyno.report.page import Page, page
-from mydyno.report.plot import legend
 from mydyno.report.resources import Resources, SampledTrial
-from mydyno.report.timeseries import Chart, Panel, Samples, drawable
+from mydyno.report.timeseries import Chart, Panel, Samples, drawable, legend
 from mydyno.stats.result import Result
 
 

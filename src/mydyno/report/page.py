@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from mydyno.report import charts, plot, timeseries, units, verdicts
-from mydyno.report.charts import DotPlot, Forest, Whisker, forest
-from mydyno.report.plot import Plot, Style, styles
+from mydyno.report import charts, timeseries, units, verdicts
+from mydyno.report.charts import DotPlot, Forest, Plot, Style, Table, Whisker, forest, styles
 from mydyno.report.resources import Resources, resources
 from mydyno.report.timeseries import Chart
 from mydyno.report.verdicts import UNFIT, EffectsView, VerdictLabel, parts, warned
@@ -18,19 +17,31 @@ _FEW = 4  # names in a sentence
 
 def of_forest(rows: Sequence[Row], baseline: str) -> str:
     """Return which intervals exclude ratio 1; those of unfit treatments are not used."""
-    fit = [row for row in rows if row.verdict not in verdicts.UNFIT]
-    lost = [row.name for row in rows if row.ends.lost and row.verdict in verdicts.UNFIT]
-    shown = [(row.name, row.effect) for row in fit if row.effect and row.name != baseline]
-    above = [name for name, effect in shown if effect.low > 1]
-    below = [name for name, effect in shown if effect.high < 1]
-    across = [name for name, effect in shown if effect.low <= 1 <= effect.high]
-    sentences = [
-        _intervals(above, "entirely above 1"),
-        _intervals(below, "entirely below 1"),
-        _intervals(across, "including 1: no significant difference"),
-        _lost(lost),
+    shown = [
+        (row.name, row.effect)
+        for row in rows
+        if row.effect and row.name != baseline and row.verdict not in UNFIT
     ]
-    return " ".join(s for s in sentences if s) or "Nothing could be compared with the baseline."
+    found = {
+        "entirely above 1": [name for name, effect in shown if effect.low > 1],
+        "entirely below 1": [name for name, effect in shown if effect.high < 1],
+        "including 1: no significant difference": [
+            name for name, effect in shown if effect.low <= 1 <= effect.high
+        ],
+    }
+    sentences = [
+        f"{_few(names)}: {'interval' if len(names) == 1 else 'intervals'} {where}."
+        for where, names in found.items()
+        if names
+    ]
+    if lost := [row.name for row in rows if row.ends.lost and row.verdict in UNFIT]:
+        what = "trials failed or stalled, so the other trials are not used"
+        sentences.append(f"{_few(lost)}: {what}.")
+    return " ".join(sentences) or "Nothing could be compared with the baseline."
+
+
+def _few(names: Sequence[str]) -> str:
+    return units.listed(names) if len(names) <= _FEW else f"{len(names)} treatments"
 
 
 def of_chart(chart: Chart, compared: Comparison) -> str:
@@ -38,7 +49,7 @@ def of_chart(chart: Chart, compared: Comparison) -> str:
     values = [
         f"{units.quantity(value, chart.unit)} with {name}"
         for name in _leading(compared, chart.workload)
-        if (value := timeseries.middle(chart, name, chart.warm[1], chart.end)) is not None
+        if (value := timeseries.middle(chart, name)) is not None
     ]
     if not values:
         return "No trial of the leader or the baseline has this curve."
@@ -66,20 +77,6 @@ def _leading(compared: Comparison, workload: str) -> list[str]:
     return list(dict.fromkeys([leader, compared.baseline]))
 
 
-def _lost(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    who = units.listed(names) if len(names) <= _FEW else f"{len(names)} treatments"
-    return f"{who}: trials failed or stalled, so the other trials are not used."
-
-
-def _intervals(names: Sequence[str], where: str) -> str:
-    if not names:
-        return ""
-    who = units.listed(names) if len(names) <= _FEW else f"{len(names)} treatments"
-    return f"{who}: {'interval' if len(names) == 1 else 'intervals'} {where}."
-
-
 @dataclass(frozen=True, slots=True)
 class RowView:
     """One row of the verdict table; `lost` counts in words the trials that were not measured."""
@@ -91,7 +88,6 @@ class RowView:
     whisker: Whisker | None
     guards: tuple[tuple[str, tuple[str, str, str] | None], ...]
     verdict: VerdictLabel
-    weaker: bool
     trials: str
     lost: str = ""
 
@@ -108,9 +104,8 @@ class ChartView:
     id: str
     chart: Chart
     finding: str
-    multiples: tuple[Plot, ...]
-    head: tuple[str, ...]
-    table: tuple[tuple[str, ...], ...]
+    multiples: Sequence[Plot]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +115,8 @@ class LatencyView:
     finding: str
     plot: Plot
     styles: tuple[Style, ...]
-    head: tuple[str, ...]
-    table: tuple[tuple[str, ...], ...]
-    kinds_head: tuple[str, ...]
-    kinds: tuple[tuple[str, ...], ...]
+    table: Table
+    kinds: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +146,7 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The whole page."""
+    """The entire page; `warnings` are pairs of subject and message, the campaign's own first."""
 
     result: Result
     styles: tuple[Style, ...]
@@ -200,7 +193,7 @@ def page(result: Result) -> Page:
         tuple(_workload(result, w, ordered, ids) for w in works),
         tuple((s, tuple(result.changes.get(s.name, ()))) for s in ordered),
         tuple(_trial(result, t, drawn) for t in result.trials),
-        _warnings(result),
+        tuple((who or "the campaign", text) for who, text in warned(compared)),
         resources(result, ordered),
         parts(compared, result.margin),
     )
@@ -221,28 +214,31 @@ def _workload(
         axis,
         of_forest(rows, compared.baseline),
         tuple(_row(row, rows, axis, ordered) for row in rows),
-        tuple(_chart(c, next(ids), result, ordered) for c in timeseries.charts(result, workload)),
+        tuple(
+            ChartView(
+                next(ids),
+                chart,
+                of_chart(chart, compared),
+                timeseries.multiples(chart, ordered),
+                timeseries.multiples_table(chart, ordered),
+            )
+            for chart in timeseries.charts(result, workload)
+        ),
         _latency(result, workload, ordered),
         charts.dot_plot(trials, ordered, response, unit),
     )
 
 
-def guards(rows: Sequence[Row]) -> list[str]:
-    """Return the guards that any row has, in order."""
-    return list(dict.fromkeys(name for row in rows for name in row.guards))
-
-
 def _row(row: Row, rows: Sequence[Row], axis: Forest, ordered: Sequence[Style]) -> RowView:
-    texts = [(name, _texts(row.guards.get(name))) for name in guards(rows)]
+    guards = dict.fromkeys(name for each in rows for name in each.guards)
     return RowView(
         next(style for style in ordered if style.name == row.name),
         row,
         units.quantity(row.value.estimate, row.value.unit) if row.value else units.NOTHING,
         _texts(row.effect),
         axis.whisker(row.effect) if row.effect else None,
-        tuple((units.heading(name), text) for name, text in texts),
+        tuple((units.heading(name), _texts(row.guards.get(name))) for name in guards),
         verdicts.shown(row.verdict),
-        row.durability == "weaker",
         units.measured(row.trials, row.ends),
         describe_lost(row.ends) if row.ends.lost else "",
     )
@@ -252,29 +248,17 @@ def _texts(ratio: Ratio | None) -> tuple[str, str, str] | None:
     return units.interval(ratio) if ratio else None
 
 
-def _chart(chart: Chart, id_: str, result: Result, ordered: Sequence[Style]) -> ChartView:
-    measured = [s for s in ordered if timeseries.of_treatment(chart, s.name)]
-    table = tuple(tuple(row) for row in plot.multiples_table(chart, measured))
-    drawn = tuple(plot.multiples(chart, ordered))
-    head = ("Until", *(s.name for s in measured))
-    return ChartView(id_, chart, of_chart(chart, result.comparison), drawn, head, table)
-
-
 def _latency(result: Result, workload: str, ordered: Sequence[Style]) -> LatencyView | None:
     found = charts.of_workload(result.distributions, workload, ordered)
     drawn = charts.distribution_plot(found)
     if drawn is None:
         return None
-    head, table = charts.distribution_table(found)
-    kinds_head, kinds = charts.kinds(result.distributions, workload, ordered)
     return LatencyView(
         of_latency(found, result.comparison),
         drawn,
         tuple(style for style, _ in found),
-        tuple(head),
-        tuple(tuple(row) for row in table),
-        tuple(kinds_head),
-        tuple(tuple(row) for row in kinds),
+        charts.distribution_table(found),
+        charts.kinds(result.distributions, workload, ordered),
     )
 
 
@@ -291,11 +275,6 @@ def _trial(result: Result, trial: TrialView, drawn: dict[str, Style]) -> TrialRo
         units.NOTHING if tail is None else units.quantity(tail, "s"),
         f"{start:g} to {end:g} s" if end > start else units.NOTHING,
     )
-
-
-def _warnings(result: Result) -> tuple[tuple[str, str], ...]:
-    """Return each warning with what it is about; the campaign's own come first."""
-    return tuple((who or "the campaign", text) for who, text in warned(result.comparison))
 
 
 def _first_shown(result: Result, ordered: Sequence[Style]) -> list[str]:

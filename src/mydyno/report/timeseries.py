@@ -1,12 +1,29 @@
-"""Time series: of many trials on one grid of time (charts), and of one trial in panels."""
+"""Time series and their drawings: of many trials on one grid of time, of one trial in panels."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import median
 from typing import TypeGuard
 
 from mydyno.report import units
+from mydyno.report.charts import (
+    Axis,
+    AxisTick,
+    Line,
+    Plot,
+    Point,
+    Style,
+    Table,
+    area,
+    clock,
+    linear,
+    logarithmic,
+    pace,
+    path,
+    ticks,
+)
 from mydyno.stats.result import Curve, Result, TrialView
 
 Samples = list[float | None]
@@ -108,33 +125,33 @@ def drawable(sample: float | None, *, log: bool) -> TypeGuard[float]:
     return sample is not None and math.isfinite(sample) and (sample > 0 or not log)
 
 
-def of_treatment(chart: Chart, treatment: str) -> list[TrialCurve]:
-    """Return one treatment's tracks."""
-    return [track for track in chart.tracks if track.treatment == treatment]
+def of_treatment(chart: Chart, treatment: str) -> list[Samples]:
+    """Return the samples of one treatment's trials."""
+    return [track.samples for track in chart.tracks if track.treatment == treatment]
 
 
-def spread(tracks: Sequence[TrialCurve], length: int) -> tuple[Samples, Samples, Samples]:
-    """Return the lowest, the median and the highest of the tracks at each grid point."""
+def spread(chart: Chart, treatment: str) -> tuple[Samples, Samples, Samples]:
+    """Return the lowest, the median and the highest of a treatment's samples at each point."""
+    tracks = of_treatment(chart, treatment)
     columns = [
-        [s for t in tracks if i < len(t.samples) and drawable(s := t.samples[i], log=False)]
-        for i in range(length)
+        [s for t in tracks if i < len(t) and drawable(s := t[i], log=False)]
+        for i in range(chart.length)
     ]
-    return (
-        [min(c) if c else None for c in columns],
-        [median(c) if c else None for c in columns],
-        [max(c) if c else None for c in columns],
-    )
+    return _picked(columns, min), _picked(columns, median), _picked(columns, max)
 
 
-def middle(chart: Chart, treatment: str, start_s: float, end_s: float) -> float | None:
-    """Return the median of all a treatment's samples with ``start_s < t <= end_s``, or None."""
-    first, last = round(start_s / chart.step_s) + 1, round(end_s / chart.step_s) + 1
-    inside = [
-        s
-        for t in of_treatment(chart, treatment)
-        for s in t.samples[first:last]
-        if drawable(s, log=False)
-    ]
+def _picked(
+    columns: Sequence[Sequence[float]], pick: Callable[[Sequence[float]], float]
+) -> Samples:
+    """Return one value for each column that has any."""
+    return [pick(column) if column else None for column in columns]
+
+
+def middle(chart: Chart, treatment: str) -> float | None:
+    """Return the median of all a treatment's samples in the measured window, or None."""
+    first, last = (round(t_s / chart.step_s) + 1 for t_s in (chart.warm[1], chart.end))
+    tracks = of_treatment(chart, treatment)
+    inside = [s for t in tracks for s in t[first:last] if drawable(s, log=False)]
     return median(inside) if inside else None
 
 
@@ -183,7 +200,8 @@ class PanelSeries:
     @property
     def totals(self) -> Samples:
         """Return the sum of the tracks at each point, None where nothing was recorded."""
-        return _totals(self.tracks, self.length)
+        columns = ([t[i] for t in self.tracks if i < len(t)] for i in range(self.length))
+        return _picked([[s for s in c if drawable(s, log=False)] for c in columns], sum)
 
 
 _KNOWN = (
@@ -297,13 +315,6 @@ def cores(named: Mapping[str, Curve]) -> float | None:
     return float(max(round(median(sums)), 1)) if sums else None
 
 
-def _totals(tracks: Sequence[Samples], length: int) -> Samples:
-    """Return the sum of the tracks at each point, None where nothing was recorded."""
-    columns = ([t[i] for t in tracks if i < len(t)] for i in range(length))
-    present = ([s for s in column if drawable(s, log=False)] for column in columns)
-    return [sum(column) if column else None for column in present]
-
-
 def _sampled(curve: Curve, start_s: float, step_s: float) -> Samples:
     """Return a curve on the grid, counted from its own first sample.
 
@@ -338,3 +349,145 @@ def _extremes(samples: Samples, wide: int) -> list[int | None]:
         ends = sorted((ranked[0][1], ranked[-1][1])) if ranked else (None, None)
         found += ends
     return found
+
+
+_STACK = (1, 5, 6, 3, 2)  # colours: I/O wait and steal stand out
+_TICKS = 3
+_CURVE_POINTS = 240  # of one curve: a drawing is not zoomed into
+_BUCKETS = 120  # points across one of many small plots
+_ROWS = 12  # of the table with the same figures
+
+Drawn = tuple[TrialView, PanelSeries | None, Style]
+
+
+def _upright(samples: Samples, *, log: bool) -> Axis:
+    """Return the y axis of a series over time: from 0 to the greatest sample, or logarithmic."""
+    seen = [s for s in samples if drawable(s, log=log)]
+    low, high = min(seen, default=1.0), max(seen, default=1.0)
+    return logarithmic(low, high, _TICKS) if log else linear(0, high, _TICKS)
+
+
+def _over_time(
+    samples: Samples, start_s: float, step_s: float, x: Axis, y: Axis
+) -> list[Point | None]:
+    """Return where the samples stand, the first of them at `start_s`; gaps are None."""
+    return [
+        (x.at(start_s + i * step_s), y.at(s)) if drawable(s, log=y.log) else None
+        for i, s in enumerate(samples)
+    ]
+
+
+def _seconds(x: Axis) -> tuple[AxisTick, ...]:
+    """Return the ticks of an axis of time."""
+    return tuple(AxisTick(x.at(t), f"{t:g} s") for t in x.ticks)
+
+
+def legend(panel: Panel) -> tuple[Style, ...]:
+    """Return how each of a panel's curves is drawn; one alone takes its treatment's style."""
+    labels = [label for _, label in panel.curves]
+    if len(labels) == 1:
+        return ()
+    if panel.stacked:
+        return tuple(Style(label, colour, 0) for label, colour in zip(labels, _STACK, strict=True))
+    return tuple(Style(label, i + 1, i) for i, label in enumerate(labels))
+
+
+def plots(panel: Panel, drawn: Sequence[Drawn]) -> list[Plot | None]:
+    """Return each trial's drawing, None where it has no series; all on the same axes."""
+    coarse = [(t, one and thinned(one, panel, _CURVE_POINTS), style) for t, one, style in drawn]
+    last_s, seen = 1.0, Samples()
+    for trial, series, _ in coarse:
+        if series:
+            ends_s = series.start_s + (series.length - 1) * series.step_s
+            last_s = max(last_s, ends_s, trial.window[1])
+            seen += series.totals if panel.stacked else [s for t in series.tracks for s in t]
+            seen.append(series.top)
+    x, y = clock(last_s), _upright(seen, log=panel.log)
+    return [_plot(panel, each, x, y) for each in coarse]
+
+
+def _plot(panel: Panel, drawn: Drawn, x: Axis, y: Axis) -> Plot | None:
+    trial, series, style = drawn
+    if series is None:
+        return None
+    names = legend(panel) or (style,)
+    tracks = levels(series) if panel.stacked else series.tracks
+    drawings = [_over_time(t, series.start_s, series.step_s, x, y) for t in tracks]
+    bands: list[Line] = []
+    lines: list[Line] = []
+    if panel.stacked:
+        for name, low, high in zip(names, drawings, drawings[1:], strict=False):
+            bands.append(Line(f"{name.css} solid", name.name, area(low, high)))
+    else:
+        for name, points in zip(names, drawings, strict=True):
+            if points:
+                lines.append(Line(name.css, name.name, path(points)))
+    if series.top:
+        ends = [(0.0, y.at(series.top)), (100.0, y.at(series.top))]
+        lines.append(Line("c0 d2 cores", f"{series.top:.0f} cores", path(ends)))
+    start, end = (x.at(t) for t in trial.window)
+    axes = (_seconds(x), ticks(y, panel.unit))
+    return Plot(trial.treatment, *axes, tuple(bands), tuple(lines), start, end or 100.0)
+
+
+def levels(series: PanelSeries) -> list[Samples]:
+    """Return the floor of a stack and then each track on top of those before it."""
+    columns = []
+    for i, total in enumerate(series.totals):
+        each = [t[i] if i < len(t) else None for t in series.tracks]
+        heights = accumulate((s or 0.0 for s in each), initial=0.0)
+        columns.append(list(heights) if total is not None else [None] * (len(each) + 1))
+    return [list(level) for level in zip(*columns, strict=True)]
+
+
+def multiples(chart: Chart, styles: Sequence[Style]) -> list[Plot]:
+    """Return a plot for each treatment with data; the baseline, first of `styles`, is in all.
+
+    Samples are put into buckets, of which the extremes are shown.
+    """
+    wide = -(-chart.length // _BUCKETS) or 1
+    x = clock(max(chart.length - 1, 1) * chart.step_s)
+    y = _upright([s for t in chart.tracks for s in t.samples], log=chart.log)
+    curves = {}
+    for style in styles:
+        low, mid, high = spread(chart, style.name)
+        coarse = (
+            _bucketed(low, wide, min),
+            _bucketed(mid, wide, median),
+            _bucketed(high, wide, max),
+        )
+        curves[style] = [_over_time(s, 0.0, wide * chart.step_s, x, y) for s in coarse]
+    base = Line("reference", styles[0].name, path(curves[styles[0]][1]))
+    shown = []
+    for style, (low_curve, curve, high_curve) in curves.items():
+        if not any(curve):
+            continue
+        css, extremes = f"c{style.colour}", f"{style.name}: lowest to highest block"
+        band = Line(css, extremes, area(low_curve, high_curve))
+        lines = (*([base] if style != styles[0] else ()), Line(css, style.name, path(curve)))
+        axes = (_seconds(x), ticks(y, chart.unit))
+        shown.append(Plot(style.name, *axes, (band,), lines, x.at(chart.warm[0])))
+    return shown
+
+
+def multiples_table(chart: Chart, styles: Sequence[Style]) -> Table:
+    """Return the charted medians as text: a time, then a value for each treatment with data."""
+    measured = [s.name for s in styles if of_treatment(chart, s.name)]
+    last_s = (chart.length - 1) * chart.step_s
+    wide = max(round(pace(last_s, _ROWS) / chart.step_s), 1)
+    columns = [_bucketed(spread(chart, name)[1][1:], wide, median) for name in measured]
+    until = [min(first + wide, chart.length) for first in range(1, chart.length, wide)]
+    rows = [
+        (f"{(end - 1) * chart.step_s:g} s", *(_cell(c[i], chart.unit) for c in columns))
+        for i, end in enumerate(until)
+    ]
+    return Table(("Until", *measured), rows)
+
+
+def _cell(sample: float | None, unit: str) -> str:
+    return units.NOTHING if sample is None else units.quantity(sample, unit)
+
+
+def _bucketed(samples: Samples, wide: int, pick: Callable[[Sequence[float]], float]) -> Samples:
+    groups = (samples[i : i + wide] for i in range(0, len(samples), wide))
+    return _picked([[s for s in group if s is not None] for group in groups], pick)

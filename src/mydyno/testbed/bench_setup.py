@@ -8,7 +8,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.host import Host, Local, Rebootable, Remote, ask
 from mydyno.journal import Journal
 from mydyno.journal.records import Records
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 from mydyno.loads import Workload
 from mydyno.model import Change, DriftError, Durability, Settings
 from mydyno.server import Instance

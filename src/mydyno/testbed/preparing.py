@@ -149,8 +149,8 @@ def _report_lab(p: BenchSetup, store: Store) -> None:
     if not isinstance(store, LabStore) or store.measured is None:
         return
     found, disk = store.measured, store.place.disk
-    sequential = f"{found.read_bytes_per_s / 1e6:,.0f} MB/s"
-    p.say(f"lab disk {disk}: measured {found.read_iops:,.0f} random reads/s, {sequential}")
+    sequential = f"{found.sequential.bytes_per_s / 1e6:,.0f} MB/s"
+    p.say(f"lab disk {disk}: measured {found.reads.rate:,.0f} random reads/s, {sequential}")
     for measured in found.all:
         if not measured.within_tolerance:
             p.say(f"warning: lab disk {disk}, on a slow or busy machine: {measured.description}")

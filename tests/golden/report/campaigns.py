@@ -21,7 +21,7 @@ from mydyno.campaign.treatments import Environment
 from mydyno.cli.analysis import result
 from mydyno.cli.specs import RunFacts, SpecSource, save
 from mydyno.journal import FileJournal
-from mydyno.journal.rundir import RunDir
+from mydyno.journal.register import RunDir
 from mydyno.model import HostError, Trial
 from mydyno.sample import Sampling
 from mydyno.sample.sampler import START, WHERE

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.cli.options import Json
+from mydyno.cli.terminal import Json
 from mydyno.host import LOCAL, Local
 from mydyno.model import Action, SpecError
 from mydyno.model.text import size_bytes

@@ -10,7 +10,7 @@ import msgspec
 
 from mydyno.host import Process
 from mydyno.journal.register import state_folder
-from mydyno.lab.registry import record_path, save
+from mydyno.lab.values import record_path, save
 from mydyno.model import HostError, SpecError
 
 Accelerator = Literal["kvm", "tcg"]
