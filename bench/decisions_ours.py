@@ -10,14 +10,14 @@ import numpy as np
 from pydoe import fold, pbdesign
 from scipy import stats
 
-from mydyno.campaign.adaptive import Adaptive
 from mydyno.campaign.blocks import Blocks
+from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import Search
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
 from mydyno.campaign.treatments import STOCK
 from mydyno.model import Outcome, Reset
-from mydyno.stats import FIRST, Rule, compare, drift, forecast, sequential, undecided
+from mydyno.stats import FIRST, Rule, compare, drift, effects, sequential, undecided
 from mydyno.stats.result import Comparison, Row
 from mydyno_simulate import (
     GRID,
@@ -130,7 +130,7 @@ def _each_look(n: int, df: float, alpha: float) -> float:
 
 
 def _no_family(n: int, df: float, alpha: float) -> float:
-    return forecast.critical(n, df, max(alpha, 0.05))
+    return effects.critical(n, df, max(alpha, 0.05))
 
 
 def searched(share: float) -> Callable[[str, int], Told]:

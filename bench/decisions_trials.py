@@ -8,8 +8,7 @@ from statistics import median
 import numpy as np
 
 from decisions_ours import ARMS, BASE, VERDICTS, Told, played, population
-from mydyno.campaign.adaptive import Adaptive
-from mydyno.campaign.designs import Fixed
+from mydyno.campaign.designs import Adaptive, Fixed
 from mydyno.campaign.race import Race
 from mydyno.model import Outcome, Trial, TrialStatus
 from mydyno.stats import compare, sequential, steady, undecided

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.model import Trial
 from mydyno.stats import Rule, compare, undecided

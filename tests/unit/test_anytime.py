@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mydyno.stats.forecast import critical, moderated
+from mydyno.stats.effects import critical, moderated
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.01])

@@ -8,7 +8,7 @@ import pytest
 
 from mydyno.model import Metric, Outcome, Series, Trial, TrialStatus, Window
 from mydyno.stats import Rule
-from mydyno.stats.attribution import attribute
+from mydyno.stats.factors import attribute
 from worded import compare
 
 RULE = Rule("c", "a=0,b=0,c=0", {"w": "tps"}, guards={}, sequential=True)

@@ -6,7 +6,7 @@ from math import exp, log
 import pytest
 
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
-from mydyno.stats.contrasts import contrasts, dunnett_critical
+from mydyno.stats.effects import contrasts, dunnett_critical
 from mydyno.stats.rule import Rule
 from worded import compare
 

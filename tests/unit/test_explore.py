@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mydyno.model import Trial
-from mydyno.stats.sequential import LoadSeries
+from mydyno.stats.drift import LoadSeries
 from mydyno.stats.surface import CellGrid, Explorer, SearchSpace
 from mydyno_simulate import BARE, GRID, POPULATION, Machine
 

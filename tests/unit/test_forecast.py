@@ -5,7 +5,7 @@ from math import log, log1p
 import numpy as np
 import pytest
 
-from mydyno.stats.forecast import DEFAULT_TRIAL_SD, Size, critical, expected_sd, forecast, often
+from mydyno.stats.effects import DEFAULT_TRIAL_SD, Size, critical, expected_sd, forecast, often
 
 MARGIN = log1p(0.03)
 

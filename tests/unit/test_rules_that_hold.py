@@ -52,7 +52,7 @@ from mydyno.server.place import Build
 from mydyno.stack import Ledger, Site, converge, mysqld, restore
 from mydyno.stack.mysqld import Mysqld
 from mydyno.stats import Rule
-from mydyno.stats.conclusion import soaked
+from mydyno.stats.compare import soaked
 from mydyno.stats.result import ChangeView
 from mydyno.stats.sequential import load_series
 from mydyno.testbed import lock, private_bench, server_runner

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.search import Search
 from mydyno.stats import Rule, compare, undecided
 from mydyno_simulate import CLOUD, GRID, POPULATION, Machine

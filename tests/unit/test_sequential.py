@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mydyno.campaign.adaptive import Adaptive
-from mydyno.campaign.designs import Fixed
+from mydyno.campaign.designs import Adaptive, Fixed
 from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Series, TrialStatus
 from mydyno.stats import Rule, undecided

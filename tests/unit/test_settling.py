@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.stats import Rule, compare, undecided
 from mydyno.stats.sequential import jumping, moving

@@ -9,7 +9,7 @@ from mydyno.campaign.designs import Soak
 from mydyno.model import Metric, Outcome, Series, Trial, TrialStatus, Window
 from mydyno.report.words import words
 from mydyno.stats import Rule
-from mydyno.stats.conclusion import soaked
+from mydyno.stats.compare import soaked
 from worded import compare
 
 RULE = Rule("c", "base", {"w": "tps"}, guards={})

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 from mydyno.report.words import words
 from mydyno.stats import Rule, undecided
 from mydyno.stats.checks import mark_invalid, of_campaign
-from mydyno.stats.sequential import LoadSeries
-from mydyno.stats.states import of_another_state
+from mydyno.stats.drift import LoadSeries, of_another_state
 from mydyno_simulate import CLOUD, POPULATION, Bucket, Machine, Warmup
 from mydyno_simulate.play import play
 from worded import compare

@@ -6,10 +6,10 @@ from math import exp
 import numpy as np
 import pytest
 
-from mydyno.campaign.adaptive import Adaptive
+from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.stats import Rule, compare, undecided
-from mydyno.stats.contrasts import Effect
+from mydyno.stats.effects import Effect
 from mydyno.stats.sequential import shrink_best
 from mydyno_simulate import BARE, Arm, Machine
 from mydyno_simulate.play import play

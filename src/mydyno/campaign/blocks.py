@@ -4,8 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mydyno.campaign.adaptive import trial_lengths
-from mydyno.campaign.designs import DesignKind, Grid, PlanInput, grouped, seed_of
+from mydyno.campaign.designs import DesignKind, Grid, PlanInput, grouped, seed_of, trial_lengths
 from mydyno.campaign.spec import Spec
 from mydyno.model import Outcome, Reset, SpecError, Trial
 from mydyno.stats import Rule

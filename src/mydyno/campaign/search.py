@@ -5,15 +5,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mydyno.campaign.adaptive import trial_lengths
-from mydyno.campaign.designs import DesignKind, PlanInput, Stops, seed_of
+from mydyno.campaign.designs import DesignKind, PlanInput, Stops, seed_of, trial_lengths
 from mydyno.campaign.race import Cell, Race, Undecided
 from mydyno.model import Outcome, Reset, SpecError, Trial, TrialStatus
 from mydyno.stats import Rule, undecided
 from mydyno.stats.estimates import ended
 
 if TYPE_CHECKING:
-    from mydyno.stats.sequential import LoadSeries
+    from mydyno.stats.drift import LoadSeries
     from mydyno.stats.surface import Explorer
 
 

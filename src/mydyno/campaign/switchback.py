@@ -3,8 +3,15 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from mydyno.campaign.adaptive import bias_of
-from mydyno.campaign.designs import SEQUENTIAL, DesignKind, Fixed, PlanInput, Stop, TrialForecast
+from mydyno.campaign.designs import (
+    SEQUENTIAL,
+    DesignKind,
+    Fixed,
+    PlanInput,
+    Stop,
+    TrialForecast,
+    bias_of,
+)
 from mydyno.campaign.race import Race, race_of
 from mydyno.model import Interval, Outcome, Reset, Trial, TrialStatus, Window
 from mydyno.stats import Rule, tens

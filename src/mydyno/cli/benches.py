@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 
 from mydyno.campaign.bench import Bench, NoServer
-from mydyno.campaign.choosing import runs
-from mydyno.campaign.plan import Campaign
+from mydyno.campaign.plan import Campaign, runs
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
 from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
 from mydyno.cli.privatebench import host_layers, is_real, private, without_lab

@@ -18,8 +18,7 @@ import msgspec
 import typer
 
 from mydyno.campaign import importing
-from mydyno.campaign.importing import LogFile, LoggedRun, Naming, caveats_of, labels
-from mydyno.campaign.past import cells_of
+from mydyno.campaign.importing import LogFile, LoggedRun, Naming, caveats_of, cells_of, labels
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.specs import RunFacts, reopen
 from mydyno.cli.terminal import Json, print_json, print_message

@@ -26,7 +26,7 @@ from mydyno.cli.terminal import (
 )
 from mydyno.model import Cost, Outcome, TrialStatus
 from mydyno.stack.layers import Scope, cost_of, of_scope
-from mydyno.stats.forecast import (
+from mydyno.stats.effects import (
     TRIAL_S,
     Forecast,
     expected_sd,

@@ -330,8 +330,8 @@ def _void(outcome: Outcome, why: Mapping[int, Finding]) -> Outcome:
 
 
 def _states(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, Finding]:
+    from mydyno.stats.drift import of_another_state  # noqa: PLC0415
     from mydyno.stats.sequential import load_series  # noqa: PLC0415 - numpy and scipy
-    from mydyno.stats.states import of_another_state  # noqa: PLC0415
 
     found: dict[int, Finding] = {}
     for workload, response in rule.responses.items():

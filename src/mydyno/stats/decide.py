@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import isfinite, log
 
 from mydyno.model import Figure, Finding, Outcome, TrialStatus
-from mydyno.stats.contrasts import Effect
+from mydyno.stats.effects import Effect
 from mydyno.stats.estimates import Estimates, mean, metric_of, share_lost
 from mydyno.stats.result import Comparison, Ends, Ratio, Row
 from mydyno.stats.rule import (

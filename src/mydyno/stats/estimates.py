@@ -18,7 +18,7 @@ from mydyno.model import (
     Window,
     of_kind,
 )
-from mydyno.stats.contrasts import Effect
+from mydyno.stats.effects import Effect
 from mydyno.stats.result import Ends, Estimate
 from mydyno.stats.rule import THROUGHPUTS, always_works, spread
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from mydyno.stats.contrasts import Effect, ratio
+from mydyno.stats.effects import Effect, ratio
 from mydyno.stats.result import Ratio
 
 HIGHER, LOWER = "higher", "lower"

@@ -15,10 +15,9 @@ from scipy.special import fdtrc
 
 from mydyno.model import Outcome, Series, TrialStatus
 from mydyno.stats import steady
-from mydyno.stats.contrasts import Effect
-from mydyno.stats.drift import TAU_S, Levels, carries, levels, one_hot, trials_of
+from mydyno.stats.drift import TAU_S, Levels, LoadSeries, carries, levels, one_hot, trials_of
+from mydyno.stats.effects import Effect, critical, moderated
 from mydyno.stats.estimates import BIN_S, Estimates, log_of
-from mydyno.stats.forecast import critical, moderated
 from mydyno.stats.rule import CONFIDENCE, Rule, is_lower
 from mydyno.stats.steady import Learned, NoiseModel, fit, learn
 
@@ -126,17 +125,6 @@ _HOT_TAU_S = 120.0  # time constant of disturbances of segments: neighbours, che
 _LOOKED = "~"  # suffix of the name of exploratory trials
 _LONGEST_S = 1e8  # three years
 _LEAST = 1e-3  # of the mean: the value of a bin without work, as log 0 does not exist
-
-
-@dataclass(frozen=True, slots=True)
-class LoadSeries:
-    """One finished trial: the binned log response and the campaign's time at its middle."""
-
-    treatment: str
-    at_s: float
-    series: Array
-    block: int = 0
-    id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from mydyno.stats.sequential import LoadSeries, learn_from, steady_levels, training_size
+from mydyno.stats.drift import LoadSeries
+from mydyno.stats.sequential import learn_from, steady_levels, training_size
 from mydyno.stats.steady import Learned
 
 Array = NDArray[np.float64]

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mydyno.campaign.adaptive import trial_lengths
-from mydyno.campaign.designs import DesignKind, PlanInput, seed_of
+from mydyno.campaign.designs import DesignKind, PlanInput, seed_of, trial_lengths
 from mydyno.model import Outcome, Reset, Trial
 from mydyno.stats import Rule
 

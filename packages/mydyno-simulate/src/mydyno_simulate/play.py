@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from mydyno.campaign.adaptive import Enough
-from mydyno.campaign.designs import Design, Fixed, Stop, Stops
+from mydyno.campaign.designs import Design, Enough, Fixed, Stop, Stops
 from mydyno.model import Interval, Metric, Outcome, Series, Trial, TrialStatus, Window
 from mydyno.stats import BIN_S, unit_of
 from mydyno_simulate import noise

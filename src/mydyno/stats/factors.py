@@ -1,4 +1,4 @@
-"""Attribution: main effects and interactions of the factors, over all trials of a campaign."""
+"""Factors: which cells of a grid are run, and what trials show of each factor and each pair."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from mydyno.model import Figure, Finding, FindingPlace, Outcome
-from mydyno.stats.contrasts import ratio
 from mydyno.stats.drift import Levels, levels, trials_of
+from mydyno.stats.effects import ratio
 from mydyno.stats.result import Part, Ratio, Together
 from mydyno.stats.rule import CONFIDENCE, FIRST, Rule
 from mydyno.stats.sequential import steady_of
@@ -197,3 +197,68 @@ def _together(coded: _Coded, found: Levels, workload: str, sign: float) -> list[
             if not effect.low <= 1 <= effect.high:
                 interactions.append(Together(workload, {a: one, b: other}, effect))
     return sorted(interactions, key=lambda t: -abs(log(t.effect.ratio)))[:_SHOWN]
+
+
+_SHARE = 0.5  # a third misses interactions too often
+_VAGUE, _LIKELY_SMALL = 1e-3, 1.0  # prior precision (1 / variance) of an effect
+# Ties are broken by order, whatever the rounding of a processor: a campaign that is resumed on
+# another machine has the same cells.
+_TIE = 1e-9
+_GAIN = 1e-6
+
+
+def fraction(cells: Sequence[tuple[int, ...]], wanted: int | None) -> list[int]:
+    """Return which cells of a full grid are run, ascending; the first is always included.
+
+    They make the determinant of X'X + K large, for main effects and all pairs: Bayesian
+    D-optimality (DuMouchel and Jones, 1994): interactions are likely small, so there may be more of
+    them than the cells could estimate.  Cells are added one at a time, then exchanged as Fedorov
+    (1972) does. `wanted` is how many; without it half of the grid.
+    """
+    levels = {
+        f"{i}": [f"{n}" for n in range(max(of) + 1)]
+        for i, of in enumerate(zip(*cells, strict=True))
+    }
+    coded = _Coded(levels, tuple(combinations(levels, 2)))
+    named = ({f"{i}": f"{n}" for i, n in enumerate(cell)} for cell in cells)
+    rows = np.array([coded.row(cell) for cell in named])
+    mains = sum(len(of) - 1 for of in levels.values())
+    count = wanted or max(round(_SHARE * len(cells)), 1)
+    count = min(max(count, mains + 1), len(cells))
+    known = np.full(rows.shape[1], _VAGUE)
+    known[1 + mains :] = _LIKELY_SMALL
+    prior = np.diag(known)
+    chosen = [0]
+    while len(chosen) < count:
+        spread = _spread(rows, chosen, prior).diagonal().copy()
+        spread[chosen] = -1.0
+        chosen.append(_first_best(spread))
+    while (swap := _exchange(_spread(rows, chosen, prior), chosen)) is not None:
+        chosen[swap[0]] = swap[1]
+    return sorted(chosen)
+
+
+def _spread(rows: Array, chosen: Sequence[int], prior: Array) -> Array:
+    """Return the covariances (cells, cells) of the predictions from the chosen cells."""
+    selected = rows[list(chosen)]
+    found: Array = rows @ np.linalg.solve(selected.T @ selected + prior, rows.T)
+    return found
+
+
+def _exchange(spread: Array, chosen: Sequence[int]) -> tuple[int, int] | None:
+    """Return the index in `chosen` and the cell to exchange it for, or None if none improves it.
+
+    The first cell keeps its place.
+    """
+    out, own = list(chosen[1:]), spread.diagonal()
+    gains = (1 - own[out])[:, None] * (1 + own) + spread[out] ** 2  # factors of the determinant
+    gains[:, list(chosen)] = 0.0
+    best = _first_best(gains.ravel())
+    place, cell = divmod(best, len(own))
+    return (place + 1, cell) if gains[place, cell] > 1 + _GAIN else None
+
+
+def _first_best(values: Array) -> int:
+    """Return the index of the first value that is the largest, up to rounding."""
+    most = values.max(initial=-np.inf)
+    return int(np.flatnonzero(values >= most - _TIE * abs(most))[0]) if values.size else 0
