@@ -22,7 +22,7 @@ def test_without_a_word_all_is_here():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('host = "ssh://box"\ndevice = { lab = "vm" }', "remove them"),
         ('load = "local"\ndevice = { lab = "vm" }', "remove them"),
@@ -31,12 +31,12 @@ def test_without_a_word_all_is_here():
         ('device = { lab = "vm", size = "big" }', "stack.device.size"),
     ],
 )  # fmt: skip
-def test_what_a_machine_cannot_be_is_refused_before_it_boots(text, told):
-    with pytest.raises(SpecError, match=r"x\.toml.*" + told.replace("(", r"\(")):
+def test_what_a_machine_cannot_be_is_refused_before_it_boots(text, message):
+    with pytest.raises(SpecError, match=r"x\.toml.*" + message.replace("(", r"\(")):
         hosts(VM + text)
 
 
-def test_a_machine_is_as_its_table_says(monkeypatch):
+def test_a_machine_is_made_as_its_table_specifies(monkeypatch):
     asked = []
     monkeypatch.setattr("mydyno.cli.benches._booted", lambda spec: asked.append(spec) or Local())
     hosts(VM + 'device = { lab = "vm", disks = 3, size = "1G", class = "azure-p15" }')

@@ -1,4 +1,4 @@
-"""The record of the labs survives what is done to it, or says what is wrong."""
+"""The record of the labs survives damage, or reports what is wrong."""
 
 import os
 import stat
@@ -75,7 +75,7 @@ def test_a_half_written_record_is_not_seen(tmp_path):
     assert len(labs.all()) == 1
 
 
-def test_the_folder_can_be_moved_and_hosts_are_kept_apart(tmp_path, monkeypatch):
+def test_the_folder_can_be_moved_and_hosts_are_separate(tmp_path, monkeypatch):
     monkeypatch.setattr("mydyno.lab.registry.state_folder", tmp_path.joinpath)
     registry().write(state())
     registry().write(replace(state("two"), host="ssh://db1"))

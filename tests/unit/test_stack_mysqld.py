@@ -146,7 +146,7 @@ def test_only_shaping_settings_ask_for_data_of_their_own():
     assert data_shape(wanted) == {"innodb_page_size": "4096", "lower_case_table_names": "1"}
 
 
-def test_mariadb_tells_ranges_words_and_what_is_read_only():
+def test_mariadb_lists_ranges_words_and_what_is_read_only():
     raw = (
         b"INNODB_IO_CAPACITY\t100\t4294967295\t0\tNULL\tNO\tREQUIRED\n"
         b"INNODB_DOUBLEWRITE\tNULL\tNULL\tNULL\tOFF,ON,fast\tYES\tNONE\n"
@@ -154,16 +154,16 @@ def test_mariadb_tells_ranges_words_and_what_is_read_only():
         b"LOG_BIN\tNULL\tNULL\tNULL\tOFF,ON\tYES\tNULL\n"
         b"TX_ISOLATION\tNULL\tNULL\tNULL\tREAD-COMMITTED,SERIALIZABLE\tNO\tNULL\n"
     )
-    told = variables.mariadb(raw)
-    assert told["innodb_io_capacity"] == Variable(dynamic=True, low=100, high=4294967295)
-    assert told["innodb_doublewrite"] == Variable(choices=("OFF", "ON", "fast"))
-    assert not told["version"].settable
-    assert told["log_bin"].settable
-    assert "tx_isolation" not in told
-    assert not told["transaction_isolation"].dynamic
+    settings = variables.mariadb(raw)
+    assert settings["innodb_io_capacity"] == Variable(dynamic=True, low=100, high=4294967295)
+    assert settings["innodb_doublewrite"] == Variable(choices=("OFF", "ON", "fast"))
+    assert not settings["version"].settable
+    assert settings["log_bin"].settable
+    assert "tx_isolation" not in settings
+    assert not settings["transaction_isolation"].dynamic
 
 
-def test_mysql_tells_ranges_and_refuses_what_is_read_only():
+def test_mysql_lists_ranges_and_refuses_what_is_read_only():
     raw = (
         b"range\tsync_binlog\t0\t4294967295\n"
         b"range\tdatadir\t0\t0\n"
@@ -171,11 +171,11 @@ def test_mysql_tells_ranges_and_refuses_what_is_read_only():
         b"Error\t1193\tUnknown system variable 'transaction_isolation'\n"
     )
     names = ["datadir", "gtid_purged", "sync_binlog", "transaction_isolation"]
-    told = variables.mysql(raw, names, ["datadir", "sync_binlog", "transaction_isolation"])
-    assert told["sync_binlog"] == Variable(dynamic=True, low=0, high=4294967295)
-    assert told["datadir"] == Variable()
-    assert not told["gtid_purged"].dynamic
-    assert not told["transaction_isolation"].dynamic
+    settings = variables.mysql(raw, names, ["datadir", "sync_binlog", "transaction_isolation"])
+    assert settings["sync_binlog"] == Variable(dynamic=True, low=0, high=4294967295)
+    assert settings["datadir"] == Variable()
+    assert not settings["gtid_purged"].dynamic
+    assert not settings["transaction_isolation"].dynamic
 
 
 def test_nothing_that_acts_is_assigned_its_own_value():
@@ -203,11 +203,11 @@ def test_a_name_the_server_does_not_know_is_answered_with_its_replacement(flavou
     assert word in sentence
 
 
-def test_every_replacement_names_a_flavour_and_says_something():
+def test_every_replacement_names_a_flavour_and_has_a_text():
     table = variables._table()  # noqa: SLF001 - the table's own shape is what is held here
-    for name, told in table.items():
-        assert set(told) <= {"any", "mysql", "mariadb"}, name
-        assert all(told.values()), name
+    for name, texts in table.items():
+        assert set(texts) <= {"any", "mysql", "mariadb"}, name
+        assert all(texts.values()), name
 
 
 def test_a_pool_below_its_chunk_waits_for_a_restart():
@@ -220,9 +220,9 @@ def test_a_pool_below_its_chunk_waits_for_a_restart():
     assert (smaller.cost, larger.cost) == (Cost.RESTART, Cost.ONLINE)
 
 
-def test_what_the_server_rounded_is_told():
+def test_a_value_that_the_server_rounded_is_reported():
     made = layer()
     now = {**STOCK, "max_allowed_packet": "33554432"}
     want = {"max_allowed_packet": "33554433", "innodb_io_capacity": "200"}
-    told = "mysqld.max_allowed_packet = 33554433: the server made it 33554432"
-    assert made.adjusted(now, want) == [told]
+    message = "mysqld.max_allowed_packet = 33554433: the server made it 33554432"
+    assert made.adjusted(now, want) == [message]

@@ -29,7 +29,7 @@ class Load:
 
 @dataclass
 class Host:
-    """A host whose commands end as they are told to."""
+    """A host whose commands end as the test sets."""
 
     code: int
     asked: list = field(default_factory=list)
@@ -65,7 +65,7 @@ class Bench:
 
 
 class Checked:
-    """A workload that says what must be true of its data."""
+    """A workload that states what must be true of its data."""
 
     name, response = "w", "tps"
 

@@ -1,7 +1,7 @@
 """Campaigns on a simulated host, run as `mydyno run` runs them, and their results read again.
 
 `NAME/campaign.toml` is the spec.  The load is that of `mydyno.testing.simulate` in process, so a
-treatment says by ``load/env.SIM_EFFECT`` what is true of it; ``FAILS`` and ``STALLS`` name the
+treatment states its true effect by ``load/env.SIM_EFFECT``; ``FAILS`` and ``STALLS`` name the
 blocks in which its trials do so.  What time of day it was is replaced: nothing else is.
 """
 
@@ -171,7 +171,7 @@ _LEVELS = (
     "innodb_buffer_pool_pages_total",
     "threads_running",
 )
-_SCALE = 1e-6  # of counters of seconds; others are whole numbers
+_SCALE = 1e-6  # of counters of seconds; others are integers
 
 
 def _write_sample(folder: Path, rates: list[float], *, server: bool) -> None:
@@ -192,7 +192,7 @@ def _write_sample(folder: Path, rates: list[float], *, server: bool) -> None:
             levels = _levels(totals, rate, max(rates)) if server else {}
             levels["memory.dirty", ""] = 40_000_000 + 20_000_000 * rate / max(rates)
             seen = {key: total for key, total in totals.items() if server or key in _HOST}
-            file.tick(seq, _whole(seen | levels), ("host", "server") if server else ("host",))
+            file.tick(seq, _integers(seen | levels), ("host", "server") if server else ("host",))
     file.end(len(rates)).written(folder)
 
 
@@ -204,7 +204,7 @@ def _in_seconds(key: tuple[str, str]) -> bool:
     return key in _HOST and (key[0].startswith(("cpu", "psi", "p")) or key[0].endswith("_s"))
 
 
-def _whole(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], int]:
+def _integers(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], int]:
     return {k: round(v / _SCALE) if _in_seconds(k) else round(v) for k, v in values.items()}
 
 
