@@ -208,7 +208,7 @@ def test_a_setting_whose_value_cannot_be_read_is_refused():
         converge(site, {"db/kernel.unknown": "9"}, ledger, 0)
 
 
-def test_the_changes_say_from_where_to_where():
+def test_each_change_records_the_values_before_and_after():
     _, site, ledger = begun()
     (change,) = converge(site, {"db/kernel.c": "9"}, ledger, 0)
     assert isinstance(change, Change)
@@ -287,7 +287,7 @@ def test_a_second_executor_is_found(second):
 
 
 class Order(MemoryJournal):
-    """A journal that notes what the host had been told when something was recorded."""
+    """A journal that notes which commands the host had run when something was recorded."""
 
     def __init__(self, host):
         super().__init__()
@@ -326,7 +326,7 @@ def test_a_file_that_several_changes_need_is_written_once():
     assert host.asked == [write.argv]
 
 
-def test_a_running_server_is_told_and_one_that_is_down_is_not():
+def test_a_setting_is_sent_to_a_running_server_and_not_to_a_stopped_one():
     class Server(FakeLayer):
         def online(self, changes):
             return [Action(("set", "b", change.after)) for change in changes]

@@ -1,4 +1,4 @@
-"""Every host keeps the contract: commands run once, their ends are told apart, files come whole."""
+"""Every host fulfils the contract: commands run once, exit kinds differ, files are complete."""
 
 import time
 
@@ -113,7 +113,7 @@ def test_complaints_go_to_a_file_of_the_host(host, tmp_path):
     assert errors.read_text() == "before\nafter\n"
 
 
-def test_files_go_and_come_whole_with_their_mode(host, tmp_path):
+def test_files_are_copied_both_ways_completely_with_their_mode(host, tmp_path):
     here, there, back = (tmp_path / name for name in ("here", "th ere", "back"))
     here.write_bytes(bytes(range(256)) * 1000)
     here.chmod(0o750)

@@ -34,7 +34,7 @@ def disk(tmp_path):
 
 
 def check(site, want, *, owned=False, alive=()):
-    """Apply, apply again, and go back; each step as the journal tells and the host shows.
+    """Apply, apply again, and go back; each step as the journal records it and the host shows it.
 
     `alive` are keys of figures that move by themselves, such as the free space of a pool.
     """

@@ -1,4 +1,4 @@
-"""btrfs on several real devices: what profile and mount say is what writing does."""
+"""btrfs on several real devices: writing follows the profile and the mount options."""
 
 import re
 from contextlib import ExitStack
@@ -44,7 +44,7 @@ def where(tmp_path):
 
 
 @pytest.mark.parametrize(("profile", "count"), [("raid0", 2), ("raid1", 2), ("raid10", 4)])
-def test_btrfs_uses_its_devices_as_its_profile_says(disks, where, profile, count):
+def test_btrfs_uses_its_devices_according_to_its_profile(disks, where, profile, count):
     first, *others = disks(count)
     run(*mkfs("btrfs", f"-d {profile} -m {profile}", first, *others))
     run(*mount("btrfs", "nodatacow", first, str(where), *others))
@@ -55,7 +55,7 @@ def test_btrfs_uses_its_devices_as_its_profile_says(disks, where, profile, count
     assert missing(seen["mount"], "nodatacow") == []
     file = Path(where) / "data"
     file.write_bytes(b"x" * 65536)
-    assert "C" in run("lsattr", str(file)).split()[0]  # written in place, as the option says
+    assert "C" in run("lsattr", str(file)).split()[0]  # written in place, as the option requires
 
 
 def test_other_filesystems_take_one_device():

@@ -48,7 +48,7 @@ def sentence_of(path: Path) -> str:
     if path.suffix == ".py":
         return first_sentence(path)
     first = path.read_text().split("\n", 1)[0]
-    assert first.startswith("//! "), f"{path} says nothing of itself"
+    assert first.startswith("//! "), f"{path} has no description"
     return first.removeprefix("//! ")
 
 
@@ -67,7 +67,7 @@ def drawn() -> str:
     lines = [
         "# Map",
         "",
-        "Each room, and its main files.  The first line of a file says what is in it.",
+        "Each room, and its main files.  The first line of a file describes its content.",
         "",
     ]
     for room in ORDER:

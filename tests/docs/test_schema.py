@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[2]
 def test_the_schema_is_that_of_the_values():
     kinds = [Comparison, Result, Status, Plan, Imported]
     named, parts = msgspec.json.schema_components(kinds)
-    told = {
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "anyOf": list(named),
         "$defs": parts,
     }
-    text = json.dumps(told, indent=1, sort_keys=True).replace("#/components/schemas", "#/$defs")
+    text = json.dumps(schema, indent=1, sort_keys=True).replace("#/components/schemas", "#/$defs")
     hold(ROOT / "docs" / "reference" / "schema.json", text + "\n")

@@ -17,8 +17,8 @@ import json, os, random, sys
 effect = 1 + float(os.environ.get("GAIN", "0"))
 chance = random.Random(os.environ["MYDYNO_SEED"] + os.environ["MYDYNO_TRIAL"] + sys.argv[1])
 trial = 1 + chance.gauss(0, 0.015)
-with open(sys.argv[2], "a") as told:
-    print(os.environ["MYDYNO_TRIAL"], os.environ["MYDYNO_ELAPSED_S"], file=told)
+with open(sys.argv[2], "a") as file:
+    print(os.environ["MYDYNO_TRIAL"], os.environ["MYDYNO_ELAPSED_S"], file=file)
 print(json.dumps({"event": "overhead", "cost_s": 5}), flush=True)
 for second in range(1, 10**6):
     tps = 1000 * effect * trial * (1 + chance.gauss(0, 0.05))
@@ -49,8 +49,8 @@ def spec(folder: Path, program: str, gain: float, *arguments: str, **design: obj
 
 
 def test_a_true_effect_is_adopted_and_covered(tmp_path):
-    told = tmp_path / "elapsed"
-    path = spec(tmp_path, LOAD, 0.10, "1", str(told), blocks=5)
+    record = tmp_path / "elapsed"
+    path = spec(tmp_path, LOAD, 0.10, "1", str(record), blocks=5)
     done = mydyno("run", path, "-o", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -60,7 +60,7 @@ def test_a_true_effect_is_adopted_and_covered(tmp_path):
     assert found["winner"] == "B"
     assert found["winners"] == {"w": "B"}
     assert found["machine_time_s"] == 10 * (40 + 5)
-    elapsed = [line.split() for line in told.read_text().splitlines()]
+    elapsed = [line.split() for line in record.read_text().splitlines()]
     assert [(int(t), float(s)) for t, s in elapsed] == [(i, 45.0 * i) for i in range(10)]
     keys = {"campaign", "response", "baseline", "machine_time_s", "winner", "winners", "treatments"}
     assert keys <= found.keys()
@@ -151,17 +151,17 @@ def loads_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_says_how_to_go_on_and_does(tmp_path, number):
+def test_an_interrupted_run_prints_how_to_resume_and_resumes(tmp_path, number):
     path, run = spec(tmp_path, SLOW, 0.1, blocks=2), tmp_path / "run"
     text = path.read_text().replace("warmup_s = 10", "warmup_s = 1").replace("= 30", "= 2")
     path.write_text(text)
     process = running(path, run)
     began_s = time.monotonic()
     process.send_signal(number)
-    _, told = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert time.monotonic() - began_s < 5
-    assert b"run the same command again to resume" in told
+    assert b"run the same command again to resume" in errors
     assert loads_of(tmp_path) == []
     state = json.loads(mydyno("status", run, "--json").stdout)
     assert state["state"] == "stopped"
@@ -223,8 +223,8 @@ def test_another_spec_in_the_same_directory_is_refused(tmp_path):
 
 
 def test_the_winner_is_soaked_when_asked(tmp_path):
-    told = tmp_path / "elapsed"
-    path = spec(tmp_path, LOAD, 0.10, "1", str(told), blocks=5, soak="20m")
+    record = tmp_path / "elapsed"
+    path = spec(tmp_path, LOAD, 0.10, "1", str(record), blocks=5, soak="20m")
     done = mydyno("run", path, "-o", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -238,8 +238,8 @@ def test_the_winner_is_soaked_when_asked(tmp_path):
     assert "soak" in mydyno("plan", path).stdout
 
 
-def test_a_plan_says_what_a_switchback_can_show(tmp_path):
-    path = spec(tmp_path, LOAD, 0.10, "1", str(tmp_path / "told"), kind="switchback")
+def test_a_plan_reports_what_a_switchback_can_show(tmp_path):
+    path = spec(tmp_path, LOAD, 0.10, "1", str(tmp_path / "record"), kind="switchback")
     path.write_text(path.read_text().replace("warmup_s = 10\nwindow_s = 30\n", ""))
     plenty = mydyno("plan", path, "--budget", "1h").stdout
     assert "take 30 s)" in plenty

@@ -62,9 +62,9 @@ def test_the_data_of_a_stopped_server_move_to_each_filesystem_and_stay_where_the
     before = ask(HOST, store.listing(shop.place.data))
     done = mydyno("run", spec, "-o", run, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    told = done.stdout + done.stderr
-    assert f"beside {shop.place.data} on ext4" in told
-    assert f"beside {shop.place.data} on xfs" in told
+    output = done.stdout + done.stderr
+    assert f"beside {shop.place.data} on ext4" in output
+    assert f"beside {shop.place.data} on xfs" in output
     assert ask(HOST, store.listing(shop.place.data)) == before
 
 
@@ -75,7 +75,7 @@ def test_the_data_of_a_stopped_server_move_to_each_filesystem_and_stay_where_the
         ("/var/lib/nothing", "not a data directory on"),
     ],
 )
-def test_a_wrong_folder_is_told_before_anything_is_made(data, words, tmp_path):
+def test_a_wrong_folder_is_reported_before_anything_is_made(data, words, tmp_path):
     spec = tmp_path / "moved.toml"
     spec.write_text(SPEC.format(data=data))
     refused = mydyno("run", spec, "-o", tmp_path / "run", cwd=tmp_path)

@@ -327,7 +327,7 @@ def go(folder: Path, host: Machine, at: int, *, after: bool) -> bool:
     return False
 
 
-def told(folder: Path) -> list[Outcome]:
+def finished_outcomes(folder: Path) -> list[Outcome]:
     journal = FileJournal(folder / "journal.jsonl")
     found = list(outcomes(journal.events()))
     journal.close()
@@ -336,17 +336,19 @@ def told(folder: Path) -> list[Outcome]:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_every_record_then_run_again(tmp_path, after):
-    whole = tmp_path / "whole"
-    assert not go(whole, Machine(lines), 10**6, after=False)
-    want = told(whole)
-    records = sum(len((whole / f).read_bytes().splitlines()) for f in ("journal.jsonl", "changes"))
+    uninterrupted = tmp_path / "uninterrupted"
+    assert not go(uninterrupted, Machine(lines), 10**6, after=False)
+    want = finished_outcomes(uninterrupted)
+    records = sum(
+        len((uninterrupted / f).read_bytes().splitlines()) for f in ("journal.jsonl", "changes")
+    )
     assert [o.trial.id for o in want] == list(range(8))
     for at in range(records):
         folder = tmp_path / f"{at}"
         host = Machine(lines)
         assert go(folder, host, at, after=after), at
         assert not go(folder, host, 10**6, after=False)
-        found = told(folder)
+        found = finished_outcomes(folder)
         assert [(o.trial, o.metrics, o.status) for o in found] == [
             (o.trial, o.metrics, o.status) for o in want
         ], at
@@ -374,7 +376,7 @@ def test_killed_many_times_in_one_campaign(tmp_path):
     while go(tmp_path, host, 12, after=runs % 2 == 0):
         runs += 1
         assert runs < 60
-    assert [o.trial.id for o in told(tmp_path)] == list(range(8))
+    assert [o.trial.id for o in finished_outcomes(tmp_path)] == list(range(8))
     assert host.files == FOUND
 
 
@@ -390,12 +392,12 @@ def test_a_killed_trial_counts_its_machine_time_and_not_its_numbers(tmp_path):
 
     assert go(tmp_path, Machine(dies), 10**6, after=False)
     assert not go(tmp_path, Machine(lines), 10**6, after=False)
-    found = told(tmp_path)
+    found = finished_outcomes(tmp_path)
     assert [o.machine_time_s for o in found] == [7 + 3, *[7] * 7]
     assert (tmp_path / "trials" / "0000.interrupted-1" / "load.out").exists()
 
 
-def test_the_history_of_events_is_whole(tmp_path):
+def test_the_history_of_events_is_complete(tmp_path):
     go(tmp_path, Machine(lines), 10**6, after=False)
     journal = FileJournal(tmp_path / "journal.jsonl")
     events = list(journal.events())

@@ -46,10 +46,10 @@ def done():
         argv = [*COMMAND, "run", str(folder / "spec.toml"), "-o", str(folder / "run"), "--json"]
         found = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600)
         assert found.returncode == 0, found.stderr
-        told = subprocess.run(
+        compared = subprocess.run(
             [*COMMAND, "report", str(folder / "run"), "--json"], capture_output=True, check=True
         )
-        yield found, folder / "run", json.loads(told.stdout)
+        yield found, folder / "run", json.loads(compared.stdout)
 
 
 def events(run):
@@ -75,8 +75,8 @@ def test_the_rate_is_a_share_of_the_traffic_that_was_measured_once(done):
     found, run, _ = done
     measured = [e for e in events(run) if e["type"] == "measured"]
     assert len(measured) == 1
-    told = {c["key"]: c["after"] for c in changes(run) if c["key"] == "db/link.rate"}
-    rate = int(told["db/link.rate"].removesuffix("kbit")) * 125
+    compared = {c["key"]: c["after"] for c in changes(run) if c["key"] == "db/link.rate"}
+    rate = int(compared["db/link.rate"].removesuffix("kbit")) * 125
     assert rate == pytest.approx(0.4 * measured[0]["value"], abs=125)
     assert "measured: " in found.stderr
 

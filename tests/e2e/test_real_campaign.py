@@ -160,9 +160,9 @@ def test_interrupted_it_ends_in_seconds_and_leaves_nothing_running(folder):
         time.sleep(0.05)
     began_s = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "run the same command again to resume" in told
+    assert "run the same command again to resume" in errors
     assert time.monotonic() - began_s < 15
     assert [line for line in left_over(folder) if not line.endswith("/work")] == []
     done = mydyno("rollback", run)
@@ -183,7 +183,7 @@ def test_a_server_that_refuses_to_start_fails_its_trial_only(folder):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "code", "told"),
+    ("old", "new", "code", "message"),
     [
         ("sort_buffer_size", "sort_bufer_size", 2, "sort_buffer_size"),
         ('buffer_pool_size" = "64M"', 'buffer_pool_size" = "lots"', 2, "innodb_buffer_pool_size"),
@@ -194,11 +194,11 @@ def test_a_server_that_refuses_to_start_fails_its_trial_only(folder):
         ("innodb_buffer_pool_size", "innodb_redo_log_capacity", 2, "innodb_log_file_size"),
     ],
 )
-def test_what_cannot_be_is_refused_before_any_trial(folder, old, new, code, told):
+def test_what_cannot_be_is_refused_before_any_trial(folder, old, new, code, message):
     (folder / "spec.toml").write_text(SPEC.replace(old, new))
     done = mydyno("run", folder / "spec.toml", "-o", folder / "run")
     assert done.returncode == code, done.stderr
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert left_over(folder) == []
     assert not list(folder.glob("run/trials/*"))
@@ -213,12 +213,12 @@ def test_a_server_that_dies_under_its_load_fails_its_trial_only(folder):
     while not (raw.exists() and raw.stat().st_size) and time.monotonic() < end:
         time.sleep(0.05)
     os.kill(int((run / "work" / "server" / "mysqld.pid").read_text()), signal.SIGKILL)
-    told, _ = process.communicate(timeout=120)
+    results, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     finished = [e["outcome"] for e in events(run) if e["type"] == "finished"]
     assert [o["status"] for o in finished] == ["ok", "failed", "ok", "ok"]
     assert finished[1]["error"].startswith("the server died: ")
-    assert json.loads(told)["winner"] is None
+    assert json.loads(results)["winner"] is None
     assert left_over(folder) == []
 
 
@@ -309,7 +309,7 @@ def test_files_on_a_lab_disk_need_no_server(folder):
     assert left_over(folder) == []
 
 
-def test_a_finished_campaign_is_only_told_again(folder):
+def test_a_finished_campaign_is_only_reported_again(folder):
     (folder / "spec.toml").write_text(FILES.replace("blocks = 2", "blocks = 1"))
     first = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
     assert first.returncode == 0, first.stderr

@@ -174,8 +174,8 @@ def test_a_sampler_that_dies_fails_no_trial(folder):
     process = subprocess.Popen(command(folder), stderr=subprocess.PIPE, text=True)
     (pid,) = begun(folder)
     os.kill(pid, signal.SIGKILL)
-    _, told = process.communicate(timeout=300)
-    assert process.returncode == 0, told
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
     found = result(folder / "run")
     assert {t.status for t in found.trials} == {"ok"}
     died = "sampling: mydyno-probe ended before the load did (exit -9)"

@@ -80,9 +80,9 @@ def test_two_servers_by_two_settings_each_on_its_own_data(folder):
     run = folder / "run"
     done = mydyno("run", spec(folder, GRID), "-o", run, "--json")
     assert done.returncode == 0, done.stderr
-    told = {row["name"]: row for row in json.loads(done.stdout)["treatments"]}
+    rows = {row["name"]: row for row in json.loads(done.stdout)["treatments"]}
     cells = [f"build={b},sort_buffer_size={s}" for b in ("auto", "eight") for s in ("256K", "2M")]
-    assert set(told) == {"STOCK", *cells}
+    assert set(rows) == {"STOCK", *cells}
     assert "by mysql 8.0.33 on ext4" in done.stderr
     for treatment, cnf, log, changes in trials(run):
         eight = "build=eight" in treatment

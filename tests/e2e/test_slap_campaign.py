@@ -122,5 +122,5 @@ def test_btrfs_is_a_treatment(folder):
         assert ratio == pytest.approx(1.0), name
     assert rows["zstd"]["plain"]["compression_ratio"]["estimate"] > 1.2
     stored = {name: row["plain"]["storage_bytes"]["estimate"] for name, row in rows.items()}
-    assert stored["btrfs"] > stored["nodatacow"]  # what was written over is kept beside the new
+    assert stored["btrfs"] > stored["nodatacow"]  # what was overwritten is retained beside the new
     assert stored["ext4"] == pytest.approx(64 << 20, rel=0.05)

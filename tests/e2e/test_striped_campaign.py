@@ -44,12 +44,12 @@ def test_a_stripe_is_a_setting_under_test(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    told = [json.loads(path.read_text()) for path in sorted(out.glob("trials/*/changes.json"))]
-    assert len(told) == 4
-    shapes = [{c["key"]: c["after"] for c in changes} for changes in told if changes]
+    recorded = [json.loads(path.read_text()) for path in sorted(out.glob("trials/*/changes.json"))]
+    assert len(recorded) == 4
+    shapes = [{c["key"]: c["after"] for c in changes} for changes in recorded if changes]
     four = {"db/raid.devices": "4", "db/fs.type": "xfs", "db/fs.mkfs": "-d su=64k,sw=4"}
     assert shapes == [four, four]
-    assert {c["cost"] for changes in told for c in changes} == {"reformat"}
+    assert {c["cost"] for changes in recorded for c in changes} == {"reformat"}
     facts = {p.name: json.loads(p.read_text()) for p in out.glob("facts/lab disk*.json")}
     assert facts["lab disk, 4 in 64K.json"]["class"].startswith("4 x azure-p10")
     assert not (out / "work").exists()

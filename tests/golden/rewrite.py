@@ -1,4 +1,4 @@
-"""One way to hold a golden file: compare, or write it anew when MYDYNO_GOLDEN=write says so."""
+"""One way to hold a golden file: compare, or write it again under MYDYNO_GOLDEN=write."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The digest of each real and crafted log is what its golden says, and what the log says."""
+"""The digest of each real and crafted log equals its golden file and the log's own facts."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from golden.digest.told import digest, golden
+from golden.digest.steps import digest, golden
 from golden.rewrite import hold
 
 HERE = Path(__file__).parent / "digest"
@@ -25,7 +25,7 @@ chomp; print $rewriter->fingerprint($_), "\\0"
 """
 
 
-def told(case):
+def digested(case):
     words = HERE / case / "options"
     options = words.read_text().split() if words.exists() else []
     return digest(*options, *sorted((HERE / case).glob("input*.log")))
@@ -33,12 +33,12 @@ def told(case):
 
 @pytest.mark.parametrize("case", sorted(set(CASES)))
 def test_golden(case):
-    hold(HERE / case / "wanted.json", golden(told(case)))
+    hold(HERE / case / "wanted.json", golden(digested(case)))
 
 
 @pytest.mark.parametrize("case", sorted(FACTS))
 def test_facts(case):
-    found, facts = told(case), FACTS[case]
+    found, facts = digested(case), FACTS[case]
     summary = found["summary"]
     assert summary["events"] == facts["events"]
     assert Decimal(str(summary["query_time_s"])) == Decimal(facts["query_time"])
@@ -53,7 +53,7 @@ def test_facts(case):
 
 @pytest.mark.parametrize("case", [case for case in sorted(FACTS) if "sums" in FACTS[case]])
 def test_sums(case):
-    metrics = [one["metrics"] for one in told(case)["classes"]]
+    metrics = [one["metrics"] for one in digested(case)["classes"]]
     for name, (count, total) in FACTS[case]["sums"].items():
         found = [one[name] for one in metrics if name in one]
         assert sum(one["count"] for one in found) == count
@@ -63,7 +63,7 @@ def test_sums(case):
 @pytest.mark.parametrize("names", ["users", "databases"])
 def test_names(names):
     for case, facts in FACTS.items():
-        found = {name for one in told(case)["classes"] for name in one[names]}
+        found = {name for one in digested(case)["classes"] for name in one[names]}
         assert sorted(found) == facts.get(names, sorted(found)), case
 
 
@@ -72,7 +72,7 @@ def test_real_logs_add_up(case):
     """Sums found by looking for one kind of line; the forged ones all took 666 s."""
     log = (HERE / case / "input.log").read_bytes()
     real = [pair for pair in QUERY_TIME.findall(log) if FORGED not in pair]
-    summary = told(case)["summary"]
+    summary = digested(case)["summary"]
     assert summary["events"] == len(real) > 50
     assert summary["bytes"] == len(log)
     for place, name in enumerate(("query_time_s", "lock_time_s")):
@@ -115,7 +115,7 @@ def test_every_difference_has_a_reason():
         assert one.get("pt") != one["ours"]
 
 
-def test_pt_says_what_the_table_claims():
+def test_pt_query_digest_prints_the_fingerprints_of_the_table():
     tool = shutil.which("pt-query-digest")
     version = tool and subprocess.run([tool, "--version"], capture_output=True, check=True).stdout
     if not tool or version.decode().split() != PT.split():
@@ -123,5 +123,5 @@ def test_pt_says_what_the_table_claims():
     texts = "\0".join(one["text"] for one in STATEMENTS).encode()
     argv = ["perl", "-0", "-n", "-e", PERL, tool]
     done = subprocess.run(argv, input=texts, capture_output=True, check=True)
-    said = done.stdout.decode().split("\0")[:-1]
-    assert said == [one.get("pt", one["ours"]) for one in STATEMENTS]
+    printed = done.stdout.decode().split("\0")[:-1]
+    assert printed == [one.get("pt", one["ours"]) for one in STATEMENTS]

@@ -5,14 +5,14 @@ from decimal import Decimal
 
 import pytest
 
-from golden.digest.told import ROOT, digest
+from golden.digest.steps import ROOT, digest
 
 SHARED = ROOT.parent / "shared/slowlogs"
 LOGS = sorted(SHARED.glob("*.log"))
 GOLDENS = [log for log in LOGS if log.with_suffix(".golden").exists()]
 HERE = pytest.mark.skipif(not LOGS, reason="the shared slow logs are not beside this checkout")
 TIMES = ("Query_time", "Lock_time")
-# Where its golden differs from what the log says: the golden's line, and what is wrong there.
+# Where its golden differs from the log's content: the golden's line, and what is wrong there.
 WRONG = {
     "slow025": "line 45: 2001 for three events, each logged for 1000: an outlier time, an option "
     "of that test and not in the log, gives one of them the weight of 1",
@@ -45,9 +45,9 @@ def to_us(sums):
     return {name: total.quantize(US) for name, total in sums.items()}
 
 
-def ours(told):
+def ours(digested):
     found = {}
-    for one in told["classes"]:
+    for one in digested["classes"]:
         metrics = {name: one["metrics"].get(f"{name.lower()}_s") for name in TIMES}
         sums = {name: Decimal(metric["sum"]) for name, metric in metrics.items() if metric}
         found[one["id"]] = (one["events"], to_us(sums))
@@ -58,12 +58,12 @@ def ours(told):
 @pytest.mark.parametrize("log", GOLDENS, ids=lambda path: path.stem)
 def test_agrees(log):
     golden = json.loads(log.with_suffix(".golden").read_text(), parse_float=Decimal)
-    told = digest(log)
+    digested = digest(log)
     if log.stem in WRONG:
-        assert ours(told) != theirs(golden), "no exception any more"
+        assert ours(digested) != theirs(golden), "no exception any more"
         return
-    assert told["summary"]["events"] == golden["Global"]["TotalQueries"]
-    assert ours(told) == theirs(golden)
+    assert digested["summary"]["events"] == golden["Global"]["TotalQueries"]
+    assert ours(digested) == theirs(golden)
 
 
 @HERE

@@ -17,7 +17,7 @@ from mydyno.logs import read
 HERE = Path(__file__).parent / "import"
 CASES = sorted(p.parent.name for p in HERE.glob("*/input.txt"))
 # what may stand between other logs: complete, and with nothing above it that could be its own
-WHOLE = sorted(set(CASES) - {"truncated", "truncated-json", "empty", "binary", "article"})
+COMPLETE = sorted(set(CASES) - {"truncated", "truncated-json", "empty", "binary", "article"})
 
 
 def raw(case):
@@ -28,7 +28,7 @@ def figures(values):
     return {name: float(f"{value:.9g}") for name, value in sorted(values.items())}
 
 
-def told(log):
+def facts(log):
     return {
         "runs": [
             {
@@ -55,14 +55,14 @@ def told(log):
 def test_a_log_is_read_as_recorded(case):
     assert (HERE / case / "origin.txt").read_text().strip()
     try:
-        found = told(read(raw(case)))
+        found = facts(read(raw(case)))
     except ValueError as problem:
         found = {"error": str(problem)}
     hold(HERE / case / "want.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 @pytest.mark.parametrize("case", sorted(set(CASES) - {"empty", "binary"}))
-def test_what_is_kept_of_a_run_says_the_same_again(case):
+def test_what_is_saved_of_a_run_reads_the_same_again(case):
     """A trial's raw output is an excerpt; reading it again must give the run again."""
     for reading in read(raw(case)).readings:
         (again,) = read(reading.raw).readings
@@ -78,7 +78,7 @@ def essence(log):
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.lists(st.sampled_from(WHOLE), min_size=1, max_size=4))
+@given(st.lists(st.sampled_from(COMPLETE), min_size=1, max_size=4))
 def test_logs_after_each_other_are_what_they_are_one_by_one(cases):
     parts = [raw(case).rstrip(b"\n") + b"\n" for case in cases]
     one_by_one = [run for part in parts for run in essence(read(part))]
@@ -88,12 +88,12 @@ def test_logs_after_each_other_are_what_they_are_one_by_one(cases):
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(CASES), st.data())
 def test_a_damaged_log_crashes_nothing(case, data):
-    """Some bytes are cut out or written over; the reader returns, or says that it is no text."""
-    whole = raw(case)
-    start = data.draw(st.integers(0, len(whole)))
-    end = data.draw(st.integers(start, min(len(whole), start + 200)))
+    """Some bytes are cut out or written over; the reader returns, or reports that it is no text."""
+    content = raw(case)
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(start, min(len(content), start + 200)))
     junk = data.draw(st.binary(max_size=30))
-    damaged = whole[:start] + junk + whole[end:]
+    damaged = content[:start] + junk + content[end:]
     try:
         log = read(damaged)
     except ValueError:
@@ -130,10 +130,10 @@ def test_a_log_within_a_quotation_is_found():
     assert essence(read(quoted)) == essence(read(raw("sysbench-0.5-oltp")))
 
 
-def test_passwords_are_not_kept():
+def test_passwords_are_not_saved():
     for case in ("article", "sysbench-0.4.12-oltp", "sysbench-tpcc"):
         log = read(raw(case))
-        kept = b"".join(r.raw for r in log.readings)
-        assert b"***" in kept
+        saved = b"".join(r.raw for r in log.readings)
+        assert b"***" in saved
         for secret in (b"geheim", b"secret", b"password=tpcc"):
-            assert secret not in kept
+            assert secret not in saved

@@ -45,7 +45,7 @@ def reported(run: Path) -> dict[str, object]:
 
 
 def differences(old: object, new: object, place: str = "") -> list[str]:
-    """Return where `new` does not say what `old` said."""
+    """Return where `new` differs from `old`."""
     if isinstance(old, dict) and isinstance(new, dict):
         gone = [f"{place}.{key}: gone" for key in old if key not in new]
         both = [key for key in old if key in new and key not in SENTENCES]

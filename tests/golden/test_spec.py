@@ -1,4 +1,4 @@
-"""Specs that are right resolve as their golden says; wrong ones are told what and where."""
+"""Valid specs resolve as in their golden file; errors in invalid ones name what and where."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ GROUND = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
 def test_good(path):
     text = path.read_text()
     campaign = plan(decode(text, path.name), text, path.name, GROUND)
-    told = {
+    resolved = {
         "name": campaign.name,
         "baseline": campaign.baseline,
         "treatments": campaign.treatments,
@@ -27,7 +27,10 @@ def test_good(path):
         "design": repr(campaign.design),
         "stops": repr(campaign.stops),
     }
-    hold(path.with_suffix(".json"), msgspec.json.format(msgspec.json.encode(told)).decode() + "\n")
+    hold(
+        path.with_suffix(".json"),
+        msgspec.json.format(msgspec.json.encode(resolved)).decode() + "\n",
+    )
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("bad/*.toml")), ids=lambda p: p.stem)

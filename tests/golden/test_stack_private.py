@@ -39,8 +39,8 @@ def _server(name):
 
 def _mysqld(given):
     variables = {
-        name: Variable(**{**told, "choices": tuple(told.get("choices", ()))})
-        for name, told in given["variables"].items()
+        name: Variable(**{**facts, "choices": tuple(facts.get("choices", ()))})
+        for name, facts in given["variables"].items()
     }
     file = _HOME / "zz-mydyno.cnf"
     version = tuple(given["version"])

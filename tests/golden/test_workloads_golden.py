@@ -44,10 +44,10 @@ def reading(tool, raw):
     try:
         for interval in PARSERS[tool](raw):
             values = {name: round(value, 9) for name, value in interval.values.items()}
-            told = {"t_s": interval.t_s, "values": values, "latency": shape(interval.latency)}
+            report = {"t_s": interval.t_s, "values": values, "latency": shape(interval.latency)}
             if interval.kinds:
-                told["kinds"] = {kind: shape(latency) for kind, latency in interval.kinds.items()}
-            intervals.append(told)
+                report["kinds"] = {kind: shape(latency) for kind, latency in interval.kinds.items()}
+            intervals.append(report)
     except ValueError as problem:
         error = str(problem)
     found = {"intervals": intervals, "error": error}
@@ -73,12 +73,12 @@ def test_raw_output_is_read_as_recorded(case):
 @pytest.mark.parametrize("tool", PARSERS)
 def test_every_cut_of_real_output_is_read_without_a_crash(tool):
     raw = (CASES / tool / REAL[tool] / "raw.txt").read_bytes()
-    whole = len(reading(tool, raw.splitlines(keepends=True))["intervals"])
+    complete = len(reading(tool, raw.splitlines(keepends=True))["intervals"])
     step = max(1, len(raw) // 60)
     for end in range(0, len(raw), step):
         found = reading(tool, raw[:end].splitlines(keepends=True))
         assert not found["error"]
-        assert len(found["intervals"]) <= whole
+        assert len(found["intervals"]) <= complete
 
 
 @pytest.mark.parametrize("tool", PARSERS)

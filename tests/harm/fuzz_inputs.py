@@ -58,11 +58,11 @@ def run(*words: object) -> Done:
         if not (child := os.fork()):
             _child([str(word) for word in words], out.fileno(), err.fileno())
         _, status = os.waitpid(child, 0)
-        told = []
+        output = []
         for file in (out, err):
             file.seek(0)
-            told.append(file.read().decode(errors="replace"))
-    return Done(os.waitstatus_to_exitcode(status), *told)
+            output.append(file.read().decode(errors="replace"))
+    return Done(os.waitstatus_to_exitcode(status), *output)
 
 
 def _child(words: list[str], out: int, err: int) -> None:
@@ -145,7 +145,7 @@ class Fuzz:
         return [run(command, self.run, "--json") for command in ("compare", "status", "report")]
 
     def journals(self) -> str:
-        """Change the journal; results are as before, or a line is said to be damaged."""
+        """Change the journal; results are as before, or a line is reported as damaged."""
         raw = mutated(self.journal, self.chance)
         (self.run / "journal.jsonl").write_bytes(raw)
         try:
@@ -222,11 +222,11 @@ class Fuzz:
             {"type": "acted", **place, "after": {"sysctl.vm.swappiness": "43"}},
         ]
         texts = [json.dumps(line).encode() for line in lines]
-        whole = [b"%08x %b\n" % (zlib.crc32(text), text) for text in texts]
-        if self.chance.random() < 0.3:  # whole lines, as none was written
-            raw = b"".join(self.chance.choices(whole, k=self.chance.randrange(6)))
+        valid = [b"%08x %b\n" % (zlib.crc32(text), text) for text in texts]
+        if self.chance.random() < 0.3:  # valid lines, as none was written
+            raw = b"".join(self.chance.choices(valid, k=self.chance.randrange(6)))
         else:
-            raw = mutated(b"".join(whole), self.chance)
+            raw = mutated(b"".join(valid), self.chance)
         records = Path("/var/lib/mydyno/campaigns", id_)
         records.mkdir(mode=0o700, parents=True, exist_ok=True)
         (records / "changes").write_bytes(raw)

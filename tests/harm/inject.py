@@ -174,8 +174,8 @@ def main() -> None:
     fault, at, report, *argv = sys.argv[1:]
     tracer = Tracer(fault, int(at))
     tracer.run(argv)
-    told = {"calls": tracer.calls, "hit": tracer.hit, "code": tracer.code}
-    Path(report).write_text(json.dumps(told))
+    counts = {"calls": tracer.calls, "hit": tracer.hit, "code": tracer.code}
+    Path(report).write_text(json.dumps(counts))
 
 
 if __name__ == "__main__":

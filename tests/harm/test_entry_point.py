@@ -48,7 +48,7 @@ def test_code_comes_from_our_own_environment(folder, way, shebang):
         [script, "recipes"], env=env, cwd=there, capture_output=True, text=True, check=False
     )
     if shebang == "pip's" and way == "PYTHONPATH":
-        return  # what python itself imports before us is beyond our reach: security.md says so
+        return  # what Python itself imports first is outside our control: see security.md
     assert done.returncode == 0, done.stderr
     assert "demo" in done.stdout
     assert not witness.exists()
@@ -92,7 +92,7 @@ def test_a_server_program_of_another_user_is_not_run(folder, fault):
 
 
 def test_a_server_program_is_asked_without_roots_rights(folder):
-    witness, base = folder / "told", folder / "base"
+    witness, base = folder / "witness", folder / "base"
     witness.mkdir()
     witness.chmod(0o777)
     (base / "bin").mkdir(parents=True)

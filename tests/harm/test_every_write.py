@@ -60,9 +60,9 @@ def injected(there: Ground, fault: str, at: int, argv: list[str]) -> Report:
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=ENVIRONMENT, timeout=120
     )
-    told = json.loads(report.read_text())
+    counts = json.loads(report.read_text())
     report.unlink()
-    return Report(told["calls"], told["hit"], told["code"], done.stderr)
+    return Report(counts["calls"], counts["hit"], counts["code"], done.stderr)
 
 
 def restored(there: Ground, before: snapshot.Snapshot) -> list[str]:
@@ -129,8 +129,8 @@ def unwritten(there: Ground) -> snapshot.Snapshot:
 def points(calls: list[str]) -> list[tuple[str, int]]:
     """Return each fault at each call, of equal calls in a row at the first and the last."""
     around = zip(["", *calls], calls, [*calls[1:], ""], strict=False)
-    told = [at for at, (last, this, then) in enumerate(around, 1) if not last == this == then]
-    return [(fault, at) for at in told for fault in FAULTS]
+    counts = [at for at, (last, this, then) in enumerate(around, 1) if not last == this == then]
+    return [(fault, at) for at in counts for fault in FAULTS]
 
 
 def rollback_points(there: Ground, killed: int) -> list[tuple[str, int]]:
@@ -142,58 +142,60 @@ def rollback_points(there: Ground, killed: int) -> list[tuple[str, int]]:
     return points(found.calls)
 
 
-def hold(found: Iterable[list[str] | None], say: Callable[[str], object]) -> None:
+def hold(found: Iterable[list[str] | None], show: Callable[[str], object]) -> None:
     """Fail where a point is wrong, or where too few were reached: runs differ by a call or two."""
-    told = []
+    results = []
     for lines in found:
-        told.append(lines)
+        results.append(lines)
         if lines:
-            say("\n".join(lines))
-    reached = [lines for lines in told if lines is not None]
+            show("\n".join(lines))
+    reached = [lines for lines in results if lines is not None]
     wrong = [line for lines in reached for line in lines]
-    say(f"{len(told)} points, {len(reached)} reached, {sum(map(bool, reached))} not restored")
+    show(f"{len(results)} points, {len(reached)} reached, {sum(map(bool, reached))} not restored")
     assert not wrong, "\n".join(wrong)
-    assert len(reached) >= len(told) * LEAST_REACHED
+    assert len(reached) >= len(results) * LEAST_REACHED
 
 
 @pytest.fixture
-def say(
+def show(
     capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> Callable[[str], None]:
-    def say(text: str) -> None:
+    def show(text: str) -> None:
         with capsys.disabled():
             sys.stdout.write(f"\n{request.node.name}: {text}\n")
 
-    return say
+    return show
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_fault_at_every_write_of_a_run(plan: str, chunk: int, say: Callable[[str], None]) -> None:
+def test_a_fault_at_every_write_of_a_run(
+    plan: str, chunk: int, show: Callable[[str], None]
+) -> None:
     with ground() as there:
         there.spec(PLANS[plan])
         before = unwritten(there)
         mine = points(counted(there))[chunk::CHUNKS]
-        hold((one_case(there, before, fault, at) for fault, at in mine), say)
+        hold((one_case(there, before, fault, at) for fault, at in mine), show)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(ROLLBACK_CHUNKS))
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_fault_at_every_write_of_a_rollback(
-    plan: str, chunk: int, say: Callable[[str], None]
+    plan: str, chunk: int, show: Callable[[str], None]
 ) -> None:
     with ground() as there:
         there.spec(PLANS[plan])
         before = unwritten(there)
         killed = deepest(counted(there))
         mine = rollback_points(there, killed)[chunk::ROLLBACK_CHUNKS]
-        hold((rollback_case(there, before, (*point, killed)) for point in mine), say)
+        hold((rollback_case(there, before, (*point, killed)) for point in mine), show)
 
 
 def test_there_are_a_thousand_points_and_a_sample_of_them_holds(
-    say: Callable[[str], None],
+    show: Callable[[str], None],
 ) -> None:
     """Faults at two calls of a run and at two of a rollback, of all that the slow tests do."""
     total = 0
@@ -216,6 +218,6 @@ def test_there_are_a_thousand_points_and_a_sample_of_them_holds(
                 )
                 for place in range(2)
             ]
-            hold(found, say)
-    say(f"{total} points in all")
+            hold(found, show)
+    show(f"{total} points in all")
     assert total >= FEWEST

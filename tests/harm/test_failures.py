@@ -29,12 +29,12 @@ for second in range(1, 100000):
         tps = 0
     if mode == "extreme" and harmed:
         tps = float(os.environ["VALUE"])
-    told = {"t_s": second, "tps": tps, "cost": 1000 * noise / gain}
+    report = {"t_s": second, "tps": tps, "cost": 1000 * noise / gain}
     if mode != "silent":
-        told["latency_p99_s"] = 0.02 * (1 + chance.gauss(0, 0.01))
+        report["latency_p99_s"] = 0.02 * (1 + chance.gauss(0, 0.01))
     if mode == "histogram" and harmed:
-        told["latency_hist"] = "bm90IGEgaGlzdG9ncmFt"
-    print(json.dumps(told), flush=True)
+        report["latency_hist"] = "bm90IGEgaGlzdG9ncmFt"
+    print(json.dumps(report), flush=True)
 """
 
 
@@ -50,8 +50,8 @@ def written(folder, treatments, *, decide="", design="blocks = 6", load=LOAD):
     (folder / "load.py").write_text(load)
     argv = json.dumps([sys.executable, str(folder / "load.py")])
     lines = ['[stack]\nserver = "none"']
-    for name, told in treatments.items():
-        lines += [f"[treatments.{name}]", *(f'"load/env.{k}" = "{v}"' for k, v in told.items())]
+    for name, text in treatments.items():
+        lines += [f"[treatments.{name}]", *(f'"load/env.{k}" = "{v}"' for k, v in text.items())]
     lines += [f'[workloads.w]\ntool = "command"\nargv = {argv}', f"[design]\n{design}"]
     lines += ["[protocol]\nwarmup_s = 2\nwindow_s = 8"]
     lines += ["[decide]", *(['baseline = "A"'] if treatments else []), decide]
@@ -61,7 +61,7 @@ def written(folder, treatments, *, decide="", design="blocks = 6", load=LOAD):
 
 
 def raced(folder, treatments, **more):
-    """Run the campaign; return its directory and what `compare --json` says of it."""
+    """Run the campaign; return its directory and its `compare --json`."""
     run = folder / "run"
     done = mydyno("run", written(folder, treatments, **more), "-o", run, "--json")
     assert done.returncode == 0, done.stderr
@@ -81,8 +81,8 @@ def never_adopted(run, found, verdict, name="B"):
     assert found["winner"] != name
     assert name not in found["winners"].values()
     shown = mydyno("compare", run).stdout
-    told = " ".join(shown.split())
-    assert f" {verdict} " in told
+    text = " ".join(shown.split())
+    assert f" {verdict} " in text
     assert "gives" not in shown.split("\n\n")[0]
     assert mydyno("report", run).returncode == 0
     page = (run / "report.html").read_text()
@@ -90,16 +90,16 @@ def never_adopted(run, found, verdict, name="B"):
     assert 'class="winner"' not in page
     assert mydyno("compare", run, "--fail-unless", "adopt").returncode == 3
     assert mydyno("compare", run, "--fail-unless", "equivalent").returncode == 3
-    return row, told, page
+    return row, text, page
 
 
 def test_most_of_its_trials_crash(tmp_path):
     better = {"MODE": "crashes:0,1,2,3,4,5", "GAIN": "1.3"}
     run, found = raced(tmp_path, {"A": {}, "B": better}, design="blocks = 8")
-    row, told, page = never_adopted(run, found, "failed")
+    row, text, page = never_adopted(run, found, "failed")
     assert row["ends"] == {"trials": 8, "failed": 6, "stalled": 0, "unknown": 0}
     assert row["effect"] is None
-    assert "B failed in 6 of 8 trials, the baseline in 0 of 8" in told
+    assert "B failed in 6 of 8 trials, the baseline in 0 of 8" in text
     assert "failed in 6 of 8 trials" in page.replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -109,23 +109,23 @@ def test_most_of_its_trials_crash(tmp_path):
 )
 def test_some_of_its_trials_crash_or_stall(tmp_path, mode, counted):
     run, found = raced(tmp_path, {"A": {}, "B": {"MODE": mode, "GAIN": "1.3"}})
-    _, told, page = never_adopted(run, found, "unstable")
-    assert f"B {counted}, the baseline in 0 of 6" in told
+    _, text, page = never_adopted(run, found, "unstable")
+    assert f"B {counted}, the baseline in 0 of 6" in text
     assert counted in page.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_it_never_does_any_work(tmp_path):
     run, found = raced(tmp_path, {"A": {}, "B": {"MODE": "stalls:all"}})
-    row, told, _ = never_adopted(run, found, "failed")
+    row, text, _ = never_adopted(run, found, "failed")
     assert row["ends"]["stalled"] == 6
-    assert "B stalled in 6 of 6 trials" in told
+    assert "B stalled in 6 of 6 trials" in text
 
 
 def test_what_fails_no_more_often_than_the_baseline_may_win(tmp_path):
     some = {"A": {"MODE": "crashes:1"}, "B": {"MODE": "crashes:1", "GAIN": "1.3"}}
     _, found = raced(tmp_path, some)
     assert row_of(found)["verdict"] == "adopt"
-    assert any("failed in 1 of 6 trials" in said for said in row_of(found)["warnings"])
+    assert any("failed in 1 of 6 trials" in warning for warning in row_of(found)["warnings"])
     assert row_of(found, "A")["ends"]["failed"] == 1
 
 
@@ -182,8 +182,8 @@ def test_a_guard_that_is_not_measured_blocks(tmp_path):
     row = row_of(found)
     assert (row["verdict"], found["winner"]) == ("inconclusive", None)
     assert row["unevaluated"] == {"latency_p99_s": "not measured"}
-    told = " ".join(mydyno("compare", run).stdout.split())
-    assert "not adopted: the guard latency_p99_s cannot be evaluated (not measured)" in told
+    text = " ".join(mydyno("compare", run).stdout.split())
+    assert "not adopted: the guard latency_p99_s cannot be evaluated (not measured)" in text
     assert mydyno("compare", run, "--fail-unless", "adopt").returncode == 5
 
 

@@ -166,8 +166,8 @@ def test_each_signal_ends_a_campaign_with_its_host_restored(number: signal.Signa
             process.send_signal(number)
             time.sleep(0.05)
             process.send_signal(number)
-            _, told = process.communicate(timeout=PATIENCE_S)
-            assert process.returncode == 130, told
+            _, output = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 130, output
         settings_same(there, before)
         rolled_back(there)
         same(there, before)
@@ -224,8 +224,8 @@ def test_a_disk_that_is_gone_stops_nothing_else() -> None:
         before = used(there)
         killed(there)
         there.down()
-        told = rolled_back(there)
-        assert "read_ahead_kb" in told or there.disk in told, told
+        output = rolled_back(there)
+        assert "read_ahead_kb" in output or there.disk in output, output
         ours = [str(there.folder), f"/{there.disk}/", there.disk]
         left = snapshot.difference(before, there.snapshot())
         assert [line for line in left if not any(name in line for name in ours)] == []
@@ -239,8 +239,8 @@ def test_one_value_set_by_somebody_else_stays_and_the_others_are_restored() -> N
         found = ratio.read_text()
         try:
             SWAPPINESS.write_text("44")
-            told = rolled_back(there)
-            assert "44" in told
+            output = rolled_back(there)
+            assert "44" in output
             left = snapshot.difference(before, there.snapshot())
             assert [line for line in left if line.startswith(("sysctl", "queue", "setting"))] == [
                 f"sysctl:{SWAPPINESS}: {before[f'sysctl:{SWAPPINESS}']!r} -> '44'"

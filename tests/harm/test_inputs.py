@@ -124,9 +124,9 @@ def shown(run: Path) -> tuple[str, str]:
     done = [mydyno(command, run, "--json") for command in ("compare", "status")]
     assert all("Traceback" not in each.stderr for each in done), done
     assert all(each.returncode in (0, 2) for each in done), done
-    told = [json.loads(each.stdout) if each.stdout else {} for each in done]
-    warned = [line for each in told for line in each.get("warnings", [])]
-    return str(told), "\n".join([*warned, *(each.stderr for each in done)])
+    results = [json.loads(each.stdout) if each.stdout else {} for each in done]
+    warned = [line for each in results for line in each.get("warnings", [])]
+    return str(results), "\n".join([*warned, *(each.stderr for each in done)])
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def shown(run: Path) -> tuple[str, str]:
 )
 def test_a_changed_journal_is_never_believed(finished, change):
     journal = finished / "journal.jsonl"
-    whole = journal.read_bytes()
+    content = journal.read_bytes()
     before, _ = shown(finished)
-    changed = b"".join(change(whole.splitlines(keepends=True)))
-    assert changed != whole
+    changed = b"".join(change(content.splitlines(keepends=True)))
+    assert changed != content
     try:
         journal.write_bytes(changed)
         _, warned = shown(finished)
@@ -158,7 +158,7 @@ def test_a_changed_journal_is_never_believed(finished, change):
         assert "restore it from a copy" in done.stderr
         assert journal.read_bytes() == changed
     finally:
-        journal.write_bytes(whole)
+        journal.write_bytes(content)
     assert shown(finished)[0] == before
 
 

@@ -222,8 +222,8 @@ def _records(scene: Scene, work: Path) -> None:
         'printf %s "$3" >device.json && ln -s "$4" mnt && ln -s /etc server && ln -s "$5" data'
     )
     home = scene.victim.folder / "home"
-    told = (json.dumps(server), json.dumps(device))
-    scene.attacker(script, work, *told, scene.victim.mount, home)
+    facts = (json.dumps(server), json.dumps(device))
+    scene.attacker(script, work, *facts, scene.victim.mount, home)
 
 
 @attack

@@ -109,16 +109,16 @@ def test_a_killed_campaign_takes_its_load_along(tmp_path):
 
 
 def test_a_load_inherits_no_file_of_ours(tmp_path):
-    told = tmp_path / "files"
+    record = tmp_path / "files"
     load = (
         "import os, pathlib\n"
         "links = {fd: os.readlink('/proc/self/fd/' + fd) for fd in os.listdir('/proc/self/fd')"
         " if os.path.islink('/proc/self/fd/' + fd)}\n"
-        f"pathlib.Path({str(told)!r}).write_text(repr(links))\n"
+        f"pathlib.Path({str(record)!r}).write_text(repr(links))\n"
     )
     done = mydyno("run", spec(tmp_path, load + REPORTS), "-o", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    links = eval(told.read_text())  # noqa: S307 - our own text
-    kept = [v for k, v in links.items() if int(k) > 2 and not v.startswith("/proc/")]
-    assert [v for v in kept if "mydyno" in v or "journal" in v or "changes" in v] == []
-    assert not [v for v in kept if str(tmp_path) in v]
+    links = eval(record.read_text())  # noqa: S307 - our own text
+    inherited = [v for k, v in links.items() if int(k) > 2 and not v.startswith("/proc/")]
+    assert [v for v in inherited if "mydyno" in v or "journal" in v or "changes" in v] == []
+    assert not [v for v in inherited if str(tmp_path) in v]

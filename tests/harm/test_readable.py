@@ -86,8 +86,8 @@ def watched(argv: list[str], out: Path, before: set[str]) -> tuple[set[str], str
         while process.poll() is None:
             found |= seen(out, before)
             time.sleep(0.1)
-        told = "".join(process.communicate())
-    return found | seen(out, before), told
+        output = "".join(process.communicate())
+    return found | seen(out, before), output
 
 
 def earlier() -> set[str]:
@@ -99,8 +99,8 @@ def test_a_campaign_without_a_server_shows_nothing_to_others() -> None:
     with ground() as there:
         before = earlier()
         there.spec({"kernel.sysctl.vm.swappiness": 43})
-        found, told = watched(there.run_command(), there.out, before)
-        assert (there.out / "report.html").exists(), told
+        found, output = watched(there.run_command(), there.out, before)
+        assert (there.out / "report.html").exists(), output
         assert found == set()
         for command in ("report", "compare", "status", "rollback"):
             argv = there.command(command, there.out)
@@ -127,7 +127,7 @@ def test_what_a_killed_campaign_leaves_shows_nothing_to_others() -> None:
 
 
 def _asked_as_another_user(there: Ground) -> None:
-    """The modes say so; another user, who knows every name, tries."""
+    """The modes forbid it; another user, who knows every name, tries."""
     names = [str(path) for path in there.out.rglob("*") if path.is_file()]
     script = 'for p; do cat "$p" >/dev/null 2>&1 && echo "$p"; done; true'
     done = subprocess.run(
@@ -151,8 +151,8 @@ def test_the_copy_of_a_production_servers_data_shows_nothing_to_others() -> None
         spec.write_text(SPEC.replace("DATA", str(data)))
         before = earlier()
         command = [*COMMAND, "run", str(spec), "-o", str(out)]
-        found, told = watched(command, out, before)
-        assert (out / "report.html").exists(), told
+        found, output = watched(command, out, before)
+        assert (out / "report.html").exists(), output
         assert found == set()
     finally:
         subprocess.run([*COMMAND, "rollback", str(folder / "out")], check=False)
@@ -165,8 +165,8 @@ def test_a_lab_disk_shows_nothing_to_others() -> None:
         home = there.mount / "labs"
         up = there.command("lab", "up", "harm-readable", "--home", home, "--size", "64M")
         try:
-            found, told = watched(up, home, before)
-            assert list(home.rglob("*.img")), told
+            found, output = watched(up, home, before)
+            assert list(home.rglob("*.img")), output
             assert found == set()
         finally:
             there.mydyno("lab", "down", "harm-readable")

@@ -31,10 +31,10 @@ for path in sorted(pathlib.Path(f"/sys/block/{disk}/queue").rglob("*")):
     except OSError:
         pass
 vm = {n: pathlib.Path("/proc/sys/vm", n).read_text() for n in SYSCTLS}
-told = {"mount": options.split()[5:], "queue": queue, "vm": vm}
-told["treatment"] = os.environ["MYDYNO_TREATMENT"]
+seen = {"mount": options.split()[5:], "queue": queue, "vm": vm}
+seen["treatment"] = os.environ["MYDYNO_TREATMENT"]
 with open(note, "a") as file:
-    print(json.dumps(told), file=file)
+    print(json.dumps(seen), file=file)
 for second in range(1, 40):
     print(json.dumps({"t_s": second, "tps": 100 + second % 3}), flush=True)
 """

@@ -33,7 +33,7 @@ def watched(chromium, folder, ready):
         context = chromium.new_context(java_script_enabled=script, **options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda said: complaints.append(said.text))
+        page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         page.on("request", lambda request: requests.append(request.url))

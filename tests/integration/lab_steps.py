@@ -56,7 +56,7 @@ def within(seconds, question):
 
 
 def digest(device):
-    """The whole disk past the page cache, so that the disk itself is read."""
+    """The entire disk past the page cache, so that the disk itself is read."""
     with subprocess.Popen(
         ["dd", f"if={device}", "bs=4M", "iflag=direct", "status=none"], stdout=subprocess.PIPE
     ) as reader:

@@ -131,7 +131,7 @@ def series(sampled, name, of=""):
 
 
 def leaks(probe, secret):
-    """Return where a secret can be read: arguments, environment, the file, what was said."""
+    """Return where a secret can be read: arguments, environment, the file, the output."""
     proc = Path("/proc") / str(probe.pid)
     places = (proc / "cmdline", proc / "environ", probe.file, probe.errors)
     return [str(path) for path in places if secret.encode() in path.read_bytes()]

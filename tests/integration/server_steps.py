@@ -80,8 +80,8 @@ class Bench:
         instance.start()
         stock = ask(HOST, mysqld.observe(instance.client, instance.place.owned))
         build = instance.build
-        told = describe(instance.client, build.flavour, build.version, stock)
-        layers = layers_of(instance, stock, ask(HOST, told))
+        facts = describe(instance.client, build.flavour, build.version, stock)
+        layers = layers_of(instance, stock, ask(HOST, facts))
         instance.stop()
         return layers
 

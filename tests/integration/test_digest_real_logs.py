@@ -1,4 +1,4 @@
-"""A log that a real server writes now is digested to what the server and the log themselves say."""
+"""The digest of a log that a real server writes now agrees with the server and the log."""
 
 import os
 import time
@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from golden.digest.record import CASES, record, restock, settings, sysbench
-from golden.digest.told import digest
+from golden.digest.steps import digest
 from golden.test_digest import FORGED, QUERY_TIME
 from integration.server_steps import Bench, open_folder
 
@@ -48,8 +48,8 @@ def test_odd_statements(bench, case, tmp_path):
     log = tmp_path / "slow.log"
     log.write_bytes(record(instance, lines, bench.folder))
     real = [pair for pair in QUERY_TIME.findall(log.read_bytes()) if FORGED not in pair]
-    told = digest(log)
-    summary = told["summary"]
+    digested = digest(log)
+    summary = digested["summary"]
     assert summary["events"] == len(real)
     assert Decimal(summary["query_time_s"]) == sum(Decimal(pair[0].decode()) for pair in real)
     assert summary["oddities"] == {
@@ -59,7 +59,7 @@ def test_odd_statements(bench, case, tmp_path):
         "unreadable_bytes": 0,
         "impossible_values": 0,
     }
-    assert {one["fingerprint"] for one in told["classes"]} >= CLASSES
+    assert {one["fingerprint"] for one in digested["classes"]} >= CLASSES
 
 
 def ended(log):
@@ -86,10 +86,12 @@ def test_the_server_counts_as_many(bench, case, tmp_path):
     instance.stop()
     copy = tmp_path / "slow.log"
     copy.write_bytes(written)
-    told = {one["fingerprint"]: one for one in digest(copy)["classes"]}
-    asked = told["show global status like ?"]
+    digested = {one["fingerprint"]: one for one in digest(copy)["classes"]}
+    asked = digested["show global status like ?"]
     assert asked["events"] == 1
-    later = sum(one["events"] for one in told.values() if one["first_seen"] > asked["last_seen"])
-    events = sum(one["events"] for one in told.values())
+    later = sum(
+        one["events"] for one in digested.values() if one["first_seen"] > asked["last_seen"]
+    )
+    events = sum(one["events"] for one in digested.values())
     assert counted > 4000
     assert events - 1 - counted - later in (0, 1), "only the Quit of the client that asked"

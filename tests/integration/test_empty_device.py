@@ -68,7 +68,7 @@ def test_images_are_refused(device, kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", CRAFTED)
-def test_what_only_its_layout_tells_is_refused(device, kind):
+def test_a_device_with_content_that_only_its_layout_shows_is_refused(device, kind):
     write(device, *CRAFTED[kind])
     refused(device, kind)
 
@@ -96,11 +96,11 @@ def test_what_is_in_use_is_refused(device, tmp_path):
     run("mkfs.ext4", "-q", device)
     run("mount", device, tmp_path)
     try:
-        told = " ".join(holds(HOST, device))
+        contents = " ".join(holds(HOST, device))
     finally:
         run("umount", tmp_path)
-    assert f"mounted on {tmp_path}" in told
-    assert "exclusively" in told
+    assert f"mounted on {tmp_path}" in contents
+    assert "exclusively" in contents
 
 
 def test_what_is_no_writable_block_device_is_refused(tmp_path):

@@ -85,9 +85,9 @@ def test_a_stopped_servers_data_become_ours_and_the_original_stays_as_it_was(sho
     assert ask(HOST, store.listing(shop.place.data)) == before
     rights = {e.path: own_rights(e) for e in before if e.path}
     there = {e.path: own_rights(e) for e in ask(HOST, store.listing(mine.place.data))}
-    kept = rights.keys() & there.keys()
-    assert {"ibdata1", "mysql", "shop"} <= kept
-    assert {path: there[path] for path in kept} == {path: rights[path] for path in kept}
+    common = rights.keys() & there.keys()
+    assert {"ibdata1", "mysql", "shop"} <= common
+    assert {path: there[path] for path in common} == {path: rights[path] for path in common}
 
 
 def test_what_a_server_has_open_is_refused_and_the_server_named(shop):
@@ -103,7 +103,7 @@ class Blind(Local):
         return super().run(Action(("true",)) if hidden else action, **ways)
 
 
-def test_a_lock_tells_of_a_server_whose_files_cannot_be_seen(shop):
+def test_a_lock_reveals_a_server_whose_files_cannot_be_seen(shop):
     assert existing.user_of(Blind(), shop.place.data).startswith(f"process {shop.pid} (")
 
 
@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_refused_before_a_byte_is_copied(tmp_path):
         subprocess.run(("umount", small), check=True)
 
 
-def test_a_copy_that_differs_is_told(tmp_path, monkeypatch):
+def test_a_copy_that_differs_is_reported(tmp_path, monkeypatch):
     source = tmp_path / "source"
     (source / "mysql").mkdir(parents=True)
     (source / "ibdata1").write_bytes(b"x" * 5000)

@@ -72,7 +72,7 @@ def put_to_use(device, target, kind="ext4"):
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_lab_in_use_whose_daemon_is_lost_is_removed_whole(lab, tmp_path, kind, number):
+def test_a_lab_in_use_whose_daemon_is_lost_is_removed_completely(lab, tmp_path, kind, number):
     disk = lab()
     put_to_use(disk.device, tmp_path / "mnt", kind)
     os.kill(disk.state.daemon.pid, number)
@@ -83,7 +83,7 @@ def test_a_lab_in_use_whose_daemon_is_lost_is_removed_whole(lab, tmp_path, kind,
     assert not os.path.ismount(tmp_path / "mnt")
 
 
-def test_a_lab_is_removed_whole_after_somebody_looked_for_its_lost_disk(lab, tmp_path):
+def test_a_lab_is_removed_completely_after_a_search_for_its_lost_disk(lab, tmp_path):
     disk = lab()
     put_to_use(disk.device, tmp_path / "mnt")
     os.kill(disk.state.daemon.pid, signal.SIGKILL)
@@ -121,7 +121,7 @@ def test_what_is_still_in_use_is_named_and_removed_later(lab, tmp_path):
     assert listing() == ()
 
 
-def test_a_daemon_told_to_end_unmounts(lab, tmp_path):
+def test_a_daemon_unmounts_when_terminated(lab, tmp_path):
     disk = lab()
     run("losetup", "--detach", disk.device)
     os.kill(disk.state.daemon.pid, signal.SIGTERM)
@@ -194,7 +194,7 @@ def test_its_daemon_ends_with_its_owner(tmp_path):
 
 
 @pytest.mark.parametrize("disks", [1, 3])
-def test_a_kept_base_is_used_again_by_who_resumes(tmp_path, lab, disks):
+def test_a_retained_base_is_used_again_by_who_resumes(tmp_path, lab, disks):
     home = tmp_path / "lab"
 
     def fill(device):
@@ -228,7 +228,7 @@ def test_a_base_of_another_stripe_is_not_used(tmp_path, lab):
     assert not lab(stripe=Stripe(3, 65536)).frozen
 
 
-def test_a_lab_mounted_in_another_namespace_is_told_and_the_others_are_swept(tmp_path):
+def test_a_lab_mounted_in_another_namespace_is_reported_and_the_others_are_removed(tmp_path):
     """A container that was made while the lab was mounted keeps a copy of the mount."""
     target, other = tmp_path / "mnt", tmp_path / "other"
     holders = []
@@ -243,11 +243,11 @@ def test_a_lab_mounted_in_another_namespace_is_told_and_the_others_are_swept(tmp
     device = killed_owner(tmp_path / "lab", before=put_to_use_twice)
     killed_owner(other)
     try:
-        with pytest.raises(InUseError) as told:
+        with pytest.raises(InUseError) as error:
             sweep()
-        assert f"lab lab: {device} is mounted in another mount namespace" in str(told.value)
-        assert f"--target {holders[0].pid} --mount umount {device}`" in str(told.value)
-        assert "lab other: leftover; removed" in str(told.value)
+        assert f"lab lab: {device} is mounted in another mount namespace" in str(error.value)
+        assert f"--target {holders[0].pid} --mount umount {device}`" in str(error.value)
+        assert "lab other: leftover; removed" in str(error.value)
         assert traces(other) == []
         assert not os.path.ismount(target)
     finally:

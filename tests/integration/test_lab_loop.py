@@ -147,7 +147,7 @@ def test_a_large_request_counts_per_256_kib_and_bytes_are_capped(lab):
     assert capped_iops(slow.device, 200, 1, block="256k") == pytest.approx(200, rel=0.05)
 
 
-def test_a_cap_that_does_not_hold_is_told_with_its_numbers(lab, monkeypatch):
+def test_a_cap_that_does_not_hold_is_reported_with_its_numbers(lab, monkeypatch):
     disk = lab(caps=Caps(iops=500))
     honest = LabDevice.stats
 
@@ -159,7 +159,7 @@ def test_a_cap_that_does_not_hold_is_told_with_its_numbers(lab, monkeypatch):
         disk.measure(1)
 
 
-def test_a_machine_that_is_too_slow_is_told_with_its_numbers(lab):
+def test_a_machine_that_is_too_slow_is_reported_with_its_numbers(lab):
     disk = lab(caps=Caps(iops=5_000_000))
     reads = disk.measure(1).reads
     assert not reads.within_tolerance
@@ -249,7 +249,7 @@ def test_added_latency_is_added(lab):
     assert time.monotonic() - began > 0.1
 
 
-def test_orders_that_make_no_sense_say_why(lab):
+def test_invalid_requests_to_the_lab_give_their_reason(lab):
     disk = lab(caps=SMALL_BUCKET)
     with pytest.raises(HostError, match="nothing is frozen"):
         disk.drop()

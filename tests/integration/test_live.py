@@ -66,8 +66,8 @@ def test_it_is_interrupted_in_order():
     process = subprocess.Popen([*ARGV, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline().startswith(b'{"wall_s":')
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=20)
-    assert (process.returncode, told) == (0, b"")
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, b"")
     assert left_over() == []
 
 
@@ -88,16 +88,16 @@ def test_a_server_is_shown_beside_its_host():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--server-defaults", "/nowhere"], "/nowhere: no such file"),
         (["--server-defaults", "/etc/passwd"], "no user in [client]"),
     ],
 )
-def test_what_cannot_be_asked_is_said(arguments, told):
+def test_invalid_arguments_are_reported(arguments, message):
     done = live("--count", 2, *arguments)
     assert done.returncode in {2, 3}
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert left_over() == []
 

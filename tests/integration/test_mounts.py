@@ -1,4 +1,4 @@
-"""Mount options on real filesystems of a lab disk: shown, and for access times really kept."""
+"""Mount options on real filesystems of a lab disk: shown, and for access times really in effect."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +32,7 @@ def mounted(device, kind, options, where):
 
 
 def takes_discards(device):
-    """Say whether the kernel lets a device discard.
+    """Return whether the kernel lets a device discard.
 
     A loop device into whose free queue someone wrote 0 never does again, until the kernel
     removes the device: no value is accepted any more.
@@ -50,7 +50,7 @@ def formatted(request, tmp_path):
         yield disk.device, request.param, where
 
 
-def test_access_times_are_kept_as_asked(formatted):
+def test_access_times_are_updated_as_asked(formatted):
     device, kind, where = formatted
     for options in ("noatime", "relatime", "strictatime", "lazytime,strictatime", "atime,lazytime"):
         with mounted(device, kind, options, str(where)) as layer:
@@ -74,7 +74,7 @@ def test_a_mount_that_does_otherwise_is_found_out(formatted):
             verify_mount(HOST, layer, "noatime")
 
 
-def test_access_times_that_stay_although_the_mount_says_otherwise(formatted):
+def test_access_times_that_do_not_change_although_the_mount_options_ask_for_it(formatted):
     device, kind, where = formatted
     if kind == "btrfs":
         pytest.skip("files of btrfs do not take the attribute from their folder")

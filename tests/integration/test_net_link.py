@@ -67,7 +67,7 @@ def test_the_inside_sees_this_link_only(link):
     assert len(ask_inside(link, "ip", "route")) == 1  # to the other end, and none to anywhere else
     forwarding = ask_inside(link, "cat", "/proc/sys/net/ipv4/ip_forward")
     assert forwarding == ["0"]
-    assert link_speed(HOST, link.state.device) is None  # the driver says 10000
+    assert link_speed(HOST, link.state.device) is None  # the driver reports 10000
     assert interface_to(HOST, link.state.load_address) == link.state.device
     assert interface_to(HOST, "127.0.0.1") == "lo"
 

@@ -34,7 +34,7 @@ def cell():
 
 
 def session(instance):
-    """Return what the first connection of a real load says, and the rates it reports."""
+    """Return what the first connection of a real load reports, and the load's rates."""
     with tempfile.TemporaryDirectory() as name:
         work, workload = Path(name), cell()
         target = target_of(instance, work, work)
@@ -48,8 +48,8 @@ def session(instance):
                     break
         finally:
             running.stop()
-        said = b"".join(lines).decode() + (work / "err").read_text()
-        assert '"second"' in said, said
+        output = b"".join(lines).decode() + (work / "err").read_text()
+        assert '"second"' in output, output
         return workload.session(lines), next(workload.parse(lines)).values["tps"]
 
 
@@ -57,11 +57,11 @@ def session(instance):
 @pytest.mark.parametrize("one", MODERN, indirect=True)
 def test_the_loads_session_has_the_cipher_that_was_asked_for(one, tls):
     with applied(one, net={"transport": "tcp", "tls": tls}) as instance:
-        told, rate = session(instance)
+        session_facts, rate = session(instance)
         assert rate > 0
-        assert tls_mismatch(tls, told) == "", told
+        assert tls_mismatch(tls, session_facts) == "", session_facts
         wrong = "on" if tls == "off" else "off"
-        assert tls_mismatch(wrong, told) != ""
+        assert tls_mismatch(wrong, session_facts) != ""
 
 
 @pytest.mark.parametrize("one", ["mysql-5.6.14"], indirect=True)
@@ -78,7 +78,7 @@ def test_a_plain_session_is_refused_by_a_server_with_tls_on(one):
     with applied(one, net={"transport": "tcp", "tls": "on"}) as instance:
         plain = [line for line in instance.place.load.read_text().splitlines() if "ssl" not in line]
         instance.place.load.write_text("\n".join(plain) + "\n")
-        with pytest.raises(HostError, match=r"error 3159|error 1045"):  # MariaDB 10.11 says 1045
+        with pytest.raises(HostError, match=r"error 3159|error 1045"):  # MariaDB 10.11 reports 1045
             session(instance)
 
 

@@ -45,7 +45,7 @@ def test_a_host_is_sampled(root):
     assert len(sampled.columns) > 300
 
 
-def test_without_proc_it_says_so_and_leaves_nothing(root):
+def test_a_missing_proc_is_reported_and_nothing_is_left(root):
     done = run(root, "sample", "--out", "/host.bin", "--duration", "3s")
     assert done.returncode == 2
     assert "/proc is not mounted" in done.stderr

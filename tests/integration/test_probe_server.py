@@ -81,16 +81,16 @@ def test_a_reading_each_second_is_its_questions_and_nothing_else(server, tmp_pat
 def test_values_are_the_servers_own(server, tmp_path):
     with probing(tmp_path, login(tmp_path, server)) as probe:
         probe.readings(2)
-        told = dict(server.query("SHOW GLOBAL STATUS"))
+        counters = dict(server.query("SHOW GLOBAL STATUS"))
         sampled = probe.stop()
-    names = [name for name, value in told.items() if value.isdecimal()]
+    names = [name for name, value in counters.items() if value.isdecimal()]
     mariadb = is_mariadb(server)
     if mariadb:  # half of its rows are not asked for
         names = [name for name in names if not name.startswith(DULL) or name in STATEMENTS]
     still = [name for name in names if name.startswith(("Com_", "Handler_savepoint"))]
     assert len(names) > 250
     for name in set(still) - {"Com_show_status", "Com_select", "Com_set_option"}:
-        assert series(sampled, f"status.{name.lower()}")[-1] == int(told[name]), name
+        assert series(sampled, f"status.{name.lower()}")[-1] == int(counters[name]), name
     assert {f"status.{name.lower()}" for name in names} <= {c.name for c in sampled.columns}
     engine = [column.name for column in sampled.columns if column.name.startswith("innodb.")]
     if mariadb and "innodb.innodb_page_size" not in engine:
@@ -132,7 +132,7 @@ def test_each_way_to_log_in_to_mysql_8(mysql8_tcp, tmp_path):
     assert "sha256_password" in texts(sampled)[0]
 
 
-def test_a_server_that_demands_tls_is_told_apart(mysql8_tcp, tmp_path):
+def test_a_server_that_requires_tls_has_its_own_message(mysql8_tcp, tmp_path):
     mysql8_tcp.query("SET GLOBAL require_secure_transport = ON")
     with probing(tmp_path, login(tmp_path, mysql8_tcp, tcp=True)) as probe:
         sampled = probe.seen(notes)

@@ -165,13 +165,13 @@ def complaint(defaults, tmp_path):
 
 def test_an_option_file_that_cannot_be_used_is_a_wrong_request(tmp_path):
     secret = f"password = {CANARY}"
-    for lines, telling in (
+    for lines, message in (
         (["[client]", secret], "no user"),
         (["[client]", "user = u", secret, "host = db", "ssl-mode = REQUIRED"], "TLS"),
         (["[client]", "user = u", secret, "!include /etc/my.cnf"], "line 4"),
     ):
         code, words = complaint(option_file(tmp_path, lines), tmp_path)
-        assert (code, telling in words, CANARY in words) == (2, True, False), words
+        assert (code, message in words, CANARY in words) == (2, True, False), words
     assert complaint(tmp_path / "absent.cnf", tmp_path)[0] == 2
     assert not (tmp_path / "out.bin").exists()
 

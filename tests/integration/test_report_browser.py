@@ -64,7 +64,7 @@ def test_it_opens_fits_and_draws(opened, name, size, scheme):
     assert page.locator("h1").bounding_box()["y"] < size["height"] / 2
 
 
-def test_the_verdict_comes_first_and_is_not_said_by_colour_alone(opened):
+def test_the_verdict_comes_first_and_does_not_depend_on_colour_alone(opened):
     page = opened("ladder", viewport=WIDE)
     assert page.locator("h1").inner_text().startswith("ALL gives 1.93 times")
     assert page.locator(".verdicts tbody .verdict").all_inner_texts() == [
@@ -95,9 +95,9 @@ def test_a_chart_is_read_out_by_keyboard(opened):
         page.keyboard.press("PageDown")
     readout = page.locator(".readout").first
     assert readout.get_attribute("aria-live") == "polite"
-    said = " ".join(readout.inner_text().split())
-    assert said.startswith("at 30 s STOCK ")
-    assert all(name in said for name in ("KERN", "MYSQL", "ALL"))
+    legend = " ".join(readout.inner_text().split())
+    assert legend.startswith("at 30 s STOCK ")
+    assert all(name in legend for name in ("KERN", "MYSQL", "ALL"))
 
 
 def test_of_many_treatments_only_the_strongest_are_on_at_first(opened):
@@ -171,12 +171,12 @@ def test_what_the_machine_did_is_drawn_for_two_trials(opened):
 def test_one_cursor_goes_through_all_panels(opened):
     page = opened("sampled", viewport=WIDE)
     page.locator("#panel-cpu .canvas").first.hover(position={"x": 250, "y": 60})
-    told = [" ".join(s.split()) for s in page.locator("#resources .readout").all_inner_texts()]
-    times = [float(text.split()[1]) for text in told if text]
+    readouts = [" ".join(s.split()) for s in page.locator("#resources .readout").all_inner_texts()]
+    times = [float(text.split()[1]) for text in readouts if text]
     assert len(times) == 34
     assert max(times) - min(times) <= 1.0
-    assert "user" in told[4]
-    assert "cores" in told[4]
+    assert "user" in readouts[4]
+    assert "cores" in readouts[4]
     assert page.locator("#time .readout").first.inner_text() == ""
 
 
@@ -207,7 +207,7 @@ def test_a_trial_is_chosen_by_keyboard(opened):
     assert painted(page, canvas) == before
 
 
-def test_a_trial_without_a_source_says_so(opened):
+def test_a_trial_without_a_source_is_labelled(opened):
     page = opened("sampled", viewport=WIDE)
     for option in (
         page.locator(".picks select").first.locator("optgroup").first.locator("option").all()

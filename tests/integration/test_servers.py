@@ -133,9 +133,9 @@ def test_unknown_settings_are_refused_with_what_replaced_them(one):
 def test_a_server_that_refuses_its_settings_is_quoted(one):
     place = one.instance.place
     place.owned.write_text("[mysqld]\ninnodb_page_size=8192\n")
-    with pytest.raises(HostError, match=r"refused to start[\s\S]*(page|InnoDB)") as told:
+    with pytest.raises(HostError, match=r"refused to start[\s\S]*(page|InnoDB)") as error:
         one.instance.start()
-    assert str(place.log) in str(told.value)
+    assert str(place.log) in str(error.value)
     assert one.instance.pid == 0
     place.owned.write_text("[mysqld]\nno_such_option=1\n")
     with pytest.raises(HostError, match=r"unknown (variable|option).*no_such_option"):
@@ -265,17 +265,17 @@ def test_a_socket_whose_path_is_too_long_lies_elsewhere(mariadb):
 
 def test_a_killed_owner_leaves_no_server(mariadb):
     place, build = mariadb.instance.place, mariadb.instance.build
-    kept = place.home.parent / "changes"
-    with closing(FileRecords(kept)) as records:
+    path = place.home.parent / "changes"
+    with closing(FileRecords(path)) as records:
         for entry in mariadb.instance.records.entries():
             records.add(entry)
 
     def owner():
-        prepare(HOST, build, places=(place.home, place.data), records=FileRecords(kept)).start()
+        prepare(HOST, build, places=(place.home, place.data), records=FileRecords(path)).start()
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert forked(owner) == -signal.SIGKILL
-    with closing(FileRecords(kept)) as records:
+    with closing(FileRecords(path)) as records:
         (left,) = things(records.entries(), "server")
         end = time.monotonic() + 5
         process = Process.of(left.facts)

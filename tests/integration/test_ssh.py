@@ -85,7 +85,7 @@ def test_a_configuration_that_checks_no_keys_is_refused(net):
         configure(net.folder)
 
 
-def test_keys_that_are_kept_nowhere_are_refused(net):
+def test_keys_that_are_stored_nowhere_are_refused(net):
     configure(
         net.folder,
         "  StrictHostKeyChecking accept-new\n  UserKnownHostsFile /dev/null\n"
@@ -97,7 +97,7 @@ def test_keys_that_are_kept_nowhere_are_refused(net):
         configure(net.folder)
 
 
-def test_a_new_key_is_accepted_where_the_user_says_so(net):
+def test_a_new_key_is_accepted_where_the_user_allows_it(net):
     known = net.folder / "known_hosts"
     text = known.read_text()
     known.write_text("")
@@ -166,8 +166,8 @@ def test_a_jump_host():
 
 def test_facts_in_one_round_trip(far, monkeypatch):
     orders = []
-    told = Ssh.run
-    monkeypatch.setattr(Ssh, "run", lambda *a, **k: orders.append(a) or told(*a, **k))
+    original = Ssh.run
+    monkeypatch.setattr(Ssh, "run", lambda *a, **k: orders.append(a) or original(*a, **k))
     found = facts(far)
     assert found.cores > 0
     assert found.memory_bytes > 1 << 28
@@ -226,10 +226,10 @@ def test_no_act_is_done_twice_wherever_the_link_is_hung_up(net, far, tmp_path, s
     for number in range(6):
         thread = later(chance.uniform(0.0, 0.8), net.db.hang_up)
         try:
-            said = far.run(sh(COUNT, done, number, f"{chance.uniform(0, 0.5):.2f}"), timeout_s=90)
+            reply = far.run(sh(COUNT, done, number, f"{chance.uniform(0, 0.5):.2f}"), timeout_s=90)
         finally:
             thread.join()
-        assert said.stdout == b"done\n"
+        assert reply.stdout == b"done\n"
     assert done.read_text().split() == [str(n) for n in range(6)]
 
 
@@ -314,7 +314,7 @@ def test_a_lock_is_held_there_and_ends_with_us(net, monkeypatch):
             pass
 
 
-def test_reach_tells_what_a_spec_means(net, monkeypatch):
+def test_reach_follows_the_spec(net, monkeypatch):
     monkeypatch.setenv("MYDYNO_SSH_CONFIG", str(net.config))
     host = reach(f"ssh://root@{net.db.address}")
     assert host.run(Action(("echo", "hi"))).stdout == b"hi\n"

@@ -171,8 +171,8 @@ def test_a_load_goes_on_through_a_cut(net):
     process = started(net, spec(net), run)
     begun(net, run, process)
     net.db.hang_up()
-    _, told = process.communicate(timeout=400)
-    assert process.returncode == 0, told
+    _, errors = process.communicate(timeout=400)
+    assert process.returncode == 0, errors
     assert [o["status"] for o in outcomes(run)] == ["ok", "ok"]
     clean(net)
 
@@ -189,9 +189,9 @@ def test_a_host_lost_in_a_trial_makes_it_unknown_and_recovers(net):
     process = started(net, spec(net), run, IMPATIENT + MAIN)
     begun(net, run, process)
     net.db.cut(40)
-    _, told = process.communicate(timeout=400)
+    _, errors = process.communicate(timeout=400)
     statuses = [o["status"] for o in outcomes(run)]
-    assert statuses[0] == "unknown", told
+    assert statuses[0] == "unknown", errors
     done = mydyno(net, "run", spec(net), "-o", run)  # where the host was away for too long
     assert done.returncode == 0, done.stderr
     assert [o["status"] for o in outcomes(run)][1:] == ["ok"]

@@ -162,13 +162,13 @@ def test_rates_and_histograms_agree_with_the_report_of_sysbench_itself(target):
     output = timed(small_mix(target), target, "--time=5", "--histogram=on")
     own = own_report(output.decode())
     printed = re.findall(r"^ +([\d.]+) \|\** *(\d+)$", output.decode(), re.MULTILINE)
-    whole = buckets((round(float(ms) * 1e3), int(count)) for ms, count in printed)
+    theirs = buckets((round(float(ms) * 1e3), int(count)) for ms, count in printed)
     seconds = [json.loads(line) for line in hook_lines(output)[1:]]
     flat = [number for second in seconds for number in second["latency_us"]]
     ours = buckets(zip(flat[::2], flat[1::2], strict=True))
-    assert whole.total() == own["events"]
-    assert ours <= whole  # in every bucket
-    tail = whole.total() - ours.total()  # the part of a second that no report covers
+    assert theirs.total() == own["events"]
+    assert ours <= theirs  # in every bucket
+    tail = theirs.total() - ours.total()  # the part of a second that no report covers
     assert tail < own["events"] / 3
     intervals = list(parse(hook_lines(output)))
     spans = [end - start for start, end in pairwise([0, *[i.t_s for i in intervals]])]
@@ -176,11 +176,11 @@ def test_rates_and_histograms_agree_with_the_report_of_sysbench_itself(target):
         total = sum(i.values[name] * s for i, s in zip(intervals, spans, strict=True))
         want = own["events" if name == "tps" else name]
         assert total + tail * per_event == pytest.approx(want, rel=0.015), name
-    _, quantiles = recorded(whole.items())
+    _, quantiles = recorded(theirs.items())
     assert quantiles["latency_p99_s"] * 1e3 == pytest.approx(own["p99_ms"], rel=0.006, abs=0.006)
 
 
-def test_the_session_says_what_the_load_really_used(target):
+def test_the_session_reports_what_the_load_really_used(target):
     cell = oltp(script="oltp_point_select", threads=1, tables=1, table_size=100)
     prepare(cell, target)
     session = parse_session(hook_lines(timed(cell, target, "--time=1")))

@@ -1,4 +1,4 @@
-"""mysqlslap on real servers: iterations as they come, its own count, failures that are told."""
+"""mysqlslap on real servers: iterations as they come, its own count, reported failures."""
 
 import os
 import shutil
@@ -86,7 +86,7 @@ def test_failing_queries_are_no_rate(bench, tmp_path, name):
             live(cell(auto_generate=True), nowhere, 1)
 
 
-def test_a_server_that_goes_is_told(bench, tmp_path):
+def test_a_server_that_stops_is_reported(bench, tmp_path):
     made = bench.take(MARIADB)
     clear(made)
     with applied(made) as instance:

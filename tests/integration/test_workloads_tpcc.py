@@ -208,7 +208,7 @@ def test_think_times_hold_the_terminals_back(loaded):
     assert seconds[0].latency == ""
 
 
-def test_the_session_is_told(loaded):
+def test_the_session_is_reported(loaded):
     _, _, target = loaded
     running = HOST.start(tpcc().run(target, 1, {}))
     try:
@@ -263,8 +263,8 @@ print('{"names": ' .. many(function() return random.last_name(random.name_number
 def drawn(tmp_path_factory):
     script = tmp_path_factory.mktemp("lua") / "draw.lua"
     script.write_text(DRAW % LUA)
-    said = subprocess.run(("sysbench", script), check=True, capture_output=True, text=True).stdout
-    return json.loads(said.splitlines()[-1])  # sysbench names itself first
+    output = subprocess.run(("sysbench", script), check=True, capture_output=True, text=True).stdout
+    return json.loads(output.splitlines()[-1])  # sysbench names itself first
 
 
 def test_random_values_are_as_defined(drawn):
@@ -280,7 +280,7 @@ def test_random_values_are_as_defined(drawn):
 @pytest.mark.parametrize(
     ("name", "last", "hot"), [("customers", 3000, 1024), ("items", 100_000, 8192)]
 )
-def test_ids_are_drawn_unevenly_over_the_whole_range(drawn, name, last, hot):
+def test_ids_are_drawn_unevenly_over_the_entire_range(drawn, name, last, hot):
     """An OR of two numbers sets many bits: its values crowd (clause 2.1.6)."""
     numbers = [int(n) for n in drawn[name]]
     assert 1 <= min(numbers) <= last // 20

@@ -76,7 +76,7 @@ class File:
         return self
 
     def tick(self, seq, values, read=("host",), gone=()):
-        """Write a tick with whole numbers by (name, of); sources in `read` are stamped."""
+        """Write a tick with integers by (name, of); sources in `read` are stamped."""
         begin_ns = seq * 1_000_000_000 + 1_000_000
         stamps = {("probe.read_at", source): begin_ns for source in read}
         deltas = {}

@@ -35,13 +35,15 @@ def campaign(seed, *, pair=0.0, noise=0.02, blocks=3, response="tps"):
             value = 1000 * exp(effect)
             trial = Trial(len(outcomes), str(name), "w", block, 0)
             series = Series(response, "/s", (10.0,), (value,))
-            told = (Metric(response, value, "/s"),)
-            outcomes.append(Outcome(trial, TrialStatus.OK, Window(0, 10), told, (series,), 300.0))
+            metrics = (Metric(response, value, "/s"),)
+            outcomes.append(
+                Outcome(trial, TrialStatus.OK, Window(0, 10), metrics, (series,), 300.0)
+            )
     return outcomes
 
 
 @pytest.mark.statistics
-def test_main_effects_are_covered_as_often_as_they_say():
+def test_intervals_of_main_effects_cover_at_their_nominal_rate():
     inside = []
     for seed in range(60):
         parts, _ = attribute(campaign(seed), RULE, "w", CELLS)
@@ -53,7 +55,7 @@ def test_main_effects_are_covered_as_often_as_they_say():
 
 
 @pytest.mark.statistics
-def test_a_pair_is_told_where_there_is_one():
+def test_an_interaction_is_reported_where_there_is_one():
     found = [attribute(campaign(seed, pair=0.12), RULE, "w", CELLS)[1] for seed in range(20)]
     assert sum(any(set(t.levels) == {"a", "b"} for t in one) for one in found) >= 19
     (both,) = [t for t in found[0] if set(t.levels) == {"a", "b"}]  # of two levels each: once
@@ -70,7 +72,7 @@ def test_a_lower_latency_is_not_turned_round():
     assert found["a", "1"] == pytest.approx(0.10, abs=0.03)
 
 
-def test_too_few_trials_tell_nothing():
+def test_too_few_trials_give_no_estimate():
     assert attribute(campaign(1)[:5], RULE, "w", CELLS) == ([], [])
     assert attribute([], RULE, "w", CELLS) == ([], [])
 

@@ -25,7 +25,7 @@ def test_without_a_word_all_is_here():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('host = "ssh://box"\ndevice = { lab = "vm" }', "remove them"),
         ('load = "local"\ndevice = { lab = "vm" }', "remove them"),
@@ -34,8 +34,8 @@ def test_without_a_word_all_is_here():
         ('device = { lab = "vm", size = "big" }', "stack.device.size"),
     ],
 )  # fmt: skip
-def test_what_a_machine_cannot_be_is_refused_before_it_boots(text, told):
-    with pytest.raises(SpecError, match=r"x\.toml.*" + told.replace("(", r"\(")):
+def test_what_a_machine_cannot_be_is_refused_before_it_boots(text, message):
+    with pytest.raises(SpecError, match=r"x\.toml.*" + message.replace("(", r"\(")):
         hosts(VM + text)
 
 

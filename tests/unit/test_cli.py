@@ -1,4 +1,4 @@
-"""The command line: quick to help, and wrong requests are told what is wrong."""
+"""The command line: help is quick, and wrong requests get a message with the reason."""
 
 import inspect
 import keyword
@@ -20,8 +20,8 @@ SPECS = Path(__file__).parents[1] / "golden" / "spec"
 def test_the_summary_is_the_docstring(name):
     word = f"{name}_" if keyword.iskeyword(name) else name
     command = getattr(import_module(f"mydyno.cli.{word}"), word)
-    told = command.info.help if isinstance(command, typer.Typer) else inspect.getdoc(command)
-    assert told.split("\n")[0] == COMMANDS[name]
+    summary = command.info.help if isinstance(command, typer.Typer) else inspect.getdoc(command)
+    assert summary.split("\n")[0] == COMMANDS[name]
 
 
 def test_help_loads_no_statistics():
@@ -37,7 +37,7 @@ def test_help_loads_no_statistics():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (["run", "dmo"], 2, "dmo: no such file or recipe; did you mean demo?"),
         (["run", "nowhere.toml"], 2, "nowhere.toml: No such file or directory"),
@@ -51,10 +51,10 @@ def test_help_loads_no_statistics():
         (["lab", "down", "none-such"], 2, "lab none-such: does not exist on localhost"),
     ],
 )
-def test_what_is_wrong_is_said(arguments, code, told, tmp_path):
+def test_a_wrong_request_is_reported(arguments, code, message, tmp_path):
     done = mydyno(*arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -92,7 +92,7 @@ def test_a_recipe_is_printed_to_begin_with():
     assert "did you mean demo?" in done.stderr
 
 
-def test_a_size_is_what_set_would_say_and_set_goes_before_it():
+def test_size_is_short_for_a_set_option_and_set_takes_precedence():
     shown = mydyno("plan", "pinterest-ladder", "--scale", "small", "--set", "protocol.window_s=30")
     assert "21 in 3 blocks" in shown.stdout
     assert "12 min under load" in shown.stdout  # 21 x 35 s

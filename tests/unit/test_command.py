@@ -1,4 +1,4 @@
-"""The command workload: every line is a report, or it is told which is not."""
+"""The command workload: every line is a report, or an error names the line."""
 
 import base64
 import struct
@@ -32,7 +32,7 @@ def test_intervals_and_overhead():
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (b"hello\n", "line 1: not a JSON object: 'hello'"),
         (b"[1]\n", "line 1: not a JSON object"),
@@ -54,20 +54,20 @@ def test_intervals_and_overhead():
         (b'{"t_s": 1, "latency_hist": 5}\n', "line 1: latency_hist is not a base64 string"),
     ],
 )
-def test_what_is_no_report_is_named(line, told):
+def test_what_is_no_report_is_named(line, message):
     with pytest.raises(ValueError, match="line") as error:
         list(parse([line]))
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @given(st.lists(st.binary(max_size=60)))
 def test_junk_is_an_error_and_never_a_crash(lines):
-    told = ""
+    message = ""
     try:
         list(parse([line + b"\n" for line in lines]))
     except ValueError as error:
-        told = str(error)
-    assert not told or told.startswith("line ")
+        message = str(error)
+    assert not message or message.startswith("line ")
 
 
 def test_more_numbers_than_a_trial_can_have_are_refused():

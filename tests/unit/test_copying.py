@@ -108,7 +108,7 @@ def middle_changed(live):
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "message"),
     [
         (lambda live: (live / "empty").unlink(), "1 files differ.*for example 'empty'"),
         (lambda live: (live / "holes").write_bytes(b""), "1 files differ.*'holes'"),
@@ -117,7 +117,7 @@ def middle_changed(live):
         (middle_changed, "xargs -0 -r: exit 123"),
     ],
 )
-def test_a_copy_that_is_not_the_golden_one_is_refused(store, harm, told):
+def test_a_copy_that_is_not_the_golden_one_is_refused(store, harm, message):
     store.host = Careless(harm)
-    with pytest.raises(HostError, match=told):
+    with pytest.raises(HostError, match=message):
         store.restore("")

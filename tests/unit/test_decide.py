@@ -1,4 +1,4 @@
-"""Failures, zeros and guards of which nothing can be said never end in an adoption."""
+"""Failures, zeros and guards that cannot be evaluated never end in an adoption."""
 
 import math
 import random
@@ -45,9 +45,9 @@ def crash(outcome):
 
 def set_to(name, value):
     def harm(outcome):
-        kept = [m for m in outcome.metrics if m.name != name]
+        others = [m for m in outcome.metrics if m.name != name]
         new = [] if value is None else [Metric(name, value, "")]
-        return replace(outcome, metrics=(*kept, *new))
+        return replace(outcome, metrics=(*others, *new))
 
     return harm
 

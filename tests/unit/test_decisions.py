@@ -109,11 +109,11 @@ def test_a_gain_bought_with_latency_is_rejected():
     assert found.treatments[1].guards["latency_p99_s"].low > 1
 
 
-def test_what_a_guard_rejects_is_said_with_the_guard_and_what_is_slower_is_not():
+def test_a_rejection_names_its_guard_only_where_the_guard_caused_it():
     found = compare(campaign({"A": 1.0, "B": 1.2}, 5, 0.02, 3, guard(2.0, 0.03)), RULE, "AB")
-    (said,) = found.treatments[1].warnings
-    assert said.startswith("rejected for its p99 latency (latency_p99_s): 2.")
-    assert said.endswith("limit 1.10")
+    (warning,) = found.treatments[1].warnings
+    assert warning.startswith("rejected for its p99 latency (latency_p99_s): 2.")
+    assert warning.endswith("limit 1.10")
     assert found.sentence == (
         "Keep the baseline: 1 of 1 treatments did better, but broke a guard (p99 latency)."
     )
@@ -143,10 +143,10 @@ def test_a_larger_spread_counts_where_it_can_be_felt(gain, sds, verdict):
     assert row.verdict == verdict
     assert row.guards["tps_logsd"].low > 1.2
     assert row.unheld == (["tps_logsd"] if verdict == "adopt" else [])
-    (said,) = row.warnings
+    (warning,) = row.warnings
     felt = "rejected for its spread of throughput (tps_logsd): "
-    assert said.startswith(felt if verdict == "reject" else "tps_logsd: ")
-    assert ("slow seconds" in said) == (verdict == "adopt")
+    assert warning.startswith(felt if verdict == "reject" else "tps_logsd: ")
+    assert ("slow seconds" in warning) == (verdict == "adopt")
 
 
 def test_a_guard_that_is_asked_for_is_held_whatever_the_gain():
@@ -155,7 +155,7 @@ def test_a_guard_that_is_asked_for_is_held_whatever_the_gain():
     assert compare(outcomes, rule, "AB").treatments[1].verdict == "reject"
 
 
-def test_a_guard_that_cannot_be_shown_is_said():
+def test_a_guard_that_cannot_be_shown_is_reported():
     words = []
     for seed in range(20):
         outcomes = campaign({"A": 1.0, "B": 1.2}, 3, 0.005, seed, guard(1.0, 0.15))
@@ -180,14 +180,14 @@ def test_an_unstable_arm_does_not_win():
 
 def test_weaker_durability_never_wins_unless_asked():
     outcomes = campaign({"A": 1.0, "B": 2.0}, 4, 0.01, 3)
-    kept = compare(outcomes, Rule("c", "A", {"w": "tps"}, durability={"B": "weaker"}), "AB")
-    assert kept.winner is None
-    assert "durability" in kept.sentence
+    compared = compare(outcomes, Rule("c", "A", {"w": "tps"}, durability={"B": "weaker"}), "AB")
+    assert compared.winner is None
+    assert "durability" in compared.sentence
     asked = Rule("c", "A", {"w": "tps"}, durability={"B": "weaker"}, weaker_may_win=True)
     assert compare(outcomes, asked, "AB").winner == "B"
 
 
-def test_failed_trials_are_told_and_do_not_count():
+def test_failed_trials_are_reported_and_do_not_count():
     outcomes = campaign({"A": 1.0, "B": 1.5}, 4, 0.01, 3)
     bad = [
         Outcome(o.trial, TrialStatus.FAILED, o.window, error="mysqld: refused")

@@ -41,7 +41,7 @@ def near(pairs):
     return [pytest.approx(pair) for pair in pairs]
 
 
-def test_processors_are_told_in_cores(tmp_path):
+def test_processor_use_is_in_cores(tmp_path):
     columns = counters(*(f"cpu.{m}" for m in MODES), of="all", scale=0.01)
     ticks = [(0, 0, 0, 0, 0, 0, 0, 0), (80, 20, 30, 40, 5, 3, 12, 10)]
     found = made(tmp_path, sample(tmp_path, columns, ticks), origin_s=0.5)
@@ -149,7 +149,7 @@ REDO = {
 
 
 @pytest.mark.parametrize("flavour", REDO)
-def test_redo_is_told_by_the_names_of_the_flavour(tmp_path, flavour):
+def test_redo_is_read_by_the_names_of_the_flavour(tmp_path, flavour):
     given, want = REDO[flavour]
     columns = counters(*given)
     file = sample(tmp_path, columns, [[0] * len(given), list(given.values())], "server")
@@ -157,13 +157,13 @@ def test_redo_is_told_by_the_names_of_the_flavour(tmp_path, flavour):
     assert found == pytest.approx(want)
 
 
-def test_a_value_that_is_told_sometimes_is_not_zero_else(tmp_path):
+def test_a_value_that_is_missing_at_times_is_not_zero_then(tmp_path):
     columns = [("memory.dirty", "", "gauge", 1.0)]
     file = sample(tmp_path, columns, [(4,), (5,)]).tick(2, {}, gone=[("memory.dirty", "")])
     assert made(tmp_path, file) == {"memory.dirty": near([(0.001, 4), (1.001, 5)])}
 
 
-def test_a_trial_is_told_in_the_time_of_its_load(tmp_path):
+def test_a_trial_is_on_the_clock_of_its_load(tmp_path):
     names = [f"cpu.{m}" for m in MODES]
     columns = counters(*names, of="all", scale=0.01) + counters("probe.cpu", scale=1e-9)
     ticks = [
@@ -186,7 +186,7 @@ def test_a_trial_is_told_in_the_time_of_its_load(tmp_path):
     assert used((), window) == ()
 
 
-def test_who_used_the_processors_is_told():
+def test_processor_use_is_split_by_user():
     ticks = tuple(float(t) for t in range(1, 5))
     levels = {
         "cpu.user": 1.2,
@@ -198,16 +198,16 @@ def test_who_used_the_processors_is_told():
         "probe.cpu": 0.01,
     }
     found = [Series(name, "cores", ticks, (value,) * 4) for name, value in levels.items()]
-    told = {m.name: m.value for m in used(found, Window(1.0, 4.0))}
-    assert told["cpu_other_cores"] == pytest.approx(1.5 - 0.7 - 0.5 - 0.01)
-    assert told["load_cpu_ratio"] == pytest.approx(0.5 / 3)  # three threads on four processors
+    metrics = {m.name: m.value for m in used(found, Window(1.0, 4.0))}
+    assert metrics["cpu_other_cores"] == pytest.approx(1.5 - 0.7 - 0.5 - 0.01)
+    assert metrics["load_cpu_ratio"] == pytest.approx(0.5 / 3)  # three threads on four processors
     without = [s for s in found if not s.name.startswith("process.load")]
     assert {"cpu_other_cores", "load_cpu_ratio"} & {
         m.name for m in used(without, Window(1, 4))
     } == set()
 
 
-def test_the_first_report_says_when_the_load_began(tmp_path, monkeypatch):
+def test_the_first_report_gives_the_start_of_the_load(tmp_path, monkeypatch):
     monkeypatch.setattr("time.monotonic_ns", lambda: 9_000_000_000)
     Sampling(tmp_path).reported(1.25)
     monkeypatch.setattr("time.monotonic_ns", lambda: 99_000_000_000)
@@ -215,7 +215,7 @@ def test_the_first_report_says_when_the_load_began(tmp_path, monkeypatch):
     assert (tmp_path / "load.start").read_text() == "7750000000\n"
 
 
-def test_how_full_a_link_was_is_told_only_of_a_known_speed(tmp_path):
+def test_link_utilisation_needs_a_known_speed(tmp_path):
     columns = counters("net.rx_bytes", "net.tx_bytes", of="eth0")
     ticks = [(0, 0), (100, 900), (300, 1000)]
     file = sample(tmp_path, columns, ticks)

@@ -70,7 +70,7 @@ def test_a_page_is_written(digest, tmp_path):
     assert "<slow>" not in page.read_text()
 
 
-def test_a_page_that_cannot_be_made_is_said(digest, tmp_path):
+def test_a_page_that_cannot_be_made_is_reported(digest, tmp_path):
     assert digest("--html", str(tmp_path / "page.html"), "--bad").returncode == 2
     assert list(tmp_path.glob("*.html")) == []
     done = digest("--html", str(tmp_path / "none" / "page.html"))
@@ -79,7 +79,7 @@ def test_a_page_that_cannot_be_made_is_said(digest, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_without_the_program_it_says_how_to_build_it(digest):
+def test_a_missing_program_is_reported_with_how_to_build_it(digest):
     done = digest("x.log", program="")
     assert done.returncode == 3
     assert "mydyno-probe is not here; `make setup` builds it" in done.stderr

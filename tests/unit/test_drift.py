@@ -42,7 +42,7 @@ def test_it_is_generalised_least_squares(drift):
 
 
 @pytest.mark.statistics
-def test_contrasts_are_as_sure_as_they_say():
+def test_intervals_of_contrasts_cover_at_their_nominal_rate():
     z = []
     for seed in range(200):
         trials, truth = campaign(seed, drift=0.04)
@@ -61,7 +61,7 @@ def test_a_drift_is_found_where_there_is_one():
 
 
 @pytest.mark.statistics
-def test_few_trials_average_over_what_they_do_not_tell():
+def test_few_trials_average_over_parameters_that_they_do_not_determine():
     inside, z = [], []
     for seed in range(150):
         trials, truth = campaign(seed, drift=0.04, blocks=4)

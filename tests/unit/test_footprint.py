@@ -1,4 +1,4 @@
-"""What a data set takes on disk: read from tools, kept with a trial, told without a verdict."""
+"""What a data set takes on disk: read from tools, saved with a trial, reported with no verdict."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ zstd         3%     1253376      40001536     40001536
 SIZES = b"40000000 78128\n3000000 5864\n5242880 0\nbtrfs\n"
 
 
-def test_the_files_are_summed_up_and_the_filesystem_is_told():
+def test_the_files_are_summed_up_and_the_filesystem_is_named():
     found, kind = footprint.parse_sizes(SIZES)
     assert found == {"storage_bytes": 512.0 * (78128 + 5864), "storage_apparent_bytes": 48242880.0}
     assert kind == "btrfs"
@@ -65,33 +65,33 @@ class Answering:
         return Completed(action, code, out, b"")
 
 
-def kept(answers, folder):
+def measured(answers, folder):
     host = Answering(answers)
     footprint.save(host, Path("/mnt/data"), folder)
     return {m.name: (m.value, m.unit) for m in footprint.metrics(folder)}, host.asked
 
 
-def test_on_most_filesystems_one_command_tells_all(tmp_path):
-    found, asked = kept({"find": (0, b"100 8\nxfs\n")}, tmp_path)
+def test_on_most_filesystems_one_command_is_enough(tmp_path):
+    found, asked = measured({"find": (0, b"100 8\nxfs\n")}, tmp_path)
     assert found == {"storage_bytes": (4096.0, "B"), "storage_apparent_bytes": (100.0, "B")}
     assert asked == ["find"]
 
 
 def test_what_compression_saves_is_asked_after_a_sync(tmp_path):
     answers = {"find": (0, SIZES), "sync": (0, b""), "compsize": (0, BTRFS)}
-    found, asked = kept(answers, tmp_path)
+    found, asked = measured(answers, tmp_path)
     assert found["storage_bytes"] == (4255744.0, "B")
     assert found["compression_ratio"][1] == "ratio"
     assert asked == ["find", "sync", "compsize"]
 
 
 def test_without_the_tool_there_is_no_ratio(tmp_path):
-    found, _ = kept({"find": (0, SIZES), "sync": (0, b"")}, tmp_path)
+    found, _ = measured({"find": (0, SIZES), "sync": (0, b"")}, tmp_path)
     assert set(found) == {"storage_bytes", "storage_apparent_bytes"}
 
 
 def test_where_nothing_can_be_asked_a_trial_has_none(tmp_path):
-    assert kept({}, tmp_path) == ({}, ["find"])
+    assert measured({}, tmp_path) == ({}, ["find"])
     (tmp_path / footprint.FILE).write_text("{torn")
     assert footprint.metrics(tmp_path) == ()
 
@@ -123,17 +123,19 @@ def comparison(*rows):
     return Comparison("c", "tps", "STOCK", 1.0, None, {}, list(rows), "", [])
 
 
-def test_they_are_told_in_one_sentence():
+def test_sizes_are_reported_in_one_sentence():
     shown = comparison(
         row("STOCK", storage_bytes=3 * 2**30),
         row("ZSTD", storage_bytes=2.0**30, compression_ratio=2.96),
         row("NONE"),
     )
-    said = "On disk after a trial: STOCK 3 GiB; ZSTD 1 GiB, compressed 2.96\N{MULTIPLICATION SIGN}."
-    assert verdicts.storage_sentence(shown, "w") == said
+    wanted = (
+        "On disk after a trial: STOCK 3 GiB; ZSTD 1 GiB, compressed 2.96\N{MULTIPLICATION SIGN}."
+    )
+    assert verdicts.storage_sentence(shown, "w") == wanted
     same = comparison(row("STOCK", storage_bytes=1e6), row("OTHER", storage_bytes=1.0001e6))
     assert verdicts.storage_sentence(same, "w") == "On disk after a trial: 977 KiB."
     some = [row(name, storage_bytes=size) for name, size in (("A", 1e6), ("B", 2e6), ("C", 1e6))]
-    told = verdicts.storage_sentence(comparison(*some), "w")
-    assert told == "On disk after a trial: A and C 977 KiB; B 1.91 MiB."
+    sentence = verdicts.storage_sentence(comparison(*some), "w")
+    assert sentence == "On disk after a trial: A and C 977 KiB; B 1.91 MiB."
     assert verdicts.storage_sentence(comparison(row("STOCK")), "w") == ""

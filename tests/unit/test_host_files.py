@@ -47,7 +47,7 @@ class Far:
         raise NotImplementedError
 
 
-def test_a_host_that_sees_our_files_is_told_their_names(tmp_path):
+def test_a_host_that_sees_our_files_gets_their_names(tmp_path):
     action = Action(("tool", str(LUA / "report.lua")))
     assert uploaded(Local(), action, tmp_path) is action
 
@@ -55,8 +55,8 @@ def test_a_host_that_sees_our_files_is_told_their_names(tmp_path):
 def test_a_script_brings_those_it_loads_and_is_carried_once():
     far = Far()
     for name in ("report.lua", "tpcc.lua"):
-        told = uploaded(far, Action(("sysbench", str(LUA / name), "run"), b"in"))
-        assert told == Action(("sysbench", f"/far/lua/{name}", "run"), b"in")
+        rewritten = uploaded(far, Action(("sysbench", str(LUA / name), "run"), b"in"))
+        assert rewritten == Action(("sysbench", f"/far/lua/{name}", "run"), b"in")
     known = {str(path.relative_to(LUA)) for path in LUA.rglob("*.lua")}
     assert {"tpcc/load.lua", "settle.lua"} < known
     assert far.folders == {"/far/lua": known}
@@ -69,8 +69,8 @@ def test_an_option_file_names_certificates_that_were_carried(tmp_path):
     (work / "tls" / "cacert.pem").write_text("authority")
     (work / "load.cnf").write_text(f'ssl-ca = "{work}/tls/cacert.pem"\nother = "/etc/x"\n')
     words = ("env", f"MYDYNO_OPTION_FILE={work}/load.cnf", f"--defaults-file={work}/load.cnf")
-    told = uploaded(far, Action((*words, "-C", f"{work}/tls", "/etc/passwd")), work)
-    assert told.argv == (
+    rewritten = uploaded(far, Action((*words, "-C", f"{work}/tls", "/etc/passwd")), work)
+    assert rewritten.argv == (
         *("env", "MYDYNO_OPTION_FILE=/far/load.cnf", "--defaults-file=/far/load.cnf"),
         *("-C", "/far/tls", "/etc/passwd"),
     )

@@ -38,7 +38,7 @@ REPORT = "[ {t}s ] thds: {threads} tps: {tps:.2f} qps: {qps:.2f} (r/w/o: {r:.2f}
 
 
 def log(rates, threads=4):
-    """Return the log of a run whose reports, one a second, say these rates."""
+    """Return the log of a run whose reports, one a second, have these rates."""
     lines = [
         REPORT.format(t=t, threads=threads, tps=x, qps=20 * x, r=14 * x, w=4 * x, o=2 * x)
         for t, x in enumerate(rates, 1)
@@ -84,8 +84,8 @@ def repeats(tmp_path):
 
 
 def test_repeats_in_folders_are_compared(repeats, tmp_path):
-    told = imported(tmp_path / "d", repeats)
-    assert {(r["label"], r["block"]) for r in told["runs"]} == {
+    result = imported(tmp_path / "d", repeats)
+    assert {(r["label"], r["block"]) for r in result["runs"]} == {
         (name, block) for name in ("ext4", "xfs") for block in range(3)
     }
     found = compared(tmp_path / "d")
@@ -96,18 +96,22 @@ def test_repeats_in_folders_are_compared(repeats, tmp_path):
     assert row["workload"] == "oltp_read_write/4"
     assert row["durability"] == "unknown"
     assert row["effect"]["ratio"] == pytest.approx(1.2, abs=0.01)
-    assert any("drift of the machine looks like an effect" in said for said in found["warnings"])
+    assert any(
+        "drift of the machine looks like an effect" in warning for warning in found["warnings"]
+    )
 
 
 def test_single_runs_give_no_verdict(repeats, tmp_path):
-    """However alike the reports within a run are, they say nothing of the next run."""
+    """However alike the reports within a run are, they do not predict the next run."""
     folder = tmp_path / "d"
     imported(folder, repeats / "ext4/run0.log", repeats / "xfs/run0.log")
     found = compared(folder)
     assert [r["verdict"] for r in found["treatments"]] == ["baseline", "inconclusive"]
     assert found["treatments"][1]["effect"] is None
     assert "each treatment ran once; at least two runs of each are needed" in found["sentence"]
-    assert any("repeat each treatment at least three times" in said for said in found["warnings"])
+    assert any(
+        "repeat each treatment at least three times" in warning for warning in found["warnings"]
+    )
 
 
 def test_report_and_status_read_it(repeats, tmp_path):
@@ -139,13 +143,13 @@ def test_nothing_is_run_into_it(repeats, tmp_path):
     imported(folder, repeats)
     before = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}
     for spec in (folder / "spec.toml", "demo"):
-        told, code = refused("run", spec, "-o", folder)
-        assert "this run directory holds imported logs and cannot be run" in told
+        result, code = refused("run", spec, "-o", folder)
+        assert "this run directory holds imported logs and cannot be run" in result
         assert code == 2
-    told, _ = refused("run", folder / "spec.toml", "-o", tmp_path / "other")
-    assert "imported logs cannot be run" in told
-    told, _ = refused("plan", folder / "spec.toml")
-    assert "imported logs cannot be run" in told
+    result, _ = refused("run", folder / "spec.toml", "-o", tmp_path / "other")
+    assert "imported logs cannot be run" in result
+    result, _ = refused("plan", folder / "spec.toml")
+    assert "imported logs cannot be run" in result
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
     assert not (tmp_path / "other").exists()
 
@@ -160,16 +164,16 @@ def test_what_a_killed_import_left_is_removed(repeats, tmp_path):
 
 def test_a_directory_with_something_in_it_is_refused(repeats, tmp_path):
     imported(tmp_path / "d", repeats)
-    told, code = refused("import", repeats, "-o", tmp_path / "d")
-    assert "not empty; choose a new directory" in told
+    result, code = refused("import", repeats, "-o", tmp_path / "d")
+    assert "not empty; choose a new directory" in result
     assert code == 2
 
 
 def test_threads_make_workloads(tmp_path):
     for n in (4, 16):
         (tmp_path / f"t{n}.log").write_text(log([100] * 5, threads=n))
-    told = imported(tmp_path / "d", tmp_path / "t4.log", tmp_path / "t16.log", "--label", "mine")
-    assert [(r["workload"], r["label"], r["block"]) for r in told["runs"]] == [
+    result = imported(tmp_path / "d", tmp_path / "t4.log", tmp_path / "t16.log", "--label", "mine")
+    assert [(r["workload"], r["label"], r["block"]) for r in result["runs"]] == [
         ("oltp_read_write/4", "mine", 0),
         ("oltp_read_write/16", "mine", 0),
     ]
@@ -180,8 +184,8 @@ def test_what_differs_in_the_command_keeps_workloads_apart(tmp_path):
         above = f"$ sysbench oltp_read_write --table-size={size} --tables=4 run\n"
         (tmp_path / f"{size}.log").write_text(above + log([100] * 5))
     (tmp_path / "plain.log").write_text(log([100] * 5))
-    told = imported(tmp_path / "d", *sorted(tmp_path.glob("*.log")))
-    assert [r["workload"] for r in told["runs"]] == [
+    result = imported(tmp_path / "d", *sorted(tmp_path.glob("*.log")))
+    assert [r["workload"] for r in result["runs"]] == [
         "oltp_read_write/4,table_size=1000",
         "oltp_read_write/4,table_size=2000",
         "oltp_read_write/4,table_size=?",
@@ -191,43 +195,48 @@ def test_what_differs_in_the_command_keeps_workloads_apart(tmp_path):
 def test_labels_by_pattern_and_by_lines(tmp_path):
     text = "== mount: noatime\n" + log([100] * 5) + "\n== mount: relatime\n" + log([90] * 5)
     (tmp_path / "all.txt").write_text(text)
-    told = imported(tmp_path / "a", tmp_path / "all.txt")
-    assert [r["label"] for r in told["runs"]] == ["all#1", "all#2"]
-    assert any("each is a treatment of its own" in said for said in told["warnings"])
-    told = imported(tmp_path / "b", tmp_path / "all.txt", "--label-line", r"^== mount: (\w+)")
-    assert [r["label"] for r in told["runs"]] == ["noatime", "relatime"]
+    result = imported(tmp_path / "a", tmp_path / "all.txt")
+    assert [r["label"] for r in result["runs"]] == ["all#1", "all#2"]
+    assert any("each is a treatment of its own" in warning for warning in result["warnings"])
+    result = imported(tmp_path / "b", tmp_path / "all.txt", "--label-line", r"^== mount: (\w+)")
+    assert [r["label"] for r in result["runs"]] == ["noatime", "relatime"]
     rules = ("--label", "one=*.txt:1-9", "--label", "two=all.txt")
-    told = imported(tmp_path / "c", tmp_path / "all.txt", *rules, "--baseline", "two")
-    assert [r["label"] for r in told["runs"]] == ["one", "two"]
+    result = imported(tmp_path / "c", tmp_path / "all.txt", *rules, "--baseline", "two")
+    assert [r["label"] for r in result["runs"]] == ["one", "two"]
     assert compared(tmp_path / "c")["baseline"] == "two"
 
 
 def test_runs_in_one_plain_log_are_repeats(tmp_path):
     (tmp_path / "all.log").write_text(log([100] * 5) + "\n" + log([90] * 5))
-    told = imported(tmp_path / "d", tmp_path / "all.log")
-    assert [(r["label"], r["block"]) for r in told["runs"]] == [("all", 0), ("all", 1)]
-    assert any("taken as repeats of one treatment" in said for said in told["warnings"])
+    result = imported(tmp_path / "d", tmp_path / "all.log")
+    assert [(r["label"], r["block"]) for r in result["runs"]] == [("all", 0), ("all", 1)]
+    assert any("taken as repeats of one treatment" in warning for warning in result["warnings"])
 
 
 def test_files_of_one_name_are_called_after_their_folders(repeats, tmp_path):
     given = [repeats / "ext4/run0.log", repeats / "xfs/run0.log"]
-    told = imported(tmp_path / "d", *given)
-    assert [r["label"] for r in told["runs"]] == ["ext4", "xfs"]
+    result = imported(tmp_path / "d", *given)
+    assert [r["label"] for r in result["runs"]] == ["ext4", "xfs"]
 
 
 def test_a_copy_of_a_log_is_no_repeat(repeats, tmp_path):
     shutil.copy(repeats / "ext4/run0.log", repeats / "ext4/run9.log")
-    told = imported(tmp_path / "d", repeats)
-    assert len(told["runs"]) == 6
-    assert any("run9.log" in said and "the same log as" in said for said in told["warnings"])
+    result = imported(tmp_path / "d", repeats)
+    assert len(result["runs"]) == 6
+    assert any(
+        "run9.log" in warning and "the same log as" in warning for warning in result["warnings"]
+    )
 
 
 def test_a_warm_up_is_left_out_where_reports_allow_it(tmp_path):
     (tmp_path / "a.log").write_text(log([10] * 6 + [100] * 6))
     shutil.copy(LOGS / "sysbench-0.4.12-oltp" / "input.txt", tmp_path / "b.log")
-    told = imported(tmp_path / "d", tmp_path / "a.log", tmp_path / "b.log", "--warmup", "6")
-    assert told["runs"][0]["value"] == pytest.approx(100)
-    assert any("b.log" in said and "its warm-up is included" in said for said in told["warnings"])
+    result = imported(tmp_path / "d", tmp_path / "a.log", tmp_path / "b.log", "--warmup", "6")
+    assert result["runs"][0]["value"] == pytest.approx(100)
+    assert any(
+        "b.log" in warning and "its warm-up is included" in warning
+        for warning in result["warnings"]
+    )
     rows = {r["name"]: r for r in compared(tmp_path / "d")["treatments"]}
     assert rows["a"]["value"]["estimate"] == pytest.approx(100)
 
@@ -240,9 +249,9 @@ def test_packed_and_unreadable_files(tmp_path):
     (tmp_path / "e.log").write_bytes(b"")
     done = mydyno("import", tmp_path / "gone.log", tmp_path, "-o", tmp_path / "run", "--json")
     assert done.exit_code == 1
-    told = json.loads(done.stdout)
-    assert [r["label"] for r in told["runs"]] == ["a", "b"]
-    errors = {Path(f["file"]).name: f["error"] for f in told["files"] if f["error"]}
+    result = json.loads(done.stdout)
+    assert [r["label"] for r in result["runs"]] == ["a", "b"]
+    errors = {Path(f["file"]).name: f["error"] for f in result["files"] if f["error"]}
     assert errors["gone.log"] == "No such file or directory"
     assert errors["c.log.gz"].startswith("damaged: ")
     assert errors["d.log"] == "binary, no text"
@@ -250,33 +259,33 @@ def test_packed_and_unreadable_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--label", "=x"), "write NAME, NAME=PATTERN"),
         (("--label-line", "("), "not a regular expression"),
         (("--baseline", "rnu"), "did you mean 'run'?"),
     ],
 )
-def test_wrong_requests(words, told, tmp_path):
+def test_wrong_requests(words, message, tmp_path):
     (tmp_path / "run.log").write_text(log([100] * 5))
-    said, code = refused("import", tmp_path / "run.log", "-o", tmp_path / "d", *words)
-    assert told in said
+    errors, code = refused("import", tmp_path / "run.log", "-o", tmp_path / "d", *words)
+    assert message in errors
     assert code == 2
     assert not (tmp_path / "d").exists()
 
 
 def test_no_run_at_all(tmp_path):
     (tmp_path / "x.log").write_text("nothing of the kind\n")
-    said, code = refused("import", tmp_path / "x.log", "-o", tmp_path / "d")
-    assert "no run found in these files" in said
+    warning, code = refused("import", tmp_path / "x.log", "-o", tmp_path / "d")
+    assert "no run found in these files" in warning
     assert code == 2
 
 
 def test_every_golden_log_can_be_imported(tmp_path):
     done = mydyno("import", *sorted(LOGS.glob("*/input.txt")), "-o", tmp_path / "d", "--json")
     assert done.exit_code == 1  # one is empty, one is no text
-    told = json.loads(done.stdout)
-    assert len({r["label"] for r in told["runs"]}) > 20
+    result = json.loads(done.stdout)
+    assert len({r["label"] for r in result["runs"]}) > 20
     assert compared(tmp_path / "d")["winner"] is None
     assert mydyno("report", tmp_path / "d").exit_code == 0
 
@@ -309,17 +318,17 @@ def seeds():
 
 @pytest.mark.skipif(not seeds(), reason="the articles are not beside this checkout")
 def test_the_logs_in_the_articles_give_their_figures(tmp_path):
-    told = imported(tmp_path / "d", *seeds())
-    found = {(r["label"], r["workload"]): r["value"] for r in told["runs"]}
+    result = imported(tmp_path / "d", *seeds())
+    found = {(r["label"], r["workload"]): r["value"] for r in result["runs"]}
     assert found.keys() == FIGURES.keys()
     for cell, figure in FIGURES.items():
         assert found[cell] == pytest.approx(figure, rel=1e-3), cell
-    assert len(told["files"]) == 5
-    assert all(file["strange"] for file in told["files"])
+    assert len(result["files"]) == 5
+    assert all(file["strange"] for file in result["files"])
     # the table at the end of one article has a digit wrong, and the commands of another are not
     # those of its results
-    said = "\n".join(told["warnings"])
-    assert "001_99fc740024521213.txt:656: unsupported figure: 118.37 MiB/s" in said
-    assert "002_e29c6f8eecb02a88.txt:41: the command says 600 s" in said
+    warning = "\n".join(result["warnings"])
+    assert "001_99fc740024521213.txt:656: unsupported figure: 118.37 MiB/s" in warning
+    assert "002_e29c6f8eecb02a88.txt:41: the command says 600 s" in warning
     rows = compared(tmp_path / "d")["treatments"]
     assert {r["verdict"] for r in rows} == {"baseline", "inconclusive"}

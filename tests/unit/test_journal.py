@@ -1,4 +1,4 @@
-"""The journal: durable, whole, its own."""
+"""The journal: durable, complete, owned by one process."""
 
 import resource
 import signal
@@ -44,11 +44,11 @@ def test_a_torn_tail_is_moved_aside(path, tail):
     journal = FileJournal(path)
     journal.append(Opened("d", "n"))
     journal.close()
-    whole = path.read_bytes()
-    path.write_bytes(whole + tail)
+    content = path.read_bytes()
+    path.write_bytes(content + tail)
     again = FileJournal(path)
     again.close()
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == content
     assert path.with_suffix(".torn").read_bytes() == tail + b"\n"
 
 
@@ -78,10 +78,12 @@ def three(path):
 
 def test_every_changed_byte_is_found(path):
     events = three(path)
-    whole = path.read_bytes()
-    for place in range(len(whole) - 1):
+    content = path.read_bytes()
+    for place in range(len(content) - 1):
         for bit in range(8):
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            path.write_bytes(
+                content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+            )
             try:
                 found = read(path)
             except JournalError:
@@ -145,17 +147,17 @@ def test_a_disk_that_is_full_loses_nothing(path):
     """A limit on the file's size stands for the full disk: the kernel cuts the write short."""
     journal = FileJournal(path)
     journal.append(Opened("d", "n"))
-    whole = path.read_bytes()
+    content = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 20, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(content) + 20, hard))
         with pytest.raises(JournalError, match="free disk space and run again"):
             journal.append(Started(TRIAL))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == content
     journal.append(Started(TRIAL))
     assert list(journal.events()) == [Opened("d", "n"), Started(TRIAL)]
     journal.close()

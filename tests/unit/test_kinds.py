@@ -50,7 +50,7 @@ def bundles(**gains):
     }
 
 
-def test_a_ladder_tells_what_each_part_of_the_winner_gives():
+def test_a_ladder_shows_the_effect_of_each_part_of_the_winner():
     c, arms = bundles(KERN=0.08, MYSQL=0.40, JE=0.05)
     assert {"MYSQL+JE", "KERN+JE", "KERN+MYSQL"} <= set(c.treatments)
     outcomes = played(c, arms)
@@ -165,7 +165,7 @@ def test_after_a_failure_the_server_settles_again():
     assert isinstance(segments.of(trial, failed), Settled)
 
 
-def test_why_is_told_of_each_kind():
+def test_each_kind_of_failure_has_its_reason():
     two = '[treatments.A]\n[treatments.B]\n"load/env.X" = 1\n'
     assert campaign(two).why.startswith("a race")
     assert isinstance(campaign(two).stops, Adaptive)
@@ -179,7 +179,7 @@ def grid(kind, *, cells=""):
     return campaign("\n".join(["[factors]", *lines, "[design]", f'kind = "{kind}"', cells, ""]))
 
 
-def test_a_fraction_of_a_grid_tells_factors_and_pairs_that_half_of_it_holds():
+def test_a_fraction_of_a_grid_estimates_factors_and_pairs_that_half_of_it_holds():
     c = grid("fraction")
     assert len(c.treatments) == 31  # with the host as it is found
     assert "A=0,B=0,C=0,D=0" in c.treatments  # what the others are compared with
@@ -212,7 +212,7 @@ def test_a_fraction_of_a_grid_tells_factors_and_pairs_that_half_of_it_holds():
     assert any({"load/env.B", "load/env.D"} == set(t.levels) for t in found.together)
 
 
-def test_a_fraction_may_be_smaller_and_says_what_it_cannot_be():
+def test_a_fraction_may_be_smaller_and_an_impossible_one_is_reported():
     assert len(grid("fraction", cells="cells = 16").treatments) == 17
     with pytest.raises(SpecError, match=r"x.toml:8: design.cells = 61: must be from 2 to 60"):
         grid("fraction", cells="cells = 61")

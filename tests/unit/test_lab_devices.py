@@ -1,4 +1,4 @@
-"""What losetup, mountinfo and fio say is read for what it means."""
+"""The outputs of losetup, mountinfo and fio are read correctly."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The record of the labs survives what is done to it, or says what is wrong."""
+"""The record of the labs survives damage, or reports what is wrong."""
 
 import os
 import stat

@@ -86,7 +86,7 @@ def test_each_disk_has_files_of_its_own():
         ("btrfs", "-m single", "-m single"),
     ],
 )
-def test_mkfs_is_told_the_geometry_unless_it_was(kind, options, want):
+def test_mkfs_gets_the_geometry_unless_the_options_give_it(kind, options, want):
     assert mkfs_options(kind, options, Stripe(4, 64 << 10)) == want
     assert mkfs_options(kind, options, Stripe(1)) == options
 
@@ -120,7 +120,7 @@ def test_a_promise_is_the_mean_over_the_window_behind_the_ramp():
     assert rates == [1000, 1000, 2000, 3000]
 
 
-def test_a_lab_without_caps_says_so():
+def test_a_lab_without_caps_is_labelled():
     argv = serve(LabSpec("a", MIB), Paths(Path("/h")), owner_pid=None, frozen=False).argv
     assert "--uncapped" in argv
     assert "--owner-pid" not in argv

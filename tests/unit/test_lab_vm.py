@@ -62,7 +62,7 @@ def test_sources_are_widened_to_what_the_recipe_needs():
 
 
 @pytest.mark.parametrize("text", ["", "junk\n\nTypes: deb\n", "deb http://x.example/u jammy main"])
-def test_a_system_without_the_suite_is_told_what_to_do(text):
+def test_a_system_without_the_suite_gets_a_message_with_the_next_step(text):
     with pytest.raises(SpecError, match="--sources FILE"):
         images.widened(images.parse(text), recipe())
 
@@ -149,7 +149,7 @@ def image(tmp_path):
         ("6.1.0-56-cloud-amd64", "6.1.0-56-cloud-amd64"),
     ],
 )
-def test_a_kernel_is_named_whole_or_by_its_beginning(image, wanted, release):
+def test_a_kernel_is_named_in_full_or_by_its_beginning(image, wanted, release):
     assert image.kernel(wanted).release == release
 
 

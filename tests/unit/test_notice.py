@@ -1,4 +1,4 @@
-"""The note on a host that says which campaign has changed its settings."""
+"""The note on a host that names the campaign which changed its settings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Before anything is made: a missing tool, too little room and a busy host are told."""
+"""Before anything is made: a missing tool, too little room and a busy host are reported."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,18 +27,18 @@ WORKLOADS = {"rw": SimpleNamespace(info=WorkloadInfo("rw", data_key="sbtest", ne
 
 
 class Answers(Local):
-    """This machine, but for the tools and the room it says it has."""
+    """This machine, except for the tools and the room that it reports."""
 
     def __init__(self, path="/usr/bin/sysbench", free=10 << 30):
         super().__init__()
-        object.__setattr__(self, "told", {"which": path, "stat": f"{free // 4096} 4096"})
+        object.__setattr__(self, "replies", {"which": path, "stat": f"{free // 4096} 4096"})
 
     def run(self, action, *, timeout_s=60.0):
-        return Completed(action, 0, self.told[action.argv[0]].encode(), b"")
+        return Completed(action, 0, self.replies[action.argv[0]].encode(), b"")
 
 
-def check(folder, **told):
-    host = Answers(**told)
+def check(folder, **replies):
+    host = Answers(**replies)
     preflight(Hosts(host, host), decode(SPEC, "s.toml"), WORKLOADS, folder)
 
 
@@ -57,7 +57,7 @@ def test_enough_room_passes(tmp_path):
     assert list(Path(tmp_path).iterdir()) == []
 
 
-def test_a_busy_host_is_told():
+def test_a_busy_host_is_reported():
     assert busy(0.1) == ()
     assert "1.5 cores of the host were busy" in busy(1.5)[0]
 

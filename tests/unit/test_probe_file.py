@@ -1,4 +1,4 @@
-"""The sampler's file is read whole, torn, growing and hostile."""
+"""The sampler's file is read complete, torn, growing and hostile."""
 
 import random
 import time
@@ -59,11 +59,11 @@ def test_differences_wrap_at_64_bits(tmp_path):
 
 
 def test_a_torn_tail_costs_no_more_than_itself(tmp_path):
-    whole = small().raw
+    content = small().raw
     counts = []
-    for size in range(len(whole) + 1):
+    for size in range(len(content) + 1):
         path = tmp_path / "probe.bin"
-        path.write_bytes(whole[:size])
+        path.write_bytes(content[:size])
         try:
             counts.append(len(read(path).seqs))
         except ProbeFileError:
@@ -91,7 +91,7 @@ def test_it_grows_byte_by_byte():
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         (b"", "ends before its head"),
         (b"mydyno", "ends before its head"),
@@ -117,18 +117,18 @@ def test_it_grows_byte_by_byte():
         (small().raw + frame(b"Z", b"of a later minor version"), None),
     ],
 )
-def test_what_is_not_one_is_said(tmp_path, raw, told):
+def test_a_file_that_is_no_probe_file_is_reported(tmp_path, raw, message):
     path = tmp_path / "probe.bin"
     path.write_bytes(raw)
-    if told is None:
+    if message is None:
         read(path)
         return
-    with pytest.raises(ProbeFileError, match=told) as caught:
+    with pytest.raises(ProbeFileError, match=message) as caught:
         read(path)
     assert str(path) in str(caught.value)
 
 
-def test_a_missing_file_is_said(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(ProbeFileError, match="No such file"):
         read(tmp_path / "none")
 

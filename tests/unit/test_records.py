@@ -92,7 +92,7 @@ def test_a_line_that_was_changed_is_never_another_entry(noise, at):
     assert found in ([], [FIRST])
 
 
-def test_a_cut_last_line_is_left_out_and_the_next_is_whole(tmp_path):
+def test_a_cut_last_line_is_left_out_and_the_next_is_complete(tmp_path):
     records = FileRecords(tmp_path / "changes")
     records.add(FIRST)
     records.close()

@@ -66,7 +66,7 @@ def test_thousands_of_classes_make_a_page_that_opens():
     assert "7\N{NO-BREAK SPACE}000 more classes are not listed" in page
 
 
-def test_a_statement_of_megabytes_is_cut_and_says_so():
+def test_a_statement_of_megabytes_is_cut_and_marked_as_cut():
     page = render_digest(
         {"digest": 1, "summary": {}, "classes": [_CLASS | {"fingerprint": "x" * 3_000_000}]}, "x"
     )
@@ -91,8 +91,8 @@ def test_windows_are_stacked_to_their_whole_time():
     window = LogWindow("2026-03-02T08:00:00Z", "2026-03-02T08:01:00Z", 4, 50.0, parts)
     drawn = digestpage.windows([window], {"a": ("c1", "A"), "b": ("c2", "B")})
     assert drawn is not None
-    said = [bar.label.partition(", ")[2] for bar in drawn.bars]
-    assert said == ["A: 30 s", "B: 10 s", "all others: 10 s"]
+    labels = [bar.label.partition(", ")[2] for bar in drawn.bars]
+    assert labels == ["A: 30 s", "B: 10 s", "all others: 10 s"]
     assert sum(bar.height for bar in drawn.bars) == pytest.approx(1000 * 50 / 60, abs=0.2)
     assert digestpage.windows([LogWindow("soon", "later", 1, 1.0)], {}) is None
 
@@ -115,10 +115,10 @@ def test_the_first_sentence_says_where_the_time_went():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.034, "34 ms"), (416, "6.93 min"), (9000, "2.5 h"), (1e6, "278 h")]
+    ("seconds", "wanted"), [(0.034, "34 ms"), (416, "6.93 min"), (9000, "2.5 h"), (1e6, "278 h")]
 )
-def test_times_have_three_figures_whatever_their_size(seconds, said):
-    assert units.span(seconds) == said
+def test_times_have_three_figures_whatever_their_size(seconds, wanted):
+    assert units.span(seconds) == wanted
 
 
 class _Reading(HTMLParser):

@@ -47,7 +47,7 @@ def test_durations_are_for_prose(seconds, shown):
     assert units.duration(seconds) == shown
 
 
-def test_a_moment_is_told_in_utc_to_the_minute():
+def test_a_moment_is_printed_in_utc_to_the_minute():
     assert units.moment("2026-11-21T05:55:40.090+01:00") == "2026-11-21 04:55 UTC"
     assert units.moment("soon") == "soon"
 
@@ -154,7 +154,7 @@ def test_a_failed_trial_draws_nothing():
     assert timeseries.charts(result, "rw") == []
 
 
-def test_the_table_of_a_curve_steps_in_whole_seconds():
+def test_the_table_of_a_curve_steps_in_full_seconds():
     chart = timeseries.charts(_result([[float(i) for i in range(1, 121)]]), "rw")[0]
     rows = timeseries.multiples_table(chart, [charts.Style("STOCK", 0, 0)]).rows
     assert [row[0] for row in rows] == [f"{t} s" for t in range(10, 121, 10)]
@@ -181,20 +181,20 @@ def test_a_tail_of_one_operation_is_not_drawn():
     assert charts.distribution_plot([]) is None
 
 
-def test_kinds_are_told_apart_and_never_taken_for_the_whole():
-    whole = Distribution("A", "rw", 200, [(0.01, 0.5), (0.9, 1.0)])
+def test_kinds_of_transactions_are_separate_and_never_taken_for_all_of_them():
+    total = Distribution("A", "rw", 200, [(0.01, 0.5), (0.9, 1.0)])
     kind = Distribution("A", "rw", 50, [(0.02, 0.95), (0.03, 0.99), (0.4, 1.0)], "stock_level")
     other = Distribution("A", "w", 50, [(0.02, 1.0)], "payment")
     style = charts.Style("A", 1, 1)
-    found = charts.of_workload([kind, whole, other], "rw", [style])
-    assert [d for _, d in found] == [whole]
-    table = charts.kinds([kind, whole, other], "rw", [style])
+    found = charts.of_workload([kind, total, other], "rw", [style])
+    assert [d for _, d in found] == [total]
+    table = charts.kinds([kind, total, other], "rw", [style])
     assert table.rows == (("stock level", "A", "50", "25 %", "20 ms", "20 ms", "30 ms", "400 ms"),)
     assert len(table.head) == len(table.rows[0])
-    assert charts.kinds([whole], "rw", [style]).rows == ()
+    assert charts.kinds([total], "rw", [style]).rows == ()
 
 
-def test_repeats_are_told_by_their_widest_treatment():
+def test_repeats_are_summarised_by_their_widest_treatment():
     trials = [_trial(i, [1.0], {"tps": v}) for i, v in enumerate((100.0, 110.0))]
     drawn = charts.dot_plot(trials, [charts.Style("STOCK", 0, 0)], "tps", "/s")
     assert drawn is not None

@@ -39,7 +39,7 @@ def test_hostile_names_of_sampled_trials_stay_text():
     assert "optgroup" in read.tags
 
 
-def test_without_a_sampler_one_sentence_says_so():
+def test_a_missing_sampler_is_reported_in_one_sentence():
     assert "These trials were not sampled" in render_html(_result("A"))
     assert "Not recorded in any trial: p99 latency; Processors;" in render_html(_sampled("A"))
 
@@ -63,15 +63,15 @@ def test_a_result_with_nothing_in_it_is_still_a_page():
     assert render_text(empty, 80).startswith("Nothing was run.\n")
 
 
-def test_what_did_it_is_told_in_page_and_text():
-    page, told = render_html(_result("A")), _flat(_result("A"))
+def test_the_cause_is_reported_in_page_and_text():
+    page, text = render_html(_result("A")), _flat(_result("A"))
     assert "Main effects of the changes" in page
     assert "interaction" in page
-    assert "1.10 [1.00..1.20] A = A, not A" in told
-    assert "A = A with b = 1, interaction" in told
+    assert "1.10 [1.00..1.20] A = A, not A" in text
+    assert "A = A with b = 1, interaction" in text
 
 
-def test_weaker_durability_is_said_aloud():
+def test_weaker_durability_is_reported():
     result = _result("A", durability="weaker")
     assert render_html(result).count("weaker</strong>") >= 1
     assert "A crash" not in render_text(result, 80)
@@ -139,10 +139,10 @@ def _result(name, verdict="adopt", durability="same"):
     ratio = Ratio(1.1, 1.0, 1.2)
     parts = [Part("rw/16", name, name, name, ratio)]
     together = [Together("rw/16", {name: name, "b": "1"}, ratio)]
-    told = ("It is so.", [name], parts, together, name)
-    compared = Comparison(name, "tps", "STOCK", 60.0, name, winners, rows, *told)
-    said = "mysqld died\nlast words"
-    lost = TrialView(1, name, "rw/16", 0, "failed", said, (0.0, 0.0), {}, [])
+    text = ("It is so.", [name], parts, together, name)
+    compared = Comparison(name, "tps", "STOCK", 60.0, name, winners, rows, *text)
+    message = "mysqld died\nlast words"
+    lost = TrialView(1, name, "rw/16", 0, "failed", message, (0.0, 0.0), {}, [])
     facts = {name: {name: name}}
     return Result(compared, name, name, name, name, name, [lost], {}, [], facts, 1, 0.03)
 

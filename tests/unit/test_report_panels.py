@@ -1,4 +1,4 @@
-"""The panels of one trial: grids, gaps, extremes, window means and what is said of them."""
+"""The panels of one trial: grids, gaps, extremes, window means and their sentences."""
 
 import base64
 import gzip
@@ -48,11 +48,11 @@ def test_thinning_keeps_the_extremes_in_their_order(seed, length, gaps):
     rng = random.Random(seed)
     samples = [None if rng.random() < gaps else rng.lognormvariate(0, 3) for _ in range(length)]
     thin = timeseries.thinned(PanelSeries(0.0, 1.0, (samples, [])), _LINE, 100)
-    seen, kept = ([s for s in each if s is not None] for each in (samples, thin.tracks[0]))
+    seen, thinned = ([s for s in each if s is not None] for each in (samples, thin.tracks[0]))
     assert thin.length <= 102
     assert (min(seen, default=0), max(seen, default=0)) == (
-        min(kept, default=0),
-        max(kept, default=0),
+        min(thinned, default=0),
+        max(thinned, default=0),
     )
     assert (thin.length - 1) * thin.step_s >= len(samples) - 1 - thin.step_s
 
@@ -110,7 +110,7 @@ def test_a_disks_latency_is_weighted_by_its_operations():
     assert resources.of_trial(trial, "tps").mean["disk.read_latency"] == pytest.approx(0.001)
 
 
-def test_use_is_told_beside_the_baseline():
+def test_use_is_shown_beside_the_baseline():
     result = _result([_trial(0, {"cpu.user": 0.5}), _trial(1, {"cpu.user": 1.0}, "A")])
     styles = list(charts.styles(["STOCK", "A"]).values())
     (_, table), *_ = resources.resources(result, styles).usages
@@ -123,7 +123,7 @@ def test_use_is_told_beside_the_baseline():
 
 
 @pytest.mark.parametrize(
-    ("id_", "gauges", "said"),
+    ("id_", "gauges", "wanted"),
     [
         (
             "cpu",
@@ -170,10 +170,10 @@ def test_use_is_told_beside_the_baseline():
         ("age", {}, "Not recorded in this trial."),
     ],
 )
-def test_each_strip_says_what_its_window_holds(id_, gauges, said):
+def test_the_sentence_of_each_panel_describes_its_window(id_, gauges, wanted):
     trial = _trial(0, gauges)
     panel = next(s for s in timeseries.panels(_result([trial])) if s.id == id_)
-    assert resources.sentence(panel, resources.of_trial(trial, "tps")) == said
+    assert resources.sentence(panel, resources.of_trial(trial, "tps")) == wanted
 
 
 def test_the_baseline_and_the_leader_are_shown_first_by_their_median_trial():
@@ -187,7 +187,7 @@ def test_the_baseline_and_the_leader_are_shown_first_by_their_median_trial():
     assert "InnoDB redo" in made.missing
 
 
-def test_the_samplers_own_cost_is_told():
+def test_the_samplers_own_cost_is_reported():
     trial = _trial(0, {"disk.queue": 1.0, "probe.cpu": 0.0021})
     made = resources.resources(_result([trial]), [charts.Style("STOCK", 0, 0)])
     assert made is not None
@@ -207,18 +207,18 @@ def test_what_the_page_decodes_is_what_was_sampled():
     made = resources.resources(_result(trials), [charts.Style("STOCK", 0, 0)])
     assert made is not None
     key, data = encoded_samples(made)
-    told = msgspec.json.decode(gzip.decompress(base64.b64decode(key)), type=SampledKey)
+    payload = msgspec.json.decode(gzip.decompress(base64.b64decode(key)), type=SampledKey)
     codes = array("h", gzip.decompress(base64.b64decode(data)))
-    panel = next(s for s in told.panels if s.id == "cpu")
-    for trial, value in zip(told.trials, (0.5, 2.0), strict=True):
+    panel = next(s for s in payload.panels if s.id == "cpu")
+    for trial, value in zip(payload.trials, (0.5, 2.0), strict=True):
         series = trial.series["cpu"]
         assert (series.tracks, series.length) == ([0], 10)
         found = list(accumulate(codes[series.at : series.at + series.length]))
         assert [c / 32766 * panel.scale.high for c in found] == pytest.approx(
             [value] * 10, rel=1e-3
         )
-    assert "latency" not in told.trials[1].series
-    assert told.trials[1].sentences["latency"] == "Not recorded in this trial."
+    assert "latency" not in payload.trials[1].series
+    assert payload.trials[1].sentences["latency"] == "Not recorded in this trial."
 
 
 def _series(of) -> PanelSeries:

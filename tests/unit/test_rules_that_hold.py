@@ -1,6 +1,6 @@
 """Rules that a review once removed without any test failing: each of these fails without its rule.
 
-The name of a test says what a user would meet without it.
+The name of a test states the rule; without the rule a user is harmed.
 """
 
 # ruff: noqa: SLF001 - some rules are inside, and nothing outside shows them in time
@@ -111,7 +111,7 @@ def test_one_weaker_setting_among_others_makes_a_treatment_weaker():
     assert found.class_of("A") == "same"
 
 
-def test_a_spec_that_says_nothing_asks_for_the_same_durability():
+def test_a_spec_without_durability_asks_for_the_same_durability():
     assert Spec().decide.durability == "same"
 
 
@@ -232,7 +232,7 @@ def test_a_campaign_takes_the_lock_before_anything_else(monkeypatch):
 
 
 def test_ctrl_c_does_not_reach_the_commands_that_restore_a_host():
-    """The terminal sends it to the whole foreground group; our commands are in another one."""
+    """The terminal sends it to the entire foreground group; our commands are in another one."""
     group = Local().run(Action(("sh", "-c", "cut -d' ' -f5 /proc/$$/stat"))).stdout
     assert int(group) != os.getpgrp()
 

@@ -67,11 +67,11 @@ def running(folder):
     return found
 
 
-def test_it_is_told_what_to_watch_and_ends_with_the_load(program, folder, tmp_path):
+def test_the_sampler_gets_its_targets_and_ends_with_the_load(program, folder, tmp_path):
     program(WAITS)
     watch = Watch(Where("loop3", "lo"), {"mysqld": 4711}, tmp_path / "admin.cnf")
-    with sampling(Local(), folder, watch) as told:
-        told.started(4712)
+    with sampling(Local(), folder, watch) as sampled:
+        sampled.started(4712)
         until(lambda: written(folder))
         assert running(folder) != []
     assert running(folder) == []
@@ -119,11 +119,11 @@ def test_one_that_refuses_is_quoted(program, folder):
     with sampling(Local(), folder, Watch(Where())):
         until(lambda: running(folder) == [] and written(folder))
         time.sleep(0.1)
-    told = complaint(folder).splitlines()
-    assert told == ["no such option", "mydyno-probe ended before the load did (exit 1)"]
+    lines = complaint(folder).splitlines()
+    assert lines == ["no such option", "mydyno-probe ended before the load did (exit 1)"]
 
 
-def test_one_that_cannot_be_started_is_said(folder, monkeypatch):
+def test_a_sampler_that_cannot_be_started_is_reported(folder, monkeypatch):
     monkeypatch.setattr(sampler, "probe_binary", lambda: "/nowhere/mydyno-probe")
     with sampling(Local(), folder, Watch(Where())):
         pass
@@ -133,9 +133,9 @@ def test_one_that_cannot_be_started_is_said(folder, monkeypatch):
 def test_a_folder_that_is_gone_fails_nothing(program, tmp_path):
     program(WAITS)
     nowhere = tmp_path / "gone"
-    with sampling(Local(), nowhere, Watch(Where())) as told:
-        told.started(1)
-        told.reported(1.0)
+    with sampling(Local(), nowhere, Watch(Where())) as sampled:
+        sampled.started(1)
+        sampled.reported(1.0)
     assert complaint(nowhere) == ""
 
 

@@ -97,8 +97,8 @@ def test_a_lower_latency_is_the_gain():
     outcomes = raced({"better": 0.25, "worse": -0.20}, blocks=8)
 
     def inverted(outcome):
-        told = outcome.series[0]
-        series = Series("latency_p99_s", "s", told.t_s, tuple(1 / v for v in told.values))
+        latencies = outcome.series[0]
+        series = Series("latency_p99_s", "s", latencies.t_s, tuple(1 / v for v in latencies.values))
         metrics = [Metric("latency_p99_s", 1 / outcome.metrics[0].value, "s")]
         return replace(outcome, metrics=metrics, series=(series,))
 
@@ -138,7 +138,7 @@ def test_trials_that_failed_are_left_out():
         for o in outcomes
     ]
     found = verdicts(broken)
-    assert any("failed: no" in said for row in found.values() for said in row.warnings)
+    assert any("failed: no" in warning for row in found.values() for warning in row.warnings)
     assert sum(row.trials for row in found.values()) == len(outcomes) - 2
 
 
@@ -158,8 +158,8 @@ def test_a_smaller_bias_is_waited_for():
         arms = {n: Arm(0.0, Warmup("exponential", 0.1, 90.0)) for n in ("base", "a", "b")}
         outcomes = raced({}, arms=arms, blocks=8, stops=Adaptive({"w": "tps"}, bias=bias))
         ends = [o.window.end_s for o in outcomes]
-        told = [abs(arms["a"].warmup.bias(end - 10, end, 1)) for end in ends]
-        return np.mean(told[:8]), np.mean(told[8:])
+        latencies = [abs(arms["a"].warmup.bias(end - 10, end, 1)) for end in ends]
+        return np.mean(latencies[:8]), np.mean(latencies[8:])
 
     first, later = left(0.002)
     assert first < 0.002 < left(None)[0]
@@ -178,21 +178,21 @@ def test_the_window_begins_behind_the_warm_up():
 def test_an_interrupted_race_goes_on_as_it_would_have():
     """The next trial and its lengths after any history are those of the race that made it."""
     effects = {"a": 0.1, "b": 0.0, "c": -0.1}
-    whole = raced(effects, blocks=4)
+    campaign = raced(effects, blocks=4)
     names = ("base", *effects)
-    for n in range(0, len(whole), 3):
+    for n in range(0, len(campaign), 3):
         race = Race(names, "base", ("w",), 4, None, 1, undecided(RULE, names), checks=3)
         fresh = Adaptive({"w": "tps"})
-        trial = race.next(whole[:n])
-        assert trial == whole[n].trial
+        trial = race.next(campaign[:n])
+        assert trial == campaign[n].trial
         before = Adaptive({"w": "tps"})
         for k in range(n):
-            before.of(whole[k].trial, whole[:k])
-        looks = [stops.of(trial, whole[:n]).lengths.looks_s for stops in (fresh, before)]
+            before.of(campaign[k].trial, campaign[:k])
+        looks = [stops.of(trial, campaign[:n]).lengths.looks_s for stops in (fresh, before)]
         assert looks[0] == looks[1]
 
 
-def test_an_outcome_without_a_series_says_nothing():
+def test_an_outcome_without_a_series_gives_no_evidence():
     outcomes = raced({"a": 0.1}, blocks=3)
     bare = [Outcome(o.trial, o.status, o.window, o.metrics, (), o.machine_time_s) for o in outcomes]
     assert measure(bare, RULE, "w").effects == {}

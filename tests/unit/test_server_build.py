@@ -1,4 +1,4 @@
-"""What a server's `--version` line says, for the flavours and versions that exist, and others."""
+"""The reading of a server's `--version` line, for existing flavours and versions, and others."""
 
 import pytest
 

@@ -102,7 +102,7 @@ def sql(which, *, native):
     return client.statements(which, users, native=native, **words)
 
 
-def test_anonymous_and_remote_accounts_are_dropped_and_internal_ones_kept():
+def test_anonymous_and_remote_accounts_are_dropped_and_internal_ones_stay():
     text = sql(build(), native=True)
     assert "DROP USER ''@'localhost';" in text
     assert "DROP USER 'root'@'::1';" in text

@@ -1,4 +1,4 @@
-"""What each server and its clients are told about TLS, and where a server listens."""
+"""The TLS options of each server and its clients, and where a server listens."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def build(flavour, version):
 
 
 @pytest.mark.parametrize(
-    ("flavour", "version", "asked", "told"),
+    ("flavour", "version", "asked", "wanted"),
     [
         ("mysql", (8, 0, 33), "off", [("tls_version", "")]),
         ("mysql", (9, 7, 4), "off", [("tls_version", "")]),
@@ -60,8 +60,8 @@ def build(flavour, version):
         ),
     ],
 )
-def test_each_server_is_told_in_its_own_words(flavour, version, asked, told):
-    assert place.server_options(build(flavour, version), FOLDER, asked) == told
+def test_each_server_gets_options_in_its_own_form(flavour, version, asked, wanted):
+    assert place.server_options(build(flavour, version), FOLDER, asked) == wanted
 
 
 def test_a_clients_file_asks_for_the_same():

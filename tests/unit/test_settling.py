@@ -44,13 +44,13 @@ def test_a_step_that_all_trials_share_is_a_warm_up():
     assert jumping({"a": shared, "b": trials(chance, 4)}, TEXTURE) == ([], [])
 
 
-def test_one_trial_tells_no_jumps():
+def test_one_trial_gives_no_estimate_of_jumps():
     assert jumping({"a": trials(np.random.default_rng(1), 1, 0.5)}, TEXTURE) == ([], [])
     assert jumping({}, TEXTURE) == ([], [])
 
 
 @pytest.mark.parametrize(("slope", "wanted"), [(0.0, False), (-0.6, True), (0.6, True)])
-def test_what_moves_to_the_end_is_told(slope, wanted):
+def test_a_trial_that_drifts_to_its_end_is_reported(slope, wanted):
     chance = np.random.default_rng(2)
     assert moving(trials(chance, 3, slope=slope), TEXTURE) is wanted
     assert moving([], TEXTURE) is False

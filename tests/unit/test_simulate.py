@@ -1,4 +1,4 @@
-"""The simulated host: what it says of itself is so."""
+"""The simulated host: its declared parameters hold."""
 
 import numpy as np
 import pytest
@@ -140,7 +140,7 @@ def test_machine_time_is_the_restart_and_the_load():
 
 
 @pytest.mark.statistics
-def test_a_population_is_what_it_says():
+def test_a_population_has_its_declared_parameters():
     arms = [a for seed in range(200) for n, a in POPULATION.arms(seed, 60).items() if n != "base"]
     effects = np.array([arm.effect for arm in arms])
     assert (np.abs(effects) < 0.01).mean() == pytest.approx(0.40, abs=0.01)
@@ -185,7 +185,7 @@ def test_the_latency_of_many_seconds_is_that_of_all_their_events():
     assert noise.quantile(logs, 0.1, 0.99) == pytest.approx(found, rel=0.01)
 
 
-def test_as_a_load_it_tells_its_overhead_then_each_second():
+def test_as_a_load_it_reports_its_overhead_then_each_second():
     environment = {"SIM_EFFECT": "0.10", "SIM_WARMUP": "none:0:1"}
     machine = Machine(World("test", QUIET), {"a": arm_of(environment)}, 1)
     lines = report(machine, trial(), histograms=True)
@@ -193,12 +193,12 @@ def test_as_a_load_it_tells_its_overhead_then_each_second():
     seconds = [next(lines) for _ in range(120)]
     assert [line["t_s"] for line in seconds] == list(range(1, 121))
     assert np.mean([line["tps"] for line in seconds]) == pytest.approx(1100, rel=0.01)
-    whole = merged(line["latency_hist"] for line in seconds)
-    told = np.median([line["latency_p99_s"] for line in seconds])
-    assert percentile_s(whole, 99.0) == pytest.approx(told, rel=0.05)
+    histogram = merged(line["latency_hist"] for line in seconds)
+    median = np.median([line["latency_p99_s"] for line in seconds])
+    assert percentile_s(histogram, 99.0) == pytest.approx(median, rel=0.05)
 
 
-@pytest.mark.parametrize("told", ["exponential", "odd:1:2", "none:x:1"])
-def test_a_warm_up_that_is_none_is_refused(told):
+@pytest.mark.parametrize("shape", ["exponential", "odd:1:2", "none:x:1"])
+def test_a_warm_up_that_is_none_is_refused(shape):
     with pytest.raises(ValueError, match=r"SIM_WARMUP|could not convert"):
-        arm_of({"SIM_WARMUP": told})
+        arm_of({"SIM_WARMUP": shape})

@@ -1,4 +1,4 @@
-"""The winner's long trial: when it is run, and what it tells."""
+"""The winner's long trial: when it is run, and what it shows."""
 
 from dataclasses import replace
 
@@ -43,15 +43,15 @@ def test_without_a_winner_there_is_nothing_to_soak():
 
 
 @pytest.mark.parametrize(("change", "wanted"), [(0.0, "held"), (-0.2, "got worse"), (0.2, "held")])
-def test_what_fades_is_told(change, wanted):
-    told = words(soaked([outcome(0, "fast", rates(change), soak=True)], RULE)[0])
-    assert wanted in told
-    assert "60 minutes" in told
+def test_an_effect_that_fades_is_reported(change, wanted):
+    warning = words(soaked([outcome(0, "fast", rates(change), soak=True)], RULE)[0])
+    assert wanted in warning
+    assert "60 minutes" in warning
 
 
-def test_what_holds_is_seldom_said_to_fade():
-    told = [soaked([outcome(0, "a", rates(0.0, seed=s), soak=True)], RULE) for s in range(200)]
-    assert sum(found.code == "soak-worse" for (found,) in told) <= 4
+def test_an_effect_that_lasts_is_seldom_reported_as_fading():
+    findings = [soaked([outcome(0, "a", rates(0.0, seed=s), soak=True)], RULE) for s in range(200)]
+    assert sum(found.code == "soak-worse" for (found,) in findings) <= 4
 
 
 def test_a_short_soak_and_a_failed_one_are_named():

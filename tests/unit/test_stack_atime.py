@@ -1,4 +1,4 @@
-"""What mount options ask of access times, and what two reads of a file told."""
+"""What mount options require of access times, and what two reads of a file show."""
 
 import pytest
 
@@ -9,17 +9,17 @@ READ = "3915528286 4294967295 /mnt/x/.mydyno-atime"
 
 
 @pytest.mark.parametrize(
-    ("times", "kept"),
+    ("times", "mode"),
     [
         ((OLD, OLD, OLD), "noatime"),
         ((OLD, ONCE, ONCE), "relatime"),
         ((OLD, ONCE, TWICE), "strictatime"),
     ],
 )
-def test_two_reads_tell_how_access_times_are_kept(times, kept):
+def test_two_reads_show_how_access_times_are_updated(times, mode):
     first, second, third = times
     reply = f"{first}\n{READ}\n{second}\n{READ}\n{third}\n"
-    assert parse_atime(reply.encode()) == kept
+    assert parse_atime(reply.encode()) == mode
 
 
 @pytest.mark.parametrize("reply", [b"", b"978307200.000000000\n", b"find: no such file\n\xff\n"])
@@ -29,7 +29,7 @@ def test_anything_else_is_no_answer(reply):
 
 
 @pytest.mark.parametrize(
-    ("options", "kept"),
+    ("options", "modes"),
     [
         ("noatime", "noatime"),
         ("commit=60,strictatime", "strictatime"),

@@ -54,7 +54,7 @@ def test_what_is_so_needs_no_change(values):
 
 
 @pytest.mark.parametrize(
-    ("want", "told"),
+    ("want", "message"),
     [
         ({"scheduler": "noop"}, "noop is called none since Linux 5.0"),
         ({"scheduler": "cfq"}, "'cfq' is not one of none, mq-deadline, kyber, bfq; cfq is called"),
@@ -63,10 +63,10 @@ def test_what_is_so_needs_no_change(values):
         ({"iosched.fifo_batch": "1"}, "the scheduler kyber has no such tunable"),
     ],
 )
-def test_what_the_disk_does_not_have_is_refused(want, told):
+def test_what_the_disk_does_not_have_is_refused(want, message):
     with pytest.raises(SpecError) as error:
         BLOCK.plan(now(), want)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_mount_is_read_in_one_spelling():
@@ -103,7 +103,7 @@ def test_unsafe_options_are_marked():
 
 
 @pytest.mark.parametrize(
-    ("layer", "want", "told"),
+    ("layer", "want", "message"),
     [
         (FS, {"type": "ntfs"}, "fs.type: 'ntfs' is not one of ext4, xfs, btrfs"),
         (FS, {"type": "xfs", "mount": "nobarrier"}, "removed from XFS in 4.19"),
@@ -112,10 +112,10 @@ def test_unsafe_options_are_marked():
         (Fs("/srv", ""), {"type": "xfs"}, "set stack.device to a lab"),
     ],
 )
-def test_what_cannot_be_mounted_is_refused(layer, want, told):
+def test_what_cannot_be_mounted_is_refused(layer, want, message):
     with pytest.raises(SpecError) as error:
         layer.plan({"type": "ext4", "mount": "rw"}, want)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_commands():

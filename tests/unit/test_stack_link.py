@@ -68,8 +68,8 @@ def test_rates_are_refused_before_any_trial(settings, words):
 
 def test_the_gauge_reads_what_iperf3_prints():
     full = (GAUGE / "down.json").read_bytes()
-    told = json.loads(full)["end"]["sum_received"]["bits_per_second"]
-    assert parse_gauge(full) == pytest.approx(told / 8 * 1514 / 1448)
+    received = json.loads(full)["end"]["sum_received"]["bits_per_second"]
+    assert parse_gauge(full) == pytest.approx(received / 8 * 1514 / 1448)
     assert "unable to connect" in parse_gauge((GAUGE / "refused.json").read_bytes())
     assert "no report" in parse_gauge(full[: len(full) // 2])
     assert "no report" in parse_gauge(b"")

@@ -146,7 +146,7 @@ def test_only_shaping_settings_ask_for_data_of_their_own():
     assert data_shape(wanted) == {"innodb_page_size": "4096", "lower_case_table_names": "1"}
 
 
-def test_mariadb_tells_ranges_words_and_what_is_read_only():
+def test_mariadb_lists_ranges_words_and_what_is_read_only():
     raw = (
         b"INNODB_IO_CAPACITY\t100\t4294967295\t0\tNULL\tNO\tREQUIRED\n"
         b"INNODB_DOUBLEWRITE\tNULL\tNULL\tNULL\tOFF,ON,fast\tYES\tNONE\n"
@@ -163,7 +163,7 @@ def test_mariadb_tells_ranges_words_and_what_is_read_only():
     assert not told["transaction_isolation"].dynamic
 
 
-def test_mysql_tells_ranges_and_refuses_what_is_read_only():
+def test_mysql_lists_ranges_and_refuses_what_is_read_only():
     raw = (
         b"range\tsync_binlog\t0\t4294967295\n"
         b"range\tdatadir\t0\t0\n"
@@ -203,11 +203,11 @@ def test_a_name_the_server_does_not_know_is_answered_with_its_replacement(flavou
     assert word in sentence
 
 
-def test_every_replacement_names_a_flavour_and_says_something():
+def test_every_replacement_names_a_flavour_and_has_a_text():
     table = variables._table()  # noqa: SLF001 - the table's own shape is what is held here
-    for name, told in table.items():
-        assert set(told) <= {"any", "mysql", "mariadb"}, name
-        assert all(told.values()), name
+    for name, texts in table.items():
+        assert set(texts) <= {"any", "mysql", "mariadb"}, name
+        assert all(texts.values()), name
 
 
 def test_a_pool_below_its_chunk_waits_for_a_restart():
@@ -220,7 +220,7 @@ def test_a_pool_below_its_chunk_waits_for_a_restart():
     assert (smaller.cost, larger.cost) == (Cost.RESTART, Cost.ONLINE)
 
 
-def test_what_the_server_rounded_is_told():
+def test_a_value_that_the_server_rounded_is_reported():
     made = layer()
     now = {**STOCK, "max_allowed_packet": "33554432"}
     want = {"max_allowed_packet": "33554433", "innodb_io_capacity": "200"}

@@ -24,7 +24,7 @@ WANTS = st.fixed_dictionaries(
 
 
 def shown(text):
-    """What file and server say after a restart: the server does as the file asks."""
+    """The option file and the server's values after a restart: the server follows the file."""
     own = dict(line.split("=") for line in text.splitlines())
     tls = own.get("tls", "on")
     versions = {"off": "", "on": "TLSv1.2,TLSv1.3", "TLSv1.2": "TLSv1.2"}.get(tls, "TLSv1.3")
@@ -76,9 +76,9 @@ def test_the_file_and_the_server_are_asked_in_one_command():
     ],
 )
 def test_a_session_is_judged_by_its_cipher(asked, cipher, version, wrong):
-    told = tls_mismatch(asked, {"ssl_cipher": cipher, "ssl_version": version})
-    assert wrong in told
-    assert bool(told) is bool(wrong)
+    message = tls_mismatch(asked, {"ssl_cipher": cipher, "ssl_version": version})
+    assert wrong in message
+    assert bool(message) is bool(wrong)
 
 
 def test_an_old_server_may_be_without_tls():

@@ -1,4 +1,4 @@
-"""Arrays of md: what is planned from what stands, and the geometry that mkfs is told."""
+"""Arrays of md: what is planned from what stands, and the geometry that mkfs gets."""
 
 import pytest
 
@@ -21,10 +21,12 @@ def step(now, want):
 
 
 def test_an_array_is_made_on_empty_disks():
-    told = step(EMPTY, {"level": "raid10", "chunk": "64K", "devices": "4"})
-    assert told.startswith("mdadm --quiet --create /dev/md/mydyno")
-    assert told.endswith("--chunk 64 --assume-clean --raid-devices 4 /dev/a /dev/b /dev/c /dev/d")
-    assert "--level 10" in told
+    command = step(EMPTY, {"level": "raid10", "chunk": "64K", "devices": "4"})
+    assert command.startswith("mdadm --quiet --create /dev/md/mydyno")
+    assert command.endswith(
+        "--chunk 64 --assume-clean --raid-devices 4 /dev/a /dev/b /dev/c /dev/d"
+    )
+    assert "--level 10" in command
 
 
 def test_what_stands_is_stopped_before_another_is_made():
@@ -61,7 +63,7 @@ def test_a_mirror_has_no_chunk():
 
 
 @pytest.mark.parametrize(
-    ("want", "told"),
+    ("want", "message"),
     [
         ({"level": "7"}, "one of none, 0, 1, 4, 5, 6, 10"),
         ({"level": "0", "chunk": "48K"}, "a power of two from 4K"),
@@ -72,8 +74,8 @@ def test_a_mirror_has_no_chunk():
         ({"stripes": "4"}, "known: raid.level, raid.chunk, raid.devices"),
     ],
 )
-def test_what_cannot_be_is_refused(want, told):
-    with pytest.raises(SpecError, match=told):
+def test_what_cannot_be_is_refused(want, message):
+    with pytest.raises(SpecError, match=message):
         LAYER.plan(EMPTY, want)
 
 
@@ -94,11 +96,11 @@ def test_stripes_of_lvm_are_never_written():
     [("0", "4", 4), ("10", "4", 2), ("5", "4", 3), ("6", "4", 2), ("raid4", "3", 2)],
 )
 def test_disks_that_hold_data(level, devices, width):
-    told = geometry({"level": level, "chunk": "64K", "devices": devices})
-    assert told == Geometry(65536, width)
+    command = geometry({"level": level, "chunk": "64K", "devices": devices})
+    assert command == Geometry(65536, width)
 
 
-def test_mkfs_is_told_in_its_own_units():
+def test_mkfs_gets_the_geometry_in_its_own_units():
     assert Geometry(65536, 4).options("xfs") == ("-d", "su=64k,sw=4")
     assert Geometry(65536, 4).options("ext4") == ("-E", "stride=16,stripe_width=64")
     assert Geometry(65536, 4).options("btrfs") == ()

@@ -12,7 +12,7 @@ OFF = {"db/mysqld.innodb_doublewrite": "OFF"}
 ZFS = {"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}
 
 
-def test_no_doublewrite_is_whole_on_zfs():
+def test_no_doublewrite_is_safe_on_zfs():
     assert torn_page_risks({"zfs": {**ZFS, **OFF}, "ext4": {"db/fs.type": "ext4"}}) == ()
     assert protected({**ZFS, **OFF})
 
@@ -21,12 +21,14 @@ def test_no_doublewrite_is_whole_on_zfs():
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
 def test_it_must_not_travel_to_another_filesystem(kind, value):
     other = {"db/fs.type": kind, "db/mysqld.innodb_doublewrite": value}
-    (told,) = torn_page_risks({"zfs": {**ZFS, **OFF}, "other": other})
-    assert told.startswith(f"other: innodb_doublewrite = {value.replace('OFF', '0').lower()}"[:28])
-    assert kind in told
+    (changes,) = torn_page_risks({"zfs": {**ZFS, **OFF}, "other": other})
+    assert changes.startswith(
+        f"other: innodb_doublewrite = {value.replace('OFF', '0').lower()}"[:28]
+    )
+    assert kind in changes
 
 
-def test_a_slip_of_a_property_is_told_before_a_machine_boots():
+def test_a_misspelt_property_is_reported_before_a_machine_boots():
     assert "did you mean 'fs.zfs.recordsize'?" in misspelt(["fs.type", "fs.zfs.recordsise"])
 
 
@@ -58,7 +60,7 @@ def test_values_that_repair_travel(value):
 
 
 # As `zpool get` and `zfs get` print with -H -p (OpenZFS 2.3): name, property, value, tabs between.
-TOLD = b"""\
+OUTPUT = b"""\
 mydyno\tashift\t12
 mydyno\tautotrim\toff
 mydyno\tcompatibility\toff
@@ -70,7 +72,7 @@ mydyno/data\tsync\tstandard
 mydyno/data\tatime\ton
 """
 LAYER = Zfs("mydyno/data")
-NOW = LAYER.parse(TOLD)
+NOW = LAYER.parse(OUTPUT)
 
 
 def test_properties_of_pool_and_dataset_are_read():
@@ -82,8 +84,8 @@ def test_properties_of_pool_and_dataset_are_read():
 
 def test_what_only_holds_for_new_data_costs_a_new_copy_of_it():
     want = {"zfs.recordsize": "16K", "zfs.primarycache": "metadata", "zfs.autotrim": "on"}
-    told = {c.key: (c.cost, c.action.argv) for c in LAYER.plan(NOW, want)}
-    assert told == {
+    changes = {c.key: (c.cost, c.action.argv) for c in LAYER.plan(NOW, want)}
+    assert changes == {
         "zfs.autotrim": (Cost.ONLINE, ("zpool", "set", "autotrim=on", "mydyno")),
         "zfs.primarycache": (Cost.ONLINE, ("zfs", "set", "primarycache=metadata", "mydyno/data")),
         "zfs.recordsize": (Cost.REFORMAT, ("zfs", "set", "recordsize=16384", "mydyno/data")),
@@ -103,7 +105,7 @@ def test_what_loses_commits_is_marked(key):
 
 
 @pytest.mark.parametrize(
-    ("want", "told"),
+    ("want", "message"),
     [
         ({"zfs.recordsise": "16K"}, "did you mean 'fs.zfs.recordsize'"),
         ({"zfs.ashift": "13"}, 'fs.mkfs = "-o ashift=13" instead'),
@@ -112,8 +114,8 @@ def test_what_loses_commits_is_marked(key):
         ({"discard": "1"}, "unknown"),
     ],
 )
-def test_what_zfs_does_not_have_is_refused_with_what_it_has(want, told):
-    with pytest.raises(SpecError, match=re.escape(told)):
+def test_what_zfs_does_not_have_is_refused_with_what_it_has(want, message):
+    with pytest.raises(SpecError, match=re.escape(message)):
         LAYER.plan(NOW, want)
 
 

@@ -33,25 +33,25 @@ def lower(trial, by, since=0):
 @pytest.mark.parametrize("since", [3, 7, 11])
 @pytest.mark.parametrize("at", [2, 5, 9])
 def test_a_fall_that_all_share_is_another_state(by, since, at):
-    told = trials(np.random.default_rng(1))
-    fallen = [*told[:at], lower(told[at], by, since), *(lower(t, by) for t in told[at + 1 :])]
+    series = trials(np.random.default_rng(1))
+    fallen = [*series[:at], lower(series[at], by, since), *(lower(t, by) for t in series[at + 1 :])]
     out = of_another_state(fallen)
-    states = {fallen[i].id > at for i in range(len(told)) if fallen[i].id not in out}
+    states = {fallen[i].id > at for i in range(len(series)) if fallen[i].id not in out}
     assert len(states) == 1
     assert at in out
     assert f"at {since * 10} s" in words(out[at])
 
 
 def test_what_falls_by_itself_stays():
-    told = trials(np.random.default_rng(2))
-    told[4] = lower(told[4], 0.4, 7)
-    assert of_another_state(told) == {}
+    series = trials(np.random.default_rng(2))
+    series[4] = lower(series[4], 0.4, 7)
+    assert of_another_state(series) == {}
 
 
 def test_a_fall_in_the_last_trial_is_not_trusted():
-    told = trials(np.random.default_rng(3))
-    told[-1] = lower(told[-1], 0.4, 7)
-    assert list(of_another_state(told)) == [len(told) - 1]
+    series = trials(np.random.default_rng(3))
+    series[-1] = lower(series[-1], 0.4, 7)
+    assert list(of_another_state(series)) == [len(series) - 1]
 
 
 @pytest.mark.statistics
@@ -59,33 +59,33 @@ def test_noise_drift_and_effects_are_no_states():
     for seed in range(200):
         chance = np.random.default_rng(seed)
         drift = np.cumsum(chance.normal(0, 0.02, 12))
-        told = [lower(t, d) for t, d in zip(trials(chance), drift, strict=True)]
-        assert of_another_state(told) == {}
+        series = [lower(t, d) for t, d in zip(trials(chance), drift, strict=True)]
+        assert of_another_state(series) == {}
 
 
 def test_first_trials_of_the_baseline_alone_may_be_of_another_state():
     chance = np.random.default_rng(5)
     checks = [LoadSeries("a0", 300.0 * i, chance.normal(0, 0.05, 15), 0, 100 + i) for i in range(3)]
     later = [lower(t, 0.5) for t in trials(chance)]
-    told = of_another_state([*checks, *later])
-    assert set(told) == {100, 101, 102, 0}
-    assert "during this trial or next to it" in words(told[0])
+    excluded = of_another_state([*checks, *later])
+    assert set(excluded) == {100, 101, 102, 0}
+    assert "during this trial or next to it" in words(excluded[0])
 
 
 @pytest.mark.parametrize("at", [3, 8])
 def test_a_trial_in_whose_last_minute_the_state_changed_is_of_neither(at):
-    told = trials(np.random.default_rng(6))
-    risen = [*told[:at], lower(told[at], -0.5, 10), *(lower(t, -0.5) for t in told[at + 1 :])]
+    series = trials(np.random.default_rng(6))
+    risen = [*series[:at], lower(series[at], -0.5, 10), *(lower(t, -0.5) for t in series[at + 1 :])]
     out = of_another_state(risen)
     assert at in out
     assert len({t.id > at for t in risen if t.id not in out}) == 1
 
 
-def test_few_trials_and_short_ones_tell_nothing():
-    told = trials(np.random.default_rng(4))
+def test_few_trials_and_short_ones_show_no_change_of_state():
+    series = trials(np.random.default_rng(4))
     assert of_another_state([]) == {}
-    assert of_another_state(told[:2]) == {}
-    assert of_another_state([replace(t, series=t.series[:1]) for t in told]) == {}
+    assert of_another_state(series[:2]) == {}
+    assert of_another_state([replace(t, series=t.series[:1]) for t in series]) == {}
 
 
 def test_a_race_does_not_compare_across_states():
@@ -98,8 +98,8 @@ def test_a_race_does_not_compare_across_states():
     marked = mark_invalid(outcomes, rule)
     load_s = np.cumsum([o.series[0].t_s[-1] for o in outcomes])
     burst = [bool(end_s <= 4000) for end_s in load_s]
-    kept = {b for b, o in zip(burst, marked, strict=True) if o.status is TrialStatus.OK}
-    assert len(kept) == 1
+    counted = {b for b, o in zip(burst, marked, strict=True) if o.status is TrialStatus.OK}
+    assert len(counted) == 1
     assert any(
         "credits" in w for row in compare(outcomes, rule, names).treatments for w in row.warnings
     )
@@ -119,8 +119,8 @@ def test_a_treatment_that_never_settles_is_not_taken_for_a_state():
 
 
 def outcome(number, **gauges):
-    told = [Metric("tps", 100.0, "/s"), *(Metric(n, v, "ratio") for n, v in gauges.items())]
-    return Outcome(Trial(number, "base", "w", number, 1), TrialStatus.OK, Window(0, 60), told)
+    metrics = [Metric("tps", 100.0, "/s"), *(Metric(n, v, "ratio") for n, v in gauges.items())]
+    return Outcome(Trial(number, "base", "w", number, 1), TrialStatus.OK, Window(0, 60), metrics)
 
 
 RULE = Rule("c", "base", {"w": "tps"}, guards={})

@@ -68,7 +68,7 @@ def test_a_step_that_has_not_been_seen_is_not_believed():
 
 @pytest.mark.statistics
 @pytest.mark.parametrize("seconds", [120, 300])
-def test_levels_are_as_sure_as_they_say(seconds):
+def test_intervals_of_levels_cover_at_their_nominal_rate(seconds):
     series, _ = trials(CLOUD, range(60), 300)
     learned = learn(series)
     fresh, truth = trials(BARE, range(1000, 1400), seconds)

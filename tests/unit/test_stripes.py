@@ -1,4 +1,4 @@
-"""The stripe under a treatment, the data set that it needs, and what is told of both."""
+"""The stripe under a treatment, the data set that it needs, and how both are reported."""
 
 import pytest
 
@@ -44,20 +44,20 @@ def test_each_shape_has_a_data_set_of_its_own_and_equal_ones_share():
     )
 
 
-def test_a_reformat_is_told_as_changes_from_stock():
+def test_a_reformat_is_reported_as_changes_from_stock():
     stock = key_of({}, LOAD, STACK)
     settings = {"db/raid.devices": "4", "db/fs.type": "xfs"}
-    told = reformats(settings, key_of(settings, LOAD, STACK), stock)
-    assert {c.key: (c.before, c.after) for c in told} == {
+    changes = reformats(settings, key_of(settings, LOAD, STACK), stock)
+    assert {c.key: (c.before, c.after) for c in changes} == {
         "db/raid.devices": ("2", "4"),
         "db/fs.type": ("ext4", "xfs"),
         "db/fs.mkfs": ("-E stride=16,stripe_width=32", "-d su=64k,sw=4"),
     }
-    assert {c.cost for c in told} == {Cost.REFORMAT}
+    assert {c.cost for c in changes} == {Cost.REFORMAT}
     assert reformats({}, stock, stock) == []
 
 
-def test_a_machine_puts_its_disks_together_as_each_treatment_says():
+def test_a_machine_assembles_its_disks_as_each_treatment_asks():
     device = DeviceTable(lab="vm", disks=4)
     stock = key_of({"db/mysqld.sync_binlog": "0"}, LOAD, StackTable(device=device))
     settings = {

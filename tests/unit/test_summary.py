@@ -50,7 +50,7 @@ def test_without_histograms_the_median_of_the_seconds_stands():
     assert metrics(intervals)["latency_p99_s"] == 0.2
 
 
-def test_what_is_no_histogram_is_said():
+def test_an_invalid_histogram_is_reported():
     with pytest.raises(ValueError, match="not an HdrHistogram"):
         merged(["bm8="])
 
@@ -67,7 +67,7 @@ def test_a_second_without_work_is_a_spread():
     assert metrics(stalled, Window(0, 20))["tps_logsd"] > 0.9
 
 
-def test_an_empty_window_says_nothing():
+def test_an_empty_window_has_no_summary():
     assert metrics([Interval(1, {"tps": 1.0})]) == {}
 
 
@@ -91,8 +91,8 @@ def test_bins_are_means_over_time():
     assert tens([], "tps").t_s == ()
 
 
-def test_a_bin_of_latencies_is_what_a_window_would_say():
-    told = [Interval(t, {"tps": 1.0, "latency_p99_s": t / 100}) for t in range(1, 21)]
-    assert tens(told, "latency_p99_s").values == pytest.approx((0.06, 0.16))
+def test_a_bin_of_latencies_equals_the_summary_of_a_window():
+    reports = [Interval(t, {"tps": 1.0, "latency_p99_s": t / 100}) for t in range(1, 21)]
+    assert tens(reports, "latency_p99_s").values == pytest.approx((0.06, 0.16))
     merged_one = [Interval(t, {"tps": 1.0}, histogram([1000 * t])) for t in range(1, 11)]
     assert tens(merged_one, "latency_p99_s").values == pytest.approx((0.01,), rel=0.01)

@@ -31,9 +31,9 @@ def dense(some, sizes):
     prior = GRID.covariance(sizes)
     pick = np.eye(60)[some.cell]
     noise = np.diag(some.variance) + BLOCK_SD**2 * np.equal.outer(some.block, some.block)
-    whole = pick @ prior @ pick.T + noise
-    gain = prior @ pick.T @ np.linalg.inv(whole)
-    evidence = multivariate_normal.logpdf(some.level, np.zeros(len(some.level)), whole)
+    covariance = pick @ prior @ pick.T + noise
+    gain = prior @ pick.T @ np.linalg.inv(covariance)
+    evidence = multivariate_normal.logpdf(some.level, np.zeros(len(some.level)), covariance)
     return gain @ some.level, prior - gain @ pick @ prior, evidence
 
 
@@ -50,7 +50,7 @@ def test_it_is_gaussian_process_regression():
 
 
 @pytest.mark.statistics
-def test_differences_are_as_sure_as_they_say():
+def test_intervals_of_differences_cover_at_their_nominal_rate():
     z = []
     for seed in range(60):
         some, truth = runs(seed)

@@ -46,5 +46,5 @@ def test_libraries_write_through_it_and_we_beside_it(capsys):
         print("\x1b[2J")  # noqa: T201 - what a library does
         sys.stderr.writelines(["\x07", "\x08"])
         own(sys.stderr).write("\x1b[2K")
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("\\x1b[2J\n", "\\x07\\x08\x1b[2K")
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("\\x1b[2J\n", "\\x07\\x08\x1b[2K")

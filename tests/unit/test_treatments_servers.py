@@ -89,6 +89,6 @@ def test_each_server_has_data_of_its_own_and_files_have_none():
 
 def test_where_one_data_set_is_there_at_a_time_a_servers_trials_stay_together():
     treatments = {"A": {}, "B": {"db/server.build": "new"}, "C": {"db/mysqld.sync_binlog": "0"}}
-    told = plots(treatments, one_device=True)
-    assert told["A"] == told["C"] != told["B"]
+    devices = plots(treatments, one_device=True)
+    assert devices["A"] == devices["C"] != devices["B"]
     assert len(set(plots(treatments, one_device=False).values())) == 1

@@ -28,7 +28,7 @@ class Load:
 
 @dataclass
 class Host:
-    """A host whose commands end as they are told to."""
+    """A host whose commands end as the test sets."""
 
     code: int
     asked: list = field(default_factory=list)
@@ -43,7 +43,7 @@ class Host:
 
 
 class Checked:
-    """A workload that says what must be true of its data."""
+    """A workload that states what must be true of its data."""
 
     info = WorkloadInfo("w")
 

@@ -42,7 +42,7 @@ def test_the_options_file_comes_first_and_the_password_never():
     assert not any("password" in word for word in words)
 
 
-def test_over_tcp_it_is_told_the_port():
+def test_over_tcp_it_gets_the_port():
     there = Target(Path("/w"), Path("/d"), tcp_host="127.0.0.1", tcp_port=3307, user="u")
     words = argv(there, auto_generate=True)
     assert {"--protocol=tcp", "--host=127.0.0.1", "--port=3307", "--no-defaults",
@@ -89,7 +89,7 @@ def test_without_tables_of_its_own_it_leaves_the_schema():
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ({}, "either auto_generate = true or query"),
         ({"auto_generate": True, "query": "SELECT 1"}, "either auto_generate = true or query"),
@@ -107,8 +107,8 @@ def test_without_tables_of_its_own_it_leaves_the_schema():
         ({"query": "SELECT 1", "program": "slap"}, "must be mysqlslap or mariadb-slap, or"),
     ],
 )
-def test_what_makes_no_sense_is_refused(keys, said):
-    with pytest.raises(SpecError, match=said):
+def test_what_makes_no_sense_is_refused(keys, message):
+    with pytest.raises(SpecError, match=message):
         cells(**keys)
 
 
@@ -118,13 +118,13 @@ def test_only_the_rate_can_be_decided_on():
 
 
 @pytest.mark.parametrize(
-    ("here", "said"),
+    ("here", "message"),
     [((), "apt-get install mariadb-client"), (("mariadb-slap",), 'program = "mariadb-slap"')],
 )
-def test_a_missing_program_may_be_here_under_its_other_name(tmp_path, here, said):
+def test_a_missing_program_may_be_here_under_its_other_name(tmp_path, here, message):
     host = SimpleNamespace(
         name="db", run=lambda asked: Completed(asked, 0, b"/" * (asked.argv[1] in here), b"")
     )
     spec = decode('[workloads.w]\ntool = "mysqlslap"\n', "s.toml")
-    with pytest.raises(SpecError, match=f"mysqlslap is not installed; .*{said}"):
+    with pytest.raises(SpecError, match=f"mysqlslap is not installed; .*{message}"):
         preflight(Hosts(host, host), spec, {"w/1": CELL}, tmp_path)

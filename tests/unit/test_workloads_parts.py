@@ -40,7 +40,7 @@ def test_a_count_below_zero_is_an_error(pair):
         recorded([pair])
 
 
-def test_only_whole_lines_that_are_not_blank_count():
+def test_only_complete_lines_that_are_not_blank_count():
     assert list(text_lines([b"a\n", b"\n", b"  \r\n", b"b\xff\n", b"torn"])) == [
         (1, "a"),
         (4, "b\ufffd"),

@@ -38,7 +38,7 @@ def test_each_thread_count_is_a_cell_of_its_own():
     assert {cell.info.response for cell in fileio()} == {"iops"}
 
 
-def test_the_response_of_the_spec_is_kept():
+def test_the_response_of_the_spec_is_used():
     params = sysbench_oltp.OltpParams("oltp_read_only")
     (cell,) = sysbench_oltp.cells("ro", params, "latency_p99_s")
     assert cell.info.response == "latency_p99_s"

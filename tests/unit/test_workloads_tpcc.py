@@ -145,7 +145,7 @@ SECOND = (
 )
 
 
-def test_kinds_have_rates_and_histograms_and_sum_up_to_the_whole():
+def test_kinds_have_rates_and_histograms_and_sum_up_to_the_total():
     lines = [SECOND.format(t_s=t_s, slow=slow).encode() for t_s, slow in ((2, 10000), (3, 80000))]
     first, second = parse(lines)
     assert (first.values["new_orders"], second.values["new_orders"]) == (2.0, 4.0)

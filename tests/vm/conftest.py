@@ -1,4 +1,4 @@
-"""One machine for all tests of the VM lab, booted once; each step says how long it took."""
+"""One machine for all tests of the VM lab, booted once; each step prints its duration."""
 
 import os
 import time
@@ -15,7 +15,7 @@ DISKS = 6
 
 @pytest.fixture(scope="session")
 def timed(pytestconfig):
-    """Say how long a step took, at once and whatever is captured."""
+    """Print the duration of a step, at once and whatever is captured."""
     terminal = pytestconfig.pluginmanager.get_plugin("terminalreporter")
 
     @contextmanager

@@ -76,8 +76,8 @@ def test_a_machine_is_the_host_of_a_campaign(timed, tmp_path):
 
 
 def _emulated():
-    kept = records().folder.parent / "accelerator"
-    return accelerator(Local(), vm.built(), kept) == "tcg"
+    record = records().folder.parent / "accelerator"
+    return accelerator(Local(), vm.built(), record) == "tcg"
 
 
 KILLED = """

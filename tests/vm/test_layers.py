@@ -53,13 +53,13 @@ def test_the_geometry_reaches_mkfs(guest, raid, kind):
     now = ask(guest, raid.observe())
     stripes = geometry(now)
     force = ("-f",) if kind == "xfs" else ("-F", "-q")
-    told = run(guest, f"mkfs.{kind}", *force, *stripes.options(kind), now["array"])
+    output = run(guest, f"mkfs.{kind}", *force, *stripes.options(kind), now["array"])
     if kind == "ext4":
-        told = run(guest, "dumpe2fs", "-h", now["array"])
-        assert "RAID stride:              16" in told
-        assert "RAID stripe width:        64" in told
+        output = run(guest, "dumpe2fs", "-h", now["array"])
+        assert "RAID stride:              16" in output
+        assert "RAID stripe width:        64" in output
     else:
-        assert "sunit=16     swidth=64 blks" in told
+        assert "sunit=16     swidth=64 blks" in output
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "swap", "vfat-or-lvm"])

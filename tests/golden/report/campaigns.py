@@ -181,7 +181,7 @@ _LEVELS = (
     "innodb_buffer_pool_pages_total",
     "threads_running",
 )
-_SCALE = 1e-6  # of counters of seconds; others are whole numbers
+_SCALE = 1e-6  # of counters of seconds; others are integers
 
 
 def _write_sample(folder: Path, rates: list[float], *, server: bool) -> None:
@@ -202,7 +202,7 @@ def _write_sample(folder: Path, rates: list[float], *, server: bool) -> None:
             levels = _levels(totals, rate, max(rates)) if server else {}
             levels["memory.dirty", ""] = 40_000_000 + 20_000_000 * rate / max(rates)
             seen = {key: total for key, total in totals.items() if server or key in _HOST}
-            file.tick(seq, _whole(seen | levels), ("host", "server") if server else ("host",))
+            file.tick(seq, _integers(seen | levels), ("host", "server") if server else ("host",))
     file.end(len(rates)).written(folder)
 
 
@@ -214,7 +214,7 @@ def _in_seconds(key: tuple[str, str]) -> bool:
     return key in _HOST and (key[0].startswith(("cpu", "psi", "p")) or key[0].endswith("_s"))
 
 
-def _whole(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], int]:
+def _integers(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], int]:
     return {k: round(v / _SCALE) if _in_seconds(k) else round(v) for k, v in values.items()}
 
 

@@ -59,12 +59,12 @@ def hostile() -> dict[str, object]:
 
 def small() -> dict[str, object]:
     """Return three classes in three windows: little enough to be read as a golden page."""
-    whole = shop(windows=3)
-    kept = whole["classes"][:3]
-    for each in kept:
+    complete = shop(windows=3)
+    classes = complete["classes"][:3]
+    for each in classes:
         for metric in each["metrics"].values():
             metric["histogram"] = metric["histogram"][::6]
-    return whole | {"classes": kept}
+    return complete | {"classes": classes}
 
 
 def nothing() -> dict[str, object]:

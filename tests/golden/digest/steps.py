@@ -1,4 +1,4 @@
-"""Steps of the digest's tests: run it, and write what it says as golden text."""
+"""Steps of the digest's tests: run it, and write its output as golden text."""
 
 import json
 import os
@@ -12,7 +12,7 @@ FIGURES = ("count", "sum", "min", "max", "p95")
 
 
 def program():
-    """Return the mydyno-probe to test: as told, else as installed, else as built here."""
+    """Return the mydyno-probe to test: from MYDYNO_PROBE, else as installed, else as built here."""
     built = ROOT / "target/release/mydyno-probe"
     return os.environ.get("MYDYNO_PROBE") or probe_binary() or str(built)
 
@@ -26,26 +26,26 @@ def digest(*words):
     return json.loads(done.stdout, parse_float=str)
 
 
-def golden(told):
+def golden(digested):
     """Return a digest as text with one fact a line: without histograms, zeros left out."""
-    for file in told["summary"]["files"]:
+    for file in digested["summary"]["files"]:
         file["name"] = Path(file["name"]).name
-    lines = ["{", f' "summary": {_line(told["summary"])},', ' "classes": [']
-    lines.append(",\n".join(_class(one) for one in told["classes"]))
-    lines.append(f' ],\n "windows": {_line(told["windows"])}\n}}\n')
+    lines = ["{", f' "summary": {_line(digested["summary"])},', ' "classes": [']
+    lines.append(",\n".join(_class(one) for one in digested["classes"]))
+    lines.append(f' ],\n "windows": {_line(digested["windows"])}\n}}\n')
     return "\n".join(lines)
 
 
-def _class(told):
-    metrics = told.pop("metrics")
-    kept = {
+def _class(statement):
+    metrics = statement.pop("metrics")
+    figures = {
         name: [one[figure] for figure in FIGURES]
         for name, one in sorted(metrics.items())
         if float(one["max"])
     }
-    facts = [f'  "{name}": {_line(value)}' for name, value in told.items()]
-    facts += [f'  "{name}": {_line(value)}' for name, value in kept.items()]
-    facts.append(f'  "zero": {_line(sorted(set(metrics) - set(kept)))}')
+    facts = [f'  "{name}": {_line(value)}' for name, value in statement.items()]
+    facts += [f'  "{name}": {_line(value)}' for name, value in figures.items()]
+    facts.append(f'  "zero": {_line(sorted(set(metrics) - set(figures)))}')
     return "  {\n" + ",\n".join(facts) + "\n  }"
 
 
