@@ -185,4 +185,5 @@ def _print(done: Done, *, json: bool) -> None:
     if json:
         sys.stdout.write(msgspec.json.encode(done.lines).decode() + "\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in done.lines or ["nothing to restore"])
+        nothing = [] if done.failed else ["nothing to restore"]
+        sys.stdout.writelines(f"{line}\n" for line in done.lines or nothing)
