@@ -3,7 +3,7 @@
 # need a checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rm -rf dist && mkdir dist
+rm -rf dist build packages/*/build && mkdir dist  # a module of an older build would be packed too
 arch=$(uname -m)
 .venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist \
   --config-settings "--build-option=--plat-name=linux_$arch" .

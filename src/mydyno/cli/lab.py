@@ -24,7 +24,7 @@ for _kind in labs().values():
 
 def _absent(context: typer.Context) -> None:
     """Raise `SpecError`: a command of virtual machines, whose extra is not installed."""
-    raise SpecError(f"mydyno lab {context.info_name}: {not_installed('vm')}")
+    raise SpecError(f"lab {context.info_name}: {not_installed('vm')}")
 
 
 if "vm" not in labs():
@@ -76,8 +76,8 @@ def list_(*, json: Json = False) -> None:
     """List the lab disks and machines of this host."""
     states = listing(Local())
     booted = [machine for kind in labs().values() for machine in kind.machines()]
-    for line in unmanaged().values():
-        sys.stderr.write(f"{line}\n")
+    lines = unmanaged().values()
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
     for path in older():
         sys.stderr.write(
             f"{path}: record of an older mydyno, ignored by this version; remove its objects with "
@@ -93,7 +93,7 @@ def list_(*, json: Json = False) -> None:
             f"{state.spec.description}\n"
         )
     sys.stdout.write("".join(f"{each.description}\n" for each in booted))
-    if not states and not booted:
+    if not states and not booted and not lines:
         sys.stdout.write("no labs\n")
 
 

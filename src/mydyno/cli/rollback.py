@@ -165,4 +165,5 @@ def _print(done: Done, *, json: bool) -> None:
     if json:
         print_json(done.lines)
     else:
-        sys.stdout.writelines(f"{line}\n" for line in done.lines or ["nothing to restore"])
+        nothing = [] if done.failed else ["nothing to restore"]
+        sys.stdout.writelines(f"{line}\n" for line in done.lines or nothing)
