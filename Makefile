@@ -1,8 +1,9 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test test-statistics test-timed test-harm sbom audit check golden wheel fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
+.PHONY: setup setup-test setup-bench servers demo test test-servers test-alone test-attacks test-statistics test-timed test-harm sbom audit check check-lint check-rust check-python golden wheel fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
 SHORT = not statistics and not timed
-SIDE_BY_SIDE = -n 2 --dist loadscope  # two modules at once: none of them changes the host
+SIDE_BY_SIDE = -n 2 --dist loadscope  # as root each worker has a host lock of its own
+TIERS = check test-servers test-alone test-attacks
 
 setup: ## install what is missing and build
 	@packaging/setup.sh run
@@ -16,10 +17,21 @@ servers: ## the real servers that the tests run on
 demo: setup ## which of four configurations is better, on a real server, with a report
 	@.venv/bin/mydyno run demo -o demo-run
 
-test: setup-test servers check ## everything: real servers, real devices, a real browser
-	@$(PY) -m pytest -q $(SIDE_BY_SIDE) --durations=10 -m "$(SHORT) and not root" tests/contract tests/integration tests/e2e
-	@$(PY) -m pytest -q --durations=20 -m "$(SHORT) and root" tests/contract tests/integration tests/e2e
-	@$(PY) -m pytest -q -n 2 --durations=5 -m "not slow and not timed and not root" tests/harm
+test: setup-test servers ## everything: real servers, real devices, a real browser; prints each tier's time
+	@for tier in $(TIERS); do \
+	  began=$$(date +%s); \
+	  $(MAKE) --no-print-directory $$tier || exit; \
+	  spent="$$spent\n$$tier: $$(($$(date +%s) - began)) s"; \
+	done; printf "$$spent\n"
+
+test-servers: ## contracts, integration and campaigns, side by side
+	@$(PY) -m pytest -q $(SIDE_BY_SIDE) --durations=20 -m "$(SHORT) and not alone" tests/contract tests/integration tests/e2e
+
+test-alone: ## what changes settings or devices of the machine, one by one
+	@$(PY) -m pytest -q --durations=5 -m "$(SHORT) and alone" tests/contract tests/integration tests/e2e
+
+test-attacks: ## the fast half of the attacks and faults
+	@$(PY) -m pytest -q $(SIDE_BY_SIDE) --durations=5 -m "not slow and not timed and not root" tests/harm
 	@$(PY) -m pytest -q --durations=10 -m "not slow and not timed and root" tests/harm
 
 test-statistics: setup-test ## error rates and coverage, over thousands of simulated campaigns
@@ -37,16 +49,23 @@ setup-vm:
 test-vm: setup-vm ## the VM lab: image, md, ZFS, kernels, reboots; root, and an hour without KVM
 	@$(PY) -m pytest -q -p no:randomly -p no:cacheprovider --capture=sys tests/vm
 
-check: ## the fast gate: format, lint, types, imports, unit and golden tests
+check: ## the fast gate: format, lint, types, imports, unit and golden tests; three parts at once
 	@test -x .venv/bin/ruff || packaging/setup.sh test
+	@$(MAKE) --no-print-directory --output-sync=target -j3 check-python check-rust check-lint
+
+check-python:
+	@$(PY) -m pytest -q $(SIDE_BY_SIDE) -m "$(SHORT) and not root and not mysqld" tests/unit tests/golden tests/docs tests/contract tests/e2e/test_killed_campaign.py
+
+check-lint:
 	@.venv/bin/ruff format --check --quiet src packages tests bench
 	@.venv/bin/ruff check --quiet src packages tests bench
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/lint-imports --no-cache >/tmp/mydyno-imports.$$$$ 2>&1 || { cat /tmp/mydyno-imports.$$$$; exit 1; }; rm -f /tmp/mydyno-imports.*
+
+check-rust:
 	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --check; else echo "rustfmt is not here: not checked"; fi
 	@if cargo clippy --version >/dev/null 2>&1; then cargo clippy --quiet --all-targets --locked -- -D warnings; else echo "clippy is not here: not checked"; fi
 	@cargo test --quiet --locked
-	@$(PY) -m pytest -q $(SIDE_BY_SIDE) -m "$(SHORT) and not root and not mysqld" tests/unit tests/golden tests/docs tests/contract tests/e2e/test_killed_campaign.py
 
 golden: ## write the golden files again; read the difference as code
 	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden

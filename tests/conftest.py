@@ -1,16 +1,56 @@
-"""What holds for all tests."""
+"""What holds for all tests: workers side by side, each with the state of a machine of its own."""
 
 import contextlib
+import ctypes
 import os
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from mydyno.lab import InUseError, sweep
 
 # A machine that others share is slow at times: that fails no property.
 settings.register_profile("mydyno", deadline=None)
 settings.load_profile("mydyno")
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+# What one campaign at a time holds on a machine: its records and lock, notices, namespaces.
+STATE = {"/var/lib/mydyno": "700", "/run": "755"}
+SHARING = {"tests/e2e/test_net_campaign.py"}  # one campaign for all of its tests
+_NEW_NAMESPACE = 0x00020000  # CLONE_NEWNS
+
+
+def _own_state():
+    """Give this worker its own host lock, so that campaigns of two workers run at once.
+
+    Devices and processes stay those of the machine.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_NEW_NAMESPACE):
+        raise OSError(ctypes.get_errno(), "no mount namespace for a worker")
+    subprocess.run(("mount", "--make-rprivate", "/"), check=True)
+    for path, mode in STATE.items():
+        Path(path).mkdir(parents=True, exist_ok=True)
+        subprocess.run(("mount", "-t", "tmpfs", "-o", f"mode={mode}", "none", path), check=True)
+
+
+if WORKER and os.geteuid() == 0:
+    _own_state()
+
+
+class _Units(LoadScopeScheduling):
+    """A module goes to one worker, but the long tests of e2e, which share nothing, to any."""
+
+    def _split_scope(self, nodeid):
+        module = nodeid.partition("::")[0]
+        return nodeid if module.startswith("tests/e2e/") and module not in SHARING else module
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return _Units(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -93,6 +93,7 @@ def test_a_scheduler_and_its_own_tunable(disk):
 
 
 @pytest.mark.root
+@pytest.mark.alone
 def test_the_kernel_layer():
     check(
         Site("db", Local(), (Kernel(("sysctl.vm.swappiness",)),)),

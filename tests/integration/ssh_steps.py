@@ -14,7 +14,10 @@ from types import SimpleNamespace
 from mydyno.host import Ssh
 from mydyno.host.ssh_connection import Address
 
-NUMBERS = itertools.count(os.getpid())  # subnets, of which two tests at once want their own
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+NUMBERS = itertools.count(
+    os.getpid() + WORKER * 120
+)  # subnets, of which two tests at once want their own
 SSHD = """
 Port 22
 HostKey {home}/host_key

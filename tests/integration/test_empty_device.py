@@ -192,6 +192,7 @@ def test_what_somebody_else_mounted_at_our_place_is_left(device, tmp_path, recor
     assert release(HOST, records) == ([f"ext4 on {device}"], [])
 
 
+@pytest.mark.alone
 def test_another_disk_under_the_same_name_is_not_wiped(device, tmp_path, records):
     RealDevice(HOST, device, tmp_path / "mnt", records).open("ext4", "")
     run("umount", tmp_path / "mnt")

@@ -274,6 +274,7 @@ def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, phase, disks):
     assert listing() == ()
 
 
+@pytest.mark.alone
 def test_a_loop_device_serves_its_next_user_as_if_no_lab_had_been(tmp_path):
     """A device that never had a file shows limits that are bans once they are written there."""
     control = os.open("/dev/loop-control", os.O_RDWR)

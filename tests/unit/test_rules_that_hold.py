@@ -342,7 +342,6 @@ def test_nothing_of_the_users_reaches_the_client_of_a_private_server(tmp_path, m
 
 @pytest.mark.parametrize("value", ["a\nplugin_load=x.so", "a\rb", "a\0b"])
 def test_a_line_break_in_a_value_makes_no_option_of_its_own(value):
-    layer = Mysqld(("c",), Path("/f"), "mysql", (8, 0, 33), {}, {"init_connect": ""})
     with pytest.raises(SpecError, match=r"mysqld\.init_connect: the value has a line break"):
         mysqld.option_file({"init_connect": value}, "mysql", (8, 0, 33))
     with pytest.raises(SpecError, match="password: the value has a line break"):
