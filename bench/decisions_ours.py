@@ -17,7 +17,18 @@ from mydyno.campaign.search import Search
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
 from mydyno.campaign.treatments import STOCK
 from mydyno.model import Outcome, Reset
-from mydyno.stats import FIRST, Rule, compare, drift, effects, sequential, undecided
+from mydyno.stats import (
+    FIRST,
+    Estimator,
+    Goal,
+    Method,
+    Rule,
+    compare,
+    drift,
+    effects,
+    sequential,
+    undecided,
+)
 from mydyno.stats.result import Comparison, Row
 from mydyno_simulate import (
     GRID,
@@ -40,7 +51,7 @@ MARGIN = math.log(1.03)
 BASE = "base"
 _Z99 = 2.3263
 _RULE = Rule(
-    "bench", BASE, {"w": "tps"}, guards={"latency_p99_s": 0.1}, sequential=True, warming=True
+    "bench", BASE, {"w": "tps"}, guards={"latency_p99_s": 0.1}, method=Method(Estimator.STEADY)
 )
 # Guards would turn verdicts on the throughput into others; p99 is judged for its coverage.
 VERDICTS = replace(_RULE, guards={})
@@ -113,7 +124,7 @@ def ablated(world: str, seed: int) -> Told:
         return scored(found.arms, compare(found.outcomes, rule, names).treatments)
 
     told = {"all": again()}
-    told["leftover not counted"] = again(replace(VERDICTS, warming=False))
+    told["leftover not counted"] = again(replace(VERDICTS, method=Method(Estimator.WINDOWS)))
     with patch.object(drift, "_DRIFTS", (0.0, 0.0, 0.0)):
         told["no drift"] = again()
     with patch.object(sequential, "critical", _each_look):
@@ -141,7 +152,9 @@ def searched(share: float) -> Callable[[str, int], Told]:
         names = tuple(arms)
         cells = {name: tuple(map(int, name)) for name in names}
         stock = names[0]
-        rule = replace(VERDICTS, baseline=stock, proving_from=1, choosing=True)
+        rule = replace(
+            VERDICTS, baseline=stock, method=Method(Estimator.STEADY, Goal.BEST, proving_from=1)
+        )
         budget_s = share * HOUR_S * len(names)
         design = Search(
             cells, stock, "w", "tps", None, budget_s, seed, undecided(rule, names)
@@ -195,7 +208,7 @@ def screened(world: str, seed: int) -> Told:
         name: replace(arm, effect=float(sum(truth[int(k[1:])] for k in cell if cell[k] == "1")))
         for (name, cell), arm in zip(cells.items(), drawn.values(), strict=True)
     }
-    rule = replace(VERDICTS, baseline=STOCK, sequential=False, screening=True)
+    rule = replace(VERDICTS, baseline=STOCK, method=Method(Estimator.STEADY, Goal.FACTORS))
     design = Blocks(tuple(cells), ("w",), 1, None, seed)
     outcomes = play(design, Adaptive({"w": "tps"}), Machine(WORLDS[world], arms, seed))
     first = {FIRST: dict.fromkeys(next(iter(cells.values())), "0")}
@@ -216,7 +229,7 @@ def switched(world: str, seed: int) -> Told:
     """Return what a switchback told of sixty treatments that need no restart."""
     arms = population(world).arms(seed, ARMS)
     names = tuple(arms)
-    rule = replace(VERDICTS, warming=False, hot=True)
+    rule = replace(VERDICTS, method=Method(Estimator.WINDOWS, segment_s=30.0))
     budget_s = SHARE * HOUR_S * len(names)
     design = Race(
         names, BASE, ("w",), None, budget_s, seed, undecided(rule, names), CHECKS, Reset.NONE,

@@ -10,7 +10,7 @@ import numpy as np
 from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.model import Trial
-from mydyno.stats import Rule, compare, undecided
+from mydyno.stats import Estimator, Method, Rule, compare, undecided
 from mydyno.stats.result import Row
 from mydyno_simulate import Arm
 from mydyno_simulate.noise import RATE
@@ -18,7 +18,7 @@ from mydyno_simulate.play import play
 from real_traces import Traces
 
 DOSES = (0.0, 0.05, -0.05, 0.02, -0.02)
-RULE = Rule("replay", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+RULE = Rule("replay", "base", {"w": "tps"}, guards={}, method=Method(Estimator.STEADY))
 BLOCKS = 12
 _SHIFT = 5  # starts of one server, so that two campaigns seldom pair them alike
 

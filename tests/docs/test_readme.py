@@ -46,7 +46,7 @@ def test_the_spec_that_is_shown_is_one():
     campaign = plan(
         decode(text, "mine.toml"), text, "mine.toml", Environment(1 << 33, 4, "mysql", (8,))
     )
-    assert campaign.baseline == "stock"
+    assert campaign.rule.baseline == "stock"
     assert list(campaign.treatments) == ["stock", "pool", "jemalloc"]
     assert campaign.treatments["pool"] == {"db/mysqld.innodb_buffer_pool_size": str(1 << 32)}
     assert list(campaign.workloads) == ["rw/16", "rw/32"]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from mydyno.campaign.bench import TrialInput
-from mydyno.campaign.blocks import Blocks
+from mydyno.campaign.blocks import BLOCKS, Blocks
 from mydyno.campaign.designs import Fixed
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun, run
@@ -283,9 +283,7 @@ LOAD = FakeLoad(WorkloadInfo("load", data_key="tables", needs_server=True))
 def campaign() -> Campaign:
     design = Blocks(tuple(TREATMENTS), ("load",), 2, None, 7)
     rule = Rule("killed", "STOCK", {"load": "tps"})
-    return Campaign(
-        Spec(), "killed", TREATMENTS, "STOCK", {"load": LOAD}, design, Fixed(2, 5), rule
-    )
+    return Campaign(Spec(), "killed", TREATMENTS, {"load": LOAD}, BLOCKS, design, Fixed(2, 5), rule)
 
 
 def bench(folder: Path, host: Machine, journal: Journal, records: Records) -> PrivateBench:

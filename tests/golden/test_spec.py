@@ -21,7 +21,7 @@ def test_good(path):
     campaign = plan(decode(text, path.name), text, path.name, GROUND)
     resolved = {
         "name": campaign.name,
-        "baseline": campaign.baseline,
+        "baseline": campaign.rule.baseline,
         "treatments": campaign.treatments,
         "workloads": {name: w.info.response for name, w in campaign.workloads.items()},
         "design": repr(campaign.design),

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from mydyno.model import Metric, Outcome, Series, Trial, TrialStatus, Window
-from mydyno.stats import Rule
+from mydyno.stats import Estimator, Method, Rule
 from mydyno.stats.factors import attribute
 from worded import compare
 
-RULE = Rule("c", "a=0,b=0,c=0", {"w": "tps"}, guards={}, sequential=True)
+RULE = Rule("c", "a=0,b=0,c=0", {"w": "tps"}, guards={}, method=Method(Estimator.WINDOWS))
 LEVELS = {"a": "01", "b": "01", "c": "012"}
 CELLS = {
     ",".join(f"{f}={v}" for f, v in zip(LEVELS, cell, strict=True)): dict(
@@ -66,7 +66,9 @@ def test_an_interaction_is_reported_where_there_is_one():
 
 
 def test_a_lower_latency_is_not_turned_round():
-    rule = Rule("c", RULE.baseline, {"w": "latency_p99_s"}, guards={}, sequential=True)
+    rule = Rule(
+        "c", RULE.baseline, {"w": "latency_p99_s"}, guards={}, method=Method(Estimator.WINDOWS)
+    )
     parts, _ = attribute(campaign(1, response="latency_p99_s"), rule, "w", CELLS)
     found = {(p.factor, p.level): log(p.effect.ratio) for p in parts}
     assert found["a", "1"] == pytest.approx(0.10, abs=0.03)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
-from mydyno.stats import Rule, undecided
+from mydyno.stats import Estimator, Goal, Method, Rule, undecided
 from mydyno.stats.decide import failing, gate
 from mydyno.stats.result import Ends
 from mydyno.stats.rule import is_lower, known
@@ -98,7 +98,7 @@ def test_one_more_failure_never_makes_it_better(trials, lost, base, base_lost):
         (set_to("tps", None), "unknown"),
     ],
 )
-@pytest.mark.parametrize("rule", [RULE, replace(RULE, sequential=True, choosing=True)])
+@pytest.mark.parametrize("rule", [RULE, replace(RULE, method=Method(Estimator.WINDOWS, Goal.BEST))])
 def test_a_trial_that_is_lost_counts(harm, kind, rule):
     clean = campaign()
     assert row(clean, rule).verdict == "adopt"
@@ -179,7 +179,7 @@ def test_zeros_of_a_guard():
 
 
 def test_an_imported_campaign_was_asked_no_guards():
-    rule = replace(GUARD, imported=True)
+    rule = replace(GUARD, method=Method(guards_may_lack=True))
     assert row(campaign(latency=False), rule).verdict == "adopt"
 
 
@@ -229,6 +229,6 @@ def test_directions():
     assert (is_lower("cost"), is_lower("cost", {"cost"})) == (False, True)
     declared = Rule("c", "A", {"w": "cost"}, guards={}, lower={"cost"})
     outcomes = campaign(gain=0.7, response="cost")
-    for rule in (declared, replace(declared, sequential=True)):
+    for rule in (declared, replace(declared, method=Method(Estimator.WINDOWS))):
         assert compare(outcomes, rule, "AB").winner == "B"
         assert compare(outcomes, replace(rule, lower=()), "AB").winner is None

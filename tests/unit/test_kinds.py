@@ -13,7 +13,7 @@ from mydyno.campaign.spec import decode
 from mydyno.campaign.switchback import CHECKS, Segments, Settled, often
 from mydyno.campaign.treatments import Environment
 from mydyno.model import Reset, SpecError, TrialStatus
-from mydyno.stats import Rule, undecided
+from mydyno.stats import Estimator, Method, Rule, undecided
 from mydyno_simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno_simulate.play import play
 from worded import compare
@@ -108,12 +108,12 @@ def test_a_screen_finds_the_strong_settings_in_forty_runs():
 
 def test_a_screen_wants_two_levels_and_auto_chooses_it_for_many():
     many = "[factors]\n" + "".join(f'"load/env.S{i}" = [0, 1]\n' for i in range(8))
-    assert "Plackett-Burman" in campaign(many).why
+    assert "Plackett-Burman" in campaign(many).kind.label
     with pytest.raises(Exception, match=r"factors.load/env.A: a screen needs two levels"):
         campaign('[factors]\n"load/env.A" = [0, 1, 2]\n[design]\nkind = "screen"\n')
 
 
-HOT = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, hot=True)
+HOT = Rule("c", "base", {"w": "tps"}, guards={}, method=Method(Estimator.WINDOWS, segment_s=30.0))
 
 
 def switched(arms, *, world=CLOUD, seed=1, blocks=30):
@@ -165,12 +165,12 @@ def test_after_a_failure_the_server_settles_again():
     assert isinstance(segments.of(trial, failed), Settled)
 
 
-def test_each_kind_of_failure_has_its_reason():
+def test_each_kind_of_design_has_its_label():
     two = '[treatments.A]\n[treatments.B]\n"load/env.X" = 1\n'
-    assert campaign(two).why.startswith("a race")
+    assert campaign(two).kind.label.startswith("a race")
     assert isinstance(campaign(two).stops, Adaptive)
-    assert campaign(two + '[design]\nkind = "switchback"\n').why.startswith("a switchback")
-    assert campaign(two + '[design]\nkind = "blocks"\n').why.startswith("blocks")
+    assert campaign(two + '[design]\nkind = "switchback"\n').kind.label.startswith("a switchback")
+    assert campaign(two + '[design]\nkind = "blocks"\n').kind.label.startswith("blocks")
 
 
 def grid(kind, *, cells=""):
@@ -185,7 +185,7 @@ def test_a_fraction_of_a_grid_estimates_factors_and_pairs_that_half_of_it_holds(
     assert "A=0,B=0,C=0,D=0" in c.treatments  # what the others are compared with
     assert set(c.treatments) < {*grid("grid").treatments}
     chosen = [s for s in c.treatments.values() if s]
-    assert c.why.startswith("a D-optimal fraction")
+    assert c.kind.label.startswith("a D-optimal fraction")
     for key, levels in (("A", 2), ("B", 2), ("C", 3), ("D", 5)):
         counts = [sum(s[f"load/env.{key}"] == str(v) for s in chosen) for v in range(levels)]
         assert min(counts) >= 30 / levels / 2  # each level as often as it is needed

@@ -6,14 +6,14 @@ import pytest
 
 from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.search import Search
-from mydyno.stats import Rule, compare, undecided
+from mydyno.stats import Estimator, Method, Rule, compare, undecided
 from mydyno_simulate import CLOUD, GRID, POPULATION, Machine
 from mydyno_simulate.play import play
 
 BUDGET_S = 60 * 360.0
 CELLS = {"".join(map(str, cell)): cell for cell in GRID.arms(1, POPULATION)}
 RULE = Rule(
-    "c", "0000", {"w": "tps"}, guards={}, sequential=True, warming=True, proving_from=1
+    "c", "0000", {"w": "tps"}, guards={}, method=Method(Estimator.STEADY, proving_from=1)
 )  # fmt: skip
 
 

@@ -9,14 +9,14 @@ import pytest
 from mydyno.campaign.designs import Adaptive, Fixed
 from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Series, TrialStatus
-from mydyno.stats import Rule, undecided
+from mydyno.stats import Estimator, Method, Rule, undecided
 from mydyno.stats.sequential import learn_from, load_series, measure
 from mydyno_simulate import BARE, CLOUD, Arm, Machine, Warmup
 from mydyno_simulate.play import play
 from worded import compare
 
 KINDS = ("exponential", "stepwise", "two-scale")
-RULE = Rule("c", "base", {"w": "tps"}, margin=0.05, guards={}, sequential=True, warming=True)
+RULE = Rule("c", "base", {"w": "tps"}, margin=0.05, guards={}, method=Method(Estimator.STEADY))
 
 
 def arms_of(effects):
@@ -111,7 +111,7 @@ def test_a_lower_latency_is_the_gain():
 
 
 def test_a_race_of_fixed_trials_is_judged_by_their_windows():
-    rule = replace(RULE, warming=False)
+    rule = replace(RULE, method=Method(Estimator.WINDOWS))
     outcomes = raced({"better": 0.3, "same": 0.0}, rule=rule, stops=Fixed(200.0, 100.0))
     assert {o.window.end_s for o in outcomes} == {300.0}
     assert verdicts(outcomes, rule)["better"].verdict == "adopt"

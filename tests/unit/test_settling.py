@@ -7,7 +7,7 @@ import pytest
 
 from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
-from mydyno.stats import Rule, compare, undecided
+from mydyno.stats import Estimator, Method, Rule, compare, undecided
 from mydyno.stats.sequential import jumping, moving
 from mydyno.stats.steady import NoiseModel
 from mydyno_simulate import CLOUD, POPULATION, Machine, Warmup
@@ -63,7 +63,7 @@ def test_a_race_names_what_never_settles():
     arms["a12"] = replace(arms["a12"], warmup=Warmup("never", 0.4, 45.0))
     arms["a11"] = replace(arms["a11"], warmup=Warmup("trend", 0.3, 300.0))
     names = tuple(arms)
-    rule = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+    rule = Rule("c", "base", {"w": "tps"}, guards={}, method=Method(Estimator.STEADY))
     race = Race(names, "base", ("w",), 8, None, 4, undecided(rule, names), 3)
     outcomes = play(race, Adaptive({"w": "tps"}), Machine(CLOUD, arms, 4))
     words = {row.name: row.verdict for row in compare(outcomes, rule, names).treatments}

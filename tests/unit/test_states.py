@@ -9,7 +9,7 @@ from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 from mydyno.report.words import words
-from mydyno.stats import Rule, undecided
+from mydyno.stats import Estimator, Method, Rule, undecided
 from mydyno.stats.checks import mark_invalid, of_campaign
 from mydyno.stats.drift import LoadSeries, of_another_state
 from mydyno_simulate import CLOUD, POPULATION, Bucket, Machine, Warmup
@@ -92,7 +92,7 @@ def test_a_race_does_not_compare_across_states():
     arms = POPULATION.arms(3, 6)
     world = replace(CLOUD, bucket=Bucket(4000.0, 0.0, 0.7))
     names = tuple(arms)
-    rule = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+    rule = Rule("c", "base", {"w": "tps"}, guards={}, method=Method(Estimator.STEADY))
     race = Race(names, "base", ("w",), 8, None, 3, undecided(rule, names), 3)
     outcomes = play(race, Adaptive({"w": "tps"}), Machine(world, arms, 3))
     marked = mark_invalid(outcomes, rule)
@@ -111,7 +111,7 @@ def test_a_treatment_that_never_settles_is_not_taken_for_a_state():
         "a08": replace(POPULATION.arms(4, 8)["a08"], warmup=Warmup("never"))
     }
     names = tuple(arms)
-    rule = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+    rule = Rule("c", "base", {"w": "tps"}, guards={}, method=Method(Estimator.STEADY))
     race = Race(names, "base", ("w",), 4, None, 4, undecided(rule, names), 3)
     outcomes = play(race, Adaptive({"w": "tps"}), Machine(CLOUD, arms, 4))
     void = [o.trial.treatment for o in mark_invalid(outcomes, rule) if o.status is TrialStatus.VOID]

@@ -8,7 +8,7 @@ import pytest
 
 from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
-from mydyno.stats import Rule, compare, undecided
+from mydyno.stats import Estimator, Goal, Method, Rule, compare, undecided
 from mydyno.stats.effects import Effect
 from mydyno.stats.sequential import shrink_best
 from mydyno_simulate import BARE, Arm, Machine
@@ -82,13 +82,13 @@ def raced():
     return play(race, Adaptive({"w": "tps"}), Machine(BARE, arms, 3)), names
 
 
-RULE = Rule("c", "base", {"w": "tps"}, guards={}, sequential=True, warming=True)
+RULE = Rule("c", "base", {"w": "tps"}, guards={}, method=Method(Estimator.STEADY))
 
 
 def test_effects_are_shrunk_only_where_the_best_is_asked_for(raced):
     outcomes, names = raced
     plain = compare(outcomes, RULE, names)
-    best = compare(outcomes, replace(RULE, choosing=True), names)
+    best = compare(outcomes, replace(RULE, method=Method(Estimator.STEADY, Goal.BEST)), names)
     assert [r.verdict for r in best.treatments] == ["baseline", "adopt", "adopt"]
     assert best.winner == plain.winner
     for shrunk, before in zip(best.treatments[1:], plain.treatments[1:], strict=True):
@@ -100,4 +100,6 @@ def test_effects_are_shrunk_only_where_the_best_is_asked_for(raced):
 def test_while_the_best_is_asked_for_rivals_run_on(raced):
     outcomes, names = raced
     assert undecided(RULE, names)(outcomes) == set()
-    assert undecided(replace(RULE, choosing=True), names)(outcomes) == {("w", "one"), ("w", "two")}
+    assert undecided(replace(RULE, method=Method(Estimator.STEADY, Goal.BEST)), names)(
+        outcomes
+    ) == {("w", "one"), ("w", "two")}

@@ -2,12 +2,12 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mydyno.campaign.designs import DesignKind, Grid, PlanInput, grouped, seed_of, trial_lengths
 from mydyno.campaign.spec import Spec
 from mydyno.model import Outcome, Reset, SpecError, Trial
-from mydyno.stats import Rule
+from mydyno.stats import Goal, Method, Rule
 
 _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
 _SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
@@ -89,13 +89,7 @@ def _blocks(inputs: PlanInput, rule: Rule) -> Blocks:
     )
 
 
-def _planned(inputs: PlanInput, rule: Rule) -> Rule:
-    """Return a rule for intervals whose number was fixed before."""
-    del inputs
-    return replace(rule, sequential=False)
-
-
-BLOCKS = DesignKind("blocks: every treatment once in each", _blocks, trial_lengths, _planned)
+BLOCKS = DesignKind("blocks: every treatment once in each", _blocks, trial_lengths, Method())
 
 
 def screened(spec: Spec) -> bool:
@@ -139,16 +133,11 @@ def _screen(inputs: PlanInput, rule: Rule) -> Blocks:
     )
 
 
-def _of_factors(inputs: PlanInput, rule: Rule) -> Rule:
-    """Return a rule that compares factors, not treatments."""
-    return replace(_planned(inputs, rule), screening=True)
-
-
 SCREEN = DesignKind(
     "a screen: a Plackett-Burman design and its foldover rank the settings in the smallest number "
     "of runs",
     _screen,
     trial_lengths,
-    _of_factors,
+    Method(goal=Goal.FACTORS),
     select=_runs,
 )

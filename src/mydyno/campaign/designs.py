@@ -23,7 +23,7 @@ from mydyno.model import (
 )
 from mydyno.model.text import duration_s
 from mydyno.stack.layers import cost_of
-from mydyno.stats import Rule, tens
+from mydyno.stats import Estimator, Method, Rule, tens
 from mydyno.stats.effects import DEFAULT_TRIAL_SD, TRIAL_S, Size
 
 if TYPE_CHECKING:
@@ -278,10 +278,7 @@ def nothing_more(inputs: PlanInput) -> Mapping[str, Settings]:
     return {}
 
 
-def judged_as_is(inputs: PlanInput, rule: Rule) -> Rule:
-    """Return a rule for treatments that are dropped by what was seen."""
-    del inputs
-    return rule
+ANYTIME = Method(Estimator.WINDOWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +286,9 @@ class DesignKind:
     """What a design declares.
 
     `label` describes it in the plan.  `make` returns the design, and raises `SpecError` where the
-    spec does not suit it.  `stops` gives the rule that ends its trials.  `rule` adapts the decision
-    rule: by default intervals are anytime-valid, as treatments are dropped by what was seen.
+    spec does not suit it.  `stops` gives the rule that ends its trials.  `method` is how they
+    are evaluated: by default intervals are anytime-valid, as treatments are dropped by what was
+    seen; where `stops` end trials by what was seen, their steady levels are estimated.
     `select` returns the cells of the factors' grid that it runs, `more` the treatments that it
     needs besides those of the spec.  `runs` is False where no trial follows.
     """
@@ -298,7 +296,7 @@ class DesignKind:
     label: str
     make: Callable[[PlanInput, Rule], Design]
     stops: Callable[[PlanInput], Stops]
-    rule: Callable[[PlanInput, Rule], Rule] = judged_as_is
+    method: Method = ANYTIME
     select: Callable[[Spec, str, Callable[[], Grid]], Grid] = all_cells
     more: Callable[[PlanInput], Mapping[str, Settings]] = nothing_more
     runs: bool = True

@@ -25,7 +25,7 @@ from mydyno.model import (
     TrialStatus,
     Window,
 )
-from mydyno.stats import Rule, summarise, tens, unit_of
+from mydyno.stats import Method, Rule, summarise, tens, unit_of
 
 KIND = "imported"  # of a design, and the tool of its workloads
 _UNKNOWN_TRAIT = "?"
@@ -72,25 +72,11 @@ def _log_length(inputs: PlanInput) -> Fixed:
     return LogLength(inputs.spec.protocol.warmup_s or 0.0, 0.0)
 
 
-def _imported(inputs: PlanInput, rule: Rule) -> Rule:
-    """Return a rule for runs whose order and durability are not known."""
-    unknown = dict.fromkeys(inputs.treatments, "unknown")
-    return Rule(
-        rule.name,
-        rule.baseline,
-        rule.responses,
-        rule.margin,
-        rule.guards,
-        unknown,
-        imported=True,
-    )
-
-
 IMPORTED = DesignKind(
     "imported: existing runs are compared, and no new trials are run",
     _past,
     _log_length,
-    _imported,
+    Method(guards_may_lack=True),
     runs=False,
 )
 

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import msgspec
@@ -31,7 +31,7 @@ from mydyno.model.plugins import with_plugins
 from mydyno.model.text import duration_s
 from mydyno.stack.layers import kind_of
 from mydyno.stack.zfs import torn_page_risks
-from mydyno.stats import FIRST, Rule, compare
+from mydyno.stats import FIRST, Estimator, Rule, compare
 from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known
 
 AUTO = "auto"
@@ -58,20 +58,6 @@ def designs() -> Mapping[str, DesignKind]:
     return with_plugins("mydyno.designs", DesignKind, own)
 
 
-@dataclass(frozen=True, slots=True)
-class DesignChoice:
-    """The design, the stop rules of its trials, and the decision rule; `why` explains them.
-
-    `more` are treatments that the design needs besides those of the spec.
-    """
-
-    design: Design
-    stops: Stops
-    rule: Rule
-    why: str
-    more: Mapping[str, Settings]
-
-
 def runs(spec: Spec) -> bool:
     """Return whether trials are run: not for imported logs."""
     kind = designs().get(spec.design.kind)
@@ -84,30 +70,29 @@ def select_of(spec: Spec) -> Select:
     return kind.select if kind else all_cells
 
 
-def choose(inputs: PlanInput, name: str) -> DesignChoice:
-    """Return the design that `inputs` names, or the default one; raise `SpecError`."""
-    if runs(inputs.spec) and len(inputs.treatments) < 2:  # noqa: PLR2004 - a comparison takes two
-        raise SpecError(f"{inputs.place}: only one treatment; add another to compare it with")
-    kind = designs()[_kind(inputs)]
-    stops, decide = kind.stops(inputs), inputs.spec.decide
-    plain = Rule(
+def _rule(inputs: PlanInput, name: str, kind: DesignKind, stops: Stops) -> Rule:
+    """Return the decision rule: what the spec asks for, by the method of the design."""
+    decide, method = inputs.spec.decide, kind.method
+    return Rule(
         name=name,
         baseline=inputs.baseline,
         responses=inputs.responses,
         margin=decide.margin,
         guards=decide.guards,
         weaker_may_win=decide.durability == "weaker",
-        sequential=True,
-        warming=stops.warming,
         lower=inputs.lower,
+        method=replace(method, estimator=Estimator.STEADY) if stops.warming else method,
     )
-    rule = kind.rule(inputs, plain)
-    return DesignChoice(kind.make(inputs, rule), stops, rule, kind.label, kind.more(inputs))
 
 
 def _kind(inputs: PlanInput) -> str:
-    """Return the name of the design; fixed lengths imply complete blocks."""
+    """Return the name of the design, or of the default one; raise `SpecError`.
+
+    Fixed lengths imply complete blocks.
+    """
     kind, spec = inputs.spec.design.kind, inputs.spec
+    if runs(spec) and len(inputs.treatments) < 2:  # noqa: PLR2004 - a comparison takes two
+        raise SpecError(f"{inputs.place}: only one treatment; add another to compare it with")
     if kind not in {AUTO, *designs()}:
         problem = unknown_value(kind, sorted({AUTO, *designs()}))
         raise SpecError(f"{inputs.place}: design.kind: {problem}")
@@ -131,17 +116,16 @@ _LONGEST_NAME = 100  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A resolved spec: treatments, workloads, design, stop rules and decision rule."""
+    """A resolved spec: treatments, workloads, design and its kind, stop rules, decision rule."""
 
     spec: Spec
     name: str
     treatments: Mapping[str, Settings]
-    baseline: str
     workloads: Mapping[str, Workload]
+    kind: DesignKind
     design: Design
     stops: Stops
     rule: Rule
-    why: str = ""
     cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     soak: Soak | None = None
 
@@ -188,36 +172,29 @@ def plan(
         _no_server(treatments, workloads, place)
     if spec.stack.data:
         _existing(spec, workloads, place, text)
+    name = _name(spec, place)
+    inputs = PlanInput(spec, place, treatments, baseline, workloads, environment, lower)
+    kind = designs()[_kind(inputs)]
+    stops = kind.stops(inputs)
+    rule = _rule(inputs, name, kind, stops)
+    design = kind.make(inputs, rule)
+    treatments |= kind.more(inputs)
+    if torn := torn_page_risks(treatments):
+        raise RefusedError(f"{place}: {'; '.join(torn)}")
+    cells, soak = _levels(spec, treatments, place), _soak(spec, place, rule, tuple(treatments))
+    return Campaign(spec, name, treatments, workloads, kind, design, stops, rule, cells, soak)
+
+
+def _name(spec: Spec, place: str) -> str:
+    """Return the campaign's name, a single, safe component of a path; raise `SpecError`."""
     name = spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1])
-    if not _single(name):
+    short = 0 < len(name.encode(errors="replace")) <= _LONGEST_NAME
+    if not (short and name.isprintable() and "/" not in name and name[0] not in ".-"):
         raise SpecError(
             f"{place}: campaign.name: {name!r} is used as a folder name; choose one without "
             "a slash that does not begin with a dot or a dash"
         )
-    inputs = PlanInput(spec, place, treatments, baseline, workloads, environment, lower)
-    chosen = choose(inputs, name)
-    treatments |= chosen.more
-    if torn := torn_page_risks(treatments):
-        raise RefusedError(f"{place}: {'; '.join(torn)}")
-    return Campaign(
-        spec=spec,
-        name=name,
-        treatments=treatments,
-        baseline=baseline,
-        workloads=workloads,
-        design=chosen.design,
-        stops=chosen.stops,
-        rule=chosen.rule,
-        why=chosen.why,
-        cells=_levels(spec, treatments, place),
-        soak=_soak(spec, place, chosen.rule, tuple(treatments)),
-    )
-
-
-def _single(name: str) -> bool:
-    """Return whether a name is a single, safe component of a path."""
-    short = 0 < len(name.encode(errors="replace")) <= _LONGEST_NAME
-    return short and name.isprintable() and "/" not in name and name[0] not in ".-"
+    return name
 
 
 def _soak(spec: Spec, place: str, rule: Rule, treatments: Sequence[str]) -> Soak | None:

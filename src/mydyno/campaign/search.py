@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mydyno.campaign.designs import DesignKind, PlanInput, Stops, seed_of, trial_lengths
 from mydyno.campaign.race import Cell, Race, Undecided
 from mydyno.model import Outcome, Reset, SpecError, Trial, TrialStatus
-from mydyno.stats import Rule, undecided
+from mydyno.stats import Estimator, Goal, Method, Rule, undecided
 from mydyno.stats.estimates import ended
 
 if TYPE_CHECKING:
@@ -179,16 +179,10 @@ def _lengths(inputs: PlanInput) -> Stops:
     return trial_lengths(inputs, Search.most_s(len(inputs.cells), _budget_s(inputs)))
 
 
-def _for_the_best(inputs: PlanInput, rule: Rule) -> Rule:
-    """Return a rule that looks for the best, on the evidence of confirming trials alone."""
-    del inputs
-    return replace(rule, proving_from=CONFIRMING, choosing=True)
-
-
 SEARCH = DesignKind(
     "a search: the cells that are likely to be best are tried, then the two best are compared with "
     "the baseline in new trials",
     _search,
     _lengths,
-    _for_the_best,
+    Method(Estimator.WINDOWS, Goal.BEST, proving_from=CONFIRMING),
 )

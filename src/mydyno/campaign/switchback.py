@@ -14,7 +14,7 @@ from mydyno.campaign.designs import (
 )
 from mydyno.campaign.race import Race, race_of
 from mydyno.model import Interval, Outcome, Reset, Trial, TrialStatus, Window
-from mydyno.stats import Rule, tens
+from mydyno.stats import Estimator, Method, Rule, tens
 
 CHECKS = 1  # trials that come first, for the server to reach its steady state
 WASHOUT_S, SEGMENT_S = 5.0, 30.0  # seconds dropped at its start; its length
@@ -105,16 +105,10 @@ def _segments(inputs: PlanInput) -> Segments:
     return Segments(inputs.responses, inputs.lower)
 
 
-def _online(inputs: PlanInput, rule: Rule) -> Rule:
-    """Return a rule for settings that were changed online on one server."""
-    del inputs
-    return replace(rule, hot=True)
-
-
 SWITCHBACK = DesignKind(
     "a switchback: one running server is switched between treatments every half minute; a quarter "
     "of the segments are the baseline's",
     _switchback,
     _segments,
-    _online,
+    Method(Estimator.WINDOWS, segment_s=SEGMENT_S),
 )

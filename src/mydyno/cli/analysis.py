@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
     """Return the decision rule of a campaign, with the durability class of each treatment."""
-    if campaign.rule.imported:
-        return campaign.rule
+    if not campaign.kind.runs:
+        return replace(campaign.rule, durability=dict.fromkeys(campaign.treatments, "unknown"))
     weaker = {n: "weaker" for n, c in changes.items() if any(x.durability == "weaker" for x in c)}
     return replace(campaign.rule, durability=weaker)
 
@@ -60,7 +60,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         comparison,
         findings=[*(Finding("recorded", {"text": line}) for line in lines), *comparison.findings],
     )
-    if campaign.rule.imported:
+    if not campaign.kind.runs:
         comparison = _that_ran(comparison)
     return Result(
         comparison=in_words(comparison),
@@ -78,7 +78,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         facts=_facts(files, run_facts) | _sessions(files, campaign, trials),
         blocks=len({o.trial.block for o in short}),
         margin=campaign.spec.decide.margin,
-        imported=campaign.rule.imported,
+        imported=not campaign.kind.runs,
         closed_loops=[n for n, w in campaign.workloads.items() if w.info.closed_loop],
     )
 

@@ -2,6 +2,18 @@
 
 from mydyno.stats.compare import compare, undecided
 from mydyno.stats.estimates import BIN_S, summarise, tens, unit_of
-from mydyno.stats.rule import FIRST, Rule
+from mydyno.stats.rule import FIRST, Estimator, Goal, Method, Rule
 
-__all__ = ["BIN_S", "FIRST", "Rule", "compare", "summarise", "tens", "undecided", "unit_of"]
+__all__ = [
+    "BIN_S",
+    "FIRST",
+    "Estimator",
+    "Goal",
+    "Method",
+    "Rule",
+    "compare",
+    "summarise",
+    "tens",
+    "undecided",
+    "unit_of",
+]

@@ -15,7 +15,14 @@ from mydyno.model.plugins import with_plugins
 from mydyno.stats.decide import Evidence, by_effect
 from mydyno.stats.estimates import ended, ends_of, metric_of
 from mydyno.stats.result import Ends, Ratio
-from mydyno.stats.rule import HIGHER, Rule, broken_guards, known, unproven_guards
+from mydyno.stats.rule import (
+    HIGHER,
+    Goal,
+    Rule,
+    broken_guards,
+    known,
+    unproven_guards,
+)
 
 GROUP = "mydyno.checks"
 _FEWEST = 3  # trials of a treatment for a usual value
@@ -215,14 +222,14 @@ def _of_guard(code: str, guard: GuardEvidence, ratio: Ratio, limit: float = 0.0)
 
 def _screening_lost(campaign: CampaignEvidence) -> Finding | None:
     ends = ends_of(campaign.outcomes)
-    lost = campaign.rule.screening and ends.lost
+    lost = campaign.rule.method.goal is Goal.FACTORS and ends.lost
     return Finding("screening-lost-trials", counts(ends)) if lost else None
 
 
 def _no_baseline(campaign: CampaignEvidence) -> Finding | None:
     baseline = campaign.rule.baseline
     there = any(o.trial.treatment == baseline for o in campaign.outcomes)
-    missing = not there and not campaign.rule.screening
+    missing = not there and campaign.rule.method.goal is not Goal.FACTORS
     return Finding("no-baseline", place=FindingPlace(baseline)) if missing else None
 
 
@@ -237,7 +244,11 @@ def _load_limit(load: WorkloadEvidence) -> Finding | None:
 
 def _one_block(campaign: CampaignEvidence) -> Finding | None:
     blocks = {o.trial.block for o in campaign.outcomes}
-    return Finding("one-block") if len(blocks) == 1 and not campaign.rule.screening else None
+    return (
+        Finding("one-block")
+        if len(blocks) == 1 and campaign.rule.method.goal is not Goal.FACTORS
+        else None
+    )
 
 
 CHECKS: tuple[Check[Any], ...] = (
@@ -269,7 +280,7 @@ def of_treatment(treatment: TreatmentEvidence, trials: Sequence[Outcome]) -> lis
 
 def of_campaign(outcomes: Sequence[Outcome], rule: Rule) -> list[Finding]:
     """Return the findings about the campaign and its workloads."""
-    workloads = () if rule.screening else rule.responses
+    workloads = () if rule.method.goal is Goal.FACTORS else rule.responses
     loads = [
         WorkloadEvidence(workload, [o for o in outcomes if o.trial.workload == workload])
         for workload in workloads

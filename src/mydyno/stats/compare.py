@@ -30,7 +30,15 @@ from mydyno.stats.effects import Cell, Effect, contrasts, ratio
 from mydyno.stats.effects import change as change_of
 from mydyno.stats.estimates import Estimates, ended, ends_of, log_of, plain, unit_of, zeros
 from mydyno.stats.result import Comparison, Ends, Estimate, Ratio, Row
-from mydyno.stats.rule import CONFIDENCE, Guards, Rule, broken_guards, detectable
+from mydyno.stats.rule import (
+    CONFIDENCE,
+    Estimator,
+    Goal,
+    Guards,
+    Rule,
+    broken_guards,
+    detectable,
+)
 
 _UNFIT = frozenset({"failed", "unstable"})
 _QUARTERS = 4
@@ -43,7 +51,7 @@ def conclude(comparison: Comparison, rule: Rule) -> list[Finding]:
     """Return who wins, by how much and with which interval, or why nobody does."""
     if comparison.winner:
         return [_winner(comparison, comparison.winner)]
-    if comparison.parts and rule.screening:
+    if comparison.parts and rule.method.goal is Goal.FACTORS:
         return [_screened(comparison)]
     return _no_winner(comparison, rule)
 
@@ -302,7 +310,7 @@ def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
 
 def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
     """Return the adopted rows that may be the best, where the design looks for the best one."""
-    if not rule.choosing:
+    if rule.method.goal is not Goal.BEST:
         return []
     rivals: list[Row] = []
     for workload in rule.responses:
@@ -323,7 +331,7 @@ def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
 def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> list[Row]:
     """Return one row for each workload and treatment."""
     found: list[Row] = []
-    if rule.screening:
+    if rule.method.goal is Goal.FACTORS:
         treatments = [name for name in treatments if name != rule.baseline]
     for workload in rule.responses:
         measured = _measure(outcomes, rule, workload)
@@ -336,7 +344,7 @@ def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> 
 
 
 def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:
-    if rule.sequential or rule.warming:
+    if rule.method.estimator is not Estimator.BLOCKS:
         from mydyno.stats import sequential  # noqa: PLC0415 - numpy and scipy: half a second
 
         return sequential.measure(outcomes, rule, workload)
@@ -359,7 +367,9 @@ def _row(
             None,
             Guarded({}, {}, {}, {}),
         )  # the trials that were measured are too few for an effect
-    proving = any(o.trial.block >= rule.proving_from for o in pair.own) and _blocks(trials) > 1
+    proving = (
+        any(o.trial.block >= rule.method.proving_from for o in pair.own) and _blocks(trials) > 1
+    )
     judged = TreatmentEvidence(evidence, word, rule, proving=proving, carries=measured.carries)
     values = measured.values.get(treatment, [])
     return Row(

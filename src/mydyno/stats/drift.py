@@ -177,7 +177,9 @@ _NOTABLE = 0.02  # least share of the difference that still changes within ten s
 _FEWEST = 20  # segments
 
 
-def carries(outcomes: Sequence[Outcome], response: str, effects: Mapping[str, Effect]) -> bool:
+def carries(
+    outcomes: Sequence[Outcome], response: str, effects: Mapping[str, Effect], segment_s: float
+) -> bool:
     """Return whether the previous treatment carries over into the measured part of segments.
 
     In a settled segment the last ten seconds equal the ten before them.  With carry-over they
@@ -186,7 +188,7 @@ def carries(outcomes: Sequence[Outcome], response: str, effects: Mapping[str, Ef
     """
     pairs = []
     for before, now in pairwise(outcomes):
-        rise = _rise(now, response)
+        rise = _rise(now, response, round(segment_s / BIN_S))
         if before.status is TrialStatus.OK and rise is not None:
             step = _level(effects, now.trial.treatment) - _level(effects, before.trial.treatment)
             pairs.append((step, rise))
@@ -203,10 +205,10 @@ def _level(effects: Mapping[str, Effect], treatment: str) -> float:
     return effects[treatment].log_ratio if treatment in effects else 0.0
 
 
-def _rise(outcome: Outcome, response: str) -> float | None:
+def _rise(outcome: Outcome, response: str, bins: int) -> float | None:
     """Return the log ratio of a segment's last two bins; None for a trial that is no segment."""
     series = next((s.values for s in outcome.series if s.name == response), ())
-    if outcome.status is not TrialStatus.OK or len(series) != 3 or min(series) <= 0:  # noqa: PLR2004
+    if outcome.status is not TrialStatus.OK or len(series) != bins or min(series) <= 0:
         return None
     return log(series[-1] / series[-2])
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import log, sqrt
 
 from mydyno.stats.effects import Effect, ratio
@@ -62,19 +63,44 @@ FIRST = ""  # as a treatment's name: the first level of each factor
 DEFAULT_GUARDS = {"latency_p99_s": 0.10, "{response}_logsd": 0.20}
 
 
+class Estimator(Enum):
+    """How trials become effects against the baseline."""
+
+    BLOCKS = auto()  # means of windows, within blocks whose number was fixed before
+    WINDOWS = auto()  # means of windows; valid whenever a treatment is dropped by what was seen
+    STEADY = auto()  # levels of trials that may still have been warming up; valid in the same way
+
+
+class Goal(Enum):
+    """What a campaign is to find out."""
+
+    EACH = auto()  # a verdict on each treatment
+    BEST = auto()  # the best one: adopted treatments are measured until they differ from it
+    FACTORS = auto()  # the effect of each factor; there is no verdict on a treatment
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How the trials of a design are evaluated; each design declares its own.
+
+    Trials of blocks before `proving_from` are exploratory: they do not count as evidence for what
+    they found.  `segment_s` is the length of trials, in seconds, for which one running server was
+    switched between treatments.  `guards_may_lack`: a guard that no trial measured blocks nothing.
+    """
+
+    estimator: Estimator = Estimator.BLOCKS
+    goal: Goal = Goal.EACH
+    proving_from: int = 0
+    segment_s: float | None = None
+    guards_may_lack: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Decision rule: `responses` by workload, `guards` and `margin` as ratios.
 
-    `sequential`: treatments are dropped by what was seen, so that intervals must be anytime-valid.
-    `warming`: trials end by what was seen, and may still have been warming up.  Trials of blocks
-    before `proving_from` are exploratory: they do not count as evidence for what they found.
-
-    `screening`: the campaign compares factors, not treatments.  `hot`: settings were changed
-    online on one server.  `choosing`: the campaign looks for the best treatment, so that adopted
-    ones are measured until they differ from it.  `lower` names the metrics that the spec declares
-    better if lower; the direction of others follows from their names.  The guards of an `imported`
-    campaign are the default ones, as far as the logs have them.
+    `lower` names the metrics that the spec declares better if lower; the direction of others
+    follows from their names.  `method` is that of the design.
     """
 
     name: str
@@ -84,14 +110,8 @@ class Rule:
     guards: Mapping[str, float] | None = None
     durability: Mapping[str, str] | None = None
     weaker_may_win: bool = False
-    sequential: bool = False
-    warming: bool = False
-    proving_from: int = 0
-    screening: bool = False
-    hot: bool = False
-    choosing: bool = False
     lower: Collection[str] = ()
-    imported: bool = False
+    method: Method = Method()
 
     def guards_of(self, workload: str) -> dict[str, float]:
         """Return the guards of one workload, its response's name filled in."""
@@ -104,7 +124,7 @@ class Rule:
     @property
     def guards_asked(self) -> bool:
         """Return whether the spec asks for the guards, so that they must be evaluated."""
-        return self.guards is not None and not self.imported
+        return self.guards is not None and not self.method.guards_may_lack
 
     def gain(self, effect_log: float, workload: str) -> float:
         """Return a log ratio as a log gain: negative if it is worse."""

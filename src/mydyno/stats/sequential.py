@@ -18,7 +18,7 @@ from mydyno.stats import steady
 from mydyno.stats.drift import TAU_S, Levels, LoadSeries, carries, levels, one_hot, trials_of
 from mydyno.stats.effects import Effect, critical, moderated
 from mydyno.stats.estimates import BIN_S, Estimates, log_of
-from mydyno.stats.rule import CONFIDENCE, Rule, is_lower
+from mydyno.stats.rule import CONFIDENCE, Estimator, Goal, Rule, is_lower
 from mydyno.stats.steady import Learned, NoiseModel, fit, learn
 
 _FEWEST = 2  # to choose from
@@ -145,21 +145,23 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
         name: [sign * float(v) for v in steady.level[which]]
         for name, which in _by_treatment([t.treatment for t in trials]).items()
     }
-    unsteady, wavering = _unsteady(trials) if rule.warming else ([], [])
+    warming = rule.method.estimator is Estimator.STEADY
+    unsteady, wavering = _unsteady(trials) if warming else ([], [])
     names = [_role(t, rule) for t in trials]
     of = _by_treatment(names)
-    relative = (SERVER_START_SD**2 + steady.variance) / SERVER_START_SD**2 if rule.warming else None
+    relative = (SERVER_START_SD**2 + steady.variance) / SERVER_START_SD**2 if warming else None
     found, weight = _levels(names, [t.at_s for t in trials], steady.level, rule, relative)
     if found is None:
         return Estimates(values=values)
     left = steady.level - found.level[_numbers(names)]
     effects = _effects(found, of, left / np.sqrt(weight), rule.baseline)
-    if rule.choosing:
+    if rule.method.goal is Goal.BEST:
         number = list(of).index
         effects = shrink_best(effects, lambda a, b: found.contrast(number(a), number(b))[1])
     effects = _signed(effects, sign)
     response = rule.responses[workload]
     mine = [o for o in outcomes if o.trial.workload == workload]
+    segment_s = rule.method.segment_s
     return Estimates(
         effects=effects,
         guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
@@ -167,7 +169,7 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
         spreads={name: [float(v) for v in left[which]] for name, which in of.items()},
         unsteady=unsteady,
         wavering=wavering,
-        carries=rule.hot and carries(mine, response, effects),
+        carries=segment_s is not None and carries(mine, response, effects, segment_s),
     )
 
 
@@ -176,7 +178,7 @@ def steady_of(
 ) -> tuple[list[LoadSeries], Steady]:
     """Return the good trials of a workload, and the steady level of each."""
     response = rule.responses[workload]
-    if not rule.warming:
+    if rule.method.estimator is not Estimator.STEADY:
         trials, level = _windows(outcomes, workload, response)
         return trials, Steady(rule.gain(1.0, workload) * level, np.zeros(len(level)))
     trials = load_series(outcomes, workload, response, rule.lower)
@@ -190,7 +192,7 @@ def _role(trial: LoadSeries, rule: Rule) -> str:
 
     The baseline was not chosen by its results, so all of its trials count.
     """
-    exploratory = trial.block < rule.proving_from and trial.treatment != rule.baseline
+    exploratory = trial.block < rule.method.proving_from and trial.treatment != rule.baseline
     return trial.treatment + _LOOKED if exploratory else trial.treatment
 
 
@@ -284,7 +286,7 @@ def _levels(
     weight = np.ones(len(level)) if relative is None else relative
     if rule.baseline not in names or len(names) < count + _ENOUGH:
         return None, weight
-    memory_s = _HOT_TAU_S if rule.hot else TAU_S
+    memory_s = TAU_S if rule.method.segment_s is None else _HOT_TAU_S
     design, numbers = one_hot(_numbers(names)), np.array(_numbers(names))
     found = levels(trials_of(design, at_s, level, weight), memory_s)
     wild = _weights((level - found.level[numbers]) / np.sqrt(weight), numbers)

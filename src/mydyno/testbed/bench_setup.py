@@ -103,7 +103,7 @@ class BenchSetup:
     @property
     def stock(self) -> Settings:
         """Return the baseline's settings."""
-        return self.campaign.treatments[self.campaign.baseline]
+        return self.campaign.treatments[self.campaign.rule.baseline]
 
     def key(self, settings: Settings, workload: Workload) -> StoreKey:
         """Return the data set that a treatment needs under a workload."""

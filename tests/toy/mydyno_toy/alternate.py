@@ -1,11 +1,11 @@
 """A design: the treatments in turn, always in the order of the spec, a few times over."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mydyno.campaign.designs import DesignKind, PlanInput, seed_of, trial_lengths
 from mydyno.model import Outcome, Reset, Trial
-from mydyno.stats import Rule
+from mydyno.stats import Estimator, Method, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +46,5 @@ DESIGN = DesignKind(
     "in turn: the treatments in the order of the spec",
     made,
     trial_lengths,
-    rule=lambda _, rule: replace(rule, sequential=False),
+    Method(Estimator.BLOCKS),
 )
