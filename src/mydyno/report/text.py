@@ -1,7 +1,7 @@
 """The report for a terminal: the verdict, a table that fits the width, warnings, where to look."""
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from mydyno.report import units, verdicts
@@ -93,13 +93,18 @@ def _grouped(rows: Sequence[Row], width: int) -> str:
 def _lines(rows: Sequence[Row], columns: Sequence[_Column]) -> list[str]:
     cells = [[column.heading for column in columns]]
     cells += [[column.cell(row) for column in columns] for row in rows]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    return aligned(cells, {i for i, column in enumerate(columns) if column.right})
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Container[int]) -> list[str]:
+    """Return rows of cells as lines; the columns with an index in `right` align there."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         _GAP.join(
-            text.rjust(wide) if column.right else text.ljust(wide)
-            for text, wide, column in zip(line, widths, columns, strict=True)
+            cell.rjust(wide) if i in right else cell.ljust(wide)
+            for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for line in cells
+        for row in rows
     ]
 
 
