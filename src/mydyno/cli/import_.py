@@ -23,7 +23,7 @@ from mydyno.campaign.importing import LogFile, LoggedRun, Naming, caveats_of, la
 from mydyno.campaign.past import cells_of
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.specs import RunFacts, reopen
-from mydyno.cli.terminal import Json, print_json, print_message
+from mydyno.cli.terminal import Json, command_line, print_json, print_message
 from mydyno.journal import FileJournal, Finished, Opened
 from mydyno.logs import read
 from mydyno.model import JournalError, Metric, SpecError, unknown_value
@@ -312,8 +312,7 @@ def _write(
     warmup_s: float,
 ) -> Imported:
     """Write the run directory: complete, or not at all."""
-    command = shlex.join(["mydyno", *sys.argv[1:]])
-    run_facts = RunFacts("spec.toml", {}, Environment(0, 0), command)
+    run_facts = RunFacts("spec.toml", {}, Environment(0, 0), command_line())
     traits = {r.cell.name: ", ".join(f"{k} {v}" for k, v in r.cell.traits.items()) for r in runs}
     tables = {
         importing.FILES: {f.file: file_line(f) for f in found.files},

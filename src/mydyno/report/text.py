@@ -29,12 +29,13 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     """
     width = max(width, _NARROWEST)
     compared = result.comparison
+    warnings = (f"{who}: {text}" if who else text for who, text in warned(compared))
     blocks = [_wrapped(compared.sentence, width)]
     if result.lab:
         blocks.append(_wrapped(f"This was a lab: {result.lab}", width))
     blocks += [_table(compared, width), _main_effects(compared, width), _footing(result, width)]
     blocks += [_stored(compared, workload, width) for workload in verdicts.workloads(compared)]
-    blocks += [_wrapped(f"! {message}", width, "  ") for message in _warnings(compared)]
+    blocks += [_wrapped(f"! {message}", width, "  ") for message in warnings]
     if report:
         blocks.append(f"Report: {_clean(report)}")
     return "\n\n".join(part for part in blocks if part) + "\n"
@@ -157,10 +158,6 @@ def _stored(compared: Comparison, workload: str, width: int) -> str:
     size = verdicts.storage_sentence(compared, workload)
     several = f"{workload}: " if len(verdicts.workloads(compared)) > 1 else ""
     return _wrapped(f"{several}{size}", width) if size else ""
-
-
-def _warnings(compared: Comparison) -> list[str]:
-    return [f"{who}: {text}" if who else text for who, text in warned(compared)]
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:
