@@ -47,7 +47,7 @@ def record(server: str, runs: Path, traces: Path) -> None:
 def of_run(folder: Path) -> Traces:
     """Return the traces of a run directory; trials that something else spoiled are left out."""
     _, about = reopen(folder)
-    found = result(folder, sampled=False)
+    found = result(folder)
     told = {
         trial.id: [round(v, 1) for v in curve.values]
         for trial in found.trials

@@ -14,14 +14,23 @@ from mydyno.cli.terminal import print_message
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
 from mydyno.loads import ReportsSession
-from mydyno.model import Finding, HostError, Interval, JournalError, Outcome, Series, TrialStatus
+from mydyno.model import (
+    Finding,
+    HostError,
+    Interval,
+    JournalError,
+    Outcome,
+    Series,
+    TrialStatus,
+    os_errors_as,
+)
 from mydyno.report.words import in_words, words
 from mydyno.sample import complaint
 from mydyno.sample.sampled_trial import sampled_series, used
 from mydyno.stats import Rule, compare
 from mydyno.stats.checks import mark_invalid
 from mydyno.stats.estimates import cumulative, ended, merged, unit_of, within
-from mydyno.stats.result import ChangeView, Comparison, Curve, Distribution, Result, TrialView
+from mydyno.stats.result import ChangeView, Curve, Distribution, Result, TrialView
 
 _SHOWN = ("latency_p99_s",)
 
@@ -37,13 +46,8 @@ def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
     return replace(campaign.rule, durability=weaker)
 
 
-def verdicts(path: Path) -> Comparison:
-    """Return the comparison of a run directory, read again from its raw output."""
-    return result(path, sampled=False).comparison
-
-
-def result(path: Path, *, sampled: bool = True) -> Result:
-    """Return the content of the report of a run directory; `sampled` False leaves samples out."""
+def result(path: Path) -> Result:
+    """Return the content of the report of a run directory, read again from its raw output."""
     campaign, run_facts = reopen(path)
     files = RunDir(path)
     contents, warnings = recorded(path, campaign)
@@ -60,8 +64,9 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         comparison,
         findings=[*(Finding("recorded", {"text": line}) for line in lines), *comparison.findings],
     )
-    if not campaign.kind.runs:
-        comparison = _that_ran(comparison)
+    if not campaign.kind.runs:  # not every label was run under every workload
+        ran = [row for row in comparison.treatments if row.trials or row.findings]
+        comparison = msgspec.structs.replace(comparison, treatments=ran)
     return Result(
         comparison=in_words(comparison),
         question=campaign.spec.campaign.question,
@@ -70,8 +75,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         protocol=campaign.stops.label,
         lab=_fact(files, "lab"),
         trials=[
-            _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o) if sampled else ())
-            for o, i in trials
+            _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o)) for o, i in trials
         ],
         changes=changes,
         distributions=_distributions(trials),
@@ -81,12 +85,6 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         imported=not campaign.kind.runs,
         closed_loops=[n for n, w in campaign.workloads.items() if w.info.closed_loop],
     )
-
-
-def _that_ran(comparison: Comparison) -> Comparison:
-    """Return it without the pairs of treatment and workload that were not run."""
-    rows = [row for row in comparison.treatments if row.trials or row.findings]
-    return msgspec.structs.replace(comparison, treatments=rows)
 
 
 def _complaints(files: RunDir, trials: Sequence[Read]) -> list[str]:
@@ -174,13 +172,8 @@ def _changes(
 
 def _stored(path: Path, kind: type[T]) -> T:
     """Return the value of a JSON file of the run directory; raise `JournalError` naming it."""
-    try:
-        return _decoded(path.read_bytes(), path, kind)
-    except OSError as error:
-        raise JournalError(f"{path}: {error.strerror}; make it readable, or remove it") from error
-
-
-def _decoded(text: bytes | str, path: Path, kind: type[T]) -> T:
+    with os_errors_as(JournalError, path, "make it readable, or remove it"):
+        text = path.read_bytes()
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -214,10 +207,12 @@ def _sessions(
 
 def _facts(files: RunDir, run_facts: RunFacts) -> dict[str, dict[str, str]]:
     """Return the facts that were recorded before the first change."""
-    sections: dict[str, dict[str, str]] = {}
-    for path in sorted(files.facts.glob("*.json")):
-        if path.name != "campaign.json":
-            sections[path.stem] = {k: str(v) for k, v in _stored(path, dict[str, Any]).items()}
+    stored = {
+        p: _stored(p, dict[str, Any])
+        for p in sorted(files.facts.glob("*.json"))
+        if p.name != "campaign.json"
+    }
+    sections = {p.stem: {k: str(v) for k, v in facts.items()} for p, facts in stored.items()}
     if run_facts.build:
         sections.setdefault("server", {})["build"] = run_facts.build
     return sections

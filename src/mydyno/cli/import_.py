@@ -2,15 +2,16 @@
 
 import bz2
 import gzip
-import json
+import io
 import lzma
 import shlex
 import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -21,10 +22,11 @@ from mydyno.campaign import importing
 from mydyno.campaign.importing import LogFile, LoggedRun, Naming, caveats_of, cells_of, labels
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.specs import RunFacts, reopen
-from mydyno.cli.terminal import Json, print_json, print_message
+from mydyno.cli.terminal import Json, command_line, print_json, print_message
 from mydyno.journal import FileJournal, Finished, Opened
 from mydyno.logs import read
 from mydyno.model import JournalError, Metric, SpecError, unknown_value
+from mydyno.report.text import aligned
 from mydyno.report.units import counted, span
 
 STDIN = "-"
@@ -66,20 +68,14 @@ def _read(path: Path) -> bytes:
 def _unpacked(data: bytes) -> bytes:
     if data.startswith(_ZSTD):
         return _by_zstd(data)
-    for magic, unpack in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open), (b"BZh", bz2.open)):
+    kinds = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open), (b"BZh", bz2.open))
+    for magic, unpack in kinds:
         if data.startswith(magic):
-            return _limited(unpack, data)
+            with unpack(io.BytesIO(data)) as stream:
+                data = stream.read(_MOST + 1)
+            if len(data) > _MOST:
+                raise ValueError("more than 1 GiB when unpacked; cut it into parts")
     return data
-
-
-def _limited(unpack: object, data: bytes) -> bytes:
-    import io  # noqa: PLC0415 - the only use
-
-    with unpack(io.BytesIO(data)) as stream:  # type: ignore[operator]
-        found: bytes = stream.read(_MOST + 1)
-    if len(found) > _MOST:
-        raise ValueError("more than 1 GiB when unpacked; cut it into parts")
-    return found
 
 
 def _by_zstd(data: bytes) -> bytes:
@@ -93,7 +89,6 @@ def _by_zstd(data: bytes) -> bytes:
 
 
 _SHOWN = 3  # runs without a result that are listed one by one
-_GAP = "  "
 
 
 class ImportedRun(msgspec.Struct, frozen=True):
@@ -170,16 +165,7 @@ def table(imported: Imported) -> str:
         )
         for run in imported.runs
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    right = {0, 3, 4, 6, 7}
-    lines = [
-        _GAP.join(
-            cell.rjust(wide) if i in right else cell.ljust(wide)
-            for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(aligned(rows, right={0, 3, 4, 6, 7})) + "\n"
 
 
 def of_files(files: Sequence[ImportedFile]) -> Iterator[str]:
@@ -200,16 +186,6 @@ def file_line(file: ImportedFile) -> str:
         return f"{runs}; all lines were parsed"
     first = f", the first is line {file.first_strange}"
     return f"{runs}; {file.strange} of {file.lines} lines were not parsed{first}"
-
-
-def traits_line(run: LoggedRun) -> str:
-    """Return the traits of a run's workload."""
-    return ", ".join(f"{key} {value}" for key, value in run.cell.traits.items())
-
-
-def encoded(fields: Mapping[str, str]) -> str:
-    """Return fields as indented JSON."""
-    return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
 
 
 @dataclass(slots=True)
@@ -335,14 +311,17 @@ def _write(
     warmup_s: float,
 ) -> Imported:
     """Write the run directory: complete, or not at all."""
-    command = shlex.join(["mydyno", *sys.argv[1:]])
-    run_facts = RunFacts("spec.toml", {}, Environment(0, 0), command)
+    run_facts = RunFacts("spec.toml", {}, Environment(0, 0), command_line())
+    traits = {r.cell.name: ", ".join(f"{k} {v}" for k, v in r.cell.traits.items()) for r in runs}
+    tables = {
+        importing.FILES: {f.file: file_line(f) for f in found.files},
+        "imported runs.json": {f"trial {r.trial.id}": r.place for r in runs},
+        "workloads.json": traits,
+    }
     facts = {
         "campaign.json": msgspec.json.encode(run_facts).decode(),
-        importing.FILES: encoded({f.file: file_line(f) for f in found.files}),
-        "imported runs.json": encoded({f"trial {r.trial.id}": r.place for r in runs}),
-        "workloads.json": encoded({r.cell.name: traits_line(r) for r in runs}),
         "warnings.txt": "\n".join(warnings),
+        **{name: f"{dumps(of, indent=1, ensure_ascii=False)}\n" for name, of in tables.items()},
     }
     outcomes = [importing.outcome_of(run, warmup_s) for run in runs]
     name = output.resolve().name

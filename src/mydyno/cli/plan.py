@@ -25,6 +25,7 @@ from mydyno.cli.terminal import (
     print_message,
 )
 from mydyno.model import Cost, Outcome, TrialStatus
+from mydyno.report.units import counted
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stats.effects import (
     TRIAL_S,
@@ -38,14 +39,21 @@ from mydyno.testbed.stores import key_of
 
 
 def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
-    """Return the forecast of a race, from the checks in `seen`; None for another design."""
-    checks = _checks(campaign, seen)
+    """Return the forecast of a race, None for another design.
+
+    It comes from the good check trials of the first workload in `seen`, or else is assumed.
+    """
+    checks_of = campaign.design.size(TRIAL_S)
+    count = checks_of.checks * checks_of.workloads if checks_of else 0
+    name, load = next(iter(campaign.workloads.items()))
+    checks = [o for o in seen[:count] if o.trial.workload == name and o.status is TrialStatus.OK]
     assumed = campaign.stops.forecast()
     trial_s = sum(o.machine_time_s for o in checks) / len(checks) if checks else assumed.seconds
     size = campaign.design.size(trial_s)
     if size is None:
         return None
-    noise_sd = expected_sd(_levels(campaign, checks)) if checks else assumed.noise_sd
+    values = (m.value for o in checks for m in o.metrics if m.name == load.response)
+    noise_sd = expected_sd([log(v) for v in values if v > 0]) if checks else assumed.noise_sd
     return forecast(size, log1p(campaign.spec.decide.margin), noise_sd, trial_s)
 
 
@@ -54,10 +62,11 @@ def describe(found: Forecast, campaign: Campaign) -> str:
     margin = campaign.spec.decide.margin
     size = campaign.design.size(found.trial_s)
     blocks = size.blocks if size else None
-    within = f" in {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
+    within = f" in {counted(blocks, 'block')}" if blocks else ""
+    shown = "nothing" if isinf(found.detectable) else f"{_percent(found.detectable - 1)} or more"
     text = (
         f"trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}; "
-        f"{_shown(found)} can be shown{within}; "
+        f"{shown} can be shown{within}; "
         f"at most {found.trials} trials, {duration(found.seconds)} of machine time"
     )
     if blocks is None or found.needed <= blocks:
@@ -74,8 +83,9 @@ def describe_guess(found: Forecast, campaign: Campaign) -> str:
     text = (
         f"assumed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
     )
-    checked = size and size.checks and campaign.stops.forecast().checked
-    return f"{text}; the first {size.checks} trials measure this" if size and checked else text
+    if size and size.checks and campaign.stops.forecast().checked:
+        text += f"; the first {size.checks} trials measure this"
+    return text
 
 
 @dataclass(slots=True)
@@ -95,25 +105,6 @@ class LabCheck:
             return ""
         found = price(self.campaign, self.seen)
         return f"lab check: {describe(found, self.campaign)}" if found else ""
-
-
-def _checks(campaign: Campaign, seen: Sequence[Outcome]) -> list[Outcome]:
-    """Return the good check trials of the first workload."""
-    size = campaign.design.size(TRIAL_S)
-    count = size.checks * size.workloads if size else 0
-    first = next(iter(campaign.workloads))
-    mine = [o for o in seen[:count] if o.trial.workload == first]
-    return [o for o in mine if o.status is TrialStatus.OK]
-
-
-def _levels(campaign: Campaign, checks: Sequence[Outcome]) -> list[float]:
-    """Return the logs of the response in the measured windows."""
-    response = next(iter(campaign.workloads.values())).info.response
-    return [log(m.value) for o in checks for m in o.metrics if m.name == response and m.value > 0]
-
-
-def _shown(found: Forecast) -> str:
-    return "nothing" if isinf(found.detectable) else f"{_percent(found.detectable - 1)} or more"
 
 
 def _percent(share: float) -> str:

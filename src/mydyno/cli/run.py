@@ -25,6 +25,7 @@ from mydyno.cli.terminal import (
     Scale,
     Set,
     SpecName,
+    command_line,
     print_json,
     print_message,
     width,
@@ -68,7 +69,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     records = register(files.path, campaign.name, campaign.spec.stack.host)
     try:
         run_facts = RunFacts(
-            source.place, dict(source.overrides), built.ground, _command(), built.name
+            source.place, dict(source.overrides), built.ground, command_line(), built.name
         )
         save(files, source, run_facts)
         _save_facts(files, built)
@@ -140,10 +141,3 @@ def _save_facts(files: RunDir, built: Built) -> None:
     (files.facts / "host.json").write_bytes(msgspec.json.encode(built.host.details))
     (files.facts / "lab.txt").write_text(built.lab, encoding="utf-8")
     (files.facts / "warnings.txt").write_text("\n".join(built.warnings), encoding="utf-8")
-
-
-def _command() -> str:
-    """Return the command as it was typed."""
-    import shlex  # noqa: PLC0415 - the only use
-
-    return shlex.join(["mydyno", *sys.argv[1:]])

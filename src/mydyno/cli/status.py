@@ -48,13 +48,10 @@ def status(directory: Dir, *, json: Json = False) -> None:
 def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
     """Return the status of a campaign from its events."""
     done = outcomes(events)
-    design = campaign.design
-    state = "stopped"
+    design, trial = campaign.design, open_trial(events)
+    state = "stopped" if design.next(done) else "finished"
     if held(RunDir(directory).journal):
         state = "running"
-    elif design.next(done) is None:
-        state = "finished"
-    trial = open_trial(events)
     return Status(
         campaign=campaign.name,
         state=state,

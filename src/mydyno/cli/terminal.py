@@ -7,6 +7,7 @@ colours or reorder the text are shown as escapes: ``\x1b``.
 """
 
 import re
+import shlex
 import shutil
 import sys
 import time
@@ -113,6 +114,11 @@ def own(stream: TextIO) -> TextIO:
     return stream.own if isinstance(stream, EscapedStream) else stream
 
 
+def command_line() -> str:
+    """Return the command as it was typed."""
+    return shlex.join(["mydyno", *sys.argv[1:]])
+
+
 def width() -> int:
     """Return how many columns to write."""
     return shutil.get_terminal_size((100, 24)).columns
@@ -151,7 +157,6 @@ class Progress:
     responses: Mapping[str, str]
     length_s: float | None = None
     remark: Callable[[Outcome], str] = lambda _: ""
-    quiet: bool = False
     done: int = 0
     _walls: list[float] = field(default_factory=list)
     _began_s: float = 0.0
@@ -204,15 +209,13 @@ class Progress:
         return f"   {duration((self.total - self.done) * mean_s)} left"
 
     def _live(self, text: str) -> None:
-        if sys.stderr.isatty() and not self.quiet and self._trial:
+        if sys.stderr.isatty() and self._trial:
             line = f"{self._head(self._trial)}  {text}"
             own(sys.stderr).write(_CLEAR)
             sys.stderr.write(" ".join(line[: width() - 1].splitlines()))
             sys.stderr.flush()
 
     def _line(self, text: str) -> None:
-        if self.quiet:
-            return
         if sys.stderr.isatty():
             own(sys.stderr).write(_CLEAR)
         print_message(text)

@@ -70,8 +70,7 @@ def _names(host: Host, folder: Path) -> Sequence[str]:
     if len(names) > _MOST:
         raise HostError(
             f"{host.name}: returned {len(names)} files, but a trial has at most {_MOST}; check "
-            "that "
-            "this is the intended host"
+            "that this is the intended host"
         )
     return names
 

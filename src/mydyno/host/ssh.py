@@ -239,7 +239,9 @@ class Ssh:
 
         Raises `UnknownEndError` where that cannot be learnt.
         """
-        reply = self._act("act", action, "", timeout_s)
+        session = self._open()
+        number, reply = self._begun(session, "act", action, "", timeout_s)
+        session.acknowledge(number)
         return Completed(action, int(reply.word), reply.out, reply.err)
 
     def start(self, action: Action, *, stderr: Path | None = None) -> Running:
@@ -250,18 +252,15 @@ class Ssh:
         return SshRunning(self, session, number, int(reply.out.split()[0]))
 
     def push(self, local: Path, remote: Path) -> None:
-        """Copy a file to the host with its mode, whole or not at all."""
+        """Copy a file to the host with its mode, atomically."""
         mode = f"{local.stat().st_mode & 0o777:o}"
         put = Action(("sh", "-c", _PUT, "put", mode, str(remote)), local.read_bytes())
         self.run(put, timeout_s=_FILE_S).check()
 
     def pull(self, remote: Path, local: Path) -> None:
-        """Copy a file from the host, whole or not at all."""
-        raw = (
-            self.run(Action(("head", "-c", str(_LARGEST), "--", str(remote))), timeout_s=_FILE_S)
-            .check()
-            .stdout
-        )
+        """Copy a file from the host, atomically."""
+        head = Action(("head", "-c", str(_LARGEST), "--", str(remote)))
+        raw = self.run(head, timeout_s=_FILE_S).check().stdout
         part = local.with_name(f".{local.name}.part")
         part.unlink(missing_ok=True)
         with part.open("xb") as file:
@@ -279,12 +278,9 @@ class Ssh:
     def request(self, session: Session, *words: object, timeout_s: float = _ORDER_S) -> Reply:
         """Return the reply to an order that may be given twice; raise `UnknownEndError` if none."""
         while True:
-            try:
-                reply = session.request(words, b"", timeout_s)
-            except TimeoutError:
-                reply = None
-            if reply is not None:
-                return self._known(session, reply)
+            with suppress(TimeoutError):
+                if reply := session.request(words, b"", timeout_s):
+                    return self._known(session, reply)
             self.renew(session)
 
     def renew(self, session: Session) -> None:
@@ -314,12 +310,6 @@ class Ssh:
             session.over = True
             self._leave(session)
             raise UnknownEndError(f"{self.name}: has ended our session; what ran there is ended")
-        return reply
-
-    def _act(self, order: str, action: Action, errors: str, timeout_s: float) -> Reply:
-        session = self._open()
-        number, reply = self._begun(session, order, action, errors, timeout_s)
-        session.acknowledge(number)
         return reply
 
     def _begun(
@@ -385,16 +375,16 @@ class SshRunning:
             try:
                 for raw in self._bytes(process):
                     at += len(raw)
-                    *whole, rest = (rest + raw).split(b"\n")
-                    yield from (line + b"\n" for line in whole)
+                    *complete, rest = (rest + raw).split(b"\n")
+                    yield from (line + b"\n" for line in complete)
                     if len(rest) >= LONGEST_LINE:
                         yield rest
                         rest = b""
                 over = process.stderr.read() if process.stderr else b""
-                whole_end = process.wait() == 0 and b"mydyno %d done\n" % self.number in over
+                done = process.wait() == 0 and b"mydyno %d done\n" % self.number in over
             finally:
                 _end(process)
-            if whole_end:
+            if done:
                 break
             if self.session.over:
                 raise UnknownEndError(f"{self.host.name}: its output is cut off: the session ended")

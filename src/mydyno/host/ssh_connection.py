@@ -179,13 +179,8 @@ class SshConnection:
         self._down = False
         self._folder = tempfile.mkdtemp(prefix="mydyno-", dir=_short())
         master = ("-M", "-S", f"{self._folder}/c", *route.address.words, command)
-        self._process = local.spawn(
-            ("sh", "-c", _TIDY, self._folder, *route.tool, *_FIXED, *master),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_environment(),
-        )
+        tidy = ("sh", "-c", _TIDY, self._folder)
+        self._process = _spawn((*tidy, *route.tool, *_FIXED, *master), subprocess.PIPE)
         self._write_lock = threading.Lock()
         self._frames = itertools.count(1)
         self._pending: dict[int, queue.SimpleQueue[Response | None]] = {}
@@ -227,13 +222,7 @@ class SshConnection:
 
     def follow(self, command: str) -> "subprocess.Popen[bytes]":
         """Start a command whose output is read while it runs."""
-        return local.spawn(
-            self.argv(command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_environment(),
-        )
+        return _spawn(self.argv(command), subprocess.DEVNULL)
 
     def close(self, *, grace_s: float = _END_S) -> bool:
         """Close the connection; return whether the remote session has ended."""
@@ -317,17 +306,14 @@ def refuse_unchecked(route: SshRoute) -> None:
             f"{route.address.text}: your ssh configuration has StrictHostKeyChecking no; "
             "mydyno requires host key checking: set it to yes, ask or accept-new"
         )
-    files = (
-        settings.get("userknownhostsfile", "").split()
-        + settings.get("globalknownhostsfile", "").split()
-    )
+    kinds = ("userknownhostsfile", "globalknownhostsfile")
+    files = [file for kind in kinds for file in settings.get(kind, "").split()]
     forgets = all(file in _NO_FILE for file in files)
     if forgets and settings.get("stricthostkeychecking") not in {"true", "yes"}:
         raise RefusedError(
             f"{route.address.text}: your ssh configuration keeps the keys of hosts in "
             f"{' and '.join(files) or 'no file'}, so host keys are not checked; set "
-            "UserKnownHostsFile "
-            "to a file"
+            "UserKnownHostsFile to a file"
         )
     for jump in filter(None, settings.get("proxyjump", "none").split(",")):
         if jump != "none":
@@ -351,6 +337,11 @@ def _effective(route: SshRoute) -> dict[str, str]:
         raise refusal(route.address.text, done.stderr)
     pairs = (line.partition(" ") for line in done.stdout.decode(errors="replace").splitlines())
     return {name: value for name, _, value in pairs}
+
+
+def _spawn(argv: Sequence[str], stdin: int) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    return local.spawn(argv, stdin=stdin, stdout=pipe, stderr=pipe, env=_environment())
 
 
 def _read(descriptor: int) -> bytes:

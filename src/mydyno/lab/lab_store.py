@@ -113,8 +113,7 @@ class LabStore:
         if all(found):
             raise HostError(
                 f"{self.where}: not unmounted: {found[0] if found else 'no lab disk is up'}; "
-                "inspect "
-                f"it with `findmnt {self.where}`"
+                f"inspect it with `findmnt {self.where}`"
             )
 
     def _run(self, *argv: str) -> None:

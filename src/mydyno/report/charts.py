@@ -356,11 +356,13 @@ def of_workload(
 
 def distribution_plot(found: Sequence[tuple[Style, Distribution]]) -> Plot | None:
     """Return latency along x (log) and the share that was as fast up y, nines evenly spaced."""
-    deepest = min(_DEEPEST, max((_top(d) for _, d in found), default=0.0))
+    # up to the share that all but one operation reached: the last that is not chance
+    deepest = min(_DEEPEST, 1 - 1 / max([20, *(d.count for _, d in found)]))
     values = [t for _, d in found for t, s in d.points if t > 0 and s <= deepest]
     if not values:
         return None
-    axis = logarithmic(_floor(found, min(values)), max(values), 5)
+    fastest = min(percentile(d, 0.01) for _, d in found)  # outliers take no room
+    axis = logarithmic(max(min(values), fastest), max(values), 5)
     levels = tuple(AxisTick(nines(s, deepest), units.share(s)) for s in _LEVELS if s < deepest)
     lines = []
     for style, d in found:
@@ -411,16 +413,6 @@ def percentile(distribution: Distribution, share: float) -> float:
     """Return the least latency, in s, that at least this share did not exceed."""
     points = distribution.points
     return next((t for t, reached in points if reached >= share - 1e-12), points[-1][0])
-
-
-def _top(distribution: Distribution) -> float:
-    """Return the share that all but one operation reached: the last that is not chance."""
-    return max(1 - 1 / max(distribution.count, 20), 0.95)
-
-
-def _floor(found: Sequence[tuple[Style, Distribution]], least: float) -> float:
-    """Return where x begins: at the fastest 1 %, so that outliers take no room."""
-    return max(least, min(percentile(d, 0.01) for _, d in found))
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -155,20 +155,18 @@ def histogram(metric: ClassMetric) -> BarPlot | None:
         return None
     first, last = min(found) - 1, max(found) + 2
     x, most = logarithmic(_edge(first), _edge(last), _LABELS), max(found.values())
-    bars = tuple(_bar(place, count, most, x) for place, count in sorted(found.items()))
-    return BarPlot(ticks(x, "s"), (AxisTick(100.0, units.number(most)),), bars)
+    bars = []
+    for place, count in sorted(found.items()):
+        left, right = (_edge(p) for p in (place, place + 1))
+        tall = max(100 * count / most, 0.8)  # one event among millions can still be seen
+        limits = f"{units.quantity(left, 's')} to {units.quantity(right, 's')}"
+        across = (x.at(left), x.at(right))
+        bars.append(_placed("c1", across, (0.0, tall), f"{limits}: {units.number(count)}"))
+    return BarPlot(ticks(x, "s"), (AxisTick(100.0, units.number(most)),), tuple(bars))
 
 
 def _edge(place: int) -> float:
     return float(10 ** (place / _A_DECADE))
-
-
-def _bar(place: int, count: int, most: int, x: Axis) -> Bar:
-    left, right = x.at(_edge(place)), x.at(_edge(place + 1))
-    tall = max(100 * count / most, 0.8)  # one event among millions can still be seen
-    limits = (units.quantity(_edge(p), "s") for p in (place, place + 1))
-    label = f"{' to '.join(limits)}: {units.number(count)}"
-    return _placed("c1", (left, right), (0.0, tall), label)
 
 
 def windows(found: Sequence[LogWindow], colours: Mapping[str, tuple[str, str]]) -> BarPlot | None:

@@ -5,7 +5,7 @@ import gzip
 import hashlib
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -18,7 +18,7 @@ from markupsafe import Markup
 from mydyno.report import units, verdicts
 from mydyno.report.page import Page, page
 from mydyno.report.resources import Resources, SampledTrial
-from mydyno.report.timeseries import Chart, Panel, Samples, drawable, legend
+from mydyno.report.timeseries import Chart, Samples, drawable
 from mydyno.stats.result import Result
 
 
@@ -88,7 +88,10 @@ def render_html(result: Result) -> str:
     """
     shown = page(result)
     style = "".join(text(name) for name in _SHEETS)
-    scripts = (_licensed(), "".join(text(f"template/{name}.js") for name in _SCRIPTS))
+    # uPlot's licence asks to travel with every copy
+    licence, chart_library = text("vendor/uPlot.LICENSE.txt"), text("vendor/uPlot.iife.min.js")
+    library = f"/*!\n{licence.strip()}\n*/\n{chart_library}"
+    scripts = (library, "".join(text(f"template/{name}.js") for name in _SCRIPTS))
     key, data = _payload(shown)
     return (
         environment()
@@ -115,13 +118,6 @@ def _payload(shown: Page) -> tuple[Markup, str]:
     drawn = [(s.name, s.colour, s.dash, s.name in shown.shown) for s in shown.styles]
     encoded_key = msgspec.json.encode({"treatments": drawn, "charts": keys}).decode()
     return Markup(encoded_key.replace("<", "\\u003c").replace("&", "\\u0026")), data  # noqa: S704 - escaped
-
-
-def _licensed() -> str:
-    """Return uPlot with its licence, which asks to travel with every copy."""
-    return (
-        f"/*!\n{text('vendor/uPlot.LICENSE.txt').strip()}\n*/\n{text('vendor/uPlot.iife.min.js')}"
-    )
 
 
 # the charts' data in the page: int16 deltas, gzipped, in base64, and a key to them
@@ -255,38 +251,28 @@ def encoded_samples(resources: Resources) -> tuple[str, str]:
 
     The tracks of a series follow one another, each as in `encoded`.
     """
-    known = [view.panel for view in resources.panels]
-    scales = {s.id: _scale(s, resources.shown) for s in known}
+    panels = []
+    for view in resources.panels:
+        panel = view.panel
+        found = [s.series[panel.id] for s in resources.shown if panel.id in s.series]
+        fits = scale((track for one in found for track in one.tracks), log=panel.log)
+        drawn = [(style.name, style.colour, style.dash) for style in view.legend]
+        curves = drawn or [(label, -1, 0) for _, label in panel.curves]
+        panels.append(PanelKey(panel.id, panel.title, panel.unit, panel.stacked, fits, curves))
     codes = array("h")
-    trials = [_trial(shown, known, scales, codes) for shown in resources.shown]
-    key = SampledKey([_panel(s, scales[s.id]) for s in known], trials)
-    return squeezed(msgspec.json.encode(key)), packed(codes)
+    scales = {panel.id: panel.scale for panel in panels}
+    trials = [_trial(shown, scales, codes) for shown in resources.shown]
+    return squeezed(msgspec.json.encode(SampledKey(panels, trials))), packed(codes)
 
 
-def _scale(panel: Panel, every: Sequence[SampledTrial]) -> Scale:
-    found = [shown.series[panel.id] for shown in every if panel.id in shown.series]
-    return scale((track for one in found for track in one.tracks), log=panel.log)
-
-
-def _panel(panel: Panel, fits: Scale) -> PanelKey:
-    drawn = [(s.name, s.colour, s.dash) for s in legend(panel)]
-    curves = drawn or [(label, -1, 0) for _, label in panel.curves]
-    return PanelKey(panel.id, panel.title, panel.unit, panel.stacked, fits, curves)
-
-
-def _trial(
-    shown: SampledTrial, known: Sequence[Panel], scales: dict[str, Scale], codes: "array[int]"
-) -> TrialKey:
+def _trial(shown: SampledTrial, scales: Mapping[str, Scale], codes: "array[int]") -> TrialKey:
     keys = {}
-    for panel in known:
-        if panel.id not in shown.series:
-            continue
-        series = shown.series[panel.id]
+    for id_, series in shown.series.items():
         there = [i for i, track in enumerate(series.tracks) if track]
         place = (len(codes), series.length, series.start_s, series.step_s)
-        keys[panel.id] = SeriesKey(*place, there, series.top)
+        keys[id_] = SeriesKey(*place, there, series.top)
         for i in there:
-            codes.extend(deltas(series.tracks[i], scales[panel.id], series.length))
-    sentences = {panel.id: units.prose(shown.sentences[panel.id]) for panel in known}
+            codes.extend(deltas(series.tracks[i], scales[id_], series.length))
+    sentences = {id_: units.prose(shown.sentences[id_]) for id_ in scales}
     style = shown.style
     return TrialKey(style.name, style.colour, style.dash, shown.trial.window, keys, sentences)

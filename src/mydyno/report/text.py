@@ -1,7 +1,7 @@
 """The report for a terminal: the verdict, a table that fits the width, warnings, where to look."""
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from mydyno.report import units, verdicts
@@ -29,12 +29,13 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     """
     width = max(width, _NARROWEST)
     compared = result.comparison
+    warnings = (f"{who}: {text}" if who else text for who, text in warned(compared))
     blocks = [_wrapped(compared.sentence, width)]
     if result.lab:
         blocks.append(_wrapped(f"This was a lab: {result.lab}", width))
     blocks += [_table(compared, width), _main_effects(compared, width), _footing(result, width)]
     blocks += [_stored(compared, workload, width) for workload in verdicts.workloads(compared)]
-    blocks += [_wrapped(f"! {message}", width, "  ") for message in _warnings(compared)]
+    blocks += [_wrapped(f"! {message}", width, "  ") for message in warnings]
     if report:
         blocks.append(f"Report: {_clean(report)}")
     return "\n\n".join(part for part in blocks if part) + "\n"
@@ -93,13 +94,18 @@ def _grouped(rows: Sequence[Row], width: int) -> str:
 def _lines(rows: Sequence[Row], columns: Sequence[_Column]) -> list[str]:
     cells = [[column.heading for column in columns]]
     cells += [[column.cell(row) for column in columns] for row in rows]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    return aligned(cells, {i for i, column in enumerate(columns) if column.right})
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Container[int]) -> list[str]:
+    """Return rows of cells as lines; the columns with an index in `right` align there."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         _GAP.join(
-            text.rjust(wide) if column.right else text.ljust(wide)
-            for text, wide, column in zip(line, widths, columns, strict=True)
+            cell.rjust(wide) if i in right else cell.ljust(wide)
+            for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for line in cells
+        for row in rows
     ]
 
 
@@ -152,10 +158,6 @@ def _stored(compared: Comparison, workload: str, width: int) -> str:
     size = verdicts.storage_sentence(compared, workload)
     several = f"{workload}: " if len(verdicts.workloads(compared)) > 1 else ""
     return _wrapped(f"{several}{size}", width) if size else ""
-
-
-def _warnings(compared: Comparison) -> list[str]:
-    return [f"{who}: {text}" if who else text for who, text in warned(compared)]
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:

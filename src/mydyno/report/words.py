@@ -17,9 +17,12 @@ _FADES = (
     "Possible causes are slower than a trial: purge, flushing, fragmentation, heat or burst credits"
 )
 
-# One message for each code; figures by name, and the finding's treatment and workload.
+_Figures = Mapping[str, Any]
+
+# One message for each code; `_figures` has the names in it.
 _MESSAGES: Mapping[str, str] = {
     "all-lost": "Keep the baseline:",
+    "baseline-lost-trials": "the baseline {lost}: verdicts use the other trials",
     "carry-over": (
         "the previous treatment carries over into the measured segments, so there is no verdict; "
         'compare with restarts: design.kind = "race"'
@@ -28,8 +31,24 @@ _MESSAGES: Mapping[str, str] = {
         "other programs used {value:.1f} cores; usual here: other programs used {usual:.1f} cores"
     ),
     "cpu-steal": "CPU steal was {value:.0%}; usual here: CPU steal was {usual:.0%}",
+    "fails-more": (
+        "{verdict}: it {lost}, the baseline in {baseline_lost} of {baseline_trials}; a treatment "
+        "that fails more often is never adopted"
+    ),
+    "fails-no-more": (
+        "it {lost}, the baseline in {baseline_lost} of {baseline_trials}: not more often than the "
+        "baseline; the verdict uses the other trials"
+    ),
     "few-blocks": (
         "fewer than 2 blocks have it and the baseline, so there is no verdict; run more blocks"
+    ),
+    "guard-broken": (
+        "rejected for its {quantity} ({guard}): {ratio:.2f} times the baseline's "
+        "[{low:.2f}..{high:.2f}], limit {limit:.2f}"
+    ),
+    "guard-unevaluated": (
+        "not adopted: the guard {guard} cannot be evaluated ({reason}); have the load report "
+        "{guard} in each trial, or take the guard out of decide.guards"
     ),
     "guard-unproven": (
         "{guard}: {ratio:.2f} times the baseline's, but {high:.2f} is not ruled out "
@@ -39,10 +58,14 @@ _MESSAGES: Mapping[str, str] = {
         "{guard}: {ratio:.2f} times the baseline's [{low:.2f}..{high:.2f}]; reported only, not "
         "used in the verdict: its slow seconds are faster than the baseline's fast ones"
     ),
+    "guards-block": (
+        "Keep the baseline: {names} did better, but these guards cannot be evaluated: {guards}."
+    ),
     "load-limit": (
         "{workload}: the load program used {share:.0%} of its processors, so it may be the limit "
         "instead of the server; give it more threads or a host of its own"
     ),
+    "lost-baseline": "No verdict: {treatment}, the baseline, {lost}.",
     "no-baseline": ("{treatment}, the baseline, has no finished trial yet, so there are no ratios"),
     "no-ratio": (
         "{response} is 0 in {zeros} of its and the baseline's trials, so there is no ratio; "
@@ -53,9 +76,18 @@ _MESSAGES: Mapping[str, str] = {
     "no-work": "{metric}: {value:g} in the measured window",
     "not-finite": "{metric}: {value}, not a finite number in the measured window",
     "one-block": "1 block shows no spread between blocks, so there is no verdict; run more blocks",
+    "only-weaker": (
+        "Keep the baseline: only {names} would win, with weaker durability; to allow that, set "
+        'decide.durability = "weaker" in the spec.'
+    ),
     "ran-once": "No verdict: each treatment ran once; at least two runs of each are needed.",
     "recorded": "{text}",
     "screened-none": "None of {settings} settings has a significant effect.",
+    "screening-lost-trials": (
+        "the screening {lost}: the ranking uses the other trials only and does not show levels "
+        "that make trials fail; look at the settings of the lost trials"
+    ),
+    "soak-failed": "The soak of {treatment} failed: {reason}.",
     "soak-short": (
         "The soak of {treatment} was too short to show whether it holds its throughput."
     ),
@@ -74,9 +106,11 @@ _MESSAGES: Mapping[str, str] = {
 def words(finding: Finding) -> str:
     """Return the message of a finding; one of an unknown code is listed with its figures."""
     if make := _MADE.get(finding.code):
-        return make(finding)
+        return make(_figures(finding))
     if finding.code in _MESSAGES:
-        return _message(finding.code, finding)
+        of = _figures(finding)
+        lists = {name: _listed(v) for name, v in of.items() if isinstance(v, list | tuple)}
+        return _MESSAGES[finding.code].format(**{**of, **lists})
     figures = ", ".join(f"{name} {_plain(value)}" for name, value in finding.figures.items())
     return f"{finding.code}: {figures}" if figures else finding.code
 
@@ -99,7 +133,7 @@ def in_words(comparison: Comparison) -> Comparison:
 
 
 def _row(row: Row) -> Row:
-    reasons = {str(f.figures["guard"]): _why(f) for f in unevaluated(row)}
+    reasons = {str(f.figures["guard"]): str(_figures(f)["reason"]) for f in unevaluated(row)}
     warnings = [one_trial(f) or words(f) for f in warned(row)]
     return structs.replace(row, warnings=warnings, unevaluated=reasons)
 
@@ -138,73 +172,42 @@ def _plain(value: object) -> str:
 
 
 def _figures(finding: Finding) -> dict[str, Any]:
+    """Return what a message names: the figures, the place, and words that are made of them."""
     place = finding.place
-    return {**finding.figures, "treatment": place.treatment, "workload": place.workload}
+    of: dict[str, Any] = {**finding.figures}
+    of |= {"treatment": place.treatment, "workload": place.workload}
+    if "stalled" in of:
+        ends = Ends(of["trials"], of["failed"], of["stalled"], of["unknown"])
+        of["lost"] = describe_lost(ends)
+    if "guard" in of:
+        of["quantity"] = _quantity(of["guard"])
+    if "why" in of:
+        of["reason"] = _MESSAGES[of["why"]].format(**of)
+    return of
 
 
-def _message(code: str, finding: Finding) -> str:
-    return _MESSAGES[code].format(**_figures(finding))
-
-
-def _why(finding: Finding) -> str:
-    """Return the reason that a finding names by the code `why`."""
-    return _message(str(finding.figures["why"]), finding)
-
-
-def _lost(finding: Finding) -> str:
-    of = finding.figures
-    names = ("trials", "failed", "stalled", "unknown")
-    return describe_lost(Ends(**{name: of[name] for name in names}))  # type: ignore[arg-type]
-
-
-def _lost_vs_baseline(finding: Finding) -> str:
-    of = finding.figures
-    return f"{_lost(finding)}, the baseline in {of['baseline_lost']} of {of['baseline_trials']}"
-
-
-def _most_lost(finding: Finding) -> str:
-    others = finding.figures["others"]
-    more = f"; {others} more failed or stalled" if others else ""
-    return f"{finding.place.treatment} {_lost_vs_baseline(finding)}{more}."
-
-
-def _fails_more(finding: Finding) -> str:
+def _most_lost(of: _Figures) -> str:
+    more = f"; {of['others']} more failed or stalled" if of["others"] else ""
     return (
-        f"{finding.figures['verdict']}: it {_lost_vs_baseline(finding)}; a treatment that fails "
-        "more often is never adopted"
+        f"{of['treatment']} {of['lost']}, the baseline in {of['baseline_lost']} of "
+        f"{of['baseline_trials']}{more}."
     )
 
 
-def _fails_no_more(finding: Finding) -> str:
-    return (
-        f"it {_lost_vs_baseline(finding)}: not more often than the baseline; the verdict uses the "
-        "other trials"
-    )
-
-
-def _screening_lost(finding: Finding) -> str:
-    return (
-        f"the screening {_lost(finding)}: the ranking uses the other trials only and does not "
-        "show levels that make trials fail; look at the settings of the lost trials"
-    )
-
-
-def _other_state(finding: Finding) -> str:
-    share = float(_figures(finding)["change"]) * 100
+def _other_state(of: _Figures) -> str:
+    share = float(of["change"]) * 100
     side = "higher" if share > 0 else "lower"
     return f"performance of all treatments was {abs(share):.0f} % {side} than otherwise; {_CAUSES}"
 
 
-def _lasting_fall(finding: Finding) -> str:
-    of = _figures(finding)
+def _lasting_fall(of: _Figures) -> str:
     return (
         f"performance fell by {of['fall'] * 100:.0f} % at {of['at_s']:.0f} s and did not recover; "
         f"{_CAUSES}"
     )
 
 
-def _winner(finding: Finding) -> str:
-    of = _figures(finding)
+def _winner(of: _Figures) -> str:
     under = f" under {of['workload']}" if of["workloads"] > 1 else ""
     latency = (
         f", at {of['latency_ratio']:.2g} times its p99 latency" if "latency_ratio" in of else ""
@@ -223,8 +226,7 @@ def _what(responses: Sequence[str]) -> str:
     return known[0] if len(known) == 1 else "throughput" if same else " or ".join(known)
 
 
-def _screened(finding: Finding) -> str:
-    of = _figures(finding)
+def _screened(of: _Figures) -> str:
     named = [f"{n} ({r}x)" for n, r in zip(of["names"], of["ratios"], strict=True)]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return (
@@ -233,39 +235,21 @@ def _screened(finding: Finding) -> str:
     )
 
 
-def _few_changes(finding: Finding) -> str:
-    of = _figures(finding)
+def _few_changes(of: _Figures) -> str:
     return (
         f"{len(of['names'])} of {of['changes']} changes give {of['share']:.0%} of "
         f"{of['treatment']}'s gain: {_listed(of['names'])}."
     )
 
 
-def _broke_guards(finding: Finding) -> str:
-    of = _figures(finding)
+def _broke_guards(of: _Figures) -> str:
     return (
         f"Keep the baseline: {of['better']} of {of['treatments']} treatments did better, but broke "
         f"a guard ({_listed(dict.fromkeys(map(_quantity, of['guards'])))})."
     )
 
 
-def _guards_block(finding: Finding) -> str:
-    of = _figures(finding)
-    return (
-        f"Keep the baseline: {_listed(of['names'])} did better, but these guards cannot be "
-        f"evaluated: {_listed(of['guards'])}."
-    )
-
-
-def _only_weaker(finding: Finding) -> str:
-    return (
-        f"Keep the baseline: only {_listed(_figures(finding)['names'])} would win, with weaker "
-        'durability; to allow that, set decide.durability = "weaker" in the spec.'
-    )
-
-
-def _none_better(finding: Finding) -> str:
-    of = _figures(finding)
+def _none_better(of: _Figures) -> str:
     none = f"Keep the baseline: no treatment is significantly better than {of['baseline']}."
     if "detectable" not in of:
         return none
@@ -273,35 +257,23 @@ def _none_better(finding: Finding) -> str:
     return f"{none} A difference of {smallest:.1f} % or more would have been detected."
 
 
-def _guard_broken(finding: Finding) -> str:
-    of = _figures(finding)
+def _soak_held(of: _Figures) -> str:
     return (
-        f"rejected for its {_quantity(of['guard'])} ({of['guard']}): {of['ratio']:.2f} times the "
-        f"baseline's [{of['low']:.2f}..{of['high']:.2f}], limit {of['limit']:.2f}"
+        f"{of['treatment']} held over a soak of {of['length_s'] / 60:.0f} minutes: its last "
+        f"quarter is {_change(of)} from its second."
     )
 
 
-def _guard_unevaluated(finding: Finding) -> str:
-    guard = finding.figures["guard"]
+def _soak_worse(of: _Figures) -> str:
     return (
-        f"not adopted: the guard {guard} cannot be evaluated ({_why(finding)}); have the load "
-        f"report {guard} in each trial, or take the guard out of decide.guards"
+        f"Over a soak of {of['length_s'] / 60:.0f} minutes {of['treatment']} got worse: its last "
+        f"quarter is {_change(of)} from its second. {_FADES}."
     )
 
 
-def _soak(finding: Finding) -> str:
-    of = _figures(finding)
-    minutes = f"{of['length_s'] / 60:.0f} minutes"
-    span = f"{of['change'] * 100:+.1f} % ({of['low'] * 100:+.1f} to {of['high'] * 100:+.1f})"
-    if finding.code == "soak-held":
-        return (
-            f"{of['treatment']} held over a soak of {minutes}: its last quarter is {span} from "
-            "its second."
-        )
-    return (
-        f"Over a soak of {minutes} {of['treatment']} got worse: its last quarter is {span} from "
-        f"its second. {_FADES}."
-    )
+def _change(of: _Figures) -> str:
+    change, low, high = (of[name] * 100 for name in ("change", "low", "high"))
+    return f"{change:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
 def _quantity(guard: str) -> str:
@@ -318,25 +290,15 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-_MADE: Mapping[str, Callable[[Finding], str]] = {
-    "baseline-lost-trials": lambda f: f"the baseline {_lost(f)}: verdicts use the other trials",
+_MADE: Mapping[str, Callable[[_Figures], str]] = {
     "broke-guards": _broke_guards,
-    "fails-more": _fails_more,
-    "fails-no-more": _fails_no_more,
     "few-changes": _few_changes,
-    "guard-broken": _guard_broken,
-    "guard-unevaluated": _guard_unevaluated,
-    "guards-block": _guards_block,
     "lasting-fall": _lasting_fall,
-    "lost-baseline": lambda f: f"No verdict: {f.place.treatment}, the baseline, {_lost(f)}.",
     "most-lost": _most_lost,
     "none-better": _none_better,
-    "only-weaker": _only_weaker,
     "other-state": _other_state,
     "screened": _screened,
-    "screening-lost-trials": _screening_lost,
-    "soak-failed": lambda f: f"The soak of {f.place.treatment} failed: {_why(f)}.",
-    "soak-held": _soak,
-    "soak-worse": _soak,
+    "soak-held": _soak_held,
+    "soak-worse": _soak_worse,
     "winner": _winner,
 }
