@@ -50,7 +50,6 @@ from mydyno.server import place
 from mydyno.server.client import with_options, without_password
 from mydyno.server.place import Build
 from mydyno.stack import Ledger, Site, converge, mysqld, restore
-from mydyno.stack.mysqld import Mysqld
 from mydyno.stats import Rule
 from mydyno.stats.conclusion import soaked
 from mydyno.stats.result import ChangeView
@@ -342,9 +341,8 @@ def test_nothing_of_the_users_reaches_the_client_of_a_private_server(tmp_path, m
 
 @pytest.mark.parametrize("value", ["a\nplugin_load=x.so", "a\rb", "a\0b"])
 def test_a_line_break_in_a_value_makes_no_option_of_its_own(value):
-    layer = Mysqld(("c",), Path("/f"), "mysql", (8, 0, 33), {}, {"init_connect": ""})
     with pytest.raises(SpecError, match=r"mysqld\.init_connect: the value has a line break"):
-        layer._text({"init_connect": value})
+        mysqld.option_file({"init_connect": value}, "mysql", (8, 0, 33))
     with pytest.raises(SpecError, match="password: the value has a line break"):
         place.client_options("load", value)
     assert mysqld._line("init_connect", 'SET "a"').endswith('"SET \\"a\\""')

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mydyno.model import Cost, Durability
 from mydyno.stack import mysqld
 from mydyno.stack.known import normalise, same, variables
-from mydyno.stack.known.variables import Variable, refusals
+from mydyno.stack.known.variables import Variable, refusals, rejected
 from mydyno.stack.mysqld import durability
 from mydyno.testbed.stores import data_shape
 
@@ -226,3 +226,27 @@ def test_what_the_server_rounded_is_told():
     want = {"max_allowed_packet": "33554433", "innodb_io_capacity": "200"}
     told = "mysqld.max_allowed_packet = 33554433: the server made it 33554432"
     assert made.adjusted(now, want) == [told]
+
+
+@pytest.mark.parametrize(
+    ("line", "ending"),
+    [
+        ("[Warning] option 'x_y': unsigned value 10 adjusted to 1024", "takes is 1024"),
+        ("[Warning] [MY-000081] [Server] option 'x-y': value -4 adjusted to 0.", "takes is 0"),
+        ("option 'x-y': value 200 adjusted to 99.999", "takes is 99.999"),
+        ("Unknown suffix 'Q' used for variable 'x-y' (value '512Q')", "variable's type"),
+        ("[ERROR] mysqld: Error while setting value 'FOO' to 'x_y'", "variable's type"),
+        ("mysqld: ignoring option '--x-y' due to invalid value 'maybe'", "variable's type"),
+        ("[ERROR] Option --x-y or --admin-x-y is set to an invalid value v.", "variable's type"),
+    ],
+)
+def test_a_program_that_rejects_or_changes_a_value_is_understood(line, ending):
+    found = rejected(f"Changed limits: x_y\n{line}\n".encode(), {"x_y": "10", "other": "1"})
+    assert list(found) == ["x_y"]
+    assert found["x_y"].startswith("mysqld.x_y = 10: ")
+    assert found["x_y"].endswith(ending)
+
+
+@given(st.binary())
+def test_whatever_a_program_prints_nothing_else_is_rejected(raw):
+    assert rejected(raw, {}) == {}

@@ -25,7 +25,7 @@ from mydyno.stats.forecast import (
     forecast,
 )
 from mydyno.testbed.lock import open_campaigns
-from mydyno.testbed.preflight import REFORMAT
+from mydyno.testbed.preflight import REFORMAT, refuse_occupied
 from mydyno.testbed.stores import key_of
 
 
@@ -157,6 +157,7 @@ def plan(
     source = find(spec, options.overrides(settings, budget), scale)
     allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path())
+    refuse_occupied(built.db, built.campaign.spec.stack)
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")
     found = of(built.campaign, built.name)

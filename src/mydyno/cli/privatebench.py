@@ -81,10 +81,6 @@ def private(
 ) -> Bench:
     """Return the bench of a campaign with a server or files of its own."""
     device = campaign.spec.stack.device
-    if isinstance(device, str) and device != "here" and not is_real(device):
-        raise SpecError(
-            f'stack.device: {device!r}: write "here", "/dev/DISK", or {{ lab = "loop", ... }}'
-        )
     host = hosts.db
     work = _work(host, log)
     on_lab = device if lab and isinstance(device, DeviceTable) else None

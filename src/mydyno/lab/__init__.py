@@ -1,7 +1,7 @@
 """Emulated devices: disks with the caps of cloud disks, links with the rate of a network."""
 
 from mydyno.host import Process
-from mydyno.lab.binary import available, classes
+from mydyno.lab.binary import available, classes, refuse_unknown_class
 from mydyno.lab.calibration import DiskCalibration
 from mydyno.lab.device import LabDevice
 from mydyno.lab.lab_link import LabLink, Throughput, measure_throughput, sweep_links
@@ -30,6 +30,7 @@ __all__ = [
     "listing",
     "measure_throughput",
     "older",
+    "refuse_unknown_class",
     "sweep",
     "sweep_links",
 ]

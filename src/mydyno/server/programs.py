@@ -206,9 +206,13 @@ def _runs(host: Host, path: Path) -> bool:
 
 def _asked(host: Host, program: Path, *options: str) -> Completed:
     """Return the output of a program with ``--version`` or `options`; as root it runs as nobody."""
+    return _as_nobody(host, str(program), *(options or ("--version",)))
+
+
+def _as_nobody(host: Host, *argv: str, stdin: bytes = b"") -> Completed:
     drop = _NOBODY.drop() if is_root(host) else ()
-    argv = (*drop, "env", "-i", PATH, "LC_ALL=C", str(program), *(options or ("--version",)))
-    return host.run(Action(argv), timeout_s=_ASKED_S)
+    command = (*drop, "env", "-i", PATH, "LC_ALL=C", *argv)
+    return host.run(Action(command, stdin), timeout_s=_ASKED_S)
 
 
 def option_names(host: Host, build: Build) -> frozenset[str]:
@@ -218,6 +222,23 @@ def option_names(host: Host, build: Build) -> frozenset[str]:
     """
     done = _asked(host, build.mysqld, "--no-defaults", "--verbose", "--help")
     return parse_options(done.stdout) if done.returncode == 0 else frozenset()
+
+
+def linked(host: Host, build: Build) -> list[str]:
+    """Return the libraries that a server program is linked against; none where that is unknown."""
+    done = _as_nobody(host, "ldd", str(build.mysqld))
+    words = (line.split() for line in done.stdout.decode(errors="replace").splitlines())
+    return [word for line in words for word in line if word.startswith("/")]
+
+
+def read_options(host: Host, build: Build, text: str) -> bytes:
+    """Return what a server program prints about an option file of this `text`; it needs no data.
+
+    The file is a pipe, which is made by the user that reads it: values appear in no command line.
+    """
+    asked = ("--defaults-file=/dev/stdin", "--loose-log-error-verbosity=3", "--verbose", "--help")
+    argv = ("sh", "-c", 'cat | "$@"', "read", str(build.mysqld), *asked)
+    return _as_nobody(host, *argv, stdin=text.encode()).stderr
 
 
 def parse_options(raw: bytes) -> frozenset[str]:

@@ -1,14 +1,15 @@
 """The layers that a spec may name, each with what it declares, and how it is made."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
 
 from mydyno.journal.records import Acting
-from mydyno.model import Cost, HostError, Settings
+from mydyno.model import Cost, HostError, Settings, SpecError
 from mydyno.model.plugins import with_plugins
+from mydyno.stack import zfs
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs
@@ -44,12 +45,16 @@ class HostPlace:
 
 @dataclass(frozen=True, slots=True)
 class ServerKind:
-    """A server program as layers see it: `variables` it knows, and their `stock` values."""
+    """A server program as layers see it: `variables` it knows, and their `stock` values.
+
+    `allocator` is the one that it is linked against, if that is not the C library's.
+    """
 
     flavour: str = ""
     version: tuple[int, ...] = ()
     variables: Mapping[str, Variable] = field(default_factory=dict)
     stock: Settings = field(default_factory=dict)
+    allocator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,10 @@ def _none(place: HostPlace) -> Layer | None:
     return None
 
 
+def _anything(settings: Settings, place: ServerPlace) -> None:
+    del settings, place
+
+
 @dataclass(frozen=True, slots=True)
 class LayerKind:
     """What a layer declares.
@@ -87,6 +96,8 @@ class LayerKind:
     `cost` is what a change of a bare key interrupts, as far as it is known without a server.  With
     `needs_server` a campaign without one cannot have it.  `on_host` makes a layer of the host or
     its disk, None where it is part of the data set; `in_server` makes one of a private server.
+    `validate` raises `SpecError` for bare settings that a server like this does not take, before
+    there is a server; it runs no command.
     A key may be set in each of `roles`; `keys` are its only keys, if it names them here.  Values of
     a `literal` layer are taken as written: ``70%`` is not a share of the host's memory.
     """
@@ -95,6 +106,7 @@ class LayerKind:
     cost: Callable[[str], Cost]
     on_host: Callable[[HostPlace], Layer | None] = _none
     in_server: Callable[[ServerPlace], Layer] | None = None
+    validate: Callable[[Settings, ServerPlace], None] = _anything
     roles: tuple[str, ...] = ("db",)
     keys: tuple[str, ...] = ()
     literal: bool = False
@@ -107,13 +119,39 @@ def _always(cost: Cost) -> Callable[[str], Cost]:
 
 def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("db",)) -> LayerKind:
     """Return what every layer of a private server declares."""
-    restart = _always(Cost.RESTART)
-    return LayerKind(Scope.SERVER, restart, in_server=make, roles=roles, needs_server=True)
+
+    def validate(settings: Settings, place: ServerPlace) -> None:
+        allocator = place.kind.allocator
+        make(place).plan({"linked": allocator} if allocator else {}, settings)
+
+    return LayerKind(
+        Scope.SERVER,
+        _always(Cost.RESTART),
+        in_server=make,
+        validate=validate,
+        roles=roles,
+        needs_server=True,
+    )
 
 
 def _mysqld(place: ServerPlace) -> Mysqld:
     kind = place.kind
     return Mysqld(place.client, place.owned, kind.flavour, kind.version, kind.variables, kind.stock)
+
+
+def _validate_fs(settings: Settings, place: ServerPlace) -> None:
+    """Validate as on a disk of ours; what a disk of the host's does not take, that disk shows."""
+    del place
+    if settings.get("type") == zfs.KIND:
+        if wrong := zfs.misspelt(f"fs.{key}" for key in settings):
+            raise SpecError(wrong)
+    else:
+        Fs("", "/dev/disk").plan({}, settings)
+
+
+def _validate_variables(settings: Settings, place: ServerPlace) -> None:
+    if place.kind.variables:  # not every program lists its variables
+        _mysqld(place).plan({}, settings)
 
 
 def _net(place: ServerPlace) -> Net:
@@ -144,13 +182,13 @@ def layers() -> Mapping[str, LayerKind]:
         "block": LayerKind(
             Scope.DISK, _always(Cost.ONLINE), lambda place: Block(place.disk(), ours=False)
         ),
-        "fs": LayerKind(Scope.DISK, _fs_cost, _fs),
+        "fs": LayerKind(Scope.DISK, _fs_cost, _fs, validate=_validate_fs),
         "raid": LayerKind(Scope.DISK, _always(Cost.REFORMAT)),
         "kernel": LayerKind(Scope.HOST, _kernel_cost, lambda place: Kernel(place.keys)),
         "limits": _server(lambda place: Limits(place.file("limits"))),
         "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
         "alloc": _server(lambda place: Alloc(place.file("alloc"), place.libraries)),
-        "mysqld": _server(_mysqld),
+        "mysqld": replace(_server(_mysqld), validate=_validate_variables),
         "net": _server(_net),
         "link": LayerKind(Scope.LAB, _always(Cost.ONLINE), literal=True, needs_server=True),
         "server": LayerKind(

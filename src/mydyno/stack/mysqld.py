@@ -146,7 +146,9 @@ class Mysqld:
         problems = refusals(self.flavour, self.variables, want)
         if problems:
             raise SpecError("; ".join(problems))
-        action = launch_file.install(self.option_file, self._text(want))
+        action = launch_file.install(
+            self.option_file, option_file(want, self.flavour, self.version)
+        )
         seen = {**self.stock, **now}
         held = [key for key in now.get(OWNED, "").split(",") if key]
         aims = {key: want.get(key, self.stock.get(key, "")) for key in {*want, *held}}
@@ -183,12 +185,14 @@ class Mysqld:
         weaker = durability(key, self.stock.get(key, before), after)
         return Change(key, before, after, action, cost, durability=weaker)
 
-    def _text(self, want: Settings) -> str:
-        lines = [_line(key, value) for key, value in sorted(want.items())]
-        logs = "log_bin" in want and normalise(want["log_bin"]) != "0"
-        if logs and self.flavour != "mariadb" and self.version < _NEEDS_SERVER_ID:
-            lines += [] if "server_id" in want else ["server-id=1"]  # the dash: not a wish
-        return _HEADER + "".join(f"{line}\n" for line in lines)
+
+def option_file(want: Settings, flavour: str, version: tuple[int, ...]) -> str:
+    """Return the text of the option file that makes a server have exactly these settings."""
+    lines = [_line(key, value) for key, value in sorted(want.items())]
+    logs = "log_bin" in want and normalise(want["log_bin"]) != "0"
+    if logs and flavour != "mariadb" and version < _NEEDS_SERVER_ID:
+        lines += [] if "server_id" in want else ["server-id=1"]  # the dash: not a wish
+    return _HEADER + "".join(f"{line}\n" for line in lines)
 
 
 def observe(client: tuple[str, ...], option_file: Path) -> Probe[Settings]:

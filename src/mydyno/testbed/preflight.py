@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.spec import DeviceTable, Spec, program_of
-from mydyno.campaign.treatments import uses_lab_link
+from mydyno.campaign.spec import DeviceTable, Spec, StackTable, program_of
+from mydyno.campaign.treatments import resolved, uses_lab_link
 from mydyno.host import Host, Remote, ask, is_root
 from mydyno.loads import Checkable, Target, Workload
 from mydyno.loads import tools as load_tools
@@ -14,10 +14,15 @@ from mydyno.loads.mysqlslap import PROGRAMS
 from mydyno.model import Action, RefusedError, Settings, SpecError
 from mydyno.model.text import size_bytes
 from mydyno.server import Build
-from mydyno.server.programs import option_names
-from mydyno.snapshot import store
-from mydyno.stack import Layer
-from mydyno.stack.known.variables import Variable, refusals
+from mydyno.server.programs import linked, option_names, read_options
+from mydyno.snapshot import existing, store
+from mydyno.snapshot.device import require_empty
+from mydyno.stack import Layer, refuse_reboot
+from mydyno.stack.alloc import installed, named_in
+from mydyno.stack.known.variables import Variable, rejected
+from mydyno.stack.layers import ServerKind, ServerPlace, layers
+from mydyno.stack.mysqld import option_file
+from mydyno.stack.net import LAB
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.lock import REMOTE_ROOT
 from mydyno.testbed.stores import strip
@@ -51,24 +56,78 @@ def consent_reformat(device: str, allow: Sequence[str]) -> None:
         )
 
 
-def refuse_unknown_variables(
-    host: Host, spec: Spec, treatments: Mapping[str, Settings], servers: Mapping[str, Build]
-) -> None:
-    """Raise `SpecError` for a variable that the server of a treatment does not have.
+def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]) -> None:
+    """Raise `SpecError` for a setting that its layer, or the server of its treatment, refuses.
 
-    The program is asked, so that no data are made for a misspelt name.  Ranges of values are known
-    only from a server that runs.
+    The server program is asked, so that no data are made for a misspelt name or a value out of
+    range.
     """
-    known: dict[str, Mapping[str, Variable]] = {}
+    stack, treatments = campaign.spec.stack, campaign.treatments
+    used = {program_of(s, stack) for s in treatments.values() if s}
+    libraries = ask(host, installed()) if servers else {}
+    places = {
+        program: ServerPlace(_server_kind(host, build), libraries=libraries, link=LAB)
+        for program, build in servers.items()
+        if program in used
+    }
     for name, settings in treatments.items():
-        wanted, program = strip(settings, "db/mysqld."), program_of(settings, spec.stack)
-        build = servers.get(program)
-        if not wanted or build is None:
-            continue
-        if program not in known:
-            known[program] = dict.fromkeys(option_names(host, build), Variable())
-        if known[program] and (problems := refusals(build.flavour, known[program], wanted)):
-            raise SpecError(f"{name}: {'; '.join(problems)}")
+        place = places.get(program_of(settings, stack), ServerPlace())
+        for layer, kind in layers().items():
+            try:
+                kind.validate(strip(settings, f"db/{layer}."), place)
+            except SpecError as error:
+                raise SpecError(f"{name}: {error}") from error
+    for program in places:
+        mine = {n: s for n, s in treatments.items() if program_of(s, stack) == program}
+        _refuse_values(host, servers[program], {n: strip(s, "db/mysqld.") for n, s in mine.items()})
+
+
+def _server_kind(host: Host, build: Build) -> ServerKind:
+    variables = dict.fromkeys(option_names(host, build), Variable())
+    allocator = next(iter(named_in(linked(host, build))), "")
+    return ServerKind(build.flavour, build.version, variables, allocator=allocator)
+
+
+def refuse_host_settings(
+    host: Host, layer: Layer, now: Settings, treatments: Mapping[str, Settings]
+) -> None:
+    """Raise for a setting that a layer of the host, seen as `now`, does not take or restore."""
+    for name, settings in treatments.items():
+        wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
+        try:
+            refuse_reboot(host, layer.plan(now, strip(wanted, f"db/{layer.name}.")))
+        except SpecError as error:
+            raise SpecError(f"{name}: {error}") from error
+
+
+def refuse_occupied(host: Host, stack: StackTable) -> None:
+    """Raise where the device to format holds anything, or the data to copy are none or in use.
+
+    Only root can look into a device; to others `run` refuses it.
+    """
+    if isinstance(stack.device, str) and stack.device.startswith("/dev/") and is_root(host):
+        require_empty(host, stack.device)
+    if stack.data:
+        existing.find(host, stack.data)
+
+
+def _refuse_values(host: Host, build: Build, treatments: Mapping[str, Settings]) -> None:
+    """Raise `SpecError` for a variable's value that the program rejects or changes.
+
+    A program judges each value by itself, so that one option file holds values of several
+    treatments.
+    """
+    values: dict[str, dict[str, None]] = {}
+    for settings in treatments.values():
+        for key, value in settings.items():
+            values.setdefault(key, {})[value] = None
+    for one in range(max(map(len, values.values()), default=0)):
+        tried = {key: [*each][one] for key, each in values.items() if one < len(each)}
+        text = option_file(tried, build.flavour, build.version)
+        problems = rejected(read_options(host, build, text), tried)
+        for name, settings in treatments.items():
+            if mine := [problems[k] for k in settings if k in problems and settings[k] == tried[k]]:
+                raise SpecError(f"{name}: {'; '.join(mine)}")
 
 
 _VERSION = "TLSv"
@@ -104,8 +163,9 @@ _BUSY = 0.3  # cores: above this, other processes are at work
 def preflight(hosts: Hosts, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
     """Raise `SpecError` for a missing tool or invalid option, `RefusedError` if space is short."""
     known = load_tools()
-    for name, workload in workloads.items():
-        table = spec.workloads.get(name.partition("/")[0], {})
+    for cell, workload in workloads.items():
+        name = cell.partition("/")[0]
+        table = spec.workloads.get(name, {})
         declared = known[str(table["tool"])].program if "tool" in table else ""
         tool = str(table.get("program", declared))
         host = hosts.of(workload)

@@ -69,6 +69,14 @@ _ACTING = re.compile(r"_now$|_abort$|^gtid_|_purged$|monitor_|^debug|^keyring_|^
 _UNLISTED = re.compile(r"log_bin(_index)?|binlog_(do|ignore)_db|relay_log_index")
 # MySQL takes some of their values online and refuses others
 _HALF_DYNAMIC = frozenset(("innodb_doublewrite", "gtid_mode", "enforce_gtid_consistency"))
+# How servers word it: MySQL 5.6 and 8.0, MariaDB 10.11 and 11.4.
+_REJECTED = re.compile(
+    r"option '(?P<adjusted>[\w-]+)': \w* ?value \S+ adjusted to (?P<limit>\S+?)\.?$"
+    r"|Unknown suffix '.*' used for variable '(?P<suffix>[\w-]+)'"
+    r"|Error while setting value '.*' to '(?P<wrong>[\w-]+)'"
+    r"|ignoring option '--(?P<ignored>[\w-]+)' due to invalid value"
+    r"|Option --(?P<set>[\w-]+).* is set to an invalid value"
+)
 _READ_ONLY, _NO_SUCH = "1238", "1193"  # ER_INCORRECT_GLOBAL_LOCAL_VAR, ER_UNKNOWN_SYSTEM_VARIABLE
 _RANGES_SINCE = (8, 0, 0)
 
@@ -155,6 +163,32 @@ def refusals(flavour: str, variables: Mapping[str, Variable], want: Settings) ->
         for key, value in sorted(want.items())
         if (sentence := _refusal(flavour, variables, key, value))
     ]
+
+
+def rejected(raw: bytes, want: Settings) -> dict[str, str]:
+    """Return, by variable, why a server program rejects or changes its value; pure.
+
+    `raw` is what it prints about an option file that holds `want`.  Values that it rounds to a
+    unit are not among them.
+    """
+    lines = raw.decode(errors="replace").splitlines()
+    found = [match for line in lines if (match := _REJECTED.search(line))]
+    limits = {_variable(match): match["limit"] for match in found}
+    return {
+        key: f"mysqld.{key} = {value}: "
+        + (
+            f"out of range; the nearest value that this server takes is {limits[key]}"
+            if limits[key]
+            else "this server does not take it; write a value of the variable's type"
+        )
+        for key, value in sorted(want.items())
+        if key in limits
+    }
+
+
+def _variable(match: re.Match[str]) -> str:
+    names = (name for kind, name in match.groupdict().items() if name and kind != "limit")
+    return next(names).lower().replace("-", "_")
 
 
 def _refusal(flavour: str, variables: Mapping[str, Variable], key: str, value: str) -> str:
