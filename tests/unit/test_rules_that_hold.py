@@ -50,7 +50,6 @@ from mydyno.server import place
 from mydyno.server.client import with_options, without_password
 from mydyno.server.place import Build
 from mydyno.stack import Ledger, Site, converge, mysqld, restore
-from mydyno.stack.mysqld import Mysqld
 from mydyno.stats import Rule
 from mydyno.stats.compare import soaked
 from mydyno.stats.result import ChangeView

@@ -10,17 +10,17 @@ from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.plan import Campaign, runs
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
 from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
-from mydyno.cli.privatebench import host_layers, is_real, private, without_lab
+from mydyno.cli.privatebench import host_layers, is_real, lab_spec, private, without_lab
 from mydyno.cli.specs import SpecSource
 from mydyno.cli.terminal import print_message
-from mydyno.host import Host, Remote, reach
+from mydyno.host import Host, Remote, ask, reach
 from mydyno.journal import Prepared
-from mydyno.lab import available
+from mydyno.lab import available, refuse_unknown_class
+from mydyno.lab.values import check as check_lab
 from mydyno.model import SpecError
 from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
 from mydyno.snapshot import existing
-from mydyno.stack.flavours import flavours
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
 from mydyno.testbed.labs import LabHost, lab_kind
 from mydyno.testbed.preflight import (
@@ -28,8 +28,9 @@ from mydyno.testbed.preflight import (
     consent,
     consent_reformat,
     preflight,
+    refuse_host_settings,
     refuse_network,
-    refuse_server_settings,
+    refuse_settings,
     refuse_unprivileged,
     tools,
 )
@@ -139,15 +140,14 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
         servers=kinds if len(kinds) > 1 else {},
     )
     campaign = source.plan(ground)
-    try:
-        refuse_server_settings(host, campaign, servers)
-    except SpecError as error:
-        reason = f"{source.place}: {error}"
-        raise SpecError(located(reason, source.place, source.text)) from error
     if _bare(campaign):
         return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
     known = _Known(ground, found, servers)
-    return _on_a_bench(hosts, campaign, known, allow, folder)
+    try:
+        return _on_a_bench(hosts, campaign, known, allow, folder)
+    except SpecError as error:
+        reason = f"{source.place}: {error}"
+        raise SpecError(located(reason, source.place, source.text)) from error
 
 
 def _bare(campaign: Campaign) -> bool:
@@ -189,6 +189,32 @@ _LINK = (
 )
 
 
+def _warnings(host: Host, servers: Mapping[str, Build]) -> list[str]:
+    found = [*busy(cores_busy(host))]
+    names = dict.fromkeys(server.flavour for server in servers.values())
+    found += [text for name in names if (text := flavours()[name].warning)]
+    if not probe_binary():
+        found.append(f"{NOT_BUILT}; until then no trial is sampled")
+    return found
+
+
+def _refuse_device(campaign: Campaign) -> None:
+    """Raise `SpecError` for a device that does not exist, or a lab disk that cannot be made."""
+    device = campaign.spec.stack.device
+    if isinstance(device, str):
+        if device != "here" and not is_real(device):
+            raise SpecError(
+                f'stack.device: {device!r}: write "here", "/dev/DISK", or {{ lab = "loop", ... }}'
+            )
+        return
+    refuse_unknown_class(device.disk_class, device.vm)
+    for key in needed(campaign) if not device.machine else ():
+        try:
+            check_lab(lab_spec(device, "lab", key.stripe))
+        except SpecError as error:
+            raise SpecError(f"stack.device: {str(error).removeprefix('stack.device: ')}") from error
+
+
 def _on_a_bench(
     hosts: Hosts,
     campaign: Campaign,
@@ -197,11 +223,9 @@ def _on_a_bench(
     folder: Path,
 ) -> Built:
     host, servers = hosts.db, known.servers
-    warnings = [*busy(cores_busy(host))]
-    names = dict.fromkeys(server.flavour for server in servers.values())
-    warnings += [text for name in names if (text := flavours()[name].warning)]
-    if not probe_binary():
-        warnings.append(f"{NOT_BUILT}; until then no trial is sampled")
+    _refuse_device(campaign)
+    refuse_settings(host, campaign, servers)
+    warnings = _warnings(host, servers)
     lab = campaign.spec.stack.device
     guest = host if isinstance(host, LabHost) else None
     reason = "" if isinstance(lab, str) or guest else available(host)
@@ -219,10 +243,12 @@ def _on_a_bench(
     consent(campaign.treatments, () if guest else layers, allow)
     refuse_unprivileged(host, layers)
     refuse_network(hosts, campaign)
+    for layer in layers:
+        refuse_host_settings(host, layer, ask(host, layer.observe()), campaign.treatments)
+    preflight(hosts, campaign.spec, campaign.workloads, folder)
 
     def opened(log: CampaignLog) -> Bench:
         files = log.files
-        preflight(hosts, campaign.spec, campaign.workloads, files.path)
         if campaign.spec.stack.data and not any(
             isinstance(e, Prepared) for e in log.journal.events()
         ):

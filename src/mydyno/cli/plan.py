@@ -34,7 +34,7 @@ from mydyno.stats.effects import (
     forecast,
 )
 from mydyno.testbed.lock import open_campaigns
-from mydyno.testbed.preflight import REFORMAT
+from mydyno.testbed.preflight import REFORMAT, refuse_occupied
 from mydyno.testbed.stores import key_of
 
 
@@ -52,7 +52,7 @@ def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
     size = campaign.design.size(trial_s)
     if size is None:
         return None
-    values = (m.value for o in checks for m in o.metrics if m.name == load.response)
+    values = (m.value for o in checks for m in o.metrics if m.name == load.info.response)
     noise_sd = expected_sd([log(v) for v in values if v > 0]) if checks else assumed.noise_sd
     return forecast(size, log1p(campaign.spec.decide.margin), noise_sd, trial_s)
 
@@ -156,6 +156,7 @@ def plan(
     source = find(spec, overrides(settings, budget), scale)
     allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path())
+    refuse_occupied(built.db, built.campaign.spec.stack)
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")
     found = of(built.campaign, built.name)

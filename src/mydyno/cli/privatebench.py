@@ -14,7 +14,7 @@ from mydyno.host.files import distrust
 from mydyno.lab import LabSpec, Latency, Stripe
 from mydyno.lab.lab_link import planned
 from mydyno.lab.lab_store import LabStore
-from mydyno.model import Action, RefusedError, SpecError
+from mydyno.model import Action, RefusedError
 from mydyno.model.text import size_bytes
 from mydyno.server import Build, Instance, prepare
 from mydyno.server.place import unprivileged
@@ -80,10 +80,6 @@ def private(
 ) -> Bench:
     """Return the bench of a campaign with a server or files of its own."""
     device = campaign.spec.stack.device
-    if isinstance(device, str) and device != "here" and not is_real(device):
-        raise SpecError(
-            f'stack.device: {device!r}: write "here", "/dev/DISK", or {{ lab = "loop", ... }}'
-        )
     host = hosts.db
     work = _work(host, log)
     on_lab = device if lab and isinstance(device, DeviceTable) else None

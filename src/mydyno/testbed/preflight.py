@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.spec import DeviceTable, Spec, program_of
-from mydyno.campaign.treatments import uses_lab_link
+from mydyno.campaign.spec import DeviceTable, Spec, StackTable, program_of
+from mydyno.campaign.treatments import resolved, uses_lab_link
 from mydyno.host import Host, Remote, ask, is_root
 from mydyno.loads import Checkable, Workload
 from mydyno.loads import tools as load_tools
@@ -15,8 +15,9 @@ from mydyno.model import Action, RefusedError, Settings, SpecError
 from mydyno.model.text import size_bytes
 from mydyno.server import Build
 from mydyno.server.programs import linked, option_names, read_options
-from mydyno.snapshot import store
-from mydyno.stack import Layer
+from mydyno.snapshot import existing, store
+from mydyno.snapshot.device import require_empty
+from mydyno.stack import Layer, refuse_reboot
 from mydyno.stack.alloc import installed, named_in
 from mydyno.stack.known.variables import Variable, rejected
 from mydyno.stack.layers import ServerKind, ServerPlace, layers
@@ -55,39 +56,59 @@ def consent_reformat(device: str, allow: Sequence[str]) -> None:
         )
 
 
-def refuse_server_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]) -> None:
-    """Raise `SpecError` for a setting that the server program of a treatment does not take.
+def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]) -> None:
+    """Raise `SpecError` for a setting that its layer, or the server of its treatment, refuses.
 
-    The program is asked, so that no data are made for a misspelt name or a value out of range.
+    The server program is asked, so that no data are made for a misspelt name or a value out of
+    range.
     """
-    found = ask(host, installed()) if servers else {}
-    for program, build in servers.items():
-        mine = {
-            name: settings
-            for name, settings in campaign.treatments.items()
-            if program_of(settings, campaign.spec.stack) == program
-        }
-        if not any(mine.values()):
-            continue
-        kind = ServerKind(
-            build.flavour,
-            build.version,
-            dict.fromkeys(option_names(host, build), Variable()),
-            allocator=next(iter(named_in(linked(host, build))), ""),
-        )
-        place = ServerPlace(kind, libraries=found, link=LAB)
-        for name, settings in mine.items():
-            _validate(name, settings, place)
-        _refuse_values(host, build, {n: strip(s, "db/mysqld.") for n, s in mine.items()})
+    stack, treatments = campaign.spec.stack, campaign.treatments
+    used = {program_of(s, stack) for s in treatments.values() if s}
+    libraries = ask(host, installed()) if servers else {}
+    places = {
+        program: ServerPlace(_server_kind(host, build), libraries=libraries, link=LAB)
+        for program, build in servers.items()
+        if program in used
+    }
+    for name, settings in treatments.items():
+        place = places.get(program_of(settings, stack), ServerPlace())
+        for layer, kind in layers().items():
+            try:
+                kind.validate(strip(settings, f"db/{layer}."), place)
+            except SpecError as error:
+                raise SpecError(f"{name}: {error}") from error
+    for program in places:
+        mine = {n: s for n, s in treatments.items() if program_of(s, stack) == program}
+        _refuse_values(host, servers[program], {n: strip(s, "db/mysqld.") for n, s in mine.items()})
 
 
-def _validate(treatment: str, settings: Settings, place: ServerPlace) -> None:
-    for layer, kind in layers().items():
-        wanted = strip(settings, f"db/{layer}.")
+def _server_kind(host: Host, build: Build) -> ServerKind:
+    variables = dict.fromkeys(option_names(host, build), Variable())
+    allocator = next(iter(named_in(linked(host, build))), "")
+    return ServerKind(build.flavour, build.version, variables, allocator=allocator)
+
+
+def refuse_host_settings(
+    host: Host, layer: Layer, now: Settings, treatments: Mapping[str, Settings]
+) -> None:
+    """Raise for a setting that a layer of the host, seen as `now`, does not take or restore."""
+    for name, settings in treatments.items():
+        wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
         try:
-            kind.validate(wanted, place)
+            refuse_reboot(host, layer.plan(now, strip(wanted, f"db/{layer.name}.")))
         except SpecError as error:
-            raise SpecError(f"{treatment}: {error}") from error
+            raise SpecError(f"{name}: {error}") from error
+
+
+def refuse_occupied(host: Host, stack: StackTable) -> None:
+    """Raise where the device to format holds anything, or the data to copy are none or in use.
+
+    Only root can look into a device; to others `run` refuses it.
+    """
+    if isinstance(stack.device, str) and stack.device.startswith("/dev/") and is_root(host):
+        require_empty(host, stack.device)
+    if stack.data:
+        existing.find(host, stack.data)
 
 
 def _refuse_values(host: Host, build: Build, treatments: Mapping[str, Settings]) -> None:
@@ -142,8 +163,9 @@ _BUSY = 0.3  # cores: above this, other processes are at work
 def preflight(hosts: Hosts, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
     """Raise `SpecError` for a missing tool or invalid option, `RefusedError` if space is short."""
     known = load_tools()
-    for name, workload in workloads.items():
-        table = spec.workloads.get(name.partition("/")[0], {})
+    for cell, workload in workloads.items():
+        name = cell.partition("/")[0]
+        table = spec.workloads.get(name, {})
         declared = known[str(table["tool"])].program if "tool" in table else ""
         tool = str(table.get("program", declared))
         host = hosts.of(workload)

@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 
 from mydyno.campaign.spec import program_of
-from mydyno.campaign.treatments import resolved
 from mydyno.host import ask
 from mydyno.journal import Prepared
 from mydyno.lab.lab_store import LabStore
 from mydyno.loads import Workload
 from mydyno.server import Instance
 from mydyno.snapshot import Store
-from mydyno.stack import refuse_reboot, zfs
+from mydyno.stack import zfs
 from mydyno.testbed.bench_setup import BenchSetup, ServerLayers, fs_layer
+from mydyno.testbed.preflight import refuse_host_settings
 from mydyno.testbed.server_runner import Filling, ServerRunner, fill, write_owned
-from mydyno.testbed.stores import StoreKey, needed, strip
+from mydyno.testbed.stores import StoreKey, needed
 
 _REPORTED = (
     "innodb_buffer_pool_size",
@@ -110,12 +110,13 @@ def _check_host(p: BenchSetup, stores: dict[StoreKey, Store]) -> None:
     for key, store in stores.items():
         for layer in (*p.site(store).layers, fs_layer(store)):
             now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
-            for settings in p.campaign.treatments.values():
-                wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
-                mine = strip(wanted, f"db/{layer.name}.")
-                if layer.name == "fs" and mine.get("type") == zfs.KIND:
-                    continue  # a pool knows its properties, and there is none yet
-                refuse_reboot(p.host, layer.plan(now, mine))
+            treatments = {
+                name: settings
+                for name, settings in p.campaign.treatments.items()
+                # a pool knows its properties, and there is none yet
+                if layer.name != "fs" or settings.get("db/fs.type") != zfs.KIND
+            }
+            refuse_host_settings(p.host, layer, now, treatments)
 
 
 def _defaults_of_frozen(

@@ -13,6 +13,7 @@ import typer
 from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.cli.terminal import Json
 from mydyno.host import LOCAL, Local
+from mydyno.lab import refuse_unknown_class
 from mydyno.model import Action, SpecError
 from mydyno.model.text import size_bytes
 from mydyno.testbed.labs import LabKind
@@ -66,6 +67,7 @@ def machine_of(spec: Spec, place: str) -> VmSpec:
         names = ", ".join(f"stack.device.{name}" for name in loops)
         raise SpecError(f'{place}: {names}: valid with lab = "loop" only; remove them')
     size = size_bytes(device.size, f"{place}: stack.device.size")
+    refuse_unknown_class(device.disk_class)
     name = re.sub(r"[^A-Za-z0-9-]+", "-", spec.campaign.name).strip("-")[:_LONGEST] or "campaign"
     return VmSpec(name, device.disks, size, device.disk_class, device.kernel or _KERNEL)
 

@@ -1,0 +1,139 @@
+"""What `plan` refuses by itself: reasons that the spec and the host already show.
+
+Each would otherwise end a campaign after its disks were made and its data filled.
+"""
+
+import pytest
+from mydyno.lab.binary import binary
+
+from mydyno.cli.benches import build
+from mydyno.cli.specs import SpecSource
+from mydyno.model import RefusedError, SpecError
+from mydyno.stack.layers import ServerKind, ServerPlace, layers
+from mydyno.testbed.preflight import refuse_occupied
+
+SPEC = """
+[stack]
+server = "none"
+device = DEVICE
+
+[treatments.FOUND]
+
+[treatments.ONE]
+SETTING
+
+[workloads.files]
+tool = "sysbench-fileio"
+test_mode = "rndrd"
+file_total_size = "16M"
+"""
+LOOP = '{ lab = "loop", size = "64M" }'
+
+
+def planned(folder, device='"here"', setting=""):
+    text = SPEC.replace("DEVICE", device).replace("SETTING", setting)
+    return build(SpecSource(text, "a.toml", {}), ["host"], folder)
+
+
+@pytest.mark.parametrize(
+    ("device", "setting", "message"),
+    [
+        ('"there"', "", 'a.toml:4: stack.device: \'there\': write "here", "/dev/DISK", or'),
+        (
+            '{ lab = "lop" }',
+            "",
+            'a.toml:4: stack.device: lab = \'lop\': write "loop" or "vm"',
+        ),
+        (
+            '{ lab = "loop", credits = "half" }',
+            "",
+            "a.toml:4: stack.device: credits 'half': must be empty, full, or a ratio",
+        ),
+        (
+            '{ lab = "loop", size = "1K" }',
+            "",
+            "a.toml:4: stack.device: lab lab: size 1024: must be a multiple of 4096 bytes",
+        ),
+        (
+            LOOP,
+            '"fs.type" = "xfz"',
+            "a.toml:9: ONE: fs.type: 'xfz' is not one of ext4, xfs, btrfs",
+        ),
+        (
+            LOOP,
+            '"fs.zfs.recordsise" = "16K"\n"fs.type" = "zfs"',
+            "a.toml:9: ONE: unknown ZFS property 'fs.zfs.recordsise'; did you mean",
+        ),
+        (
+            '"here"',
+            '"kernel.sysctl.vm.swapiness" = 1',
+            "a.toml:9: ONE: unknown kernel setting 'kernel.sysctl.vm.swapiness'; did you mean",
+        ),
+        (
+            '"here"',
+            '"kernel.thp" = "sometimes"',
+            "a.toml:9: ONE: kernel.thp = 'sometimes': one of always, madvise, never",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_line(tmp_path, device, setting, message):
+    with pytest.raises(SpecError) as refused:
+        planned(tmp_path, device, setting)
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.skipif(not binary(), reason="the classes are those of mydyno-disk")
+@pytest.mark.parametrize(("key", "name"), [("class", "aws-gp4"), ("vm", "azure-d2s-v4")])
+def test_a_disk_or_vm_class_that_does_not_exist_is_refused(tmp_path, key, name):
+    with pytest.raises(SpecError) as refused:
+        planned(tmp_path, f'{{ lab = "loop", size = "64M", {key} = "{name}" }}')
+    found = f"a.toml:4: stack.device.{key}: unknown value '{name}'; did you mean '{name[:5]}"
+    assert str(refused.value).startswith(found)
+
+
+def test_a_lab_disk_that_does_not_fit_on_the_host_is_refused(tmp_path):
+    with pytest.raises(RefusedError, match=r"GiB free, but this campaign may need 900001\.0;"):
+        planned(tmp_path, '{ lab = "loop", size = "900000G" }')
+
+
+def test_a_missing_load_tool_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+    monkeypatch.setattr("mydyno.testbed.preflight.path_of", lambda _host, _tool: "")
+    with pytest.raises(SpecError, match=r"a\.toml:11: workloads\.files: sysbench is not installed"):
+        planned(tmp_path)
+
+
+def test_a_device_that_cannot_be_written_to_and_data_that_are_none_are_refused(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mydyno.testbed.preflight.is_root", lambda _: True)
+    built = planned(tmp_path, LOOP)
+    for device, reason in (
+        ("/dev/no-such-disk", "it is no block device"),
+        ("/dev/null", "it is no block device"),
+    ):
+        spec = SpecSource(SPEC.replace("DEVICE", f'"{device}"').replace("SETTING", ""), "a", {})
+        with pytest.raises(RefusedError, match=f"^{device} is not empty: {reason}"):
+            refuse_occupied(built.db, spec.decode().stack)
+    data = SPEC.replace("DEVICE", f'"here"\ndata = "{tmp_path}"').replace("SETTING", "")
+    with pytest.raises(SpecError, match="not a data directory"):
+        refuse_occupied(built.db, SpecSource(data, "a", {}).decode().stack)
+
+
+@pytest.mark.parametrize(
+    ("layer", "settings", "message"),
+    [
+        ("alloc", {"library": "tcmalloc"}, "this server is linked to jemalloc"),
+        ("alloc", {"library": "jemaloc"}, "did you mean 'jemalloc'?"),
+        ("net", {"tls": "on", "transport": "tcp"}, "MySQL before 5.7.10 speaks TLS 1.1"),
+        ("net", {"tls": "TLSv1.3"}, "needs TCP"),
+        ("limits", {"nofil": "1"}, "did you mean 'limits.nofile'?"),
+        ("env", {"LD_PRELOAD": "x"}, "set alloc.library"),
+    ],
+)
+def test_a_layer_of_a_server_refuses_what_that_server_does_not_take(layer, settings, message):
+    place = ServerPlace(ServerKind("mysql", (5, 6, 14), allocator="jemalloc"))
+    with pytest.raises(SpecError) as refused:
+        layers()[layer].validate(settings, place)
+    assert message in str(refused.value)
+    layers()[layer].validate({}, place)
