@@ -10,8 +10,8 @@ from functools import partial
 from itertools import repeat
 from pathlib import Path
 
-import decisions_kept as kept
 import decisions_ours as ours
+import decisions_results as results
 import decisions_rivals as rivals
 import decisions_table as table
 import decisions_trials as trials
@@ -20,7 +20,7 @@ WORLDS = ("bare", "cloud", "noisy")
 HELD_OUT = {"aa", "race", "search-0.100", "hour-grid-best", "hot", "screen", "never", "credits"}
 SHARES = (0.05, 0.075, 0.10, 0.15)
 BIAS = 0.0025  # protocol.bias, where a spec asks for more than the usual
-KEPT = Path(__file__).parent / "kept"
+RESULTS = Path(__file__).parent / "results"
 _CHUNK = 20
 _AGAIN = (3, 41)
 
@@ -32,7 +32,7 @@ class Cell:
     kind: str
     world: str
     seeds: int
-    run: Callable[[str, int], ours.Told]
+    run: Callable[[str, int], ours.Figures]
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class Cell:
 
 def cells(main: int, others: int) -> list[Cell]:
     """Return all cells, the main ones first."""
-    kinds: list[tuple[str, int, Callable[[str, int], ours.Told]]] = [
+    kinds: list[tuple[str, int, Callable[[str, int], ours.Figures]]] = [
         ("aa", main, ours.aa),
         ("race", main, ours.raced),
         ("search-0.100", main, ours.searched(0.10)),
@@ -85,28 +85,28 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", help="only kinds that begin so")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--minutes", type=float, help="stop after so long; run again to go on")
-    parser.add_argument("--kept", type=Path, default=KEPT, help="folder of what is done already")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the saved results")
     parser.add_argument("--again", action="store_true", help="run some of what is there again")
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
     return parser.parse_args()
 
 
-def _one(name: str, seed: int, sizes: tuple[int, int]) -> ours.Told:
+def _one(name: str, seed: int, sizes: tuple[int, int]) -> ours.Figures:
     cell = next(c for c in cells(*sizes) if c.name == name)
     began_s, cpu_s = time.perf_counter(), time.process_time()
     try:
-        told = dict(cell.run(cell.world, seed))
+        figures = dict(cell.run(cell.world, seed))
     except ImportError:
         return {"seed": seed, "absent": 1}
     spent = {"wall_s": time.perf_counter() - began_s, "cpu_s": time.process_time() - cpu_s}
-    return {"seed": seed, **told, **spent}
+    return {"seed": seed, **figures, **spent}
 
 
 def left(folder: Path, found: list[Cell]) -> Iterator[tuple[Cell, list[int]]]:
     """Yield chunks of seeds that are still to be run, a chunk of each cell in turn."""
     todo = {}
     for cell in found:
-        there = kept.read(folder, cell.name, cell.seeds)
+        there = results.read(folder, cell.name, cell.seeds)
         todo[cell.name] = (cell, [s for s in range(1, cell.seeds + 1) if s not in there])
     while any(seeds for _, seeds in todo.values()):
         for name, (cell, seeds) in todo.items():
@@ -120,41 +120,43 @@ def again(folder: Path, found: list[Cell], jobs: int) -> None:
     differing: list[str] = []
     with ProcessPoolExecutor(jobs) as pool:
         for cell in found:
-            there = kept.read(folder, cell.name, cell.seeds)
+            there = results.read(folder, cell.name, cell.seeds)
             seeds = [s for s in _AGAIN if s in there and cell.kind != "next"]  # next is a timing
-            told = pool.map(_one, repeat(cell.name), seeds, repeat((cell.seeds, cell.seeds)))
-            pairs = zip(seeds, map(_decided, told), strict=True)
+            rerun = pool.map(_one, repeat(cell.name), seeds, repeat((cell.seeds, cell.seeds)))
+            pairs = zip(seeds, map(_decided, rerun), strict=True)
             differing += [f"{cell.name}, seed {s}" for s, new in pairs if new != _decided(there[s])]
     if differing:
         sys.exit(f"{folder}: decided otherwise now: {'; '.join(differing)}")
-    kept.renewed(folder)
+    results.renewed(folder)
 
 
-def _decided(told: ours.Told) -> dict[str, float]:
-    return {k: round(float(v), 9) for k, v in told.items() if k not in {"wall_s", "cpu_s"}}
+def _decided(figures: ours.Figures) -> dict[str, float]:
+    return {k: round(float(v), 9) for k, v in figures.items() if k not in {"wall_s", "cpu_s"}}
 
 
 def main() -> None:
     asked = options()
     sizes = (asked.seeds, asked.others)
-    if asked.again:  # of all cells, since what is there counts as a whole
-        again(asked.kept, cells(*sizes), asked.jobs)
+    if asked.again:  # of all cells: the saved results are accepted or refused together
+        again(asked.results, cells(*sizes), asked.jobs)
         return
     found = [c for c in cells(*sizes) if not asked.only or c.kind.startswith(tuple(asked.only))]
-    kept.opened(asked.kept)
+    results.opened(asked.results)
     began_s = time.monotonic()
     if not asked.table:
         with ProcessPoolExecutor(asked.jobs) as pool:
-            for cell, seeds in left(asked.kept, found):
+            for cell, seeds in left(asked.results, found):
                 if asked.minutes and time.monotonic() - began_s > asked.minutes * 60:
                     sys.stderr.write("time is up; run the same command to go on\n")
                     break
                 sys.stderr.write(f"{cell.name}: seeds {seeds[0]} to {seeds[-1]}\n")
                 many = len(seeds)
-                told = pool.map(_one, [cell.name] * many, seeds, [sizes] * many)
-                kept.append(asked.kept, cell.name, told)
+                done = pool.map(_one, [cell.name] * many, seeds, [sizes] * many)
+                results.append(asked.results, cell.name, done)
     sys.stdout.write(
-        table.text({c.name: list(kept.read(asked.kept, c.name, c.seeds).values()) for c in found})
+        table.text(
+            {c.name: list(results.read(asked.results, c.name, c.seeds).values()) for c in found}
+        )
     )
 
 

@@ -44,7 +44,7 @@ from mydyno_simulate import (
 from mydyno_simulate.noise import SIGMA
 from mydyno_simulate.play import play
 
-Told = Mapping[str, float]
+Figures = Mapping[str, float]
 ARMS = 60
 HOUR_S = 3600.0
 MARGIN = math.log(1.03)
@@ -94,46 +94,46 @@ def played(
     return play(design, stops, Machine(world, arms, seed), tails=tails)
 
 
-def aa(world: str, seed: int, bias: float | None = None) -> Told:
-    """Return what a race told where no treatment differs from the baseline."""
+def aa(world: str, seed: int, bias: float | None = None) -> Figures:
+    """Return the figures of a race where no treatment differs from the baseline."""
     found = race(world, seed, null=True, bias=bias)
     return scored(found.arms, found.compared.treatments) | {"hours": _hours(found.compared)}
 
 
-def raced(world: str, seed: int, bias: float | None = None) -> Told:
-    """Return what a race told of a population of treatments, p99 included."""
+def raced(world: str, seed: int, bias: float | None = None) -> Figures:
+    """Return the figures of a race of a population of treatments, p99 included."""
     found = race(world, seed, bias=bias)
-    told = dict(scored(found.arms, found.compared.treatments))
+    figures = dict(scored(found.arms, found.compared.treatments))
     guards = sequential.measure(found.outcomes, _RULE, "w").guards["latency_p99_s"]
     for name, effect in guards.items():
         _, low, high = effect.interval
-        told["p99_intervals"] = told.get("p99_intervals", 0) + 1
+        figures["p99_intervals"] = figures.get("p99_intervals", 0) + 1
         inside = low <= math.exp(_p99(found.arms[name]) - _p99(found.arms[BASE])) <= high
-        told["p99_covered"] = told.get("p99_covered", 0) + inside
-    told["hours"] = _hours(found.compared)
-    told["trials"] = len(found.outcomes)
-    return told
+        figures["p99_covered"] = figures.get("p99_covered", 0) + inside
+    figures["hours"] = _hours(found.compared)
+    figures["trials"] = len(found.outcomes)
+    return figures
 
 
-def ablated(world: str, seed: int) -> Told:
-    """Return what the same race told with one part of the method taken away, by part."""
+def ablated(world: str, seed: int) -> Figures:
+    """Return the figures of the same race without one part of the method, by part."""
     found = race(world, seed)
     names = list(found.arms)
 
-    def again(rule: Rule = VERDICTS) -> Told:
+    def again(rule: Rule = VERDICTS) -> Figures:
         return scored(found.arms, compare(found.outcomes, rule, names).treatments)
 
-    told = {"all": again()}
-    told["leftover not counted"] = again(replace(VERDICTS, method=Method(Estimator.WINDOWS)))
+    parts = {"all": again()}
+    parts["leftover not counted"] = again(replace(VERDICTS, method=Method(Estimator.WINDOWS)))
     with patch.object(drift, "_DRIFTS", (0.0, 0.0, 0.0)):
-        told["no drift"] = again()
+        parts["no drift"] = again()
     with patch.object(sequential, "critical", _each_look):
-        told["each look by itself"] = again()
+        parts["each look by itself"] = again()
     with patch.object(sequential, "critical", _no_family):
-        told["each arm by itself"] = again()
+        parts["each arm by itself"] = again()
     with patch.object(sequential, "moderated", lambda _, pooled: pooled):
-        told["one variance"] = again()
-    return {f"{part}/{name}": v for part, one in told.items() for name, v in one.items()}
+        parts["one variance"] = again()
+    return {f"{part}/{name}": v for part, one in parts.items() for name, v in one.items()}
 
 
 def _each_look(n: int, df: float, alpha: float) -> float:
@@ -144,10 +144,10 @@ def _no_family(n: int, df: float, alpha: float) -> float:
     return effects.critical(n, df, max(alpha, 0.05))
 
 
-def searched(share: float) -> Callable[[str, int], Told]:
+def searched(share: float) -> Callable[[str, int], Figures]:
     """Return the search of a grid of sixty cells for a share of the hour grid's time."""
 
-    def run(world: str, seed: int) -> Told:
+    def run(world: str, seed: int) -> Figures:
         arms = grid(world, seed)
         names = tuple(arms)
         cells = {name: tuple(map(int, name)) for name in names}
@@ -185,17 +185,17 @@ def chosen(arms: Mapping[str, Arm], name: str, stock: str) -> dict[str, float]:
 
 
 def _claimed(arms: Mapping[str, Arm], compared: Comparison) -> dict[str, float]:
-    told: dict[str, float] = {"hours": _hours(compared)}
+    figures: dict[str, float] = {"hours": _hours(compared)}
     for row in compared.treatments:
         if row.verdict == "adopt" and row.effect and row.name == compared.winner:
             truth = arms[row.name].effect - arms[compared.baseline].effect
-            told["claims"] = 1
-            told["overstated"] = math.log(row.effect.ratio) - truth
-            told["covered"] = row.effect.low <= math.exp(truth) <= row.effect.high
-    return told
+            figures["claims"] = 1
+            figures["overstated"] = math.log(row.effect.ratio) - truth
+            figures["covered"] = row.effect.low <= math.exp(truth) <= row.effect.high
+    return figures
 
 
-def screened(world: str, seed: int) -> Told:
+def screened(world: str, seed: int) -> Figures:
     """Return whether a screen of nineteen settings found the three strong ones."""
     truth = SCREEN.effects(seed)
     rows = fold(pbdesign(len(truth)))
@@ -225,8 +225,8 @@ def screened(world: str, seed: int) -> Told:
     }
 
 
-def switched(world: str, seed: int) -> Told:
-    """Return what a switchback told of sixty treatments that need no restart."""
+def switched(world: str, seed: int) -> Figures:
+    """Return the figures of a switchback of sixty treatments that need no restart."""
     arms = population(world).arms(seed, ARMS)
     names = tuple(arms)
     rule = replace(VERDICTS, method=Method(Estimator.WINDOWS, segment_s=30.0))
@@ -241,34 +241,34 @@ def switched(world: str, seed: int) -> Told:
 
 
 def scored(arms: Mapping[str, Arm], rows: Sequence[Row]) -> dict[str, float]:
-    """Return counts of what rows say right and wrong of arms whose truth is known."""
-    told = dict.fromkeys(
+    """Return counts of right and wrong verdicts of arms whose truth is known."""
+    figures = dict.fromkeys(
         ("arms", "adopted", "wrong", "intervals", "covered", "far", "far_undecided", "undecided"),
         0.0,
     )
-    told["overstated"] = 0.0
+    figures["overstated"] = 0.0
     widths = []
     for row in rows:
         if row.name == BASE:
             continue
         truth = arms[row.name].effect - arms[BASE].effect
-        told["arms"] += 1
-        told["undecided"] += row.verdict == "inconclusive"
+        figures["arms"] += 1
+        figures["undecided"] += row.verdict == "inconclusive"
         if row.effect:
-            told["intervals"] += 1
-            told["covered"] += row.effect.low <= math.exp(truth) <= row.effect.high
+            figures["intervals"] += 1
+            figures["covered"] += row.effect.low <= math.exp(truth) <= row.effect.high
             widths.append(math.log(row.effect.high / row.effect.low) / 2)
         if row.verdict == "adopt" and row.effect:
-            told["adopted"] += 1
-            told["wrong"] += truth <= 0
-            told["overstated"] += math.log(row.effect.ratio) - truth
+            figures["adopted"] += 1
+            figures["wrong"] += truth <= 0
+            figures["overstated"] += math.log(row.effect.ratio) - truth
         if row.verdict in {"reject", "equivalent"}:
-            told["wrong"] += truth >= MARGIN
+            figures["wrong"] += truth >= MARGIN
         if truth >= 3 * MARGIN or truth <= -2 * MARGIN:
-            told["far"] += 1
-            told["far_undecided"] += row.verdict == "inconclusive"
-    told["width"] = median(widths) if widths else math.nan
-    return told
+            figures["far"] += 1
+            figures["far_undecided"] += row.verdict == "inconclusive"
+    figures["width"] = median(widths) if widths else math.nan
+    return figures
 
 
 def _p99(arm: Arm) -> float:

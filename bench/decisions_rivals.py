@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy import stats
 
-from decisions_ours import ARMS, HOUR_S, MARGIN, Told, chosen, grid, population
+from decisions_ours import ARMS, HOUR_S, MARGIN, Figures, chosen, grid, population
 from mydyno.model import Trial
 from mydyno_simulate import WORLDS, Arm, Machine
 
@@ -28,16 +28,16 @@ def _runs(world: str, arms: Mapping[str, Arm], seed: int, lengths: tuple[int, in
     return logs, machine.clock_s / HOUR_S
 
 
-def point(warmup_s: int, window_s: int) -> Callable[[str, int], Told]:
+def point(warmup_s: int, window_s: int) -> Callable[[str, int], Figures]:
     """Return the grid of single runs: what is better by the margin is adopted."""
 
-    def run(world: str, seed: int, *, null: bool = False) -> Told:
+    def run(world: str, seed: int, *, null: bool = False) -> Figures:
         arms = population(world).arms(seed, ARMS, null=null)
         logs, hours = _runs(world, arms, seed, (warmup_s, window_s))
         base = math.log(np.exp(logs["base"]).mean())
         words = {
-            name: "adopt" if math.log(np.exp(told).mean()) - base >= MARGIN else "reject"
-            for name, told in logs.items()
+            name: "adopt" if math.log(np.exp(rates).mean()) - base >= MARGIN else "reject"
+            for name, rates in logs.items()
             if name != "base"
         }
         return _scored(arms, words) | {"hours": hours}
@@ -45,34 +45,34 @@ def point(warmup_s: int, window_s: int) -> Callable[[str, int], Told]:
     return run
 
 
-def welch(world: str, seed: int, *, null: bool = False) -> Told:
+def welch(world: str, seed: int, *, null: bool = False) -> Figures:
     """Return the hour grid with Welch's test on the means of 100 s, as papers do it."""
     arms = population(world).arms(seed, ARMS, null=null)
     logs, hours = _runs(world, arms, seed, (600, 3000))
-    batches = {n: np.exp(told).reshape(-1, _BATCH_S).mean(axis=1) for n, told in logs.items()}
+    batches = {n: np.exp(rates).reshape(-1, _BATCH_S).mean(axis=1) for n, rates in logs.items()}
     words = {}
-    for name, told in batches.items():
+    for name, means in batches.items():
         if name != "base":
-            p = stats.ttest_ind(told, batches["base"], equal_var=False).pvalue
-            better = told.mean() > batches["base"].mean()
+            p = stats.ttest_ind(means, batches["base"], equal_var=False).pvalue
+            better = means.mean() > batches["base"].mean()
             words[name] = "inconclusive" if p > 0.05 else "adopt" if better else "reject"
     return _scored(arms, words) | {"hours": hours}
 
 
-def hour_grid(bar: float) -> Callable[[str, int], Told]:
+def hour_grid(bar: float) -> Callable[[str, int], Figures]:
     """Return the hour grid of cells: the best one, if it is above stock by `bar`."""
 
-    def run(world: str, seed: int) -> Told:
+    def run(world: str, seed: int) -> Figures:
         arms = grid(world, seed)
         stock = next(iter(arms))
         logs, hours = _runs(world, arms, seed, (600, 3000))
-        levels = {name: math.log(np.exp(told).mean()) for name, told in logs.items()}
+        levels = {name: math.log(np.exp(figures).mean()) for name, figures in logs.items()}
         best = max(levels, key=lambda name: levels[name])
         gain = levels[best] - levels[stock]
         if gain < math.log1p(bar):
             return chosen(arms, stock, stock) | {"hours": hours}
-        told = chosen(arms, best, stock) | {"hours": hours, "claims": 1}
-        return told | {"overstated": gain - arms[best].effect + arms[stock].effect}
+        figures = chosen(arms, best, stock) | {"hours": hours, "claims": 1}
+        return figures | {"overstated": gain - arms[best].effect + arms[stock].effect}
 
     return run
 
@@ -99,11 +99,11 @@ class _Bench:
         """Return the share of the hour grid's time that is gone."""
         return self.machine.clock_s / HOUR_S / len(self.names)
 
-    def told(self, name: str) -> Told:
+    def figures(self, name: str) -> Figures:
         return chosen(self.arms, name, self.names[0]) | {"hours": self.machine.clock_s / HOUR_S}
 
 
-def random_search(world: str, seed: int) -> Told:
+def random_search(world: str, seed: int) -> Figures:
     """Return random cells of four minutes, the best three repeated three times, the best mean."""
     bench = _Bench(world, seed)
     order = np.random.default_rng((seed, 9)).permutation(bench.names)
@@ -115,10 +115,10 @@ def random_search(world: str, seed: int) -> Told:
     best = sorted(seen, key=lambda name: -seen[name][0])[:3]
     for name in best * 3:
         seen[name].append(bench.run(name, 240, 60))
-    return bench.told(max(best, key=lambda name: float(np.mean(seen[name]))))
+    return bench.figures(max(best, key=lambda name: float(np.mean(seen[name]))))
 
 
-def halving(world: str, seed: int) -> Told:
+def halving(world: str, seed: int) -> Figures:
     """Return successive halving: all cells for a minute and a half, then a third for longer."""
     bench = _Bench(world, seed)
     alive = [str(n) for n in np.random.default_rng((seed, 9)).permutation(bench.names)]
@@ -126,10 +126,10 @@ def halving(world: str, seed: int) -> Told:
     for seconds in (90, 150, 300, 600):
         level = {name: bench.run(name, seconds, seconds // 3) for name in alive}
         alive = sorted(alive, key=lambda name: -level[name])[: max(1, len(alive) // 3)]
-    return bench.told(alive[0])
+    return bench.figures(alive[0])
 
 
-def tpe(world: str, seed: int) -> Told:
+def tpe(world: str, seed: int) -> Figures:
     """Return Optuna's tree-structured Parzen estimator, the best value it has seen."""
     import optuna  # noqa: PLC0415 - a rival; the others do without it
 
@@ -146,17 +146,19 @@ def tpe(world: str, seed: int) -> Told:
     while bench.spent < 0.1 - 260 / HOUR_S / len(bench.names):
         study.optimize(objective, n_trials=1)
     best = study.best_params
-    return bench.told("".join(str(best[f"f{i}"]) for i in range(4)))
+    return bench.figures("".join(str(best[f"f{i}"]) for i in range(4)))
 
 
 def _scored(arms: Mapping[str, Arm], words: Mapping[str, str]) -> dict[str, float]:
-    told = dict.fromkeys(("arms", "adopted", "wrong", "far", "far_undecided"), 0.0)
+    counts = dict.fromkeys(("arms", "adopted", "wrong", "far", "far_undecided"), 0.0)
     for name, word in words.items():
         truth = arms[name].effect - arms["base"].effect
-        told["arms"] += 1
-        told["adopted"] += word == "adopt"
-        told["wrong"] += (word == "adopt" and truth <= 0) or (word == "reject" and truth >= MARGIN)
+        counts["arms"] += 1
+        counts["adopted"] += word == "adopt"
+        counts["wrong"] += (word == "adopt" and truth <= 0) or (
+            word == "reject" and truth >= MARGIN
+        )
         if truth >= 3 * MARGIN or truth <= -2 * MARGIN:
-            told["far"] += 1
-            told["far_undecided"] += word == "inconclusive"
-    return told
+            counts["far"] += 1
+            counts["far_undecided"] += word == "inconclusive"
+    return counts

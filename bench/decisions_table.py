@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-Told = Mapping[str, float]
-Cells = Mapping[str, Sequence[Told]]
+Figures = Mapping[str, float]
+Cells = Mapping[str, Sequence[Figures]]
 _Z = 1.96
 
 
@@ -27,17 +27,17 @@ def share(hits: float, of: float) -> str:
     return f"{p * 100:.1f} [{max(0, low) * 100:.1f}..{high * 100:.1f}]"
 
 
-def _sum(rows: Sequence[Told], name: str) -> float:
+def _sum(rows: Sequence[Figures], name: str) -> float:
     return sum(row.get(name, 0.0) for row in rows)
 
 
-def _mean(rows: Sequence[Told], name: str) -> float:
+def _mean(rows: Sequence[Figures], name: str) -> float:
     found = [row[name] for row in rows if name in row]
     return sum(found) / len(found) if found else math.nan
 
 
-def _line(kind: str, world: str, rows: Sequence[Told], hours: float) -> list[str]:
-    """Return what campaigns of many treatments told."""
+def _line(kind: str, world: str, rows: Sequence[Figures], hours: float) -> list[str]:
+    """Return the line of campaigns of many treatments."""
     return [
         kind,
         world,
@@ -85,7 +85,7 @@ _CHOICE = [
 ]
 
 
-def _choice(kind: str, world: str, rows: Sequence[Told]) -> list[str]:
+def _choice(kind: str, world: str, rows: Sequence[Figures]) -> list[str]:
     return [
         kind,
         world,
@@ -99,17 +99,17 @@ def _choice(kind: str, world: str, rows: Sequence[Told]) -> list[str]:
     ]
 
 
-def _ablation(world: str, rows: Sequence[Told]) -> list[list[str]]:
+def _ablation(world: str, rows: Sequence[Figures]) -> list[list[str]]:
     parts = dict.fromkeys(name.split("/")[0] for name in rows[0] if "/" in name)
     return [_line(f"  {part}", world, [_part(row, part) for row in rows], 61.0) for part in parts]
 
 
-def _part(row: Told, part: str) -> Told:
+def _part(row: Figures, part: str) -> Figures:
     return {k.split("/", 1)[1]: v for k, v in row.items() if k.startswith(f"{part}/")}
 
 
-def _other(kind: str, world: str, rows: Sequence[Told]) -> str:
-    told: dict[str, Callable[[], str]] = {
+def _other(kind: str, world: str, rows: Sequence[Figures]) -> str:
+    sentences: dict[str, Callable[[], str]] = {
         "screen": lambda: (
             f"all three strong settings of 19 are the first three of the ranking: "
             f"{share(_sum(rows, 'found'), len(rows))} %; intervals cover "
@@ -125,7 +125,7 @@ def _other(kind: str, world: str, rows: Sequence[Told]) -> str:
         ),
         "credits": lambda: (
             f"end of a burst flagged {share(_sum(rows, 'flagged'), _sum(rows, 'campaigns'))} %, "
-            f"compared across {share(_sum(rows, 'crossed'), _sum(rows, 'campaigns'))} %; told "
+            f"compared across {share(_sum(rows, 'crossed'), _sum(rows, 'campaigns'))} %; flagged "
             f"where there was none {share(_sum(rows, 'wrongly'), _sum(rows, 'campaigns'))} %"
         ),
         "warm-up": lambda: (
@@ -140,7 +140,7 @@ def _other(kind: str, world: str, rows: Sequence[Told]) -> str:
         ),
     }
     plain = kind.removesuffix("-bias").removesuffix("-preloaded")
-    return f"{kind}, {world}, n = {len(rows)}: {told[plain]()}"
+    return f"{kind}, {world}, n = {len(rows)}: {sentences[plain]()}"
 
 
 def text(cells: Cells) -> str:

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from decisions_ours import ARMS, BASE, VERDICTS, Told, played, population
+from decisions_ours import ARMS, BASE, VERDICTS, Figures, played, population
 from mydyno.campaign.designs import Adaptive, Fixed
 from mydyno.campaign.race import Race
 from mydyno.model import Outcome, Trial, TrialStatus
@@ -21,7 +21,7 @@ _REPEATS = 24  # trials that a bias is the mean of
 _NEAR = 0.005
 
 
-def unsettled(world: str, seed: int, bias: float | None = None) -> Told:
+def unsettled(world: str, seed: int, bias: float | None = None) -> Figures:
     """Return whether treatments that never settle were found among twenty, and no others."""
     arms = dict(population(world).arms(seed, 20))
     never = {"a20": Warmup("never", 0.4, 45.0), "a19": Warmup("trend", 0.3, 300.0)}
@@ -43,27 +43,27 @@ def unsettled(world: str, seed: int, bias: float | None = None) -> Told:
     }
 
 
-def spent(world: str, seed: int) -> Told:
-    """Return whether the end of a disk's burst was told, and what was compared across it.
+def spent(world: str, seed: int) -> Figures:
+    """Return whether the end of a disk's burst was flagged, and what was compared across it.
 
-    The host is that of another campaign without a bucket, where nothing may be told.
+    The host is that of another campaign without a bucket, where nothing may be flagged.
     """
     chance = np.random.default_rng((seed, 11))
     bucket = Bucket(chance.uniform(600.0, 4000.0), 0.1, chance.uniform(0.35, 1.2))
-    told = {"campaigns": 1.0}
+    figures = {"campaigns": 1.0}
     for name, one_world in (
         ("burst", replace(WORLDS[world], bucket=bucket)),
         ("plain", WORLDS[world]),
     ):
         outcomes = played(population(world).arms(seed, 8), one_world, seed)
-        kept = [o.status is TrialStatus.OK for o in mark_invalid(outcomes, VERDICTS)]
-        told[f"{name}_void"] = len(kept) - sum(kept)
+        valid = [o.status is TrialStatus.OK for o in mark_invalid(outcomes, VERDICTS)]
+        figures[f"{name}_void"] = len(valid) - sum(valid)
         if name == "burst":
             states = _states(outcomes, bucket)
-            told["flagged"] = not all(kept)
-            told["crossed"] = len({s for s, ok in zip(states, kept, strict=True) if ok}) > 1
-    told["wrongly"] = told["plain_void"] > 0
-    return told
+            figures["flagged"] = not all(valid)
+            figures["crossed"] = len({s for s, ok in zip(states, valid, strict=True) if ok}) > 1
+    figures["wrongly"] = figures["plain_void"] > 0
+    return figures
 
 
 def _states(outcomes: Sequence[Outcome], bucket: Bucket) -> list[str]:
@@ -77,7 +77,7 @@ def _states(outcomes: Sequence[Outcome], bucket: Bucket) -> list[str]:
     return states
 
 
-def warmed(amplitude: float, asked: float | None = None) -> Callable[[str, int], Told]:
+def warmed(amplitude: float, asked: float | None = None) -> Callable[[str, int], Figures]:
     """Return the residual bias of trials' levels, beside that of dropping ten minutes of twelve.
 
     What is `asked` is what a spec's protocol.bias would be.
@@ -86,7 +86,7 @@ def warmed(amplitude: float, asked: float | None = None) -> Callable[[str, int],
     average over a treatment's trials, is the bias that its warm-up leaves behind.
     """
 
-    def run(world: str, seed: int) -> Told:
+    def run(world: str, seed: int) -> Figures:
         drawn = population(world).arms(seed, 8)
         arms = {
             n: replace(a, warmup=replace(a.warmup, amplitude=amplitude)) for n, a in drawn.items()
@@ -100,14 +100,14 @@ def warmed(amplitude: float, asked: float | None = None) -> Callable[[str, int],
         still = {n: replace(a, warmup=Warmup("none")) for n, a in arms.items()}
         twins = (machine, Machine(WORLDS[world], still, seed))
         twins[1].clock_s = machine.clock_s
-        told = [_biased(twins, name, outcomes, stops) for name in arms]
+        biases = [_biased(twins, name, outcomes, stops) for name in arms]
         dropped = [a.warmup.bias(600.0, 720.0, seed) for a in arms.values()]
         return {
             "trials": len(arms),
-            "near": sum(abs(bias) <= _NEAR for bias, _ in told),
+            "near": sum(abs(bias) <= _NEAR for bias, _ in biases),
             "near_dropped": sum(abs(bias) <= _NEAR for bias in dropped),
-            "bias": sum(abs(bias) for bias, _ in told) / len(told),
-            "seconds": sum(seconds for _, seconds in told) / len(told),
+            "bias": sum(abs(bias) for bias, _ in biases) / len(biases),
+            "seconds": sum(seconds for _, seconds in biases) / len(biases),
         }
 
     return run
@@ -130,8 +130,8 @@ def _biased(
     return float(np.mean(biases)), float(np.mean(lengths))
 
 
-def deciding(world: str, seed: int) -> Told:
-    """Return how long a race of sixty takes to say what comes next, in milliseconds."""
+def deciding(world: str, seed: int) -> Figures:
+    """Return how long a race of sixty takes to choose its next trial, in milliseconds."""
     arms = population(world).arms(seed, ARMS)
     names = tuple(arms)
     always = {("w", name) for name in names}

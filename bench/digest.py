@@ -49,7 +49,7 @@ def main() -> int:
     ask = options()
     binary = str(ask.binary or probe_binary())
     if not binary:
-        say(NOT_BUILT)
+        show(NOT_BUILT)
         return 3
     generator = build_generator()
     wanted = [
@@ -60,10 +60,10 @@ def main() -> int:
     rows: list[Row] = []
     for shape in ask.only or SHAPES:
         with scratch(ask.folder) as folder:
-            say(f"{shape}: making the log")
-            whole = generate(generator, shape, int(ask.gib * GIB), ask.seed, folder)
-            part = cut(whole, min(CUTS[shape], whole.size), folder)
-            rows += measured(ask, wanted, whole, part)
+            show(f"{shape}: making the log")
+            complete = generate(generator, shape, int(ask.gib * GIB), ask.seed, folder)
+            part = cut(complete, min(CUTS[shape], complete.size), folder)
+            rows += measured(ask, wanted, complete, part)
     text = table.head(ask) + "\n" + table.body(rows)
     print(text)
     if ask.out:
@@ -71,14 +71,14 @@ def main() -> int:
     return 0
 
 
-def measured(ask: argparse.Namespace, wanted: list[Tool], whole: Log, part: Log) -> list[Row]:
+def measured(ask: argparse.Namespace, wanted: list[Tool], complete: Log, part: Log) -> list[Row]:
     """Return the rows of one shape of log; the tools take turns."""
-    logs = {tool.name: part if tool.slow else whole for tool in wanted}
+    logs = {tool.name: part if tool.slow else complete for tool in wanted}
     rows = [Row(tool, logs[tool.name], [], absence(tool), version(tool)) for tool in wanted]
     for turn in range(max(ask.rounds, ask.slow_rounds)):
         for row in rows:
             if not row.absent and turn < (ask.slow_rounds if row.tool.slow else ask.rounds):
-                say(f"{row.log.shape}: turn {turn + 1}, {row.tool.name}")
+                show(f"{row.log.shape}: turn {turn + 1}, {row.tool.name}")
                 warm(row.log.path)
                 row.runs.append(measure(row.tool, row.log))
     return rows
@@ -94,7 +94,7 @@ def scratch(parent: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def say(words: str) -> None:
+def show(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 

@@ -33,11 +33,11 @@ def build_generator() -> str:
 
 
 def generate(generator: str, shape: str, size: int, seed: int, folder: Path) -> Log:
-    """Write a log of that size; its totals are what the generator says."""
+    """Write a log of that size; its totals are those that the generator reports."""
     path = folder / f"{shape}.log"
     argv = [generator, shape, f"--bytes={size}", f"--seed={seed}", f"--out={path}"]
-    told = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
-    return Log(shape, path, told["bytes"], told["events"], told["query_time_us"])
+    totals = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
+    return Log(shape, path, totals["bytes"], totals["events"], totals["query_time_us"])
 
 
 def cut(log: Log, size: int, folder: Path) -> Log:

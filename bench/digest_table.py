@@ -38,10 +38,13 @@ def body(rows: list["Row"]) -> str:
     for shape in dict.fromkeys(row.log.shape for row in rows):
         some = [row for row in rows if row.log.shape == shape]
         speeds = {row.tool.name: _speed(row) for row in some if row.runs}
-        whole = max((row.log for row in some), key=lambda log: log.size)
-        mean = whole.size / whole.events
+        largest = max((row.log for row in some), key=lambda log: log.size)
+        mean = largest.size / largest.events
         lines = [
-            f"{shape}: {whole.size / MB:.0f} MB, {whole.events} events, {mean:.0f} bytes an event",
+            (
+                f"{shape}: {largest.size / MB:.0f} MB, {largest.events} events, "
+                f"{mean:.0f} bytes an event"
+            ),
             _line(_TITLE),
             *(_row(row, speeds) for row in some),
             "",
@@ -57,7 +60,7 @@ def _row(row: "Row", speeds: dict[str, float]) -> str:
         return f"{row.tool.name:<{_WIDTHS[0]}}  {row.absent}"
     each = [row.log.size / MB / run.cpu_s for run in row.runs]
     name = f"{row.tool.name} (cut)" if row.tool.slow else row.tool.name
-    told = row.runs[-1].told
+    output = row.runs[-1].output
     return _line(
         (
             name,
@@ -66,7 +69,7 @@ def _row(row: "Row", speeds: dict[str, float]) -> str:
             _ratio(row.tool.name, "pt-query-digest", speeds),
             _ratio(row.tool.name, "mysqldumpslow", speeds),
             f"{max(run.peak for run in row.runs) / MB:.0f}",
-            f"{told.events}, {told.right}",
+            f"{output.events}, {output.right}",
         )
     )
 

@@ -1,4 +1,4 @@
-"""The tools that digest a slow log: their commands, their costs, and what they say it holds."""
+"""The tools that digest a slow log: their commands, costs, and the totals that they report."""
 
 import json
 import os
@@ -24,8 +24,8 @@ _THOUSANDS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a tool says of a log: events, and whether its totals are those of the log."""
+class Output:
+    """What a tool reports of a log: events, and whether its totals are those of the log."""
 
     events: str
     right: str
@@ -37,18 +37,18 @@ class Tool:
 
     name: str
     argv: tuple[str, ...]
-    told: Callable[[str, Log], Told]
+    read: Callable[[str, Log], Output]
     slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: seconds of processor and of the clock, peak bytes, and what was told."""
+    """One run: seconds of processor and of the clock, peak bytes, and the output."""
 
     cpu_s: float
     wall_s: float
     peak: int
-    told: Told
+    output: Output
 
 
 def tools(binary: str) -> list[Tool]:
@@ -88,12 +88,12 @@ def measure(tool: Tool, log: Log) -> Run:
         wall = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        said = out.read().decode(errors="replace")
+        text = out.read().decode(errors="replace")
         if process.returncode:
             errors.seek(0)
             raise SystemExit(f"{tool.name}: {errors.read().decode(errors='replace')[-400:]}")
     cpu = cost.ru_utime + cost.ru_stime
-    return Run(cpu, wall, peak, tool.told(said, log))
+    return Run(cpu, wall, peak, tool.read(text, log))
 
 
 def _watch(pid: int) -> tuple[int, int, resource.struct_rusage]:
@@ -111,30 +111,30 @@ def _watch(pid: int) -> tuple[int, int, resource.struct_rusage]:
         time.sleep(_LOOK_S)
 
 
-def _own(said: str, log: Log) -> Told:
-    summary = json.loads(said, parse_float=str)["summary"]
-    whole, _, fraction = str(summary["query_time_s"]).partition(".")
-    us = int(whole + fraction.ljust(6, "0"))
+def _own(text: str, log: Log) -> Output:
+    summary = json.loads(text, parse_float=str)["summary"]
+    seconds, _, fraction = str(summary["query_time_s"]).partition(".")
+    us = int(seconds + fraction.ljust(6, "0"))
     right = summary["events"] == log.events and us == log.query_time_us
-    return Told(str(summary["events"]), "exact" if right else f"WRONG: {log.events} events")
+    return Output(str(summary["events"]), "exact" if right else f"WRONG: {log.events} events")
 
 
-def _nothing(_said: str, _log: Log) -> Told:
-    return Told("-", "-")
+def _nothing(_text: str, _log: Log) -> Output:
+    return Output("-", "-")
 
 
-def _dumpslow(said: str, log: Log) -> Told:
-    counts = [int(count) for count in _COUNT.findall(said)]
+def _dumpslow(text: str, log: Log) -> Output:
+    counts = [int(count) for count in _COUNT.findall(text)]
     groups = f"{len(counts)} groups"
     if sum(counts) != log.events:
-        return Told(str(sum(counts)), f"no: {log.events} events, {groups}")
-    return Told(str(sum(counts)), f"count exact, time rounded, {groups}")
+        return Output(str(sum(counts)), f"no: {log.events} events, {groups}")
+    return Output(str(sum(counts)), f"count exact, time rounded, {groups}")
 
 
-def _pt(said: str, log: Log) -> Told:
-    found = _OVERALL.search(said)
+def _pt(text: str, log: Log) -> Output:
+    found = _OVERALL.search(text)
     if not found:
-        return Told("-", "no total")
+        return Output("-", "no total")
     events = float(found[1]) * _THOUSANDS[found[2]]
     near = abs(events - log.events) <= 0.005 * _THOUSANDS[found[2]] + 0.5
-    return Told(found[1] + found[2], "rounded" if near else f"no: {log.events} events")
+    return Output(found[1] + found[2], "rounded" if near else f"no: {log.events} events")

@@ -41,8 +41,8 @@ def main() -> None:
     asked.add_argument("--seconds", type=int, default=5)
     asked.add_argument("--chunk", type=int, default=64, help="KiB")
     given = asked.parse_args()
-    told = f"{platform.node()}: {os.cpu_count()} cores, Linux {platform.release()}"
-    print(f"{told}, load average {os.getloadavg()[0]:.1f}\n")
+    machine = f"{platform.node()}: {os.cpu_count()} cores, Linux {platform.release()}"
+    print(f"{machine}, load average {os.getloadavg()[0]:.1f}\n")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         capped(Path(folder), given.disk_class, given.chunk << 10, given.seconds)
         free(Path(folder), given.chunk << 10, given.seconds)
@@ -57,12 +57,12 @@ def capped(folder: Path, disk_class: str, chunk: int, seconds: int) -> None:
         device = up(folder, disks, chunk, disk_class)
         try:
             for shape in CAPPED:
-                told(disks, best(device, shape, seconds))
+                print_row(disks, best(device, shape, seconds))
         finally:
             device.remove()
 
 
-def told(disks: int, reading: IoMeasurement) -> None:
+def print_row(disks: int, reading: IoMeasurement) -> None:
     promise = reading.expected
     off = reading.rate / (promise.rate or reading.rate) - 1
     load = f"{reading.rw} {reading.block >> 10}K"
@@ -100,7 +100,7 @@ def free(folder: Path, chunk: int, seconds: int) -> None:
 
 
 def plain(device: LabDevice, rw: str, block: int, depth: int, seconds: int) -> float:
-    """One job over the whole device, the best of three."""
+    """One job over the entire device, the best of three."""
     job = ("--name=free", f"--filename={device.device}", f"--rw={rw}", f"--bs={block}")
     how = (f"--iodepth={depth}", "--direct=1", "--ioengine=libaio", "--time_based")
     when = (f"--runtime={seconds}", "--randrepeat=0", "--output-format=json")

@@ -55,7 +55,7 @@ def cost(ask: argparse.Namespace, ground: Ground, folder: Path) -> list[probe_co
     for number in range(ask.rounds):
         for tool in draw.sample(wanted, len(wanted)):
             if not absent[tool.name]:
-                say(f"round {number + 1} of {ask.rounds}: {tool.name}")
+                show(f"round {number + 1} of {ask.rounds}: {tool.name}")
                 with scratch(folder) as own:
                     costs[tool.name].append(probe_cost.measure(tool, ground, own, ask.seconds))
     return [
@@ -65,9 +65,9 @@ def cost(ask: argparse.Namespace, ground: Ground, folder: Path) -> list[probe_co
 
 def missed(
     ask: argparse.Namespace, ground: Ground, instance: Instance, folder: Path
-) -> list[probe_missed.Kept]:
+) -> list[probe_missed.Missed]:
     """Return what our sampler held to at 10 Hz and at 1 Hz with every processor taken."""
-    say(f"missed ticks: {ask.busy_minutes:g} minutes with all processors busy")
+    show(f"missed ticks: {ask.busy_minutes:g} minutes with all processors busy")
     pair = [probe("10 Hz", "100ms", server=True), probe("1 Hz", "1s", server=True)]
     with load(instance, folder, SCRIPT, 2 * (os.cpu_count() or 1)) as running:
         watched = ground.and_load(running.pid)
@@ -78,7 +78,7 @@ def effect(
     ask: argparse.Namespace, ground: Ground, instance: Instance, folder: Path
 ) -> probe_effect.Effect:
     """Return what sampling as in a trial does to sysbench's throughput."""
-    say(f"effect on {SCRIPT}: {ask.hour_minutes:g} minutes, with and without in turns")
+    show(f"effect on {SCRIPT}: {ask.hour_minutes:g} minutes, with and without in turns")
     tool = probe("mydyno-probe", "1s", server=True)
     plan = probe_effect.Plan(ask.hour_minutes, ask.block_seconds, ask.rounds)
     with load(instance, folder, SCRIPT, 2 * (os.cpu_count() or 1)) as running:
@@ -94,8 +94,8 @@ def installed() -> Path:
     return Path(found)
 
 
-def say(text: str) -> None:
-    """Tell how far it is, where the table does not go."""
+def show(text: str) -> None:
+    """Print the progress to stderr; the table goes to stdout."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -130,7 +130,7 @@ def parts(ask: argparse.Namespace, folder: Path) -> Iterator[str]:
         if "cost" in wanted:
             yield table.costs(cost(ask, ground, folder))
         if "missed" in wanted:
-            yield table.kept(missed(ask, ground, instance, folder))
+            yield table.missed(missed(ask, ground, instance, folder))
         if "effect" in wanted:
             yield table.effect(effect(ask, ground, instance, folder), ask)
 
@@ -159,10 +159,10 @@ def main() -> int:
                 print(part, flush=True)
                 text.append(part)
     except (Fault, MydynoError) as error:
-        say(f"bench-probe: {error}")
+        show(f"bench-probe: {error}")
         return 3
     except KeyboardInterrupt:
-        say("bench-probe: stopped")
+        show("bench-probe: stopped")
         return 130
     if ask.out:
         ask.out.write_text("\n".join(text) + "\n")

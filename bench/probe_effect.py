@@ -96,5 +96,5 @@ def _block(tool: Tool | None, ground: Ground, file: Path, block_s: float) -> tup
 def _rate(load: Load, begin: float, end: float) -> float:
     seconds = load.between(begin, end)
     if not seconds or not all(seconds):
-        raise Fault("the load stood still or said nothing in a block")
+        raise Fault("the load stopped or reported nothing in a block")
     return fmean(seconds)

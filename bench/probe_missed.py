@@ -16,8 +16,8 @@ _SPIN = [sys.executable, "-c", "while True: pass"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What one sampler held to while the processors were busy."""
+class Missed:
+    """What one sampler missed while the processors were busy."""
 
     tool: Tool
     ticks: Ticks
@@ -30,7 +30,7 @@ class Kept:
         return self.ticks.values
 
 
-def measure(pair: list[Tool], ground: Ground, folder: Path, seconds: float) -> list[Kept]:
+def measure(pair: list[Tool], ground: Ground, folder: Path, seconds: float) -> list[Missed]:
     """Run samplers together for a while beside one spinning process a processor."""
     with ExitStack() as stack:
         for _ in range(os.cpu_count() or 1):
@@ -54,6 +54,6 @@ def measure(pair: list[Tool], ground: Ground, folder: Path, seconds: float) -> l
             for first, file in zip(had, files, strict=True)
         ]
     return [
-        Kept(tool, ticks(file), share, hour)
+        Missed(tool, ticks(file), share, hour)
         for tool, file, share, hour in zip(pair, files, used, hours, strict=True)
     ]

@@ -46,7 +46,7 @@ def sample(processes: list[psutil.Process]) -> int:
 
 
 def main() -> None:
-    """Sample until SIGTERM; say how many numbers one sample has."""
+    """Sample until SIGTERM; print how many numbers one sample has."""
     processes = [psutil.Process(int(pid)) for pid in sys.argv[1:]]
     taken = 0
 

@@ -18,18 +18,19 @@ _HEAD = struct.Struct("<BI")
 class Ticks:
     """The ticks of a file: how many were due, how many are not there, and how late they were.
 
-    `late` is p50, p99 and the largest, in seconds; `said` is what the file's end says is missing.
+    `late` is p50, p99 and the largest, in seconds; `declared` is the number of
+    missed ticks by the file's own end.
     """
 
     due: int
     missed: int
-    said: int
+    declared: int
     late: tuple[float, float, float]
     values: int
 
 
 def ticks(path: Path) -> Ticks:
-    """Return what a finished file holds; raise `Fault` if it is not whole."""
+    """Return what a finished file holds; raise `Fault` if it is not complete."""
     raw = path.read_bytes()
     seqs: list[int] = []
     late: list[float] = []

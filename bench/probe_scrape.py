@@ -1,4 +1,4 @@
-"""Scrapes an exporter once a second, as Prometheus would, over one kept connection."""
+"""Scrapes an exporter once a second, as Prometheus would, over one persistent connection."""
 
 import http.client
 import threading

@@ -72,7 +72,7 @@ class Load:
     seconds: list[tuple[float, float]] = field(default_factory=list)
 
     def between(self, begin: float, end: float) -> list[float]:
-        """Return the transactions of each whole second from `begin` to `end`."""
+        """Return the transactions of each full second from `begin` to `end`."""
         return [tps for at, tps in self.seconds if begin <= at - 1.0 and at <= end]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from probe_cost import SETTLE_S, Row, idle_share
 from probe_effect import LEAD_S, Effect
-from probe_missed import Kept
+from probe_missed import Missed
 
 MB = 1e6
 VALUES = 600  # what the goals of size are for
@@ -23,7 +23,7 @@ def head(ask: argparse.Namespace, server: str) -> str:
     )
     lines = [
         f"machine  {machine}",
-        f"server   {server}, private, on its socket, idle unless said",
+        f"server   {server}, private, on its socket, idle unless stated",
         "cost     CPU time by the clocks of the tool's processes, which are exact:",
         f"         {ask.seconds:g} s a run after the first {SETTLE_S:g} s; median [least..most]",
         f"         of {ask.rounds} runs, whose order is drawn.",
@@ -44,8 +44,8 @@ def costs(rows: list[Row]) -> str:
     return "\n".join([*lines, f"peers: {versions}"]) + "\n"
 
 
-def kept(found: list[Kept]) -> str:
-    """Return what the sampler held to on busy processors."""
+def missed(found: list[Missed]) -> str:
+    """Return what the sampler missed on busy processors."""
     lines = ["all processors busy: one spinning process each, and sysbench on the server"]
     for one in found:
         late = one.ticks.late

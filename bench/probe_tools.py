@@ -33,7 +33,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One sampler; `port` is scraped, `file` written into, `asks` says it asks the server."""
+    """One sampler; `port` is scraped, `file` written into, `asks`: it queries the server."""
 
     name: str
     argv: Callable[[Ground, Path], list[str]]
@@ -90,7 +90,7 @@ def absence(tool: Tool, ground: Ground) -> str:
 
 
 def version(tool: Tool) -> str:
-    """Return the first words of what the tool says of its version."""
+    """Return the first words of the tool's own version line."""
     if not tool.version:
         return ""
     done = subprocess.run(tool.version, capture_output=True, check=False, timeout=10)

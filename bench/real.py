@@ -10,7 +10,7 @@ import real_table as table
 import real_traces
 
 PARTS = ("traces", "replay", "live")
-KEPT = Path(__file__).parent / "real" / "traces"
+TRACES = Path(__file__).parent / "real" / "traces"
 
 
 def options() -> argparse.Namespace:
@@ -23,26 +23,26 @@ def options() -> argparse.Namespace:
         "--record", action="store_true", help="record new traces, two hours of them"
     )
     parser.add_argument(
-        "--kept", type=Path, default=Path("bench-real"), help="folder of what is done already"
+        "--runs", type=Path, default=Path("bench-real"), help="folder of the run directories"
     )
-    parser.add_argument("--traces", type=Path, default=KEPT, help="folder of recorded traces")
+    parser.add_argument("--traces", type=Path, default=TRACES, help="folder of recorded traces")
     return parser.parse_args()
 
 
 def main() -> None:
     asked = options()
     wanted = set(asked.only or PARTS)
-    asked.kept.mkdir(parents=True, exist_ok=True)
+    asked.runs.mkdir(parents=True, exist_ok=True)
     asked.traces.mkdir(parents=True, exist_ok=True)
     servers = asked.server or ["auto"]
     if asked.record and "traces" in wanted:
         for server in servers:
-            real_traces.record(server, asked.kept, asked.traces)
-    found = real_traces.kept(asked.traces)
+            real_traces.record(server, asked.runs, asked.traces)
+    found = real_traces.recorded(asked.traces)
     if "replay" in wanted and found:
         sys.stdout.write(table.replayed(found, real_replay.replays(found, asked.replays)))
     if "live" in wanted:
-        sys.stdout.write(table.live(real_live.campaigns(servers, asked.campaigns, asked.kept)))
+        sys.stdout.write(table.live(real_live.campaigns(servers, asked.campaigns, asked.runs)))
 
 
 if __name__ == "__main__":

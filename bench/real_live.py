@@ -19,7 +19,7 @@ RIGHT = {"plus": "adopt", "minus": "reject"}
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What one campaign said of one dose: verdict, ratio with its interval, and the hours."""
+    """The result of one campaign for one dose: verdict, ratio with its interval, and the hours."""
 
     campaign: int
     dose: str
@@ -29,7 +29,7 @@ class Live:
 
 
 def campaigns(servers: Sequence[str], count: int, runs: Path) -> list[Live]:
-    """Run the campaigns, the servers in turns, or go on with them; return what they said."""
+    """Run the campaigns, the servers in turns, or resume them; return their results."""
     found: list[Live] = []
     for number, server in zip(range(1, count + 1), cycle(servers), strict=False):
         name = re.sub(r"\W+", "-", Path(server).name)
@@ -41,7 +41,7 @@ def campaigns(servers: Sequence[str], count: int, runs: Path) -> list[Live]:
         run = subprocess.run([*argv, "--json"], stdout=subprocess.PIPE, check=False)
         if run.returncode:
             sys.exit(f"{folder}: mydyno ended with {run.returncode}; run again to go on")
-        found += _told(number, json.loads(run.stdout))
+        found += _rows(number, json.loads(run.stdout))
     return found
 
 
@@ -53,9 +53,9 @@ def _spec(seed: int) -> str:
     return text.replace("seed = 0", f"seed = {seed}")
 
 
-def _told(number: int, told: dict[str, object]) -> list[Live]:
-    rows = {row["name"]: row for row in told["treatments"]}  # type: ignore[attr-defined]
-    hours = float(told["machine_time_s"]) / 3600  # type: ignore[arg-type]
+def _rows(number: int, compared: dict[str, object]) -> list[Live]:
+    rows = {row["name"]: row for row in compared["treatments"]}  # type: ignore[attr-defined]
+    hours = float(compared["machine_time_s"]) / 3600  # type: ignore[arg-type]
     found = []
     for name in TRUTH:
         effect = rows[name]["effect"]

@@ -38,7 +38,7 @@ class Start:
 
 @dataclass(slots=True)
 class Recorded:
-    """A host that says again what a real one said, in the order of time, from any start on."""
+    """A host that replays the recording of a real one, in the order of time, from any start on."""
 
     traces: Traces
     arms: Mapping[str, Arm]
@@ -48,10 +48,10 @@ class Recorded:
     def begin(self, trial: Trial) -> Start:
         """Return the next recorded start, as the trial's arm."""
         starts = self.traces.starts
-        told = np.log(np.maximum(starts[(self.begin_at + self.begun) % len(starts)], 1.0) / RATE)
+        logs = np.log(np.maximum(starts[(self.begin_at + self.begun) % len(starts)], 1.0) / RATE)
         self.begun += 1
         arm = self.arms[trial.treatment]
-        return Start(arm, self.traces.idle_s, told + arm.effect)
+        return Start(arm, self.traces.idle_s, logs + arm.effect)
 
     def end(self, press: Start, n: int) -> float:
         """Return the machine time of a trial that ended after `n` seconds."""
@@ -60,7 +60,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a campaign said of its dose."""
+    """The result of a campaign for its dose."""
 
     dose: float
     row: Row

@@ -58,7 +58,7 @@ def _right(dose: float, word: str) -> bool:
 
 
 def _reversed(dose: float, row: Row) -> bool:
-    """Return whether the interval says the opposite of the dose."""
+    """Return whether the interval lies on the opposite side of the dose."""
     if not row.effect or dose == 0:
         return False
     return row.effect.high < 1 if dose > 0 else row.effect.low > 1
@@ -68,9 +68,9 @@ def live(found: Sequence[Live]) -> str:
     """Return the table of the live campaigns, a line for each dose of each."""
     lines = [["campaign", "dose", "verdict", "ratio", "low", "high", "hours"]]
     for one in found:
-        told = [f"{v:.3f}" for v in one.interval] if one.interval else ["-"] * 3
+        interval = [f"{v:.3f}" for v in one.interval] if one.interval else ["-"] * 3
         lines.append(
-            [str(one.campaign), one.dose, one.verdict, *told, f"{one.hours:.2f}"]
+            [str(one.campaign), one.dose, one.verdict, *interval, f"{one.hours:.2f}"]
         )  # fmt: skip
     right = sum(one.verdict == RIGHT[one.dose] for one in found)
     inside = [one for one in found if one.interval]

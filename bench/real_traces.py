@@ -1,4 +1,4 @@
-"""Traces of a real server on which nothing differs: recorded by mydyno, kept as one small file."""
+"""Traces of a real server on which nothing differs: recorded by mydyno, saved as one small file."""
 
 import json
 import platform
@@ -33,7 +33,7 @@ class Traces:
 
 
 def record(server: str, runs: Path, traces: Path) -> None:
-    """Run the campaign of `traces.toml`, or go on with it, and keep what its loads said."""
+    """Run the campaign of `traces.toml`, or resume it, and save what its loads reported."""
     name = re.sub(r"\W+", "-", Path(server).name)
     folder = runs / f"traces-{name}"
     spec = str(HERE / "traces.toml")
@@ -48,25 +48,27 @@ def of_run(folder: Path) -> Traces:
     """Return the traces of a run directory; trials that something else spoiled are left out."""
     _, about = reopen(folder)
     found = result(folder)
-    told = {
+    series = {
         trial.id: [round(v, 1) for v in curve.values]
         for trial in found.trials
         for curve in trial.curves
         if curve.name == found.comparison.response
     }
-    idle_s = (found.comparison.machine_time_s - sum(map(len, told.values()))) / max(1, len(told))
-    starts = [told[t.id] for t in found.trials if t.status == "ok" and t.id in told]
+    idle_s = (found.comparison.machine_time_s - sum(map(len, series.values()))) / max(
+        1, len(series)
+    )
+    starts = [series[t.id] for t in found.trials if t.status == "ok" and t.id in series]
     build = re.sub(r"^\S*/", "", about.build)  # wherever it lies
     return Traces(build, _machine(found.facts), found.started, round(idle_s, 1), starts)
 
 
 def _machine(facts: Mapping[str, Mapping[str, str]]) -> str:
-    told = {k: v for group in facts.values() for k, v in group.items()}
-    return ", ".join(told[k] for k in ("processor", "memory", "kernel") if k in told) or (
+    known = {k: v for group in facts.values() for k, v in group.items()}
+    return ", ".join(known[k] for k in ("processor", "memory", "kernel") if k in known) or (
         platform.platform()
     )
 
 
-def kept(folder: Path) -> list[Traces]:
+def recorded(folder: Path) -> list[Traces]:
     """Return the traces that were recorded before."""
     return [Traces(**json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))]

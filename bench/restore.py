@@ -205,14 +205,16 @@ def head(ask: argparse.Namespace) -> str:
 
 def line(case: Case, size: int, way: str, taken: list[float], plain: list[float]) -> str:
     middle = statistics.median(taken)
-    told = f"{middle:.2f} [{min(taken):.2f}..{max(taken):.2f}]"
+    seconds = f"{middle:.2f} [{min(taken):.2f}..{max(taken):.2f}]"
     times = f"{statistics.median(plain) / middle:.2f}" if plain else ""
     goal = ""
     if way == "reflink":
         verdict = "met" if middle <= GOAL_S else "MISSED"
         goal = f"  goal: {GOAL_S:g} s for 10 GiB: {verdict}" if size >= 10 * GIB else ""
     rate = size / middle / 1e6
-    return f"{case.name:20} {size / GIB:>4.3g} {way:16} {told:>22} {rate:>7.0f} {times:>8}{goal}\n"
+    return (
+        f"{case.name:20} {size / GIB:>4.3g} {way:16} {seconds:>22} {rate:>7.0f} {times:>8}{goal}\n"
+    )
 
 
 def run(*argv: object) -> str:

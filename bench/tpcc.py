@@ -60,7 +60,7 @@ def load_ours(ask: argparse.Namespace, instance: Instance, target: Target) -> Co
 def load_theirs(ask: argparse.Namespace, instance: Instance) -> Column:
     column = Column()
     if not peer.found():
-        say(f"{peer.BINARY} is not there: its column stays empty; packaging/go-tpc.sh fetches it")
+        show(f"{peer.BINARY} is not there: its column stays empty; packaging/go-tpc.sh fetches it")
         return column
     peer.admit(instance)
     size = (f"--warehouses={ask.warehouses}", f"-T={ask.threads}")
@@ -77,12 +77,12 @@ def turns(
     """Run both in turns, so that a drift of the machine falls on both."""
     size = (f"--warehouses={ask.warehouses}", f"-T={ask.threads}", f"--time={ask.seconds}s")
     for number in range(1, ask.rounds + 1):
-        say(f"round {number} of {ask.rounds}")
+        show(f"round {number} of {ask.rounds}")
         cell = ours.cell(ask.warehouses, ask.threads)
         columns[0].rates.append(ours.rates(cell, target, ask.seconds, number))
         if columns[1].load:
-            said = peer.tpcc(instance, "run", peer.SCHEMA, *size)
-            columns[1].rates.append(peer.rates(said))
+            output = peer.tpcc(instance, "run", peer.SCHEMA, *size)
+            columns[1].rates.append(peer.rates(output))
 
 
 def check(
@@ -96,11 +96,11 @@ def check(
         peer.mirror(instance, "gotpc_mirror")
         columns[1].checks[OURS] = ours.checked(cell, replace(target, database="gotpc_mirror"))
         for column, schema in zip(columns, (peer.VIEWS, peer.SCHEMA), strict=True):
-            column.checks[THEIRS] = told(instance, schema, size)
+            column.checks[THEIRS] = their_check(instance, schema, size)
 
 
-def told(instance: Instance, schema: str, size: tuple[str, ...]) -> str:
-    """Return what go-tpc's own check says of a schema."""
+def their_check(instance: Instance, schema: str, size: tuple[str, ...]) -> str:
+    """Return the result of go-tpc's own check of a schema."""
     try:
         peer.tpcc(instance, "check", schema, *size, patience_s=_CHECK_S)
     except Fault as error:
@@ -110,7 +110,7 @@ def told(instance: Instance, schema: str, size: tuple[str, ...]) -> str:
     return "hold"
 
 
-def say(text: str) -> None:
+def show(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -140,7 +140,7 @@ def main() -> int:
     try:
         text = measured(ask)
     except (Fault, MydynoError) as error:
-        say(f"bench-tpcc: {error}")
+        show(f"bench-tpcc: {error}")
         return 3
     print(text)
     if ask.out:

@@ -62,10 +62,10 @@ def tpcc(
     return done.stdout
 
 
-def rates(said: str) -> tuple[float, float]:
+def rates(output: str) -> tuple[float, float]:
     """Return New-Orders and all transactions per second, from what a run printed."""
-    kinds = {kind: int(count) / float(s) for kind, s, count in _SUMMARY.findall(said)}
+    kinds = {kind: int(count) / float(s) for kind, s, count in _SUMMARY.findall(output)}
     if "NEW_ORDER" not in kinds:
-        raise Fault(f"go-tpc run printed no summary of NEW_ORDER: {said[-400:]}")
+        raise Fault(f"go-tpc run printed no summary of NEW_ORDER: {output[-400:]}")
     done = {kind: rate for kind, rate in kinds.items() if not kind.endswith("_ERR")}
     return kinds["NEW_ORDER"], sum(done.values())

@@ -32,8 +32,8 @@ def rendered(warehouses: int, ours: Column, peer: Column) -> str:
         lines.append(_line(table, f"{about}{want:,}", _count(ours, table), _count(peer, table)))
     lines += ["", _line("load", "", "sysbench-tpcc", "go-tpc")]
     for name, of in _LOADS.items():
-        told = [of(c.load, warehouses) if c.load else ABSENT for c in (ours, peer)]
-        lines.append(_line(name, "", *told))
+        cells = [of(c.load, warehouses) if c.load else ABSENT for c in (ours, peer)]
+        lines.append(_line(name, "", *cells))
     for step, cost in ours.steps.items():
         used = f"{cost.wall_s:.1f}, CPU {cost.server_s + cost.tool_s:.1f}"
         lines.append(_line(f"  of it {step}, s", "", used, ""))
@@ -58,8 +58,8 @@ def _count(column: Column, table: str) -> str:
 
 
 def _rates(name: str, which: int, *columns: Column) -> str:
-    told = [_spread([pair[which] for pair in c.rates]) if c.rates else ABSENT for c in columns]
-    return _line(f"{name}, median [least..most]", "", *told)
+    cells = [_spread([pair[which] for pair in c.rates]) if c.rates else ABSENT for c in columns]
+    return _line(f"{name}, median [least..most]", "", *cells)
 
 
 def _spread(values: Sequence[float], places: int = 1) -> str:

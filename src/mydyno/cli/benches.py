@@ -21,6 +21,7 @@ from mydyno.model import SpecError
 from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
 from mydyno.snapshot import existing
+from mydyno.stack.flavours import flavours
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
 from mydyno.testbed.labs import LabHost, lab_kind
 from mydyno.testbed.preflight import (

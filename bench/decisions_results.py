@@ -1,4 +1,4 @@
-"""What the bench of decisions has done already: a line a campaign, of one method."""
+"""The saved results of the bench of decisions: one line per campaign, of one method."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 _METHOD = ("src/mydyno/stats/**/*.py", "packages/mydyno-simulate/src/mydyno_simulate/*.py")
 _DESIGNS = ("adaptive", "designs", "race", "search", "switchback", "treatments")
-_WORDS = "phrases.py"  # says what was decided, and decides nothing
+_WORDS = "phrases.py"  # words the decisions; it does not decide
 _VERSION = "of.txt"
 
 Lines = dict[int, dict[str, float]]
@@ -22,8 +22,8 @@ def opened(folder: Path) -> None:
     written = folder / _VERSION
     if written.exists() and written.read_text().strip() != version():
         sys.exit(
-            f"{folder}: of another version of the method; remove it, name another --kept, or see "
-            "with --again whether this version decides alike"
+            f"{folder}: of another version of the method; remove it, choose another --results, or "
+            "check with --again whether this version decides alike"
         )
     renewed(folder)
 
@@ -54,17 +54,17 @@ def read(folder: Path, cell: str, most: int) -> Lines:
     try:
         with lzma.open(path, "rt") as file:
             for line in file:
-                told = json.loads(line)
-                lines[told["seed"]] = told
+                figures = json.loads(line)
+                lines[figures["seed"]] = figures
     except (EOFError, lzma.LZMAError, json.JSONDecodeError):
-        sys.stderr.write(f"{path}: its end is torn; what is whole is kept\n")
+        sys.stderr.write(f"{path}: its last line is incomplete; the complete lines are retained\n")
         path.unlink()
         append(folder, cell, lines.values())
-    return {seed: told for seed, told in lines.items() if seed <= most}
+    return {seed: figures for seed, figures in lines.items() if seed <= most}
 
 
 def append(folder: Path, cell: str, lines: Iterable[Mapping[str, float]]) -> None:
     """Write campaigns behind those that are there."""
     with lzma.open(folder / f"{cell}.jsonl.xz", "at") as file:
-        for told in lines:
-            print(json.dumps(told), file=file)
+        for figures in lines:
+            print(json.dumps(figures), file=file)
