@@ -3,7 +3,11 @@
 # need a checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rm -rf dist build packages/*/build && mkdir dist  # a module of an older build would be packed too
+rm -rf dist && mkdir dist
+# a module that an older build has left would be packed too
+old() { rm -rf build packages/*/build; }
+old
+trap old EXIT
 arch=$(uname -m)
 .venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist \
   --config-settings "--build-option=--plat-name=linux_$arch" .

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILE, FUNCTION = 500, 50
-FILES = 167  # to become 150; never more than today
+FILES = 166  # to become 150; never more than today
 CODE = 19_750  # lines of code in src; never more than today
 # Files and lines of code of each distribution of its own, which an extra requires; as above.
 EXTRAS = {"mydyno-simulate": (7, 490), "mydyno-vm": (10, 1230)}
@@ -35,14 +35,19 @@ _LAYOUT = {
 
 def sources(*places):
     """Yield the Python files in folders of the repository, by default those that are shipped."""
-    for place in places or ("src", "packages"):
+    for place in places or ("src", *(f"packages/{name}/src" for name in EXTRAS)):
         yield from (ROOT / place).rglob("*.py")
 
 
 def test_no_file_is_longer_than_a_person_reads():
     long = {
         str(p.relative_to(ROOT)): n
-        for pattern in ("src/**/*.py", "packages/**/*.py", "crates/*/src/**/*.rs", "src/**/*.lua")
+        for pattern in (
+            "src/**/*.py",
+            "packages/*/src/**/*.py",
+            "crates/*/src/**/*.rs",
+            "src/**/*.lua",
+        )
         for p in ROOT.glob(pattern)
         if (n := p.read_text().count("\n")) > FILE
     }
@@ -125,7 +130,7 @@ def test_the_package_does_not_grow():
 def test_the_distributions_of_extras_do_not_grow():
     assert {path.name for path in (ROOT / "packages").iterdir()} == set(EXTRAS)
     for name, (files, lines) in EXTRAS.items():
-        found = [*sources(f"packages/{name}")]
+        found = [*sources(f"packages/{name}/src")]
         assert (len(found) <= files, sum(map(code, found)) <= lines) == (True, True), name
 
 

@@ -1,9 +1,14 @@
 """From a spec's words to its hosts, as far as none has to be reached."""
 
+import re
+import subprocess
+import sys
+
 import pytest
 
 from mydyno.campaign.spec import decode
 from mydyno.cli.benches import bench_hosts
+from mydyno.cli.lab import down, list_
 from mydyno.cli.rollback import Done, _sweep
 from mydyno.host import Local
 from mydyno.model import HostError, SpecError
@@ -86,6 +91,32 @@ def test_a_rollback_asks_for_machines_on_this_host(monkeypatch):
     _sweep(Local(), done)
     assert len(done.failed) == 1
     assert "box.json" in done.failed[0]
+
+
+def test_a_machine_is_not_removed_as_if_it_were_a_lab_disk(without_vm, capsys):
+    with pytest.raises(SpecError, match=f"^{without_vm}: .*; {INSTALL}$"):
+        down("box")
+    list_()
+    shown = capsys.readouterr()
+    assert "no labs" not in shown.out
+    assert f"{without_vm}: a machine that cannot be checked" in shown.err
+
+
+@pytest.mark.parametrize("command", [("boot", "box", "--kernel", "6.1"), ("build",)])
+def test_without_its_distribution_a_command_of_machines_names_it(command):
+    """The commands are chosen when they are loaded, so a fresh Python loads them."""
+    program = (
+        "import importlib.metadata as m, sys; m.entry_points = lambda **_: ()\n"
+        "from mydyno.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "lab", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"mydyno: lab {command[0]}: .*; {INSTALL}\n", done.stderr)
 
 
 def test_with_its_distribution_the_vm_lab_is_found():

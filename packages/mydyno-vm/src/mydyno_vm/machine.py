@@ -31,11 +31,6 @@ class Vm:
     state: VmState
 
     @property
-    def url(self) -> str:
-        """Return its address as a spec names a host."""
-        return f"ssh://{self.state.spec.lab}"
-
-    @property
     def config(self) -> Path:
         """Return the ssh configuration that knows it: for ``ssh -F``, or $MYDYNO_SSH_CONFIG."""
         return self._paths.config
