@@ -15,7 +15,7 @@ from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, program
 from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
 from mydyno.cli.machines import HOME
 from mydyno.cli.privatebench import host_layers, is_real, private, without_lab
-from mydyno.cli.specs import SpecSource
+from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
 from mydyno.host import LOCAL, Host, Local, Remote, reach
 from mydyno.journal import Prepared

@@ -13,7 +13,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
 from mydyno.cli.benches import build
 from mydyno.cli.privatebench import lab_spec
-from mydyno.cli.specs import find, overrides
+from mydyno.cli.recipes import find, overrides
 from mydyno.cli.terminal import (
     Budget,
     Json,
