@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mydyno.cli.analysis import result
-from mydyno.cli.specs import reopen
+from mydyno.cli.analysis import reopen, result
 
 HERE = Path(__file__).parent / "real"
 MYDYNO = str(Path(sys.executable).with_name("mydyno"))

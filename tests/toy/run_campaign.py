@@ -9,7 +9,8 @@ from pathlib import Path
 
 from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.treatments import Environment
-from mydyno.cli.specs import RunFacts, SpecSource, save
+from mydyno.cli.analysis import RunFacts, save
+from mydyno.cli.recipes import SpecSource
 from mydyno.journal import FileJournal
 from mydyno.journal.register import RunDir
 from mydyno.stack.layers import HostPlace, layers

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from mydyno.host import Local
+from mydyno.host import Local, Process
 from mydyno.host.processes import alive, identify, parse_started
-from mydyno.lab import Caps, LabSpec, LabState, Process, listing
+from mydyno.lab import Caps, LabSpec, LabState, listing
 from mydyno.lab.values import Loop, Registry, clear_parts, registry
 from mydyno.model import HostError, SpecError
 

@@ -1,9 +1,13 @@
 """Change records: what a crash or a damaged line leaves is known, and nothing else is believed."""
 
+import shutil
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mydyno.host import Local
+from mydyno.journal import register
 from mydyno.journal.records import (
     Acted,
     Acting,
@@ -107,3 +111,18 @@ def test_a_cut_last_line_is_left_out_and_the_next_is_complete(tmp_path):
     records = FileRecords(tmp_path / "changes")
     assert list(records.entries()) == [FIRST, Made("folder", "/x")]
     records.close()
+
+
+def test_a_copy_of_a_run_directory_never_gets_the_records_of_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(register, "state_place", lambda: tmp_path / "state")
+    first, copy = tmp_path / "run", tmp_path / "copy"
+    register.RunDir(first).claim(Local())
+    register.register(first, "c", "local").close()
+    shutil.copytree(first, copy)
+    with pytest.raises(RefusedError, match=r"copy: is a copy of .*run, which has changes"):
+        register.register(copy, "c", "local")
+    with pytest.raises(RefusedError, match="use the copy with compare and report only"):
+        register.find(copy)
+    found = register.find(first)  # neither of the two has it locked
+    assert found is not None
+    found.close()

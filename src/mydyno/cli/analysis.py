@@ -1,17 +1,22 @@
-"""From a run directory to its verdicts and its report; no host is needed."""
+"""A run directory: written once, read again as campaign, verdicts and report; no host is needed."""
 
+import os
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from mydyno.campaign.importing import FILES
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import reread
-from mydyno.cli.specs import RunFacts, recorded, reopen
+from mydyno.campaign.treatments import Environment
+from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
-from mydyno.journal import outcomes
+from mydyno.journal import Contents, Finished, outcomes, read
 from mydyno.journal.register import RunDir
 from mydyno.loads import ReportsSession
 from mydyno.model import (
@@ -21,6 +26,7 @@ from mydyno.model import (
     JournalError,
     Outcome,
     Series,
+    SpecError,
     TrialStatus,
     os_errors_as,
 )
@@ -36,6 +42,83 @@ _SHOWN = ("latency_p99_s",)
 
 Read = tuple[Outcome, Sequence[Interval]]
 T = TypeVar("T")
+
+
+class RunFacts(msgspec.Struct, frozen=True):
+    """What a run directory stores besides the spec, so that it can be read on any host."""
+
+    place: str
+    overrides: dict[str, str]
+    ground: Environment
+    command: str
+    build: str = ""
+
+
+def save(files: RunDir, source: SpecSource, run_facts: RunFacts) -> None:
+    """Save the spec and its run facts into a run directory, once."""
+    with os_errors_as(JournalError, files.path, "choose another with -o"):
+        files.facts.mkdir(parents=True, exist_ok=True)
+        if not files.spec.exists():
+            files.spec.write_text(source.text, encoding="utf-8")
+            (files.facts / "campaign.json").write_bytes(msgspec.json.encode(run_facts))
+
+
+def must_run(files: RunDir) -> None:
+    """Raise `SpecError` for a run directory of imported logs, which cannot be run."""
+    if (files.facts / FILES).exists():
+        raise SpecError(
+            f"{files.path}: this run directory holds imported logs and cannot be run; compare them "
+            "with `mydyno compare`, or choose another directory with -o"
+        )
+
+
+def reopen(path: Path) -> tuple[Campaign, RunFacts]:
+    """Return the campaign of a run directory and its run facts; no host is needed."""
+    files = RunDir(path)
+    _refuse_pipes(path)
+    try:
+        text = files.spec.read_text(encoding="utf-8")
+        run_facts = msgspec.json.decode((files.facts / "campaign.json").read_bytes(), type=RunFacts)
+    except OSError as error:
+        raise JournalError(
+            f"{path}: not a run directory: {error.strerror}; name the directory of a run"
+        ) from error
+    except msgspec.DecodeError as error:
+        raise JournalError(
+            f"{files.facts / 'campaign.json'}: unreadable: {error}; restore it from a copy"
+        ) from error
+    source = SpecSource(text, run_facts.place, run_facts.overrides)
+    return source.plan(run_facts.ground, stored=True), run_facts
+
+
+def _refuse_pipes(path: Path) -> None:
+    """Raise `JournalError` for a pipe or a device in a run directory: reading it would block."""
+    for root, folders, names in os.walk(path):
+        if Path(root) == path and "work" in folders:
+            folders.remove("work")
+        for name in names:
+            with suppress(OSError):
+                mode = Path(root, name).stat().st_mode
+                if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+                    raise JournalError(f"{Path(root, name)}: is a pipe or a device; remove it")
+
+
+def recorded(path: Path, campaign: Campaign) -> tuple[Contents, list[str]]:
+    """Return the valid part of the journal of a run directory, and warnings about the rest.
+
+    A trial that the campaign does not have (in a journal without checksums) counts as damaged.
+    """
+    contents = read(RunDir(path).journal)
+    warnings = [f"{line}; what it recorded is left out" for line in contents.damage]
+    for outcome in outcomes(contents.events):
+        trial = outcome.trial
+        if trial.workload not in campaign.workloads or trial.treatment not in campaign.treatments:
+            warnings.append(
+                f"{RunDir(path).journal}: trial {trial.id} is of {trial.treatment} under "
+                f"{trial.workload}, which the campaign does not have; it is left out"
+            )
+            contents.events = [e for e in contents.events if e != Finished(outcome)]
+    return contents, warnings
 
 
 def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:

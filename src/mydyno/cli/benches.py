@@ -11,7 +11,7 @@ from mydyno.campaign.plan import Campaign, runs
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
 from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
 from mydyno.cli.privatebench import host_layers, is_real, lab_spec, private, without_lab
-from mydyno.cli.specs import SpecSource
+from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
 from mydyno.host import Host, Remote, ask, reach
 from mydyno.journal import Prepared

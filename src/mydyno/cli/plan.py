@@ -13,7 +13,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
 from mydyno.cli.benches import build
 from mydyno.cli.privatebench import lab_spec
-from mydyno.cli.specs import find, overrides
+from mydyno.cli.recipes import find, overrides
 from mydyno.cli.terminal import (
     Budget,
     Json,
@@ -213,7 +213,7 @@ def _cost(key: str) -> str:
     """Return what changing a setting interrupts, by its layer, without asking a server.
 
     A private server is restarted for each trial, so its dynamic variables cost a restart too,
-    unless the protocol says ``reset = "none"``.
+    unless the protocol has ``reset = "none"``.
     """
     if key.startswith("load/"):
         return "none"

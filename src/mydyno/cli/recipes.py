@@ -1,15 +1,21 @@
-"""`mydyno recipes`: the campaigns that ship with mydyno."""
+"""`mydyno recipes`: the campaigns that ship with mydyno; a spec found by recipe or by file."""
 
+import difflib
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from mydyno.campaign.spec import Spec, decode
-from mydyno.cli.specs import find
-from mydyno.cli.specs import recipes as shipped
+from mydyno.campaign.plan import Campaign, plan
+from mydyno.campaign.spec import Spec, decode, scaled
+from mydyno.campaign.treatments import Environment
 from mydyno.cli.terminal import Json, print_json
+from mydyno.model import SpecError
 
 Name = Annotated[
     str | None, typer.Argument(help="Print its spec, as a start for your own.", metavar="NAME")
@@ -40,3 +46,67 @@ def _lines(name: str, spec: Spec) -> str:
     rows["touches"] = of.touches
     lines = [f"  {what:<8} {text}\n" for what, text in rows.items() if text]
     return f"{name:<18} {spec.campaign.question}\n{''.join(lines)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SpecSource:
+    """A spec's text, where it came from, and what the command line changed in it."""
+
+    text: str
+    place: str
+    overrides: Mapping[str, str]
+
+    def decode(self) -> Spec:
+        """Return the spec, overrides included."""
+        return decode(self.text, self.place, self.overrides)
+
+    def plan(self, ground: Environment, *, stored: bool = False) -> Campaign:
+        """Return the campaign for this environment; `stored`: from a run directory."""
+        return plan(self.decode(), self.text, self.place, ground, stored=stored)
+
+
+def shipped() -> dict[str, str]:
+    """Return the shipped recipes' texts by name."""
+    entries = {e.name.removesuffix(".toml"): e for e in resources.files("mydyno.recipes").iterdir()}
+    return {name: e.read_text() for name, e in sorted(entries.items()) if e.name != name}
+
+
+def overrides(given: list[str] | None, budget: str | None) -> dict[str, str]:
+    """Return ``--set`` and ``--budget`` as dotted paths of the spec and their TOML values."""
+    found: dict[str, str] = {}
+    for item in given or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise SpecError(f"--set {item}: write KEY=VALUE, such as design.blocks=5")
+        found[key.strip()] = value.strip()
+    if budget:
+        found["design.budget"] = f'"{budget}"'
+    return found
+
+
+def find(name: str, overrides: Mapping[str, str], scale: str | None = None) -> SpecSource:
+    """Return the spec of a file or a recipe, at a size; raise `SpecError`.
+
+    `overrides` take precedence over the size.
+    """
+    text, place = _text(name)
+    size = scaled(text, place, scale) if scale else {}
+    return SpecSource(text, place, {**size, **overrides})
+
+
+def _text(name: str) -> tuple[str, str]:
+    """Return a spec's text and its place; the error names the nearest recipe."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            return path.read_text(encoding="utf-8"), str(path)
+        except OSError as error:
+            raise SpecError(f"{path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise SpecError(f"{path}: not a text file: {error.reason}") from error
+    known = shipped()
+    if name in known:
+        return known[name], f"{name}.toml"
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"recipes: {', '.join(known)}"
+    raise SpecError(f"{name}: no such file or recipe; {hint}")

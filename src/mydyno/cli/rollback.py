@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from mydyno.cli.analysis import reopen
 from mydyno.cli.privatebench import host_layers
-from mydyno.cli.specs import reopen
 from mydyno.cli.terminal import HostOption, Json, print_json, print_message
 from mydyno.host import LOCAL, Host, Local, ask, boot_of, reach, shielded
 from mydyno.host.files import resolved

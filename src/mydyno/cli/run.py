@@ -12,11 +12,11 @@ from mydyno.campaign.bench import Bench
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
-from mydyno.cli.analysis import result
+from mydyno.cli.analysis import RunFacts, must_run, result, save
 from mydyno.cli.benches import Built, build
 from mydyno.cli.plan import LabCheck
+from mydyno.cli.recipes import find, overrides
 from mydyno.cli.report import write
-from mydyno.cli.specs import RunFacts, find, must_run, overrides, save
 from mydyno.cli.terminal import (
     Allow,
     Budget,

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from mydyno.campaign.plan import Campaign
-from mydyno.cli.specs import recorded, reopen
+from mydyno.cli.analysis import recorded, reopen
 from mydyno.cli.terminal import Dir, Json, duration, print_json, print_message
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
 from mydyno.journal.register import RunDir

@@ -137,7 +137,7 @@ def print_json(value: object) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as a person says them: 45 s, 7 min, 2.5 h."""
+    """Return a length of time for prose: 45 s, 7 min, 2.5 h."""
     if seconds < 2 * _MINUTE:
         return f"{seconds:.0f} s"
     if seconds < 2 * _MINUTE * _MINUTE:

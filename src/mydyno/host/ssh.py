@@ -4,6 +4,7 @@ import atexit
 import itertools
 import os
 import re
+import shlex
 import subprocess
 import threading
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from mydyno.host.local import Local
 from mydyno.host.protocol import LONGEST_LINE, Completed, Host, Running
-from mydyno.host.ssh_connection import Address, Response, SshConnection, SshRoute, command, parse
+from mydyno.host.ssh_connection import Address, Response, SshConnection, SshRoute, parse
 from mydyno.model import Action, HostError, RefusedError, SpecError, UnknownEndError
 
 LEASE_S = 90.0  # without a keepalive for so long a host ends all commands of the session
@@ -53,11 +54,11 @@ class Session:
         self.numbers = itertools.count(1)
         self.over = False
         self._given_up = False
-        self._done: list[int] = []
+        self.received: list[int] = []  # commands whose results the host may delete
         self._lock = threading.RLock()
         self._closing = threading.Event()
         script = resources.files("mydyno.host").joinpath("remote.sh").read_bytes()
-        first = command("sh", "-c", _OPEN, "mydyno", str(len(script)), f"{lease_s:.0f}", old)
+        first = shlex.join(("sh", "-c", _OPEN, "mydyno", str(len(script)), f"{lease_s:.0f}", old))
         self._connection = SshConnection(route, first, script)
         greeting = self._accepted(self._connection.greeting)
         self.folder, self.run_folder = Path(greeting[1]), Path(greeting[2])
@@ -75,20 +76,11 @@ class Session:
     def order(self, *words: object) -> str:
         """Return the command line of a request to the remote script."""
         script = str(self.folder / "remote.sh")
-        return command("sh", "-c", _IN, script, *map(str, words))
+        return shlex.join(("sh", "-c", _IN, script, *map(str, words)))
 
     def follow(self, number: int, at: int) -> "subprocess.Popen[bytes]":
         """Return the process that prints a command's output from byte `at` (from 0) on."""
         return self._connection.follow(self.order("follow", number, at + 1))
-
-    def acknowledge(self, number: int) -> None:
-        """Note that a command's result was received, so that the host may delete it."""
-        self._done.append(number)
-
-    def acknowledged(self) -> str:
-        """Return the numbers of the commands whose results may be deleted, each once."""
-        found, self._done = self._done[:], []
-        return " ".join(map(str, found))
 
     def renew(self, patience_s: float) -> None:
         """Reconnect; raise `UnknownEndError` where that fails or the session is over.
@@ -241,7 +233,7 @@ class Ssh:
         """
         session = self._open()
         number, reply = self._begun(session, "act", action, "", timeout_s)
-        session.acknowledge(number)
+        session.received.append(number)
         return Completed(action, int(reply.word), reply.out, reply.err)
 
     def start(self, action: Action, *, stderr: Path | None = None) -> Running:
@@ -337,8 +329,8 @@ class Ssh:
     def _tried(
         self, session: Session, order: str, number: int, action: Action, errors: str, end_s: float
     ) -> Reply:
-        forget = session.acknowledged()
-        words = (order, number, forget, errors, *action.argv)
+        received, session.received = session.received, []
+        words = (order, number, " ".join(map(str, received)), errors, *action.argv)
         try:
             reply = session.request(words, action.stdin, _left(end_s))
             while reply is None:

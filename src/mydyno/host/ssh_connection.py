@@ -370,8 +370,3 @@ def _environment() -> dict[str, str]:
 def _short() -> str:
     folder = tempfile.gettempdir()
     return folder if len(folder) <= _LONGEST else "/tmp"  # noqa: S108 - a fresh folder in it
-
-
-def command(*words: str) -> str:
-    """Return the command line for the host's own shell, every word quoted."""
-    return shlex.join(words)

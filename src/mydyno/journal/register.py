@@ -1,7 +1,7 @@
 """Run directories, and the records of the campaigns that have something to restore or to remove.
 
-A run directory names its campaign by a marker.  The marker is only a hint: the records say which
-directory is theirs, and are found for no other.
+A run directory names its campaign by a marker.  The marker is only a hint: the records name the
+directory that is theirs, and are found for no other.
 """
 
 import os
@@ -82,34 +82,17 @@ _CAMPAIGNS, _FILE, _CONTROLLER = "campaigns", "changes", "controller"
 _OLDER = ("journal.jsonl", "spec.toml")  # a run directory that was begun without a marker
 
 
-@dataclass(frozen=True, slots=True)
 class RunDir:
     """The paths of one run directory."""
 
-    path: Path
-
-    @property
-    def journal(self) -> Path:
-        """Return the journal's path."""
-        return self.path / "journal.jsonl"
-
-    @property
-    def spec(self) -> Path:
-        """Return the path of the spec, overrides included."""
-        return self.path / "spec.toml"
-
-    @property
-    def facts(self) -> Path:
-        """Return the folder of facts observed before anything was changed."""
-        return self.path / "facts"
-
-    @property
-    def work(self) -> Path:
-        """Return the folder of servers, data sets and lab disks, removed when a campaign ends.
-
-        It is absolute: files below it are recognised by that when uploaded to another host.
-        """
-        return self.path.absolute() / "work"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.journal = path / "journal.jsonl"
+        self.spec = path / "spec.toml"
+        self.facts = path / "facts"  # observed before anything was changed
+        # Servers, data sets and lab disks, removed when a campaign ends.  It is absolute: files
+        # below it are recognised by that when uploaded to another host.
+        self.work = path.absolute() / "work"
 
     def claim(self, here: Host) -> None:
         """Make and mark the directory; it may be new, empty, or marked already.
@@ -236,9 +219,8 @@ def register(directory: Path, name: str, host: str) -> FileRecords:
     this = Registered(id_, name, str(directory), found.st_dev, found.st_ino, host)
     before = next((e for e in records.entries() if isinstance(e, Registered)), None)
     if before is None or before.directory != this.directory:
-        if before is not None and not _same(before, directory):
-            records.close()
-            raise _copied(directory, before)
+        if before is not None:
+            _refuse_copy(directory, records, before)
         records.add(this)
     return records
 
@@ -258,9 +240,8 @@ def find(directory: Path) -> FileRecords | None:
     state_folder(_CAMPAIGNS, id_)
     records = FileRecords(_path(id_))
     of = registered(records.entries())
-    if of is not None and not _same(of, directory):
-        records.close()
-        raise _copied(directory, of)
+    if of is not None:
+        _refuse_copy(directory, records, of)
     return records
 
 
@@ -295,13 +276,12 @@ def _path(id_: str) -> Path:
     return state_place() / _CAMPAIGNS / id_ / _FILE
 
 
-def _same(before: Registered, directory: Path) -> bool:
+def _refuse_copy(directory: Path, records: FileRecords, of: Registered) -> None:
+    """Raise `RefusedError` where the records are of another directory than this one."""
     found = directory.stat()
-    return (found.st_dev, found.st_ino) == (before.device, before.inode)
-
-
-def _copied(directory: Path, of: Registered) -> RefusedError:
-    return RefusedError(
-        f"{directory}: is a copy of {of.directory}, which has changes to restore; run `mydyno "
-        f"rollback {of.directory}`, and use the copy with compare and report only"
-    )
+    if (found.st_dev, found.st_ino) != (of.device, of.inode):
+        records.close()
+        raise RefusedError(
+            f"{directory}: is a copy of {of.directory}, which has changes to restore; run `mydyno "
+            f"rollback {of.directory}`, and use the copy with compare and report only"
+        )

@@ -1,8 +1,7 @@
 """Emulated devices: disks with the caps of cloud disks, links with the rate of a network."""
 
-from mydyno.host import Process
-from mydyno.lab.device import DiskCalibration, LabDevice
-from mydyno.lab.lab_link import LabLink, Throughput, measure_throughput, sweep_links
+from mydyno.lab.device import LabDevice
+from mydyno.lab.lab_link import LabLink, measure_throughput, sweep_links
 from mydyno.lab.loop_lab import (
     attach,
     available,
@@ -18,16 +17,13 @@ from mydyno.lab.values import Caps, LabSpec, LabState, Latency, Stripe, older
 
 __all__ = [
     "Caps",
-    "DiskCalibration",
     "InUseError",
     "LabDevice",
     "LabLink",
     "LabSpec",
     "LabState",
     "Latency",
-    "Process",
     "Stripe",
-    "Throughput",
     "attach",
     "available",
     "classes",

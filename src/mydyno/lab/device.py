@@ -10,14 +10,14 @@ import msgspec
 
 from mydyno.host import Host, Running, boot_of
 from mydyno.lab.teardown import mounted_elsewhere, mounts_of, tear_down
-from mydyno.lab.values import PAGE, LabSpec, LabState, Paths, Registry, Stripe, level_text
+from mydyno.lab.values import PAGE, LabSpec, LabState, Registry, Stripe, level_text
 from mydyno.model import Action, Change, HostError, Probe, RefusedError, Settings
 from mydyno.stack import converge_made
 
 
 @dataclass(frozen=True, slots=True)
 class CapRate:
-    """I/Os per second that the caps allow; None is no limit.  `by` says which cap that is."""
+    """I/Os per second that the caps allow; None is no limit.  `by` names that cap."""
 
     rate: float | None
     by: str
@@ -281,7 +281,7 @@ class LabDevice:
 
     def cap(self, *, on: bool) -> None:
         """Switch the caps on or off."""
-        layer = DiskCaps(self._paths.control)
+        layer = DiskCaps(self.state.paths.control)
         converge_made(self.host, layer, {"caps": "on" if on else "off"}, timeout_s=_PATIENCE_S)
 
     def credits(self, level: str | float | None = None) -> None:
@@ -296,7 +296,7 @@ class LabDevice:
         """Freeze the contents as the base; raise `RefusedError` while it is mounted."""
         self._quiet("freeze")
         self._order("freeze")
-        install = ("install", "-m", "600", "/dev/stdin", str(self._paths.snapshot_marker))
+        install = ("install", "-m", "600", "/dev/stdin", str(self.state.paths.snapshot_marker))
         self.host.run(Action(install, _shape(self.host, self.state.spec))).check()
 
     def drop(self) -> None:
@@ -314,7 +314,7 @@ class LabDevice:
 
         Rates are per second, sizes in bytes.
         """
-        action = Action(("cat", str(self._paths.control)))
+        action = Action(("cat", str(self.state.paths.control)))
         raw = self.host.run(action, timeout_s=_PATIENCE_S).check().stdout
         state: Mapping[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
         return state
@@ -372,13 +372,9 @@ class LabDevice:
             if self.running is not None:
                 self.running.stop()
 
-    @property
-    def _paths(self) -> Paths:
-        return Paths(Path(self.state.home))
-
     def _order(self, line: str) -> None:
         """Send one command; raise `HostError` with the daemon's message if it refuses."""
-        path = self._paths.control
+        path = self.state.paths.control
         done = self.host.run(
             Action(("tee", str(path)), f"{line}\n".encode()), timeout_s=_PATIENCE_S
         )

@@ -129,8 +129,7 @@ def _orphaned(host: Host, state: LabState) -> bool:
 
 
 def _sweep_one(host: Host, labs: Registry, state: LabState) -> str:
-    paths = Paths(Path(state.home))
-    keep = state.keep and device.is_frozen(host, paths.snapshot_marker, state.spec)
+    keep = state.keep and device.is_frozen(host, state.paths.snapshot_marker, state.spec)
     removed = tear_down(host, labs, state, base=not keep)
     return f"lab {state.spec.lab}: leftover; removed {', '.join(removed)}"
 
@@ -177,14 +176,14 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
 
 
 def _bring_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
-    paths = Paths(Path(state.home))
+    paths = state.paths
     frozen = device.is_frozen(host, paths.snapshot_marker, state.spec)
     host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.mount)))).check()
     host.run(Action(("install", "-m", "600", "/dev/null", str(paths.log)))).check()
     if not frozen:
         stale = (*paths.bases(state.spec.stripe.disks), paths.snapshot_marker)
         host.run(Action(("rm", "--force", "--", *map(str, stale)))).check()
-    running = _start(host, paths, state, frozen=frozen, made=made)
+    running = _start(host, state, frozen=frozen, made=made)
     daemon = processes.identify(host, running.pid)
     mount = mount_at(host, paths.mount)
     number = mount.number if mount else ""
@@ -202,27 +201,26 @@ def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
 
     If another program takes the free device in between, the next one is tried.
     """
-    disk = str(Paths(Path(state.home)).disk)
+    disk = str(state.paths.disk)
     for left in reversed(range(_ATTEMPTS)):
         found = host.run(Action(("losetup", "--find"))).check()
         device = found.stdout.decode().strip()
         was = teardown.seen(host, Path(device).name)
-        state = labs.write(replace(state, loop=Loop(device, "", teardown.kept(was, {}))))
+        state = labs.write(replace(state, loop=Loop(device, "", teardown.restorable(was, {}))))
         done = host.run(Action(("losetup", "--direct-io=on", device, disk)))
         if done.returncode == 0:
             break
         if not left:
             done.check()
-    kept = teardown.kept(was, teardown.seen(host, Path(device).name))
-    return labs.write(replace(state, loop=Loop(device, diskseq(host, device), kept)))
+    limits = teardown.restorable(was, teardown.seen(host, Path(device).name))
+    return labs.write(replace(state, loop=Loop(device, diskseq(host, device), limits)))
 
 
-def _start(
-    host: Host, paths: Paths, state: LabState, *, frozen: bool, made: list[Running]
-) -> Running:
+def _start(host: Host, state: LabState, *, frozen: bool, made: list[Running]) -> Running:
     """Start the daemon and wait until it serves; raise its error message if it does not."""
     local_owner: Process | None = state.owner if host.name == Local().name else None
     owner_pid = local_owner.pid if local_owner else None
+    paths = state.paths
     action = serve(state.spec, paths, owner_pid=owner_pid, frozen=frozen)
     running = host.start(uploaded(host, action, Path(binary())), stderr=paths.log)
     made.append(running)

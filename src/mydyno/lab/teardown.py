@@ -13,7 +13,7 @@ from mydyno.host import Host, ask, processes
 from mydyno.host.files import distrust, identity, resolved
 from mydyno.host.processes import Mount, mount_at, number_of
 from mydyno.host.processes import mounts as all_mounts
-from mydyno.lab.values import LabState, Paths, Registry
+from mydyno.lab.values import LabState, Registry
 from mydyno.model import Action, HostError, MydynoError, Probe
 from mydyno.stack import restore_made
 from mydyno.stack.block import Block
@@ -81,7 +81,7 @@ def detach(host: Host, device: str, backing: Path, *, within_s: float = 2.0) -> 
     return True
 
 
-# A value written to one of these is kept by the kernel as a user's limit, for every later file.
+# A value written to one of these stays in the kernel as a user's limit, for every later file.
 # A device that never had a file shows `write through` and 0 discards: written back, they would lose
 # all flushes of the next user, and disable discards permanently.
 _USER_LIMITS = (
@@ -98,7 +98,7 @@ def seen(host: Host, disk: str) -> dict[str, str]:
     return {key: value for key, value in now.items() if key != IDENTITY}
 
 
-def kept(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
+def restorable(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a free loop device's queue that are restored after its use.
 
     A limit that attaching changed was set by the kernel for the file, not by a user.
@@ -140,7 +140,7 @@ def tear_down(host: Host, labs: Registry, state: LabState, *, base: bool) -> Seq
     interrupted and run again.  With `base` False the base is retained, and the phase is `kept`.
     Raise `HostError` with all that was not removed and why, `InUseError` if a device is in use.
     """
-    paths = Paths(Path(state.home))
+    paths = state.paths
     labs.step(state, "removing")
     done = _Done()
     if problem := _not_ours(host, state):
@@ -193,7 +193,7 @@ def _kill_daemon(host: Host, state: LabState) -> list[str]:
 
 def _abort_mount(host: Host, state: LabState) -> list[str]:
     """Force the umount: it fails as busy while the loop device uses it, but ends the daemon."""
-    place = Paths(Path(state.home)).mount
+    place = state.paths.mount
     mount = mount_at(host, place)
     if mount is not None and _served(state, mount):
         host.run(Action(("umount", "--force", str(place))))
@@ -222,7 +222,7 @@ def _detach(host: Host, state: LabState, device: str) -> list[str]:
     for target in reversed(mounts_of(host, device)):
         host.run(Action(("umount", "--lazy", target))).check()
         removed.append(f"mount {target}")
-    if not detach(host, device, Paths(Path(state.home)).disk):
+    if not detach(host, device, state.paths.disk):
         raise InUseError(_held(host, device))
     if loop.device == device:  # not before: a queue with I/O that hangs would never change
         restore_made(host, Block(Path(device).name, ours=True), loop.queue)
@@ -241,7 +241,7 @@ def _held(host: Host, device: str) -> str:
 
 
 def _unmount(host: Host, state: LabState) -> list[str]:
-    place = Paths(Path(state.home)).mount
+    place = state.paths.mount
     removed = []
     while mount := mount_at(host, place):
         if not _served(state, mount):
@@ -257,7 +257,7 @@ def _unmount(host: Host, state: LabState) -> list[str]:
 
 def _delete(host: Host, state: LabState, *, base: bool) -> list[str]:
     """Remove the lab's files by name, then its folders if they are empty."""
-    paths, disks = Paths(Path(state.home)), state.spec.stripe.disks
+    paths, disks = state.paths, state.spec.stripe.disks
     if state.folder:  # else it was not made yet
         snapshot = (*paths.bases(disks), paths.snapshot_marker) if base else ()
         doomed = map(str, (*snapshot, *paths.overlays(disks), paths.log))

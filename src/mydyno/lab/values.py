@@ -176,26 +176,16 @@ def _merged(argv: list[str], flag: str, words: str) -> list[str]:
     return [*argv[:at], f"{argv[at]},{words}", *argv[at + 1 :]]
 
 
-@dataclass(frozen=True, slots=True)
 class Paths:
     """The paths of a lab's files; `home` is absolute and belongs to the lab."""
 
-    home: Path
-
-    @property
-    def mount(self) -> Path:
-        """Return where mydyno-disk is mounted."""
-        return self.home / "fuse"
-
-    @property
-    def disk(self) -> Path:
-        """Return the block image it serves, on which the loop device stands."""
-        return self.mount / "disk"
-
-    @property
-    def control(self) -> Path:
-        """Return the control file: commands are written to it, the state is read."""
-        return self.mount / "ctl"
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.mount = home / "fuse"  # where mydyno-disk is mounted
+        self.disk = self.mount / "disk"  # the block image, on which the loop device stands
+        self.control = self.mount / "ctl"  # commands are written to it, the state is read
+        self.snapshot_marker = home / "golden.json"
+        self.log = home / "disk.log"
 
     def bases(self, disks: int) -> tuple[Path, ...]:
         """Return the files that hold what was written before the freeze, one for each disk."""
@@ -204,16 +194,6 @@ class Paths:
     def overlays(self, disks: int) -> tuple[Path, ...]:
         """Return the files for writes after the freeze; they are unlinked once open."""
         return tuple(self.home / f"overlay{_number(n)}.img" for n in range(disks))
-
-    @property
-    def snapshot_marker(self) -> Path:
-        """Return the marker file of a frozen base."""
-        return self.home / "golden.json"
-
-    @property
-    def log(self) -> Path:
-        """Return the log of mydyno-disk."""
-        return self.home / "disk.log"
 
 
 def _number(disk: int) -> str:
@@ -260,6 +240,11 @@ class LabState:
     def device(self) -> str:
         """Return the block device, or ``""`` before there is one."""
         return self.loop.device
+
+    @property
+    def paths(self) -> Paths:
+        """Return the paths of its files."""
+        return Paths(Path(self.home))
 
 
 class _Record(msgspec.Struct, frozen=True):

@@ -206,7 +206,7 @@ def _pair(point: Point) -> str:
     return f"{_SIDE * point[0]:.0f} {_SIDE * (100 - point[1]):.0f}"
 
 
-_BEYOND = 2.0  # an interval reaching this far past all estimates is cut, and an arrow says so
+_BEYOND = 2.0  # an interval reaching this far past all estimates is cut, with an arrow there
 _PADDING = 0.06  # of the log span, so that no mark touches the edge
 _LEAST = 1.05  # the axis spans at least 1/1.05 to 1.05
 

@@ -302,33 +302,6 @@ class ClassView:
     example: str
 
 
-@dataclass(frozen=True, slots=True)
-class DigestPage:
-    """The page."""
-
-    sentence: str
-    oddities: tuple[str, ...]
-    rows: tuple[ProfileRow, ...]
-    classes: tuple[ClassView, ...]
-    windows: BarPlot | None
-    legend: tuple[tuple[str, str, str], ...]
-    table: tuple[tuple[str, ...], ...]
-
-
-def page(digest: Digest) -> DigestPage:
-    """Return the page of a digest."""
-    leading = _colours(digest)
-    return DigestPage(
-        sentence(digest),
-        tuple(f"{k.replace('_', ' ')}: {n}" for k, n in digest.summary.oddities.items() if n),
-        tuple(_row(i, c, leading) for i, c in enumerate(digest.classes[:_LISTED], 1)),
-        tuple(_class(i, c) for i, c in enumerate(digest.classes[:_SHOWN], 1)),
-        windows(digest.windows, leading),
-        tuple((id_, css, name) for id_, (css, name) in leading.items()),
-        tuple(_window_rows(digest)),
-    )
-
-
 def sentence(digest: Digest) -> str:
     """Return the summary sentence: total query time, and the share of the first classes."""
     total = digest.summary
@@ -341,12 +314,6 @@ def sentence(digest: Digest) -> str:
         return f"{taken}."
     share = 100 * sum(ranked[:_MANY])
     return f"{taken}; three of {units.number(total.classes)} classes took {share:.0f} % of it."
-
-
-def _colours(digest: Digest) -> dict[str, tuple[str, str]]:
-    """Return the style and the name of the classes that took most time, by id."""
-    ranked = sorted(digest.classes, key=lambda c: -c.share)[:_LEADING]
-    return {c.id: (f"c{i}", _short(c.fingerprint, 60)) for i, c in enumerate(ranked, 1)}
 
 
 def _row(rank: int, found: Class, leading: Mapping[str, tuple[str, str]]) -> ProfileRow:
@@ -456,17 +423,28 @@ def render_digest(digest: Mapping[str, object], title: str = "") -> str:
     not such a digest, naming the place of the fault.
     """
     found = read(digest)
-    shown = page(found)
+    ranked = sorted(found.classes, key=lambda c: -c.share)[:_LEADING]
+    leading = {c.id: (f"c{i}", _short(c.fingerprint, 60)) for i, c in enumerate(ranked, 1)}
+    profile = [_row(i, c, leading) for i, c in enumerate(found.classes[:_LISTED], 1)]
+    classes = [_class(i, c) for i, c in enumerate(found.classes[:_SHOWN], 1)]
     names = ", ".join(Path(file.name).name for file in found.summary.files)
     style, script = "".join(text(name) for name in _SHEETS), text("template/sort.js")
     rendered = (
         environment()
         .get_template("digest.html")
         .render(
-            page=shown,
-            digest=found,
             title=title or names or "slow log",
-            listed=(found.summary.classes, len(shown.rows), len(shown.classes)),
+            digest=found,
+            sentence=sentence(found),
+            oddities=[
+                f"{k.replace('_', ' ')}: {n}" for k, n in found.summary.oddities.items() if n
+            ],
+            profile=profile,
+            classes=classes,
+            listed=(found.summary.classes, len(profile), len(classes)),
+            windows=windows(found.windows, leading),
+            legend=[(id_, css, name) for id_, (css, name) in leading.items()],
+            table=_window_rows(found),
             policy=policy(style, [script]),
             style=Markup(style),  # noqa: S704 - our own files
             script=Markup(script),  # noqa: S704 - our own file

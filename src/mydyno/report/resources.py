@@ -129,7 +129,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The whole section; `first` are the trials that are chosen at first."""
+    """The section; `first` are the trials that are chosen at first."""
 
     usages: tuple[tuple[str, Usage], ...]
     shown: tuple[SampledTrial, ...]
