@@ -14,7 +14,7 @@ from mydyno.campaign.blocks import Blocks
 from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
 from mydyno.campaign.search import Search
-from mydyno.campaign.switchback import CHECKS, SHARE, Segments, often
+from mydyno.campaign.switchback import CHECKS, SHARE, Segments, Switchback
 from mydyno.campaign.treatments import STOCK
 from mydyno.model import Outcome, Reset
 from mydyno.stats import (
@@ -231,10 +231,9 @@ def switched(world: str, seed: int) -> Figures:
     names = tuple(arms)
     rule = replace(VERDICTS, method=Method(Estimator.WINDOWS, segment_s=30.0))
     budget_s = SHARE * HOUR_S * len(names)
-    design = Race(
-        names, BASE, ("w",), None, budget_s, seed, undecided(rule, names), CHECKS, Reset.NONE,
-        often,
-    )  # fmt: skip
+    design = Switchback(
+        names, BASE, ("w",), None, budget_s, seed, undecided(rule, names), CHECKS, Reset.NONE
+    )
     outcomes = play(design, Segments({"w": "tps"}), Machine(WORLDS[world], arms, seed))
     compared = compare(outcomes, rule, names)
     return scored(arms, compared.treatments) | {"hours": _hours(compared)}

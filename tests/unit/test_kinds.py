@@ -8,9 +8,8 @@ import pytest
 
 from mydyno.campaign.designs import Adaptive, Fixed
 from mydyno.campaign.plan import Campaign, plan
-from mydyno.campaign.race import Race
 from mydyno.campaign.spec import decode
-from mydyno.campaign.switchback import CHECKS, Segments, Settled, often
+from mydyno.campaign.switchback import CHECKS, Segments, Settled, Switchback
 from mydyno.campaign.treatments import Environment
 from mydyno.model import Reset, SpecError, TrialStatus
 from mydyno.stats import Estimator, Method, Rule, undecided
@@ -119,7 +118,7 @@ HOT = Rule("c", "base", {"w": "tps"}, guards={}, method=Method(Estimator.WINDOWS
 def switched(arms, *, world=CLOUD, seed=1, blocks=30):
     names = tuple(arms)
     cells = undecided(HOT, names)
-    race = Race(names, "base", ("w",), blocks, None, seed, cells, CHECKS, Reset.NONE, often)
+    race = Switchback(names, "base", ("w",), blocks, None, seed, cells, CHECKS, Reset.NONE)
     return play(race, Segments({"w": "tps"}), Machine(world, arms, seed))
 
 

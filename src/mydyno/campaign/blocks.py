@@ -1,10 +1,18 @@
 """Complete blocks: every treatment once in each; a screen is one of factors' extremes."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from mydyno.campaign.designs import DesignKind, Grid, PlanInput, grouped, seed_of, trial_lengths
+from mydyno.campaign.designs import (
+    DesignKind,
+    Grid,
+    PlanInput,
+    grouped,
+    over,
+    seed_of,
+    trial_lengths,
+)
 from mydyno.campaign.spec import Spec
 from mydyno.model import Outcome, Reset, SpecError, Trial
 from mydyno.stats import Goal, Method, Rule
@@ -20,9 +28,8 @@ class Blocks:
     Treatments under one workload follow each other, in random order, so that what is compared
     is near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
     trials of a block meet the same load (`mydyno.campaign.designs`).
-    `blocks` or `budget_s` ends it, whichever comes first; the budget is checked between blocks,
-    and no block is begun that would exceed it at the mean cost of earlier blocks.  Treatments of
-    one whole plot (`mydyno.campaign.designs`) stay together.
+    `blocks` or `budget_s` ends it, whichever comes first.  Treatments of one whole plot
+    (`mydyno.campaign.designs`) stay together.
     """
 
     treatments: tuple[str, ...]
@@ -36,7 +43,7 @@ class Blocks:
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
         block, place = divmod(len(history), self._size)
-        if place == 0 and self._over(block, history):
+        if place == 0 and over(self, block, history):
             return None
         workload, treatment = self._order(block)[place]
         seed = seed_of(self.seed, len(history), block, self.reset)
@@ -56,14 +63,6 @@ class Blocks:
         """Return the number of trials in a block."""
         return len(self.treatments) * len(self.workloads)
 
-    def _over(self, block: int, history: Sequence[Outcome]) -> bool:
-        if self.blocks is not None and block >= self.blocks:
-            return True
-        if self.budget_s is None or block == 0:
-            return False
-        spent_s = sum(outcome.machine_time_s for outcome in history)
-        return spent_s + spent_s / block > self.budget_s
-
     def _order(self, block: int) -> list[tuple[str, str]]:
         chance = random.Random(f"{self.seed}/{block}")
         order = [
@@ -76,17 +75,13 @@ class Blocks:
 
 def _blocks(inputs: PlanInput, rule: Rule) -> Blocks:
     del rule
-    blocks, budget_s = inputs.blocks, inputs.budget_s
-    settled = _BLOCKS if blocks is None and budget_s is None else blocks
-    return Blocks(
-        tuple(inputs.treatments),
-        tuple(inputs.workloads),
-        settled,
-        budget_s,
-        inputs.spec.design.seed,
-        inputs.reset,
-        inputs.plots,
-    )
+    blocks = _BLOCKS if inputs.blocks is None and inputs.budget_s is None else inputs.blocks
+    return replace(_of(inputs, inputs.treatments, blocks), plots=inputs.plots)
+
+
+def _of(inputs: PlanInput, treatments: Iterable[str], blocks: int | None) -> Blocks:
+    workloads, seed = tuple(inputs.workloads), inputs.spec.design.seed
+    return Blocks(tuple(treatments), workloads, blocks, inputs.budget_s, seed, inputs.reset)
 
 
 BLOCKS = DesignKind("blocks: every treatment once in each", _blocks, trial_lengths, Method())
@@ -123,14 +118,8 @@ def _runs(spec: Spec, place: str, grid: Callable[[], Grid]) -> Grid:
 
 def _screen(inputs: PlanInput, rule: Rule) -> Blocks:
     del rule
-    return Blocks(
-        tuple(name for name, settings in inputs.treatments.items() if settings),
-        tuple(inputs.workloads),
-        inputs.blocks or 1,
-        inputs.budget_s,
-        inputs.spec.design.seed,
-        inputs.reset,
-    )
+    runs = (name for name, settings in inputs.treatments.items() if settings)
+    return _of(inputs, runs, inputs.blocks or 1)
 
 
 SCREEN = DesignKind(

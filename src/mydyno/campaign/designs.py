@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf, log1p
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -90,10 +91,7 @@ class Fixed:
     warmup_s: float
     window_s: float
 
-    @property
-    def warming(self) -> bool:
-        """Return False: the spec gives the warm-up."""
-        return False
+    warming = False  # the spec gives the warm-up
 
     @property
     def label(self) -> str:
@@ -139,6 +137,19 @@ def plots(treatments: Mapping[str, Settings], *, one_device: bool) -> Mapping[st
         name: repr(sorted((k, v) for k, v in settings.items() if cost_of(k) in hard_to_change))
         for name, settings in treatments.items()
     }
+
+
+def over(design: "Design", block: int, history: Sequence[Outcome]) -> bool:
+    """Return whether a design of blocks ends before this one, by their number or by its budget.
+
+    No block is begun that would exceed the budget at the mean cost of earlier blocks.
+    """
+    if design.blocks is not None and block >= design.blocks:
+        return True
+    if design.budget_s is None or block == 0:
+        return False
+    spent_s = sum(outcome.machine_time_s for outcome in history)
+    return spent_s + spent_s / block > design.budget_s
 
 
 def grouped(order: Sequence[Cell], of: Mapping[str, str], chance: random.Random) -> list[Cell]:
@@ -349,18 +360,13 @@ class Adaptive:
     margin: float = 0.03
     bias: float | None = None
     lower: Collection[str] = field(default=(), repr=False)
-    # A cache: a function of the trials so far that is expensive to compute.
-    _known: dict[tuple[str, int], "Lengths"] = field(default_factory=dict, repr=False)
+    warming = True
+    label = SEQUENTIAL
 
-    @property
-    def warming(self) -> bool:
-        """Return True: a trial ends by what was seen."""
-        return True
-
-    @property
-    def label(self) -> str:
-        """Return that lengths are chosen."""
-        return SEQUENTIAL
+    @cached_property
+    def _known(self) -> dict[tuple[str, int], "Lengths"]:
+        """A cache: a function of the trials so far that is expensive to compute."""
+        return {}
 
     def forecast(self) -> TrialForecast:
         """Return the usual length, or what the bias and the budget make of it."""

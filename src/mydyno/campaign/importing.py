@@ -38,10 +38,7 @@ class Past:
     blocks: int | None = None
     budget_s: float | None = None
 
-    @property
-    def total(self) -> None:
-        """Return None: no trial is run."""
-        return
+    total = None
 
     def size(self, trial_s: float) -> None:
         """Return None: there is nothing to forecast."""
@@ -57,10 +54,7 @@ class Past:
 class LogLength(Fixed):
     """Runs as long as their logs, less a warm-up."""
 
-    @property
-    def label(self) -> str:
-        """Return that lengths are those of the logs."""
-        return "imported: each run has the length of its log, less a warm-up that was left out"
+    label = "imported: each run has the length of its log, less a warm-up that was left out"
 
 
 def _past(inputs: PlanInput, rule: Rule) -> Past:

@@ -3,9 +3,18 @@
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import isqrt
 
-from mydyno.campaign.designs import DesignKind, Grid, PlanInput, grouped, seed_of, trial_lengths
+from mydyno.campaign.designs import (
+    DesignKind,
+    Grid,
+    PlanInput,
+    grouped,
+    over,
+    seed_of,
+    trial_lengths,
+)
 from mydyno.campaign.spec import Spec
 from mydyno.campaign.treatments import less_of, numbered, rungs_of, spare_of
 from mydyno.model import Outcome, Reset, Settings, SpecError, Trial
@@ -31,7 +40,7 @@ class Race:
     In each block the baseline is measured about as often as the square root of the number of
     treatments (Dunnett, 1955), spread over the block.  The first `checks` trials are of the
     baseline alone: they show the noise of this host.  `blocks` or `budget_s` ends it;
-    the budget is checked between blocks.  `often` is how many times a block holds the baseline.
+    the budget is checked between blocks.
     Treatments of one whole plot (`mydyno.campaign.designs`) stay together, the baseline in its own.
     """
 
@@ -44,10 +53,17 @@ class Race:
     undecided: Undecided = field(repr=False)
     checks: int = 0
     reset: Reset = Reset.DATASET
-    often: Callable[[int], int] = field(default=isqrt, repr=False)
     plots: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # A cache: the order of a block is a function of the history.
-    _orders: dict[int, Sequence[Cell]] = field(default_factory=dict, repr=False, compare=False)
+    total = None  # treatments leave a race early
+
+    @cached_property
+    def _orders(self) -> dict[int, Sequence[Cell]]:
+        """A cache: the order of the block that begins after so many trials."""
+        return {}
+
+    def often(self, running: int) -> int:
+        """Return how many times a block of so many other treatments holds the baseline."""
+        return isqrt(running)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
@@ -58,11 +74,6 @@ class Race:
         workload, treatment = order[len(history) - begun]
         seed = seed_of(self.seed, len(history), block, self.reset)
         return Trial(len(history), treatment, workload, block, seed, self.reset)
-
-    @property
-    def total(self) -> None:
-        """Return None: treatments leave a race early."""
-        return
 
     def size(self, trial_s: float) -> Size:
         """Return what the forecast needs; the budget may end the race before its blocks do."""
@@ -94,7 +105,7 @@ class Race:
 
     def _planned(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
         """Return the trials of a block, none where the race is over."""
-        if self._over(before, block):
+        if over(self, block, before):
             return ()
         every = {(w, t) for w in self.workloads for t in self.treatments if t != self.baseline}
         running = every if block < _FEWEST else every & set(self.undecided(before))
@@ -119,19 +130,11 @@ class Race:
             running.insert(round(first + i * apart), self.baseline)
         return running
 
-    def _over(self, before: Sequence[Outcome], block: int) -> bool:
-        if self.blocks is not None and block >= self.blocks:
-            return True
-        if self.budget_s is None or block == 0:
-            return False
-        spent_s = sum(outcome.machine_time_s for outcome in before)
-        return spent_s + spent_s / block > self.budget_s
 
-
-def race_of(inputs: PlanInput, rule: Rule) -> Race:
+def race_of(inputs: PlanInput, rule: Rule, make: type[Race] = Race) -> Race:
     """Return the race of a spec's treatments."""
     names, blocks, budget_s = tuple(inputs.treatments), inputs.blocks, inputs.budget_s
-    return Race(
+    return make(
         treatments=names,
         baseline=rule.baseline,
         workloads=tuple(inputs.workloads),
@@ -201,8 +204,12 @@ class Ladder:
     race: Race
     without: Mapping[str, Sequence[str]]
     winner: Winner = field(repr=False)
-    # A cache: a function of the trials so far that is expensive to compute.
-    _seconds: dict[int, Race | None] = field(default_factory=dict, repr=False, compare=False)
+    total = None  # rungs leave the race early
+
+    @cached_property
+    def _seconds(self) -> dict[int, Race | None]:
+        """A cache: the race after so many trials of the first one."""
+        return {}
 
     @property
     def blocks(self) -> int | None:
@@ -213,11 +220,6 @@ class Ladder:
     def budget_s(self) -> float | None:
         """Return the budget of both races."""
         return self.race.budget_s
-
-    @property
-    def total(self) -> None:
-        """Return None: rungs leave the race early."""
-        return
 
     def size(self, trial_s: float) -> Size:
         """Return that of the first race."""
@@ -258,7 +260,6 @@ class Ladder:
             budget_s=left_s,
             undecided=lambda _: cells,
             checks=0,
-            _orders={},
         )
 
 

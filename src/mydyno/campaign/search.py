@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from mydyno.campaign.designs import DesignKind, PlanInput, Stops, seed_of, trial_lengths
@@ -45,14 +45,12 @@ class Search:
     undecided: Undecided = field(repr=False)
     reset: Reset = Reset.DATASET
     lower: Collection[str] = field(default=(), repr=False)
-    # Caches: functions of the trials so far that are expensive to compute.
-    _explorers: list["Explorer"] = field(default_factory=list, repr=False, compare=False)
-    _finals: dict[int, Race] = field(default_factory=dict, repr=False, compare=False)
+    total = None  # the budget decides how many cells are tried
 
-    @property
-    def total(self) -> None:
-        """Return None: the budget decides how many cells are tried."""
-        return
+    @cached_property
+    def _finals(self) -> dict[int, Race]:
+        """A cache: the race of the finalists after so many exploring trials."""
+        return {}
 
     def size(self, trial_s: float) -> None:
         """Return None: what a search shows is not known before."""
@@ -85,21 +83,15 @@ class Search:
                 spent_s += history[trials].machine_time_s
         return None
 
-    @property
+    @cached_property
     def explorer(self) -> "Explorer":
-        """Return the model of the grid."""
-        if not self._explorers:
-            import numpy as np  # noqa: PLC0415
+        """The model of the grid."""
+        import numpy as np  # noqa: PLC0415
 
-            from mydyno.stats.surface import (  # noqa: PLC0415
-                CellGrid,
-                Explorer,
-                SearchSpace,
-            )
+        from mydyno.stats.surface import CellGrid, Explorer, SearchSpace  # noqa: PLC0415
 
-            grid = CellGrid(np.array(list(self.cells.values())))
-            self._explorers.append(Explorer(SearchSpace(grid, list(self.cells), self.seed)))
-        return self._explorers[0]
+        grid = CellGrid(np.array(list(self.cells.values())))
+        return Explorer(SearchSpace(grid, list(self.cells), self.seed))
 
     def _enough(self, trials: int, spent_s: float) -> bool:
         if trials < min(_FEWEST, len(self.cells)):

@@ -25,9 +25,12 @@ _SEGMENTS_SD = 0.05  # standard deviation of segments (logs)
 _BIAS = 0.002  # share of the warm-up that may remain when the first trial ends
 
 
-def often(treatments: int) -> int:
-    """Return how many segments of a block are the baseline's: a quarter of them."""
-    return round(treatments / 3)
+class Switchback(Race):
+    """A race in segments of one running server, a quarter of them the baseline's."""
+
+    def often(self, running: int) -> int:
+        """Return how many segments of a block are the baseline's, for so many other treatments."""
+        return round(running / 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,8 @@ class Segments:
     responses: dict[str, str]
     lower: Collection[str] = field(default=(), repr=False)
 
-    @property
-    def warming(self) -> bool:
-        """Return False: the server has settled before the segments begin."""
-        return False
-
-    @property
-    def label(self) -> str:
-        """Return that lengths are chosen."""
-        return SEQUENTIAL
+    warming = False  # the server has settled before the segments begin
+    label = SEQUENTIAL
 
     def forecast(self) -> TrialForecast:
         """Return a segment; the first trial, which settles, is longer and measures nothing."""
@@ -88,11 +84,8 @@ class Settled:
 
 
 def _switchback(inputs: PlanInput, rule: Rule) -> Race:
-    """Return the race as segments of one running server, the baseline's a quarter of them.
-
-    Unless the spec gives a number of blocks or a budget, it gets one.
-    """
-    hot = replace(race_of(inputs, rule), checks=CHECKS, often=often, reset=Reset.NONE, _orders={})
+    """Return the switchback; it gets a budget if the spec gives neither that nor blocks."""
+    hot = replace(race_of(inputs, rule, Switchback), checks=CHECKS, reset=Reset.NONE)
     if inputs.blocks is not None or hot.budget_s is not None:
         return hot
     cells = len(hot.treatments) * len(hot.workloads)

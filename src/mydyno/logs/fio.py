@@ -3,20 +3,21 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from mydyno.logs.text import (
     Caveat,
-    CommandLine,
     Found,
     ParsedRun,
     PrintedNumber,
     Text,
     brief,
-    command_at,
+    chosen,
+    lines_of,
+    once,
     shown,
     size,
 )
-from mydyno.model import Interval
 
 DIRECTIONS = ("read", "write", "trim")
 KEPT = (50.0, 95.0, 99.0, 99.9)
@@ -197,9 +198,9 @@ class JobLines:
 
     def _latency(self, line: str) -> bool:
         found = _LATENCY.match(line)
-        for name in ("mean", "max") if found and self._way else ():
-            value = shown(found[name]).value * _IN_S[found["unit"]]  # type: ignore[index]
-            self._way.latencies[name] = value  # type: ignore[union-attr]
+        if found and self._way:
+            for name in ("mean", "max"):
+                self._way.latencies[name] = shown(found[name]).value * _IN_S[found["unit"]]
         return found is not None
 
     def _percentiles(self, line: str) -> bool:
@@ -243,128 +244,92 @@ class _Call:
     ended: bool = False
     present: JobLines | None = None
 
-    def at(self, group: int, number: int) -> None:
-        """Note that a line belongs to a group."""
+    def is_over(self, line: str) -> bool:
+        """Return whether a line that may begin a call begins another one."""
+        found = JOB.match(line)
+        if found is None:
+            return self.ended or bool(self.jobs)
+        # what stands again after its end is another call, unless --status-interval asked for it
+        return self.ended and (int(found["group"]), found["name"], found["pid"]) not in self.jobs
+
+    def take(self, number: int, line: str) -> None:
+        """Take a line, if it belongs to the call."""
+        group = self._heading(number, line)
+        if group is None:
+            group = self.present.job.group if self.present else _ALL
+            taken = self.present is not None and self.present.take(number, line)
+            if not taken and not DETAIL.match(line):
+                return
         self.lines.setdefault(group, []).append(number)
 
-
-class _Reader:
-    """Reads lines one after the other and gathers the calls they amount to."""
-
-    def __init__(self, text: Text) -> None:
-        self._text = text
-        self._call: _Call | None = None
-        self._skip = -1
-        self.done: list[_Call] = []
-
-    def read(self, number: int) -> None:
-        line = self._text.lines[number]
-        if number <= self._skip or not line.strip():
-            return
-        if command := command_at(self._text.lines, number):
-            self._command(number, command)
-            return
-        if self._begins(line):
-            self.close()
-            self._call = _Call(number)
-        if self._call and not (self._heading(self._call, number, line)):
-            self._detail(self._call, number, line)
-
-    def close(self) -> None:
-        if self._call:
-            self.done.append(self._call)
-        self._call = None
-
-    def _command(self, number: int, command: CommandLine) -> None:
-        self.close()
-        self._skip = command.last
-        if command.tool == "fio":
-            lines = {_ALL: [*range(number, command.last + 1)]}
-            self._call = _Call(number, command.options, lines=lines)
-
-    def _begins(self, line: str) -> bool:
-        """Return whether a line is the first of another call."""
-        call = self._call
-        if "): " not in line:
-            return False
-        if DEFINED.match(line):
-            return call is None or call.ended or bool(call.jobs)
-        found = JOB.match(line)
-        if not found or call is None:
-            return found is not None
-        # what stands again after its end is another call, unless --status-interval asked for it
-        return call.ended and (int(found["group"]), found["name"], found["pid"]) not in call.jobs
-
-    def _heading(self, call: _Call, number: int, line: str) -> bool:
+    def _heading(self, number: int, line: str) -> int | None:
+        """Return the group that a heading belongs to, None for a line that is no heading."""
         if found := DEFINED.match(line):
             group = int(found["group"])
             parts = {key: found[key] for key in ("rw", "ioengine", "iodepth")}
-            call.traits[group] = {"bs": block(found["bs"], found["rw"]), **parts}
-        elif found := JOB.match(line):
+            self.traits[group] = {"bs": block(found["bs"], found["rw"]), **parts}
+            return group
+        if found := JOB.match(line):
             group = int(found["group"])
-            call.present, call.ended = JobLines(found, number), False
-            call.jobs[group, found["name"], found["pid"]] = call.present
-        elif VERSION.match(line):
-            group = _ALL
-        elif STATUS.match(line):
-            group, call.present, call.ended = _ALL, None, True
-        else:
-            return False
-        call.at(group, number)
-        return True
+            self.present, self.ended = JobLines(found, number), False
+            self.jobs[group, found["name"], found["pid"]] = self.present
+            return group
+        if STATUS.match(line):
+            self.present, self.ended = None, True
+            return _ALL
+        return _ALL if VERSION.match(line) else None
 
-    def _detail(self, call: _Call, number: int, line: str) -> None:
-        group = call.present.job.group if call.present else _ALL
-        taken = call.present is not None and call.present.take(number, line)
-        if taken or DETAIL.match(line):
-            call.at(group, number)
+
+def _calls(text: Text) -> Iterator[_Call]:
+    """Yield the calls of fio in a text."""
+    call: _Call | None = None
+    for number, line, command in lines_of(text):
+        begins = "): " in line and bool(DEFINED.match(line) or JOB.match(line))
+        if call and (command or (begins and call.is_over(line))):
+            yield call
+            call = None
+        if command and command.tool == "fio":
+            lines = {_ALL: [*range(number, command.last + 1)]}
+            call = _Call(number, command.options, lines=lines)
+        elif not command:
+            call = call or (_Call(number) if begins else None)
+            if call:
+                call.take(number, line)
+    if call:
+        yield call
 
 
 def find(text: Text) -> Found:
     """Return the runs of fio in a text: one for each group of jobs, as groups run in turn."""
-    reader = _Reader(text)
-    for number in range(len(text.lines)):
-        reader.read(number)
-    reader.close()
-    readings: list[ParsedRun] = []
-    rejected: list[Caveat] = []
-    for call in reader.done:
+    found = Found()
+    for call in _calls(text):
+        found.known.update(n for lines in call.lines.values() for n in lines)
         for group in sorted({group for group, _, _ in call.jobs}):
-            try:
-                readings.append(_reading(call, group, text))
-            except ValueError as problem:
-                rejected.append(Caveat(call.first, str(problem)))
+            found.add(call.first, partial(_reading, call, group, text))
         if not call.jobs:
-            rejected.append(Caveat(call.first, "a run of fio without its result"))
-    known = (n for call in reader.done for lines in call.lines.values() for n in lines)
-    return Found(tuple(readings), tuple(rejected), frozenset(known))
+            found.rejected.append(Caveat(call.first, "a run of fio without its result"))
+    return found
 
 
 def _reading(call: _Call, group: int, text: Text) -> ParsedRun:
     jobs = [lines.job for (of, _, _), lines in call.jobs.items() if of == group]
     for job in jobs:
         job.traits = {**_asked(call.options), **call.traits.get(group, {})}
+    lines = sorted({*call.lines.get(_ALL, []), *call.lines.get(group, [])})
+    return run_of(jobs, lines, text.excerpt(lines))
+
+
+def run_of(jobs: Sequence[Job], lines: Sequence[int], raw: bytes) -> ParsedRun:
+    """Return the run of a group of jobs; raise `ValueError` for one without a valid result."""
     name, traits = name_of(jobs)
     values = totals(jobs)
-    lines = sorted({*call.lines.get(_ALL, []), *call.lines.get(group, [])})
-    rates = {k: v for k, v in values.items() if k != "seconds"}
-    return ParsedRun(
-        name=name,
-        response="iops",
-        traits=traits,
-        totals=values,
-        intervals=(Interval(values["seconds"], rates),),
-        lines=lines,
-        raw=text.excerpt(lines),
-        caveats=tuple(caveats(jobs)),
-    )
+    notes = tuple(caveats(jobs))
+    return ParsedRun(name, "iops", traits, values, once(values), lines, raw, notes)
 
 
 def _asked(options: Mapping[str, str]) -> dict[str, str]:
     """Return what a command says of its load, where the output may not."""
-    found = {
-        name: options[key] for name, keys in _OPTIONS.items() for key in keys if key in options
-    }
+    found = chosen(options, _OPTIONS)
     if "bs" in found:
         found["bs"] = block(found["bs"], found.get("rw", ""))
     return found

@@ -1,12 +1,13 @@
 """Runs of fio in a text: its JSON documents, of fio 2 and 3, wherever they stand."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from mydyno.logs.fio import DIRECTIONS, Direction, Job, caveats, name_of, percentile_name, totals
+from mydyno.logs.fio import DIRECTIONS, Direction, Job, percentile_name, run_of
 from mydyno.logs.text import Caveat, Found, ParsedRun, PrintedNumber, Text, brief, size
 from mydyno.model import Interval
 
@@ -65,10 +66,6 @@ class _State:
     last: int
     report: _Report
 
-    def entries(self, group: int) -> list[_Entry]:
-        """Return the entries of one group."""
-        return [entry for entry in self.report.jobs if entry.groupid == group]
-
     def goes_on(self, before: "_State") -> bool:
         """Return whether this is a later state of the same call (``--status-interval``)."""
         mine, theirs = self.report, before.report
@@ -84,17 +81,12 @@ class _State:
 
 def find(text: Text) -> Found:
     """Return the runs in fio's JSON: one for each group of jobs, as groups run in turn."""
-    readings: list[ParsedRun] = []
-    rejected: list[Caveat] = []
-    known: set[int] = set()
-    for states in _calls(_states(text, rejected)):
-        known |= {n for state in states for n in range(state.first, state.last + 1)}
+    found = Found()
+    for states in _calls(_states(text, found.rejected)):
+        found.known.update(n for state in states for n in range(state.first, state.last + 1))
         for group in dict.fromkeys(entry.groupid for entry in states[-1].report.jobs):
-            try:
-                readings.append(_reading(states, group, text))
-            except ValueError as problem:
-                rejected.append(Caveat(states[-1].first, str(problem)))
-    return Found(tuple(readings), tuple(rejected), frozenset(known))
+            found.add(states[-1].first, partial(_reading, states, group, text))
+    return found
 
 
 def _states(text: Text, rejected: list[Caveat]) -> Iterator[_State]:
@@ -140,23 +132,12 @@ def _calls(states: Iterator[_State]) -> Iterator[list[_State]]:
 
 def _reading(states: Sequence[_State], group: int, text: Text) -> ParsedRun:
     last = states[-1]
-    jobs = _jobs(last, group)
-    name, traits = name_of(jobs)
-    values = totals(jobs)
-    alone = len({entry.groupid for entry in last.report.jobs}) == 1
     lines = [n for state in states for n in range(state.first, state.last + 1)]
+    alone = len({entry.groupid for entry in last.report.jobs}) == 1
     raw = text.excerpt(lines) if alone else b"".join(_only(text, s, group) for s in states)
-    rates = {k: v for k, v in values.items() if k != "seconds"}
-    return ParsedRun(
-        name=name,
-        response="iops",
-        traits=traits,
-        totals=values,
-        intervals=tuple(_course(states, group)) or (Interval(values["seconds"], rates),),
-        lines=lines,
-        raw=raw,
-        caveats=tuple(Caveat(last.first, caveat.text) for caveat in caveats(jobs)),
-    )
+    run = run_of(_jobs(last, group), lines, raw)
+    notes = tuple(Caveat(last.first, caveat.text) for caveat in run.caveats)
+    return replace(run, intervals=tuple(_course(states, group)) or run.intervals, caveats=notes)
 
 
 def _only(text: Text, state: _State, group: int) -> bytes:
@@ -193,7 +174,7 @@ def _counters(jobs: Sequence[Job]) -> dict[str, float]:
 
 
 def _jobs(state: _State, group: int) -> list[Job]:
-    entries = state.entries(group)
+    entries = [entry for entry in state.report.jobs if entry.groupid == group]
     return [_job(state, entry, [e.jobname for e in entries].count(entry.jobname))
             for entry in entries]  # fmt: skip
 

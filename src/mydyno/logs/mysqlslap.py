@@ -3,9 +3,19 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 
-from mydyno.logs.text import Caveat, CommandLine, Found, ParsedRun, Text, command_at
-from mydyno.model import Interval
+from mydyno.logs.text import (
+    Caveat,
+    CommandLine,
+    Found,
+    ParsedRun,
+    Text,
+    chosen,
+    lines_of,
+    matched,
+    once,
+)
 
 _LINES = {
     "engine": re.compile(r"^\s*Running for engine (\S+)"),
@@ -23,10 +33,10 @@ _CSV = re.compile(
 _COMMAS = 6
 _HEADING = re.compile(r"^\s*Benchmark\s*$")
 _OPTIONS = {
-    "type": "auto_generate_sql_load_type",
-    "iterations": "iterations",
-    "number_int_cols": "number_int_cols",
-    "number_char_cols": "number_char_cols",
+    "type": ("auto_generate_sql_load_type",),
+    "iterations": ("iterations",),
+    "number_int_cols": ("number_int_cols",),
+    "number_char_cols": ("number_char_cols",),
 }
 _NAMES = ("mysqlslap", "mariadb-slap")
 _APART = 3  # lines that its heading and its engine stand above a result, at most
@@ -37,32 +47,28 @@ _Fields = dict[str, str]
 
 def find(text: Text) -> Found:
     """Return the runs of mysqlslap in a text."""
-    readings: list[ParsedRun] = []
     commands = _commands(text)
-    rejected: list[Caveat] = []
-    known = {n for first, c in commands.items() for n in range(first, c.last + 1)}
+    found = Found(known={n for first, c in commands.items() for n in range(first, c.last + 1)})
     answered: set[int] = set()
     for at, fields, lines in _blocks(text):
-        first = _above(at, commands, known, text)
-        asked = [*range(first, commands[first].last + 1)] if first is not None else []
-        answered |= {*asked}
-        known |= {*lines}
-        try:
-            options = _asked(commands[first]) if first is not None else {}
-            readings.append(_reading({**options, **fields}, [*asked, *lines], text))
-        except ValueError as note:
-            rejected.append(Caveat(at, str(note)))
-    rejected += [
+        first = _above(at, commands, found.known, text)
+        asked, options = [], {}
+        if first is not None:
+            asked = [*range(first, commands[first].last + 1)]
+            options = chosen(commands[first].options, _OPTIONS)
+        answered.update(asked)
+        found.known.update(lines)
+        found.add(at, partial(_reading, {**options, **fields}, [*asked, *lines], text))
+    found.rejected += [
         Caveat(first, "a command of mysqlslap without its result")
         for first, command in commands.items()
         if first not in answered and command.runs
     ]
-    return Found(tuple(readings), tuple(rejected), frozenset(known))
+    return found
 
 
 def _commands(text: Text) -> dict[int, CommandLine]:
-    found = ((n, command_at(text.lines, n)) for n in range(len(text.lines)))
-    return {n: command for n, command in found if command and command.tool in _NAMES}
+    return {n: command for n, _, command in lines_of(text) if command and command.tool in _NAMES}
 
 
 def _blocks(text: Text) -> Iterator[tuple[int, _Fields, list[int]]]:
@@ -82,7 +88,8 @@ def _blocks(text: Text) -> Iterator[tuple[int, _Fields, list[int]]]:
 
 
 def _field(line: str) -> tuple[str, str] | None:
-    return next(((k, f[1]) for k, p in _LINES.items() if (f := p.match(line))), None)
+    found = matched(_LINES, line)
+    return (found[0], found[1][1]) if found else None
 
 
 def _above(
@@ -98,11 +105,6 @@ def _above(
     return first if len(unparsed) <= _BETWEEN else None
 
 
-def _asked(command: CommandLine | None) -> _Fields:
-    options = command.options if command else {}
-    return {name: options[key] for name, key in _OPTIONS.items() if key in options}
-
-
 def _reading(fields: _Fields, lines: Sequence[int], text: Text) -> ParsedRun:
     """Return one block; all clients' queries over the mean of the seconds they took."""
     seconds = float(fields["mean_s"])
@@ -113,9 +115,9 @@ def _reading(fields: _Fields, lines: Sequence[int], text: Text) -> ParsedRun:
     if not float(least) <= seconds <= float(most):
         caveats.append(Caveat(lines[-1], "its mean does not lie between its least and its most"))
     clients, queries = int(fields.get("threads", 0)), int(fields.get("queries", 0))
-    rates = {"runs": 1 / seconds}
+    values = {"seconds": seconds, "runs": 1 / seconds}
     if clients * queries:
-        rates["qps"] = clients * queries / seconds
+        values["qps"] = clients * queries / seconds
     else:
         note = "no number of queries per client: runs per second are compared"
         caveats.append(Caveat(lines[-1], note))
@@ -125,10 +127,10 @@ def _reading(fields: _Fields, lines: Sequence[int], text: Text) -> ParsedRun:
     traits = {k: v for k, v in fields.items() if not k.endswith("_s") and v not in {"", "0"}}
     return ParsedRun(
         name="-".join(["slap", *([fields["engine"]] if fields.get("engine") else [])]),
-        response="qps" if "qps" in rates else "runs",
+        response="qps" if "qps" in values else "runs",
         traits={k: v for k, v in traits.items() if k not in {"engine", "iterations"}},
-        totals={"seconds": seconds, **rates},
-        intervals=(Interval(seconds, rates),),
+        totals=values,
+        intervals=once(values),
         lines=tuple(lines),
         raw=text.excerpt(lines),
         caveats=tuple(caveats),

@@ -1,11 +1,11 @@
 """Runs of sysbench in a text: where each begins and ends, and the lines that belong to it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mydyno.logs.sysbench_run import SysbenchRun, reading_of
-from mydyno.logs.text import Caveat, CommandLine, Found, ParsedRun, Text, command_at
+from mydyno.logs.text import Caveat, CommandLine, Found, Text, lines_of, matched
 from mydyno.model import Interval
 
 _MIB = 2**20
@@ -120,22 +120,6 @@ def interval_of(line: str) -> tuple[Interval, str] | None:
     return Interval(float(found[1]), values), (threads[1] or threads[2]) if threads else ""
 
 
-def summary_of(line: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what a line of the closing report says, by key, as the texts it holds."""
-    for key, pattern in SUMMARY.items() if _MARKED.search(line) else ():
-        if found := pattern.match(line):
-            yield key, tuple(part or "" for part in found.groups())
-            return
-
-
-def trait_of(line: str) -> tuple[str, str] | None:
-    """Return the name and value of what was run, if a line says it."""
-    for name, pattern in TRAITS.items():
-        if found := pattern.match(line):
-            return name, " ".join(found.groups())
-    return None
-
-
 _BEFORE, _AFTER = 8, 3  # lines of other text that may stand within a run, until it is over
 _COMMAND, _VERSION, _RUNNING, _OPTIONS, _REPORTS, _SUMMARY = range(6)
 
@@ -156,32 +140,49 @@ class _Open:
 
 
 class _Reader:
-    """Reads lines one after the other and gathers the runs they amount to."""
+    """Takes lines one after the other and gathers the runs they amount to."""
 
     def __init__(self, text: Text) -> None:
         self._text = text
         self._open: _Open | None = None
-        self._skip = -1
-        self.done: list[_Open] = []
-        self.known: set[int] = set()
+        self.found = Found()
 
-    def read(self, number: int) -> None:
-        line = self._text.lines[number]
-        if number <= self._skip or not line.strip():
-            return
-        if command := command_at(self._text.lines, number):
-            self._command(number, command)
-        elif found := interval_of(line):
-            self._interval(number, *found)
-        elif figures := next(summary_of(line), None):
+    def take(self, number: int, line: str) -> None:
+        """Take a line that is no command."""
+        if reported := interval_of(line):
+            self._interval(number, *reported)
+        elif figures := matched(SUMMARY, line) if _MARKED.search(line) else None:
             self._summary(number, *figures)
         else:
             self._context(number, line)
 
     def close(self) -> None:
-        if self._open:
-            self.done.append(self._open)
-        self._open = None
+        """End the run that is being read: it has a result, or the reason why it has none."""
+        opened, self._open = self._open, None
+        if opened is None:
+            return
+        run, lines = opened.run, opened.lines
+        if run.has_result:
+            self.found.add(run.first, lambda: reading_of(run, lines, self._text.excerpt(lines)))
+        elif run.failures:
+            failure = run.failures[0]
+            self._reject(failure.line, f"a run of sysbench failed: {failure.text}")
+        elif run.command and run.command.runs:
+            self._reject(run.first, "a command of sysbench without its result")
+        elif run.announced:
+            self._reject(run.first, "a run of sysbench began here and has no result: cut off?")
+
+    def command(self, number: int, command: CommandLine) -> None:
+        """Take a command, which ends the run before it."""
+        self.close()
+        if command.tool == "sysbench":
+            opened = self._at(_COMMAND, number)
+            opened.run.command = command
+            opened.lines += range(number + 1, command.last + 1)
+            self.found.known.update(opened.lines)
+
+    def _reject(self, line: int, why: str) -> None:
+        self.found.rejected.append(Caveat(line, why))
 
     def _at(self, stage: int, number: int) -> _Open:
         """Return the run that a line of this stage belongs to."""
@@ -191,19 +192,8 @@ class _Reader:
         self._open.stage = max(self._open.stage, stage)
         self._open.foreign = 0
         self._open.lines.append(number)
-        self.known.add(number)
+        self.found.known.add(number)
         return self._open
-
-    def _command(self, number: int, command: CommandLine) -> None:
-        self._skip = command.last
-        if command.tool != "sysbench":
-            self.close()
-            return
-        self.close()
-        opened = self._at(_COMMAND, number)
-        opened.run.command = command
-        opened.lines += range(number + 1, command.last + 1)
-        self.known |= {*range(number, command.last + 1)}
 
     def _interval(self, number: int, interval: Interval, threads: str) -> None:
         before = self._open.run.intervals if self._open else []
@@ -214,24 +204,25 @@ class _Reader:
         if threads:
             run.traits.setdefault("threads", (threads, number))
 
-    def _summary(self, number: int, key: str, texts: tuple[str, ...]) -> None:
+    def _summary(self, number: int, key: str, match: re.Match[str]) -> None:
         if self._open and key in self._open.run.summary:
             self.close()
-        self._at(_SUMMARY, number).run.summary[key] = (texts, number)
+        self._at(_SUMMARY, number).run.summary[key] = (match.groups(""), number)
 
     def _context(self, number: int, line: str) -> None:
         if version := VERSION.match(line):
             self._at(_VERSION, number).run.version = version[1]
         elif RUNNING.match(line):
             self._at(_RUNNING, number).run.announced = True
-        elif trait := trait_of(line):
-            self._at(_OPTIONS, number).run.traits[trait[0]] = (trait[1], number)
+        elif trait := matched(TRAITS, line):
+            value = " ".join(trait[1].groups())
+            self._at(_OPTIONS, number).run.traits[trait[0]] = (value, number)
         elif HEADINGS.match(line) or REMARK.match(line):
-            self.known.add(number)
+            self.found.known.add(number)
             if self._open:
                 self._open.lines.append(number)
         elif failed := FAILED.match(line):
-            self.known.add(number)
+            self.found.known.add(number)
             if self._open:
                 self._open.run.failures.append(Caveat(number, failed[1]))
         else:
@@ -248,27 +239,10 @@ class _Reader:
 def find(text: Text) -> Found:
     """Return the runs of sysbench in a text, and what began but has no result."""
     reader = _Reader(text)
-    for number in range(len(text.lines)):
-        reader.read(number)
+    for number, line, command in lines_of(text):
+        if command:
+            reader.command(number, command)
+        else:
+            reader.take(number, line)
     reader.close()
-    readings: list[ParsedRun] = []
-    rejected: list[Caveat] = []
-    for opened in reader.done:
-        for one in _results(opened, text):
-            (readings if isinstance(one, ParsedRun) else rejected).append(one)  # type: ignore[arg-type]
-    return Found(tuple(readings), tuple(rejected), frozenset(reader.known))
-
-
-def _results(opened: _Open, text: Text) -> Iterator[ParsedRun | Caveat]:
-    run = opened.run
-    if run.has_result:
-        try:
-            yield reading_of(run, opened.lines, text.excerpt(opened.lines))
-        except ValueError as problem:
-            yield Caveat(run.first, str(problem))
-    elif run.failures:
-        yield Caveat(run.failures[0].line, f"a run of sysbench failed: {run.failures[0].text}")
-    elif run.command and run.command.runs:
-        yield Caveat(run.first, "a command of sysbench without its result")
-    elif run.announced:
-        yield Caveat(run.first, "a run of sysbench began here and has no result: cut off?")
+    return reader.found

@@ -3,9 +3,18 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
-from mydyno.logs.text import Caveat, CommandLine, ParsedRun, PrintedNumber, brief, shown, size
+from mydyno.logs.text import (
+    Caveat,
+    CommandLine,
+    ParsedRun,
+    PrintedNumber,
+    brief,
+    chosen,
+    once,
+    shown,
+    size,
+)
 from mydyno.model import Interval
 
 Summary = Mapping[str, tuple[tuple[str, ...], int]]
@@ -31,11 +40,6 @@ class Totals:
     events: int
     mix: tuple[int, int, int] | None = None
     implied: bool = False
-
-    @property
-    def rates(self) -> dict[str, float]:
-        """Return what one interval of all the run would report."""
-        return {name: value for name, value in self.values.items() if name != "seconds"}
 
 
 def totals_of(summary: Summary, intervals: Sequence[Interval], block_bytes: int) -> Totals:
@@ -138,10 +142,9 @@ def _latencies(summary: Summary, events: int) -> dict[str, float]:
         found["latency_mean_s"] = float(summary["sum"][0][0]) / events / 1e3
     elif "taken" in summary and events:
         found["latency_mean_s"] = float(summary["taken"][0][0]) / events
-    for key, name in (("max", "latency_max_s"),):
-        if key in summary:
-            value, unit = summary[key][0]
-            found[name] = float(value) * _IN_S[unit]
+    if "max" in summary:
+        value, unit = summary["max"][0]
+        found["latency_max_s"] = float(value) * _IN_S[unit]
     if "percentile" in summary:
         percent, value, unit = summary["percentile"][0]
         found[f"latency_p{percent}_s"] = float(value) * _IN_S[unit]
@@ -279,44 +282,38 @@ def _compared(name: str, printed: PrintedNumber, found: float, line: int) -> Ite
 
 _RESULTS = ("transactions", "requests", "performed", "executed", "reads", "writes",
             "iops_read", "iops_write", "events", "speed")  # fmt: skip
-_MODES = MappingProxyType(
-    {
-        "sequential read": "seqrd",
-        "sequential write (creation)": "seqwr",
-        "sequential rewrite": "seqrewr",
-        "random read": "rndrd",
-        "random write": "rndwr",
-        "random r/w": "rndrw",
-    }
-)
-_MIXES = MappingProxyType(
-    {  # queries of a transaction: read, write, other (sysbench 0.5 and later)
-        (14, 4, 2): "oltp_read_write",
-        (14, 0, 2): "oltp_read_only",
-        (0, 4, 2): "oltp_write_only",
-        (1, 0, 0): "oltp_point_select",
-    }
-)
-_OPTIONS = MappingProxyType(
-    {
-        "threads": ("threads", "num_threads"),
-        "tables": ("tables", "oltp_tables_count", "oltp_num_tables"),
-        "table_size": ("table_size", "oltp_table_size"),
-        "scale": ("scale",),
-        "rate": ("rate", "tx_rate"),
-        "mode": ("file_test_mode",),
-        "block_size": ("file_block_size",),
-        "file_total_size": ("file_total_size",),
-        "files": ("file_num",),
-        "flags": ("file_extra_flags",),
-        "db_ps_mode": ("db_ps_mode",),
-        "distribution": ("rand_type", "oltp_dist_type"),
-    }
-)
+_MODES = {
+    "sequential read": "seqrd",
+    "sequential write (creation)": "seqwr",
+    "sequential rewrite": "seqrewr",
+    "random read": "rndrd",
+    "random write": "rndwr",
+    "random r/w": "rndrw",
+}
+_MIXES = {  # queries of a transaction: read, write, other (sysbench 0.5 and later)
+    (14, 4, 2): "oltp_read_write",
+    (14, 0, 2): "oltp_read_only",
+    (0, 4, 2): "oltp_write_only",
+    (1, 0, 0): "oltp_point_select",
+}
+_OPTIONS = {
+    "threads": ("threads", "num_threads"),
+    "tables": ("tables", "oltp_tables_count", "oltp_num_tables"),
+    "table_size": ("table_size", "oltp_table_size"),
+    "scale": ("scale",),
+    "rate": ("rate", "tx_rate"),
+    "mode": ("file_test_mode",),
+    "block_size": ("file_block_size",),
+    "file_total_size": ("file_total_size",),
+    "files": ("file_num",),
+    "flags": ("file_extra_flags",),
+    "db_ps_mode": ("db_ps_mode",),
+    "distribution": ("rand_type", "oltp_dist_type"),
+}
 _SIZES = ("block_size", "file_total_size")
 _OLD_TESTS = ("oltp", "oltp_legacy", "complex", "select")  # the mix says more than these names
 _DEFAULT_BLOCK = 16384
-_FLAGS = MappingProxyType({"(none)": "none", "0": "none", "16384": "direct", "directio": "direct"})
+_FLAGS = {"(none)": "none", "0": "none", "16384": "direct", "directio": "direct"}
 
 
 @dataclass(slots=True)
@@ -353,13 +350,13 @@ def reading_of(run: SysbenchRun, lines: Sequence[int], raw: bytes) -> ParsedRun:
         caveats.append(Caveat(run.first, problem))
     traits |= {} if "threads" in traits else _threads(run, totals)
     intervals = [_completed(i, block_bytes) for i in run.intervals] if is_file else run.intervals
-    name = _file_name(traits) if is_file else _statement_name(run, totals)
+    name = traits.pop("mode", "fileio") if is_file else _statement_name(run, totals)
     return ParsedRun(
         name=name,
         response=totals.response,
         traits={k: brief(float(v)) if k in _SIZES else v for k, v in traits.items()},
         totals=totals.values,
-        intervals=tuple(intervals) or (Interval(totals.seconds, totals.rates),),
+        intervals=tuple(intervals) or once(totals.values),
         lines=tuple(sorted(lines)),
         raw=raw,
         caveats=(*caveats, *(Caveat(f.line, f"sysbench: {f.text}") for f in run.failures)),
@@ -369,9 +366,7 @@ def reading_of(run: SysbenchRun, lines: Sequence[int], raw: bytes) -> ParsedRun:
 def _traits(run: SysbenchRun) -> dict[str, str]:
     """Return the traits from the output, or else from the command."""
     options = run.command.options if run.command else {}
-    found = {
-        name: options[key] for name, keys in _OPTIONS.items() for key in keys if key in options
-    }
+    found = chosen(options, _OPTIONS)
     found |= {name: value for name, (value, _) in run.traits.items() if name != "oltp"}
     found["mode"] = _MODES.get(found.get("mode", ""), found.get("mode", ""))
     for name in _SIZES:
@@ -396,10 +391,6 @@ def _threads(run: SysbenchRun, totals: Totals) -> dict[str, str]:
     if fair is None or not totals.events or not float(fair[0][0]):
         return {}
     return {"threads": f"{round(totals.events / float(fair[0][0]))}"}
-
-
-def _file_name(traits: dict[str, str]) -> str:
-    return traits.pop("mode", "fileio")
 
 
 def _statement_name(run: SysbenchRun, totals: Totals) -> str:

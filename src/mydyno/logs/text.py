@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -94,13 +94,31 @@ class ParsedRun:
         return len(self.intervals) > 1
 
 
-@dataclass(frozen=True, slots=True)
+def once(totals: Mapping[str, float]) -> tuple[Interval, ...]:
+    """Return a run without reports as one interval."""
+    return (Interval(totals["seconds"], {k: v for k, v in totals.items() if k != "seconds"}),)
+
+
+@dataclass(slots=True)
 class Found:
     """What one tool's parser found in a text: runs, rejected runs, and the lines it recognised."""
 
-    readings: Sequence[ParsedRun] = ()
-    rejected: Sequence[Caveat] = ()
-    known: frozenset[int] = frozenset()
+    readings: list[ParsedRun] = field(default_factory=list)
+    rejected: list[Caveat] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
+
+    def add(self, line: int, parse: Callable[[], ParsedRun]) -> None:
+        """Add a run; one that raises `ValueError` is rejected, with a caveat at this line."""
+        try:
+            self.readings.append(parse())
+        except ValueError as problem:
+            self.rejected.append(Caveat(line, str(problem)))
+
+
+def matched(patterns: Mapping[str, re.Pattern[str]], line: str) -> tuple[str, re.Match[str]] | None:
+    """Return the name of the first pattern that matches a line, and the match."""
+    found = ((name, pattern.match(line)) for name, pattern in patterns.items())
+    return next(((name, match) for name, match in found if match), None)
 
 
 _MARKS = {0xA0: " ", 0x2009: " ", 0x202F: " ", 0x3000: " ", 0xFEFF: None, 0x200B: None}
@@ -218,6 +236,21 @@ def command_at(lines: Sequence[str], first: int) -> CommandLine | None:
     if tool == "tpcc.lua":
         tool, words = "sysbench", ["tpcc", *words]
     return CommandLine(tool, [w for w in words if not w.startswith("-")], _options(words), last)
+
+
+def lines_of(text: Text) -> Iterator[tuple[int, str, CommandLine | None]]:
+    """Yield each line that is not blank, with its number; of a command only the first one."""
+    last = -1
+    for number, line in enumerate(text.lines):
+        if number > last and line.strip():
+            command = command_at(text.lines, number)
+            last = command.last if command else number
+            yield number, line, command
+
+
+def chosen(options: Mapping[str, str], names: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the values of options under the names of what they set."""
+    return {name: options[key] for name, keys in names.items() for key in keys if key in options}
 
 
 def _words(rest: str) -> list[str]:
