@@ -17,7 +17,7 @@ from mydyno.loads import MayWait, ReportsSession
 from mydyno.model import Finding, HostError, Interval, JournalError, Outcome, Series, TrialStatus
 from mydyno.report.words import in_words, words
 from mydyno.sample import complaint
-from mydyno.sample.sampled_trial import sampled_series, used
+from mydyno.sample.derive import sampled_series, used
 from mydyno.stats import Rule, compare
 from mydyno.stats.checks import mark_invalid
 from mydyno.stats.estimates import cumulative, ended, merged, unit_of, within

@@ -96,13 +96,11 @@ class Launch:
     net: Mapping[str, str] = field(default_factory=dict)
 
 
-def question(place: Place) -> Action:
-    """Return the command that prints every line of every launch file with its file's name."""
-    return Action(("grep", "-r", "-H", "", "--", str(place.launch)))
-
-
 def parse_launch(raw: bytes, folder: Path) -> Launch:
-    """Return what the launch files in `folder` ask for; a missing file asks for nothing."""
+    """Return what the launch files in `folder` ask for, from their lines as `grep -H` prints them.
+
+    A missing file asks for nothing.
+    """
     files: dict[str, dict[str, str]] = {}
     for line in raw.decode(errors="surrogateescape").splitlines():
         name, _, text = line.removeprefix(f"{folder}/").partition(":")
@@ -148,7 +146,6 @@ def command(
 
 
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")
-_BINARY_FOLDERS = ("bin", "sbin", "libexec")
 _NOBODY = Identity("nobody", 65534, 65534)
 _ASKED_S = 30.0
 _INSTALL = "apt-get install mariadb-server-core mariadb-client-core (or your MySQL packages)"
@@ -162,17 +159,18 @@ def find(host: Host, server: str) -> Build:
     """
     system = (*_path(host), *_SYSTEM)
     servers = list(dict.fromkeys(name for one in flavours().values() for name in one.programs))
+    folders: Sequence[str] = system
     if server == "auto":
-        mysqld = _first(host, system, servers)
         missing = f'server = "auto": no {" or ".join(servers)} on {host.name}: {_INSTALL}'
         missing += ", or name the basedir of an unpacked one"
     else:
-        mysqld = _first(host, [f"{server}/{part}" for part in _BINARY_FOLDERS], servers)
+        folders = [f"{server}/{part}" for part in ("bin", "sbin", "libexec")]
         missing = f"server = {server!r}: no bin/{' or bin/'.join(servers)} there on {host.name}: "
         missing += "name the folder that holds the server's bin folder"
-    if mysqld is None:
+    found = _present(host, folders, servers)
+    if not found:
         raise SpecError(missing)
-    return _build(host, mysqld, system)
+    return _build(host, found[0], system)
 
 
 def _build(host: Host, mysqld: Path, system: Sequence[str]) -> Build:
@@ -246,10 +244,6 @@ def _refuse_foreign(host: Host, program: Path) -> None:
             f"{program}: not safe to run: {problem}; change its owner to root, or "
             "name another server"
         )
-
-
-def _first(host: Host, folders: Iterable[str], names: Sequence[str]) -> Path | None:
-    return next(iter(_present(host, folders, names)), None)
 
 
 def _present(host: Host, folders: Iterable[str], names: Sequence[str]) -> list[Path]:
