@@ -67,7 +67,7 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         question=campaign.spec.campaign.question,
         command=run_facts.command,
         started=contents.began,
-        protocol=campaign.stops.label,
+        protocol="; ".join(filter(None, (campaign.why, campaign.stops.label))),
         lab=_fact(files, "lab"),
         trials=[
             _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o) if sampled else ())

@@ -253,8 +253,7 @@ class Instance:
         self.host.run(Action(("rm", "-f", "--", *map(str, stale)))).check()
         size = self.host.run(Action(("stat", "-c", "%s", str(self.place.log)))).check()
         self._log_from = int(size.stdout)
-        hidden = [self.original] if self.original else None
-        action = programs.command(self.build, self.place, self.identity, asked, hidden)
+        action = programs.command(self.build, self.place, self.identity, asked, self.original)
         self.records.add(Made(KIND, str(self.place.options)))
         self._running = self.host.start(action, stderr=self.place.log)
         install(self.host, self.place.pid_file, "600", f"{self._running.pid}\n")

@@ -118,14 +118,14 @@ def command(
     place: Place,
     identity: Identity,
     launch: Launch,
-    hidden: Sequence[Path] | None = None,
+    hidden: Path | None = None,
 ) -> Action:
     """Return the command that becomes the server.
 
     Limits come first, while we may still raise them; then the drop to an unprivileged user and
     the wish to die with the thread that starts us (prctl PR_SET_PDEATHSIG, so a mydyno killed
     by SIGKILL leaves no server); then an environment of its own, so that a preload meets the
-    server only and the caller's variables do not reach it.  With folders to be `hidden` it runs
+    server only and the caller's variables do not reach it.  With a folder to be `hidden` it runs
     where it can write to its own only.
     """
     limits = tuple(f"--{name}={value}:{value}" for name, value in sorted(launch.limits.items()))
@@ -133,15 +133,11 @@ def command(
     given = tuple(f"{name}={value}" for name, value in sorted(launch.environment.items()))
     clean = ("env", "-i", PATH, f"HOME={place.home}", "LC_ALL=C", *given)
     server = (str(build.mysqld), f"--defaults-file={place.options}")
-    argv = (
-        *(("prlimit", *limits) if limits else ()),
-        *(*drop, "--pdeathsig", "KILL"),
-        *clean,
-        *server,
-    )
-    if hidden is not None:
+    raised = ("prlimit", *limits) if limits else ()
+    argv = (*raised, *drop, "--pdeathsig", "KILL", *clean, *server)
+    if hidden:
         own = (place.data, place.run, place.tmp)
-        argv = wrapped(argv, own, hidden, root=bool(identity.name))
+        argv = wrapped(argv, own, (hidden,), root=bool(identity.name))
     return Action(argv)
 
 

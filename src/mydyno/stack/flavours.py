@@ -114,7 +114,7 @@ _MARIADB_TLS = TlsQuirks(wolfssl=True)  # its own packages stand on wolfSSL
 _MARIADB_TLS_10_5 = replace(_MARIADB_TLS, requires=True)
 
 # The oldest versions are the first that load a list of pages into the buffer pool at their start.
-_MARIADB = Flavour(
+MARIADB = Flavour(
     title="MariaDB",
     mark="mariadb",
     programs=("mariadbd", "mysqld"),
@@ -151,7 +151,7 @@ _BOOTSTRAP = Initialisation(
 _MYSQL_TLS = TlsQuirks(
     refusal="MySQL before 5.7.10 speaks TLS 1.1 at the most, which client libraries refuse"
 )
-_MYSQL = Flavour(
+MYSQL = Flavour(
     title="MySQL",
     mark="",
     programs=("mysqld",),
@@ -183,7 +183,7 @@ _MYSQL = Flavour(
     ),
 )
 _PERCONA = replace(
-    _MYSQL,
+    MYSQL,
     title="Percona Server",
     mark="percona",
     kin="mysql",
@@ -197,7 +197,7 @@ def flavours() -> Mapping[str, Flavour]:
 
     Raises `SpecError` for a plug-in that cannot be used.
     """
-    own = {"mariadb": _MARIADB, "percona": _PERCONA, "mysql": _MYSQL}
+    own = {"mariadb": MARIADB, "percona": _PERCONA, "mysql": MYSQL}
     return with_plugins("mydyno.flavours", Flavour, own)
 
 
