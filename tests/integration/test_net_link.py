@@ -17,7 +17,7 @@ from mydyno.lab import measure_throughput, sweep_links
 from mydyno.lab.lab_link import planned
 from mydyno.loads import sysbench_oltp
 from mydyno.model import Action, HostError, RefusedError
-from mydyno.sample import interface_to, link_speed
+from mydyno.sample.sampler import interface_to, link_speed
 from mydyno.stack.link import Link, bytes_per_s
 from mydyno.stack.net import Net
 from mydyno.testbed.server_runner import target_of

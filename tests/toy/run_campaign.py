@@ -1,6 +1,7 @@
 """Runs the toys' campaign on a fake host, as `mydyno run` does on a real one.
 
-Called with the spec and the run directory, in a Python that has the toys installed.
+Called with the spec, the run directory and the folder of the toy server, in a Python that has the
+toys installed.
 """
 
 import sys
@@ -11,8 +12,10 @@ from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.analysis import RunFacts, save
 from mydyno.cli.recipes import SpecSource
+from mydyno.host import Local
 from mydyno.journal import FileJournal
 from mydyno.journal.register import RunDir
+from mydyno.server import find
 from mydyno.stack.layers import HostPlace, layers
 from mydyno.testing import FakeBench, FakeHost, Silent
 
@@ -23,12 +26,13 @@ def thrown(state: Mapping[str, str]) -> Iterator[bytes]:
         yield f"{second} {rate + second % 3}\n".encode()
 
 
-def main(spec: str, folder: str) -> None:
+def main(spec: str, folder: str, basedir: str) -> None:
     source = SpecSource(Path(spec).read_text(), spec, {})
-    ground = Environment(2**30, 2)
+    server = find(Local(), basedir)
+    ground = Environment(2**30, 2, server.flavour, server.version)
     campaign = source.plan(ground)
     files = RunDir(Path(folder))
-    save(files, source, RunFacts(spec, {}, ground, "mydyno run", ""))
+    save(files, source, RunFacts(spec, {}, ground, "mydyno run", server.text))
     journal = FileJournal(files.journal)
     host = FakeHost({"sides": "6"}, thrown)
     layer = layers()["dice"].on_host(HostPlace(("sides",)))

@@ -5,9 +5,8 @@ import pytest
 
 from mydyno.model import Metric, Series, Window
 from mydyno.sample import Sampling
-from mydyno.sample.derive import series
+from mydyno.sample.derive import sampled_series, series, used
 from mydyno.sample.probe_file import read
-from mydyno.sample.sampled_trial import sampled_series, used
 from mydyno.sample.sampler import Where
 from unit.sampler_file import File
 

@@ -115,7 +115,7 @@ def test_every_version_of_the_table_has_its_quirks():
     """A misspelt field in `since` raises only when it is asked for."""
     for name, one in flavours().items():
         for version in (one.oldest, *one.since):
-            assert quirks(name, version).filling.options
+            assert quirks(name, version).initialisation.options
             assert version >= one.oldest
             assert version == one.oldest or one.at(version) != one.at((*version[:-1], -1))
 
@@ -131,7 +131,7 @@ def test_every_version_of_the_table_has_its_quirks():
     ],
 )
 def test_each_server_is_initialised_in_its_own_way(flavour, version, option):
-    options = quirks(flavour, version).filling.options
+    options = quirks(flavour, version).initialisation.options
     assert option in options
     assert ("--auth-root-authentication-method=normal" in options) is (option == "--skip-test-db")
 

@@ -9,7 +9,8 @@ import pytest
 
 from mydyno.host import Local
 from mydyno.model import HostError
-from mydyno.sample import Watch, Where, complaint, disk_of, sampler, sampling
+from mydyno.sample import sampler
+from mydyno.sample.sampler import Watch, Where, complaint, disk_of, sampling
 
 STANDS_IN = """#!/usr/bin/env python3
 import json, os, signal, sys

@@ -130,7 +130,7 @@ def _judged(a: TrialInput, window: Window, intervals: Sequence[Interval]) -> Out
 
 def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
     """Return the use of the processors as metrics, empty without a sample."""
-    from mydyno.sample.sampled_trial import sampled_series, used  # noqa: PLC0415 - numpy
+    from mydyno.sample.derive import sampled_series, used  # noqa: PLC0415 - numpy
 
     with suppress(HostError):  # a trial is valid without its sample
         return used(sampled_series(folder), window)

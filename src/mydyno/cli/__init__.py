@@ -1,6 +1,7 @@
 """The command line: loads the commands (one file each) and turns errors into exit codes."""
 
 import os
+import site
 import stat
 import sys
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ COMMANDS = {
     "lab": "Emulated disks and virtual machines, for manual tests.",
 }
 _NAME = "mydyno"
+_GROUPS = "mydyno."  # how the names of our groups of entry points begin
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell to ask for completions
 
@@ -118,6 +120,34 @@ def isolate() -> None:
         os.execv(sys.executable, [sys.executable, "-I", *sys.argv])  # noqa: S606 - ourselves
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(filter(_safe, dict.fromkeys(folders)))
+    _leave_foreign_packages()
+
+
+def _leave_foreign_packages() -> None:
+    """Import from this Python's own folders only; name the plug-ins that lie elsewhere.
+
+    Elsewhere are PYTHONPATH, the user's packages and the present folder.  Metadata there are read,
+    and no code is run.
+    """
+    listed = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    foreign = {Path(folder).resolve() for folder in (*listed, site.getusersitepackages()) if folder}
+    foreign -= {Path(folder).resolve() for folder in site.getsitepackages()}
+    sys.path[:] = [way for way in sys.path if way and Path(way).resolve() not in foreign]
+    there = [str(folder) for folder in sorted(foreign) if folder.is_dir()]
+    if not there:
+        return
+    from importlib.metadata import distributions  # noqa: PLC0415 - not needed for --help
+
+    ignored: list[str] = []
+    for found in distributions(path=there):
+        with suppress(OSError, ValueError, LookupError, AttributeError):  # anybody's metadata
+            entries = (one.name for one in found.entry_points if one.group.startswith(_GROUPS))
+            ignored += [f"{name} of {found.name}" for name in entries]
+    if ignored:
+        _print_error(
+            f"mydyno: {os.pathsep.join(there)}: root ignores the plug-ins there: "
+            f"{', '.join(sorted(ignored))}; install them with {sys.executable} -m pip"
+        )
 
 
 def _safe(folder: str) -> bool:

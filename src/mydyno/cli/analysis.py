@@ -32,7 +32,7 @@ from mydyno.model import (
 )
 from mydyno.report.words import in_words, words
 from mydyno.sample import complaint
-from mydyno.sample.sampled_trial import sampled_series, used
+from mydyno.sample.derive import sampled_series, used
 from mydyno.stats import Rule, compare
 from mydyno.stats.checks import mark_invalid
 from mydyno.stats.estimates import cumulative, ended, merged, unit_of, within
@@ -155,7 +155,7 @@ def result(path: Path) -> Result:
         question=campaign.spec.campaign.question,
         command=run_facts.command,
         started=contents.began,
-        protocol=campaign.stops.label,
+        protocol="; ".join(filter(None, (campaign.kind.label, campaign.stops.label))),
         lab=_fact(files, "lab"),
         trials=[
             _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o)) for o, i in trials

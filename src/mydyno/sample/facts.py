@@ -72,9 +72,8 @@ def cores_busy(host: Host, seconds: float = 1.0) -> float:
 def work(raw: bytes) -> tuple[int, int, int]:
     """Return busy ticks, all ticks and cores of a /proc/stat; waiting for a disk is not work."""
     lines = raw.decode().splitlines()
-    ticks = [
-        int(n) for n in lines[0].split()[1:9]
-    ]  # user nice system idle iowait irq softirq steal
+    # user nice system idle iowait irq softirq steal
+    ticks = [int(n) for n in lines[0].split()[1:9]]
     idle = ticks[3] + ticks[4]
     cores = sum(1 for line in lines[1:] if line.startswith("cpu"))
     return sum(ticks) - idle, sum(ticks), cores

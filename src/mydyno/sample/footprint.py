@@ -35,23 +35,18 @@ def parse_sizes(raw: bytes) -> tuple[dict[str, float], str]:
             apparent, blocks = apparent + int(size), blocks + int(count)
         else:
             kind = line
-    found = {
-        "storage_bytes": float(blocks * _BLOCK_BYTES),
-        "storage_apparent_bytes": float(apparent),
-    }
-    return found, kind
+    allocated = float(blocks * _BLOCK_BYTES)
+    return {"storage_bytes": allocated, "storage_apparent_bytes": float(apparent)}, kind
 
 
 def compressed(kind: str, folder: Path) -> Probe[dict[str, float]] | None:
     """Return the probe for the compression ratio, or None for a filesystem that has none."""
-    asked = {
-        "btrfs": Probe(Action(("compsize", "-b", "-x", str(folder))), parse_compsize),
-        "zfs": Probe(
-            Action(("zfs", "get", "-H", "-p", "-o", "value", "refcompressratio", str(folder))),
-            parse_zfs,
-        ),
-    }
-    return asked.get(kind)
+    if kind == "btrfs":
+        return Probe(Action(("compsize", "-b", "-x", str(folder))), parse_compsize)
+    if kind == "zfs":
+        get = ("zfs", "get", "-H", "-p", "-o", "value", "refcompressratio", str(folder))
+        return Probe(Action(get), parse_zfs)
+    return None
 
 
 def parse_compsize(raw: bytes) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,9 +128,8 @@ class Sampled:
 
     def find(self, name: str, of: str = "") -> Values | None:
         """Return a column's values, one for each tick, or None where there is no such column."""
-        for number, column in enumerate(self.columns):
-            if (column.name, column.of) == (name, of):
-                return np.asarray(self.values[:, number])
+        with suppress(KeyError):
+            return np.asarray(self.values[:, self._number(name, of)])
         return None
 
     def instances(self, name: str) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ class Sampled:
 
         Raises `KeyError` where there is no such column.
         """
-        stamps = self.find(READ_AT, self._column(name, of).source)
+        stamps = self.find(READ_AT, self.columns[self._number(name, of)].source)
         return self.mono_s if stamps is None else stamps
 
     def restarts(self, name: str, of: str = "") -> NDArray[np.int64]:
@@ -149,7 +149,7 @@ class Sampled:
 
         Raises `KeyError` where there is no such column.
         """
-        source, role = self._column(name, of).source, of.partition("/")[0]
+        source, role = self.columns[self._number(name, of)].source, of.partition("/")[0]
         seqs = [
             note.seq
             for note in self.notes
@@ -157,10 +157,10 @@ class Sampled:
         ]
         return np.unique(np.array(seqs, dtype=np.int64))
 
-    def _column(self, name: str, of: str) -> Column:
-        for column in self.columns:
+    def _number(self, name: str, of: str) -> int:
+        for number, column in enumerate(self.columns):
             if (column.name, column.of) == (name, of):
-                return column
+                return number
         raise KeyError(name, of)
 
 
@@ -197,7 +197,7 @@ class Reader:
         self._bytes = 0
         self._cells = 0
         self._sources: dict[str, int] = {}
-        self._of = np.zeros(0, dtype=np.int64)  # each column's source, as a number
+        self._of: list[int] = []  # each column's source, as a number
         self._stamps: dict[int, int] = {}  # each source's column probe.read_at
         self._read_by = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))  # the same
 
@@ -275,11 +275,13 @@ class Reader:
         if len(self.columns) + more > _MOST_COLUMNS:
             raise ValueError(f"more than {_MOST_COLUMNS} columns")
         for column in fresh:
-            self._sources.setdefault(column.source, len(self._sources))
+            # a time of reading belongs to the source whose time it is
+            owner = column.of if column.name == READ_AT else column.source
+            source = self._sources.setdefault(owner, len(self._sources))
             if column.name == READ_AT:
-                source = self._sources.setdefault(column.of, len(self._sources))
                 self._stamps[source] = len(self.columns)
             self.columns.append(column)
+            self._of.append(source)
         self._read_by = (
             np.array([*self._stamps], dtype=np.int64),
             np.array([*self._stamps.values()], dtype=np.int64),
@@ -287,8 +289,6 @@ class Reader:
         self._now = np.concatenate((self._now, np.zeros(more, dtype=np.int64)))
         self._present = np.concatenate((self._present, np.zeros(more, dtype=bool)))
         self._scales = np.concatenate((self._scales, [c.scale for c in fresh]))
-        belongs = [self._sources[_owner(c)] for c in fresh]
-        self._of = np.concatenate((self._of, np.array(belongs, dtype=np.int64)))
 
     def _tick(self, payload: bytes) -> SampledTick:
         if self.head is None:
@@ -345,11 +345,6 @@ class Reader:
         read[sources] = fresh[stamps]
         valid = self._present & read[self._of]
         return np.where(valid, self._now * self._scales, np.nan)
-
-
-def _owner(column: Column) -> str:
-    """Return whose reading makes a column valid: its source, or for a time of reading, its own."""
-    return column.of if column.name == READ_AT else column.source
 
 
 def read(path: Path) -> Sampled:

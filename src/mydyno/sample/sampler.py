@@ -133,9 +133,8 @@ def _real(host: Host, path: str) -> Path | None:
 
 
 # the files of a trial's folder
-FILE, ERRORS, WHERE, LOAD, START = (
-    "probe.bin", "probe.err", "probe.json", "load.pid", "load.start",
-)  # fmt: skip
+FILE, ERRORS, WHERE = "probe.bin", "probe.err", "probe.json"
+LOAD, START = "load.pid", "load.start"
 WALL = "wall"  # in `load.start`: the number is the sampled host's wall clock, not its uptime
 _GRACE_S = 3.0
 

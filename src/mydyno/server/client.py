@@ -1,7 +1,7 @@
 """Accounts of a private server, and the client that uses them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mydyno.host import Host
@@ -34,7 +34,8 @@ def without_password(build: Build, socket: Path) -> tuple[str, ...]:
 
 def rows(raw: bytes) -> list[tuple[str, ...]]:
     """Return the rows of a batch reply, its escapes undone; NULL stays the word ``NULL``."""
-    return list(_rows(raw.decode(errors="surrogateescape")))
+    lines = filter(None, raw.decode(errors="surrogateescape").split("\n"))
+    return [tuple(_ESCAPE.sub(_unescape, cell) for cell in line.split("\t")) for line in lines]
 
 
 def query(host: Host, argv: tuple[str, ...], sql: str, timeout_s: float) -> list[tuple[str, ...]]:
@@ -44,12 +45,6 @@ def query(host: Host, argv: tuple[str, ...], sql: str, timeout_s: float) -> list
         words = done.stderr.decode(errors="replace").strip()[-400:]
         raise HostError(f"{host.name}: the server refused a statement: {words}")
     return rows(done.stdout)
-
-
-def _rows(text: str) -> Iterator[tuple[str, ...]]:
-    for line in text.split("\n"):
-        if line:
-            yield tuple(_ESCAPE.sub(_unescape, cell) for cell in line.split("\t"))
 
 
 def _unescape(found: "re.Match[str]") -> str:

@@ -32,15 +32,13 @@ def initialise(host: Host, build: Build, place: Place, identity: Identity) -> No
     The settings in the owned option file apply, so that page size and the like are right from
     the first byte.  Raise `HostError` with the tool's last words.
     """
-    filling = build.quirks.filling
+    how = build.quirks.initialisation
     folders: tuple[str, ...] = ()
     program = build.mysqld
-    if filling.programs:
-        program = _one(
-            host, [build.basedir / part for part in ("bin", "scripts")], filling.programs
-        )
+    if how.programs:
+        program = _one(host, [build.basedir / part for part in ("bin", "scripts")], how.programs)
         folders = (f"--basedir={build.basedir}", f"--datadir={place.data}")
-    argv = (str(program), f"--defaults-file={place.options}", *folders, *filling.options)
+    argv = (str(program), f"--defaults-file={place.options}", *folders, *how.options)
     sql = _system_tables(host, build, place, identity)
     done = host.run(Action((*identity.drop(), *argv), sql), timeout_s=_TIMEOUT_S)
     if done.returncode:
@@ -56,7 +54,7 @@ def _system_tables(host: Host, build: Build, place: Place, identity: Identity) -
     Lines that would make accounts for the machine's own name are left out, as the option
     ``--cross-bootstrap`` of MySQL 5.6's own script does.
     """
-    names = build.quirks.filling.sql
+    names = build.quirks.initialisation.sql
     if not names:
         return b""
     host.run(Action((*identity.drop(), "mkdir", "-m", "700", str(place.data / "mysql")))).check()
@@ -168,29 +166,29 @@ def install(host: Host, path: Path, mode: str, text: str) -> None:
     host.run(Action(("install", "-m", mode, "/dev/stdin", str(path)), text.encode())).check()
 
 
-_SUBJECT = "/CN=MariaDB Server"
-
-
-def ensure_certificate(host: Host, build: Build, place: Place) -> bool:
-    """Return whether the home holds a self-signed certificate for this build to use.
+def ensure_certificate(host: Host, build: Build, place: Place) -> Sequence[tuple[str, str]]:
+    """Return the options for a self-signed certificate in the home, if this build needs one.
 
     MariaDB 11.4 makes an RSA key of 4096 bits in memory at every start, which takes from 3 to
     15 seconds of a core.  One of the same kind, kept, leaves TLS as it is by default.  Without
     `openssl` on the host the server goes on making its own.
     """
     if not build.quirks.tls.slow_key:
-        return False
-    if host.run(Action(("test", "-s", str(place.certificate)))).returncode == 0:
-        return True
+        return ()
+    certificate, key = str(place.home / "tls-cert.pem"), str(place.home / "tls-key.pem")
+    options = (("ssl_cert", certificate), ("ssl_key", key))
+    if host.run(Action(("test", "-s", certificate))).returncode == 0:
+        return options
     argv = ("openssl", "req", "-x509", "-newkey", "rsa:4096", "-nodes", "-days", "3650")
-    files = ("-keyout", str(place.key), "-out", str(place.certificate), "-subj", _SUBJECT)
+    files = ("-keyout", key, "-out", certificate, "-subj", "/CN=MariaDB Server")
     try:
         done = host.run(Action((*argv, *files)), timeout_s=120.0)
     except HostError:
-        return False
+        return ()
     # openssl keeps a key to its owner; the server's user reads it by its group
-    readable = ("chmod", "640", str(place.key), str(place.certificate))
-    return done.returncode == 0 and host.run(Action(readable)).returncode == 0
+    readable = ("chmod", "640", key, certificate)
+    failed = done.returncode or host.run(Action(readable)).returncode
+    return () if failed else options
 
 
 _KIND = "rsa:2048"  # as MySQL 8 makes its own

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from mydyno.host import Host, Process, Running, processes
@@ -74,29 +75,23 @@ def refuse(host: Host, argv: tuple[str, ...], data: Path, original: Path) -> Non
 
 
 def _outside(host: Host, argv: tuple[str, ...], data: Path) -> list[str]:
-    known = {(row[0].upper(), row[1].upper()) for row in _rows(host, argv, _COLUMNS)}
+    rows = partial(client.query, host, argv, timeout_s=_PATIENCE_S)
+    known = {(row[0].upper(), row[1].upper()) for row in rows(_COLUMNS)}
     paths = {
         row[0]
         for table, column in _PLACES
         if (table, column) in known
-        for row in _rows(host, argv, f"SELECT {column} FROM information_schema.{table}")  # noqa: S608 - our own names
+        for row in rows(f"SELECT {column} FROM information_schema.{table}")  # noqa: S608 - our own names
         if row[0] not in {"", "NULL"}
     }
-    return sorted(p for p in paths if not _inside(data / p, data))
-
-
-def _inside(path: Path, data: Path) -> bool:
-    """Return whether a path, a relative one from `data`, stays in it."""
-    return ".." not in path.parts and path.is_relative_to(data)
-
-
-def _rows(host: Host, argv: tuple[str, ...], sql: str) -> list[tuple[str, ...]]:
-    return client.query(host, argv, sql, _PATIENCE_S)
+    # a relative path is one from `data`
+    return sorted(p for p in paths if ".." in Path(p).parts or not (data / p).is_relative_to(data))
 
 
 KIND = "server"
 _STEP_S = 0.02
 _PORT_ATTEMPTS = 3
+_PORT_TAKEN = ("Address already in use", "Bind on TCP/IP port")
 _SHOWN_LINES = 8
 _RECOVERY_S = 3600.0  # the redo log of a copy that was not shut down in order
 _LOG_LINES = 400
@@ -140,11 +135,6 @@ class Instance:
     _running: Running | None = None
     _log_from: int = 0
     _listen: tuple[str, int] = ("", 0)
-
-    @property
-    def adopted(self) -> bool:
-        """Return whether its data are a copy of another server's."""
-        return self.original is not None
 
     @property
     def client(self) -> tuple[str, ...]:
@@ -192,9 +182,8 @@ class Instance:
         Raise `HostError` with the last lines of its error log if it refuses; a port taken
         between our look and its bind is answered by another port.
         """
-        asked = programs.parse_launch(
-            self.host.run(programs.question(self.place)).stdout, self.place.launch
-        )
+        listing = Action(("grep", "-r", "-H", "", "--", str(self.place.launch)))
+        asked = programs.parse_launch(self.host.run(listing).stdout, self.place.launch)
         if self.address:  # and only now: before it had accounts, nobody else was to reach it
             there = {"transport": "tcp", "address": self.address}
             asked = replace(asked, net={**there, **asked.net})
@@ -206,7 +195,8 @@ class Instance:
                 return
             except HostError as error:
                 self.stop()
-                if attempt == _PORT_ATTEMPTS or not (self._listen[1] and _port_taken(str(error))):
+                taken = self._listen[1] and any(words in str(error) for words in _PORT_TAKEN)
+                if attempt == _PORT_ATTEMPTS or not taken:
                     raise
 
     def ready(self, *, timeout_s: float = 60.0, _argv: tuple[str, ...] = ()) -> None:
@@ -256,15 +246,14 @@ class Instance:
         address = asked.net.get("address", place.LOOPBACK)
         self._listen = (address, free_port(self.host)) if tcp else ("", 0)
         options = (*self._tls(asked.net.get("tls", "")), *more)
-        options += place.ALONE if self.adopted else ()
+        options += place.ALONE if self.original else ()
         text = place.options(self.build, self.place, *self._listen, options)
         install(self.host, self.place.options, "640", text)
         stale = (self.place.pid_file, self.place.socket, f"{self.place.socket}.lock")
         self.host.run(Action(("rm", "-f", "--", *map(str, stale)))).check()
         size = self.host.run(Action(("stat", "-c", "%s", str(self.place.log)))).check()
         self._log_from = int(size.stdout)
-        hidden = [self.original] if self.original else None
-        action = programs.command(self.build, self.place, self.identity, asked, hidden)
+        action = programs.command(self.build, self.place, self.identity, asked, self.original)
         self.records.add(Made(KIND, str(self.place.options)))
         self._running = self.host.start(action, stderr=self.place.log)
         install(self.host, self.place.pid_file, "600", f"{self._running.pid}\n")
@@ -282,8 +271,7 @@ class Instance:
         text = place.client_options(client.LOAD_USER, password, None, lines)
         install(self.host, home.load, "600", text)
         if not asked:
-            kept = ensure_certificate(self.host, self.build, home)
-            return (("ssl_cert", str(home.certificate)), ("ssl_key", str(home.key))) if kept else ()
+            return ensure_certificate(self.host, self.build, home)
         if asked != place.OFF:
             ensure_authority(self.host, home.tls, self.identity)
         return place.server_options(self.build, home.tls, asked)
@@ -323,7 +311,7 @@ class Instance:
                 native=bool(client.query(self.host, argv, client.NATIVE_PLUGIN, 60.0)),
                 root_password=password_of(self.host, self.place.admin),
                 load_password=password_of(self.host, self.place.load),
-                adopted=self.adopted,
+                adopted=self.original is not None,
             )
             client.query(self.host, argv, text, 60.0)
         finally:
@@ -388,7 +376,3 @@ def _left(host: Host, made: Made, records: Records) -> list[Process]:
 def _user_of(host: Host, process: Process) -> str:
     done = host.run(Action(("stat", "-c", "%u", f"/proc/{process.pid}")))
     return done.stdout.decode().strip()
-
-
-def _port_taken(words: str) -> bool:
-    return "Address already in use" in words or "Bind on TCP/IP port" in words

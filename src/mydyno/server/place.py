@@ -189,16 +189,6 @@ class Place:
         return self.home / "tmp"
 
     @property
-    def certificate(self) -> Path:
-        """Return the server's certificate, where we made one."""
-        return self.home / "tls-cert.pem"
-
-    @property
-    def key(self) -> Path:
-        """Return the certificate's private key."""
-        return self.home / "tls-key.pem"
-
-    @property
     def tls(self) -> Path:
         """Return the folder of the authority, and of the certificates that it signed."""
         return self.home / "tls"
@@ -314,6 +304,6 @@ def _narrowed(quirks: TlsQuirks, tls: str) -> list[tuple[str, str]]:
         return [("tls_version", tls)]
     if tls.startswith(_SUITE):
         own = tls.replace(_SUITE, "TLS13-", 1).replace("AES_", "AES").replace("_", "-")
-        names = f"{tls}:{own}" if quirks.wolfssl else tls
-        return [("tls_version", "TLSv1.3"), (quirks.suites, names)]
+        named = ("ssl_cipher", f"{tls}:{own}") if quirks.wolfssl else ("tls_ciphersuites", tls)
+        return [("tls_version", "TLSv1.3"), named]
     return [] if tls == "on" else [("tls_version", "TLSv1.2"), ("ssl_cipher", tls)]

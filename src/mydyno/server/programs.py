@@ -96,13 +96,11 @@ class Launch:
     net: Mapping[str, str] = field(default_factory=dict)
 
 
-def question(place: Place) -> Action:
-    """Return the command that prints every line of every launch file with its file's name."""
-    return Action(("grep", "-r", "-H", "", "--", str(place.launch)))
-
-
 def parse_launch(raw: bytes, folder: Path) -> Launch:
-    """Return what the launch files in `folder` ask for; a missing file asks for nothing."""
+    """Return what the launch files in `folder` ask for, from their lines as `grep -H` prints them.
+
+    A missing file asks for nothing.
+    """
     files: dict[str, dict[str, str]] = {}
     for line in raw.decode(errors="surrogateescape").splitlines():
         name, _, text = line.removeprefix(f"{folder}/").partition(":")
@@ -120,14 +118,14 @@ def command(
     place: Place,
     identity: Identity,
     launch: Launch,
-    hidden: Sequence[Path] | None = None,
+    hidden: Path | None = None,
 ) -> Action:
     """Return the command that becomes the server.
 
     Limits come first, while we may still raise them; then the drop to an unprivileged user and
     the wish to die with the thread that starts us (prctl PR_SET_PDEATHSIG, so a mydyno killed
     by SIGKILL leaves no server); then an environment of its own, so that a preload meets the
-    server only and the caller's variables do not reach it.  With folders to be `hidden` it runs
+    server only and the caller's variables do not reach it.  With a folder to be `hidden` it runs
     where it can write to its own only.
     """
     limits = tuple(f"--{name}={value}:{value}" for name, value in sorted(launch.limits.items()))
@@ -135,20 +133,15 @@ def command(
     given = tuple(f"{name}={value}" for name, value in sorted(launch.environment.items()))
     clean = ("env", "-i", PATH, f"HOME={place.home}", "LC_ALL=C", *given)
     server = (str(build.mysqld), f"--defaults-file={place.options}")
-    argv = (
-        *(("prlimit", *limits) if limits else ()),
-        *(*drop, "--pdeathsig", "KILL"),
-        *clean,
-        *server,
-    )
-    if hidden is not None:
+    raised = ("prlimit", *limits) if limits else ()
+    argv = (*raised, *drop, "--pdeathsig", "KILL", *clean, *server)
+    if hidden:
         own = (place.data, place.run, place.tmp)
-        argv = wrapped(argv, own, hidden, root=bool(identity.name))
+        argv = wrapped(argv, own, (hidden,), root=bool(identity.name))
     return Action(argv)
 
 
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")
-_BINARY_FOLDERS = ("bin", "sbin", "libexec")
 _NOBODY = Identity("nobody", 65534, 65534)
 _ASKED_S = 30.0
 _INSTALL = "apt-get install mariadb-server-core mariadb-client-core (or your MySQL packages)"
@@ -162,17 +155,18 @@ def find(host: Host, server: str) -> Build:
     """
     system = (*_path(host), *_SYSTEM)
     servers = list(dict.fromkeys(name for one in flavours().values() for name in one.programs))
+    folders: Sequence[str] = system
     if server == "auto":
-        mysqld = _first(host, system, servers)
         missing = f'server = "auto": no {" or ".join(servers)} on {host.name}: {_INSTALL}'
         missing += ", or name the basedir of an unpacked one"
     else:
-        mysqld = _first(host, [f"{server}/{part}" for part in _BINARY_FOLDERS], servers)
+        folders = [f"{server}/{part}" for part in ("bin", "sbin", "libexec")]
         missing = f"server = {server!r}: no bin/{' or bin/'.join(servers)} there on {host.name}: "
         missing += "name the folder that holds the server's bin folder"
-    if mysqld is None:
+    found = _present(host, folders, servers)
+    if not found:
         raise SpecError(missing)
-    return _build(host, mysqld, system)
+    return _build(host, found[0], system)
 
 
 def _build(host: Host, mysqld: Path, system: Sequence[str]) -> Build:
@@ -267,10 +261,6 @@ def _refuse_foreign(host: Host, program: Path) -> None:
             f"{program}: not safe to run: {problem}; change its owner to root, or "
             "name another server"
         )
-
-
-def _first(host: Host, folders: Iterable[str], names: Sequence[str]) -> Path | None:
-    return next(iter(_present(host, folders, names)), None)
 
 
 def _present(host: Host, folders: Iterable[str], names: Sequence[str]) -> list[Path]:

@@ -14,7 +14,7 @@ Version = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class Initialisation:
     """How an empty data folder is filled: by the first of `programs`, without any by the server.
 
     `options` are those that this program takes besides its folders; the SQL files come by stdin.
@@ -29,14 +29,13 @@ class Filling:
 class TlsQuirks:
     """What a server needs for TLS.
 
-    `off` is the option that switches it off, `suites` the one that names ciphers of TLS 1.3, also
-    by `wolfssl` names.  `requires` is whether it can refuse sessions without TLS, `slow_key`
-    whether each start makes a key of 4096 bits unless it is given one.  `refusal` is why no TLS
-    can be used, `no_1_3` why TLS 1.3 cannot.
+    `off` is the option that switches it off.  With `wolfssl` the ciphers of TLS 1.3 are named in
+    `ssl_cipher`, as that library names them too.  `requires` is whether it can refuse sessions
+    without TLS, `slow_key` whether each start makes a key of 4096 bits unless it is given one.
+    `refusal` is why no TLS can be used, `no_1_3` why TLS 1.3 cannot.
     """
 
     off: tuple[str, str] = ("skip_ssl", "1")
-    suites: str = "tls_ciphersuites"
     wolfssl: bool = False
     requires: bool = False
     slow_key: bool = False
@@ -58,7 +57,7 @@ class Quirks:
     are in SYSTEM_VARIABLES (`lists_variables`); ranges alone in variables_info (`lists_ranges`).
     """
 
-    filling: Filling
+    initialisation: Initialisation
     tls: TlsQuirks = TlsQuirks()
     root_password: str = _SET_PASSWORD
     names_plugin: bool = False
@@ -111,19 +110,21 @@ _INSTALLERS = ("mariadb-install-db", "mysql_install_db")
 _INSTALL = ("--skip-name-resolve", "--force")
 # root by password rather than by the system's user
 _INSTALL_10_3 = ("--auth-root-authentication-method=normal", "--skip-test-db", *_INSTALL)
-_MARIADB_TLS = TlsQuirks(suites="ssl_cipher", wolfssl=True)  # its own packages stand on wolfSSL
+_MARIADB_TLS = TlsQuirks(wolfssl=True)  # its own packages stand on wolfSSL
 _MARIADB_TLS_10_5 = replace(_MARIADB_TLS, requires=True)
 
 # The oldest versions are the first that load a list of pages into the buffer pool at their start.
-_MARIADB = Flavour(
+MARIADB = Flavour(
     title="MariaDB",
     mark="mariadb",
     programs=("mariadbd", "mysqld"),
     clients=("mariadb", "mysql"),
     oldest=(10, 0),
-    quirks=Quirks(filling=Filling(_INSTALL, _INSTALLERS), tls=_MARIADB_TLS, lists_variables=True),
+    quirks=Quirks(
+        initialisation=Initialisation(_INSTALL, _INSTALLERS), tls=_MARIADB_TLS, lists_variables=True
+    ),
     since={
-        (10, 3): {"filling": Filling(_INSTALL_10_3, _INSTALLERS)},
+        (10, 3): {"initialisation": Initialisation(_INSTALL_10_3, _INSTALLERS)},
         (10, 5, 2): {"tls": _MARIADB_TLS_10_5},
         (11, 3): {"tls": replace(_MARIADB_TLS_10_5, slow_key=True)},
     },
@@ -137,7 +138,7 @@ _MARIADB = Flavour(
 )
 
 # What MySQL 5.6's Perl script does, without Perl and without writing a my.cnf.
-_BOOTSTRAP = Filling(
+_BOOTSTRAP = Initialisation(
     options=(
         "--bootstrap",
         "--default-storage-engine=MyISAM",
@@ -147,29 +148,27 @@ _BOOTSTRAP = Filling(
     ),
     sql=("mysql_system_tables.sql", "mysql_system_tables_data.sql"),
 )
-_NO_1_3 = "MySQL speaks TLS 1.3 from 8.0.16 on"
 _MYSQL_TLS = TlsQuirks(
     refusal="MySQL before 5.7.10 speaks TLS 1.1 at the most, which client libraries refuse"
 )
-_MYSQL_TLS_5_7_8 = replace(_MYSQL_TLS, requires=True)
-_MYSQL = Flavour(
+MYSQL = Flavour(
     title="MySQL",
     mark="",
     programs=("mysqld",),
     clients=("mysql",),
     oldest=(5, 6),
     quirks=Quirks(
-        filling=_BOOTSTRAP,
+        initialisation=_BOOTSTRAP,
         tls=_MYSQL_TLS,
         binlog=("server-id=1",),  # the dash: not a wish
     ),
     since={
         (5, 7, 6): {
-            "filling": Filling(("--initialize-insecure",)),
+            "initialisation": Initialisation(("--initialize-insecure",)),
             "root_password": _ALTER_USER,
         },
-        (5, 7, 8): {"tls": _MYSQL_TLS_5_7_8},
-        (5, 7, 10): {"tls": TlsQuirks(requires=True, no_1_3=_NO_1_3)},
+        (5, 7, 8): {"tls": replace(_MYSQL_TLS, requires=True)},
+        (5, 7, 10): {"tls": TlsQuirks(requires=True, no_1_3="MySQL speaks TLS 1.3 from 8.0.16 on")},
         (8, 0): {"names_plugin": True, "lists_ranges": True, "binlog": ()},
         (8, 0, 11): {"options": ("mysqlx = 0",)},  # it listens for the X protocol unasked
         (8, 0, 16): {"tls": TlsQuirks(off=("tls_version", ""), requires=True)},
@@ -184,7 +183,7 @@ _MYSQL = Flavour(
     ),
 )
 _PERCONA = replace(
-    _MYSQL,
+    MYSQL,
     title="Percona Server",
     mark="percona",
     kin="mysql",
@@ -198,7 +197,7 @@ def flavours() -> Mapping[str, Flavour]:
 
     Raises `SpecError` for a plug-in that cannot be used.
     """
-    own = {"mariadb": _MARIADB, "percona": _PERCONA, "mysql": _MYSQL}
+    own = {"mariadb": MARIADB, "percona": _PERCONA, "mysql": MYSQL}
     return with_plugins("mydyno.flavours", Flavour, own)
 
 

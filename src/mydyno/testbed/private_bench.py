@@ -16,12 +16,12 @@ from mydyno.lab import InUseError, sweep_links
 from mydyno.lab import sweep as sweep_labs
 from mydyno.loads import ReportsSession, Target
 from mydyno.model import Action, Change, DriftError, HostError, Reset, Settings, SpecError
-from mydyno.sample import (
+from mydyno.sample import footprint
+from mydyno.sample.sampler import (
     Sampling,
     Watch,
     Where,
     disk_of,
-    footprint,
     interface_to,
     link_speed,
     sampling,
