@@ -118,7 +118,7 @@ def test_a_burst_ends_with_its_credits_and_idling_earns_them(lab):
 @pytest.mark.timed
 def test_striped_disks_pay_each_for_itself_and_all_to_the_vm(lab):
     disk = lab(caps=Caps(iops=400), stripe=Stripe(4, 16 << 10))
-    assert disk.measure(2).read_iops == pytest.approx(1600, rel=0.05)
+    assert disk.measure(2).reads.rate == pytest.approx(1600, rel=0.05)
     # each I/O of 32 KiB costs one at each of two disks
     assert capped_iops(disk.device, 800, 2, block="32k") == pytest.approx(800, rel=0.06)
     shared = lab("shared", caps=Caps(iops=1500), stripe=Stripe(4), vm="azure-d2s-v3")
@@ -171,9 +171,9 @@ def test_a_machine_that_is_too_slow_is_told_with_its_numbers(lab):
 def test_measuring_shows_the_caps_and_leaves_the_credits_as_they_were(lab):
     disk = lab(caps=Caps(iops=2000, bytes_per_s=100e6, burst_iops=4000))
     measured = disk.measure(1, write=True)
-    assert measured.read_iops == pytest.approx(2000, rel=0.05)
-    assert measured.write_iops == pytest.approx(2000, rel=0.05)
-    assert measured.read_bytes_per_s == pytest.approx(100e6, rel=0.05)
+    assert measured.reads.rate == pytest.approx(2000, rel=0.05)
+    assert measured.writes.rate == pytest.approx(2000, rel=0.05)
+    assert measured.sequential.bytes_per_s == pytest.approx(100e6, rel=0.05)
     assert disk.stats()["credits"]["iops"] < 200
     with pytest.raises(RefusedError, match="contains data"):
         disk.measure(1, write=True)

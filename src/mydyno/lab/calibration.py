@@ -117,21 +117,6 @@ class DiskCalibration:
     writes: IoMeasurement | None = None
 
     @property
-    def read_iops(self) -> float:
-        """Return random reads per second, of 16 KiB unless chunks are smaller."""
-        return self.reads.rate
-
-    @property
-    def read_bytes_per_s(self) -> float:
-        """Return bytes per second of sequential reads."""
-        return self.sequential.bytes_per_s
-
-    @property
-    def write_iops(self) -> float | None:
-        """Return random writes per second; None if they were not measured."""
-        return None if self.writes is None else self.writes.rate
-
-    @property
     def all(self) -> Sequence[IoMeasurement]:
         """Return all measurements."""
         return (self.reads, self.sequential, *((self.writes,) if self.writes else ()))
