@@ -18,7 +18,6 @@ from pathlib import Path
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Latency, create
 from mydyno.snapshot import DirectoryStore, settle
-from mydyno.snapshot.store import reflinks
 
 HOST = Local()
 GIB, MIB = 1 << 30, 1 << 20
@@ -82,7 +81,7 @@ def measured(case: Case, ask: argparse.Namespace) -> str:
         return f"{case.name:20} {case.mkfs[0]} is not installed\n"
     with filesystem(case, size, ask.folder) as where:
         print(f"{case.name}: filling {size / GIB:g} GiB", file=sys.stderr)
-        store = DirectoryStore(HOST, where / "home", where / "live", reflinks(HOST, where))
+        store = DirectoryStore(HOST, where / "home", where / "live")
         store.open()
         fill(store.place.live, size)
         store.freeze()

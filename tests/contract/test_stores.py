@@ -10,7 +10,6 @@ from mydyno.lab import LabSpec, Stripe, listing
 from mydyno.lab.lab_store import LabStore
 from mydyno.model import HostError
 from mydyno.snapshot import DirectoryStore, settle
-from mydyno.snapshot.store import reflinks
 
 HOST = Local()
 
@@ -61,9 +60,7 @@ def check(make):
 
 
 def test_a_directory(tmp_path):
-    check(
-        lambda: DirectoryStore(HOST, tmp_path / "home", tmp_path / "live", reflinks(HOST, tmp_path))
-    )
+    check(lambda: DirectoryStore(HOST, tmp_path / "home", tmp_path / "live"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -35,7 +35,7 @@ from mydyno.sample import sampler
 from mydyno.snapshot import StorePlace
 from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
-from mydyno.testbed import private_bench, server_runner
+from mydyno.testbed import preparing, private_bench, server_runner
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts, ServerLayers
 from mydyno.testbed.lock import restored
 from mydyno.testbed.private_bench import PrivateBench
@@ -261,13 +261,12 @@ def _of_this_test_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(register, "state_place", lambda: tmp_path / "state")
     monkeypatch.setattr(sampler, "probe_binary", lambda: "")
-    monkeypatch.setattr(
-        server_runner, "write_owned", lambda host, _, lines="": host.options.clear()
-    )
-    monkeypatch.setattr(server_runner, "page_list", lambda _: b"")
+    for module in (server_runner, preparing):
+        monkeypatch.setattr(module, "write_owned", lambda host, _, lines="": host.options.clear())
+    monkeypatch.setattr(preparing, "page_list", lambda _: b"")
     monkeypatch.setattr(server_runner, "load_buffer_pool", lambda _: None)
     monkeypatch.setattr(server_runner, "_options", lambda _: [])
-    for module in (server_runner, private_bench):
+    for module in (preparing, private_bench):
         monkeypatch.setattr(module, "target_of", lambda _, work, there: Target(work, there))
 
 

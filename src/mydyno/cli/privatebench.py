@@ -20,7 +20,6 @@ from mydyno.server import Build, Instance, prepare
 from mydyno.server.place import unprivileged
 from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
-from mydyno.snapshot.store import reflinks
 from mydyno.stack import Layer, Restorable
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
@@ -145,7 +144,12 @@ def _maker(
     device, mounted = campaign.spec.stack.device, work / "mnt"
     if is_real(device):
         real = RealDevice(host, str(device), mounted, log.records)
-        return lambda key: DeviceStore(real, key.name, key.kind, key.mkfs)
+        return lambda key: DeviceStore(
+            real,
+            key.kind,
+            key.mkfs,
+            DirectoryStore(host, mounted / f"store-{key.name}", mounted / "data"),
+        )
     if isinstance(host, LabHost):
         alone = len(needed(campaign)) == 1
         return lambda key: host.store(key, work / f"golden-{key.content}", mounted, alone=alone)
@@ -153,7 +157,7 @@ def _maker(
     def local(key: StoreKey) -> Store:
         home = work / f"store-{key.name}"
         if on_lab is None:
-            return DirectoryStore(host, home, work / "data", reflinks(host, work))
+            return DirectoryStore(host, home, work / "data")
         spec = lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}", key.stripe)
         return LabStore(host, spec, home, mounted, key.kind, key.mkfs, key.mount)
 

@@ -1,22 +1,21 @@
 """A data set on a lab disk: its snapshot is the disk's base; dropping the overlay restores it."""
 
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.host import Host
-from mydyno.host.processes import foreign, mount_at
+from mydyno.host.processes import foreign
 from mydyno.lab.device import DiskCalibration, LabDevice
 from mydyno.lab.loop_lab import create, listing
 from mydyno.lab.teardown import REMOVAL_S
 from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
 from mydyno.snapshot import StorePlace
+from mydyno.snapshot.store import unmount
 from mydyno.stack.fs import mkfs
 from mydyno.stack.fs import mount as mount_command
 
 _MEASURE_S = 2
-_BUSY_S, _AGAIN_S = 10.0, 0.05  # timeout and interval of retries of umount
 
 
 @dataclass(slots=True)
@@ -93,18 +92,8 @@ class LabStore:
         self._run("mkdir", "-p", str(self.place.live))
 
     def _unmount(self) -> None:
-        """Unmount the lab disks on the mount point, which the stores of a campaign share.
-
-        Retried while busy: the io_uring rings of a killed server end a moment after it.
-        """
-        end_s = time.monotonic() + _BUSY_S
-        while mount_at(self.host, self.where):
-            self._refuse_foreign()
-            done = self.host.run(Action(("umount", str(self.where))), timeout_s=REMOVAL_S)
-            if done.returncode and time.monotonic() < end_s:
-                time.sleep(_AGAIN_S)
-            else:
-                done.check()
+        """Unmount the lab disks on the mount point, which the stores of a campaign share."""
+        unmount(self.host, self.where, self._refuse_foreign)
 
     def _refuse_foreign(self) -> None:
         """Raise `HostError` where the mount is not one of a lab disk."""

@@ -12,6 +12,7 @@ import msgspec
 from mydyno.loads.histogram import QUANTILE_NAMES, recorded
 from mydyno.loads.protocol import (
     Options,
+    Reports,
     Target,
     failure,
     no_report,
@@ -142,6 +143,22 @@ def versions() -> Sequence[Action]:
     """Return commands that name sysbench's version and the libraries it would load."""
     path = shutil.which("sysbench") or "sysbench"
     return [Action((path, "--version")), Action(("ldd", path))]
+
+
+class Hooked:
+    """What workloads under our Lua hook have in common."""
+
+    def parse(self, lines: Iterable[bytes]) -> Reports:
+        """Yield the intervals that our hook reports."""
+        yield from parse(lines)
+
+    def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
+        """Return what the load's first connection reported: TLS, client library, versions."""
+        return parse_session(lines)
+
+    def describe(self) -> Sequence[Action]:
+        """Return commands that name sysbench's version and the libraries it would load."""
+        return versions()
 
 
 _LINE_BYTES = 255  # sysbench reads a config file through a buffer of 256 bytes

@@ -1,14 +1,14 @@
 """The database scripts that come with sysbench, run under our own Lua hook."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from mydyno.loads import protocol, sysbench
-from mydyno.loads.protocol import Reports, Target, Workload, WorkloadInfo
-from mydyno.loads.sysbench import METRICS, connection_file, parse, parse_session, sysbench_argv
+from mydyno.loads.protocol import Target, Workload, WorkloadInfo
+from mydyno.loads.sysbench import METRICS, connection_file, sysbench_argv
 from mydyno.model import Action, SpecError
 
 _DATA_SEED = 1  # 0 would take the clock
@@ -55,7 +55,7 @@ def cells(name: str, params: OltpParams, response: str | None = None) -> Sequenc
 
 
 @dataclass(frozen=True, slots=True)
-class SysbenchOltp:
+class SysbenchOltp(sysbench.Hooked):
     """One bundled script at one number of threads.
 
     Overhead of the hook: see docs/reference/workloads.md.  It runs where mydyno runs: the hook
@@ -101,18 +101,6 @@ class SysbenchOltp:
             *sysbench.endless(seed, "rand-seed", verbosity=2),
         )
         return Action(argv)
-
-    def parse(self, lines: Iterable[bytes]) -> Reports:
-        """Yield the intervals that our hook reports."""
-        yield from parse(lines)
-
-    def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
-        """Return what the load's first connection reported: TLS, client library, versions."""
-        return parse_session(lines)
-
-    def describe(self) -> Sequence[Action]:
-        """Return commands that name sysbench's version and the libraries it would load."""
-        return sysbench.versions()
 
     def _tables(self) -> tuple[str, ...]:
         if self.params.script == "bulk_insert":

@@ -1,20 +1,18 @@
 """TPC-C under sysbench: our own scripts after the specification, with its consistency checks."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from mydyno.loads import protocol, sysbench
 from mydyno.loads.histogram import QUANTILE_NAMES
-from mydyno.loads.protocol import Reports, Target, Workload, WorkloadInfo
+from mydyno.loads.protocol import Target, Workload, WorkloadInfo
 from mydyno.loads.sysbench import (
     KIND_RATES,
     METRICS,
     connection_file,
-    parse,
-    parse_session,
     sysbench_argv,
 )
 from mydyno.model import Action, SpecError, of_kind
@@ -66,7 +64,7 @@ def cells(name: str, params: TpccParams, response: str | None = None) -> Sequenc
 
 
 @dataclass(frozen=True, slots=True)
-class SysbenchTpcc:
+class SysbenchTpcc(sysbench.Hooked):
     """The five transactions at the standard mix, by one number of threads.
 
     Overhead: two readings of the clock, a logarithm and an increment for each transaction.  It
@@ -104,18 +102,6 @@ class SysbenchTpcc:
         first = f"--first-warehouse={seed % self._warehouses + 1}"
         some = (first, f"--warehouses={self.params.check}", f"--threads={os.cpu_count() or 1}")
         return [self._step(target, "check", *some)]
-
-    def parse(self, lines: Iterable[bytes]) -> Reports:
-        """Yield the intervals that our hook reports."""
-        yield from parse(lines)
-
-    def session(self, lines: Iterable[bytes]) -> Mapping[str, str]:
-        """Return what the load's first connection reported: TLS, client library, versions."""
-        return parse_session(lines)
-
-    def describe(self) -> Sequence[Action]:
-        """Return commands that name sysbench's version and the libraries it would load."""
-        return sysbench.versions()
 
     @property
     def _warehouses(self) -> int:

@@ -8,16 +8,17 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 from mydyno.host import Completed, Host
-from mydyno.host.processes import mount_at, refuse_foreign
+from mydyno.host.processes import refuse_foreign
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
 from mydyno.snapshot import DirectoryStore, StorePlace
-from mydyno.snapshot.store import reflinks
+from mydyno.snapshot.store import unmount
 from mydyno.stack.fs import canonical
 from mydyno.stack.fs import mount as mount_command
 
@@ -371,15 +372,8 @@ class RealDevice:
             time.sleep(_AGAIN_S)
 
     def _unmount(self) -> None:
-        """Unmount our device from our place; a server that was killed lets go a moment later."""
-        end_s = time.monotonic() + _BUSY_S
-        while mount_at(self.host, self.where):
-            refuse_foreign(self.host, self.where, self.device)
-            done = self.host.run(Action(("umount", str(self.where))), timeout_s=_LONG_S)
-            if done.returncode and time.monotonic() < end_s:
-                time.sleep(_AGAIN_S)
-            else:
-                done.check()
+        """Unmount our device from our place."""
+        unmount(self.host, self.where, partial(refuse_foreign, self.host, self.where, self.device))
 
     def _run(self, *argv: str) -> None:
         self.host.run(Action(argv), timeout_s=_LONG_S).check()
@@ -387,46 +381,35 @@ class RealDevice:
 
 @dataclass(slots=True)
 class DeviceStore:
-    """A data set on a real device: its snapshot is on the same filesystem."""
+    """A data set on a real device: `copies` holds its snapshot on the same filesystem."""
 
     device: RealDevice
-    name: str
     kind: str
     options: str
-    _copies: list[DirectoryStore] = field(default_factory=list)
+    copies: DirectoryStore
 
     @property
     def place(self) -> StorePlace:
         """Return the folder on the mounted device; a reflink restores it where that can be."""
-        return replace(self._copy.place, disk=PurePath(self.device.device).name)
+        return replace(self.copies.place, disk=PurePath(self.device.device).name)
 
     def open(self) -> bool:
         """Format and mount the device; return whether it contains the snapshot."""
         self.device.open(self.kind, self.options)
-        home = self.device.where / f"store-{self.name}"
-        shares = reflinks(self.device.host, self.device.where)
-        live = self.device.where / "data"
-        self._copies[:] = [DirectoryStore(self.device.host, home, live, shares)]
-        return self._copy.open()
+        return self.copies.open()
 
     def freeze(self) -> None:
         """Move the live folder to the snapshot."""
-        self._copy.freeze()
+        self.copies.freeze()
 
     def restore(self, mount: str) -> None:
         """Mount with these options and replace the live folder by the snapshot."""
         self.device.mount(mount)
-        self._copy.restore("")
+        self.copies.restore("")
 
     def close(self, *, keep: bool) -> None:
         """Unmount; `keep` retains the snapshot for a resumed campaign."""
         self.device.close(keep=keep)
-
-    @property
-    def _copy(self) -> DirectoryStore:
-        if not self._copies:
-            raise HostError(f"{self.device.device}: not open")
-        return self._copies[0]
 
 
 def release(host: Host, records: Records) -> tuple[list[str], list[str]]:

@@ -1,11 +1,13 @@
 """Data sets as they were: the protocol of stores, and copies of directories."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from mydyno.host import Host, ask
+from mydyno.host.processes import mount_at
 from mydyno.model import Action, HostError, Probe
 
 
@@ -93,6 +95,24 @@ def free(folder: Path) -> Probe[int]:
     return Probe(Action(("stat", "-f", "-c", "%a %S", str(folder))), _bytes)
 
 
+_BUSY_S, _AGAIN_S = 10.0, 0.05  # of retries of umount
+
+
+def unmount(host: Host, where: Path, refuse: Callable[[], None]) -> None:
+    """Unmount all that is mounted at `where`; `refuse` raises `HostError` for what is not ours.
+
+    Retried while busy: the io_uring rings of a killed server end a moment after it.
+    """
+    end_s = time.monotonic() + _BUSY_S
+    while mount_at(host, where):
+        refuse()
+        done = host.run(Action(("umount", str(where))), timeout_s=600)
+        if done.returncode and time.monotonic() < end_s:
+            time.sleep(_AGAIN_S)
+        else:
+            done.check()
+
+
 def skeleton(snapshot: Path, live: Path) -> Action:
     """Return the command that makes every folder, link and empty file, with rights and owners."""
     return Action(("cp", "-a", "--attributes-only", "-T", str(snapshot), str(live)))
@@ -158,7 +178,7 @@ _COPY_S = 3600.0  # a data set of some hundred gigabytes on a slow disk
 
 @dataclass(slots=True)
 class DirectoryStore:
-    """A folder in `home`; `reflinks` says that its filesystem shares blocks between files.
+    """A folder in `home`; `reflinks`: its filesystem shares blocks between files.  `open` asks it.
 
     A filesystem that clones whole folders (ZFS) would have a store of its own, as the lab disk has.
     """
@@ -166,7 +186,7 @@ class DirectoryStore:
     host: Host
     home: Path
     live: Path
-    reflinks: bool
+    reflinks: bool | None = None
     workers: int = WORKERS
     _sampled: bool = field(default=False, init=False)
 
@@ -180,6 +200,8 @@ class DirectoryStore:
         """Empty the live folder; return whether there is a snapshot."""
         self._remove(self.live)
         self._run("mkdir", "-p", str(self.home), str(self.live))
+        if self.reflinks is None:
+            self.reflinks = _reflinks(self.host, self.home)
         return self.host.run(Action(("test", "-d", str(self._snapshot)))).returncode == 0
 
     def freeze(self) -> None:
@@ -244,7 +266,7 @@ class DirectoryStore:
         self.host.run(Action(argv), timeout_s=600).check()
 
 
-def reflinks(host: Host, folder: Path) -> bool:
+def _reflinks(host: Host, folder: Path) -> bool:
     """Return whether files in `folder` can share blocks (xfs, btrfs): one copy is tried."""
     one, two = folder / ".mydyno-a", folder / ".mydyno-b"
     host.run(Action(("install", "-m", "600", "/dev/stdin", str(one)), b"x" * 4096)).check()

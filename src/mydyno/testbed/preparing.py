@@ -3,20 +3,26 @@
 import json
 import time
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.campaign.spec import program_of
-from mydyno.host import ask
+from mydyno.host import ask, uploaded
 from mydyno.journal import Prepared
 from mydyno.lab.lab_store import LabStore
-from mydyno.loads import Workload
+from mydyno.loads import Target, Workload
 from mydyno.server import Instance
-from mydyno.snapshot import Store
+from mydyno.snapshot import Store, existing
 from mydyno.stack import zfs
 from mydyno.testbed.bench_setup import BenchSetup, ServerLayers, fs_layer
 from mydyno.testbed.preflight import refuse_host_settings
-from mydyno.testbed.server_runner import Filling, ServerRunner, fill, write_owned
+from mydyno.testbed.server_runner import (
+    ServerRunner,
+    page_list,
+    target_of,
+    write_owned,
+    write_page_list,
+)
 from mydyno.testbed.stores import StoreKey, needed
 
 _REPORTED = (
@@ -34,106 +40,128 @@ _NAMES = {
 }
 
 
-def prepare(
-    p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store]
-) -> None:
-    """Open and fill the campaign's data sets into `stores`; read each server's default settings.
-
-    Raises `SpecError`, before any trial, for a setting that server, disk or host do not have.
-    """
-    checked = partial(_check, p, runners, stores)
-    instances = {program: runner.instance for program, runner in runners.items()}
-    spec = p.campaign.spec
-    filling = Filling(
-        p.hosts, p.made("load"), instances, checked, spec.protocol.preload, spec.stack.data
-    )
-    known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
-    for key, workload in needed(p.campaign).items():
-        store = stores[key] = p.make(key)
-        frozen = store.open()
-        _report_lab(p, store)
-        if not frozen or key.name not in known:
-            _fill(p, filling, store, key, workload, frozen=frozen)
-    for program in runners:
-        _defaults_of_frozen(p, runners, stores, program)
-    _check_host(p, stores)
+_HOURS_S = 12 * 3600.0  # for very large data sets
+_STOP_FILLED_S = 900.0  # a clean shutdown writes every dirty page
 
 
-def _fill(
-    p: BenchSetup,
-    filling: Filling,
-    store: Store,
-    key: StoreKey,
-    workload: Workload,
-    *,
-    frozen: bool,
-) -> None:
-    began_s = time.monotonic()
-    place = store.place
-    where = f"{key.description} on {place.disk}" if place.disk else "a plain directory"
-    several = len(filling.instances) > 1 and key.server
-    by = f" by {_build_name(filling.instances[key.server])}" if several else ""
-    p.say(f"preparing {key.data}{by} on {where}")
-    if not frozen:
-        fill(filling, store, key, workload)
-    cost_s = time.monotonic() - began_s
-    p.journal.append(Prepared(key.name, place.method, cost_s))
-    p.say(f"prepared in {cost_s:.0f} s; restored before each trial by: {place.method}")
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The data sets of a campaign before its first trial; `runners` are the servers by program."""
 
+    setup: BenchSetup
+    runners: Mapping[str, ServerRunner]
+    stores: dict[StoreKey, Store]
 
-def _check(
-    p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store], program: str
-) -> None:
-    """Read the defaults of the running server, and refuse settings that it does not have."""
-    _check_host(p, stores)
-    runner = runners[program]
-    if runner.layers is not None:
-        return
-    layers = runner.read_defaults()
-    stack = p.campaign.spec.stack
-    own = program == program_of(p.stock, stack)
-    _save_server_facts(
-        p, runner.instance, layers, "" if own else f" {_build_name(runner.instance)}"
-    )
-    for settings in p.campaign.treatments.values():
-        if program_of(settings, stack) == program:
-            layers.plan(settings)
+    def prepare(self) -> None:
+        """Open and fill the data sets into `stores`; read each server's default settings.
+
+        Raises `SpecError`, before any trial, for a setting that server, disk or host do not have.
+        """
+        p = self.setup
+        known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
+        for key, workload in needed(p.campaign).items():
+            store = self.stores[key] = p.make(key)
+            frozen = store.open()
+            _report_lab(p, store)
+            if not frozen or key.name not in known:
+                self._fill(key, workload, frozen=frozen)
+        for program in self.runners:
+            self._defaults_of_frozen(program)
+        self._check_host()
+
+    def _fill(self, key: StoreKey, workload: Workload, *, frozen: bool) -> None:
+        p, store = self.setup, self.stores[key]
+        began_s, place = time.monotonic(), store.place
+        where = f"{key.description} on {place.disk}" if place.disk else "a plain directory"
+        several = len(self.runners) > 1 and key.server
+        by = f" by {_build_name(self.runners[key.server].instance)}" if several else ""
+        p.say(f"preparing {key.data}{by} on {where}")
+        if not frozen:
+            if key.server:
+                self._fill_by_server(key, workload)
+            else:
+                self._run_tool(workload, Target(work=p.made("load"), directory=place.live))
+            store.freeze()
+        cost_s = time.monotonic() - began_s
+        p.journal.append(Prepared(key.name, place.method, cost_s))
+        p.say(f"prepared in {cost_s:.0f} s; restored before each trial by: {place.method}")
+
+    def _fill_by_server(self, key: StoreKey, workload: Workload) -> None:
+        instance, spec = self.runners[key.server].instance, self.setup.campaign.spec
+        work = self.setup.made("load")
+        write_owned(
+            instance.host, instance, "".join(f"{name} = {value}\n" for name, value in key.shape)
+        )
+        if spec.stack.data:
+            source = existing.find(instance.host, spec.stack.data)
+            existing.copy(instance.host, source, instance.place.data, instance.identity.owner)
+            instance.adopt()
+        else:
+            instance.initialise()
+        instance.start()
+        try:
+            self._check(key.server)
+            self._run_tool(workload, target_of(instance, work, work))
+            pages = page_list(instance) if spec.protocol.preload else b""
+        finally:
+            instance.stop(grace_s=_STOP_FILLED_S)
+        if pages:
+            write_page_list(instance, pages)
+
+    def _run_tool(self, workload: Workload, target: Target) -> None:
+        """Run the load tool's preparation; raise `HostError` with a failed command's message."""
+        host = self.setup.hosts.of(workload)
+        for action in workload.prepare(target):
+            there = uploaded(host, action, target.work, target.password_file)
+            host.run(there, timeout_s=_HOURS_S).check()
+
+    def _check(self, program: str) -> None:
+        """Read the defaults of the running server, and refuse settings that it does not have."""
+        self._check_host()
+        p, runner = self.setup, self.runners[program]
+        if runner.layers is not None:
+            return
+        layers = runner.read_defaults()
+        stack = p.campaign.spec.stack
+        own = program == program_of(p.stock, stack)
+        which = "" if own else f" {_build_name(runner.instance)}"
+        _save_server_facts(p, runner.instance, layers, which)
+        for settings in p.campaign.treatments.values():
+            if program_of(settings, stack) == program:
+                layers.plan(settings)
+
+    def _check_host(self) -> None:
+        """Refuse settings that the disks, the mounts and the host do not have."""
+        p = self.setup
+        for key, store in self.stores.items():
+            for layer in (*p.site(store).layers, fs_layer(store)):
+                now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
+                treatments = {
+                    name: settings
+                    for name, settings in p.campaign.treatments.items()
+                    # a pool knows its properties, and there is none yet
+                    if layer.name != "fs" or settings.get("db/fs.type") != zfs.KIND
+                }
+                refuse_host_settings(p.host, layer, now, treatments)
+
+    def _defaults_of_frozen(self, program: str) -> None:
+        """Read the defaults from a snapshot where no data set had to be filled (a resumed run)."""
+        key = next((k for k in self.stores if k.server == program), None)
+        runner = self.runners[program]
+        if runner.layers is not None or key is None:
+            return
+        self.stores[key].restore("")
+        write_owned(self.setup.host, runner.instance)
+        runner.instance.start()
+        try:
+            self._check(program)
+        finally:
+            runner.instance.stop(grace_s=0.0)
 
 
 def _build_name(instance: Instance) -> str:
     build = instance.build
     return " ".join((build.flavour, ".".join(map(str, build.version))))
-
-
-def _check_host(p: BenchSetup, stores: dict[StoreKey, Store]) -> None:
-    """Refuse settings that the disks, the mounts and the host do not have."""
-    for key, store in stores.items():
-        for layer in (*p.site(store).layers, fs_layer(store)):
-            now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
-            treatments = {
-                name: settings
-                for name, settings in p.campaign.treatments.items()
-                # a pool knows its properties, and there is none yet
-                if layer.name != "fs" or settings.get("db/fs.type") != zfs.KIND
-            }
-            refuse_host_settings(p.host, layer, now, treatments)
-
-
-def _defaults_of_frozen(
-    p: BenchSetup, runners: Mapping[str, ServerRunner], stores: dict[StoreKey, Store], program: str
-) -> None:
-    """Read the defaults from a snapshot where no data set had to be filled (resumed campaign)."""
-    key = next((k for k in stores if k.server == program), None)
-    runner = runners[program]
-    if runner.layers is not None or key is None:
-        return
-    stores[key].restore("")
-    write_owned(p.host, runner.instance)
-    runner.instance.start()
-    try:
-        _check(p, runners, stores, program)
-    finally:
-        runner.instance.stop(grace_s=0.0)
 
 
 def _save_server_facts(p: BenchSetup, instance: Instance, layers: ServerLayers, which: str) -> None:

@@ -36,7 +36,7 @@ from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.lock import host_lock, post, remove_leftovers, restored, withdraw
 from mydyno.testbed.preflight import tls_mismatch
-from mydyno.testbed.preparing import prepare
+from mydyno.testbed.preparing import Preparation
 from mydyno.testbed.server_runner import ServerRunner, target_of
 from mydyno.testbed.stores import StoreKey, names, rebuilt, reformats
 
@@ -59,11 +59,6 @@ class PrivateBench:
     live: Store | None = None
     runner: ServerRunner | None = None
     hold: Callable[[], None] = field(default=lambda: None)
-
-    @property
-    def host(self) -> Host:
-        """Return the host that the server runs on."""
-        return self.setup.host
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -104,7 +99,7 @@ class PrivateBench:
     def _prepare(self) -> None:
         if self.lab_link:
             self.lab_link.link.up()
-        prepare(self.setup, self.runners, self.stores)
+        Preparation(self.setup, self.runners, self.stores).prepare()
         if self.lab_link:
             self.lab_link.prepare(self.setup, self)
 
@@ -127,7 +122,7 @@ class PrivateBench:
 
     def _remove(self) -> None:
         """Remove the work folder, and the local one of a remote host."""
-        found = remove_leftovers(self.host, self.setup.log.records)
+        found = remove_leftovers(self.setup.host, self.setup.log.records)
         if found.failed:
             raise HostError("; ".join(found.failed))
 
@@ -240,7 +235,7 @@ class PrivateTrial:
 
     def sampler(self) -> AbstractContextManager[Sampling]:
         """Sample host, data disk and, where there is one, the server while the load runs."""
-        b, host, folder = self.bench, self.bench.host, self.inputs.folder
+        b, host, folder = self.bench, self.bench.setup.host, self.inputs.folder
         place = b.live.place if b.live else None
         disk = (place.disk or disk_of(host, place.live)) if place else ""
         if b.runner is None or not (pid := b.runner.instance.pid):
@@ -259,7 +254,7 @@ class PrivateTrial:
 
     def _interface(self, address: str) -> tuple[str, float | None]:
         """Return the interface that the load's traffic uses, and its speed in bytes/s."""
-        host, lab_link = self.bench.host, self.bench.lab_link
+        host, lab_link = self.bench.setup.host, self.bench.lab_link
         if not address:  # a socket uses no interface
             return "", None
         if lab_link and address == lab_link.link.state.address:
@@ -274,7 +269,7 @@ class PrivateTrial:
         b, folder = self.bench, self.inputs.folder
         died = b.runner.collect(folder, self.inputs.trial.reset) if b.runner else ""
         if b.live and not died:
-            footprint.save(b.host, b.live.place.live, folder)
+            footprint.save(b.setup.host, b.live.place.live, folder)
         return died
 
     def _boot_kernel(self, settings: Settings) -> None:
@@ -342,15 +337,14 @@ def _host_changes(settings: Settings, records: Records) -> list[Change]:
 
 
 def _save_changes(folder: Path, changes: Sequence[Change]) -> None:
-    rows = [_as_json(change) for change in changes]
+    rows = [
+        {
+            "key": change.key,
+            "before": change.before,
+            "after": change.after,
+            "cost": change.cost.name.lower(),
+            "durability": change.durability.value,
+        }
+        for change in changes
+    ]
     (folder / "changes.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
-
-
-def _as_json(change: Change) -> Mapping[str, str]:
-    return {
-        "key": change.key,
-        "before": change.before,
-        "after": change.after,
-        "cost": change.cost.name.lower(),
-        "durability": change.durability.value,
-    }

@@ -3,20 +3,18 @@
 import random
 import re
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from mydyno.host import Host, Local, Remote, ask, uploaded
-from mydyno.loads import Target, Workload
+from mydyno.host import Host, Local, Remote, ask
+from mydyno.loads import Target
 from mydyno.model import Action, Change, Cost, HostError, Reset, Settings, Trial
 from mydyno.server import Instance
 from mydyno.server.client import DATABASE
-from mydyno.snapshot import Store, existing
 from mydyno.stack import LayerPlan, Ledger, Site, converge_server
-from mydyno.testbed.bench_setup import Hosts, ServerLayers, read_defaults
-from mydyno.testbed.stores import StoreKey, strip
+from mydyno.testbed.bench_setup import ServerLayers, read_defaults
+from mydyno.testbed.stores import strip
 
 _LIST = "ib_buffer_pool"  # the name that every server looks for in its data folder
 _MOST = 2_000_000  # pages that are listed: 32 GB of 16 KiB
@@ -91,55 +89,6 @@ def _size(instance: Instance, name: str) -> int:
     return int(found.stdout) if found.returncode == 0 else 0
 
 
-_HOURS_S = 12 * 3600.0  # for very large data sets
-_STOP_FILLED_S = 900.0  # a clean shutdown writes every dirty page
-
-
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """What is needed to fill data sets; `work` is the folder for the tools' small files.
-
-    `instances` are the servers by program, and `checked` is called with the program of the one that
-    runs.  `source` is the data directory of another server to start from, if any.
-    """
-
-    hosts: Hosts
-    work: Path
-    instances: Mapping[str, Instance]
-    checked: Callable[[str], None]
-    preloaded: bool = True
-    source: str = ""
-
-
-def fill(f: Filling, store: Store, key: StoreKey, workload: Workload) -> None:
-    """Fill and freeze one data set; raise `HostError` with the message of the failed command."""
-    if key.server:
-        _with_server(f, f.instances[key.server], key, workload)
-    else:
-        _prepare(f, workload, Target(work=f.work, directory=store.place.live))
-    store.freeze()
-
-
-def _with_server(f: Filling, instance: Instance, key: StoreKey, workload: Workload) -> None:
-    lines = "".join(f"{name} = {value}\n" for name, value in key.shape)
-    write_owned(f.hosts.db, instance, lines)
-    if f.source:
-        source = existing.find(instance.host, f.source)
-        existing.copy(instance.host, source, instance.place.data, instance.identity.owner)
-        instance.adopt()
-    else:
-        instance.initialise()
-    instance.start()
-    try:
-        f.checked(key.server)
-        _prepare(f, workload, target_of(instance, f.work, f.work))
-        pages = page_list(instance) if f.preloaded else b""
-    finally:
-        instance.stop(grace_s=_STOP_FILLED_S)
-    if pages:
-        write_page_list(instance, pages)
-
-
 def write_owned(host: Host, instance: Instance, lines: str = "") -> None:
     """Write `lines` as the entire owned option file, and remove the other launch files."""
     place = instance.place
@@ -188,13 +137,6 @@ def _text(host: Host, path: Path) -> str:
 def _save(text: str, here: Path) -> None:
     install = ("install", "-D", "-m", "600", "/dev/stdin", str(here))
     Local().run(Action(install, text.encode())).check()
-
-
-def _prepare(f: Filling, workload: Workload, target: Target) -> None:
-    host = f.hosts.of(workload)
-    for action in workload.prepare(target):
-        there = uploaded(host, action, target.work, target.password_file)
-        host.run(there, timeout_s=_HOURS_S).check()
 
 
 _STOP_S = 120.0  # a clean shutdown of a server whose data set stays

@@ -12,6 +12,7 @@ from mydyno.journal import Journal
 from mydyno.journal.records import MemoryRecords, Records
 from mydyno.loads import Reports, Target, WorkloadInfo
 from mydyno.loads.command import parse
+from mydyno.loads.protocol import prefix
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
 from mydyno.stack import Layer, Ledger, Site, converge, restore
 
@@ -115,8 +116,8 @@ class FakeLoad:
 
     def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
         """Return a command; the lines of the load are those of a command workload."""
-        del target, seed, env
-        return Action(("load",))
+        del target, seed
+        return Action((*prefix(env), "load"))
 
     def parse(self, lines: Iterable[bytes]) -> Reports:
         """Yield what each line reports."""

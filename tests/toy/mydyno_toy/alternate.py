@@ -1,4 +1,4 @@
-"""A design: the treatments in turn, always in the order of the spec, a few times over."""
+"""A design: the treatments in turn, in the order of the spec and then in reverse, and again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Alternate:
             return None
         block, place = divmod(number, len(self.treatments))
         seed = seed_of(self.seed, number, block, self.reset)
-        name = self.treatments[place]
+        name = self.treatments[-1 - place if block % 2 else place]
         return Trial(number, name, self.workload, block, seed, self.reset)
 
 
@@ -43,7 +43,7 @@ def made(inputs: PlanInput, rule: Rule) -> Alternate:
 
 
 DESIGN = DesignKind(
-    "in turn: the treatments in the order of the spec",
+    "in turn: the treatments in the order of the spec, then in reverse",
     made,
     trial_lengths,
     Method(Estimator.BLOCKS),
