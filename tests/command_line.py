@@ -1,7 +1,12 @@
-"""The command as a user types it, in a process of its own."""
+"""The command as a user types it: in a process of its own, or in this one where it only reads."""
 
+import io
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from unittest import mock
+
+from mydyno import cli
 
 MAIN = "from mydyno.cli import main; main()"
 COMMAND = (sys.executable, "-c", MAIN)
@@ -13,3 +18,15 @@ def mydyno(*arguments, code=MAIN, timeout=500, **more):
     return subprocess.run(
         argv, capture_output=True, text=True, check=False, timeout=timeout, **more
     )
+
+
+def shown(*arguments):
+    """Run it in this process, which has paid for the imports; `main` less signals and terminal."""
+    argv, code = ["mydyno", *map(str, arguments)], 0
+    out, error = io.StringIO(), io.StringIO()
+    with mock.patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(error):
+        try:
+            cli._main()  # noqa: SLF001 - what turns errors into exit codes
+        except SystemExit as ended:
+            code = ended.code or 0
+    return subprocess.CompletedProcess(argv, code, out.getvalue(), error.getvalue())

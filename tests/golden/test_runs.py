@@ -13,35 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from command_line import mydyno
+from command_line import shown
 
 RUNS = Path(__file__).parent / "runs"
 COMMANDS = ("status", "compare", "report")
 SENTENCES = {"sentence", "warnings", "unevaluated", "error", "text", "reason"}
-# one process for all: each import of the analysis takes a second
-EACH = """
-import io, json, sys
-from contextlib import redirect_stdout
-from mydyno.cli import main
-run, *commands = sys.argv[1:]
-found = {}
-for command in commands:
-    sys.argv, out, code = ["mydyno", command, run, "--json"], io.StringIO(), 0
-    try:
-        with redirect_stdout(out):
-            main()
-    except SystemExit as end:
-        code = end.code or 0
-    found[command] = {"code": code, "json": json.loads(out.getvalue())}
-sys.stdout.write(json.dumps(found))
-"""
 
 
 def reported(run: Path) -> dict[str, object]:
     """Return what each command reports of a run directory, as JSON."""
-    done = mydyno(run, *COMMANDS, code=EACH)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    done = {command: shown(command, run, "--json") for command in COMMANDS}
+    return {
+        command: {"code": one.returncode, "json": json.loads(one.stdout)}
+        for command, one in done.items()
+    }
 
 
 def differences(old: object, new: object, place: str = "") -> list[str]:

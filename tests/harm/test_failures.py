@@ -4,12 +4,12 @@ Loads that need no server and no root do the harm; only commands and files are l
 """
 
 import json
-import subprocess
 import sys
 
 import pytest
 
-MAIN = "from mydyno.cli import main; main()"
+import command_line
+
 # What a trial does depends on its treatment (MODE) and its block; all of it is repeatable.
 LOAD = """
 import json, os, random, sys
@@ -39,8 +39,8 @@ for second in range(1, 100000):
 
 
 def mydyno(*arguments):
-    argv = [sys.executable, "-c", MAIN, *map(str, arguments)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    command = command_line.mydyno if arguments[0] == "run" else command_line.shown
+    done = command(*arguments)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

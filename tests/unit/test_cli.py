@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from command_line import mydyno
+from command_line import mydyno, shown
 from mydyno.cli import COMMANDS
 
 SPECS = Path(__file__).parents[1] / "golden" / "spec"
@@ -51,8 +51,9 @@ def test_help_loads_no_statistics():
         (["lab", "down", "none-such"], 2, "lab none-such: does not exist on localhost"),
     ],
 )
-def test_a_wrong_request_is_reported(arguments, code, message, tmp_path):
-    done = mydyno(*arguments, cwd=tmp_path)
+def test_a_wrong_request_is_reported(arguments, code, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = shown(*arguments)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -68,11 +69,11 @@ def test_a_plan_is_shown_and_nothing_done(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_less_bias_is_priced_before_it_is_paid(tmp_path):
+def test_less_bias_is_priced_before_it_is_paid():
     asked = ("plan", str(SPECS / "good" / "two-treatments.toml"))
-    less = mydyno(*asked, "--set", "protocol.bias=0.0025", cwd=tmp_path)
+    less = shown(*asked, "--set", "protocol.bias=0.0025")
     assert "take 10 min" in less.stdout, less.stderr
-    assert "take 5 min" in mydyno(*asked, cwd=tmp_path).stdout
+    assert "take 5 min" in shown(*asked).stdout
 
 
 def test_recipes_are_listed_with_what_they_take():
@@ -86,16 +87,16 @@ def test_recipes_are_listed_with_what_they_take():
 
 
 def test_a_recipe_is_printed_to_begin_with():
-    assert mydyno("recipes", "demo").stdout.startswith("# Four configurations")
-    done = mydyno("recipes", "domo")
+    assert shown("recipes", "demo").stdout.startswith("# Four configurations")
+    done = shown("recipes", "domo")
     assert done.returncode == 2
     assert "did you mean demo?" in done.stderr
 
 
 def test_size_is_short_for_a_set_option_and_set_takes_precedence():
-    shown = mydyno("plan", "pinterest-ladder", "--scale", "small", "--set", "protocol.window_s=30")
-    assert "21 in 3 blocks" in shown.stdout
-    assert "12 min under load" in shown.stdout  # 21 x 35 s
-    done = mydyno("plan", "pinterest-ladder", "--scale", "tiny")
+    small = shown("plan", "pinterest-ladder", "--scale", "small", "--set", "protocol.window_s=30")
+    assert "21 in 3 blocks" in small.stdout
+    assert "12 min under load" in small.stdout  # 21 x 35 s
+    done = shown("plan", "pinterest-ladder", "--scale", "tiny")
     assert done.returncode == 2
     assert "pinterest-ladder.toml: --scale: unknown size 'tiny'; known: small" in done.stderr
