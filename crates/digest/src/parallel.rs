@@ -2,7 +2,7 @@
 //!
 //! The file is cut into segments.  A thread starts a segment at the first line that looks like a
 //! header behind a finished statement.  If it turns out that the segment before ends elsewhere (the
-//! line was part of a literal, say), or that an event needed what only the text before it states,
+//! line was part of a literal, for example), or that an event needed what only the text before it states,
 //! the segment is read again from the right place.
 
 use std::collections::BTreeMap;
