@@ -213,7 +213,7 @@ def _cost(key: str) -> str:
     """Return what changing a setting interrupts, by its layer, without asking a server.
 
     A private server is restarted for each trial, so its dynamic variables cost a restart too,
-    unless the protocol says ``reset = "none"``.
+    unless the protocol has ``reset = "none"``.
     """
     if key.startswith("load/"):
         return "none"

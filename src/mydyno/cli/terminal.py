@@ -93,7 +93,7 @@ def print_message(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as a person says them: 45 s, 7 min, 2.5 h."""
+    """Return seconds as people write them: 45 s, 7 min, 2.5 h."""
     if seconds < 2 * _MINUTE:
         return f"{seconds:.0f} s"
     if seconds < 2 * _MINUTE * _MINUTE:

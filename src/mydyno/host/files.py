@@ -140,7 +140,7 @@ _KIND, _FOLDER, _OTHERS, _STICKY = 0o170000, 0o040000, 0o022, 0o1000
 
 
 def resolved(host: Host, path: Path) -> Path:
-    """Return an absolute path without links; what does not exist yet is kept as it is written."""
+    """Return an absolute path without links; what does not exist yet stays as it is written."""
     done = host.run(Action(("realpath", "-m", "--", str(path)))).check()
     return Path(done.stdout.decode(errors="surrogateescape").removesuffix("\n"))
 

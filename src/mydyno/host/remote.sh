@@ -46,7 +46,7 @@ begin() {
     [ "$boot" = "$now" ] && [ -d "$S/acts" ] || end over
 }
 
-tell() {
+send_result() {
     [ ! -s "$d/out" ] || cat "$d/out"
     [ ! -s "$d/err" ] || cat "$d/err" >&2
     read -r code <"$d/code"
@@ -88,20 +88,20 @@ close() {
     done
 }
 
-# answer FRAME IN DO N ARGS...: do what was ordered, then say it in one piece.
+# answer FRAME IN DO N ARGS...: do what was ordered, then send the result in one piece.
 answer() {
-    frame=$1 said=$S/said.$1 in=$2 order=$3 of=$4
+    frame=$1 reply=$S/reply.$1 in=$2 order=$3 of=$4
     shift 4
-    sh "$0" "$order" "$of" "$in" "$@" </dev/null >"$said.out" 2>"$said.err"
+    sh "$0" "$order" "$of" "$in" "$@" </dev/null >"$reply.out" 2>"$reply.err"
     code=$?
     [ "$in" = /dev/null ] || rm -f "$in"
     {
         flock 8
-        set -- $(stat -c %s "$said.out" "$said.err")
+        set -- $(stat -c %s "$reply.out" "$reply.err")
         echo "$frame $code $1 $2"
-        cat "$said.out" "$said.err"
+        cat "$reply.out" "$reply.err"
     } 8>"$S/speak"
-    rm -f "$said.out" "$said.err"
+    rm -f "$reply.out" "$reply.err"
 }
 
 case $do in
@@ -190,7 +190,7 @@ act | start) # act N IN FORGET ERR ARGV...: begin a command once; act waits for 
         cat "$d/pid"
         end 0
     fi
-    [ -s "$d/code" ] && tell
+    [ -s "$d/code" ] && send_result
     end lost
     ;;
 do) # do N IN ERR ARGV...: the act itself, whatever becomes of who asked for it
@@ -218,7 +218,7 @@ fetch) # fetch N IN code|pid: what became of an act; one that has not begun neve
         [ -d "$S/acts" ] || end over
         sleep 0.1
     done
-    [ "$what" = code ] && tell
+    [ "$what" = code ] && send_result
     cat "$d/pid"
     end 0
     ;;

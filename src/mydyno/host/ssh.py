@@ -250,13 +250,13 @@ class Ssh:
         return SshRunning(self, session, number, int(reply.out.split()[0]))
 
     def push(self, local: Path, remote: Path) -> None:
-        """Copy a file to the host with its mode, whole or not at all."""
+        """Copy a file to the host with its mode, atomically."""
         mode = f"{local.stat().st_mode & 0o777:o}"
         put = Action(("sh", "-c", _PUT, "put", mode, str(remote)), local.read_bytes())
         self.run(put, timeout_s=_FILE_S).check()
 
     def pull(self, remote: Path, local: Path) -> None:
-        """Copy a file from the host, whole or not at all."""
+        """Copy a file from the host, atomically."""
         raw = (
             self.run(Action(("head", "-c", str(_LARGEST), "--", str(remote))), timeout_s=_FILE_S)
             .check()
@@ -385,16 +385,16 @@ class SshRunning:
             try:
                 for raw in self._bytes(process):
                     at += len(raw)
-                    *whole, rest = (rest + raw).split(b"\n")
-                    yield from (line + b"\n" for line in whole)
+                    *complete, rest = (rest + raw).split(b"\n")
+                    yield from (line + b"\n" for line in complete)
                     if len(rest) >= LONGEST_LINE:
                         yield rest
                         rest = b""
                 over = process.stderr.read() if process.stderr else b""
-                whole_end = process.wait() == 0 and b"mydyno %d done\n" % self.number in over
+                finished = process.wait() == 0 and b"mydyno %d done\n" % self.number in over
             finally:
                 _end(process)
-            if whole_end:
+            if finished:
                 break
             if self.session.over:
                 raise UnknownEndError(f"{self.host.name}: its output is cut off: the session ended")

@@ -39,7 +39,7 @@ class Registered(msgspec.Struct, frozen=True, tag="registered"):
 class Acting(msgspec.Struct, frozen=True, tag="acting"):
     """Settings of a layer are about to be changed from `before`, all that is watched, to `wanted`.
 
-    `at` is the layer's place, a disk or a mount point; `identity` and `boot` say which one.
+    `at` is the layer's place, a disk or a mount point; `identity` and `boot` identify it.
     What is `owned` ends with things that mydyno made, and is not restored after them.
     """
 

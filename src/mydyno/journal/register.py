@@ -1,6 +1,6 @@
 """The campaigns of this machine that have something to restore or to remove, each with its records.
 
-A run directory names its campaign by a marker.  The marker is only a hint: the records say which
+A run directory names its campaign by a marker.  The marker is only a hint: the records name the
 directory is theirs, and are found for no other.
 """
 

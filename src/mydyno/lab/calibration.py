@@ -14,7 +14,7 @@ from mydyno.model import Action, HostError
 
 @dataclass(frozen=True, slots=True)
 class CapRate:
-    """I/Os per second that the caps allow; None is no limit.  `by` says which cap that is."""
+    """I/Os per second that the caps allow; None is no limit.  `by` names that cap."""
 
     rate: float | None
     by: str

@@ -184,14 +184,14 @@ def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
         found = host.run(Action(("losetup", "--find"))).check()
         device = found.stdout.decode().strip()
         was = teardown.seen(host, Path(device).name)
-        state = labs.write(replace(state, loop=Loop(device, "", teardown.kept(was, {}))))
+        state = labs.write(replace(state, loop=Loop(device, "", teardown.restorable(was, {}))))
         done = host.run(Action(("losetup", "--direct-io=on", device, disk)))
         if done.returncode == 0:
             break
         if not left:
             done.check()
-    kept = teardown.kept(was, teardown.seen(host, Path(device).name))
-    return labs.write(replace(state, loop=Loop(device, diskseq(host, device), kept)))
+    queue = teardown.restorable(was, teardown.seen(host, Path(device).name))
+    return labs.write(replace(state, loop=Loop(device, diskseq(host, device), queue)))
 
 
 def _start(

@@ -82,7 +82,7 @@ def detach(host: Host, device: str, backing: Path, *, within_s: float = 2.0) -> 
     return True
 
 
-# A value written to one of these is kept by the kernel as a user's limit, for every later file.
+# A value written to one of these is retained by the kernel as a user's limit, for every later file.
 # A device that never had a file shows `write through` and 0 discards: written back, they would lose
 # all flushes of the next user, and disable discards permanently.
 _USER_LIMITS = (
@@ -108,7 +108,7 @@ def begin(host: Host, disk: str) -> None:
     converge_made(host, Block(disk, ours=True), {"scheduler": "none"})
 
 
-def kept(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
+def restorable(was: Mapping[str, str], attached: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a free loop device's queue that are restored after its use.
 
     A limit that attaching changed was set by the kernel for the file, not by a user.

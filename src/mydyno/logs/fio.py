@@ -19,7 +19,7 @@ from mydyno.logs.text import (
 from mydyno.model import Interval
 
 DIRECTIONS = ("read", "write", "trim")
-KEPT = (50.0, 95.0, 99.0, 99.9)
+PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 _RATES = {"read": "reads", "write": "writes", "trim": "trims"}
 
 
@@ -49,8 +49,8 @@ class Job:
 
 
 def percentile_name(percent: float) -> str:
-    """Return the name of a percentile: p99, p999; empty for those that are not kept."""
-    return f"p{percent:g}".replace(".", "") if percent in KEPT else ""
+    """Return the name of a percentile: p99, p999; empty for those that are not stored."""
+    return f"p{percent:g}".replace(".", "") if percent in PERCENTILES else ""
 
 
 def totals(jobs: Sequence[Job]) -> dict[str, float]:
@@ -361,7 +361,7 @@ def _reading(call: _Call, group: int, text: Text) -> ParsedRun:
 
 
 def _asked(options: Mapping[str, str]) -> dict[str, str]:
-    """Return what a command says of its load, where the output may not."""
+    """Return the facts of a load from its command, where the output may lack them."""
     found = {
         name: options[key] for name, keys in _OPTIONS.items() for key in keys if key in options
     }

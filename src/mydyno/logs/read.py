@@ -86,8 +86,8 @@ def read(data: bytes) -> ParsedLog:
 
 def _but_for(found: Found, json: Found) -> Found:
     """Return the runs of a text less those that fio gave as JSON too (normal,json)."""
-    kept = [r for r in found.readings if not any(_is_same(r, other) for other in json.readings)]
-    return Found(tuple(kept), found.rejected, found.known)
+    readings = [r for r in found.readings if not any(_is_same(r, other) for other in json.readings)]
+    return Found(tuple(readings), found.rejected, found.known)
 
 
 def _is_same(one: ParsedRun, other: ParsedRun) -> bool:

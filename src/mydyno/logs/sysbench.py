@@ -121,7 +121,7 @@ def interval_of(line: str) -> tuple[Interval, str] | None:
 
 
 def summary_of(line: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what a line of the closing report says, by key, as the texts it holds."""
+    """Yield the texts of a line of the closing report by key."""
     for key, pattern in SUMMARY.items() if _MARKED.search(line) else ():
         if found := pattern.match(line):
             yield key, tuple(part or "" for part in found.groups())
@@ -129,7 +129,7 @@ def summary_of(line: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def trait_of(line: str) -> tuple[str, str] | None:
-    """Return the name and value of what was run, if a line says it."""
+    """Return the name and value of what was run, if a line gives it."""
     for name, pattern in TRAITS.items():
         if found := pattern.match(line):
             return name, " ".join(found.groups())

@@ -107,7 +107,7 @@ class Interval:
     `values` holds rates and latencies of the interval in base units: ``tps`` (/s), ``reads``
     and ``writes`` (queries/s), ``errors`` (/s), ``latency_p99_s`` (s).  `latency` is an
     HdrHistogram of microseconds, V2 compressed, base64, or empty where the tool gives none;
-    `kinds` holds one for each kind of transaction, where the load tells them apart.
+    `kinds` holds one for each kind of transaction, where the load reports them.
     """
 
     t_s: float

@@ -22,7 +22,7 @@ from mydyno.report.plot import (
 from mydyno.report.units import TIMES
 from mydyno.stats.result import Distribution, Ratio, TrialView
 
-_BEYOND = 2.0  # an interval reaching this far past all estimates is cut, and an arrow says so
+_BEYOND = 2.0  # an interval reaching this far past all estimates is cut, and an arrow marks it
 _PADDING = 0.06  # of the log span, so that no mark touches the edge
 _LEAST = 1.05  # the axis spans at least 1/1.05 to 1.05
 

@@ -153,7 +153,7 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The whole page."""
+    """The complete page."""
 
     result: Result
     styles: tuple[Style, ...]

@@ -54,7 +54,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The whole section; `first` are the trials that are chosen at first."""
+    """The complete section; `first` are the trials that are chosen at first."""
 
     usages: tuple[tuple[str, Usage], ...]
     shown: tuple[SampledTrial, ...]

@@ -316,7 +316,7 @@ def _sampled(curve: Curve, start_s: float, step_s: float) -> Samples:
 def thinned(full: PanelSeries, panel: Panel, most: int) -> PanelSeries:
     """Return at most so many points: each bucket's least and greatest sample, in their order.
 
-    Modes of a stack are kept together, at the extremes of their sum.
+    Modes of a stack stay together, at the extremes of their sum.
     """
     wide = -(-full.length * 2 // most)
     if wide <= 2:  # noqa: PLR2004 - two samples a bucket are all there is

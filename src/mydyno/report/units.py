@@ -184,7 +184,7 @@ def _rounded(value: float) -> float:
 def _figures(value: float) -> str:
     """Return three figures, never in exponents: ``1.23``, ``34``, ``712``."""
     rounded = _rounded(value)
-    if abs(rounded) >= 100 or rounded == int(rounded):  # noqa: PLR2004 - three figures are whole
+    if abs(rounded) >= 100 or rounded == int(rounded):  # noqa: PLR2004 - three digits are exact
         return f"{rounded:.0f}"
     return f"{rounded:.6f}".rstrip("0")
 

@@ -67,7 +67,7 @@ USERS = "SELECT user, host FROM mysql.user"
 _ROOT = "'root'@'localhost'"
 # from anywhere: where the server listens is settled for each trial, and who can get there
 _LOAD = f"'{LOAD_USER}'@'%'"
-_KEPT = ("mariadb.sys", "mysql.infoschema", "mysql.session", "mysql.sys")
+_INTERNAL = ("mariadb.sys", "mysql.infoschema", "mysql.session", "mysql.sys")
 _PLUGIN_CLAUSE = (8, 0, 0)  # before it, the native plugin is the default
 
 
@@ -129,4 +129,4 @@ def _names_plugins(build: Build) -> bool:
 
 
 def _keep(user: str, host: str) -> bool:
-    return (user, host) == ("root", "localhost") or user in _KEPT
+    return (user, host) == ("root", "localhost") or user in _INTERNAL

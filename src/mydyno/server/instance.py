@@ -179,7 +179,7 @@ class Instance:
         self._make_accounts((("skip_grant_tables", "1"),), within_s=_RECOVERY_S)
 
     def start(self, *, timeout_s: float = 60.0) -> None:
-        """Start the server as its launch files say and return when it answers.
+        """Start the server from its launch files and return when it answers.
 
         Raise `HostError` with the last lines of its error log if it refuses; a port taken
         between our look and its bind is answered by another port.
@@ -274,8 +274,8 @@ class Instance:
         text = place.client_options(client.LOAD_USER, password, None, lines)
         install(self.host, home.load, "600", text)
         if not asked:
-            kept = tls.ensure_certificate(self.host, self.build, home)
-            return (("ssl_cert", str(home.certificate)), ("ssl_key", str(home.key))) if kept else ()
+            made = tls.ensure_certificate(self.host, self.build, home)
+            return (("ssl_cert", str(home.certificate)), ("ssl_key", str(home.key))) if made else ()
         if asked != tls.OFF:
             tls.ensure_authority(self.host, home.tls, self.identity)
         return tls.server_options(self.build, home.tls, asked)
@@ -338,11 +338,11 @@ def prepare(
     server, none of its events comes due, and it can write to its own folders only.  Raise
     `SpecError` if the user that the server will run as cannot reach a path.
     """
-    kept = records or MemoryRecords()
-    identity = unprivileged(host, kept)
-    where = furnish(host, build, places, identity, kept)
+    record = records or MemoryRecords()
+    identity = unprivileged(host, record)
+    where = furnish(host, build, places, identity, record)
     real = resolved(host, Path(original)) if original else None
-    return Instance(host, build, where, identity, kept, address, real)
+    return Instance(host, build, where, identity, record, address, real)
 
 
 def sweep(host: Host, records: Records) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ def ensure_certificate(host: Host, build: Build, place: Place) -> bool:
     """Return whether the home holds a self-signed certificate for this build to use.
 
     MariaDB 11.4 makes an RSA key of 4096 bits in memory at every start, which takes from 3 to
-    15 seconds of a core.  One of the same kind, kept, leaves TLS as it is by default.  Without
+    15 seconds of a core.  One of the same kind, saved, leaves TLS as it is by default.  Without
     `openssl` on the host the server goes on making its own.
     """
     if not build.mariadb or build.version < _TLS_UNASKED:

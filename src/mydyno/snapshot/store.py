@@ -141,9 +141,9 @@ _COPY_S = 3600.0  # a data set of some hundred gigabytes on a slow disk
 
 @dataclass(slots=True)
 class DirectoryStore:
-    """A folder in `home`; `reflinks` says that its filesystem shares blocks between files.
+    """A folder in `home`; `reflinks`: its filesystem shares blocks between files.
 
-    A filesystem that clones whole folders (ZFS) would have a store of its own, as the lab disk has.
+    A filesystem that clones folders (ZFS) would have a store of its own, as the lab disk has.
     """
 
     host: Host
@@ -156,7 +156,7 @@ class DirectoryStore:
 
     @property
     def method(self) -> str:
-        """Return how it is restored: one method for the whole campaign."""
+        """Return how it is restored: one method for the entire campaign."""
         return "reflink" if self.reflinks else f"copy, {self.workers} workers"
 
     def open(self) -> bool:

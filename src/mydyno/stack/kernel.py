@@ -36,7 +36,7 @@ done 2>/dev/null; :
 class Kernel:
     """Keys `release`, `sysctl.<name>`, `module.<module>.<parameter>`, `thp`; only those in `keys`.
 
-    A release is named whole, or by what it begins with: ``6.1`` is any 6.1.x.
+    A release is named in full, or by what it begins with: ``6.1`` is any 6.1.x.
     """
 
     keys: tuple[str, ...]
@@ -48,7 +48,7 @@ class Kernel:
 
     @property
     def owned(self) -> bool:
-        """Return that these belong to the whole host."""
+        """Return that these belong to the entire host."""
         return False
 
     @property

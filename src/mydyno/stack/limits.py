@@ -62,5 +62,5 @@ def _value(key: str, value: str) -> str:
         raise SpecError(unknown_value(key, ROWS, "setting", prefix="limits."))
     plain = normalise(value).lower()
     if not _VALUE.fullmatch(plain):
-        raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")
+        raise SpecError(f"limits.{key} = {value!r}: an integer or unlimited")
     return plain

@@ -57,7 +57,7 @@ class ServiceLimits:
         Raise `SpecError` for an unknown limit or a value that is none.
         """
         wanted = {key: _value(key, value) for key, value in want.items()}
-        # what the drop-in says goes before what the process has: it may not be restarted yet
+        # what the drop-in sets goes before what the process has: it may not be restarted yet
         held = {**{key: now[key] for key in wanted if key in now}, **_with_prefix(now, "set.")}
         was = {k: now.get(f"was.{k}", now.get(f"unit.{k}", "")) for k in {*wanted, *held}}
         aim = {**{k: v for k, v in held.items() if f"set.{k}" in now}, **wanted}
@@ -71,7 +71,7 @@ class ServiceLimits:
     def _step(self, now: Settings, ours: Mapping[str, str], was: Mapping[str, str]) -> Action:
         there = _with_prefix(now, "set.")
         if not there and FILE in now.get("unit.files", ""):
-            return _RELOAD  # it was removed; what the unit says by itself is seen after that
+            return _RELOAD  # it was removed; what the unit sets by itself is seen after that
         if ours != there:
             file = f"{self.folder}/{FILE}"
             if not ours:
@@ -146,5 +146,5 @@ def _value(key: str, value: str) -> str:
         raise SpecError(unknown_value(key, _DIRECTIVES, "setting", prefix="limits."))
     plain = normalise(value).lower()
     if not _VALUE.fullmatch(plain):
-        raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")
+        raise SpecError(f"limits.{key} = {value!r}: an integer or unlimited")
     return plain

@@ -34,7 +34,7 @@ _PROPERTIES = frozenset(
 def companions(version: tuple[int, ...], flavour: str) -> Settings:
     """Return what a server on ZFS should be set to besides, by the version of ZFS.
 
-    Whole pages are written copy-on-write, so that nothing can be torn (OpenZFS documentation,
+    Entire pages are written copy-on-write, so that nothing can be torn (OpenZFS documentation,
     "Workload Tuning: InnoDB"): the doublewrite buffer is not needed.  Neighbours are never beside
     each other, and native AIO is not native there.  Until 2.2 O_DIRECT was taken and ignored, or
     refused by 0.7; since 2.3 it passes the ARC by, which `direct=disabled` prevents.
@@ -55,7 +55,7 @@ def unsafe(name: str, settings: Settings) -> str:
     """Return why a treatment of full keys would tear pages, or an empty string.
 
     Without its doublewrite buffer InnoDB cannot repair a page of which a power cut wrote a part;
-    only a filesystem that writes a whole page or nothing makes it needless.
+    only a filesystem that writes a page atomically makes it needless.
     """
     plain = normalise(settings.get("db/mysqld.innodb_doublewrite", "1")).casefold()
     if plain not in _UNPROTECTED:
@@ -232,12 +232,12 @@ def snapshot(dataset: str) -> Action:
 
 
 def has_snapshot(dataset: str) -> Action:
-    """Return the command that fails where nothing was kept of a dataset, or it is not there."""
+    """Return the command that fails where nothing was saved of a dataset, or it is not there."""
     return Action(("zfs", "list", "-H", "-o", "name", f"{dataset}@{_SNAPSHOT}"))
 
 
 def rollback(dataset: str) -> Sequence[Action]:
-    """Return the commands that bring back what was kept, with nothing of the pool in memory."""
+    """Return the commands that restore what was saved, with nothing of the pool in memory."""
     pool = dataset.partition("/")[0]
     return (
         Action(("zfs", "rollback", "-r", f"{dataset}@{_SNAPSHOT}")),

@@ -1,4 +1,4 @@
-"""Levels of treatments on a host that drifts: generalised least squares over the whole campaign."""
+"""Levels of treatments on a host that drifts: generalised least squares over a campaign."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
