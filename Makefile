@@ -76,7 +76,7 @@ wheel: setup ## one wheel that holds the probe too, for this processor, and thos
 sbom: ## what mydyno is built from, with hashes: mydyno.cdx.json (CycloneDX)
 	@$(PY) packaging/sbom.py mydyno.cdx.json
 
-audit: ## the locks against published advisories; says what could not be checked
+audit: ## the locks against published advisories; lists what could not be checked
 	@packaging/audit.sh
 
 fuzz: ## the slow-log parser against invented input, MINUTES=20

@@ -3,7 +3,7 @@
 # Safe to run again.  Without Go, or where the proxy does not have it, the bench goes without.
 set -eu
 umask 022
-# v1.0.9 is the newest whose source the proxy hands out; its sums are kept here, since the public
+# v1.0.9 is the newest whose source the proxy hands out; its sums are stored here, since the public
 # database of sums does not answer for it.
 version=v1.0.9
 source=DeFrlVnNzC+SxiRIihNhD9fWHnHhMZWDSFNfUVq67Ys=

@@ -12,11 +12,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from mydyno.campaign.choosing import designs
-from mydyno.campaign.past import Past
 
 from golden.test_stack_private import _CASES, _layer
-from mydyno.campaign.plan import plan
+from mydyno.campaign.importing import Past
+from mydyno.campaign.plan import designs, plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.treatments import Environment
 from mydyno.journal import FileJournal, MemoryJournal

@@ -49,7 +49,7 @@ blocks = 2
 # dies by SIGKILL before or after the n-th record of a kind
 MORTAL = """
 import os, signal, sys
-from mydyno.journal.events import FileJournal
+from mydyno.journal import FileJournal
 from mydyno.cli import main
 kind, moment, left = sys.argv.pop(1).split(":")
 left, append = int(left), FileJournal.append

@@ -329,6 +329,6 @@ def test_the_logs_in_the_articles_give_their_figures(tmp_path):
     # those of its results
     warning = "\n".join(result["warnings"])
     assert "001_99fc740024521213.txt:656: unsupported figure: 118.37 MiB/s" in warning
-    assert "002_e29c6f8eecb02a88.txt:41: the command says 600 s" in warning
+    assert "002_e29c6f8eecb02a88.txt:41: the command asks for 600 s" in warning
     rows = compared(tmp_path / "d")["treatments"]
     assert {r["verdict"] for r in rows} == {"baseline", "inconclusive"}

@@ -4,10 +4,10 @@ Each would otherwise end a campaign after its disks were made and its data fille
 """
 
 import pytest
-from mydyno.cli.specs import SpecSource
-from mydyno.lab.binary import binary
 
 from mydyno.cli.benches import build
+from mydyno.cli.recipes import SpecSource
+from mydyno.lab.loop_lab import binary
 from mydyno.model import RefusedError, SpecError
 from mydyno.stack.layers import ServerKind, ServerPlace, layers
 from mydyno.testbed.preflight import refuse_occupied

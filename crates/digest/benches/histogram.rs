@@ -132,8 +132,8 @@ fn values(text: &str) -> Values {
 fn number(text: &str) -> Option<u64> {
     match text.split_once('.') {
         None => text.parse().ok(),
-        Some((whole, part)) if part.len() == 6 => {
-            Some(whole.parse::<u64>().ok()? * 1_000_000 + part.parse::<u64>().ok()?)
+        Some((seconds, part)) if part.len() == 6 => {
+            Some(seconds.parse::<u64>().ok()? * 1_000_000 + part.parse::<u64>().ok()?)
         }
         Some(_) => None,
     }

@@ -91,7 +91,7 @@ impl Attributes {
         &self.0[usize::from(number)]
     }
 
-    /// Whether a name was not kept.
+    /// Whether a name was dropped.
     pub fn full(&self) -> bool {
         self.0.len() >= MOST
     }

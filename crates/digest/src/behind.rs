@@ -9,7 +9,7 @@ use super::result::Oddities;
 pub(super) enum Known {
     Yes,
     No,
-    /// More bytes would tell.
+    /// More bytes are needed to decide.
     NotYet,
 }
 

@@ -10,7 +10,7 @@ use super::names::{Names, Tally};
 use super::number::IMPOSSIBLE;
 use super::result::{Class, Counts, Digest, Example, Metric, Span};
 
-/// One statement with all that its header says.
+/// One statement with all facts of its header.
 #[derive(Debug)]
 pub(super) struct Event<'a> {
     pub statement: &'a [u8],
@@ -57,7 +57,7 @@ struct Slowest {
 }
 
 impl Gathered {
-    /// A class that has no events, of whose fingerprint at most so many bytes are kept.
+    /// A class that has no events, of whose fingerprint at most so many bytes are retained.
     pub fn new(fingerprint: &Fingerprint, most: usize) -> Self {
         let text = String::from_utf8_lossy(&fingerprint.text);
         Self {
@@ -85,7 +85,7 @@ impl Gathered {
         self.class.id
     }
 
-    /// Adds an event, of whose statement at most `keep` bytes are kept; returns how many of its
+    /// Adds an event, of whose statement at most `keep` bytes are retained; returns how many of its
     /// values are impossible.
     #[inline]
     pub fn add(
@@ -236,13 +236,13 @@ impl Span {
     }
 }
 
-/// Of so many classes, the first, as much is kept as is asked for.
+/// Of so many classes, the first, as much is retained as is asked for.
 const RICH: usize = 8192;
 const FINGERPRINT: usize = 1024;
 const FINGERPRINT_OF_MANY: usize = 512;
 const EXAMPLE_OF_MANY: usize = 256;
 
-/// How many bytes are kept of the fingerprint of the class at that place.
+/// How many bytes are retained of the fingerprint of the class at that place.
 #[inline]
 pub(super) fn fingerprint_bytes(place: usize) -> usize {
     if place < RICH {
@@ -252,7 +252,7 @@ pub(super) fn fingerprint_bytes(place: usize) -> usize {
     }
 }
 
-/// The most bytes that are kept of the example of the class at that place.
+/// The most bytes that are retained of the example of the class at that place.
 #[inline]
 pub(super) fn example_bytes(place: usize) -> usize {
     if place < RICH {
@@ -272,7 +272,7 @@ pub(super) fn cut(text: &str, most: usize) -> &str {
 }
 
 impl Class {
-    /// Cuts the texts of a class to what is kept at that place.
+    /// Cuts the texts of a class to the limit of that place.
     pub(super) fn fit(&mut self, place: usize) {
         if self.fingerprint.len() > fingerprint_bytes(place) {
             self.fingerprint = cut(&self.fingerprint, fingerprint_bytes(place)).into();

@@ -76,7 +76,7 @@ impl Ending {
         }
     }
 
-    /// Searches on; `last` says that no more bytes follow.
+    /// Continues the search; `last`: no more bytes follow.
     pub fn search(&mut self, text: &[u8], last: bool) -> Found {
         loop {
             let found = match self.region {
@@ -276,11 +276,11 @@ mod tests {
     // Where statements end, in one piece and in two.
     const HEADER: &str = "# User@Host: a[a] @ b []\n# Query_time: 1\n";
 
-    /// The end that is found, whole and in every two parts, and how many headers were refused.
+    /// The end that is found, at once and in every two parts, and how many headers were refused.
     fn end(text: &str) -> (Found, u64) {
         let bytes = text.as_bytes();
-        let mut whole = Ending::new(0);
-        let found = whole.search(bytes, true);
+        let mut complete = Ending::new(0);
+        let found = complete.search(bytes, true);
         for cut in 0..bytes.len() {
             let mut parts = Ending::new(0);
             let first = parts.search(&bytes[..cut], false);
@@ -291,11 +291,11 @@ mod tests {
             };
             assert_eq!(
                 (both, parts.forged()),
-                (found, whole.forged()),
+                (found, complete.forged()),
                 "cut at {cut}: {text}"
             );
         }
-        (found, whole.forged())
+        (found, complete.forged())
     }
 
     #[test]

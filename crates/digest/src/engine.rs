@@ -82,7 +82,7 @@ impl Engine {
         Ok(read)
     }
 
-    /// What was gathered since the last time; an event that is not whole yet counts next time.
+    /// What was gathered since the last time; an event that is not complete yet counts next time.
     pub fn take(&mut self) -> Digest {
         self.enough = 0;
         self.run(false, u64::MAX);
@@ -100,7 +100,7 @@ impl Engine {
         self.take()
     }
 
-    /// Reads the events that begin before `limit`; `last` says that no more bytes follow.
+    /// Reads the events that begin before `limit`; `last`: no more bytes follow.
     pub(super) fn run(&mut self, last: bool, limit: u64) {
         if self.filled - self.start < self.enough && !last {
             return;

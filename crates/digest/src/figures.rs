@@ -3,7 +3,7 @@
 use super::histogram::Histogram;
 use super::result::{Class, Metric};
 
-/// A whole number of 10^-`decimals` as a decimal, exactly: `1.234567`, `0.0`; `12` without decimals.
+/// An integer of 10^-`decimals` as a decimal, exactly: `1.234567`, `0.0`; `12` without decimals.
 #[must_use]
 pub fn decimal(value: u128, decimals: u8) -> String {
     if decimals == 0 {
@@ -19,7 +19,7 @@ pub fn decimal(value: u128, decimals: u8) -> String {
     )
 }
 
-/// A whole number of 10^-`decimals` in base units, as near as a float comes to it.
+/// An integer of 10^-`decimals` in base units, as near as a float comes to it.
 #[must_use]
 #[allow(
     clippy::cast_precision_loss,
@@ -29,14 +29,14 @@ pub fn base(value: u128, decimals: u8) -> f64 {
     value as f64 / 10_f64.powi(i32::from(decimals))
 }
 
-/// `part` of `whole`; 0 of nothing.
+/// `part` of `total`; 0 of nothing.
 #[must_use]
 #[allow(clippy::cast_precision_loss, reason = "a share for people")]
-pub fn share(part: u128, whole: u128) -> f64 {
-    if whole == 0 {
+pub fn share(part: u128, total: u128) -> f64 {
+    if total == 0 {
         0.0
     } else {
-        part as f64 / whole as f64
+        part as f64 / total as f64
     }
 }
 

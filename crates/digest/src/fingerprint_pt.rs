@@ -183,7 +183,7 @@ fn without_booleans(text: &[u8]) -> Vec<u8> {
     words_to_mark(text, &[b"false", b"true"])
 }
 
-/// Replaces whole words by `?`.
+/// Replaces complete words by `?`.
 fn words_to_mark(text: &[u8], words: &[&[u8]]) -> Vec<u8> {
     substitute(text, |at| {
         if !boundary(text, at) {
@@ -321,12 +321,12 @@ pub(super) fn without_asc(text: &[u8]) -> Vec<u8> {
     let Some(order) = memmem::find_iter(text, b"order by ").find(|at| boundary(text, *at)) else {
         return text.to_vec();
     };
-    let mut kept = text[..order + 9].to_vec();
+    let mut result = text[..order + 9].to_vec();
     let mut rest = &text[order + 9..];
     while let Some(at) = rest.get(1..).and_then(|rest| memmem::find(rest, b" asc")) {
-        kept.extend_from_slice(&rest[..=at]);
+        result.extend_from_slice(&rest[..=at]);
         rest = &rest[at + 5..];
     }
-    kept.extend_from_slice(rest);
-    kept
+    result.extend_from_slice(rest);
+    result
 }

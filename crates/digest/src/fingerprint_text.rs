@@ -1,4 +1,4 @@
-//! The text of a fingerprint while it is made, and what is done to it as a whole.
+//! The text of a fingerprint while it is made, and what is done to all of it.
 
 use memchr::memmem;
 
@@ -191,26 +191,26 @@ pub(super) fn one_limit(text: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Drops the ASC behind ORDER BY, which says nothing.
+/// Drops the ASC behind ORDER BY, which is the default.
 pub(super) fn without_asc(mut text: Vec<u8>) -> Vec<u8> {
     let Some(order) = memmem::find(&text, b"order by ") else {
         return text;
     };
-    let mut kept = order + 9;
-    let mut from = kept;
+    let mut written = order + 9;
+    let mut from = written;
     while let Some(at) = memmem::find(&text[from..], b" asc").map(|i| from + i) {
         let end = at + 4;
-        text.copy_within(from..at, kept);
-        kept += at - from;
+        text.copy_within(from..at, written);
+        written += at - from;
         from = end;
         if text.get(end).is_some_and(|byte| in_name(*byte)) {
-            text.copy_within(at..end, kept);
-            kept += 4;
+            text.copy_within(at..end, written);
+            written += 4;
         }
     }
     let len = text.len();
-    text.copy_within(from..len, kept);
-    text.truncate(kept + len - from);
+    text.copy_within(from..len, written);
+    text.truncate(written + len - from);
     text
 }
 
@@ -283,10 +283,10 @@ fn copy(text: &[u8], unit: std::ops::Range<usize>, at: usize) -> Option<(usize, 
         .find(|union| text[at..].starts_with(union))?;
     let rest = text[at + union.len()..].strip_prefix(b" ")?;
     let behind = rest.strip_prefix(&text[unit])?;
-    let whole = behind.is_empty()
+    let complete = behind.is_empty()
         || behind[0] == b')'
         || [&b" union "[..], b" order by ", b" limit ", b" )"]
             .iter()
             .any(|next| behind.starts_with(next));
-    whole.then_some((text.len() - behind.len(), union))
+    complete.then_some((text.len() - behind.len(), union))
 }

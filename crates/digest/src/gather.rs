@@ -33,7 +33,7 @@ pub(super) struct Gather {
     filtered: u64,
     pub oddities: Oddities,
     room: i64,
-    /// The filter asked for a database that only the text before this one tells.
+    /// The filter asked for a database that only the text before this one names.
     pub guessed: bool,
     /// Whether there is a filter.
     filters: bool,
@@ -214,7 +214,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     })
 }
 
-/// So many pairs of a window and a class are kept; beyond that the windows double their width.
+/// So many pairs of a window and a class are retained; beyond that the windows double their width.
 const MOST: usize = 1 << 17;
 
 /// Events and microseconds by the number of a window and a class's id.

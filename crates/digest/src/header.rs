@@ -27,7 +27,7 @@ pub(super) struct Heads {
 
 const TIME: &[u8] = b"# Time: ";
 const ACCOUNT: &[u8] = b"# User@Host: ";
-/// Enough to tell what a line is, and to see the line that almost always comes.
+/// Enough to recognise what a line is, and to see the line that almost always comes.
 const AHEAD: usize = 32;
 
 impl Heads {
@@ -127,7 +127,7 @@ fn bracketed(text: &[u8]) -> (&[u8], &[u8], usize) {
     )
 }
 
-/// What the server tells before a statement: the database, if it is another one than before, and
+/// What the server writes before a statement: the database, if it is another one than before, and
 /// the time at which the statement began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Prelude<'a> {
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(head("# Time: garbled\n# User@Host: a[b] @ c []\n").0, None);
     }
 
-    fn told(text: &str) -> (Option<&str>, Option<i64>, &str) {
+    fn parsed(text: &str) -> (Option<&str>, Option<i64>, &str) {
         let found = prelude(text.as_bytes(), 0, true).unwrap();
         let database = found
             .database
@@ -343,36 +343,39 @@ mod tests {
     #[test]
     fn a_prelude_is_no_part_of_the_statement() {
         assert_eq!(
-            told("SET timestamp=5;\nselect 1;"),
+            parsed("SET timestamp=5;\nselect 1;"),
             (None, Some(5_000_000), "select 1;")
         );
         assert_eq!(
-            told("SET timestamp=5.25;\r\nx"),
+            parsed("SET timestamp=5.25;\r\nx"),
             (None, Some(5_250_000), "x")
         );
         assert_eq!(
-            told("USE `a`;\nSET timestamp=5;\nx;"),
+            parsed("USE `a`;\nSET timestamp=5;\nx;"),
             (Some("a"), Some(5_000_000), "x;")
         );
         assert_eq!(
-            told("SET last_insert_id=1,insert_id=2,timestamp=3;\nx"),
+            parsed("SET last_insert_id=1,insert_id=2,timestamp=3;\nx"),
             (None, Some(3_000_000), "x")
         );
-        assert_eq!(told("SET insert_id=2;\nx"), (None, None, "x"));
+        assert_eq!(parsed("SET insert_id=2;\nx"), (None, None, "x"));
     }
 
     #[test]
     fn a_statement_that_looks_like_a_prelude_is_one() {
-        assert_eq!(told("use a;"), (None, None, "use a;"));
+        assert_eq!(parsed("use a;"), (None, None, "use a;"));
         assert_eq!(
-            told("use a;\n# User@Host: x[x] @ y []\n").2,
+            parsed("use a;\n# User@Host: x[x] @ y []\n").2,
             "use a;\n# User@Host: x[x] @ y []\n"
         );
         assert_eq!(
-            told("SET timestamp=1;\nuse a;\nx;"),
+            parsed("SET timestamp=1;\nuse a;\nx;"),
             (None, Some(1_000_000), "use a;\nx;")
         );
-        assert_eq!(told("SET NAMES utf8;\n"), (None, None, "SET NAMES utf8;\n"));
-        assert_eq!(told("users"), (None, None, "users"));
+        assert_eq!(
+            parsed("SET NAMES utf8;\n"),
+            (None, None, "SET NAMES utf8;\n")
+        );
+        assert_eq!(parsed("users"), (None, None, "users"));
     }
 }

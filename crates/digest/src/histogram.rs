@@ -21,17 +21,17 @@ const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     zeros: u64,
-    kept: Kept,
+    storage: Storage,
 }
 
 /// Bucket numbers with counts, in order, or a page of counts for each octave that has any.
 #[derive(Debug, Clone)]
-enum Kept {
+enum Storage {
     Few(Vec<u64>),
     Many(Box<Pages>),
 }
 
-impl Default for Kept {
+impl Default for Storage {
     fn default() -> Self {
         Self::Few(Vec::new())
     }
@@ -63,17 +63,17 @@ impl Histogram {
 
     /// The memory that the counts take.
     pub(crate) fn room(&self) -> i64 {
-        match &self.kept {
-            Kept::Few(few) => bytes_of::<u64>(few.capacity()),
-            Kept::Many(pages) => pages.room(),
+        match &self.storage {
+            Storage::Few(few) => bytes_of::<u64>(few.capacity()),
+            Storage::Many(pages) => pages.room(),
         }
     }
 
     #[inline]
     fn count(&mut self, bucket: usize, by: u64, room: &mut i64) {
-        match &mut self.kept {
-            Kept::Many(pages) => pages.count(bucket, by, room),
-            Kept::Few(few) => {
+        match &mut self.storage {
+            Storage::Many(pages) => pages.count(bucket, by, room),
+            Storage::Few(few) => {
                 let at = few.partition_point(|entry| (entry >> COUNT_BITS) < bucket as u64);
                 if few
                     .get(at)
@@ -88,7 +88,7 @@ impl Histogram {
     }
 
     fn insert(&mut self, at: usize, bucket: usize, by: u64, room: &mut i64) {
-        let Kept::Few(few) = &mut self.kept else {
+        let Storage::Few(few) = &mut self.storage else {
             return;
         };
         if *room <= 0 && !few.is_empty() {
@@ -111,12 +111,12 @@ impl Histogram {
         self.each(|bucket, count| pages.count(bucket, count, &mut enough));
         pages.count(bucket, by, &mut enough);
         *room -= i64::MAX - enough;
-        self.kept = Kept::Many(pages);
+        self.storage = Storage::Many(pages);
     }
 
     fn each(&self, mut visit: impl FnMut(usize, u64)) {
-        match &self.kept {
-            Kept::Few(few) => {
+        match &self.storage {
+            Storage::Few(few) => {
                 for entry in few {
                     visit(
                         usize::try_from(entry >> COUNT_BITS).unwrap_or(0),
@@ -124,7 +124,7 @@ impl Histogram {
                     );
                 }
             }
-            Kept::Many(pages) => pages.each(visit),
+            Storage::Many(pages) => pages.each(visit),
         }
     }
 
@@ -356,11 +356,11 @@ mod tests {
     }
 
     #[test]
-    fn merged_halves_equal_the_whole() {
-        let (mut whole, mut odd, mut even) = Default::default();
+    fn merged_halves_equal_the_histogram_of_all_values() {
+        let (mut all, mut odd, mut even) = Default::default();
         for i in 0..5000_u64 {
             let value = i * i * 977 % 1_000_003;
-            Histogram::add(&mut whole, value, &mut 1_000_000);
+            Histogram::add(&mut all, value, &mut 1_000_000);
             Histogram::add(
                 if i % 2 == 0 { &mut even } else { &mut odd },
                 value,
@@ -368,7 +368,7 @@ mod tests {
             );
         }
         odd.merge(&even);
-        assert_eq!(odd.buckets(), whole.buckets());
+        assert_eq!(odd.buckets(), all.buckets());
     }
 
     #[test]

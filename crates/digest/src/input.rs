@@ -60,7 +60,7 @@ impl Input {
     /// Opens a file, or standard input for `-`.
     ///
     /// # Errors
-    /// Says which file cannot be read, why, and what to do.
+    /// Reports which file cannot be read, why, and what to do.
     pub fn open(path: &Path) -> Result<Self, String> {
         let name = path.display().to_string();
         let source = if name == "-" {
@@ -75,7 +75,7 @@ impl Input {
     }
 
     /// Reads it to its end.  If that fails midway, the digest is of what could be read, and why
-    /// it failed is said too.
+    /// it failed is reported too.
     pub fn digest(self, threads: usize, config: &Config) -> (Digest, Option<String>) {
         match self.source {
             Source::Stream(mut stream) => {
@@ -141,11 +141,11 @@ fn unpacked(mut file: File) -> io::Result<(Packing, Box<dyn Read>)> {
         .take(ZST.len() as u64)
         .read_to_end(&mut start)?;
     let packing = Packing::of(&start);
-    let whole = Cursor::new(start).chain(file);
+    let bytes = Cursor::new(start).chain(file);
     let stream: Box<dyn Read> = match packing {
-        Packing::Plain => Box::new(whole),
-        Packing::Gz => Box::new(MultiGzDecoder::new(buffered(whole))),
-        Packing::Zst => Box::new(Frames::new(buffered(whole))),
+        Packing::Plain => Box::new(bytes),
+        Packing::Gz => Box::new(MultiGzDecoder::new(buffered(bytes))),
+        Packing::Zst => Box::new(Frames::new(buffered(bytes))),
     };
     Ok((packing, stream))
 }
@@ -243,7 +243,7 @@ impl<R: BufRead> Read for Frames<R> {
     }
 }
 
-/// The window's size as the header's byte says it (RFC 8878, 3.1.1.1.2).
+/// The window's size as the header's byte encodes it (RFC 8878, 3.1.1.1.2).
 fn window(byte: u8) -> u64 {
     let base = 1_u64 << (10 + (byte >> 3));
     base + base / 8 * u64::from(byte & 7)
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packing_is_told_by_the_first_bytes() {
+    fn packing_is_recognised_by_the_first_bytes() {
         let cases: [(&[u8], Packing); 6] = [
             (b"", Packing::Plain),
             (b"# Ti", Packing::Plain),

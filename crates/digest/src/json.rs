@@ -100,7 +100,7 @@ impl<T, V: Serialize> Serialize for Each<'_, T, V> {
     }
 }
 
-/// A whole number of 10^-`decimals`, written exactly, whatever its length.
+/// An integer of 10^-`decimals`, written exactly, whatever its length.
 struct Decimal(u128, u8);
 
 impl Serialize for Decimal {
@@ -257,7 +257,7 @@ struct ExampleView<'a> {
 }
 
 impl<'a> ClassView<'a> {
-    fn of(class: &'a Class, whole_time: u128) -> Self {
+    fn of(class: &'a Class, total_time: u128) -> Self {
         let time = class.metric("query_time_s").map_or(0, |metric| metric.sum);
         let counts = &class.counts;
         Self {
@@ -266,7 +266,7 @@ impl<'a> ClassView<'a> {
             verb: class.verb(),
             events: class.events,
             events_weighted: class.events_weighted,
-            share: share(time, whole_time),
+            share: share(time, total_time),
             span: SpanView::of(&class.span),
             metrics: Metrics(&class.metrics),
             counts: CountsView {

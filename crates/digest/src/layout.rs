@@ -45,7 +45,7 @@ pub(super) enum NoLayout {
 
 /// A header longer than this is none.
 const LONGEST: usize = 1 << 20;
-/// Enough to tell the lines that end a header.
+/// Enough to recognise the lines that end a header.
 const AHEAD: usize = 24;
 
 impl Layout {

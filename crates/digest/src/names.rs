@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(super) const NONE: u32 = 0;
 /// Any name for which there was no room.
 pub(super) const OTHERS: u32 = 1;
-/// The database in use where the text begins, which only the text before it tells.
+/// The database in use where the text begins, which only the text before it names.
 pub(super) const INHERITED: u32 = 2;
 /// How `OTHERS` is written.
 pub(super) const OTHERS_TEXT: &str = "…";
@@ -18,7 +18,7 @@ pub(super) const INHERITED_TEXT: &str = "\0";
 
 /// Longer names are cut: the server's own limits are below it.
 const LONGEST: usize = 256;
-/// So many bytes of names are kept.
+/// So many bytes of names are retained.
 const MOST_BYTES: usize = 8 << 20;
 
 /// Each name once.
@@ -89,7 +89,7 @@ impl Names {
         number
     }
 
-    /// Whether a name was not kept.
+    /// Whether a name was dropped.
     pub fn full(&self) -> bool {
         self.room < LONGEST + 64
     }

@@ -1,4 +1,4 @@
-//! The values of attributes: whole numbers of a small unit, without floating point.
+//! The values of attributes: integers of a small unit, without floating point.
 
 use memchr::{memchr, memrchr};
 
@@ -15,7 +15,7 @@ const MOST_S: u64 = 1_000_000_000;
 /// The count at `at`, without a fraction it may have, and where it ends.
 #[inline]
 pub(super) fn count(text: &[u8], at: usize) -> (u64, usize) {
-    let (value, end) = whole(text, at);
+    let (value, end) = integer(text, at);
     if end == at {
         return (MISSING, at);
     }
@@ -42,7 +42,7 @@ pub(super) fn millionths(text: &[u8], at: usize) -> (u64, usize) {
 }
 
 fn long(text: &[u8], at: usize) -> (u64, usize) {
-    let (whole, mut end) = whole(text, at);
+    let (integer, mut end) = integer(text, at);
     if end == at {
         return (MISSING, at);
     }
@@ -55,15 +55,15 @@ fn long(text: &[u8], at: usize) -> (u64, usize) {
             end += 1;
         }
     }
-    if whole > MOST_S || text.get(end) == Some(&b'.') {
+    if integer > MOST_S || text.get(end) == Some(&b'.') {
         return (IMPOSSIBLE, word_end(text, end));
     }
-    (whole * 1_000_000 + fraction, end)
+    (integer * 1_000_000 + fraction, end)
 }
 
 /// The digits at `at`, held at the largest number, and where they end.
 #[inline]
-fn whole(text: &[u8], at: usize) -> (u64, usize) {
+fn integer(text: &[u8], at: usize) -> (u64, usize) {
     if let Some(bytes) = text.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()) {
         let (digits, count) = digits(u64::from_le_bytes(bytes));
         if count < 8 {
@@ -137,8 +137,8 @@ pub(super) fn value(text: &[u8], at: usize, slot: Slot) -> Option<(u64, usize)> 
         Slot::Flag(_) => {
             let yes = u64::from(text.get(at)? == &b'Y');
             let rest = text.get(at + 2 + usize::from(yes == 1)..)?;
-            let whole = text[at..].starts_with(if yes == 1 { b"Yes" } else { b"No" });
-            (whole && rest.first()? <= &b' ').then(|| (yes, text.len() - rest.len()))
+            let known = text[at..].starts_with(if yes == 1 { b"Yes" } else { b"No" });
+            (known && rest.first()? <= &b' ').then(|| (yes, text.len() - rest.len()))
         }
         Slot::Schema => {
             let end = schema_end(text, at);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_whole() {
+    fn counts_are_integers() {
         assert_eq!(count(b"1000000 ", 0), (1_000_000, 7));
         assert_eq!(count(b"18446744073709551615 ", 0), (IMPOSSIBLE, 20));
         assert_eq!(count(b"99999999999999999999999 ", 0), (IMPOSSIBLE, 23));

@@ -184,15 +184,17 @@ fn length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A length of whole seconds.
+/// A length in seconds without a fraction.
 fn seconds(text: &str) -> Result<u64, String> {
     match length_us(text)? {
         us if us > 0 && us % 1_000_000 == 0 => Ok(us / 1_000_000),
-        _ => Err(format!("{text}: write whole seconds, such as 10s or 1m")),
+        _ => Err(format!(
+            "{text}: write seconds without a fraction, such as 10s or 1m"
+        )),
     }
 }
 
-/// How the log is read and what is kept of it.
+/// How the log is read and what is retained of it.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Fingerprints as pt-query-digest makes them, to the letter.
@@ -200,7 +202,7 @@ pub struct Config {
     /// The width of a time window, in seconds; none: no windows.
     pub window_s: Option<u64>,
     pub filter: Filter,
-    /// The most bytes of a class's slowest statement that are kept.
+    /// The most bytes of a class's slowest statement that are retained.
     pub keep_example_bytes: usize,
     /// The literals of the examples are replaced by `?`.
     pub redact: bool,

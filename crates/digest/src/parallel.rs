@@ -2,7 +2,7 @@
 //!
 //! The file is cut into segments.  A thread starts a segment at the first line that looks like a
 //! header behind a finished statement.  If it turns out that the segment before ends elsewhere (the
-//! line was part of a literal, say), or that an event needed what only the text before it tells,
+//! line was part of a literal, for example), or that an event needed what only the text before it states,
 //! the segment is read again from the right place.
 
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ pub(super) fn digest_segments(
     segment: u64,
     config: &Config,
 ) -> io::Result<Digest> {
-    let whole = Config {
+    let unredacted = Config {
         redact: false,
         ..config.clone()
     };
@@ -62,7 +62,7 @@ pub(super) fn digest_segments(
         file,
         length,
         segment,
-        config: &whole,
+        config: &unredacted,
     };
     let parts = if threads > 1 && length > segment {
         log.parts(threads)?
@@ -71,7 +71,7 @@ pub(super) fn digest_segments(
     };
     let mut digest = match parts {
         Some(digest) => digest,
-        None => log.read(Engine::new(whole.clone()), length)?.digest,
+        None => log.read(Engine::new(unredacted.clone()), length)?.digest,
     };
     if config.redact {
         digest.redact();
@@ -292,7 +292,7 @@ mod tests {
         (time, 0..STATEMENTS.len()).prop_map(|(time, i)| format!("{time}{HEADER}{}", STATEMENTS[i]))
     }
 
-    fn said(digest: &Digest) -> String {
+    fn as_text(digest: &Digest) -> String {
         let classes = digest.classes.iter().map(|class| {
             let metrics: Vec<_> = class
                 .metrics
@@ -323,7 +323,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn several_threads_say_what_one_says(
+        fn several_threads_give_the_same_result_as_one(
             events in prop::collection::vec(event(), 0..80),
             segment in 100..2000_u64,
             threads in 2..4_usize,
@@ -340,7 +340,7 @@ mod tests {
             let several = digest_segments(&file, length, threads, segment, &config).unwrap();
             let mut one = Engine::new(config);
             one.feed(log.as_bytes());
-            prop_assert_eq!(said(&several), said(&one.finish()));
+            prop_assert_eq!(as_text(&several), as_text(&one.finish()));
             std::fs::remove_file(&path).unwrap();
         }
     }
@@ -360,7 +360,7 @@ mod tests {
         let mut one = Engine::new(config);
         one.feed(log.as_bytes());
         assert_eq!(several.summary.totals.events, 3);
-        assert_eq!(said(&several), said(&one.finish()));
+        assert_eq!(as_text(&several), as_text(&one.finish()));
         std::fs::remove_file(&path).unwrap();
     }
 

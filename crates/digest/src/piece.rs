@@ -9,7 +9,7 @@ use super::behind::could_be_forged;
 
 /// Where the literal that began before `from` goes on behind its closing quote.
 ///
-/// `on_line` hears of every start of a line inside of it and says whether to stop there.
+/// `on_line` gets every start of a line inside of it and returns whether to stop there.
 #[inline]
 pub(super) fn quoted(
     text: &[u8],

@@ -19,7 +19,7 @@ use super::time::Stamp;
 /// Of a statement so many bytes make its fingerprint.
 const STATEMENT: usize = 1 << 20;
 /// A statement of which so much is there goes on in pieces.
-const WHOLE: usize = 2 << 20;
+const IN_MEMORY: usize = 2 << 20;
 
 /// What one event leaves to the next.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,17 +34,17 @@ pub(super) struct Carry {
 
 /// What is known of an event before its statement.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct Context {
     who: Who,
     at_us: Option<i64>,
     /// Where the statement begins.
     began: usize,
 }
 
-/// A statement that is longer than what is kept of it.
+/// A statement that is longer than what is retained of it.
 #[derive(Debug)]
 struct Long {
-    told: Told,
+    context: Context,
     statement: Vec<u8>,
     ending: Ending,
 }
@@ -82,12 +82,12 @@ impl Reader {
         self.long.is_none() && !self.junk.within
     }
 
-    /// The database that the next event inherits, if the text so far tells.
+    /// The database that the next event inherits, if the text so far names one.
     pub fn database(&self) -> Option<Arc<str>> {
         (self.carry.database != INHERITED).then(|| self.names.text(self.carry.database))
     }
 
-    /// Reads what `text` starts with; `last` says that no more bytes follow it.
+    /// Reads what `text` starts with; `last`: no more bytes follow it.
     #[inline]
     pub fn step(&mut self, text: &[u8], last: bool, gather: &mut Gather) -> Step {
         if self.long.is_some() {
@@ -125,22 +125,22 @@ impl Reader {
         let Some(prelude) = prelude(text, at, last) else {
             return Step::NotYet;
         };
-        let told = self.settle(text, head, prelude);
-        self.statement(text, last, told, gather)
+        let context = self.settle(text, head, prelude);
+        self.statement(text, last, context, gather)
     }
 
     /// Waits for more bytes, unless nothing that long makes sense.
     fn not_yet(&mut self, text: &[u8], gather: &mut Gather) -> Step {
-        if text.len() > WHOLE {
+        if text.len() > IN_MEMORY {
             self.junk.pass_line(text, &mut gather.oddities)
         } else {
             Step::NotYet
         }
     }
 
-    /// Whose event this is and when: as its own lines say, else as those before it.
+    /// Whose event this is and when: by its own lines, else by those before it.
     #[inline]
-    fn settle(&mut self, text: &[u8], head: Head, prelude: Prelude) -> Told {
+    fn settle(&mut self, text: &[u8], head: Head, prelude: Prelude) -> Context {
         if let Some(name) = prelude.database {
             self.carry.database = self.names.number(name);
         }
@@ -163,7 +163,7 @@ impl Reader {
             host: head.host,
             database,
         };
-        Told {
+        Context {
             who,
             at_us,
             began: prelude.end,
@@ -171,8 +171,14 @@ impl Reader {
     }
 
     #[inline]
-    fn statement(&mut self, text: &[u8], last: bool, told: Told, gather: &mut Gather) -> Step {
-        let body = &text[told.began..];
+    fn statement(
+        &mut self,
+        text: &[u8],
+        last: bool,
+        context: Context,
+        gather: &mut Gather,
+    ) -> Step {
+        let body = &text[context.began..];
         let start = &body[..body.len().min(STATEMENT + 4096)];
         let all = start.len() == body.len();
         let found = if is_plain(body) {
@@ -183,62 +189,68 @@ impl Reader {
         match found {
             Err(NoShape::NotYet) if all && !last => Step::NotYet,
             Ok(shape) if shape.end <= STATEMENT => {
-                self.gather(&body[..shape.end], Some(shape.hash), told, gather);
-                Step::Done(told.began + shape.next)
+                self.gather(&body[..shape.end], Some(shape.hash), context, gather);
+                Step::Done(context.began + shape.next)
             }
-            _ => self.odd_statement(text, last, told, gather),
+            _ => self.odd_statement(text, last, context, gather),
         }
     }
 
     #[cold]
-    fn odd_statement(&mut self, text: &[u8], last: bool, told: Told, gather: &mut Gather) -> Step {
-        let body = &text[told.began..];
+    fn odd_statement(
+        &mut self,
+        text: &[u8],
+        last: bool,
+        context: Context,
+        gather: &mut Gather,
+    ) -> Step {
+        let body = &text[context.began..];
         match is_missing(body, last) {
             Known::NotYet => return Step::NotYet,
             Known::Yes => {
                 let cut = breaks_off(body);
                 gather.oddities.cut_events += u64::from(cut);
                 gather.oddities.headers_without_statement += u64::from(!cut);
-                self.gather(b"", None, told, gather);
-                return Step::Done(told.began);
+                self.gather(b"", None, context, gather);
+                return Step::Done(context.began);
             }
             Known::No => {}
         }
         if is_command(body) {
-            return self.command(text, last, told, gather);
+            return self.command(text, last, context, gather);
         }
         let mut ending = Ending::new(0);
         match ending.search(body, last) {
-            Found::More if body.len() <= WHOLE => Step::NotYet,
+            Found::More if body.len() <= IN_MEMORY => Step::NotYet,
             Found::More => {
                 let needs = ending.needs();
                 ending.shift(needs);
                 let statement = body[..STATEMENT].to_vec();
                 self.long = Some(Long {
-                    told,
+                    context,
                     statement,
                     ending,
                 });
-                Step::Done(told.began + needs)
+                Step::Done(context.began + needs)
             }
             found => {
                 let (end, next) = ended(found, &ending, body, gather);
-                self.gather(&body[..end.min(STATEMENT)], None, told, gather);
-                Step::Done(told.began + next)
+                self.gather(&body[..end.min(STATEMENT)], None, context, gather);
+                Step::Done(context.began + next)
             }
         }
     }
 
     /// Reads a line such as `# administrator command: Quit;`.
-    fn command(&mut self, text: &[u8], last: bool, told: Told, gather: &mut Gather) -> Step {
-        let body = &text[told.began..];
+    fn command(&mut self, text: &[u8], last: bool, context: Context, gather: &mut Gather) -> Step {
+        let body = &text[context.began..];
         let Some(newline) = memchr(b'\n', body).or(last.then_some(body.len())) else {
             return self.not_yet(text, gather);
         };
         let line = body[2..newline].trim_ascii_end();
         let line = line.strip_suffix(b";").unwrap_or(line);
-        self.gather(&line[..line.len().min(STATEMENT)], None, told, gather);
-        Step::Done((told.began + newline + 1).min(text.len()))
+        self.gather(&line[..line.len().min(STATEMENT)], None, context, gather);
+        Step::Done((context.began + newline + 1).min(text.len()))
     }
 
     /// Goes on with a long statement.
@@ -258,19 +270,25 @@ impl Reader {
             };
         }
         let (_, next) = ended(found, &long.ending, text, gather);
-        self.gather(&long.statement, None, long.told, gather);
+        self.gather(&long.statement, None, long.context, gather);
         Step::Done(next)
     }
 
     #[inline]
-    fn gather(&mut self, statement: &[u8], shape: Option<u64>, told: Told, gather: &mut Gather) {
+    fn gather(
+        &mut self,
+        statement: &[u8],
+        shape: Option<u64>,
+        context: Context,
+        gather: &mut Gather,
+    ) {
         let query_time = self.layouts.total(QUERY_TIME);
         let event = Event {
             statement,
             layout: self.layouts.layout(),
             values: &self.layouts.values,
-            who: told.who,
-            at_us: told.at_us,
+            who: context.who,
+            at_us: context.at_us,
             weight: self.layouts.rate_limit(),
             query_time_us: query_time.filter(|time| *time != IMPOSSIBLE),
         };

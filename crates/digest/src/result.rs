@@ -1,4 +1,4 @@
-//! What a digest says, as plain values, and how several become one.
+//! The results of a digest, as plain values, and how several become one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Digest {
     pub windows: Vec<Window>,
 }
 
-/// The whole log.
+/// The entire log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     pub totals: Totals,
@@ -66,7 +66,7 @@ pub struct Oddities {
 /// The statements of one fingerprint.
 #[derive(Debug, Clone)]
 pub struct Class {
-    /// The last 64 bits of the MD5 of the whole fingerprint.
+    /// The last 64 bits of the MD5 of the complete fingerprint.
     pub id: u64,
     /// Cut to 1 KB.
     pub fingerprint: Box<str>,
@@ -101,7 +101,7 @@ impl Class {
     }
 }
 
-/// The values of one attribute, as whole numbers of 10^-`decimals` base units.
+/// The values of one attribute, as integers of 10^-`decimals` base units.
 #[derive(Debug, Clone)]
 pub struct Metric {
     /// 0 for counts and bytes, 6 for times, 9 for the times that `MariaDB` writes in milliseconds.
@@ -117,7 +117,7 @@ pub struct Metric {
 /// was no memory are under "…".
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Attributes that said Yes, and error numbers other than 0.
+    /// Attributes that were Yes, and error numbers other than 0.
     pub flags: Vec<(Arc<str>, u64)>,
     pub users: Vec<(Arc<str>, u64)>,
     pub hosts: Vec<(Arc<str>, u64)>,
@@ -228,7 +228,7 @@ impl Digest {
         }
     }
 
-    /// Says which database the events before the first USE had.
+    /// Names the database of the events before the first USE.
     pub(super) fn inherit(&mut self, database: &Arc<str>) {
         for class in &mut self.classes {
             let databases = &mut class.counts.databases;

@@ -16,7 +16,7 @@ use super::select::select;
 use super::watched::Watched;
 use super::{json, text};
 
-/// Columns of the text where nothing says otherwise.
+/// Columns of the text by default.
 const WIDTH: usize = 100;
 
 /// Digests; 0 when all was read, 2 when the request was wrong, 3 when a log could not be read (what
@@ -111,7 +111,7 @@ pub fn follow(
     let mut period = Instant::now();
     while !stop.wait(LOOK) {
         for (name, log) in &mut logs {
-            tell(&log.poll().map_err(|error| fault(name, &error))?);
+            print_notes(&log.poll().map_err(|error| fault(name, &error))?);
         }
         if options.every.is_some_and(|every| period.elapsed() >= every) {
             period += options.every.unwrap_or_default();
@@ -139,13 +139,13 @@ fn finish(logs: Vec<Log>) -> Result<Total, Fault> {
     let mut ended: Vec<(String, Digest)> = Vec::new();
     for (name, log) in logs {
         let (digest, notes) = log.finish().map_err(|error| fault(&name, &error))?;
-        tell(&notes);
+        print_notes(&notes);
         ended.push((name, digest));
     }
     Ok(Total::of(ended))
 }
 
-fn tell(notes: &[String]) {
+fn print_notes(notes: &[String]) {
     for note in notes {
         report(&line(note));
     }

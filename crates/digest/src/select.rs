@@ -7,7 +7,7 @@ use super::figures::base;
 use super::result::{Class, Digest, Metric};
 
 /// How many of the sorted classes are shown: the first so many, or those that together make up so
-/// much of the whole, whichever are fewer.
+/// much of the total, whichever are fewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     share: Option<f64>,
@@ -69,11 +69,11 @@ fn by_key(a: f64, b: f64, reverse: bool) -> Ordering {
 
 /// How many of these make up that share of all.
 fn enough(sorted: &[&Class], order: &Order, share: f64) -> usize {
-    let whole: f64 = sorted.iter().map(|class| order.weight(class)).sum();
+    let all: f64 = sorted.iter().map(|class| order.weight(class)).sum();
     let mut sum = 0.0;
     let reached = sorted.iter().position(|class| {
         sum += order.weight(class);
-        sum >= share * whole
+        sum >= share * all
     });
     reached.map_or(sorted.len(), |at| at + 1)
 }
@@ -186,8 +186,8 @@ impl Order {
             .map_or(f64::NEG_INFINITY, |metric| self.figure.of(metric))
     }
 
-    /// What of the whole this class is, for a limit in per cent: its key where keys add up, else
-    /// its query time.
+    /// The share of the total of this class, for a limit in per cent: its key where keys add up,
+    /// else its query time.
     #[must_use]
     pub fn weight(&self, class: &Class) -> f64 {
         match self.figure {

@@ -237,9 +237,9 @@ fn time_of_day(text: &str) -> Option<i64> {
     let (second, part) = match parts.next() {
         None => (0, 0),
         Some(second) => {
-            let (whole, part) = second.split_once('.').unwrap_or((second, "0"));
+            let (integer, part) = second.split_once('.').unwrap_or((second, "0"));
             let digits: String = part.chars().chain("000000".chars()).take(6).collect();
-            (number(whole)?, number(&digits)?)
+            (number(integer)?, number(&digits)?)
         }
     };
     (hour < 24 && minute < 60 && second <= 60)

@@ -61,7 +61,7 @@ impl Watched {
         })
     }
 
-    /// Reads what came since the last time; returns what there is to tell of.
+    /// Reads what came since the last time; returns what there is to report.
     ///
     /// # Errors
     /// The log cannot be read on.
@@ -89,7 +89,7 @@ impl Watched {
         }
     }
 
-    /// What was gathered since the last time; an event that is not whole yet counts next time.
+    /// What was gathered since the last time; an event that is not complete yet counts next time.
     pub fn take(&mut self) -> Digest {
         let mut digest = std::mem::take(&mut self.done);
         digest.merge(self.engine.take());
@@ -302,14 +302,14 @@ impl Place {
     /// # Errors
     /// As above.
     pub fn step(&mut self, file: &File, engine: &mut Engine) -> io::Result<Step> {
-        let kept = self.tail.len();
+        let retained = self.tail.len();
         self.buffer.resize(TAIL + CHUNK, 0);
-        let from = self.offset - kept as u64;
-        let got = read_at(file, &mut self.buffer[..kept + CHUNK], from)?;
+        let from = self.offset - retained as u64;
+        let got = read_at(file, &mut self.buffer[..retained + CHUNK], from)?;
         if !self.buffer[..got].starts_with(self.anchor()) {
             return Ok(Step::Truncated);
         }
-        if got == kept {
+        if got == retained {
             return Ok(Step::Nothing);
         }
         let end = from + got as u64;
@@ -318,7 +318,7 @@ impl Place {
         if !has_before(file, end, &tail) {
             return Ok(Step::Truncated);
         }
-        engine.feed(&self.buffer[kept..got]);
+        engine.feed(&self.buffer[retained..got]);
         if self.head.len() < Start::MOST {
             self.head = Start::of(file)?.head;
         }

@@ -74,7 +74,7 @@ impl Server {
         if created {
             appended(&self.log);
         }
-        // Until it is told to, the server goes on in the old file.
+        // The server continues in the old file until FLUSH LOGS.
         for _ in 0..self.dice.below(3) {
             self.append();
         }
@@ -188,7 +188,7 @@ fn a_copy_made_by_hand_is_not_read() {
 }
 
 #[test]
-fn a_truncated_log_without_a_copy_is_told_of() {
+fn a_truncated_log_without_a_copy_is_reported() {
     let directory = std::env::temp_dir().join(format!("watched-{}-cut", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
     let log = directory.join("slow.log");

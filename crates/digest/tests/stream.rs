@@ -64,8 +64,8 @@ fn digest(log: &[u8], cuts: &[usize], config: &Config) -> Digest {
     engine.finish()
 }
 
-/// Everything that a digest says, as text.
-fn said(digest: &Digest) -> String {
+/// All results of a digest, as text.
+fn as_text(digest: &Digest) -> String {
     let class = |class: &Class| {
         let metrics: Vec<_> = class
             .metrics
@@ -122,8 +122,8 @@ proptest! {
     fn any_split_gives_the_same(log in log(), mut cuts in prop::collection::vec(0..4000_usize, 0..12)) {
         cuts.sort_unstable();
         for config in configs() {
-            let whole = said(&digest(&log, &[], &config));
-            prop_assert_eq!(&said(&digest(&log, &cuts, &config)), &whole);
+            let complete = as_text(&digest(&log, &[], &config));
+            prop_assert_eq!(&as_text(&digest(&log, &cuts, &config)), &complete);
         }
     }
 
@@ -131,7 +131,7 @@ proptest! {
     fn byte_by_byte_gives_the_same(log in log()) {
         let each: Vec<usize> = (0..log.len()).collect();
         let config = &configs()[0];
-        prop_assert_eq!(said(&digest(&log, &each, config)), said(&digest(&log, &[], config)));
+        prop_assert_eq!(as_text(&digest(&log, &each, config)), as_text(&digest(&log, &[], config)));
     }
 
     #[test]
@@ -141,9 +141,9 @@ proptest! {
         let mut both = engine.take();
         engine.feed(&log[cut.min(log.len())..]);
         both.merge(engine.finish());
-        let whole = digest(&log, &[], &Config::default());
-        prop_assert_eq!(both.summary, whole.summary);
-        prop_assert_eq!(both.classes.len(), whole.classes.len());
+        let complete = digest(&log, &[], &Config::default());
+        prop_assert_eq!(both.summary, complete.summary);
+        prop_assert_eq!(both.classes.len(), complete.classes.len());
     }
 
     #[test]
@@ -154,7 +154,7 @@ proptest! {
     }
 }
 
-/// A statement too long to be kept, with a literal of `size` bytes and two forged headers in it.
+/// A statement too long to be retained, with a literal of `size` bytes and two forged headers in it.
 fn long(size: usize) -> Vec<u8> {
     let header = "# User@Host: root[root] @ localhost []\n# Query_time: 0.5  Lock_time: 0\nSET timestamp=5;\n";
     let forged = "\n# User@Host: evil[evil] @ x []\n# Query_time: 9\ndrop table t;\n";
@@ -171,19 +171,19 @@ fn long(size: usize) -> Vec<u8> {
 fn a_long_statement_is_one_event_however_it_is_split() {
     for size in [100_000, 1_048_000, 3_000_000, 12_000_000] {
         let log = long(size);
-        let whole = digest(&log, &[], &Config::default());
-        let totals = whole.summary.totals;
+        let complete = digest(&log, &[], &Config::default());
+        let totals = complete.summary.totals;
         assert_eq!(
             (totals.events, totals.query_time_us),
             (2, 1_000_000),
             "{size}"
         );
-        assert_eq!(whole.summary.oddities.forged_headers, 2, "{size}");
+        assert_eq!(complete.summary.oddities.forged_headers, 2, "{size}");
         for step in [4093, 70_001, 1 << 20] {
             let cuts: Vec<usize> = (0..log.len()).step_by(step).collect();
             assert_eq!(
-                said(&digest(&log, &cuts, &Config::default())),
-                said(&whole),
+                as_text(&digest(&log, &cuts, &Config::default())),
+                as_text(&complete),
                 "{size} {step}"
             );
         }
@@ -206,19 +206,19 @@ fn what_was_found_once_is_the_same_at_every_cut() {
         let file = file.expect("a file").path();
         let log = std::fs::read(&file).expect("a log").split_off(HEAD);
         for config in configs() {
-            let whole = digest(&log, &[], &config);
-            let sums = whole
+            let complete = digest(&log, &[], &config);
+            let sums = complete
                 .classes
                 .iter()
                 .filter_map(|class| class.metric("query_time_s"));
             assert_eq!(
                 sums.map(|metric| metric.sum).sum::<u128>(),
-                whole.summary.totals.query_time_us,
+                complete.summary.totals.query_time_us,
                 "{file:?}"
             );
             for cut in 0..=log.len() {
-                let cut_once = said(&digest(&log, &[cut], &config));
-                assert_eq!(cut_once, said(&whole), "{file:?} {cut}");
+                let cut_once = as_text(&digest(&log, &[cut], &config));
+                assert_eq!(cut_once, as_text(&complete), "{file:?} {cut}");
             }
         }
         logs += 1;

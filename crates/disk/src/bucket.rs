@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_burst_lasts_as_long_as_said_and_no_longer() {
+    fn the_burst_lasts_as_long_as_its_credits_and_no_longer() {
         let cap = Cap::bursting(1000.0, 3000.0, 2.0);
         let mut bucket = Bucket::new(cap, 1.0, 0.0);
         // 2 s at 3000/s, then 3 s at 1000/s.

@@ -7,7 +7,7 @@ use crate::classes;
 use crate::pacer::Caps;
 use crate::throttle::Limits;
 
-/// Up to which size an I/O counts as one where no class says (Azure, SSD of AWS EBS).
+/// Up to which size an I/O counts as one where no class sets it (Azure, SSD of AWS EBS).
 const IO_UNIT: u32 = 256 * 1024;
 
 #[derive(Debug, Args)]

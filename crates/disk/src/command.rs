@@ -13,7 +13,7 @@ pub enum Command {
     Freeze,
 }
 
-/// Reads one line; the error says what would have been understood.
+/// Reads one line; the error lists what is accepted.
 pub fn parse(line: &str) -> Result<Command, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words.as_slice() {

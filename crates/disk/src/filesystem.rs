@@ -23,7 +23,7 @@ const NAMES: [(&str, INodeNo); 2] = [("disk", DISK), ("ctl", CTL)];
 const MAX_WRITE: u32 = 1 << 20;
 /// Requests in flight; a loop device asks for 128 at once, and each may be cut in two.
 const MAX_BACKGROUND: u16 = 1024;
-/// How long the kernel may believe what it was told of a file.
+/// How long the kernel may cache the attributes of a file.
 const TTL: Duration = Duration::from_secs(1);
 
 /// The filesystem that `mydyno-disk` mounts.

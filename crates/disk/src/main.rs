@@ -62,7 +62,7 @@ fn run(serve: &Serve) -> ExitCode {
     }
 }
 
-/// Mounts, says `ready`, and serves until the mount is gone.
+/// Mounts, prints `ready`, and serves until the mount is gone.
 fn mount(serve: &Serve, setup: disk::Setup) -> std::io::Result<()> {
     end_on_panic();
     // Before any thread is made, so that all of them hold the signals.

@@ -22,7 +22,7 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 pub enum Task {
-    /// Serve one device until it is unmounted or told to end.
+    /// Serve one device until it is unmounted or terminated.
     Serve(Box<Serve>),
     /// List the disk and VM classes.
     Classes {
@@ -40,7 +40,7 @@ pub struct Serve {
     /// The file that holds a disk, made if it is not there; once for each disk of the stripe.
     #[arg(long, required = true)]
     pub base: Vec<PathBuf>,
-    /// Where what is written after `freeze` is kept, for each disk; the file has no name while it
+    /// Where what is written after `freeze` is stored, for each disk; the file has no name while it
     /// is used.
     #[arg(long, required = true)]
     pub overlay: Vec<PathBuf>,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cap_must_be_said() {
+    fn caps_are_optional() {
         assert!(setup(&[]).is_err());
         let free = setup(&["--uncapped"]).expect("valid");
         assert!(!free.limits.on && free.limits.disk.ios.is_none());

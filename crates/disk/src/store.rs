@@ -53,7 +53,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The size of the device in bytes, which is that of whole chunks.
+    /// The size of the device in bytes, a multiple of the chunk size.
     pub fn size(&self) -> u64 {
         self.size
     }

@@ -48,16 +48,16 @@ fn pattern(seed: u64, len: usize) -> Vec<u8> {
 fn a_dropped_overlay_gives_the_base_again() {
     let folder = Folder::new("drop");
     let store = folder.store(false);
-    let whole = u32::try_from(SIZE).expect("small");
+    let all = u32::try_from(SIZE).expect("small");
     store.write(1000, &pattern(1, 9000)).expect("direct");
-    let golden = store.read(0, whole).expect("read");
+    let golden = store.read(0, all).expect("read");
     assert!(store.freeze().expect("freeze"));
     for at in [0, 511, 4096, REGION - 100, SIZE - 3000] {
         store.write(at, &pattern(at, 3000)).expect("overlay");
     }
-    assert_ne!(store.read(0, whole).expect("read"), golden);
+    assert_ne!(store.read(0, all).expect("read"), golden);
     assert!(store.drop_overlay().expect("drop"));
-    assert_eq!(store.read(0, whole).expect("read"), golden);
+    assert_eq!(store.read(0, all).expect("read"), golden);
     assert_eq!(store.overlay_pages(), Some(0));
 }
 
@@ -129,7 +129,7 @@ fn striped_bytes_come_back_before_and_after_the_freeze() {
     for (disks, chunk) in [(2, 4096), (3, 12 * 1024), (4, 64 * 1024)] {
         let folder = Folder::new(&format!("striped-{disks}-{chunk}"));
         let store = folder.striped(Stripe::new(disks, chunk), false);
-        let whole = u32::try_from(store.size()).expect("small");
+        let all = u32::try_from(store.size()).expect("small");
         let mut want = pattern(disks as u64, store.size().try_into().expect("small"));
         store.write(0, &want).expect("direct");
         store.freeze().expect("freeze");
@@ -139,13 +139,13 @@ fn striped_bytes_come_back_before_and_after_the_freeze() {
             want[at..at + len].copy_from_slice(&data);
         }
         assert!(
-            store.read(0, whole).expect("read") == want,
+            store.read(0, all).expect("read") == want,
             "{disks} x {chunk}"
         );
         store.drop_overlay().expect("drop");
         let golden = pattern(disks as u64, want.len());
         assert!(
-            store.read(0, whole).expect("read") == golden,
+            store.read(0, all).expect("read") == golden,
             "{disks} x {chunk}"
         );
     }

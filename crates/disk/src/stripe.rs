@@ -38,7 +38,7 @@ impl Stripe {
         self.chunk
     }
 
-    /// The size of each disk of a device of `size` bytes, whole chunks only, as md has it.
+    /// The size of each disk of a device of `size` bytes, complete chunks only, as md does.
     pub fn disk_size(&self, size: u64) -> u64 {
         if self.disks == 1 {
             return size;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_holds_whole_chunks() {
+    fn a_disk_holds_complete_chunks() {
         let stripe = Stripe::new(3, 512 * KIB);
         let disk = stripe.disk_size(8 << 30);
         assert_eq!(disk % (512 * KIB), 0);

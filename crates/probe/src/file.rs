@@ -1,4 +1,4 @@
-//! The files of /proc and /sys: where they are, kept open, read again, their words and numbers.
+//! The files of /proc and /sys: where they are, held open, read again, their words and numbers.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ impl Look {
     /// All of a file as it is now.
     ///
     /// # Errors
-    /// Those of the read: a process that is gone says so here.
+    /// Those of the read: a process that is gone is reported here.
     pub fn read(&mut self, file: &File) -> io::Result<&[u8]> {
         let mut length = 0;
         loop {
@@ -61,14 +61,14 @@ impl Look {
     }
 }
 
-/// A file that is kept open, once it is there.
+/// A file that is held open, once it exists.
 #[derive(Debug)]
-pub struct Kept {
+pub struct OpenFile {
     path: PathBuf,
     file: Option<File>,
 }
 
-impl Kept {
+impl OpenFile {
     /// Opens the file, or keeps its name for later.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
@@ -177,7 +177,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// A whole number, with a sign or not; one beyond 64 bits wraps, as the kernel's counters do.
+/// An integer, with a sign or not; one beyond 64 bits wraps, as the kernel's counters do.
 #[must_use]
 pub fn number(word: &[u8]) -> Option<i64> {
     let (negative, digits) = match word.split_first()? {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_whole_or_none() {
+    fn numbers_are_integers_or_none() {
         assert_eq!(number(b"42"), Some(42));
         assert_eq!(number(b"-1"), Some(-1));
         assert_eq!(number(b"18446744073709551615"), Some(-1));

@@ -220,7 +220,7 @@ fn cpus() -> usize {
 pub struct Recorder {
     file: File,
     encoder: Encoder,
-    whole: u64,
+    complete: u64,
 }
 
 impl Recorder {
@@ -237,14 +237,14 @@ impl Recorder {
         Ok(Self {
             file,
             encoder: Encoder::default(),
-            whole: 0,
+            complete: 0,
         })
     }
 
     /// Writes the head.
     ///
     /// # Errors
-    /// Those of write; the file then ends with its last whole frame, here and below.
+    /// Those of write; the file then ends with its last complete frame, here and below.
     pub fn head(&mut self, head: &Value) -> io::Result<()> {
         self.encoder.head(head);
         self.write()
@@ -270,10 +270,10 @@ impl Recorder {
 
     fn write(&mut self) -> io::Result<()> {
         match self.file.write_all(&self.encoder.out) {
-            Ok(()) => self.whole += self.encoder.out.len() as u64,
+            Ok(()) => self.complete += self.encoder.out.len() as u64,
             Err(error) => {
                 // A torn frame would hide what somebody appends later; the first error is what counts.
-                let _ = self.file.set_len(self.whole);
+                let _ = self.file.set_len(self.complete);
                 return Err(error);
             }
         }

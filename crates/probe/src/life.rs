@@ -69,7 +69,7 @@ impl Life {
         })
     }
 
-    /// Waits until the deadline of the monotonic clock; or less long, and says why.
+    /// Waits until the deadline of the monotonic clock; or less long, and returns why.
     pub fn wait_until(&mut self, deadline_ns: i64) -> Option<Reason> {
         loop {
             if self.signalled.load(Ordering::Acquire) {
@@ -128,7 +128,7 @@ impl Owner {
 /// was 32 ms late so; in real time 0.1 ms.
 const NICE: i32 = -15;
 
-/// Lets ticks come in time on a busy host, and many files be kept open; without the rights for
+/// Lets ticks come in time on a busy host, and many files be open; without the rights for
 /// that it goes without.
 pub fn raise() {
     if !real_time() {

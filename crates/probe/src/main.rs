@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use mydyno_command::{fail, FAILED};
 
-/// Sees what a host and its database server do each second, and what a slow log says.
+/// Sees what a host and its database server do each second, and what a slow log holds.
 #[derive(Parser)]
 #[command(name = "mydyno-probe", version, args_override_self = true)]
 struct Command {

@@ -85,7 +85,7 @@ impl<T: FromStr> FromStr for Named<T> {
 }
 
 impl Options {
-    /// Says what is wrong with the options taken together.
+    /// Reports what is wrong with the options in combination.
     ///
     /// # Errors
     /// A role that is given twice.

@@ -1,6 +1,6 @@
 //! One reading of all sources, each stamped with when and how long it was read, and its own cost.
 
-use crate::file::{lines, Kept, Look, Root, Words};
+use crate::file::{lines, Look, OpenFile, Root, Words};
 use crate::schedule::{cpu_ns, monotonic_ns};
 use crate::table::{Column, Event, Source, Table};
 
@@ -83,7 +83,7 @@ impl Stamped {
 /// The probe's own columns.
 #[derive(Debug)]
 pub struct Own {
-    status: Kept,
+    status: OpenFile,
     cpu: usize,
     rss: usize,
     late: usize,
@@ -95,7 +95,7 @@ impl Own {
     pub fn new(root: &Root, table: &mut Table) -> Self {
         table.of_source("host");
         Self {
-            status: Kept::new(root.path("proc/self/status")),
+            status: OpenFile::new(root.path("proc/self/status")),
             cpu: table.define(Column::counter("probe.cpu", "s", 1e-9)),
             rss: table.define(Column::gauge("probe.rss", "B", 1024.0)),
             late: table.define(Column::gauge("probe.late", "s", 1e-9)),

@@ -47,7 +47,7 @@ impl Schedule {
         self.skip(now_ns).then(|| self.deadline_ns())
     }
 
-    /// Passes over the deadlines whose whole interval is over; false when none is left.
+    /// Skips the deadlines whose interval is over; false when none is left.
     pub fn skip(&mut self, now_ns: i64) -> bool {
         let now = u64::try_from(now_ns / self.interval_ns).unwrap_or(0);
         let next = self.due.max(now);

@@ -146,7 +146,7 @@ impl Table {
         Self::default()
     }
 
-    /// Says whose columns are defined from here on.
+    /// Sets whose columns are defined from here on.
     pub fn of_source(&mut self, source: &'static str) {
         self.source = source;
     }

@@ -12,14 +12,14 @@ from mydyno.model import Action, Interval, Overhead
 
 _SHOWN = 120  # characters of a bad line that help to find it
 _LONGEST_S = 30 * 86400.0  # a trial of a month: what is beyond is a wrong unit, ms or ns
-_MOST = 1_000_000  # numbers of one trial that are kept in memory, at some 100 bytes each
+_MOST = 1_000_000  # numbers of one trial that are held in memory, at some 100 bytes each
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squares and sums of such numbers are finite and not lost
 
 
 class CommandParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keys of ``[workloads.X]`` with ``tool = "command"``.
 
-    `server` says that the program uses the server under test: it then gets the socket or the
+    `server`: the program uses the server under test; it then gets the socket or the
     port, and a client option file, as ``MYDYNO_SOCKET``, ``MYDYNO_PORT`` and
     ``MYDYNO_OPTION_FILE``.
     """
@@ -45,7 +45,7 @@ class Command:
         return ()
 
     def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
-        """Return one run of the program, its environment as `env` says and else as ours."""
+        """Return one run of the program, its environment as in `env` and else as ours."""
         del seed  # it reaches the program through `env`
         variables = {**_address(target), **env} if self.info.needs_server else env
         return Action(("env", *(f"{k}={v}" for k, v in variables.items()), *self.argv))

@@ -121,7 +121,7 @@ def _decoded(number: int, document: str) -> _Report:
         raise no_report("fio", number, document, f"{len(report.jobs)} jobs instead of one group")
     if report.job().error:
         raise ValueError(f"fio ended with error {report.job().error} (document before line "
-                         f"{number}); its standard error says more")  # fmt: skip
+                         f"{number}); see its standard error")  # fmt: skip
     return report
 
 

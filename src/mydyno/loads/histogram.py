@@ -98,7 +98,7 @@ def _count(raw: bytes, at: int) -> tuple[int, int]:
         at += 1
         last = length == _BYTES_OF_COUNT  # has eight bits
         value |= (byte if last else byte & 0x7F) << shift
-        if last or byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+        if last or byte < 0x80:  # noqa: PLR2004 - the bit set where more bytes follow
             break
         shift += 7
     return (value >> 1) ^ -(value & 1), at

@@ -152,7 +152,7 @@ def no_report(tool: str, number: int, text: str, why: str = "") -> ValueError:
 
 
 def failure(tool: str, text: str, following: Iterator[tuple[int, str]]) -> ValueError:
-    """Return the error for a tool's own complaint and the line after it, which says more."""
+    """Return the error for a tool's own complaint and the line after it, which has the details."""
     _, more = next(following, (0, ""))
     return ValueError(f"{tool}: {text}; {more}" if more else f"{tool}: {text}")
 

@@ -308,7 +308,7 @@ def parse(lines: Iterable[bytes]) -> Iterator[Interval]:
     Queries are counted apart as `reads` and `writes`; `tps` counts the script's events.  With a
     fixed rate latency includes the time an event has waited in the queue, and `queue_length` is
     the number that wait.  Where latencies come by kind, each has its rate and its histogram, and
-    throughput and histogram of the whole are the sums of them.  Raises `ValueError` naming the
+    throughput and histogram of all are the sums of them.  Raises `ValueError` naming the
     line for sysbench's own fatal errors and for what cannot be a report.
     """
     before_s = 0.0

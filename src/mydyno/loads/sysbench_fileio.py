@@ -39,7 +39,7 @@ Flag = Literal["sync", "dsync", "direct"]
 class FileioParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keys of a ``[workloads.X]`` table with ``tool = "sysbench-fileio"``.
 
-    Sizes are whole numbers with K, M, G or T, powers of 1024.  `fsync_freq` 0 means never.
+    Sizes are integers with K, M, G or T, powers of 1024.  `fsync_freq` 0 means never.
     `options` are further options of ``sysbench fileio help``.
     """
 
@@ -172,7 +172,9 @@ def _check(place: str, params: FileioParams) -> None:
         f"{place}.block_size", _bytes(params.block_size), 512, max(512, file_bytes)
     )
     if "direct" in params.extra_flags and file_bytes % _bytes(params.block_size):
-        raise SpecError(f"{place}.file_total_size: with direct, each file must hold whole blocks")
+        raise SpecError(
+            f"{place}.file_total_size: with direct, each file must be a multiple of the block size"
+        )
 
 
 def _bytes(size: str) -> int:

@@ -20,7 +20,7 @@ from mydyno.logs.text import (
 )
 
 DIRECTIONS = ("read", "write", "trim")
-KEPT = (50.0, 95.0, 99.0, 99.9)
+PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 _RATES = {"read": "reads", "write": "writes", "trim": "trims"}
 
 
@@ -50,8 +50,8 @@ class Job:
 
 
 def percentile_name(percent: float) -> str:
-    """Return the name of a percentile: p99, p999; empty for those that are not kept."""
-    return f"p{percent:g}".replace(".", "") if percent in KEPT else ""
+    """Return the name of a percentile: p99, p999; empty for those that are not stored."""
+    return f"p{percent:g}".replace(".", "") if percent in PERCENTILES else ""
 
 
 def totals(jobs: Sequence[Job]) -> dict[str, float]:

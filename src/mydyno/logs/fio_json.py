@@ -116,7 +116,7 @@ def _end(text: Text, first: int) -> int:
 
 
 def _document(text: Text, first: int, last: int) -> bytes:
-    return "\n".join(text.kept[first : last + 1]).lstrip("\ufeff").encode()
+    return "\n".join(text.original[first : last + 1]).lstrip("\ufeff").encode()
 
 
 def _calls(states: Iterator[_State]) -> Iterator[list[_State]]:

@@ -20,7 +20,7 @@ from mydyno.model import Interval
 Summary = Mapping[str, tuple[tuple[str, ...], int]]
 
 _MIB = 2**20
-_IN_S = {"": 1e-3, "ms": 1e-3, "s": 1.0}  # 1.0 and later say ms in a heading
+_IN_S = {"": 1e-3, "ms": 1e-3, "s": 1.0}  # 1.0 and later name ms in a heading
 _COUNTS = {"q_read": "reads", "q_write": "writes", "q_other": "other", "q_total": "qps",
            "errors": "errors", "reconnects": "reconnects", "transactions": "tps"}  # fmt: skip
 _FILES = ("performed", "executed", "reads", "writes", "iops_read", "iops_write")
@@ -190,7 +190,7 @@ def checks(summary: Summary, intervals: Sequence[Interval], totals: Totals) -> l
     found += [*_sums(summary, totals)]
     if totals.implied:
         key = next(k for k in ("queries", "requests", "transactions") if k in summary)
-        problem = f"no total time: its printed rate of {_RATES[key]} says {totals.seconds:.2f} s"
+        problem = f"no total time: its printed rate of {_RATES[key]} implies {totals.seconds:.2f} s"
         found.append(Caveat(summary[key][1], problem))
     if intervals and totals.response != "eps":
         found += _reports(summary, intervals, totals)
@@ -311,7 +311,12 @@ _OPTIONS = {
     "distribution": ("rand_type", "oltp_dist_type"),
 }
 _SIZES = ("block_size", "file_total_size")
-_OLD_TESTS = ("oltp", "oltp_legacy", "complex", "select")  # the mix says more than these names
+_OLD_TESTS = (
+    "oltp",
+    "oltp_legacy",
+    "complex",
+    "select",
+)  # the mix is more precise than these names
 _DEFAULT_BLOCK = 16384
 _FLAGS = {"(none)": "none", "0": "none", "16384": "direct", "directio": "direct"}
 
@@ -421,10 +426,12 @@ def _of_the_command(run: SysbenchRun, totals: Totals) -> list[Caveat]:
     caveats: list[Caveat] = []
     asked_s = int(asked) if asked.isdigit() and not is_cut(run.summary) else 0
     if asked_s and abs(asked_s - totals.seconds) > 1 + 0.05 * asked_s:
-        problem = f"the command says {asked} s, but its result is of {totals.seconds:.1f} s"
+        problem = f"the command asks for {asked} s, but its result is of {totals.seconds:.1f} s"
         caveats.append(Caveat(run.first, f"{problem}; check that they belong together"))
     shown, line = run.traits.get("threads", ("", 0))
     requested = options.get("threads") or options.get("num_threads") or shown
     if shown and shown != requested:
-        caveats.append(Caveat(line, f"the command says {requested} threads, its result {shown}"))
+        caveats.append(
+            Caveat(line, f"the command asks for {requested} threads, its result has {shown}")
+        )
     return caveats

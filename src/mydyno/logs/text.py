@@ -136,19 +136,19 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The lines of one text: `lines` to be read, `kept` as they came, but for passwords."""
+    """The lines of one text: `lines` to be read, `original` as they came, except passwords."""
 
     lines: tuple[str, ...]
-    kept: tuple[str, ...]
+    original: tuple[str, ...]
 
     def without(self, numbers: Collection[int]) -> "Text":
         """Return the text with these lines blank to its readers."""
         lines = ("" if n in numbers else line for n, line in enumerate(self.lines))
-        return Text(tuple(lines), self.kept)
+        return Text(tuple(lines), self.original)
 
     def excerpt(self, numbers: Iterable[int]) -> bytes:
         """Return the lines at these places, counted from 0, as they came."""
-        return "".join(f"{self.kept[n]}\n" for n in sorted(set(numbers))).encode()
+        return "".join(f"{self.original[n]}\n" for n in sorted(set(numbers))).encode()
 
 
 def text_of(data: bytes) -> Text:
@@ -159,15 +159,15 @@ def text_of(data: bytes) -> Text:
     if not data.strip():
         raise ValueError("empty")
     if data.startswith(_WIDE):
-        whole = data.decode("utf-16", errors="replace")
+        text = data.decode("utf-16", errors="replace")
     elif b"\0" in data:
         raise ValueError("binary, no text")
     else:
-        whole = _narrow(data)
-    kept = [_without_secrets(line.rstrip("\r")) for line in whole.split("\n")]
-    if kept and not kept[-1]:
-        kept.pop()
-    return Text(tuple(map(_plain, kept)), tuple(kept))
+        text = _narrow(data)
+    original = [_without_secrets(line.rstrip("\r")) for line in text.split("\n")]
+    if original and not original[-1]:
+        original.pop()
+    return Text(tuple(map(_plain, original)), tuple(original))
 
 
 def _narrow(data: bytes) -> str:

@@ -13,7 +13,7 @@ from mydyno.sample.derive import ALL, CPU, DISK, HOST, NET, SERVER, Table, level
 from mydyno.sample.probe_file import Reader, Sampled, SampledTick, sampled
 
 _PAUSE_S = 0.1
-_KEPT = 3  # ticks: a server may answer one later than the host
+_RETAINED = 3  # ticks: a server may answer one later than the host
 _MORE: Table = {  # what a person looks at first, and a trial's report has no chart of
     "cpu.running": ("", levels("cpu.running")),
     "cpu.context_switches": ("/s", rates("cpu.context_switches")),
@@ -45,7 +45,7 @@ def moments(
     without having written anything.
     """
     reader = Reader(path.name)
-    rows: deque[SampledTick] = deque(maxlen=_KEPT)
+    rows: deque[SampledTick] = deque(maxlen=_RETAINED)
     seen: set[str] = set()
     at = 0
     alive = True
@@ -69,7 +69,7 @@ def _moment(few: Sampled, seen: set[str]) -> Moment:
     return Moment(
         wall_s=float(few.wall_s[-1]),
         seq=int(few.seqs[-1]),
-        values=values | dict(_last(_SERVER, few, "", _KEPT)),
+        values=values | dict(_last(_SERVER, few, "", _RETAINED)),
         disks=_devices(DISK, few, few.instances("disk.reads"), seen),
         interfaces=_devices(NET, few, few.instances("net.rx_bytes"), seen),
     )

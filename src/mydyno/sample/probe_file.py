@@ -115,7 +115,7 @@ class SampledTick:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A whole file: `values[tick, column]`, times in seconds; `end` is None after a kill."""
+    """A complete file: `values[tick, column]`, times in seconds; `end` is None after a kill."""
 
     head: Head
     columns: Sequence[Column]
@@ -202,7 +202,7 @@ class Reader:
         self._read_by = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))  # the same
 
     def take(self, raw: bytes) -> Iterator[SampledTick]:
-        """Yield the ticks that are whole with `raw`.
+        """Yield the ticks that are complete with `raw`.
 
         Raises `ProbeFileError` for what is not a file of the sampler's.
         """
@@ -223,7 +223,7 @@ class Reader:
             self._rest = self._rest[start or 0 :]
 
     def _magic(self) -> int | None:
-        """Return where the frames begin, None as long as the first line is not whole."""
+        """Return where the frames begin, None as long as the first line is incomplete."""
         if self._begun:
             return 0
         if len(self._rest) < len(_MAGIC) and _MAGIC.startswith(self._rest):
@@ -245,14 +245,14 @@ class Reader:
         end = body + length + _SUM.size
         if length <= _LARGEST_FRAME and len(self._rest) < end:
             return None
-        whole = self._rest[start : end - _SUM.size]
-        if length > _LARGEST_FRAME or zlib.crc32(whole) != _SUM.unpack_from(self._rest, end - 4)[0]:
+        frame = self._rest[start : end - _SUM.size]
+        if length > _LARGEST_FRAME or zlib.crc32(frame) != _SUM.unpack_from(self._rest, end - 4)[0]:
             at = self._bytes - len(self._rest) + start
             raise ProbeFileError(
                 f"{self.name}: the frame at byte {at} is damaged: its checksum is wrong; "
                 f"restore the file from a copy, or cut it there: truncate -s {at}"
             )
-        return kind, whole[_FRAME.size :], end
+        return kind, frame[_FRAME.size :], end
 
     def _framed(self, kind: bytes, payload: bytes) -> SampledTick | None:
         match kind:

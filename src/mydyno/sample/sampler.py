@@ -97,7 +97,7 @@ def link_speed(host: Host, interface: str) -> float | None:
 def parse_speed(raw: bytes, *, real: bool) -> float | None:
     """Return bytes per second from an interface's files `speed` (Mbit/s) and `uevent`.
 
-    A driver that does not know says -1, 65535 or 4294967295.
+    A driver that does not know reports -1, 65535 or 4294967295.
     """
     text = raw.decode(errors="replace")
     stacked = any(f"DEVTYPE={kind}\n" in text for kind in ("bond", "vlan"))
@@ -165,7 +165,7 @@ class Sampling:
             return
         origin_ns = time.monotonic_ns() - round(t_s * 1e9)
         known = f"{origin_ns}" if self.ahead_ns is None else f"{origin_ns + self.ahead_ns} {WALL}"
-        with suppress(OSError):  # a full disk ends the trial where its output is kept
+        with suppress(OSError):  # a full disk ends the trial where its output is written
             (self.folder / START).write_text(f"{known}\n", encoding="ascii")
 
 
@@ -200,7 +200,7 @@ def _begun(stack: ExitStack, host: Host, folder: Path, watch: Watch) -> Sampling
 
 
 def _load_started(host: Host, there: Path, pid: int) -> None:
-    """Tell the sampler which process the load is."""
+    """Pass the load's process id to the sampler."""
     with suppress(HostError):
         host.run(Action(("tee", str(there / LOAD)), f"{pid}\n".encode()))
 

@@ -62,7 +62,7 @@ USERS = "SELECT user, host FROM mysql.user"
 _ROOT = "'root'@'localhost'"
 # from anywhere: where the server listens is settled for each trial, and who can get there
 _LOAD = f"'{LOAD_USER}'@'%'"
-_KEPT = ("mariadb.sys", "mysql.infoschema", "mysql.session", "mysql.sys")
+_INTERNAL = ("mariadb.sys", "mysql.infoschema", "mysql.session", "mysql.sys")
 
 
 def statements(
@@ -113,4 +113,4 @@ def _load(build: Build, password: str, *, native: bool) -> str:
 
 
 def _keep(user: str, host: str) -> bool:
-    return (user, host) == ("root", "localhost") or user in _KEPT
+    return (user, host) == ("root", "localhost") or user in _INTERNAL

@@ -85,7 +85,7 @@ _REMOVAL_S = 60.0
 def furnish(
     host: Host, build: Build, places: tuple[Path, Path], user: Identity, records: Records
 ) -> Place:
-    """Make what is missing in a home; what is there is kept, so that a resumed run finds it again.
+    """Make what is missing in a home; what exists stays, so that a resumed run finds it again.
 
     `places` are the home and the data.  Raise `SpecError` if the user that the server will run as
     cannot reach a path, `RefusedError` where somebody else could change what is there.

@@ -177,7 +177,7 @@ class Instance:
         self._make_accounts((("skip_grant_tables", "1"),), within_s=_RECOVERY_S)
 
     def start(self, *, timeout_s: float = 60.0) -> None:
-        """Start the server as its launch files say and return when it answers.
+        """Start the server from its launch files and return when it answers.
 
         Raise `HostError` with the last lines of its error log if it refuses; a port taken
         between our look and its bind is answered by another port.
@@ -334,11 +334,11 @@ def prepare(
     server, none of its events comes due, and it can write to its own folders only.  Raise
     `SpecError` if the user that the server will run as cannot reach a path.
     """
-    kept = records or MemoryRecords()
-    identity = unprivileged(host, kept)
-    where = furnish(host, build, places, identity, kept)
+    record = records or MemoryRecords()
+    identity = unprivileged(host, record)
+    where = furnish(host, build, places, identity, record)
     real = resolved(host, Path(original)) if original else None
-    return Instance(host, build, where, identity, kept, address, real)
+    return Instance(host, build, where, identity, record, address, real)
 
 
 def sweep(host: Host, records: Records) -> tuple[list[str], list[str]]:

@@ -195,7 +195,7 @@ class Place:
 
     @property
     def log(self) -> Path:
-        """Return the error log, which we open for the server; it is kept from start to start."""
+        """Return the error log, which we open for the server; each start appends to it."""
         return self.home / "mysqld.err"
 
 

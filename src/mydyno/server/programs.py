@@ -23,12 +23,12 @@ keep="
 n=$1; shift
 while [ "$n" -gt 0 ]; do mount --bind -- "$1" "$1"; keep="$keep$1
 "; shift; n=$((n - 1)); done
-kept() { case "$keep" in *"
+writable() { case "$keep" in *"
 $1
 "*) return 0;; *) return 1;; esac; }
 while read -r point options; do
     point=$(printf '%b' "$point")
-    kept "$point" && continue
+    writable "$point" && continue
     case "$options" in rw*) options="ro${options#rw}";; esac
     mount --options-mode ignore -o "remount,bind,$options" "$point" 2>/dev/null || :
 done <<END
@@ -47,7 +47,7 @@ while read -r kind point; do
     "" | proc | sysfs | cgroup | cgroup2 | devpts | mqueue | debugfs | tracefs | bpf) ;;
     securityfs | pstore | fusectl | configfs | hugetlbfs | efivarfs | nsfs | binfmt_misc) ;;
     autofs) ;;
-    *) kept "$(printf '%b' "$point")" && continue
+    *) writable "$(printf '%b' "$point")" && continue
        echo "mydyno: $point cannot be made read-only for the copy" >&2; exit 97;;
     esac
 done <<END
@@ -266,7 +266,7 @@ def _refuse_foreign(host: Host, program: Path) -> None:
 def _present(host: Host, folders: Iterable[str], names: Sequence[str]) -> list[Path]:
     """Return the executables that exist, in the order asked for."""
     wanted = [f"{folder}/{name}" for folder in dict.fromkeys(folders) for name in names]
-    argv = ("find", *wanted, "-maxdepth", "0", "-executable")  # its code tells of missing ones
+    argv = ("find", *wanted, "-maxdepth", "0", "-executable")  # its exit code reports missing ones
     return [Path(line) for line in host.run(Action(argv)).stdout.decode().splitlines()]
 
 

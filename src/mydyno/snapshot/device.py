@@ -25,7 +25,7 @@ from mydyno.stack.fs import mount as mount_command
 _NOTHING = 2  # the exit code of blkid where it knows nothing on a device
 _EDGE = 1 << 20  # bytes at both ends that must be zero: where data without a signature begins
 _BLOCK = 4096  # bytes of a sample
-_EVEN, _RANDOM = 2048, 2048  # samples: docs/reference/spec.md says what they can miss
+_EVEN, _RANDOM = 2048, 2048  # samples: docs/reference/spec.md lists what they can miss
 _SAMPLES_S = 300.0
 # Block numbers come in on standard input; what is read goes to cmp, which names the first byte.
 _SAMPLE = (
@@ -153,7 +153,7 @@ def _edges(host: Host, device: str, size: int) -> list[str]:
 
 
 def _samples(host: Host, device: str, size: int) -> list[str]:
-    """Read blocks evenly over the whole device and at random; it stops at the first with data."""
+    """Read blocks evenly over the entire device and at random; it stops at the first with data."""
     blocks = sample(size // _BLOCK)
     lines = "".join(f"{block}\n" for block in blocks).encode()
     argv = ("sh", "-c", _SAMPLE, "sample", device, str(len(blocks) * _BLOCK))
@@ -314,7 +314,7 @@ class RealDevice:
     def _recognise(self, made: Made) -> None:
         """Raise `HostError` unless the device is the recorded one and holds what was made.
 
-        After a boot disks have other numbers; then the filesystem's random UUID alone tells.
+        After a boot disks have other numbers; then only the filesystem's random UUID identifies it.
         """
         now = self._which()
         for key in ("dev", "diskseq") if now["boot"] == made.facts.get("boot") else ():

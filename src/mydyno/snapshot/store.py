@@ -180,7 +180,7 @@ _COPY_S = 3600.0  # a data set of some hundred gigabytes on a slow disk
 class DirectoryStore:
     """A folder in `home`; `reflinks`: its filesystem shares blocks between files.  `open` asks it.
 
-    A filesystem that clones whole folders (ZFS) would have a store of its own, as the lab disk has.
+    A filesystem that clones folders (ZFS) would have a store of its own, as the lab disk has.
     """
 
     host: Host

@@ -94,7 +94,7 @@ def parse(raw: bytes) -> Settings:
     library = _mapped(seen) if seen.running else asked or "glibc"
     settings = {"library": library}
     environment = (
-        launch_file.pairs(_whole(seen.files.get("environ", []))) if seen.running else seen.own
+        launch_file.pairs(_rejoined(seen.files.get("environ", []))) if seen.running else seen.own
     )
     tunables = environment.get(_TUNABLES.get(library, ""), "")
     if tunables:
@@ -105,7 +105,7 @@ def parse(raw: bytes) -> Settings:
     return {**settings, OWNED: ",".join(held)} if held else settings
 
 
-def _whole(entries: Iterable[str]) -> Sequence[str]:
+def _rejoined(entries: Iterable[str]) -> Sequence[str]:
     """Return the environment of a process with its GLIBC_TUNABLES in one piece again.
 
     The C library cuts the list where it stands (2.36: each colon becomes the end of a string).

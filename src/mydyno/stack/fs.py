@@ -199,12 +199,12 @@ class Fs:
         was, here = first.get("mount", ""), now.get("mount", "")
         if not was or not here or was == here:
             return []
-        kept = was.split(",")
-        extra = [o for o in here.split(",") if o not in kept]
+        former = was.split(",")
+        extra = [o for o in here.split(",") if o not in former]
         words = [word for o in extra if (word := removing(now["type"], o))]
-        named = {*_ATIME, *(o.partition("=")[0] for o in kept)}  # one of these is always kept
+        named = {*_ATIME, *(o.partition("=")[0] for o in former)}  # one of these is always set
         gone = [w for w in words if w.partition("=")[0] not in named]
-        return [Change("mount", here, was, self._remount(now, [*kept, *gone]))]
+        return [Change("mount", here, was, self._remount(now, [*former, *gone]))]
 
     def _remount(self, now: Settings, options: Sequence[str]) -> Action:
         # left to itself, mount adds the present options, and noatime would win over relatime
@@ -249,7 +249,7 @@ class Fs:
 def mkfs(kind: str, options: str, device: str, *more: str) -> tuple[str, ...]:
     """Return the command that makes a filesystem of `kind` on a device of ours.
 
-    Only btrfs takes `more` of them: its profiles (``-d raid10 -m raid10``) say how it uses them.
+    Only btrfs takes `more` of them: its profiles (``-d raid10 -m raid10``) define how it uses them.
     """
     if more and kind != "btrfs":
         raise SpecError(f"fs.type = {kind!r}: takes one device; stripe the disks below it (raid)")
@@ -275,8 +275,8 @@ def merged(now: str, want: str) -> str:
     """Return the present options with the wanted ones in the place of their contraries."""
     wanted = [option for option in canonical(want).split(",") if option]
     gone = {name for option in wanted for name in _contraries(option)}
-    kept = [o for o in now.split(",") if o and o.partition("=")[0] not in gone]
-    return canonical(",".join([*kept, *wanted]))
+    others = [o for o in now.split(",") if o and o.partition("=")[0] not in gone]
+    return canonical(",".join([*others, *wanted]))
 
 
 def _contraries(option: str) -> set[str]:

@@ -37,7 +37,7 @@ done 2>/dev/null; :
 class Kernel:
     """Keys `release`, `sysctl.<name>`, `module.<module>.<parameter>`, `thp`; only those in `keys`.
 
-    A release is named whole, or by what it begins with: ``6.1`` is any 6.1.x.
+    A release is named in full, or by what it begins with: ``6.1`` is any 6.1.x.
     """
 
     name: ClassVar[str] = "kernel"

@@ -91,7 +91,7 @@ def normal(rate: str) -> str:
 
 
 def text(bits: float) -> str:
-    """Return bits per second, cut to whole kilobits, in the largest unit that keeps them whole."""
+    """Return bits per second, cut to full kilobits, in the largest unit that leaves an integer."""
     kilobits = max(1, int(bits) // 1000)
     units = ((10**6, "gbit"), (10**3, "mbit"), (1, "kbit"))
     size, unit = next((size, unit) for size, unit in units if kilobits % size == 0)

@@ -51,7 +51,7 @@ def granted(key: str, seen: Settings, wanted: str, variables: Mapping[str, Varia
     if not (value.isdigit() and plain.isdigit()):
         return False
     if key == _POOL:
-        return _whole_chunks(int(value), int(plain), seen)
+        return _is_rounded_up(int(value), int(plain), seen)
     step = max(variables[key].step if key in variables else 1, _DOWN.get(key, 1))
     return int(value) == int(plain) // step * step
 
@@ -68,7 +68,7 @@ def _unit(seen: Settings) -> int:
     return chunk * max(1, int(seen.get("innodb_buffer_pool_instances", "1")))
 
 
-def _whole_chunks(value: int, wanted: int, seen: Settings) -> bool:
+def _is_rounded_up(value: int, wanted: int, seen: Settings) -> bool:
     unit = _unit(seen)
     chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
     return unit > 0 and chunk <= wanted <= value < wanted + unit and value % unit == 0
@@ -136,7 +136,7 @@ class Mysqld:
         return observe(self.client, self.option_file)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
-        """Return the changes, each with the writing of the whole file as its action.
+        """Return the changes, each with the writing of the entire file as its action.
 
         A change is ONLINE where the variable is dynamic and the server answers (see `online`),
         else RESTART.  A value

@@ -15,7 +15,7 @@ def unsafe(name: str, settings: Settings) -> str:
     """Return why a treatment of full keys would tear pages, or an empty string.
 
     Without its doublewrite buffer InnoDB cannot repair a page of which a power cut wrote a part;
-    only a filesystem that writes a whole page or nothing makes it needless.
+    only a filesystem that writes a page atomically makes it needless.
     """
     plain = normalise(settings.get("db/mysqld.innodb_doublewrite", "1")).casefold()
     if plain not in _UNPROTECTED:

@@ -91,7 +91,7 @@ class FakeLayer:
     owned: bool = False
 
     def observe(self) -> Probe[Settings]:
-        """Return the question for the whole state."""
+        """Return the command that shows the entire state."""
         return Probe(Action(("get",)), lambda raw: dict(json.loads(raw)))
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:

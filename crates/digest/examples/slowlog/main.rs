@@ -1,4 +1,4 @@
-//! Writes a slow log of a given size from a seed, and says its exact totals.
+//! Writes a slow log of a given size from a seed, and prints its exact totals.
 //!
 //! `oltp` is sysbench's `oltp_read_write` on four tables: 41 classes, 417 bytes an event in
 //! `MariaDB`'s format.  `wide` has IN lists of 1000 and INSERTs of 300 rows, 7 KB an event, in the
@@ -23,7 +23,7 @@ use text::Dice;
 #[derive(Parser)]
 struct Options {
     shape: Shape,
-    /// Whose format: mariadb for oltp, mysql8-extra for wide, unless told
+    /// Whose format: mariadb for oltp, mysql8-extra for wide, unless given
     #[arg(long)]
     flavour: Option<Flavour>,
     /// The size, with K, M or G for powers of 1024; the last event ends after it

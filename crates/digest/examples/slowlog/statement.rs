@@ -2,7 +2,7 @@
 
 use crate::text::{fill, groups, number, Dice};
 
-/// Rows of a table, as many as sysbench makes unless told.
+/// Rows of a table, as many as sysbench makes by default.
 const ROWS: u64 = 10_000;
 const TABLES: u64 = 4;
 const WIDE_TABLES: u64 = 8;

@@ -19,16 +19,16 @@ fuzz_target!(|data: &[u8]| {
         keep_example_bytes: usize::from(head[0] >> 3) * 8,
         ..Config::default()
     };
-    let whole = digest(config.clone(), &[log]);
-    // What is pending is looked at again after some KB only, so a cut near the start tells most.
+    let complete = digest(config.clone(), &[log]);
+    // What is pending is looked at again after some KB only, so a cut near the start finds most.
     let cut = usize::from(u16::from_le_bytes([head[1], head[2]])) % (log.len() + 1);
     let (first, rest) = log.split_at(cut);
     let size = 1 + 64 * usize::from(head[3]);
     let pieces: Vec<_> = std::iter::once(first).chain(rest.chunks(size)).collect();
     let pieces = digest(config, &pieces);
-    assert_eq!(format!("{whole:?}"), format!("{pieces:?}"));
-    assert_eq!(whole.summary.bytes, log.len() as u64);
-    assert_adds_up(&whole);
+    assert_eq!(format!("{complete:?}"), format!("{pieces:?}"));
+    assert_eq!(complete.summary.bytes, log.len() as u64);
+    assert_adds_up(&complete);
 });
 
 fn digest(config: Config, pieces: &[&[u8]]) -> Digest {

@@ -1,4 +1,4 @@
-//! What the text says of one class.
+//! The text about one class.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -29,7 +29,7 @@ pub fn write(
     Ok(())
 }
 
-/// The metrics that are shown for the whole log; every server writes the first four.
+/// The metrics that are shown for the entire log; every server writes the first four.
 const SHOWN: [&str; 6] = [
     "query_time_s",
     "lock_time_s",
@@ -197,7 +197,7 @@ fn write_class(
     width: usize,
 ) -> io::Result<()> {
     let metric = class.metric("query_time_s");
-    let whole = digest.summary.totals.query_time_us;
+    let total_us = digest.summary.totals.query_time_us;
     let mean = metric.map_or(0.0, Metric::mean);
     let p99 = metric.map_or(0.0, |metric| {
         base(metric.percentile(0.99).into(), metric.decimals)
@@ -206,7 +206,7 @@ fn write_class(
         out,
         "{rank:>4}  {:016X}{:>9}{:>9}{:>9}{:>8}{:>9}  {}",
         class.id,
-        units::percent(share(time(class), whole)),
+        units::percent(share(time(class), total_us)),
         units::time(base(time(class), 6)),
         units::count(base(class.events.into(), 0)),
         units::time(mean),

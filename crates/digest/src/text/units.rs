@@ -20,7 +20,7 @@ pub fn time(seconds: f64) -> String {
     format!("{} {name}", figures(seconds / unit))
 }
 
-/// A count: whole to five figures, above with three and a letter: `65176`, `652 k`, `1.23 M`.
+/// A count: exact to five figures, above with three and a letter: `65176`, `652 k`, `1.23 M`.
 #[must_use]
 pub fn count(value: f64) -> String {
     if value < 100_000.0 {
@@ -78,7 +78,7 @@ fn three(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
-/// Three figures, never in exponents; whole numbers stay whole.
+/// Three figures, never in exponents; integers stay integers.
 fn figures(value: f64) -> String {
     if value >= 100.0 || (value - value.round()).abs() < 1e-9 {
         return format!("{value:.0}");

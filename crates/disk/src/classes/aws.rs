@@ -86,7 +86,7 @@ pub fn vms() -> impl Iterator<Item = Class> {
     })
 }
 
-/// The volume of a name; `aws-gp2`, `aws-st1` and `aws-sc1` are of `gib` GiB unless the name says
+/// The volume of a name; `aws-gp2`, `aws-st1` and `aws-sc1` are of `gib` GiB unless the name gives
 /// so: `aws-gp2-334`.
 pub fn disk(name: &str, gib: u32) -> Option<Class> {
     if let Some(row) = FLAT.iter().find(|row| row.0 == name) {

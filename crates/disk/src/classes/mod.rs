@@ -1,6 +1,6 @@
 //! The disk and VM classes of the clouds, as their providers publish them.
 //!
-//! None publishes a latency that could be relied on (io2 says "under 500 microseconds on
+//! None publishes a latency that could be relied on (for io2, "under 500 microseconds on
 //! average"), so none is given here.
 
 mod aws;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::file::{lines, name, number, Kept, Look, Root, Words};
+use crate::file::{lines, name, number, Look, OpenFile, Root, Words};
 use crate::host::Part;
 use crate::table::{Column, Table};
 
@@ -117,7 +117,7 @@ impl<'a> Places<'a> {
         let path = self.path(&is_it)?;
         let mount = self.mount(two, &is_it)?;
         let own = mount.join(path.trim_start_matches('/'));
-        // A container without a namespace of its own is told a path of the host's, but sees
+        // A container without a namespace of its own gets a path of the host's, but sees
         // its own group as the mount.
         let own = if own.is_dir() { own } else { mount.clone() };
         let levels = own
@@ -162,7 +162,7 @@ pub fn put(table: &mut Table, id: usize, value: Option<i64>) {
 
 /// One directory of the way up.
 struct Level {
-    stat: Kept,
+    stat: OpenFile,
     /// `cpu.max`, or the quota and the period.
     limit: Vec<PathBuf>,
     /// In millionths of a core; nothing is withheld where there is none.
@@ -180,11 +180,11 @@ struct Ids {
 pub struct Cpu {
     levels: Vec<Level>,
     /// `cpuacct.usage` of version 1.
-    usage: Option<Kept>,
+    usage: Option<OpenFile>,
     ids: Ids,
 }
 
-/// What a `cpu.stat` says.
+/// The facts of a `cpu.stat`.
 #[derive(Default)]
 struct Stat {
     used: Option<i64>,
@@ -201,7 +201,7 @@ impl Cpu {
             return None;
         }
         let usage = places.of("cpuacct").filter(|usage| !usage.two);
-        let usage = usage.map(|usage| Kept::new(usage.levels[0].join("cpuacct.usage")));
+        let usage = usage.map(|usage| OpenFile::new(usage.levels[0].join("cpuacct.usage")));
         let scale = if place.two { 1e-6 } else { 1e-9 };
         let ids = Ids {
             used: table.define(Column::counter("cgroup.cpu", "s", scale).of(of)),
@@ -299,14 +299,14 @@ fn levels(place: &Place) -> Vec<Level> {
         &["cpu.cfs_quota_us", "cpu.cfs_period_us"]
     };
     let level = |path: &Path| Level {
-        stat: Kept::new(path.join("cpu.stat")),
+        stat: OpenFile::new(path.join("cpu.stat")),
         limit: limits.iter().map(|file| path.join(file)).collect(),
         limit_now: None,
     };
     place.levels.iter().map(|path| level(path)).collect()
 }
 
-/// What version 1 says where there is no limit is about this.
+/// What version 1 reports where there is no limit is about this.
 const NO_LIMIT: i64 = 1 << 60;
 
 /// The files of use, of hits of the limit where they have their own, of events, and of the limit.
@@ -333,10 +333,10 @@ struct MemoryIds {
 
 /// The controller `memory`.
 pub struct Memory {
-    used: Kept,
+    used: OpenFile,
     /// Version 1 counts the hits in a file of their own.
-    hits: Option<Kept>,
-    events: Kept,
+    hits: Option<OpenFile>,
+    events: OpenFile,
     limits: Vec<PathBuf>,
     ids: MemoryIds,
 }
@@ -357,9 +357,9 @@ impl Memory {
             oom: table.define(Column::counter("cgroup.oom", "count", 1.0).of(of)),
         };
         let memory = Self {
-            used: Kept::new(own.join(used)),
-            hits: hits.map(|file| Kept::new(own.join(file))),
-            events: Kept::new(own.join(events)),
+            used: OpenFile::new(own.join(used)),
+            hits: hits.map(|file| OpenFile::new(own.join(file))),
+            events: OpenFile::new(own.join(events)),
             limits: place.levels.iter().map(|level| level.join(limit)).collect(),
             ids,
         };

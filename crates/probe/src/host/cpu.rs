@@ -1,6 +1,6 @@
 //! CPU time by mode, interrupts, switches, soft interrupts, and waiting for a CPU.
 
-use crate::file::{lines, number, tick_seconds, Kept, Look, Root, Words};
+use crate::file::{lines, number, tick_seconds, Look, OpenFile, Root, Words};
 use crate::host::keyed::Keyed;
 use crate::host::Part;
 use crate::table::{Column, Keys, Table, Things};
@@ -20,7 +20,7 @@ const MODES: [&str; 10] = [
 
 /// /proc/stat.
 pub struct Cpus {
-    file: Kept,
+    file: OpenFile,
     each: Things,
     keys: Keys,
 }
@@ -28,7 +28,7 @@ pub struct Cpus {
 impl Cpus {
     pub fn new(root: &Root) -> Self {
         Self {
-            file: Kept::new(root.path("proc/stat")),
+            file: OpenFile::new(root.path("proc/stat")),
             each: Things::new("cpu"),
             keys: Keys::new(|key| {
                 Some(match key {
@@ -90,14 +90,14 @@ pub fn soft_irqs(root: &Root) -> Keyed {
 
 /// /proc/schedstat: how long what could run waited for a CPU.
 pub struct RunDelay {
-    file: Kept,
+    file: OpenFile,
     each: Things,
 }
 
 impl RunDelay {
     pub fn new(root: &Root) -> Self {
         Self {
-            file: Kept::new(root.path("proc/schedstat")),
+            file: OpenFile::new(root.path("proc/schedstat")),
             each: Things::new("cpu"),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::file::{lines, name, number, Kept, Look, Root, Words};
+use crate::file::{lines, name, number, Look, OpenFile, Root, Words};
 use crate::host::Part;
 use crate::table::{Column, Kind, Table, Things};
 
@@ -32,9 +32,9 @@ const OLDEST: usize = 11;
 
 /// /proc/diskstats.
 pub struct Disks {
-    file: Kept,
+    file: OpenFile,
     each: Things,
-    /// Where a whole disk has a directory, and a partition has none.
+    /// Where a disk, not a partition, has a directory, and a partition has none.
     blocks: Option<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ impl Disks {
     pub fn new(root: &Root) -> Self {
         let blocks = root.path("sys/block");
         Self {
-            file: Kept::new(root.path("proc/diskstats")),
+            file: OpenFile::new(root.path("proc/diskstats")),
             each: Things::new("disk"),
             blocks: blocks.is_dir().then_some(blocks),
         }
@@ -52,7 +52,7 @@ impl Disks {
         let first = self.each.first_round();
         let (row, new) = self.each.next(disk);
         if new {
-            row.skip = disk.starts_with(b"ram") || !is_whole(self.blocks.as_ref(), disk);
+            row.skip = disk.starts_with(b"ram") || !is_disk(self.blocks.as_ref(), disk);
         }
         if row.skip {
             return;
@@ -127,7 +127,7 @@ fn unwrapped(id: usize, raw: i64, table: &Table) -> i64 {
 }
 
 /// Whether it is a disk, not a partition of one.
-fn is_whole(blocks: Option<&PathBuf>, disk: &[u8]) -> bool {
+fn is_disk(blocks: Option<&PathBuf>, disk: &[u8]) -> bool {
     let disk = name(disk);
     match blocks {
         Some(blocks) => blocks.join(disk.replace('/', "!")).exists(),

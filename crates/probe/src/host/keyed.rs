@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::file::{decimal, lines, number, page_bytes, Kept, Look, Root, Words};
+use crate::file::{decimal, lines, number, page_bytes, Look, OpenFile, Root, Words};
 use crate::host::Part;
 use crate::table::{Column, Keys, Table};
 
 /// The columns of such a file.
 pub struct Keyed {
-    file: Kept,
+    file: OpenFile,
     keys: Keys,
     headings: usize,
     value: fn(Words) -> Option<i64>,
@@ -22,7 +22,7 @@ impl Keyed {
         value: fn(Words) -> Option<i64>,
     ) -> Self {
         Self {
-            file: Kept::new(path),
+            file: OpenFile::new(path),
             keys: Keys::new(choose),
             headings: 0,
             value,
@@ -61,7 +61,7 @@ pub fn memory(root: &Root) -> Keyed {
     })
 }
 
-/// The column of a line of /proc/meminfo; none for what never changes or says nothing.
+/// The column of a line of /proc/meminfo; none for what never changes or has no meaning.
 fn memory_column(key: &str) -> Option<Column> {
     let key = key.trim_end_matches(':');
     if let Some(pages) = key.strip_prefix("HugePages_") {
@@ -126,14 +126,14 @@ fn vm_column(key: &str) -> Option<Column> {
 
 /// /proc/loadavg.
 pub struct Load {
-    file: Kept,
+    file: OpenFile,
     ids: Option<[usize; 3]>,
 }
 
 impl Load {
     pub fn new(root: &Root) -> Self {
         Self {
-            file: Kept::new(root.path("proc/loadavg")),
+            file: OpenFile::new(root.path("proc/loadavg")),
             ids: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::file::{hexadecimal, lines, name, number, Kept, Look, Root, Words};
+use crate::file::{hexadecimal, lines, name, number, Look, OpenFile, Root, Words};
 use crate::host::Part;
 use crate::table::{Column, Table, Things};
 
@@ -22,7 +22,7 @@ const SPEED: usize = FIELDS.len();
 
 /// /proc/net/dev, and /sys/class/net/X/speed now and then: it takes a lock.
 pub struct Interfaces {
-    file: Kept,
+    file: OpenFile,
     each: Things,
     class: PathBuf,
 }
@@ -30,7 +30,7 @@ pub struct Interfaces {
 impl Interfaces {
     pub fn new(root: &Root) -> Self {
         Self {
-            file: Kept::new(root.path("proc/self/net/dev")),
+            file: OpenFile::new(root.path("proc/self/net/dev")),
             each: Things::new("interface"),
             class: root.path("sys/class/net"),
         }
@@ -59,7 +59,7 @@ impl Interfaces {
             let speed = look
                 .open_and_read(&path)
                 .and_then(|text| Words(text).number());
-            // A driver that does not know says -1, old ones as 32 bits, or an error.
+            // A driver that does not know reports -1, old ones as 32 bits, or an error.
             match speed {
                 Some(speed) if speed > 0 && speed < i64::from(u32::MAX) => {
                     table.set(row.ids[SPEED], speed);
@@ -100,14 +100,14 @@ fn columns() -> impl Iterator<Item = Column> {
 
 /// `/proc/net/softnet_stat`, summed over the CPUs.
 pub struct Softnet {
-    file: Kept,
+    file: OpenFile,
     ids: Option<[usize; 2]>,
 }
 
 impl Softnet {
     pub fn new(root: &Root) -> Self {
         Self {
-            file: Kept::new(root.path("proc/self/net/softnet_stat")),
+            file: OpenFile::new(root.path("proc/self/net/softnet_stat")),
             ids: None,
         }
     }
@@ -134,7 +134,7 @@ impl Part for Softnet {
     }
 }
 
-/// The groups that are read; those of ICMP and MPTCP say nothing about a server.
+/// The groups that are read; those of ICMP and MPTCP are not about a server.
 const GROUPS: [&[u8]; 5] = [b"Ip:", b"Tcp:", b"Udp:", b"TcpExt:", b"IpExt:"];
 /// Counters with a name of ours; the others keep the kernel's.
 const OURS: [(&str, &str); 11] = [
@@ -170,14 +170,14 @@ struct Group {
 
 /// `/proc/net/snmp` or `/proc/net/netstat`: for each group a line of names and one of values.
 pub struct Tcp {
-    file: Kept,
+    file: OpenFile,
     groups: Vec<Group>,
 }
 
 impl Tcp {
     pub fn new(root: &Root, path: &str) -> Self {
         Self {
-            file: Kept::new(root.path(path)),
+            file: OpenFile::new(root.path(path)),
             groups: Vec::new(),
         }
     }

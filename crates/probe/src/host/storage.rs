@@ -3,26 +3,26 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::file::{decimal, lines, name, number, Kept, Look, Root, Words};
+use crate::file::{decimal, lines, name, number, Look, OpenFile, Root, Words};
 use crate::host::keyed::Keyed;
 use crate::host::Part;
 use crate::table::{Column, Keys, Table, Things};
 
 /// /proc/mdstat.
 pub struct Md {
-    file: Kept,
+    file: OpenFile,
     arrays: Things,
 }
 
 impl Md {
     pub fn new(root: &Root) -> Self {
         Self {
-            file: Kept::new(root.path("proc/mdstat")),
+            file: OpenFile::new(root.path("proc/mdstat")),
             arrays: Things::new("array"),
         }
     }
 
-    /// Begins an array's lines; the columns of what they then do not say are absent.
+    /// Begins an array's lines; the columns of what they then omit are absent.
     fn array(&mut self, array: &[u8], table: &mut Table) -> Option<[usize; 4]> {
         let first = self.arrays.first_round();
         let (row, new) = self.arrays.next(array);
@@ -156,7 +156,7 @@ fn zfs_column(group: &str, key: &str) -> Option<Column> {
 /// Commits of Btrfs file systems; those mounted later are found now and then.
 pub struct Btrfs {
     folder: PathBuf,
-    commits: Vec<(PathBuf, Kept, Keys)>,
+    commits: Vec<(PathBuf, OpenFile, Keys)>,
 }
 
 impl Btrfs {
@@ -175,7 +175,7 @@ impl Btrfs {
             }
             let of = name(entry.file_name().as_encoded_bytes());
             let keys = Keys::new(move |key| btrfs_column(key).map(|column| column.of(of.as_str())));
-            self.commits.push((path.clone(), Kept::new(path), keys));
+            self.commits.push((path.clone(), OpenFile::new(path), keys));
         }
     }
 }

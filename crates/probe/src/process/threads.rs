@@ -1,4 +1,4 @@
-//! What /proc says of a process and of its threads by class: CPU time, waiting for it, switches.
+//! What /proc reports of a process and of its threads by class: CPU time, waiting for it, switches.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl Threads {
     }
 
     /// Reads all threads; the process has `count` of them now.  Returns what they used together,
-    /// or nothing where the kernel does not say how long they waited.
+    /// or nothing where the kernel does not report how long they waited.
     pub fn read(&mut self, count: i64, look: &mut Look, table: &mut Table) -> Option<Used> {
         if count != self.listed || look.seldom {
             self.list(count, table);

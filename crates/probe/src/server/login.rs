@@ -43,7 +43,8 @@ impl Login {
     /// Reads an option file; warns on stderr where others can read the password in it.
     ///
     /// # Errors
-    /// The file cannot be read, or says what cannot be done; the password is never part of it.
+    /// The file cannot be read, or asks for what is not supported; the error never holds the
+    /// password.
     pub fn read(path: &Path) -> Result<Self, String> {
         let wrong = |what: &str| format!("{}: {what}", path.display());
         let text = fs::read(path).map_err(|error| wrong(&error.to_string()))?;
@@ -60,7 +61,7 @@ impl Login {
     }
 }
 
-/// What [client] says, later lines over earlier ones.
+/// The settings of [client], later lines over earlier ones.
 #[derive(Default)]
 struct Client {
     user: String,
@@ -213,7 +214,7 @@ fn unescaped(char: char) -> Option<char> {
 mod tests {
     use super::*;
 
-    // Tests of what an option file says.
+    // Tests of reading option files.
     fn password(line: &str) -> String {
         match parse(&format!("[client]\nuser=u\nsocket=/s\n{line}\n")) {
             Ok(login) => login.password,
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn quotes_escapes_and_comments_are_the_servers() {
-        // `my_print_defaults client` of MariaDB 10.11 and MySQL 8.0 says the same of each.
+        // `my_print_defaults client` of MariaDB 10.11 and MySQL 8.0 prints the same for each.
         for (line, meant) in [
             ("password = a b ", "a b"),
             ("password=\"a#b\" # not this", "a#b"),
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_refused_in_words_without_the_password() {
-        for (text, telling) in [
+        for (text, message) in [
             ("[client]\nuser=u\npassword=canary\nport=x", "line 4: port"),
             ("[client]\npassword=canary\n", "no user"),
             (
@@ -300,8 +301,11 @@ mod tests {
             ),
             ("[client]\nuser=u\npassword=canary\nhost=db\nssl", "TLS"),
         ] {
-            let said = complaint(text);
-            assert!(said.contains(telling) && !said.contains("canary"), "{said}");
+            let error = complaint(text);
+            assert!(
+                error.contains(message) && !error.contains("canary"),
+                "{error}"
+            );
         }
         assert_eq!(
             place("host=db\nssl-mode=PREFERRED"),

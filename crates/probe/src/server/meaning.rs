@@ -1,7 +1,8 @@
-//! What the server's variables are: counters unless a rule here says state, and the units we know.
+//! What the server's variables are: counters unless a rule here makes them states, and the
+//! known units.
 //!
-//! The rules are by name, since a server does not say; tests run a load on each server and hold
-//! every value that falls to be one of these.
+//! The rules are by name, since a server does not declare it; tests run a load on each server and
+//! hold every value that falls to be one of these.
 
 use crate::table::Kind;
 

@@ -158,7 +158,7 @@ impl Server {
         let (Some(questions), Some(answer)) = (&self.questions, self.spare.take()) else {
             return;
         };
-        // Once the thread is gone, `take` says so.
+        // Once the thread is gone, `take` reports it.
         let _ = questions.send(answer);
         self.asked_ns = Some(now_ns);
         self.due_ns = Some((due_ns + self.interval_ns).max(now_ns));

@@ -7,7 +7,7 @@ use crate::server::meaning::Meaning;
 use crate::server::worker::Answer;
 use crate::table::{Column, Kind};
 
-/// Digits that are kept after a point.
+/// Digits that are retained after a point.
 const PLACES: usize = 6;
 const SMALLEST: f64 = 1e-6;
 
@@ -28,7 +28,7 @@ struct Row {
 /// A value as the server wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
-    Whole(i64),
+    Integer(i64),
     /// In millionths.
     Decimal(i64),
     Switch(bool),
@@ -101,8 +101,8 @@ impl Number {
     /// The integer for a column that has a fraction, or not: there what is after the point is cut.
     fn scaled(self, decimal: bool) -> i64 {
         match (self, decimal) {
-            (Self::Whole(value), false) | (Self::Decimal(value), true) => value,
-            (Self::Whole(value), true) => value.saturating_mul(1_000_000),
+            (Self::Integer(value), false) | (Self::Decimal(value), true) => value,
+            (Self::Integer(value), true) => value.saturating_mul(1_000_000),
             (Self::Decimal(value), false) => value / 1_000_000,
             (Self::Switch(on), _) => i64::from(on),
         }
@@ -111,7 +111,7 @@ impl Number {
 
 /// The value as a number; none for words, dates and versions.
 ///
-/// A whole number beyond 63 bits wraps: servers write a counter that fell below zero so.
+/// An integer beyond 63 bits wraps: servers write a counter that fell below zero so.
 #[must_use]
 pub fn number(value: &[u8]) -> Option<Number> {
     let first = *value.first()?;
@@ -123,9 +123,9 @@ pub fn number(value: &[u8]) -> Option<Number> {
         };
     }
     if !value.contains(&b'.') {
-        return file::number(value).map(Number::Whole);
+        return file::number(value).map(Number::Integer);
     }
-    // The sign of -0.5 is lost in its whole part.
+    // The sign of -0.5 is lost in its integer part.
     match value.strip_prefix(b"-") {
         Some(rest) => {
             file::decimal(rest, PLACES).map(|value| Number::Decimal(value.wrapping_neg()))
@@ -149,9 +149,9 @@ mod tests {
     #[test]
     fn values_are_numbers_or_nothing() {
         for (value, meant) in [
-            ("0", Some(Number::Whole(0))),
-            ("-7", Some(Number::Whole(-7))),
-            ("18446744073709551615", Some(Number::Whole(-1))),
+            ("0", Some(Number::Integer(0))),
+            ("-7", Some(Number::Integer(-7))),
+            ("18446744073709551615", Some(Number::Integer(-1))),
             ("0.000140", Some(Number::Decimal(140))),
             ("-0.5", Some(Number::Decimal(-500_000))),
             ("12.3456789", Some(Number::Decimal(12_345_678))),
@@ -168,10 +168,10 @@ mod tests {
         }
     }
 
-    fn read(rows: &mut Rows, answer: &mut Answer, told: &[(&str, &str)]) {
+    fn read(rows: &mut Rows, answer: &mut Answer, facts: &[(&str, &str)]) {
         answer.clear();
         rows.begin();
-        for (name, value) in told {
+        for (name, value) in facts {
             let meaning = |name: &str| super::super::meaning::of_status(name);
             rows.take(name.as_bytes(), value.as_bytes(), meaning, answer);
         }

@@ -22,7 +22,7 @@ const WOULD_BE_LOGGED: &str = "log_queries_not_using_indexes is on and would put
     into the slow log: grant SESSION_VARIABLES_ADMIN";
 const IS_MARIADB: &str = "SELECT @@GLOBAL.version LIKE '%MariaDB%'";
 const STATUS: &str = "SHOW GLOBAL STATUS";
-// MariaDB pays some 3 µs for each row; half of them tell no speed and no wait.
+// MariaDB pays some 3 µs for each row; half of them report neither speed nor waits.
 const STATUS_OF_MARIADB: &str = "SHOW GLOBAL STATUS \
     WHERE LEFT(Variable_name, 4) NOT IN ('Acl_', 'Com_', 'Feat', 'Perf', 'Ssl_') \
     OR Variable_name IN ('Com_begin', 'Com_call_procedure', 'Com_commit', 'Com_delete', \
@@ -131,8 +131,8 @@ impl Session {
                     self.refused = None;
                     return Ok(());
                 }
-                Some((code, said)) => {
-                    self.refused = Some(said);
+                Some((code, message)) => {
+                    self.refused = Some(message);
                     if code != BAD_FIELD {
                         return Ok(());
                     }
@@ -153,7 +153,7 @@ impl Session {
     fn refused(&mut self, question: &str) -> Result<Option<(u16, String)>, Fault> {
         match self.wire.ask(question, |[]| ()) {
             Ok(()) => Ok(None),
-            Err(Fault::Refused(code, said)) => Ok(Some((code, said))),
+            Err(Fault::Refused(code, message)) => Ok(Some((code, message))),
             Err(lost) => Err(lost),
         }
     }
@@ -164,23 +164,23 @@ fn refusal(fault: Fault, place: &Place) -> String {
         (Fault::Refused(code, _), Place::Tcp(..)) => *code,
         _ => 0,
     };
-    let said = fault.words();
+    let message = fault.words();
     if INSECURE.contains(&code) {
-        return format!("{said}: the probe speaks no TLS: use the socket");
+        return format!("{message}: the probe speaks no TLS: use the socket");
     }
     if code == ACCESS_DENIED {
         return format!(
-            "{said} (the probe speaks no TLS: an account that demands it needs the socket)"
+            "{message} (the probe speaks no TLS: an account that demands it needs the socket)"
         );
     }
-    said
+    message
 }
 
-/// The server's start may seem to move so far without a restart: uptime is in whole seconds.
+/// The server's start may seem to move so far without a restart: uptime is in full seconds.
 const SLACK_NS: i64 = 2_000_000_000;
 const SECOND: i64 = 1_000_000_000;
 
-/// What tells one life of a server from another, as of one reading.
+/// What distinguishes one start of a server from another, as of one reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Sign {
     pub connection: u32,
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_is_told_from_a_lost_connection_and_a_step_of_the_clock() {
+    fn a_restart_differs_from_a_lost_connection_and_a_step_of_the_clock() {
         let before = sign(40, 1000, 5000, 90_000);
         for (restarted, after) in [
             (false, sign(41, 1030, 5030, 90_030)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::server::login::Place;
 
-/// A connection that says nothing for so long is given up.  A server under duress has taken half
+/// A connection that is silent for so long is given up.  A server under duress has taken half
 /// a minute for its status, and a second question beside the first would make that worse.
 const PATIENCE: Duration = Duration::from_secs(120);
 const CONNECT: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ impl Fault {
     /// In words.
     pub fn words(self) -> String {
         match self {
-            Self::Refused(code, said) => format!("error {code}: {said}"),
+            Self::Refused(code, message) => format!("error {code}: {message}"),
             Self::Lost(why) => why,
         }
     }
@@ -77,7 +77,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Connects; nothing is said yet.
+    /// Connects; nothing is sent yet.
     ///
     /// # Errors
     /// Nobody there.
@@ -228,9 +228,9 @@ fn refusal(packet: &[u8]) -> Fault {
         return nonsense();
     };
     let state = if rest.first() == Some(&b'#') { 6 } else { 0 };
-    let said = rest.get(state..).unwrap_or_default();
+    let reply = rest.get(state..).unwrap_or_default();
     let code = u16::from_le_bytes([code[0], code[1]]);
-    Fault::Refused(code, String::from_utf8_lossy(said).into_owned())
+    Fault::Refused(code, String::from_utf8_lossy(reply).into_owned())
 }
 
 fn cells<const N: usize>(mut packet: &[u8]) -> Option<[&[u8]; N]> {
@@ -294,8 +294,8 @@ mod tests {
 
     type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-    /// Asks a server that answers `said` in pieces of `size` bytes, then closes.
-    fn asked(said: Vec<u8>, size: usize) -> Result<Rows, Fault> {
+    /// Asks a server that answers `reply` in pieces of `size` bytes, then closes.
+    fn asked(reply: Vec<u8>, size: usize) -> Result<Rows, Fault> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let server = thread::spawn(move || {
             // Whoever closes before it was asked leaves the question nowhere to go.
@@ -303,7 +303,7 @@ mod tests {
             if theirs.read_exact(&mut question).is_err() {
                 return;
             }
-            for piece in said.chunks(size) {
+            for piece in reply.chunks(size) {
                 if theirs.write_all(piece).is_err() {
                     return;
                 }
@@ -329,9 +329,9 @@ mod tests {
             (b"Middle", &long[..300]),
             (b"Last", b"1"),
         ];
-        let said = answer(&rows);
+        let reply = answer(&rows);
         for size in [1, 3, 7, 4096, 100_000] {
-            let got = asked(said.clone(), size).unwrap();
+            let got = asked(reply.clone(), size).unwrap();
             let got: Vec<(&[u8], &[u8])> = got.iter().map(|row| (&row.0[..], &row.1[..])).collect();
             assert_eq!(got, rows, "in pieces of {size}");
         }
@@ -344,20 +344,20 @@ mod tests {
 
     #[test]
     fn a_refusal_leaves_the_connection_and_carries_the_servers_words() {
-        for said in [
+        for reply in [
             &b"\xff\x15\x04#28000Access denied"[..],
             b"\xff\x15\x04Access denied",
         ] {
-            match asked(packet(1, said), 5) {
+            match asked(packet(1, reply), 5) {
                 Err(Fault::Refused(1045, words)) => assert_eq!(words, "Access denied"),
                 other => panic!("{other:?}"),
             }
         }
         // Also among the rows.
-        let mut said = answer(&[(b"a", b"1")]);
-        said.truncate(said.len() - 9);
-        said.extend(packet(6, b"\xff\x25\x05#70100Query interrupted"));
-        assert!(matches!(asked(said, 9), Err(Fault::Refused(1317, _))));
+        let mut reply = answer(&[(b"a", b"1")]);
+        reply.truncate(reply.len() - 9);
+        reply.extend(packet(6, b"\xff\x25\x05#70100Query interrupted"));
+        assert!(matches!(asked(reply, 9), Err(Fault::Refused(1317, _))));
     }
 
     #[test]
@@ -365,7 +365,7 @@ mod tests {
         let mut short_cell = answer(&[]);
         short_cell.truncate(short_cell.len() - 9);
         short_cell.extend(packet(5, b"\x09abc"));
-        for said in [
+        for reply in [
             b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
             vec![0; 64],
             vec![0xff; 64],
@@ -376,8 +376,8 @@ mod tests {
             Vec::new(),
         ] {
             assert!(
-                matches!(asked(said.clone(), 11), Err(Fault::Lost(_))),
-                "{said:?}"
+                matches!(asked(reply.clone(), 11), Err(Fault::Lost(_))),
+                "{reply:?}"
             );
         }
     }

@@ -96,8 +96,8 @@ impl Worker {
                         .before
                         .is_some_and(|before| sign.is_after_restart(&before))
                 {
-                    let said = format!("up for {} s", sign.uptime_s);
-                    answer.notes.push((Event::Restart, "", said));
+                    let note = format!("up for {} s", sign.uptime_s);
+                    answer.notes.push((Event::Restart, "", note));
                 }
                 self.before = Some(sign);
                 Ok(())
@@ -119,8 +119,8 @@ impl Worker {
         if self.refused != session.refused {
             self.refused.clone_from(&session.refused);
             if let Some(refused) = &session.refused {
-                let said = format!("no InnoDB metrics: {refused}");
-                answer.notes.push((Event::Gap, "innodb", said));
+                let note = format!("no InnoDB metrics: {refused}");
+                answer.notes.push((Event::Gap, "innodb", note));
             }
         }
         answer.begin_ns = monotonic_ns();

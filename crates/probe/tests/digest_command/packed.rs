@@ -1,4 +1,4 @@
-//! Whatever way a log comes, packed or not, whole or in parts, the digest is the same.
+//! Whatever way a log comes, packed or not, at once or in parts, the digest is the same.
 
 use std::fs;
 use std::io::Write;
@@ -30,7 +30,7 @@ fn packed_or_not_the_digest_is_the_same() {
     let place = Place::new();
     let plain = nameless(json(run(&["--json"], &[&place.file("slow.log", LOG)])));
     assert_eq!(plain["summary"]["events"], json!(3));
-    // Names say nothing: packing is told by the bytes.
+    // The bytes and not the name show the packing.
     for (name, bytes) in [("slow.log", gz(LOG)), ("slow.log.gz", ZST.to_vec())] {
         assert_eq!(
             nameless(json(run(&["--json"], &[&place.file(name, &bytes)]))),
@@ -76,15 +76,15 @@ fn the_order_of_the_files_does_not_matter() {
     let digest = |files: &[&Path]| nameless(json(run(&["--json", "--window=60s"], files)));
     let right = digest(&[&old, &new]);
     assert_eq!(right, digest(&[&new, &old]));
-    assert_eq!(right, digest(&[&place.file("whole", &log)]));
+    assert_eq!(right, digest(&[&place.file("plain", &log)]));
     assert_eq!(right["windows"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn a_torn_pack_gives_what_was_read_and_says_so() {
+fn a_torn_pack_gives_what_was_read_and_is_reported() {
     let place = Place::new();
-    let whole = gz(&LOG.repeat(2000));
-    let torn = place.file("slow.log.gz", &whole[..whole.len() / 2]);
+    let packed = gz(&LOG.repeat(2000));
+    let torn = place.file("slow.log.gz", &packed[..packed.len() / 2]);
     let output = run(&["--json"], &[&torn]);
     assert_eq!(output.status.code(), Some(3));
     let complaint = String::from_utf8(output.stderr).unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What a file says, up to its first frame that is not whole.
+/// The content of a file, up to its first incomplete frame.
 #[derive(Debug, Default, PartialEq)]
 pub struct File {
     pub head: Value,
@@ -11,7 +11,7 @@ pub struct File {
     pub notes: Vec<Value>,
     pub end: Value,
     /// Bytes up to there.
-    pub whole: usize,
+    pub complete: usize,
 }
 
 /// One tick, with the values of all columns known by then.
@@ -49,7 +49,7 @@ impl File {
             }
             rest = after;
         }
-        file.whole = bytes.len() - rest.len();
+        file.complete = bytes.len() - rest.len();
         file
     }
 

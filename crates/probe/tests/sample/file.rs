@@ -66,20 +66,20 @@ fn a_small_file_has_these_bytes() {
 }
 
 #[test]
-fn a_file_torn_anywhere_says_what_is_whole() {
+fn a_file_torn_anywhere_yields_its_complete_frames() {
     let bytes = small();
     let all = File::decode(&bytes);
-    assert_eq!(all.whole, bytes.len());
+    assert_eq!(all.complete, bytes.len());
     let mut ticks_before = 0;
     for length in 0..bytes.len() {
         let torn = File::decode(&bytes[..length]);
-        assert!(torn.whole <= length);
+        assert!(torn.complete <= length);
         assert_eq!(torn.ticks[..], all.ticks[..torn.ticks.len()]);
         assert!(torn.ticks.len() >= ticks_before);
         ticks_before = torn.ticks.len();
         let mut damaged = bytes.clone();
         damaged[length] ^= 0x10;
-        assert!(File::decode(&damaged).whole <= length, "byte {length}");
+        assert!(File::decode(&damaged).complete <= length, "byte {length}");
     }
     assert_eq!(ticks_before, 3);
 }
@@ -137,7 +137,7 @@ proptest! {
             wanted.push(values.clone());
         }
         let file = File::decode(&encoder.out);
-        prop_assert_eq!(file.whole, encoder.out.len());
+        prop_assert_eq!(file.complete, encoder.out.len());
         let read: Vec<_> = file.ticks.into_iter().map(|tick| tick.values).collect();
         prop_assert_eq!(read, wanted);
     }

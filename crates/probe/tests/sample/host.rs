@@ -199,7 +199,7 @@ fn a_cpu_that_is_switched_off_is_gone() {
 }
 
 #[test]
-fn arrays_say_what_is_missing_and_how_far_they_are() {
+fn arrays_report_missing_disks_and_progress() {
     let folder = Folder::new();
     folder.write(
         "proc/mdstat",

@@ -64,7 +64,7 @@ impl Sampler {
         assert_eq!(status.code(), Some(0));
         let bytes = fs::read(&self.out).unwrap();
         let file = File::decode(&bytes);
-        assert_eq!(file.whole, bytes.len());
+        assert_eq!(file.complete, bytes.len());
         assert_eq!(file.end["ticks"], file.ticks.len());
         file
     }
@@ -164,7 +164,7 @@ fn a_kill_loses_at_most_the_tick_being_written() {
     assert!(file.ticks.len() >= before.ticks.len());
     assert_eq!(file.ticks[..before.ticks.len()], before.ticks[..]);
     let bytes = fs::metadata(&sampler.out).unwrap().len();
-    assert_eq!(file.whole as u64, bytes);
+    assert_eq!(file.complete as u64, bytes);
 }
 
 #[test]

@@ -27,10 +27,10 @@ _MOST_S = 100_000
 
 def arm_of(environment: Mapping[str, str]) -> Arm:
     """Return the arm that a treatment's environment describes; raise `ValueError` for nonsense."""
-    told = environment.get("SIM_WARMUP", "exponential:0.4:45")
-    kind, amplitude, tau_s = (*told.split(":"), "", "")[:3]
+    shape = environment.get("SIM_WARMUP", "exponential:0.4:45")
+    kind, amplitude, tau_s = (*shape.split(":"), "", "")[:3]
     if kind not in KINDS or not tau_s:
-        raise ValueError(f"SIM_WARMUP: {told!r}: write kind:amplitude:tau of {', '.join(KINDS)}")
+        raise ValueError(f"SIM_WARMUP: {shape!r}: write kind:amplitude:tau of {', '.join(KINDS)}")
     return Arm(
         effect=math.log1p(float(environment.get("SIM_EFFECT", "0"))),
         warmup=Warmup(kind, float(amplitude), float(tau_s)),
@@ -40,21 +40,21 @@ def arm_of(environment: Mapping[str, str]) -> Arm:
 
 
 def report(machine: Machine, trial: Trial, *, histograms: bool) -> Iterator[dict[str, object]]:
-    """Yield what a load says of one trial: its overhead, then a second after the other."""
+    """Yield the reports of a load for one trial: its overhead, then a second after the other."""
     press = machine.begin(trial)
     chance = np.random.default_rng((machine.seed, 8, trial.id))
     yield {"event": "overhead", "cost_s": press.idle_s}
     for second in range(_MOST_S):
         log = float(press.upto(second + 1)[second])
         tail = press.arm.tail
-        told: dict[str, object] = {
+        line: dict[str, object] = {
             "t_s": second + 1,
             "tps": noise.RATE * math.exp(log),
             "latency_p99_s": noise.quantile(np.array([log]), tail, 0.99),
         }
         if histograms:
-            told["latency_hist"] = _encoded(log, tail, chance)
-        yield told
+            line["latency_hist"] = _encoded(log, tail, chance)
+        yield line
 
 
 def _encoded(log: float, tail: float, chance: np.random.Generator) -> str:
@@ -73,14 +73,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--histograms", action="store_true", help="latency histograms too")
     asked = parser.parse_args()
-    told = os.environ
+    environment = os.environ
     try:
-        arm = arm_of(told)
+        arm = arm_of(environment)
     except ValueError as error:
         parser.error(str(error))
     machine = Machine(WORLDS[asked.world], {"a": arm}, asked.seed)
-    machine.clock_s = float(told.get("MYDYNO_ELAPSED_S", "0"))
-    trial = Trial(int(told.get("MYDYNO_TRIAL", "0")), "a", "w", 0, asked.seed)
+    machine.clock_s = float(environment.get("MYDYNO_ELAPSED_S", "0"))
+    trial = Trial(int(environment.get("MYDYNO_TRIAL", "0")), "a", "w", 0, asked.seed)
     try:
         for line in report(machine, trial, histograms=asked.histograms):
             print(json.dumps(line), flush=True)  # noqa: T201 - its output is the load's

@@ -92,7 +92,7 @@ class Press:
 
 
 class Machine:
-    """Runs arms; two machines of one world, seed and history say the same."""
+    """Runs arms; two machines of one world, seed and history give the same."""
 
     def __init__(self, world: World, arms: Mapping[str, Arm], seed: int) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""Whole campaigns on a simulated host, in process: a test bed for designs and stop rules."""
+"""Complete campaigns on a simulated host, in process: a test bed for designs and stop rules."""
 
 import numpy as np
 

@@ -135,26 +135,26 @@ def create(
     caps = throttle(host, spec.disk_class) if spec.disk_class else spec.throttle
     image = build(host, say)
     kernel = image.kernel(spec.kernel)
-    kept = records()
-    _clear(host, kept, spec.lab)
-    found = accelerator(host, image, kept.folder.parent / "accelerator")
+    states = records()
+    _clear(host, states, spec.lab)
+    found = accelerator(host, image, states.folder.parent / "accelerator")
     us = processes.identify(host, os.getpid())
     throttled = replace(spec, throttle=caps)
     where, port = str(resolved(host, home.absolute())), free_port(host)
     folder, release = str(image.folder), kernel.release
     state = VmState(throttled, where, folder, "starting", found, port, release, us)
-    state = _with_home(host, kept, state)
-    return _bring_up(host, kept, replace(state, owner=None if detached else us), image)
+    state = _with_home(host, states, state)
+    return _bring_up(host, states, replace(state, owner=None if detached else us), image)
 
 
 def attach(host: Host, lab: str) -> Vm:
     """Return a machine that is up; raise `SpecError` if there is none of that name."""
-    kept = records()
-    state = kept.read(lab)
+    states = records()
+    state = states.read(lab)
     if state is None:
-        known = ", ".join(s.spec.lab for s in kept.all()) or "none"
+        known = ", ".join(s.spec.lab for s in states.all()) or "none"
         raise SpecError(f"lab {lab}: does not exist on {host.name}; known: {known}")
-    return Vm(host, kept, state)
+    return Vm(host, states, state)
 
 
 def listing() -> Sequence[VmState]:
@@ -167,11 +167,11 @@ def sweep(host: Host) -> Sequence[str]:
 
     Can be run at any time, by anyone.
     """
-    kept = records()
-    clear_parts(kept.folder)
-    orphans = [state for state in kept.all() if _orphaned(host, state)]
+    states = records()
+    clear_parts(states.folder)
+    orphans = [state for state in states.all() if _orphaned(host, state)]
     return tuple(
-        f"lab {state.spec.lab}: leftover; removed {', '.join(qemu.tear_down(host, kept, state))}"
+        f"lab {state.spec.lab}: leftover; removed {', '.join(qemu.tear_down(host, states, state))}"
         for state in orphans
     )
 
@@ -195,9 +195,9 @@ def _orphaned(host: Host, state: VmState) -> bool:
     return not qemu.alive(host, VmPaths(Path(state.home)), state.qemu)
 
 
-def _clear(host: Host, kept: VmRecords, lab: str) -> None:
+def _clear(host: Host, states: VmRecords, lab: str) -> None:
     """Remove a leftover machine of this name; raise `RefusedError` if one is in use."""
-    old = kept.read(lab)
+    old = states.read(lab)
     if old is None:
         return
     if not _orphaned(host, old):
@@ -207,29 +207,29 @@ def _clear(host: Host, kept: VmRecords, lab: str) -> None:
                 "until it has removed it"
             )
         raise RefusedError(f"lab {lab}: exists already; remove it with `mydyno lab down {lab}`")
-    qemu.tear_down(host, kept, old)
+    qemu.tear_down(host, states, old)
 
 
-def _with_home(host: Host, kept: VmRecords, state: VmState) -> VmState:
+def _with_home(host: Host, states: VmRecords, state: VmState) -> VmState:
     """Make the machine's folder; raise `RefusedError` where there is something."""
-    kept.write(state)
+    states.write(state)
     try:
         folder = make_home(host, Path(state.home))
     except RefusedError:
-        kept.forget(state.spec.lab)
+        states.forget(state.spec.lab)
         raise
-    return kept.write(replace(state, folder=folder))
+    return states.write(replace(state, folder=folder))
 
 
-def _bring_up(host: Host, kept: VmRecords, state: VmState, image: Image) -> Vm:
+def _bring_up(host: Host, states: VmRecords, state: VmState, image: Image) -> Vm:
     """Make its files and boot it; clean up on failure."""
     paths = VmPaths(Path(state.home))
     try:
         plant(host, state.spec.lab, paths, state.port)
         _disks(host, state.spec, paths, image)
-        return Vm(host, kept, qemu.start(host, kept, state))
+        return Vm(host, states, qemu.start(host, states, state))
     except BaseException:
-        qemu.tear_down(host, kept, state)
+        qemu.tear_down(host, states, state)
         raise
 
 

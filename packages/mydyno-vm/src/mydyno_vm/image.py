@@ -1,4 +1,4 @@
-"""The image of a VM lab: built once from the recipe, kept in the cache, read by every machine."""
+"""The image of a VM lab: built once from the recipe, stored in the cache, read by every machine."""
 
 import fcntl
 import hashlib

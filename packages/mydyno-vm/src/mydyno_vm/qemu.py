@@ -140,7 +140,7 @@ _REMOVAL_S = 600.0
 Found = Sequence[processes.Process]
 # By the machine's folder, those that this process started: it must see to their end.
 _started: dict[Path, Running] = {}
-_TAIL = 1500  # bytes of the console that tell why a boot failed
+_TAIL = 1500  # bytes of the console that show why a boot failed
 
 
 def start(host: Host, records: VmRecords, state: VmState, release: str = "") -> VmState:

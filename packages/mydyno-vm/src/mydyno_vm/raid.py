@@ -224,7 +224,7 @@ def _chunk(value: str) -> str:
 
 
 def _documents(text: str) -> tuple[list[Tree], list[list[Tree]]]:
-    """Return the devices and the signatures of JSON documents, one after the other, if whole."""
+    """Return the devices and the signatures of JSON documents, one after the other, if complete."""
     decoder = json.JSONDecoder()
     trees: list[Tree] = []
     signed: list[list[Tree]] = []

@@ -4,7 +4,7 @@
 -- Needs sysbench 1.0 or 1.1, and the script's name in MYDYNO_SCRIPT.
 -- Lines: {"event": "session", ...} once, as the first connection stands; then "second" with
 -- rates per second and that second's latencies as a flat list: microseconds, count, ...
--- A script that counts its latencies itself, by kind, says so by a function `own_latencies`.
+-- A script that counts its latencies itself, by kind, defines a function `own_latencies`.
 --
 -- Overhead: none in the threads that press.  sysbench itself counts every event into its one
 -- latency histogram and folds the counts of the last interval into `temp_array` just before it
@@ -17,11 +17,11 @@ local BUCKETS = 4096 -- sysbench's own 1024 over eight decades are 1.8 % apart; 
 
 -- Only absolute entries: a file of the same name where we happen to stand must not be loaded.
 local function absolute_only(path)
-   local kept = {}
+   local absolute = {}
    for entry in path:gmatch("[^;]+") do
-      if entry:sub(1, 1) == "/" then kept[#kept + 1] = entry end
+      if entry:sub(1, 1) == "/" then absolute[#absolute + 1] = entry end
    end
-   return table.concat(kept, ";")
+   return table.concat(absolute, ";")
 end
 
 local here = debug.getinfo(1, "S").source:match("^@(.*/)")
@@ -67,7 +67,7 @@ local function quoted(text)
    return '"' .. tostring(text):gsub('[%c"\\]', " ") .. '"'
 end
 
--- What is mapped is what runs, whatever a preload or a package says.
+-- What is mapped is what runs, whatever a preload or a package declares.
 local function client_library()
    for line in io.lines("/proc/self/maps") do
       local path = line:match("(/.*/lib[%a]+%.so.*)$")
@@ -92,7 +92,7 @@ local function status(name)
    return found and value or ""
 end
 
-local function say(line)
+local function emit(line)
    io.write(line .. "\n")
    io.flush()
 end
@@ -109,7 +109,7 @@ end
 local bundled_thread_init = thread_init
 function thread_init(...)
    bundled_thread_init(...)
-   if sysbench.tid == 0 then say(session()) end
+   if sysbench.tid == 0 then emit(session()) end
 end
 
 -- The last interval's counts: "812,3,830,4" is three events of 812 us and four of 830 us.
@@ -125,7 +125,7 @@ local function latencies(h)
    return table.concat(parts, ",")
 end
 
-local function told()
+local function latency_field()
    if own_latencies then return own_latencies() end
    local h = histogram()
    return h and ', "latency_us": [' .. latencies(h) .. "]" or ""
@@ -141,8 +141,8 @@ local reported = 0
 function sysbench.hooks.report_intermediate(stat)
    local s = stat.time_total - reported
    reported = stat.time_total
-   say(SECOND:format(
+   emit(SECOND:format(
       stat.time_total, stat.events / s, stat.reads / s, stat.writes / s, stat.other / s,
       stat.errors / s, stat.reconnects / s, stat.queue_length or 0, stat.latency_pct,
-      told()))
+      latency_field()))
 end

@@ -63,7 +63,7 @@ PLACE = frozenset(
 )
 """Variables of where an instance lives; those are mydyno's to set."""
 
-_WHOLE = re.compile(r"-?\d+")
+_INTEGER = re.compile(r"-?\d+")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # assigning these their own value would start something, or cannot mean nothing
@@ -104,7 +104,7 @@ def describe(
 
     MariaDB lists range, words and read-only in a table.  MySQL 8 lists ranges; which of its
     variables are dynamic is found by assigning each its own value, as `Variable 'x' is a read
-    only variable` is the only place where it says so.  MySQL 5 has no ranges.
+    only variable` is the only place where it shows that.  MySQL 5 has no ranges.
     """
     names = sorted(name for name in stock if _NAME.fullmatch(name))
     known = quirks(flavour, version)
@@ -127,7 +127,7 @@ def parse_system_variables(raw: bytes) -> dict[str, Variable]:
             dynamic=read_only == "NO",
             low=_bound(low),
             high=_bound(high),
-            step=max(1, int(step)) if _WHOLE.fullmatch(step) else 1,
+            step=max(1, int(step)) if _INTEGER.fullmatch(step) else 1,
             choices=choices,
             settable=argument != "NULL"
             or read_only == "NO"

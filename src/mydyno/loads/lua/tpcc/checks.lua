@@ -6,7 +6,7 @@ local M = {}
 local STEP = 10 -- warehouses a statement: what it groups stays small, and threads share the work
 local DELIVERED = 2100 -- of a district's first orders
 
--- {s}: the set; {in}: which warehouses.  The first columns say where; then follows what ought to
+-- {s}: the set; {in}: which warehouses.  The first columns give the place; then follows what ought to
 -- be equal, or to be there together.
 local CONDITIONS = {
    {"warehouse, w_ytd, sum(d_ytd)", [[
@@ -70,7 +70,7 @@ local CONDITIONS = {
          WHERE h_c_w_id {in} GROUP BY h_c_w_id, h_c_d_id, h_c_id
       ) AS h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id
       WHERE c_w_id {in} AND c_balance <> COALESCE(l.total, 0) - COALESCE(h.total, 0)]]},
-   -- the specification says it of the initial population; each delivery since takes one away
+   -- the specification states it for the initial population; each delivery since takes one away
    {"warehouse, district, count(orders) - count(new_order), 2100 + sum(c_delivery_cnt)", [[
       SELECT d_w_id, d_id, o.number - COALESCE(n.number, 0), {first} + c.number
       FROM district{s} LEFT JOIN (
@@ -102,8 +102,8 @@ local PARTS = {
 
 local function statement(text, set, first, last)
    local places = {s = set, ["in"] = ("BETWEEN %d AND %d"):format(first, last)}
-   local whole = text:gsub("{(%a+)}", PARTS)
-   return whole:gsub("{(%a+)}", places) .. " LIMIT 1"
+   local query = text:gsub("{(%a+)}", PARTS)
+   return query:gsub("{(%a+)}", places) .. " LIMIT 1"
 end
 
 local function violation(number, set, labels, row)

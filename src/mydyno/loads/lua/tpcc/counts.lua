@@ -1,5 +1,5 @@
 -- Latencies counted by kind, in memory that all of sysbench's threads share.  Each thread writes
--- only its own counters; the reporting thread reads them all and says what has come to them.
+-- only its own counters; the reporting thread reads them all and reports the increments.
 --
 -- Overhead: a logarithm and an increment for each transaction.
 

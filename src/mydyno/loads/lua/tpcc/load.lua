@@ -127,7 +127,7 @@ local PIECES = {
 
 local function seed(set, w, piece) math.randomseed((set * 2 ^ 20 + w) * 4 + piece) end
 
--- How many lines each order has: drawn alike for both tables that tell it.
+-- How many lines each order has: drawn alike for both tables that hold it.
 local function line_counts(set, w)
    seed(set, w, 0)
    local counts = {}

@@ -1,5 +1,5 @@
 -- The nine tables (clause 1.3), their indexes and foreign keys.  Counters that hot rows would
--- drive past the digits asked for are whole integers.
+-- drive past the digits asked for are integers.
 
 local M = {}
 

@@ -42,7 +42,7 @@ local function draw_new_order(home)
    return input
 end
 
--- Returns whether the item exists: an unused one rolls the whole order back.
+-- Returns whether the item exists: an unused one rolls the entire order back.
 local function new_order_line(con, input, order, number)
    local set, line = input.set, input.lines[number]
    local price = con:query_row(("SELECT i_price, i_name, i_data FROM item%d WHERE i_id = %d")
@@ -187,9 +187,9 @@ local function deliver(con, input, d)
    if not order then return end
    con:query(("DELETE FROM new_order%d WHERE no_w_id = %d AND no_d_id = %d AND no_o_id = %s")
       :format(set, w, d, order))
-   local whole = ("o_w_id = %d AND o_d_id = %d AND o_id = %s"):format(w, d, order)
-   local c = con:query_row(("SELECT o_c_id FROM orders%d WHERE %s FOR UPDATE"):format(set, whole))
-   con:query(("UPDATE orders%d SET o_carrier_id = %d WHERE %s"):format(set, input.carrier, whole))
+   local order_row = ("o_w_id = %d AND o_d_id = %d AND o_id = %s"):format(w, d, order)
+   local c = con:query_row(("SELECT o_c_id FROM orders%d WHERE %s FOR UPDATE"):format(set, order_row))
+   con:query(("UPDATE orders%d SET o_carrier_id = %d WHERE %s"):format(set, input.carrier, order_row))
    local lines = ("ol_w_id = %d AND ol_d_id = %d AND ol_o_id = %s"):format(w, d, order)
    con:query(("UPDATE order_line%d SET ol_delivery_d = NOW() WHERE %s"):format(set, lines))
    local total = con:query_row(("SELECT SUM(ol_amount) FROM order_line%d WHERE %s"):format(
