@@ -31,6 +31,7 @@ from mydyno.journal.rundir import RunDir
 from mydyno.loads import Target
 from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
+from mydyno.stack import keys_of, split
 from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
 from mydyno.testbed import private_bench, server_runner
@@ -38,7 +39,6 @@ from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts, ServerLay
 from mydyno.testbed.lock import restored
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
-from mydyno.testbed.stores import names
 from mydyno.testing import FakeLoad, Silent
 from mydyno.testing.fakes import FakeRunning
 
@@ -280,7 +280,14 @@ def campaign() -> Campaign:
     design = Blocks(tuple(TREATMENTS), ("load",), 2, None, 7)
     rule = Rule("killed", "STOCK", {"load": "tps"})
     return Campaign(
-        Spec(), "killed", TREATMENTS, "STOCK", {"load": LOAD}, design, Fixed(2, 5), rule
+        Spec(),
+        "killed",
+        {n: split(s) for n, s in TREATMENTS.items()},
+        "STOCK",
+        {"load": LOAD},
+        design,
+        Fixed(2, 5),
+        rule,
     )
 
 
@@ -294,7 +301,7 @@ def bench(folder: Path, host: Machine, journal: Journal, records: Records) -> Pr
         log,
         folder / "work",
         lambda key: Files(host, key.name),
-        (Kernel(names(TREATMENTS.values(), "db/kernel.")),),
+        (Kernel(keys_of(map(split, TREATMENTS.values()), "kernel")),),
     )
     layers = ServerLayers((Options(),), {"mysqld": DEFAULTS})
     runner = ServerRunner(host, Server(host), setup.ledger, layers)
@@ -422,6 +429,6 @@ def test_the_mount_of_a_lab_disk_is_recorded_before_it_is_made(tmp_path):
     made = bench(tmp_path, host, journal, MemoryRecords())
     store = Mounted(host, "key", disk="loop3")
     trial = Trial(0, "A", "load", 0, 1)
-    (change,) = made._restored(store, {"db/fs.mount": "lazytime"}, trial)  # noqa: SLF001 - one step
+    (change,) = made._restored(store, split({"db/fs.mount": "lazytime"}), trial)  # noqa: SLF001 - one step
     assert recorded == [("lazytime", "db/fs.mount")]
     assert (change.key, change.after) == ("db/fs.mount", "lazytime")

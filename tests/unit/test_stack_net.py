@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mydyno.loads import sysbench_oltp
 from mydyno.model import DriftError
 from mydyno.sample.sampler import parse_speed
+from mydyno.stack import split
 from mydyno.stack.net import Net, refusal
 from mydyno.testbed.preflight import tls_mismatch
 from mydyno.testbed.private_bench import PrivateBench
@@ -120,4 +121,4 @@ def test_a_load_with_another_cipher_is_drift(tmp_path, settings, cipher, wrong):
     workload = sysbench_oltp.cells("ro", params)[0]
     bench = PrivateBench(None, {})
     with pytest.raises(DriftError, match=wrong) if wrong else nullcontext():
-        bench.verify_session(settings, workload, tmp_path)
+        bench.verify_session(split(settings), workload, tmp_path)

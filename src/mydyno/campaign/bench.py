@@ -9,6 +9,7 @@ from mydyno.host import Host
 from mydyno.loads import Target, Workload
 from mydyno.model import Settings, Trial
 from mydyno.sample import Sampling
+from mydyno.stack import StackSettings
 
 
 class Bench(Protocol):
@@ -27,7 +28,9 @@ class Bench(Protocol):
         """Prepare what all trials share; on leaving, restore the host and remove what was made."""
         ...
 
-    def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
+    def ready(
+        self, trial: Trial, settings: StackSettings, workload: Workload, folder: Path
+    ) -> Target:
         """Apply the treatment and return the target of the load.
 
         Raises `HostError` where host, server or data set cannot be brought to it; the trial then
@@ -39,7 +42,7 @@ class Bench(Protocol):
         """Sample host and server into the trial's folder while its load runs."""
         ...
 
-    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
+    def verify_session(self, settings: StackSettings, workload: Workload, folder: Path) -> None:
         """Check the load's session, at its first report, against the treatment.
 
         Raises `DriftError` where the session does not have the TLS that the treatment sets.

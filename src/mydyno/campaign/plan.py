@@ -22,6 +22,7 @@ from mydyno.campaign.treatments import (
 from mydyno.loads import Workload, tools
 from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial, unknown_value
 from mydyno.model.text import duration_s
+from mydyno.stack import StackSettings, spec_key, split
 from mydyno.stack.layers import kind_of
 from mydyno.stack.zfs import torn_page_risks
 from mydyno.stats import FIRST, Rule, compare
@@ -36,7 +37,7 @@ class Campaign:
 
     spec: Spec
     name: str
-    treatments: Mapping[str, Settings]
+    treatments: Mapping[str, StackSettings]
     baseline: str
     workloads: Mapping[str, Workload]
     design: Design
@@ -75,13 +76,14 @@ def plan(
     """
     programs(spec, place, text)
     try:
-        treatments = treatments_of(spec, place, environment, select_of(spec))
+        found = treatments_of(spec, place, environment, select_of(spec))
+        treatments = {name: split(settings) for name, settings in found.items()}
         for name, settings in treatments.items():
             stripe_of(spec.stack.device, settings, f"{place}: {name}: ")
     except SpecError as error:
         raise SpecError(located(str(error), place, text)) from error
     baseline = _baseline(spec, treatments, place)
-    treatments = {baseline: treatments.get(baseline, {}), **treatments}
+    treatments = {baseline: treatments.get(baseline, split({})), **treatments}
     refuse_bad_rates(treatments, place)
     workloads = {w.name: w for w in _workloads(spec, text, place)}
     lower = _lower(spec, text, place, ask=not stored and runs(spec))
@@ -97,7 +99,7 @@ def plan(
         )
     inputs = PlanInput(spec, place, treatments, baseline, workloads, environment, lower)
     chosen = choose(inputs, name)
-    treatments |= chosen.more
+    treatments |= {name: split(settings) for name, settings in chosen.more.items()}
     if torn := torn_page_risks(treatments):
         raise RefusedError(f"{place}: {'; '.join(torn)}")
     return Campaign(
@@ -135,7 +137,7 @@ def _levels(
     if spec.factors:
         first = {key: str(levels[0]) for key, levels in spec.factors.items()}
         named = {FIRST: first, **treatments}
-        return {n: {k.removeprefix("db/"): v for k, v in s.items()} for n, s in named.items()}
+        return {n: {spec_key(k): v for k, v in s.items()} for n, s in named.items()}
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
     used = dict.fromkeys(part for parts in rungs.values() for part in parts)

@@ -11,17 +11,16 @@ from mydyno.lab import Stripe
 from mydyno.lab.values import check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
-from mydyno.stack import link
+from mydyno.stack import StackSettings, full_key, link
 from mydyno.stack.layers import layers
 from mydyno.stack.net import LAB
 
-PREFIX = "db/raid."
 KEYS = ("level", "chunk", "devices")
 
 
-def stripe_of(device: str | DeviceTable, settings: Settings, place: str = "") -> Stripe:
+def stripe_of(device: str | DeviceTable, settings: StackSettings, place: str = "") -> Stripe:
     """Return the stripe of a treatment on a device; raise `SpecError` for an invalid one."""
-    wanted = {k.removeprefix(PREFIX): v for k, v in settings.items() if k.startswith(PREFIX)}
+    wanted = settings.of("raid")
     if not isinstance(device, DeviceTable):
         if wanted:
             raise SpecError(
@@ -46,18 +45,18 @@ def stripe_of(device: str | DeviceTable, settings: Settings, place: str = "") ->
     return stripe
 
 
-ADDRESS, RATE = "db/net.address", "db/link.rate"
+RATE = full_key("link", "rate")
 
 
-def uses_lab_link(settings: Settings) -> bool:
+def uses_lab_link(settings: StackSettings) -> bool:
     """Return whether a treatment's load uses the lab link."""
-    return settings.get(ADDRESS) == LAB
+    return settings.of("net").get("address") == LAB
 
 
-def refuse_bad_rates(treatments: Mapping[str, Settings], place: str) -> None:
+def refuse_bad_rates(treatments: Mapping[str, StackSettings], place: str) -> None:
     """Raise `SpecError` for an invalid rate, or one of a treatment without the lab link."""
     for name, settings in treatments.items():
-        rate = settings.get(RATE)
+        rate = settings.of("link").get("rate")
         if rate is None:
             continue
         if not uses_lab_link(settings):
@@ -77,24 +76,26 @@ def traffic_key(settings: Settings, workload: str) -> str:
     return f"traffic of {workload} with {rest}"
 
 
-def resolved(settings: Settings, workload: str, measured: Mapping[str, float]) -> Settings:
+def resolved(
+    settings: StackSettings, workload: str, measured: Mapping[str, float]
+) -> StackSettings:
     """Return the settings with a share of traffic as a rate; left out if not measured yet."""
-    share = link.share(settings.get(RATE, ""))
+    share = link.share(settings.of("link").get("rate", ""))
     if share is None:
         return settings
-    rest = {key: value for key, value in settings.items() if key != RATE}
     bytes_per_s = measured.get(traffic_key(settings, workload))
-    return {**rest, RATE: link.text(bytes_per_s * share * 8)} if bytes_per_s else rest
+    rate = {"rate": link.text(bytes_per_s * share * 8)} if bytes_per_s else {}
+    return settings.with_layer("link", rate)
 
 
 def unmeasured(
-    treatments: Iterable[Settings], workloads: Iterable[str], measured: Mapping[str, float]
-) -> dict[str, tuple[Settings, str]]:
+    treatments: Iterable[StackSettings], workloads: Iterable[str], measured: Mapping[str, float]
+) -> dict[str, tuple[StackSettings, str]]:
     """Return the traffic that is not measured yet, by key: settings and workload."""
     return {
-        key: ({k: v for k, v in settings.items() if k != RATE}, workload)
+        key: (settings.with_layer("link", {}), workload)
         for settings in treatments
-        if link.share(settings.get(RATE, "")) is not None
+        if link.share(settings.of("link").get("rate", "")) is not None
         for workload in workloads
         if (key := traffic_key(settings, workload)) not in measured
     }
@@ -312,5 +313,5 @@ def _settings(values: Mapping[str, Any], place: str, environment: Environment) -
         # A share of a link is one of a load's traffic, measured later; a server's is a path.
         if not kind.literal:
             text = resolve(text, memory_bytes=environment.memory_bytes, cores=environment.cores)
-        settings[f"{role}/{rest}"] = text
+        settings[full_key(layer, name, role)] = text
     return settings

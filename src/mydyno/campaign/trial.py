@@ -23,7 +23,6 @@ from mydyno.model import (
     Outcome,
     Overhead,
     Reset,
-    Settings,
     SpecError,
     Trial,
     TrialStatus,
@@ -31,6 +30,7 @@ from mydyno.model import (
     Window,
 )
 from mydyno.sample import Sampling, footprint
+from mydyno.stack import StackSettings
 from mydyno.stats import summarise, tens
 
 SILENCE_S = 120.0  # without a report for so long a load is stopped as hung
@@ -70,7 +70,7 @@ class Attempt:
     """Everything one attempt at a trial needs."""
 
     trial: Trial
-    settings: Settings
+    settings: StackSettings
     workload: Workload
     stop: Stop
     folder: Path

@@ -12,7 +12,7 @@ from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.choosing import runs
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
-from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
+from mydyno.campaign.treatments import Environment, uses_lab_link
 from mydyno.cli.machines import HOME
 from mydyno.cli.privatebench import host_layers, is_real, lab_spec, private, without_lab
 from mydyno.cli.specs import SpecSource
@@ -208,7 +208,7 @@ def _lab(campaign: Campaign, device: DeviceTable) -> str:
             f"Server and load ran in a virtual machine of this one, its {disks} of {device.size} "
             f"with {caps}{' each' if device.disks > 1 and device.disk_class else ''}."
         )
-    tested = any(key.startswith(PREFIX) for s in campaign.treatments.values() for key in s)
+    tested = any(settings.of("raid") for settings in campaign.treatments.values())
     if tested:
         disks = f"{device.disk_class} disks, striped over as many disks as each treatment sets"
     elif device.disks == 1:

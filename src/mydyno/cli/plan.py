@@ -17,6 +17,7 @@ from mydyno.cli.privatebench import lab_spec
 from mydyno.cli.specs import find
 from mydyno.cli.terminal import duration, print_message
 from mydyno.model import Cost, Outcome, TrialStatus
+from mydyno.stack import spec_key
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stats.forecast import (
     TRIAL_S,
@@ -233,8 +234,7 @@ def _text(found: Plan) -> str:
         mark = " (baseline)" if name == found.baseline else ""
         lines.append(f"treatment   {name}{mark}" + ("" if settings else ": as found"))
         lines += [
-            f"              {k.removeprefix('db/')} = {v}   ({found.costs[k]})"
-            for k, v in settings.items()
+            f"              {spec_key(k)} = {v}   ({found.costs[k]})" for k, v in settings.items()
         ]
     lines += [f"device      {device}" for device in dict.fromkeys(found.devices.values())]
     if found.data:

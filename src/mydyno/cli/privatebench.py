@@ -23,7 +23,7 @@ from mydyno.server.place import unprivileged
 from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
 from mydyno.snapshot.store import reflinks
-from mydyno.stack import Layer, Restorable
+from mydyno.stack import Layer, Restorable, keys_of, spec_key, split
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
@@ -31,7 +31,7 @@ from mydyno.testbed.lock import HOME, open_work, random_folder
 from mydyno.testbed.preflight import beneath, existing_parent, mount_point
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
-from mydyno.testbed.stores import StoreKey, names, needed, strip
+from mydyno.testbed.stores import StoreKey, needed
 
 
 def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]:
@@ -44,7 +44,7 @@ def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]
     scopes = {Scope.HOST, Scope.DISK} if isinstance(device, str) else {Scope.HOST}
     found: list[Layer] = []
     for name, kind in layers().items():
-        keys = names(settings, f"db/{name}.")
+        keys = keys_of(settings, name)
         if keys and kind.scope in scopes:
             layer = kind.on_host(_host_place(host, device, folder, keys))
             found += [layer] if layer else []
@@ -64,12 +64,12 @@ def _host_place(
 def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
     """Return the campaign without lab settings, for a plain directory, and warnings."""
     possible = {
-        name: {k: v for k, v in settings.items() if not of_scope(k, Scope.DISK)}
+        name: split({k: v for k, v in settings.items() if not of_scope(k, Scope.DISK)})
         for name, settings in campaign.treatments.items()
     }
     warnings = [f"{reason.rstrip('.')}; the data is in a plain directory, without caps"]
     for name, settings in campaign.treatments.items():
-        skipped = [k.removeprefix("db/") for k in settings if k not in possible[name]]
+        skipped = [spec_key(k) for k in settings if k not in possible[name]]
         if skipped:
             left = "" if possible[name] else "; no setting is left, so it equals STOCK"
             warnings.append(f"{name}: skipped {', '.join(skipped)}{left}")
@@ -165,9 +165,8 @@ def _maker(
 
 def shape_of(key: StoreKey) -> Shape:
     """Return what a data set lies on in a virtual machine."""
-    under = dict(key.under or ())
-    properties = strip(under, "db/fs.")
-    return Shape(key.kind, key.mkfs, strip(under, "db/raid."), properties)
+    under = split(dict(key.under or ()))
+    return Shape(key.kind, key.mkfs, under.of("raid"), under.of("fs"))
 
 
 def is_real(device: object) -> bool:

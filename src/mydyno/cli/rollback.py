@@ -20,7 +20,7 @@ from mydyno.journal.register import OpenCampaign, find, forget, marked, opened, 
 from mydyno.journal.rundir import RunDir
 from mydyno.lab import sweep, sweep_links, vm
 from mydyno.model import HostError, JournalError, MydynoError, SpecError
-from mydyno.stack import Restorable
+from mydyno.stack import Restorable, split
 from mydyno.stack.protocol import IDENTITY
 from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
 
@@ -57,9 +57,7 @@ def older(host: Host, files: RunDir, named: str, *, allowed: bool) -> Older | No
         raise SpecError(f"{files.path}: its campaign was on {there}; add --host {there}")
     found.records = MemoryRecords()
     for layer in host_layers(host, campaign, files.path):
-        prefix = f"db/{layer.name}."
-        mine = {k.removeprefix(prefix): v for k, v in first.items() if k.startswith(prefix)}
-        if mine:
+        if mine := dict(split(first).of(layer.name)):
             now = ask(host, layer.observe())
             found.records.add(
                 Acting(

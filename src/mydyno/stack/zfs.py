@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known import normalise
+from mydyno.stack.protocol import StackSettings, spec_key
 
+KIND = "zfs"
 _PAGE = 16384  # bytes; InnoDB's default page
 _RECORD = 131072  # bytes; the default of recordsize
 _UNPROTECTED = frozenset(("0", "detect_only"))  # values of innodb_doublewrite without repair
@@ -52,23 +54,24 @@ def companions(version: tuple[int, ...], flavour: str) -> Settings:
     return found
 
 
-def unsafe(name: str, settings: Settings) -> str:
-    """Return why a treatment of full keys would tear pages, or an empty string.
+def unsafe(name: str, settings: StackSettings) -> str:
+    """Return why a treatment would tear pages, or an empty string.
 
     Without its doublewrite buffer InnoDB cannot repair a page of which a power cut wrote a part;
     only a filesystem that writes a whole page or nothing makes it needless.
     """
-    plain = normalise(settings.get("db/mysqld.innodb_doublewrite", "1")).casefold()
+    server, filesystem = settings.of("mysqld"), settings.of("fs")
+    plain = normalise(server.get("innodb_doublewrite", "1")).casefold()
     if plain not in _UNPROTECTED:
         return ""
-    if settings.get("db/fs.type") != "zfs":
-        kind = settings.get("db/fs.type", "the filesystem found")
+    kind = filesystem.get("type", "the filesystem found")
+    if kind != KIND:
         return (
             f"{name}: innodb_doublewrite = {plain} belongs to ZFS; on {kind} a power cut tears "
             "pages that nothing can repair: leave it on there, or set fs.type = zfs"
         )
-    page = _bytes(settings, "db/mysqld.innodb_page_size", _PAGE)
-    record = _bytes(settings, "db/fs.zfs.recordsize", _RECORD)
+    page = _bytes(server, "innodb_page_size", _PAGE)
+    record = _bytes(filesystem, "zfs.recordsize", _RECORD)
     if record < page:
         return (
             f"{name}: innodb_doublewrite = {plain} with recordsize {record} below the page size "
@@ -77,13 +80,13 @@ def unsafe(name: str, settings: Settings) -> str:
     return ""
 
 
-def torn_page_risks(treatments: Mapping[str, Settings]) -> Sequence[str]:
+def torn_page_risks(treatments: Mapping[str, StackSettings]) -> Sequence[str]:
     """Return what is unsafe of a spec that has treatments on ZFS, a sentence each.
 
     Where no treatment is on ZFS, a buffer switched off is a plain loss of durability, which is
     judged as such (docs/reference/method.md).
     """
-    if not any(settings.get("db/fs.type") == "zfs" for settings in treatments.values()):
+    if not any(settings.of("fs").get("type") == KIND for settings in treatments.values()):
         return ()
     messages = (unsafe(name, settings) for name, settings in treatments.items())
     return tuple(sentence for sentence in messages if sentence)
@@ -95,7 +98,7 @@ def misspelt(keys: Iterable[str]) -> str:
     A name that is like none of those known is left to the host's ZFS, which may be newer.
     """
     for key in keys:
-        prop = key.removeprefix("db/").removeprefix(_KEY)
+        prop = spec_key(key).removeprefix(_KEY)
         if _KEY in key and prop not in _PROPERTIES:
             known = sorted(_PROPERTIES)
             message = unknown_value(prop, known, "ZFS property", prefix="fs.zfs.", listed=False)
@@ -104,9 +107,9 @@ def misspelt(keys: Iterable[str]) -> str:
     return ""
 
 
-def protected(settings: Settings) -> bool:
-    """Return whether a treatment of full keys is safe without its doublewrite buffer."""
-    return settings.get("db/fs.type") == "zfs" and not unsafe("", settings)
+def protected(settings: StackSettings) -> bool:
+    """Return whether a treatment is safe without its doublewrite buffer."""
+    return settings.of("fs").get("type") == KIND and not unsafe("", settings)
 
 
 def _bytes(settings: Settings, key: str, default: int) -> int:
@@ -114,7 +117,6 @@ def _bytes(settings: Settings, key: str, default: int) -> int:
     return int(plain) if plain.isdigit() else default
 
 
-KIND = "zfs"
 _SNAPSHOT = "golden"
 _PREFIX = "zfs."
 _POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))

@@ -13,7 +13,7 @@ from mydyno.loads import Workload
 from mydyno.model import Change, DriftError, Durability, Settings
 from mydyno.server import Instance
 from mydyno.snapshot import Store
-from mydyno.stack import Layer, Ledger, Site, mysqld
+from mydyno.stack import Layer, Ledger, Site, StackSettings, mysqld
 from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
@@ -21,7 +21,7 @@ from mydyno.stack.known.variables import describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
 from mydyno.stack.zfs import protected
 from mydyno.testbed.lock import LOCAL_FOLDER, open_work
-from mydyno.testbed.stores import StoreKey, key_of, strip
+from mydyno.testbed.stores import StoreKey, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ class BenchSetup:
         return Site("db", self.host, () if mine else self.host_layers)
 
     @property
-    def stock(self) -> Settings:
+    def stock(self) -> StackSettings:
         """Return the baseline's settings."""
         return self.campaign.treatments[self.campaign.baseline]
 
-    def key(self, settings: Settings, workload: Workload) -> StoreKey:
+    def key(self, settings: StackSettings, workload: Workload) -> StoreKey:
         """Return the data set that a treatment needs under a workload."""
         return key_of(settings, workload, self.campaign.spec.stack)
 
@@ -134,21 +134,19 @@ class ServerLayers:
     layers: Sequence[Layer]
     stock: Mapping[str, Settings]
 
-    def plan(self, want: Settings) -> list[tuple[Layer, Change]]:
+    def plan(self, want: StackSettings) -> list[tuple[Layer, Change]]:
         """Return the changes from the defaults; raise `SpecError` for an unknown setting."""
         return [
             (layer, _judged(change, want))
             for layer in self.layers
-            for change in layer.plan(
-                self.stock.get(layer.name, {}), strip(want, f"db/{layer.name}.")
-            )
+            for change in layer.plan(self.stock.get(layer.name, {}), want.of(layer.name))
         ]
 
-    def verify(self, host: Host, want: Settings) -> None:
+    def verify(self, host: Host, want: StackSettings) -> None:
         """Raise `DriftError` where the running server does not have the wanted settings."""
         left = []
         for layer in self.layers:
-            mine = strip(want, f"db/{layer.name}.")
+            mine = want.of(layer.name)
             if mine:
                 now = ask(host, layer.observe())
                 left += [
@@ -160,7 +158,7 @@ class ServerLayers:
             raise DriftError(f"the running server differs from its treatment: {'; '.join(left)}")
 
 
-def _judged(change: Change, want: Settings) -> Change:
+def _judged(change: Change, want: StackSettings) -> Change:
     """Return a change with its durability on this filesystem: ZFS writes no torn pages."""
     if change.key == "innodb_doublewrite" and protected(want):
         return replace(change, durability=Durability.SAME)

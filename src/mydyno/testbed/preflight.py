@@ -1,7 +1,7 @@
 """Checks before anything is made: tools, disk space, privileges, and an idle host."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mydyno.campaign.plan import Campaign
@@ -17,7 +17,7 @@ from mydyno.server import Build
 from mydyno.server.programs import linked, option_names, read_options
 from mydyno.snapshot import existing, store
 from mydyno.snapshot.device import require_empty
-from mydyno.stack import Layer, refuse_reboot
+from mydyno.stack import Layer, StackSettings, refuse_reboot
 from mydyno.stack.alloc import installed, named_in
 from mydyno.stack.known.variables import Variable, rejected
 from mydyno.stack.layers import ServerKind, ServerPlace, layers
@@ -25,24 +25,21 @@ from mydyno.stack.mysqld import option_file
 from mydyno.stack.net import LAB
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.lock import REMOTE_ROOT
-from mydyno.testbed.stores import strip
 
 HOST = "host"
 REFORMAT = "reformat:"
 
 
 def consent(
-    treatments: Mapping[str, Settings], layers: Iterable[Layer], allow: Sequence[str]
+    treatments: Mapping[str, StackSettings], layers: Sequence[Layer], allow: Sequence[str]
 ) -> None:
     """Raise `RefusedError` for a host-wide setting without consent."""
-    foreign = {layer.name for layer in layers if not layer.owned}
     for name, settings in treatments.items():
-        for key in settings:
-            role, _, rest = key.partition("/")
-            if role == "db" and rest.partition(".")[0] in foreign and HOST not in allow:
+        for layer in layers:
+            if not layer.owned and HOST not in allow and (wanted := settings.of(layer.name)):
                 raise RefusedError(
-                    f"{name}: {rest} is a host-wide setting, not only one of the server under "
-                    "test; "
+                    f"{name}: {layer.name}.{next(iter(wanted))} is a host-wide setting, not only "
+                    "one of the server under test; "
                     "add --allow host to consent (it is restored when the campaign ends)"
                 )
 
@@ -74,12 +71,16 @@ def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]
         place = places.get(program_of(settings, stack), ServerPlace())
         for layer, kind in layers().items():
             try:
-                kind.validate(strip(settings, f"db/{layer}."), place)
+                kind.validate(settings.of(layer), place)
             except SpecError as error:
                 raise SpecError(f"{name}: {error}") from error
     for program in places:
-        mine = {n: s for n, s in treatments.items() if program_of(s, stack) == program}
-        _refuse_values(host, servers[program], {n: strip(s, "db/mysqld.") for n, s in mine.items()})
+        mine = {
+            name: settings.of("mysqld")
+            for name, settings in treatments.items()
+            if program_of(settings, stack) == program
+        }
+        _refuse_values(host, servers[program], mine)
 
 
 def _server_kind(host: Host, build: Build) -> ServerKind:
@@ -89,13 +90,13 @@ def _server_kind(host: Host, build: Build) -> ServerKind:
 
 
 def refuse_host_settings(
-    host: Host, layer: Layer, now: Settings, treatments: Mapping[str, Settings]
+    host: Host, layer: Layer, now: Settings, treatments: Mapping[str, StackSettings]
 ) -> None:
     """Raise for a setting that a layer of the host, seen as `now`, does not take or restore."""
     for name, settings in treatments.items():
         wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
         try:
-            refuse_reboot(host, layer.plan(now, strip(wanted, f"db/{layer.name}.")))
+            refuse_reboot(host, layer.plan(now, wanted.of(layer.name)))
         except SpecError as error:
             raise SpecError(f"{name}: {error}") from error
 
@@ -199,7 +200,7 @@ def refuse_unprivileged(host: Host, layers: Sequence[Layer]) -> None:
 def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
     """Raise `SpecError` for a treatment under which the load cannot reach the server."""
     for name, settings in campaign.treatments.items():
-        if hosts.address and settings.get("db/net.transport") == "socket":
+        if hosts.address and settings.of("net").get("transport") == "socket":
             raise SpecError(
                 f"{name}: net.transport = 'socket': the load runs on {hosts.load.name}, and a "
                 "socket can only be used on the server's host; remove stack.load"

@@ -14,7 +14,17 @@ from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
 from mydyno.lab import sweep as sweep_labs
 from mydyno.loads import ReportsSession, Target, Workload
-from mydyno.model import Action, Change, DriftError, HostError, Reset, Settings, SpecError, Trial
+from mydyno.model import (
+    Action,
+    Change,
+    Cost,
+    DriftError,
+    HostError,
+    Reset,
+    Settings,
+    SpecError,
+    Trial,
+)
 from mydyno.sample import (
     Sampling,
     Watch,
@@ -27,9 +37,9 @@ from mydyno.sample import (
 )
 from mydyno.server import sweep as sweep_servers
 from mydyno.snapshot import Store
-from mydyno.stack import Site, converge
+from mydyno.stack import Site, StackSettings, converge, full_key, keys_of
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
-from mydyno.stack.layers import Scope, of_scope
+from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stack.link import UNLIMITED, bytes_per_s
 from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
@@ -37,9 +47,9 @@ from mydyno.testbed.lock import host_lock, post, remove_leftovers, restored, wit
 from mydyno.testbed.preflight import tls_mismatch
 from mydyno.testbed.preparing import prepare
 from mydyno.testbed.server_runner import ServerRunner, target_of
-from mydyno.testbed.stores import StoreKey, names, rebuilt, reformats
+from mydyno.testbed.stores import StoreKey, rebuilt, reformats
 
-_RELEASE = f"db/kernel.{RELEASE}"
+_RELEASE = full_key("kernel", RELEASE)
 
 
 @dataclass(slots=True)
@@ -142,7 +152,9 @@ class PrivateBench:
     def _finished(self) -> bool:
         return self.setup.campaign.next(outcomes(self.setup.journal.events())) is None
 
-    def ready(self, trial: Trial, settings: Settings, workload: Workload, folder: Path) -> Target:
+    def ready(
+        self, trial: Trial, settings: StackSettings, workload: Workload, folder: Path
+    ) -> Target:
         """Restore the data, apply the treatment, start the server, verify all settings."""
         p = self.setup
         if self.lab_link:
@@ -159,7 +171,7 @@ class PrivateBench:
             changes += self._restored(store, settings, trial)
         converge(p.site(store), _host_part(settings, store), p.ledger, trial.id)
         if not store.disk:  # a lab's mount was verified when it was made
-            verify_mount(p.host, fs_layer(store), settings.get("db/fs.mount", ""))
+            verify_mount(p.host, fs_layer(store), settings.of("fs").get("mount", ""))
         changes += self._host_changes(_host_part(settings, store))
         target = Target(work=p.made("load"), directory=store.live)
         self._runner = runner or self._runner
@@ -180,9 +192,9 @@ class PrivateBench:
         admin = self._runner.instance.place.admin
         return sampling(self.host, folder, Watch(where, {"mysqld": pid}, admin))
 
-    def verify_session(self, settings: Settings, workload: Workload, folder: Path) -> None:
+    def verify_session(self, settings: StackSettings, workload: Workload, folder: Path) -> None:
         """Raise `DriftError` where the load's session does not have the wanted TLS."""
-        wanted = settings.get("db/net.tls")
+        wanted = settings.of("net").get("tls")
         if wanted is None or not isinstance(workload, ReportsSession):
             return
         with (folder / "load.out").open("rb") as lines:
@@ -208,15 +220,15 @@ class PrivateBench:
             footprint.save(self.host, self._live.live, folder)
         return died
 
-    def _boot_kernel(self, settings: Settings, trial: Trial) -> None:
+    def _boot_kernel(self, settings: StackSettings, trial: Trial) -> None:
         """Boot a VM lab with the treatment's kernel, before anything is mounted there."""
         host, kernel = self.host, Kernel((RELEASE,))
         known = self.setup.campaign.treatments.values()
-        if not isinstance(host, Rebootable) or RELEASE not in names(known, "db/kernel."):
+        if not isinstance(host, Rebootable) or RELEASE not in keys_of(known, "kernel"):
             return
         now = ask(host, kernel.observe())[RELEASE]
         first = first_values(self.setup.log.records.entries()).get(_RELEASE, now)
-        aim = settings.get(_RELEASE, first)
+        aim = settings.of("kernel").get(RELEASE, first)
         if same_release(now, aim):
             return
         if self._runner is not None:
@@ -226,14 +238,14 @@ class PrivateBench:
         converge(site, {_RELEASE: aim}, self.setup.ledger, trial.id)
         self._hold()
 
-    def _hot(self, store: Store, settings: Settings, trial: Trial) -> list[Change] | None:
+    def _hot(self, store: Store, settings: StackSettings, trial: Trial) -> list[Change] | None:
         """Apply the treatment to the running server; return None where it must restart."""
         self._reset = trial.reset
         if trial.reset is not Reset.NONE or self._live is not store or self._runner is None:
             return None
         return self._runner.reconfigure(settings, trial)
 
-    def _restored(self, store: Store, settings: Settings, trial: Trial) -> list[Change]:
+    def _restored(self, store: Store, settings: StackSettings, trial: Trial) -> list[Change]:
         """Stop the server and restore the data set, mounted with the treatment's options."""
         p = self.setup
         stays = trial.reset is not Reset.DATASET and self._live is store
@@ -241,7 +253,7 @@ class PrivateBench:
             self._runner.stop()
         if stays:
             return []
-        options = settings.get("db/fs.mount", "") if store.disk else ""
+        options = settings.of("fs").get("mount", "") if store.disk else ""
         layer = fs_layer(store)
         changes = layer.plan({"mount": "defaults"}, {"mount": options} if options else {})
         made = p.ledger.planned(changes, layer, "db", trial.id)
@@ -310,11 +322,11 @@ class PrivateBench:
         return errors
 
 
-def _host_part(settings: Settings, store: Store) -> Settings:
-    """Return the settings that are applied to the host or a disk; a lab's mount is not one."""
+def _host_part(settings: StackSettings, store: Store) -> Settings:
+    """Return the settings that are applied to the host or a disk, not made with the data set."""
     outside = {k: v for k, v in settings.items() if of_scope(k, Scope.HOST, Scope.DISK, Scope.LAB)}
-    made = ("db/raid.", "db/fs.") if store.disk else ("db/raid.",)
-    return {k: v for k, v in outside.items() if not k.startswith(made)}
+    made = {k for k in outside if store.disk and of_scope(k, Scope.DISK)}
+    return {k: v for k, v in outside.items() if k not in made or cost_of(k) is Cost.ONLINE}
 
 
 def _save_changes(folder: Path, changes: Sequence[Change]) -> None:
