@@ -7,11 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.campaign.treatments import refuse_bad_rates, resolved, traffic_key, unmeasured
 from mydyno.lab.lab_link import parse as parse_gauge
 from mydyno.model import SpecError
 from mydyno.stack import split
-from mydyno.stack.link import bytes_per_s, normal, share, text
+from mydyno.stack.link import (
+    bytes_per_s,
+    normal,
+    refuse_bad_rate,
+    resolved,
+    share,
+    text,
+    traffic_key,
+    unmeasured,
+)
 
 SLOW = split({"db/net.address": "lab", "db/link.rate": "40%"})
 GAUGE = Path(__file__).parents[1] / "golden" / "stack" / "link" / "iperf3"
@@ -64,7 +72,7 @@ def test_traffic_is_measured_once_for_all_shares_of_it():
 )
 def test_rates_are_refused_before_any_trial(settings, words):
     with pytest.raises(SpecError, match=words):
-        refuse_bad_rates({"t": split(settings)}, "s.toml")
+        refuse_bad_rate(split(settings))
 
 
 def test_the_gauge_reads_what_iperf3_prints():

@@ -9,12 +9,11 @@ import msgspec
 
 from mydyno.campaign.choosing import choose, runs, select_of
 from mydyno.campaign.designs import Design, PlanInput, Soak, Stop, Stops
-from mydyno.campaign.spec import Spec, convert, located, programs
+from mydyno.campaign.spec import DeviceTable, Spec, convert, located, programs
 from mydyno.campaign.treatments import (
     STOCK,
     Environment,
     less_of,
-    refuse_bad_rates,
     rungs_of,
     stripe_of,
     treatments_of,
@@ -23,7 +22,7 @@ from mydyno.loads import Workload, tools
 from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial, unknown_value
 from mydyno.model.text import duration_s
 from mydyno.stack import StackSettings, spec_key, split
-from mydyno.stack.layers import kind_of
+from mydyno.stack.layers import ServerPlace, kind_of, layers
 from mydyno.stack.zfs import torn_page_risks
 from mydyno.stats import FIRST, Rule, compare
 from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known
@@ -79,12 +78,11 @@ def plan(
         found = treatments_of(spec, place, environment, select_of(spec))
         treatments = {name: split(settings) for name, settings in found.items()}
         for name, settings in treatments.items():
-            stripe_of(spec.stack.device, settings, f"{place}: {name}: ")
+            _refuse_unmet(spec, settings, f"{place}: {name}: ")
     except SpecError as error:
         raise SpecError(located(str(error), place, text)) from error
     baseline = _baseline(spec, treatments, place)
     treatments = {baseline: treatments.get(baseline, split({})), **treatments}
-    refuse_bad_rates(treatments, place)
     workloads = {w.name: w for w in _workloads(spec, text, place)}
     lower = _lower(spec, text, place, ask=not stored and runs(spec))
     if spec.stack.server == "none":
@@ -209,12 +207,29 @@ def _lower(spec: Spec, text: str, place: str, *, ask: bool) -> frozenset[str]:
     return frozenset(name for name, way in found.items() if way == LOWER)
 
 
+def _refuse_unmet(spec: Spec, settings: StackSettings, place: str) -> None:
+    """Raise `SpecError` for settings without the lab that they need, or invalid on any host."""
+    device = spec.stack.device
+    for layer, kind in layers().items():
+        wanted = settings.of(layer)
+        if wanted and kind.needs.lab and not isinstance(device, DeviceTable):
+            raise SpecError(
+                f"{place}{layer}.{min(wanted)}: needs lab disks; set stack.device to a lab"
+            )
+        try:
+            if wanted and kind.in_server is None:
+                kind.validate(settings, ServerPlace())
+        except SpecError as error:
+            raise SpecError(f"{place}{error}") from error
+    stripe_of(device, settings, place)
+
+
 def _no_server(
     treatments: Mapping[str, Settings], workloads: Mapping[str, Workload], place: str
 ) -> None:
     """Raise `SpecError` for a setting or a workload that needs a server."""
     keys = (key for settings in treatments.values() for key in settings)
-    wanting = [key for key in keys if key.startswith("db/") and kind_of(key)[0].needs_server]
+    wanting = [key for key in keys if key.startswith("db/") and kind_of(key)[0].needs.server]
     wanting += [name for name, workload in workloads.items() if workload.needs_server]
     if wanting:
         raise SpecError(f'{place}: {wanting[0]} needs a server, but stack.server is "none"')

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,23 +11,15 @@ from mydyno.lab import Stripe
 from mydyno.lab.values import check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
-from mydyno.stack import StackSettings, full_key, link
+from mydyno.stack import StackSettings, full_key
 from mydyno.stack.layers import layers
-from mydyno.stack.net import LAB
-
-KEYS = ("level", "chunk", "devices")
+from mydyno.stack.raid import KEYS
 
 
 def stripe_of(device: str | DeviceTable, settings: StackSettings, place: str = "") -> Stripe:
     """Return the stripe of a treatment on a device; raise `SpecError` for an invalid one."""
     wanted = settings.of("raid")
-    if not isinstance(device, DeviceTable):
-        if wanted:
-            raise SpecError(
-                f"{place}raid.{min(wanted)}: needs lab disks; set stack.device to a lab"
-            )
-        return Stripe()
-    if device.lab != "loop":
+    if not isinstance(device, DeviceTable) or device.lab != "loop":
         return Stripe()  # a virtual machine has md, which is a layer
     for key in wanted:
         if key not in KEYS:
@@ -43,62 +35,6 @@ def stripe_of(device: str | DeviceTable, settings: StackSettings, place: str = "
     stripe = Stripe(int(count), chunk)
     check_stripe(stripe, f"{place}raid")
     return stripe
-
-
-RATE = full_key("link", "rate")
-
-
-def uses_lab_link(settings: StackSettings) -> bool:
-    """Return whether a treatment's load uses the lab link."""
-    return settings.of("net").get("address") == LAB
-
-
-def refuse_bad_rates(treatments: Mapping[str, StackSettings], place: str) -> None:
-    """Raise `SpecError` for an invalid rate, or one of a treatment without the lab link."""
-    for name, settings in treatments.items():
-        rate = settings.of("link").get("rate")
-        if rate is None:
-            continue
-        if not uses_lab_link(settings):
-            raise SpecError(
-                f'{place}: {name}: link.rate applies to the lab link only; add "net.address" = '
-                f'"{LAB}"'
-            )
-        if (share := link.share(rate)) is None:
-            link.normal(rate)
-        elif not share:
-            raise SpecError(f"{place}: {name}: link.rate = {rate!r}: must be above 0")
-
-
-def traffic_key(settings: Settings, workload: str) -> str:
-    """Return the key of a load's traffic, which depends on all settings except the rate."""
-    rest = " ".join(f"{k}={v}" for k, v in sorted(settings.items()) if k != RATE)
-    return f"traffic of {workload} with {rest}"
-
-
-def resolved(
-    settings: StackSettings, workload: str, measured: Mapping[str, float]
-) -> StackSettings:
-    """Return the settings with a share of traffic as a rate; left out if not measured yet."""
-    share = link.share(settings.of("link").get("rate", ""))
-    if share is None:
-        return settings
-    bytes_per_s = measured.get(traffic_key(settings, workload))
-    rate = {"rate": link.text(bytes_per_s * share * 8)} if bytes_per_s else {}
-    return settings.with_layer("link", rate)
-
-
-def unmeasured(
-    treatments: Iterable[StackSettings], workloads: Iterable[str], measured: Mapping[str, float]
-) -> dict[str, tuple[StackSettings, str]]:
-    """Return the traffic that is not measured yet, by key: settings and workload."""
-    return {
-        key: (settings.with_layer("link", {}), workload)
-        for settings in treatments
-        if link.share(settings.of("link").get("rate", "")) is not None
-        for workload in workloads
-        if (key := traffic_key(settings, workload)) not in measured
-    }
 
 
 ROLES = ("db", "load")

@@ -12,7 +12,7 @@ from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.choosing import runs
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
-from mydyno.campaign.treatments import Environment, uses_lab_link
+from mydyno.campaign.treatments import Environment
 from mydyno.cli.machines import HOME
 from mydyno.cli.privatebench import host_layers, is_real, lab_spec, private, without_lab
 from mydyno.cli.specs import SpecSource
@@ -27,6 +27,7 @@ from mydyno.model.text import size_bytes
 from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
 from mydyno.snapshot import existing
+from mydyno.stack.link import uses_lab_link
 from mydyno.stack.zfs import misspelt
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
 from mydyno.testbed.preflight import (
@@ -285,7 +286,7 @@ def _on_a_bench(
     refuse_network(hosts, campaign)
     for layer in layers:
         refuse_host_settings(host, layer, ask(host, layer.observe()), campaign.treatments)
-    preflight(hosts, campaign.spec, campaign.workloads, folder)
+    preflight(hosts, campaign, folder)
 
     def opened(log: CampaignLog) -> Bench:
         files = log.files

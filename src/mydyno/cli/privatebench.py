@@ -8,7 +8,6 @@ from pathlib import Path, PurePath
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
-from mydyno.campaign.treatments import uses_lab_link
 from mydyno.host import Host, Remote
 from mydyno.host.files import distrust
 from mydyno.lab import LabSpec, Latency, Stripe
@@ -25,6 +24,7 @@ from mydyno.snapshot.device import DeviceStore, RealDevice
 from mydyno.snapshot.store import reflinks
 from mydyno.stack import Layer, Restorable, keys_of, spec_key, split
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
+from mydyno.stack.link import uses_lab_link
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.lock import HOME, open_work, random_folder

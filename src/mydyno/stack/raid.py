@@ -13,7 +13,6 @@ from mydyno.model import (
     Action,
     Change,
     Cost,
-    Durability,
     HostError,
     Probe,
     RefusedError,
@@ -88,9 +87,8 @@ class Raid:
             return []
         _refuse_foreign(now)
         action = self._step(now, aim)
-        safe = Durability.SAME
         return [
-            Change(k, now.get(k, NONE), aim[k], action, Cost.REFORMAT, False, safe)  # noqa: FBT003
+            Change(k, now.get(k, NONE), aim[k], action, Cost.REFORMAT, reversible=False)
             for k in moved
         ]
 

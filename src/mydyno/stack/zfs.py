@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known import normalise
 from mydyno.stack.protocol import StackSettings, spec_key
 
@@ -185,9 +185,7 @@ class Zfs:
         tool, whose = ("zpool", self.pool) if name in _POOL else ("zfs", self.dataset)
         action = Action((tool, "set", f"{name}={after}", whose))
         cost = Cost.REFORMAT if name in _SHAPING else Cost.ONLINE
-        weaker = after in _WEAKER.get(name, ())
-        safe = Durability.WEAKER if weaker else Durability.SAME
-        return Change(key, before, after, action, cost, durability=safe)
+        return Change(key, before, after, action, cost)
 
     def _check(self, now: Settings, want: Settings) -> None:
         if want and not now:
@@ -204,6 +202,11 @@ class Zfs:
                     f"fs.{key}: is fixed when the pool is made: "
                     f'fs.mkfs = "{option}={value}" instead'
                 )
+
+
+def weaker(key: str, value: str) -> bool:
+    """Return whether a property may lose or corrupt what its default would keep."""
+    return _plain(value) in _WEAKER.get(key.removeprefix(_PREFIX), ())
 
 
 def create(options: str, dataset: str, where: str, devices: Sequence[str]) -> Sequence[Action]:

@@ -8,14 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.campaign.bench import Bench
-from mydyno.campaign.treatments import RATE, resolved, unmeasured, uses_lab_link
 from mydyno.host import Running
 from mydyno.journal import MeasuredValue, measured
 from mydyno.lab import LabLink, measure_throughput
 from mydyno.loads import Workload
 from mydyno.model import Action, HostError, Interval, Trial
 from mydyno.stack import Site, StackSettings, converge
-from mydyno.stack.link import UNLIMITED, Link, bytes_per_s
+from mydyno.stack.link import (
+    RATE,
+    UNLIMITED,
+    Link,
+    bytes_per_s,
+    resolved,
+    unmeasured,
+    uses_lab_link,
+)
 from mydyno.testbed.bench_setup import BenchSetup
 
 _WARM_S, _MEASURED_S = 5.0, 10.0  # of a load whose traffic is measured

@@ -39,7 +39,7 @@ from mydyno.server import sweep as sweep_servers
 from mydyno.snapshot import Store
 from mydyno.stack import Site, StackSettings, converge, full_key, keys_of
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
-from mydyno.stack.layers import Scope, cost_of, of_scope
+from mydyno.stack.layers import Scope, cost_of, judged, of_scope
 from mydyno.stack.link import UNLIMITED, bytes_per_s
 from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
@@ -178,7 +178,8 @@ class PrivateBench:
         if runner is not None:
             changes += runner.launch(settings, trial) if hot is None else []
             target = target_of(runner.instance, target.work, store.live)
-        _save_changes(folder, changes)
+        layers = runner.layers if runner else None
+        _save_changes(folder, judged(changes, settings, layers.defaults if layers else {}))
         store.before_load()
         return target
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import SETTING as BUILD
 from mydyno.campaign.spec import DeviceTable, StackTable, program_of
-from mydyno.campaign.treatments import KEYS, stripe_of
+from mydyno.campaign.treatments import stripe_of
 from mydyno.lab import Stripe
 from mydyno.lab.values import mkfs_options
 from mydyno.loads import Workload
@@ -14,6 +14,7 @@ from mydyno.model import Action, Change, Cost, Settings
 from mydyno.stack import StackSettings, full_key, spec_key
 from mydyno.stack.fs import shaping
 from mydyno.stack.known import normalise
+from mydyno.stack.raid import KEYS
 
 _SHAPING = frozenset(
     (
