@@ -33,6 +33,7 @@ from mydyno.loads import Target, WorkloadInfo
 from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
 from mydyno.snapshot import StorePlace
+from mydyno.stack import keys_of, split
 from mydyno.stack.kernel import Kernel
 from mydyno.stats import Rule
 from mydyno.testbed import preparing, private_bench, server_runner
@@ -40,7 +41,6 @@ from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts, ServerLay
 from mydyno.testbed.lock import restored
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
-from mydyno.testbed.stores import names
 from mydyno.testing import FakeLoad, Silent
 from mydyno.testing.fakes import FakeRunning
 
@@ -282,7 +282,8 @@ LOAD = FakeLoad(WorkloadInfo("load", data_key="tables", needs_server=True))
 def campaign() -> Campaign:
     design = Blocks(tuple(TREATMENTS), ("load",), 2, None, 7)
     rule = Rule("killed", "STOCK", {"load": "tps"})
-    return Campaign(Spec(), "killed", TREATMENTS, {"load": LOAD}, BLOCKS, design, Fixed(2, 5), rule)
+    treatments = {n: split(s) for n, s in TREATMENTS.items()}
+    return Campaign(Spec(), "killed", treatments, {"load": LOAD}, BLOCKS, design, Fixed(2, 5), rule)
 
 
 def bench(folder: Path, host: Machine, journal: Journal, records: Records) -> PrivateBench:
@@ -295,7 +296,7 @@ def bench(folder: Path, host: Machine, journal: Journal, records: Records) -> Pr
         log,
         folder / "work",
         lambda key: Files(host, key.name),
-        (Kernel(names(TREATMENTS.values(), "db/kernel.")),),
+        (Kernel(keys_of(map(split, TREATMENTS.values()), "kernel")),),
     )
     layers = ServerLayers((Options(),), {"mysqld": DEFAULTS})
     runner = ServerRunner(host, Server(host), setup.ledger, layers)
@@ -425,7 +426,7 @@ def test_the_mount_of_a_lab_disk_is_recorded_before_it_is_made(tmp_path):
     made = bench(tmp_path, host, journal, MemoryRecords())
     store = Mounted(host, "key", disk="loop3")
     trial = Trial(0, "A", "load", 0, 1)
-    settings = {"db/fs.mount": "lazytime"}
+    settings = split({"db/fs.mount": "lazytime"})
     under = made.trial(TrialInput(trial, settings, LOAD, tmp_path))
     (change,) = under.restored(store, settings)
     assert recorded == [("lazytime", "db/fs.mount")]

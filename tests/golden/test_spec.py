@@ -22,7 +22,7 @@ def test_good(path):
     resolved = {
         "name": campaign.name,
         "baseline": campaign.rule.baseline,
-        "treatments": campaign.treatments,
+        "treatments": {name: dict(settings) for name, settings in campaign.treatments.items()},
         "workloads": {name: w.info.response for name, w in campaign.workloads.items()},
         "design": repr(campaign.design),
         "stops": repr(campaign.stops),

@@ -6,19 +6,21 @@ the error).  `MYDYNO_GOLDEN=write` writes `gives` anew.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from golden.rewrite import hold
 from mydyno.model import Change, HostError, RefusedError, SpecError
-from mydyno.stack import mysqld
+from mydyno.stack import full_key, mysqld, split
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.alloc import parse as parse_alloc
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
 from mydyno.stack.known.variables import Variable
 from mydyno.stack.launch_file import Env, Limits, Server, parse_env, parse_limits
+from mydyno.stack.layers import judged
 from mydyno.stack.link import Link
 from mydyno.stack.link import parse as parse_link
 from mydyno.stack.net import Net
@@ -70,6 +72,18 @@ def _layer(kind, given):
     }[kind]()
 
 
+def _judged(kind, layer, case, changes):
+    """Return the changes with what the layer's declaration says of their durability."""
+    settings = {full_key(layer.name, key): value for key, value in case["want"].items()}
+    stock = case.get("layer", {}).get("stock", {}) if kind == "mysqld" else {}
+    full = [replace(change, key=full_key(layer.name, change.key)) for change in changes]
+    first = {full_key(layer.name, key): value for key, value in stock.items()}
+    return [
+        replace(change, key=change.key.partition(".")[2])
+        for change in judged(full, split(settings), first)
+    ]
+
+
 def _shown(change: Change):
     return {
         "key": change.key,
@@ -94,7 +108,7 @@ def _gives(kind, case):
     if "want" in case:
         try:
             changes = layer.plan(now, case["want"])
-            gives["changes"] = [_shown(change) for change in changes]
+            gives["changes"] = [_shown(change) for change in _judged(kind, layer, case, changes)]
             if kind == "mysqld":
                 gives["online"] = [each.stdin.decode() for each in layer.online(changes)]
         except (SpecError, RefusedError) as error:

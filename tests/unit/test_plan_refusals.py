@@ -9,6 +9,7 @@ from mydyno.cli.benches import build
 from mydyno.cli.recipes import SpecSource
 from mydyno.lab.loop_lab import binary
 from mydyno.model import RefusedError, SpecError
+from mydyno.stack import full_key, split
 from mydyno.stack.layers import ServerKind, ServerPlace, layers
 from mydyno.testbed.preflight import refuse_occupied
 
@@ -134,6 +135,6 @@ def test_a_device_that_cannot_be_written_to_and_data_that_are_none_are_refused(
 def test_a_layer_of_a_server_refuses_what_that_server_does_not_take(layer, settings, message):
     place = ServerPlace(ServerKind("mysql", (5, 6, 14), allocator="jemalloc"))
     with pytest.raises(SpecError) as refused:
-        layers()[layer].validate(settings, place)
+        layers()[layer].validate(split({full_key(layer, k): v for k, v in settings.items()}), place)
     assert message in str(refused.value)
-    layers()[layer].validate({}, place)
+    layers()[layer].validate(split({}), place)

@@ -39,7 +39,8 @@ class Answers(Local):
 
 def check(folder, **replies):
     host = Answers(**replies)
-    preflight(Hosts(host, host), decode(SPEC, "s.toml"), WORKLOADS, folder)
+    campaign = SimpleNamespace(spec=decode(SPEC, "s.toml"), workloads=WORKLOADS, treatments={})
+    preflight(Hosts(host, host), campaign, folder)
 
 
 def test_a_missing_tool_is_named(tmp_path):

@@ -49,7 +49,7 @@ from mydyno.sample.sampler import Where
 from mydyno.server import place
 from mydyno.server.client import with_options, without_password
 from mydyno.server.place import Build
-from mydyno.stack import Ledger, Site, converge, mysqld, restore
+from mydyno.stack import Ledger, Site, converge, mysqld, restore, split
 from mydyno.stats import Rule
 from mydyno.stats.compare import soaked
 from mydyno.stats.result import ChangeView
@@ -238,7 +238,7 @@ def test_ctrl_c_does_not_reach_the_commands_that_restore_a_host():
 
 def test_consent_to_format_a_device_is_no_consent_to_change_the_host():
     layer = FakeLayer("kernel")
-    wanted = {"ONE": {"db/kernel.swap": "1"}}
+    wanted = {"ONE": split({"db/kernel.swap": "1"})}
     with pytest.raises(RefusedError, match="--allow host"):
         consent(wanted, [layer], [f"{REFORMAT}/dev/sdb"])
     consent(wanted, [layer], [HOST])
@@ -299,25 +299,25 @@ def launcher(host, monkeypatch):
 def test_a_server_that_starts_without_its_treatment_fails_the_trial(monkeypatch):
     one = launcher(Deaf({"sort_buffer_size": "1"}, iter), monkeypatch)
     with pytest.raises(DriftError, match="sort_buffer_size is 1, not 2"):
-        one.launch({"db/mysqld.sort_buffer_size": "2"}, Trial(0, "A", "w", 0, 7))
+        one.launch(split({"db/mysqld.sort_buffer_size": "2"}), Trial(0, "A", "w", 0, 7))
 
 
 def test_a_running_server_that_does_not_follow_fails_the_trial(monkeypatch):
     one = launcher(Deaf({"sort_buffer_size": "1"}, iter), monkeypatch)
     one.up = True
     with pytest.raises(DriftError, match="sort_buffer_size is 1, not 2"):
-        one.reconfigure({"db/mysqld.sort_buffer_size": "2"}, Trial(0, "A", "w", 0, 7))
+        one.reconfigure(split({"db/mysqld.sort_buffer_size": "2"}), Trial(0, "A", "w", 0, 7))
 
 
 def test_other_page_sizes_have_data_of_their_own():
     stack = Spec().stack
     load = SimpleNamespace(info=WorkloadInfo("w", data_key="sbtest", needs_server=True))
     keys = {
-        key_of({"db/mysqld.innodb_page_size": size} if size else {}, load, stack)
+        key_of(split({"db/mysqld.innodb_page_size": size} if size else {}), load, stack)
         for size in ("", "4K", "8K", "64K")
     }
     assert len(keys) == 4
-    assert key_of({"db/mysqld.innodb_page_size": "4096"}, load, stack) in keys
+    assert key_of(split({"db/mysqld.innodb_page_size": "4096"}), load, stack) in keys
 
 
 def client(tmp_path):

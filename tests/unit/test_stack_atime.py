@@ -39,8 +39,8 @@ def test_anything_else_is_no_answer(reply):
         ("", ""),
     ],
 )
-def test_only_what_was_asked_for_is_tried(options, kept):
-    assert wanted_atime(options) == kept
+def test_only_what_was_asked_for_is_tried(options, modes):
+    assert wanted_atime(options) == modes
 
 
 def test_the_probe_is_one_command_that_ends_by_removing_its_file():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.model import Cost, Durability, SpecError
+from mydyno.model import Cost, SpecError
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs, canonical, merged, missing, mkfs, mount
 
@@ -95,11 +95,6 @@ def test_mount_options_are_a_set():
 )
 def test_a_wanted_option_takes_the_place_of_its_contrary(now, want, both):
     assert merged(now, want) == both
-
-
-def test_unsafe_options_are_marked():
-    change = FS.plan({"type": "ext4", "mount": "rw"}, {"mount": "barrier=0"})[0]
-    assert change.durability is Durability.WEAKER
 
 
 @pytest.mark.parametrize(

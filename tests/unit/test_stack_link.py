@@ -7,12 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.campaign.treatments import refuse_bad_rates, resolved, traffic_key, unmeasured
 from mydyno.lab.lab_link import parse as parse_gauge
 from mydyno.model import SpecError
-from mydyno.stack.link import bytes_per_s, normal, share, text
+from mydyno.stack import split
+from mydyno.stack.link import (
+    bytes_per_s,
+    normal,
+    refuse_bad_rate,
+    resolved,
+    share,
+    text,
+    traffic_key,
+    unmeasured,
+)
 
-SLOW = {"db/net.address": "lab", "db/link.rate": "40%"}
+SLOW = split({"db/net.address": "lab", "db/link.rate": "40%"})
 GAUGE = Path(__file__).parents[1] / "golden" / "stack" / "link" / "iperf3"
 
 
@@ -42,12 +51,12 @@ def test_a_share_becomes_a_rate_once_the_traffic_is_known():
         "db/link.rate": "3200kbit",
     }
     assert resolved(SLOW, "rw/16", {}) == {"db/net.address": "lab"}
-    assert resolved({"db/link.rate": "1gbit"}, "rw/16", {}) == {"db/link.rate": "1gbit"}
+    assert resolved(split({"db/link.rate": "1gbit"}), "rw/16", {}) == {"db/link.rate": "1gbit"}
 
 
 def test_traffic_is_measured_once_for_all_shares_of_it():
-    other = {**SLOW, "db/link.rate": "80%"}
-    todo = unmeasured([SLOW, other, {"db/net.transport": "tcp"}], ["a/1", "b/1"], {})
+    other = split({**SLOW, "db/link.rate": "80%"})
+    todo = unmeasured([SLOW, other, split({"db/net.transport": "tcp"})], ["a/1", "b/1"], {})
     assert [workload for _, workload in todo.values()] == ["a/1", "b/1"]
     assert all("db/link.rate" not in settings for settings, _ in todo.values())
     assert unmeasured([SLOW], ["a/1"], dict.fromkeys(todo, 1.0)) == {}
@@ -63,7 +72,7 @@ def test_traffic_is_measured_once_for_all_shares_of_it():
 )
 def test_rates_are_refused_before_any_trial(settings, words):
     with pytest.raises(SpecError, match=words):
-        refuse_bad_rates({"t": settings}, "s.toml")
+        refuse_bad_rate(split(settings))
 
 
 def test_the_gauge_reads_what_iperf3_prints():

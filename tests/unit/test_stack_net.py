@@ -120,6 +120,6 @@ def test_a_load_with_another_cipher_is_drift(tmp_path, settings, cipher, wrong):
     params = sysbench_oltp.OltpParams(script="oltp_read_only")
     workload = sysbench_oltp.cells("ro", params)[0]
     trial = Trial(0, "A", "ro", 0, 1)
-    under = PrivateBench(None, {}).trial(TrialInput(trial, settings, workload, tmp_path))
+    under = PrivateBench(None, {}).trial(TrialInput(trial, split(settings), workload, tmp_path))
     with pytest.raises(DriftError, match=wrong) if wrong else nullcontext():
         under.verify_session()

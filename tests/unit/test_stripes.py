@@ -7,6 +7,7 @@ from mydyno.campaign.treatments import stripe_of
 from mydyno.lab import Stripe
 from mydyno.loads import tools
 from mydyno.model import Cost
+from mydyno.stack import split
 from mydyno.testbed.stores import key_of, reformats
 
 LOOP = DeviceTable(lab="loop", disks=2, chunk="64K")
@@ -25,18 +26,18 @@ LOAD = FIO.cells("rr", FIO.params(options={"rw": "randread", "size": "1M"}), Non
     ],
 )
 def test_keys_come_before_the_device_table(settings, want):
-    assert stripe_of(LOOP, settings) == want
+    assert stripe_of(LOOP, split(settings)) == want
 
 
 def test_a_device_without_disks_of_ours_has_one():
-    assert stripe_of("here", {}) == Stripe()
-    assert stripe_of(DeviceTable(lab="vm", disks=4), {"db/raid.level": "10"}) == Stripe()
+    assert stripe_of("here", split({})) == Stripe()
+    assert stripe_of(DeviceTable(lab="vm", disks=4), split({"db/raid.level": "10"})) == Stripe()
 
 
 def test_each_shape_has_a_data_set_of_its_own_and_equal_ones_share():
-    plain = key_of({}, LOAD, STACK)
-    assert key_of({"db/raid.devices": "2"}, LOAD, STACK) == plain
-    wide = key_of({"db/raid.devices": "4"}, LOAD, STACK)
+    plain = key_of(split({}), LOAD, STACK)
+    assert key_of(split({"db/raid.devices": "2"}), LOAD, STACK) == plain
+    wide = key_of(split({"db/raid.devices": "4"}), LOAD, STACK)
     assert wide.name != plain.name
     assert (plain.mkfs, wide.mkfs) == (
         "-E stride=16,stripe_width=32",
@@ -45,9 +46,9 @@ def test_each_shape_has_a_data_set_of_its_own_and_equal_ones_share():
 
 
 def test_a_reformat_is_reported_as_changes_from_stock():
-    stock = key_of({}, LOAD, STACK)
+    stock = key_of(split({}), LOAD, STACK)
     settings = {"db/raid.devices": "4", "db/fs.type": "xfs"}
-    changes = reformats(settings, key_of(settings, LOAD, STACK), stock)
+    changes = reformats(settings, key_of(split(settings), LOAD, STACK), stock)
     assert {c.key: (c.before, c.after) for c in changes} == {
         "db/raid.devices": ("2", "4"),
         "db/fs.type": ("ext4", "xfs"),
@@ -59,16 +60,16 @@ def test_a_reformat_is_reported_as_changes_from_stock():
 
 def test_a_machine_assembles_its_disks_as_each_treatment_asks():
     device = DeviceTable(lab="vm", disks=4)
-    stock = key_of({"db/mysqld.sync_binlog": "0"}, LOAD, StackTable(device=device))
+    stock = key_of(split({"db/mysqld.sync_binlog": "0"}), LOAD, StackTable(device=device))
     settings = {
         "db/raid.level": "10",
         "db/raid.chunk": "64K",
         "db/fs.type": "xfs",
         "db/fs.mkfs": "-m reflink=0",
     }
-    array = key_of(settings, LOAD, StackTable(device=device))
+    array = key_of(split(settings), LOAD, StackTable(device=device))
     pool = key_of(
-        {"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}, LOAD, StackTable(device=device)
+        split({"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}), LOAD, StackTable(device=device)
     )
     assert len({stock.name, array.name, pool.name}) == 3
     assert stock.content == array.content == pool.content  # one snapshot for all of them
@@ -81,4 +82,4 @@ def test_a_machine_assembles_its_disks_as_each_treatment_asks():
 
 
 def test_a_loop_shows_the_stripe_that_it_has():
-    assert key_of({}, LOAD, STACK).description.startswith("ext4 -E stride=16")
+    assert key_of(split({}), LOAD, STACK).description.startswith("ext4 -E stride=16")

@@ -7,6 +7,7 @@ from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import StackTable, decode, program_of, programs
 from mydyno.campaign.treatments import Environment
 from mydyno.loads import tools
+from mydyno.stack import split
 from mydyno.testbed.stores import key_of, rebuilt
 
 STACK = StackTable(servers={"new": "/opt/mysql-9.4", "same": "auto"})
@@ -76,12 +77,12 @@ def test_every_program_is_found_once_its_own_first():
 
 def test_each_server_has_data_of_its_own_and_files_have_none():
     new = {"db/server.build": "new"}
-    stock, other = key_of({}, RW, STACK), key_of(new, RW, STACK)
+    stock, other = key_of(split({}), RW, STACK), key_of(split(new), RW, STACK)
     assert (stock.server, other.server) == ("auto", "/opt/mysql-9.4")
     assert stock.name != other.name
     assert stock.content != other.content
-    assert key_of({"db/server.build": "same"}, RW, STACK) == stock
-    assert key_of(new, FILES, STACK) == key_of({}, FILES, STACK)
+    assert key_of(split({"db/server.build": "same"}), RW, STACK) == stock
+    assert key_of(split(new), FILES, STACK) == key_of(split({}), FILES, STACK)
     assert rebuilt(stock, stock) == []
     (change,) = rebuilt(other, stock)
     assert (change.key, change.before, change.after) == ("db/server.build", "auto", other.server)

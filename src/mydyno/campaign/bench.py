@@ -7,8 +7,9 @@ from typing import Protocol
 
 from mydyno.host import Host
 from mydyno.loads import Target, Workload
-from mydyno.model import Settings, Trial
+from mydyno.model import Trial
 from mydyno.sample import Sampling
+from mydyno.stack import StackSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class TrialInput:
     """A trial as a bench gets it: its treatment's settings, its load, its folder for results."""
 
     trial: Trial
-    settings: Settings
+    settings: StackSettings
     workload: Workload
     folder: Path
 

@@ -13,14 +13,13 @@ from mydyno.campaign.designs import Design, DesignKind, PlanInput, Soak, Stop, S
 from mydyno.campaign.importing import IMPORTED
 from mydyno.campaign.race import FRACTION, GRID, LADDER, RACE
 from mydyno.campaign.search import SEARCH
-from mydyno.campaign.spec import Spec, convert, located, programs
+from mydyno.campaign.spec import DeviceTable, Spec, convert, located, programs
 from mydyno.campaign.switchback import SWITCHBACK
 from mydyno.campaign.treatments import (
     STOCK,
     Environment,
     Select,
     less_of,
-    refuse_bad_rates,
     rungs_of,
     stripe_of,
     treatments_of,
@@ -29,7 +28,8 @@ from mydyno.loads import Workload, tools
 from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial, unknown_value
 from mydyno.model.plugins import with_plugins
 from mydyno.model.text import duration_s
-from mydyno.stack.layers import kind_of
+from mydyno.stack import StackSettings, spec_key, split
+from mydyno.stack.layers import ServerPlace, kind_of, layers
 from mydyno.stack.zfs import torn_page_risks
 from mydyno.stats import FIRST, Estimator, Rule, compare
 from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known
@@ -120,7 +120,7 @@ class Campaign:
 
     spec: Spec
     name: str
-    treatments: Mapping[str, Settings]
+    treatments: Mapping[str, StackSettings]
     workloads: Mapping[str, Workload]
     kind: DesignKind
     design: Design
@@ -158,14 +158,14 @@ def plan(
     """
     programs(spec, place, text)
     try:
-        treatments = treatments_of(spec, place, environment, select_of(spec))
+        found = treatments_of(spec, place, environment, select_of(spec))
+        treatments = {name: split(settings) for name, settings in found.items()}
         for name, settings in treatments.items():
-            stripe_of(spec.stack.device, settings, f"{place}: {name}: ")
+            _refuse_unmet(spec, settings, f"{place}: {name}: ")
     except SpecError as error:
         raise SpecError(located(str(error), place, text)) from error
     baseline = _baseline(spec, treatments, place)
-    treatments = {baseline: treatments.get(baseline, {}), **treatments}
-    refuse_bad_rates(treatments, place)
+    treatments = {baseline: treatments.get(baseline, split({})), **treatments}
     workloads = {w.info.name: w for w in _workloads(spec, text, place)}
     lower = _lower(spec, text, place, ask=not stored and runs(spec))
     if spec.stack.server == "none":
@@ -178,7 +178,7 @@ def plan(
     stops = kind.stops(inputs)
     rule = _rule(inputs, name, kind, stops)
     design = kind.make(inputs, rule)
-    treatments |= kind.more(inputs)
+    treatments |= {name: split(settings) for name, settings in kind.more(inputs).items()}
     if torn := torn_page_risks(treatments):
         raise RefusedError(f"{place}: {'; '.join(torn)}")
     cells, soak = _levels(spec, treatments, place), _soak(spec, place, rule, tuple(treatments))
@@ -211,7 +211,7 @@ def _levels(
     if spec.factors:
         first = {key: str(levels[0]) for key, levels in spec.factors.items()}
         named = {FIRST: first, **treatments}
-        return {n: {k.removeprefix("db/"): v for k, v in s.items()} for n, s in named.items()}
+        return {n: {spec_key(k): v for k, v in s.items()} for n, s in named.items()}
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
     used = dict.fromkeys(part for parts in rungs.values() for part in parts)
@@ -283,12 +283,29 @@ def _lower(spec: Spec, text: str, place: str, *, ask: bool) -> frozenset[str]:
     return frozenset(name for name, way in found.items() if way == LOWER)
 
 
+def _refuse_unmet(spec: Spec, settings: StackSettings, place: str) -> None:
+    """Raise `SpecError` for settings without the lab that they need, or invalid on any host."""
+    device = spec.stack.device
+    for layer, kind in layers().items():
+        wanted = settings.of(layer)
+        if wanted and kind.needs.lab and not isinstance(device, DeviceTable):
+            raise SpecError(
+                f"{place}{layer}.{min(wanted)}: needs lab disks; set stack.device to a lab"
+            )
+        try:
+            if wanted and kind.in_server is None:
+                kind.validate(settings, ServerPlace())
+        except SpecError as error:
+            raise SpecError(f"{place}{error}") from error
+    stripe_of(device, settings, place)
+
+
 def _no_server(
     treatments: Mapping[str, Settings], workloads: Mapping[str, Workload], place: str
 ) -> None:
     """Raise `SpecError` for a setting or a workload that needs a server."""
     keys = (key for settings in treatments.values() for key in settings)
-    wanting = [key for key in keys if key.startswith("db/") and kind_of(key)[0].needs_server]
+    wanting = [key for key in keys if key.startswith("db/") and kind_of(key)[0].needs.server]
     wanting += [name for name, workload in workloads.items() if workload.info.needs_server]
     if wanting:
         raise SpecError(f'{place}: {wanting[0]} needs a server, but stack.server is "none"')

@@ -2,38 +2,28 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mydyno.campaign.spec import DeviceTable, Spec, program_in
 from mydyno.lab import Stripe
-from mydyno.lab.values import check_stripe
+from mydyno.lab.values import RAID_KEYS, check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
-from mydyno.stack import link
+from mydyno.stack import StackSettings, full_key
 from mydyno.stack.flavours import flavours, known_as
 from mydyno.stack.layers import layers
-from mydyno.stack.net import LAB
-
-PREFIX = "db/raid."
-KEYS = ("level", "chunk", "devices")
 
 
-def stripe_of(device: str | DeviceTable, settings: Settings, place: str = "") -> Stripe:
+def stripe_of(device: str | DeviceTable, settings: StackSettings, place: str = "") -> Stripe:
     """Return the stripe of a treatment on a device; raise `SpecError` for an invalid one."""
-    wanted = {k.removeprefix(PREFIX): v for k, v in settings.items() if k.startswith(PREFIX)}
-    if not isinstance(device, DeviceTable):
-        if wanted:
-            raise SpecError(
-                f"{place}raid.{min(wanted)}: needs lab disks; set stack.device to a lab"
-            )
-        return Stripe()
-    if device.lab != "loop":
+    wanted = settings.of("raid")
+    if not isinstance(device, DeviceTable) or device.lab != "loop":
         return Stripe()  # a virtual machine has md, which is a layer
     for key in wanted:
-        if key not in KEYS:
-            raise SpecError(f"{place}{unknown_value(key, KEYS, 'setting', prefix='raid.')}")
+        if key not in RAID_KEYS:
+            raise SpecError(f"{place}{unknown_value(key, RAID_KEYS, 'setting', prefix='raid.')}")
     if wanted.get("level", "0").removeprefix("raid") != "0":
         raise SpecError(
             f'{place}raid.level: {wanted["level"]}: a loop lab has level 0; use lab = "vm"'
@@ -45,60 +35,6 @@ def stripe_of(device: str | DeviceTable, settings: Settings, place: str = "") ->
     stripe = Stripe(int(count), chunk)
     check_stripe(stripe, f"{place}raid")
     return stripe
-
-
-ADDRESS, RATE = "db/net.address", "db/link.rate"
-
-
-def uses_lab_link(settings: Settings) -> bool:
-    """Return whether a treatment's load uses the lab link."""
-    return settings.get(ADDRESS) == LAB
-
-
-def refuse_bad_rates(treatments: Mapping[str, Settings], place: str) -> None:
-    """Raise `SpecError` for an invalid rate, or one of a treatment without the lab link."""
-    for name, settings in treatments.items():
-        rate = settings.get(RATE)
-        if rate is None:
-            continue
-        if not uses_lab_link(settings):
-            raise SpecError(
-                f'{place}: {name}: link.rate applies to the lab link only; add "net.address" = '
-                f'"{LAB}"'
-            )
-        if (share := link.share(rate)) is None:
-            link.normal(rate)
-        elif not share:
-            raise SpecError(f"{place}: {name}: link.rate = {rate!r}: must be above 0")
-
-
-def traffic_key(settings: Settings, workload: str) -> str:
-    """Return the key of a load's traffic, which depends on all settings except the rate."""
-    rest = " ".join(f"{k}={v}" for k, v in sorted(settings.items()) if k != RATE)
-    return f"traffic of {workload} with {rest}"
-
-
-def resolved(settings: Settings, workload: str, measured: Mapping[str, float]) -> Settings:
-    """Return the settings with a share of traffic as a rate; left out if not measured yet."""
-    share = link.share(settings.get(RATE, ""))
-    if share is None:
-        return settings
-    rest = {key: value for key, value in settings.items() if key != RATE}
-    bytes_per_s = measured.get(traffic_key(settings, workload))
-    return {**rest, RATE: link.text(bytes_per_s * share * 8)} if bytes_per_s else rest
-
-
-def unmeasured(
-    treatments: Iterable[Settings], workloads: Iterable[str], measured: Mapping[str, float]
-) -> dict[str, tuple[Settings, str]]:
-    """Return the traffic that is not measured yet, by key: settings and workload."""
-    return {
-        key: ({k: v for k, v in settings.items() if k != RATE}, workload)
-        for settings in treatments
-        if link.share(settings.get(RATE, "")) is not None
-        for workload in workloads
-        if (key := traffic_key(settings, workload)) not in measured
-    }
 
 
 ROLES = ("db", "load")
@@ -312,5 +248,5 @@ def _settings(values: Mapping[str, Any], place: str, environment: Environment) -
         # A share of a link is one of a load's traffic, measured later; a server's is a path.
         if not kind.literal:
             text = resolve(text, memory_bytes=environment.memory_bytes, cores=environment.cores)
-        settings[f"{role}/{rest}"] = text
+        settings[full_key(layer, name, role)] = text
     return settings

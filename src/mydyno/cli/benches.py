@@ -9,7 +9,7 @@ import msgspec
 from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.plan import Campaign, runs
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
-from mydyno.campaign.treatments import PREFIX, Environment, uses_lab_link
+from mydyno.campaign.treatments import Environment
 from mydyno.cli.privatebench import host_layers, is_real, lab_spec, private, without_lab
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
@@ -22,6 +22,7 @@ from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
 from mydyno.snapshot import existing
 from mydyno.stack.flavours import flavours
+from mydyno.stack.link import uses_lab_link
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
 from mydyno.testbed.labs import LabHost, lab_kind
 from mydyno.testbed.preflight import (
@@ -169,7 +170,7 @@ def _lab(campaign: Campaign, device: DeviceTable) -> str:
             f"Server and load ran in a virtual machine of this one, its {disks} of {device.size} "
             f"with {caps}{' each' if device.disks > 1 and device.disk_class else ''}."
         )
-    tested = any(key.startswith(PREFIX) for s in campaign.treatments.values() for key in s)
+    tested = any(settings.of("raid") for settings in campaign.treatments.values())
     if tested:
         disks = f"{device.disk_class} disks, striped over as many disks as each treatment sets"
     elif device.disks == 1:
@@ -246,7 +247,7 @@ def _on_a_bench(
     refuse_network(hosts, campaign)
     for layer in layers:
         refuse_host_settings(host, layer, ask(host, layer.observe()), campaign.treatments)
-    preflight(hosts, campaign.spec, campaign.workloads, folder)
+    preflight(hosts, campaign, folder)
 
     def opened(log: CampaignLog) -> Bench:
         files = log.files

@@ -26,6 +26,7 @@ from mydyno.cli.terminal import (
 )
 from mydyno.model import Cost, Outcome, TrialStatus
 from mydyno.report.units import counted
+from mydyno.stack import spec_key
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stats.effects import (
     TRIAL_S,
@@ -232,8 +233,7 @@ def _text(found: Plan) -> str:
         mark = " (baseline)" if name == found.baseline else ""
         lines.append(f"treatment   {name}{mark}" + ("" if settings else ": as found"))
         lines += [
-            f"              {k.removeprefix('db/')} = {v}   ({found.costs[k]})"
-            for k, v in settings.items()
+            f"              {spec_key(k)} = {v}   ({found.costs[k]})" for k, v in settings.items()
         ]
     lines += [f"device      {device}" for device in dict.fromkeys(found.devices.values())]
     if found.data:

@@ -8,7 +8,6 @@ from pathlib import Path, PurePath
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
-from mydyno.campaign.treatments import uses_lab_link
 from mydyno.host import Host, Remote
 from mydyno.host.files import distrust
 from mydyno.lab import LabSpec, Latency, Stripe
@@ -20,8 +19,9 @@ from mydyno.server import Build, Instance, prepare
 from mydyno.server.place import unprivileged
 from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
-from mydyno.stack import Layer, Restorable
+from mydyno.stack import Layer, Restorable, keys_of, spec_key, split
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
+from mydyno.stack.link import uses_lab_link
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.labs import LabHost
@@ -29,7 +29,7 @@ from mydyno.testbed.lock import HOME, open_work, random_folder
 from mydyno.testbed.preflight import beneath, existing_parent, mount_point
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
-from mydyno.testbed.stores import StoreKey, names, needed
+from mydyno.testbed.stores import StoreKey, needed
 
 
 def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]:
@@ -42,7 +42,7 @@ def host_layers(host: Host, campaign: Campaign, folder: Path) -> Sequence[Layer]
     scopes = {Scope.HOST, Scope.DISK} if isinstance(device, str) else {Scope.HOST}
     found: list[Layer] = []
     for name, kind in layers().items():
-        keys = names(settings, f"db/{name}.")
+        keys = keys_of(settings, name)
         if keys and kind.scope in scopes:
             layer = kind.on_host(_host_place(host, device, folder, keys))
             found += [layer] if layer else []
@@ -62,12 +62,12 @@ def _host_place(
 def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
     """Return the campaign without lab settings, for a plain directory, and warnings."""
     possible = {
-        name: {k: v for k, v in settings.items() if not of_scope(k, Scope.DISK)}
+        name: split({k: v for k, v in settings.items() if not of_scope(k, Scope.DISK)})
         for name, settings in campaign.treatments.items()
     }
     warnings = [f"{reason.rstrip('.')}; the data is in a plain directory, without caps"]
     for name, settings in campaign.treatments.items():
-        skipped = [k.removeprefix("db/") for k in settings if k not in possible[name]]
+        skipped = [spec_key(k) for k in settings if k not in possible[name]]
         if skipped:
             left = "" if possible[name] else "; no setting is left, so it equals STOCK"
             warnings.append(f"{name}: skipped {', '.join(skipped)}{left}")

@@ -24,7 +24,7 @@ from mydyno.model import (
     RefusedError,
     Settings,
 )
-from mydyno.stack.protocol import IDENTITY, Layer, Online, Restorable, Site
+from mydyno.stack.protocol import IDENTITY, Layer, Online, Restorable, Site, full_key, split
 
 _PASSES = 3  # a new scheduler brings its tunables, and resets attributes that were set with it
 _TIMEOUT_S = 600.0
@@ -44,7 +44,7 @@ class Ledger:
 
         Refuses one that cannot be undone.
         """
-        full = [replace(c, key=f"{role}/{layer.name}.{c.key}") for c in changes]
+        full = [replace(c, key=full_key(layer.name, c.key, role)) for c in changes]
         for change in full:
             if not change.before and not layer.owned:
                 raise HostError(
@@ -83,10 +83,13 @@ def converge(site: Site, want: Settings, ledger: Ledger, trial: int) -> list[Cha
     process has changed a setting meanwhile, and `HostError` where a current value is unreadable, so
     that it could not be restored.
     """
+    wanted = split(want)
     return [
         change
         for layer in site.layers
-        for change in _Applying(site, layer, ledger, trial).bring(_of(want, site, layer))
+        for change in _Applying(site, layer, ledger, trial).bring(
+            dict(wanted.of(layer.name, site.role))
+        )
     ]
 
 
@@ -413,8 +416,3 @@ def _commands(changes: Sequence[Change]) -> Sequence[Action]:
 def _run(host: Host, actions: Sequence[Action], timeout_s: float = _TIMEOUT_S) -> None:
     for action in actions:
         host.run(action, timeout_s=timeout_s).check()
-
-
-def _of(want: Settings, site: Site, layer: Layer) -> dict[str, str]:
-    prefix = f"{site.role}/{layer.name}."
-    return {k.removeprefix(prefix): v for k, v in want.items() if k.startswith(prefix)}

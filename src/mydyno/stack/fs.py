@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.protocol import IDENTITY
 
 # What kernel 6.18 does not show because it is the default, tried on ext4, xfs and btrfs.
@@ -213,12 +213,11 @@ class Fs:
         return Action(("mount", "--options-mode", "ignore", "-o", words, where))
 
     def _change(self, key: str, now: Settings, want: Settings) -> Change:
-        safe = Durability.WEAKER if _unsafe(want[key]) else Durability.SAME
         if key == "type":
             action = Action(mkfs(want[key], want.get("mkfs", ""), self.device))
             return Change(key, now.get(key, ""), want[key], action, Cost.REFORMAT, reversible=False)
         action = self._remount(now, merged(now.get("mount", ""), want[key]).split(","))
-        return Change(key, now.get(key, ""), want[key], action, Cost.REMOUNT, durability=safe)
+        return Change(key, now.get(key, ""), want[key], action, Cost.REMOUNT)
 
     def _refuse_lasting(self, now: Settings, options: str) -> None:
         """Raise `SpecError` for an option that no remount takes away from a filesystem in use."""
@@ -293,7 +292,8 @@ def _same(key: str, now: str, want: str) -> bool:
     return not missing(now, want) if key == "mount" else now == want
 
 
-def _unsafe(options: str) -> bool:
+def unsafe(options: str) -> bool:
+    """Return whether mount options may lose what was committed."""
     return bool(_UNSAFE & set(options.split(",")))
 
 

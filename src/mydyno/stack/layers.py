@@ -1,24 +1,25 @@
 """The layers that a spec may name, each with what it declares, and how it is made."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
 
 from mydyno.journal.records import Acting
-from mydyno.model import Cost, HostError, Settings
+from mydyno.model import Change, Cost, Durability, HostError, Settings
 from mydyno.model.plugins import with_plugins
 from mydyno.stack import zfs
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
-from mydyno.stack.fs import Fs
+from mydyno.stack.fs import Fs, unsafe
 from mydyno.stack.kernel import RELEASE, Kernel
 from mydyno.stack.known.variables import Variable
 from mydyno.stack.launch_file import Env, Limits, Server
-from mydyno.stack.mysqld import Mysqld
+from mydyno.stack.link import refuse_bad_rate
+from mydyno.stack.mysqld import Mysqld, durability
 from mydyno.stack.net import Net
-from mydyno.stack.protocol import Layer
+from mydyno.stack.protocol import Layer, StackSettings
 
 
 class Scope(Enum):
@@ -85,32 +86,53 @@ def _none(place: HostPlace) -> Layer | None:
     return None
 
 
-def _anything(settings: Settings, place: ServerPlace) -> None:
+def _anything(settings: StackSettings, place: ServerPlace) -> None:
     del settings, place
+
+
+def _same(key: str, before: str, after: str, settings: StackSettings) -> Durability:
+    del key, before, after, settings
+    return Durability.SAME
+
+
+def _no_tools(settings: Settings) -> Sequence[str]:
+    del settings
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What bare settings need: root and these `tools` on the host, a server, a lab disk."""
+
+    root: bool = False
+    tools: Callable[[Settings], Sequence[str]] = _no_tools
+    server: bool = False
+    lab: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
     """What a layer declares.
 
-    `cost` is what a change of a bare key interrupts, as far as it is known without a server.  With
-    `needs_server` a campaign without one cannot have it.  `on_host` makes a layer of the host or
-    its disk, None where it is part of the data set; `in_server` makes one of a private server.
-    `validate` raises `SpecError` for bare settings that a server like this does not take, before
-    there is a server; it runs no command.
-    A key may be set in each of `roles`; `keys` are its only keys, if it names them here.  Values of
-    a `literal` layer are taken as written: ``70%`` is not a share of the host's memory.
+    `cost` is what a change of a bare key interrupts, as far as it is known without a server.
+    `on_host` makes a layer of the host or its disk, None where it is part of the data set;
+    `in_server` makes one of a private server.  `validate` raises `SpecError` for a treatment that
+    is invalid on any host, or with `in_server`, that a server like this does not take; it runs no
+    command.  `durability` compares two values of a bare key under a treatment.  A key may be set
+    in each of `roles`; `keys` are its only keys, if it names them here.  Values of a `literal`
+    layer are taken as written: ``70%`` is not a share of the host's memory.
     """
 
     scope: Scope
     cost: Callable[[str], Cost]
     on_host: Callable[[HostPlace], Layer | None] = _none
     in_server: Callable[[ServerPlace], Layer] | None = None
-    validate: Callable[[Settings, ServerPlace], None] = _anything
+    validate: Callable[[StackSettings, ServerPlace], None] = _anything
+    durability: Callable[[str, str, str, StackSettings], Durability] = _same
+    needs: Needs = Needs()
     roles: tuple[str, ...] = ("db",)
     keys: tuple[str, ...] = ()
     literal: bool = False
-    needs_server: bool = False
 
 
 def _always(cost: Cost) -> Callable[[str], Cost]:
@@ -120,17 +142,17 @@ def _always(cost: Cost) -> Callable[[str], Cost]:
 def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("db",)) -> LayerKind:
     """Return what every layer of a private server declares."""
 
-    def validate(settings: Settings, place: ServerPlace) -> None:
-        allocator = place.kind.allocator
-        make(place).plan({"linked": allocator} if allocator else {}, settings)
+    def validate(settings: StackSettings, place: ServerPlace) -> None:
+        layer, allocator = make(place), place.kind.allocator
+        layer.plan({"linked": allocator} if allocator else {}, settings.of(layer.name))
 
     return LayerKind(
         Scope.SERVER,
         _always(Cost.RESTART),
         in_server=make,
         validate=validate,
+        needs=Needs(server=True),
         roles=roles,
-        needs_server=True,
     )
 
 
@@ -139,19 +161,43 @@ def _mysqld(place: ServerPlace) -> Mysqld:
     return Mysqld(place.client, place.owned, kind.flavour, kind.version, kind.variables, kind.stock)
 
 
-def _validate_fs(settings: Settings, place: ServerPlace) -> None:
+def _validate_fs(settings: StackSettings, place: ServerPlace) -> None:
     """Validate as on a disk of ours; what a disk of the host's does not take, that disk shows.
 
     The properties of ZFS are validated by the lab that has it.
     """
     del place
-    if settings.get("type") != zfs.KIND:
-        Fs("", "/dev/disk").plan({}, settings)
+    wanted = settings.of("fs")
+    if wanted.get("type") != zfs.KIND:
+        Fs("", "/dev/disk").plan({}, wanted)
 
 
-def _validate_variables(settings: Settings, place: ServerPlace) -> None:
+def _fs_tools(settings: Settings) -> Sequence[str]:
+    kind = settings.get("type")
+    return ((kind if kind == zfs.KIND else f"mkfs.{kind}"),) if kind else ()
+
+
+def _fs_durability(key: str, before: str, after: str, settings: StackSettings) -> Durability:
+    del before, settings
+    weaker = zfs.weaker(key, after) or (key == "mount" and unsafe(after))
+    return Durability.WEAKER if weaker else Durability.SAME
+
+
+def _validate_variables(settings: StackSettings, place: ServerPlace) -> None:
     if place.kind.variables:  # not every program lists its variables
-        _mysqld(place).plan({}, settings)
+        _mysqld(place).plan({}, settings.of("mysqld"))
+
+
+def _variable_durability(key: str, before: str, after: str, settings: StackSettings) -> Durability:
+    """Compare values of a variable; on ZFS no page is torn without its doublewrite buffer."""
+    if key == "innodb_doublewrite" and zfs.protected(settings):
+        return Durability.SAME
+    return durability(key, before, after)
+
+
+def _validate_link(settings: StackSettings, place: ServerPlace) -> None:
+    del place
+    refuse_bad_rate(settings)
 
 
 def _net(place: ServerPlace) -> Net:
@@ -180,23 +226,47 @@ def layers() -> Mapping[str, LayerKind]:
     """
     own = {
         "block": LayerKind(
-            Scope.DISK, _always(Cost.ONLINE), lambda place: Block(place.disk(), ours=False)
+            Scope.DISK,
+            _always(Cost.ONLINE),
+            lambda place: Block(place.disk(), ours=False),
+            needs=Needs(root=True),
         ),
-        "fs": LayerKind(Scope.DISK, _fs_cost, _fs, validate=_validate_fs),
-        "raid": LayerKind(Scope.DISK, _always(Cost.REFORMAT)),
-        "kernel": LayerKind(Scope.HOST, _kernel_cost, lambda place: Kernel(place.keys)),
+        "fs": LayerKind(
+            Scope.DISK,
+            _fs_cost,
+            _fs,
+            validate=_validate_fs,
+            durability=_fs_durability,
+            needs=Needs(root=True, tools=_fs_tools),
+        ),
+        "raid": LayerKind(Scope.DISK, _always(Cost.REFORMAT), needs=Needs(root=True, lab=True)),
+        "kernel": LayerKind(
+            Scope.HOST,
+            _kernel_cost,
+            lambda place: Kernel(place.keys),
+            needs=Needs(root=True, tools=lambda _: ("sysctl",)),
+        ),
         "limits": _server(lambda place: Limits(place.file("limits"))),
         "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
         "alloc": _server(lambda place: Alloc(place.file("alloc"), place.libraries)),
-        "mysqld": replace(_server(_mysqld), validate=_validate_variables),
+        "mysqld": replace(
+            _server(_mysqld), validate=_validate_variables, durability=_variable_durability
+        ),
         "net": _server(_net),
-        "link": LayerKind(Scope.LAB, _always(Cost.ONLINE), literal=True, needs_server=True),
+        "link": LayerKind(
+            Scope.LAB,
+            _always(Cost.ONLINE),
+            validate=_validate_link,
+            needs=Needs(root=True, tools=lambda _: ("ip", "tc"), server=True),
+            keys=("rate",),
+            literal=True,
+        ),
         "server": LayerKind(
             Scope.SERVER,
             _always(Cost.REFORMAT),
+            needs=Needs(server=True),
             keys=("build",),
             literal=True,
-            needs_server=True,
         ),
     }
     return with_plugins("mydyno.layers", LayerKind, own)
@@ -217,6 +287,24 @@ def cost_of(key: str) -> Cost:
     """Return what a change of a full key interrupts, as its layer declares it."""
     kind, bare = kind_of(key)
     return Cost.ONLINE if key.startswith("load/") else kind.cost(bare)
+
+
+def judged(changes: Iterable[Change], settings: StackSettings, stock: Settings) -> Sequence[Change]:
+    """Return the changes of a treatment, with full keys, and what each does to durability.
+
+    `stock` are the values to compare with, by full key, where they are not those before the change:
+    a server's defaults.
+    """
+    return [
+        replace(
+            change,
+            durability=kind.durability(
+                bare, stock.get(change.key, change.before), change.after, settings
+            ),
+        )
+        for change in changes
+        for kind, bare in [kind_of(change.key)]
+    ]
 
 
 def server_layers(place: ServerPlace) -> Sequence[Layer]:

@@ -1,13 +1,15 @@
-"""The lab's link: how fast it is, both ways alike; a link of the host's own is never touched."""
+"""The lab's link: its rate, both ways alike; a link of the host's own is never touched."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
+from mydyno.stack.net import LAB
+from mydyno.stack.protocol import StackSettings, full_key
 
 UNLIMITED = "unlimited"
 _BITS = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
@@ -17,6 +19,58 @@ _SLOWEST, _FASTEST = 10**5, 10**11  # bit/s
 _BURST_S = 0.002  # a shaper that wakes so late loses nothing
 _BURST = 4096  # bytes, more than one frame
 _QUEUE = 1000 * 1514  # bytes: a network card's usual queue of a thousand frames
+
+
+RATE = full_key("link", "rate")
+
+
+def uses_lab_link(settings: StackSettings) -> bool:
+    """Return whether a treatment's load uses the lab link."""
+    return settings.of("net").get("address") == LAB
+
+
+def refuse_bad_rate(settings: StackSettings) -> None:
+    """Raise `SpecError` for an invalid rate, or one of a treatment without the lab link."""
+    rate = settings.of("link").get("rate")
+    if rate is None:
+        return
+    if not uses_lab_link(settings):
+        raise SpecError(f'link.rate applies to the lab link only; add "net.address" = "{LAB}"')
+    if (of_traffic := share(rate)) is None:
+        normal(rate)
+    elif not of_traffic:
+        raise SpecError(f"link.rate = {rate!r}: must be above 0")
+
+
+def traffic_key(settings: Settings, workload: str) -> str:
+    """Return the key of a load's traffic, which depends on all settings except the rate."""
+    rest = " ".join(f"{k}={v}" for k, v in sorted(settings.items()) if k != RATE)
+    return f"traffic of {workload} with {rest}"
+
+
+def resolved(
+    settings: StackSettings, workload: str, measured: Mapping[str, float]
+) -> StackSettings:
+    """Return the settings with a share of traffic as a rate; left out if not measured yet."""
+    of_traffic = share(settings.of("link").get("rate", ""))
+    if of_traffic is None:
+        return settings
+    bytes_per_s = measured.get(traffic_key(settings, workload))
+    rate = {"rate": text(bytes_per_s * of_traffic * 8)} if bytes_per_s else {}
+    return settings.with_layer("link", rate)
+
+
+def unmeasured(
+    treatments: Iterable[StackSettings], workloads: Iterable[str], measured: Mapping[str, float]
+) -> dict[str, tuple[StackSettings, str]]:
+    """Return the traffic that is not measured yet, by key: settings and workload."""
+    return {
+        key: (settings.with_layer("link", {}), workload)
+        for settings in treatments
+        if share(settings.of("link").get("rate", "")) is not None
+        for workload in workloads
+        if (key := traffic_key(settings, workload)) not in measured
+    }
 
 
 class _Options(msgspec.Struct, frozen=True):

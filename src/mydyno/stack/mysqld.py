@@ -170,9 +170,7 @@ class Mysqld:
 
     def _change(self, key: str, before: str, aim: str, action: Action, *, online: bool) -> Change:
         cost = Cost.ONLINE if online else Cost.RESTART
-        after = normalise(aim)
-        weaker = durability(key, self.stock.get(key, before), after)
-        return Change(key, before, after, action, cost, durability=weaker)
+        return Change(key, before, normalise(aim), action, cost)
 
 
 def option_file(want: Settings, flavour: str, version: tuple[int, ...]) -> str:

@@ -1,6 +1,6 @@
 """The protocol of a layer: a probe of its current settings, and the changes to wanted ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -9,6 +9,61 @@ from mydyno.model import Action, Change, Probe, Settings
 
 IDENTITY = "@"
 """The observed key that identifies the disk or filesystem; no setting has this name."""
+
+
+class StackSettings(Mapping[str, str]):
+    """The settings of a treatment, split by layer once, when it is planned.
+
+    As a mapping it holds them by full key, as journal and JSON do: ``db/mysqld.sync_binlog``.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = dict(settings)
+        self._layers: dict[str, dict[str, str]] = {}
+        for key, value in settings.items():
+            layer, _, bare = key.partition(".")
+            self._layers.setdefault(layer, {})[bare] = value
+
+    def __getitem__(self, key: str) -> str:
+        return self._settings[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        return len(self._settings)
+
+    def __repr__(self) -> str:
+        return repr(self._settings)
+
+    def of(self, layer: str, role: str = "db") -> Settings:
+        """Return the settings of one layer by bare key."""
+        return self._layers.get(f"{role}/{layer}", {})
+
+    def with_layer(self, layer: str, settings: Settings) -> "StackSettings":
+        """Return the same settings, except that one layer of the server's host has these."""
+        others = {key: v for key, v in self.items() if not key.startswith(full_key(layer, ""))}
+        return StackSettings({**others, **{full_key(layer, k): v for k, v in settings.items()}})
+
+
+def split(settings: Settings) -> StackSettings:
+    """Return settings by full key split by layer."""
+    return settings if isinstance(settings, StackSettings) else StackSettings(settings)
+
+
+def full_key(layer: str, key: str, role: str = "db") -> str:
+    """Return a setting's key in a role, as journal and JSON write it."""
+    return f"{role}/{layer}.{key}"
+
+
+def spec_key(key: str) -> str:
+    """Return a full key as a spec writes it: without the role of the server's host."""
+    return key.removeprefix("db/")
+
+
+def keys_of(treatments: Iterable[StackSettings], layer: str) -> tuple[str, ...]:
+    """Return every bare key of a layer that any of the treatments sets, sorted."""
+    return tuple(sorted({key for settings in treatments for key in settings.of(layer)}))
 
 
 class Layer(Protocol):

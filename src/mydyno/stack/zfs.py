@@ -4,30 +4,37 @@ from collections.abc import Mapping, Sequence
 
 from mydyno.model import Settings
 from mydyno.stack.known import normalise
+from mydyno.stack.protocol import StackSettings
 
+KIND = "zfs"  # of `fs.type`
 _PAGE = 16384  # bytes; InnoDB's default page
 _RECORD = 131072  # bytes; the default of recordsize
 _UNPROTECTED = frozenset(("0", "detect_only"))  # values of innodb_doublewrite without repair
-KIND = "zfs"  # of `fs.type`
+_WEAKER = {  # values of properties
+    "sync": ("disabled",),
+    "redundant_metadata": ("some", "none"),
+    "checksum": ("off",),
+}
 
 
-def unsafe(name: str, settings: Settings) -> str:
-    """Return why a treatment of full keys would tear pages, or an empty string.
+def unsafe(name: str, settings: StackSettings) -> str:
+    """Return why a treatment would tear pages, or an empty string.
 
     Without its doublewrite buffer InnoDB cannot repair a page of which a power cut wrote a part;
     only a filesystem that writes a page atomically makes it needless.
     """
-    plain = normalise(settings.get("db/mysqld.innodb_doublewrite", "1")).casefold()
+    server, filesystem = settings.of("mysqld"), settings.of("fs")
+    plain = normalise(server.get("innodb_doublewrite", "1")).casefold()
     if plain not in _UNPROTECTED:
         return ""
-    if settings.get("db/fs.type") != KIND:
-        kind = settings.get("db/fs.type", "the filesystem found")
+    kind = filesystem.get("type", "the filesystem found")
+    if kind != KIND:
         return (
             f"{name}: innodb_doublewrite = {plain} belongs to ZFS; on {kind} a power cut tears "
             "pages that nothing can repair: leave it on there, or set fs.type = zfs"
         )
-    page = _bytes(settings, "db/mysqld.innodb_page_size", _PAGE)
-    record = _bytes(settings, "db/fs.zfs.recordsize", _RECORD)
+    page = _bytes(server, "innodb_page_size", _PAGE)
+    record = _bytes(filesystem, "zfs.recordsize", _RECORD)
     if record < page:
         return (
             f"{name}: innodb_doublewrite = {plain} with recordsize {record} below the page size "
@@ -36,21 +43,27 @@ def unsafe(name: str, settings: Settings) -> str:
     return ""
 
 
-def torn_page_risks(treatments: Mapping[str, Settings]) -> Sequence[str]:
+def torn_page_risks(treatments: Mapping[str, StackSettings]) -> Sequence[str]:
     """Return what is unsafe of a spec that has treatments on ZFS, a sentence each.
 
     Where no treatment is on ZFS, a buffer switched off is a plain loss of durability, which is
     judged as such (docs/reference/method.md).
     """
-    if not any(settings.get("db/fs.type") == KIND for settings in treatments.values()):
+    if not any(settings.of("fs").get("type") == KIND for settings in treatments.values()):
         return ()
     messages = (unsafe(name, settings) for name, settings in treatments.items())
     return tuple(sentence for sentence in messages if sentence)
 
 
-def protected(settings: Settings) -> bool:
-    """Return whether a treatment of full keys is safe without its doublewrite buffer."""
-    return settings.get("db/fs.type") == KIND and not unsafe("", settings)
+def protected(settings: StackSettings) -> bool:
+    """Return whether a treatment is safe without its doublewrite buffer."""
+    return settings.of("fs").get("type") == KIND and not unsafe("", settings)
+
+
+def weaker(key: str, value: str) -> bool:
+    """Return whether a property of ZFS may lose or corrupt what its default would keep."""
+    plain = {"false": "off"}.get(value.lower(), value)
+    return plain in _WEAKER.get(key.removeprefix("zfs."), ())
 
 
 def _bytes(settings: Settings, key: str, default: int) -> int:

@@ -1,7 +1,7 @@
 """What a private bench needs: hosts, campaign, run directory, stores and layers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.campaign.plan import Campaign
@@ -10,18 +10,17 @@ from mydyno.journal import Journal
 from mydyno.journal.records import Records
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload
-from mydyno.model import Change, DriftError, Durability, Settings
+from mydyno.model import Change, DriftError, Settings
 from mydyno.server import Instance
 from mydyno.snapshot import Store
-from mydyno.stack import Layer, Ledger, Site, mysqld
+from mydyno.stack import Layer, Ledger, Site, StackSettings, full_key, mysqld
 from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
 from mydyno.stack.known.variables import describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
-from mydyno.stack.zfs import protected
 from mydyno.testbed.lock import LOCAL_FOLDER, open_work
-from mydyno.testbed.stores import StoreKey, key_of, strip
+from mydyno.testbed.stores import StoreKey, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +100,11 @@ class BenchSetup:
         return Site("db", self.host, () if mine else self.host_layers)
 
     @property
-    def stock(self) -> Settings:
+    def stock(self) -> StackSettings:
         """Return the baseline's settings."""
         return self.campaign.treatments[self.campaign.rule.baseline]
 
-    def key(self, settings: Settings, workload: Workload) -> StoreKey:
+    def key(self, settings: StackSettings, workload: Workload) -> StoreKey:
         """Return the data set that a treatment needs under a workload."""
         return key_of(settings, workload, self.campaign.spec.stack)
 
@@ -136,21 +135,24 @@ class ServerLayers:
     layers: Sequence[Layer]
     stock: Mapping[str, Settings]
 
-    def plan(self, want: Settings) -> list[tuple[Layer, Change]]:
+    @property
+    def defaults(self) -> Settings:
+        """Return the default settings by full key."""
+        return {full_key(n, k): v for n, stock in self.stock.items() for k, v in stock.items()}
+
+    def plan(self, want: StackSettings) -> list[tuple[Layer, Change]]:
         """Return the changes from the defaults; raise `SpecError` for an unknown setting."""
         return [
-            (layer, _judged(change, want))
+            (layer, change)
             for layer in self.layers
-            for change in layer.plan(
-                self.stock.get(layer.name, {}), strip(want, f"db/{layer.name}.")
-            )
+            for change in layer.plan(self.stock.get(layer.name, {}), want.of(layer.name))
         ]
 
-    def verify(self, host: Host, want: Settings) -> None:
+    def verify(self, host: Host, want: StackSettings) -> None:
         """Raise `DriftError` where the running server does not have the wanted settings."""
         left = []
         for layer in self.layers:
-            mine = strip(want, f"db/{layer.name}.")
+            mine = want.of(layer.name)
             if mine:
                 now = ask(host, layer.observe())
                 left += [
@@ -160,13 +162,6 @@ class ServerLayers:
                 ]
         if left:
             raise DriftError(f"the running server differs from its treatment: {'; '.join(left)}")
-
-
-def _judged(change: Change, want: Settings) -> Change:
-    """Return a change with its durability on this filesystem: ZFS writes no torn pages."""
-    if change.key == "innodb_doublewrite" and protected(want):
-        return replace(change, durability=Durability.SAME)
-    return change
 
 
 def read_defaults(instance: Instance, link: str = "") -> ServerLayers:

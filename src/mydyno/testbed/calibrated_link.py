@@ -8,14 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.campaign.bench import Bench, TrialInput
-from mydyno.campaign.treatments import RATE, resolved, unmeasured, uses_lab_link
 from mydyno.host import Running
 from mydyno.journal import MeasuredValue, measured
 from mydyno.lab import LabLink, measure_throughput
 from mydyno.loads import Workload
-from mydyno.model import Action, HostError, Interval, Settings, Trial
-from mydyno.stack import Site, converge
-from mydyno.stack.link import UNLIMITED, Link, bytes_per_s
+from mydyno.model import Action, HostError, Interval, Trial
+from mydyno.stack import Site, StackSettings, converge
+from mydyno.stack.link import (
+    RATE,
+    UNLIMITED,
+    Link,
+    bytes_per_s,
+    resolved,
+    unmeasured,
+    uses_lab_link,
+)
 from mydyno.testbed.bench_setup import BenchSetup
 
 _WARM_S, _MEASURED_S = 5.0, 10.0  # of a load whose traffic is measured
@@ -36,7 +43,9 @@ class CalibratedLink:
         state = self.link.state
         return Link(state.device, state.link, state.peer)
 
-    def settings(self, setup: BenchSetup, settings: Settings, workload: Workload) -> Settings:
+    def settings(
+        self, setup: BenchSetup, settings: StackSettings, workload: Workload
+    ) -> StackSettings:
         """Return a treatment's settings with a share of traffic as a rate."""
         return resolved(settings, workload.info.name, measured(setup.journal.events()))
 
@@ -61,7 +70,7 @@ class CalibratedLink:
     def _rates(self, setup: BenchSetup) -> list[str]:
         """Return every rate of the campaign."""
         rates = (
-            self.settings(setup, settings, workload).get(RATE, UNLIMITED)
+            self.settings(setup, settings, workload).of("link").get("rate", UNLIMITED)
             for settings in setup.campaign.treatments.values()
             if uses_lab_link(settings)
             for workload in setup.campaign.workloads.values()
@@ -92,7 +101,7 @@ class CalibratedLink:
         setup.say(f"{name}: {value}")
 
     def _traffic(
-        self, setup: BenchSetup, bench: Bench, settings: Settings, workload: Workload
+        self, setup: BenchSetup, bench: Bench, settings: StackSettings, workload: Workload
     ) -> float:
         """Return a load's bytes per second in the busier direction, from a short run."""
         folder = setup.made("traffic")

@@ -1,13 +1,13 @@
 """Checks before anything is made: tools, disk space, privileges, and an idle host."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable, Spec, StackTable, program_of
-from mydyno.campaign.treatments import resolved, uses_lab_link
 from mydyno.host import Host, Remote, ask, is_root
+from mydyno.lab.lab_link import available as link_available
 from mydyno.loads import Checkable, Workload
 from mydyno.loads import tools as load_tools
 from mydyno.loads.mysqlslap import PROGRAMS
@@ -17,32 +17,31 @@ from mydyno.server import Build
 from mydyno.server.programs import linked, option_names, read_options
 from mydyno.snapshot import existing, store
 from mydyno.snapshot.device import require_empty
-from mydyno.stack import Layer, refuse_reboot
+from mydyno.stack import Layer, StackSettings, refuse_reboot
 from mydyno.stack.alloc import installed, named_in
 from mydyno.stack.known.variables import Variable, rejected
-from mydyno.stack.layers import ServerKind, ServerPlace, layers
+from mydyno.stack.layers import ServerKind, ServerPlace
+from mydyno.stack.layers import layers as layer_kinds
+from mydyno.stack.link import resolved, uses_lab_link
 from mydyno.stack.mysqld import option_file
 from mydyno.stack.net import LAB
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.lock import REMOTE_ROOT
-from mydyno.testbed.stores import strip
 
 HOST = "host"
 REFORMAT = "reformat:"
 
 
 def consent(
-    treatments: Mapping[str, Settings], layers: Iterable[Layer], allow: Sequence[str]
+    treatments: Mapping[str, StackSettings], layers: Sequence[Layer], allow: Sequence[str]
 ) -> None:
     """Raise `RefusedError` for a host-wide setting without consent."""
-    foreign = {layer.name for layer in layers if not layer.owned}
     for name, settings in treatments.items():
-        for key in settings:
-            role, _, rest = key.partition("/")
-            if role == "db" and rest.partition(".")[0] in foreign and HOST not in allow:
+        for layer in layers:
+            if not layer.owned and HOST not in allow and (wanted := settings.of(layer.name)):
                 raise RefusedError(
-                    f"{name}: {rest} is a host-wide setting, not only one of the server under "
-                    "test; "
+                    f"{name}: {layer.name}.{next(iter(wanted))} is a host-wide setting, not only "
+                    "one of the server under test; "
                     "add --allow host to consent (it is restored when the campaign ends)"
                 )
 
@@ -71,15 +70,20 @@ def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]
         if program in used
     }
     for name, settings in treatments.items():
-        place = places.get(program_of(settings, stack), ServerPlace())
-        for layer, kind in layers().items():
+        place = places.get(program_of(settings, stack))
+        for kind in layer_kinds().values():
             try:
-                kind.validate(strip(settings, f"db/{layer}."), place)
+                if place:
+                    kind.validate(settings, place)
             except SpecError as error:
                 raise SpecError(f"{name}: {error}") from error
     for program in places:
-        mine = {n: s for n, s in treatments.items() if program_of(s, stack) == program}
-        _refuse_values(host, servers[program], {n: strip(s, "db/mysqld.") for n, s in mine.items()})
+        mine = {
+            name: settings.of("mysqld")
+            for name, settings in treatments.items()
+            if program_of(settings, stack) == program
+        }
+        _refuse_values(host, servers[program], mine)
 
 
 def _server_kind(host: Host, build: Build) -> ServerKind:
@@ -89,13 +93,13 @@ def _server_kind(host: Host, build: Build) -> ServerKind:
 
 
 def refuse_host_settings(
-    host: Host, layer: Layer, now: Settings, treatments: Mapping[str, Settings]
+    host: Host, layer: Layer, now: Settings, treatments: Mapping[str, StackSettings]
 ) -> None:
     """Raise for a setting that a layer of the host, seen as `now`, does not take or restore."""
     for name, settings in treatments.items():
         wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
         try:
-            refuse_reboot(host, layer.plan(now, strip(wanted, f"db/{layer.name}.")))
+            refuse_reboot(host, layer.plan(now, wanted.of(layer.name)))
         except SpecError as error:
             raise SpecError(f"{name}: {error}") from error
 
@@ -155,27 +159,45 @@ def _plain(cipher: str) -> str:
     return re.sub("[_-]", "", re.sub("^TLS_", "TLS13-", cipher))
 
 
-_PACKAGES = {"mysqlslap": "mariadb-client", "mariadb-slap": "mariadb-client"}
+_PACKAGES = {
+    "ip": "iproute2",
+    "mariadb-slap": "mariadb-client",
+    "mkfs.btrfs": "btrfs-progs",
+    "mkfs.ext4": "e2fsprogs",
+    "mkfs.xfs": "xfsprogs",
+    "mysqlslap": "mariadb-client",
+    "sysctl": "procps",
+    "tc": "iproute2",
+    "zfs": "zfsutils-linux",
+}
 _SPARE_BYTES = 1 << 30  # a full disk would affect the entire host
 _BUSY = 0.3  # cores: above this, other processes are at work
 
 
-def preflight(hosts: Hosts, spec: Spec, workloads: Mapping[str, Workload], folder: Path) -> None:
+def preflight(hosts: Hosts, campaign: Campaign, folder: Path) -> None:
     """Raise `SpecError` for a missing tool or invalid option, `RefusedError` if space is short."""
-    known = load_tools()
-    for cell, workload in workloads.items():
+    spec, known = campaign.spec, load_tools()
+    for cell, workload in campaign.workloads.items():
         name = cell.partition("/")[0]
         table = spec.workloads.get(name, {})
         declared = known[str(table["tool"])].program if "tool" in table else ""
         tool = str(table.get("program", declared))
         host = hosts.of(workload)
-        if tool and not path_of(host, tool):
-            where = f" on {host.name}" if hosts.remote else ""
-            remedy = _remedy(host, tool)
-            raise SpecError(f"workloads.{name}: {tool} is not installed{where}; {remedy}")
+        if tool:
+            _refuse_missing(hosts, host, f"workloads.{name}", tool)
         if isinstance(workload, Checkable):
             workload.check(host)
+    for layer, kind in layer_kinds().items():
+        for settings in campaign.treatments.values():
+            for tool in kind.needs.tools(settings.of(layer)) if settings.of(layer) else ():
+                _refuse_missing(hosts, hosts.db, layer, tool)
     _space(hosts.db, spec, folder)
+
+
+def _refuse_missing(hosts: Hosts, host: Host, place: str, tool: str) -> None:
+    if not path_of(host, tool):
+        where = f" on {host.name}" if hosts.remote else ""
+        raise SpecError(f"{place}: {tool} is not installed{where}; {_remedy(host, tool)}")
 
 
 def _remedy(host: Host, tool: str) -> str:
@@ -188,8 +210,9 @@ def _remedy(host: Host, tool: str) -> str:
 
 def refuse_unprivileged(host: Host, layers: Sequence[Layer]) -> None:
     """Raise `RefusedError` where host-wide settings are to be changed without root there."""
-    if layers and not is_root(host):
-        names = ", ".join(layer.name for layer in layers)
+    kinds = layer_kinds()
+    names = ", ".join(layer.name for layer in layers if kinds[layer.name].needs.root)
+    if names and not is_root(host):
         raise RefusedError(
             f"{host.name}: {names} settings need root; connect as root (ssh://root@...), or remove "
             "them from the spec"
@@ -199,7 +222,7 @@ def refuse_unprivileged(host: Host, layers: Sequence[Layer]) -> None:
 def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
     """Raise `SpecError` for a treatment under which the load cannot reach the server."""
     for name, settings in campaign.treatments.items():
-        if hosts.address and settings.get("db/net.transport") == "socket":
+        if hosts.address and settings.of("net").get("transport") == "socket":
             raise SpecError(
                 f"{name}: net.transport = 'socket': the load runs on {hosts.load.name}, and a "
                 "socket can only be used on the server's host; remove stack.load"
@@ -210,6 +233,8 @@ def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
                 f"campaign uses {hosts.db.name} and {hosts.load.name}; run mydyno there, or set "
                 "stack.load to a host on a real network"
             )
+        if uses_lab_link(settings) and (reason := link_available(hosts.db)):
+            raise RefusedError(f'net.address = "{LAB}": {reason}')
 
 
 def path_of(host: Host, tool: str) -> str:

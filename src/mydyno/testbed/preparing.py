@@ -140,7 +140,7 @@ class Preparation:
                     name: settings
                     for name, settings in p.campaign.treatments.items()
                     # a pool knows its properties, and there is none yet
-                    if layer.name != "fs" or settings.get("db/fs.type") != zfs.KIND
+                    if layer.name != "fs" or settings.of("fs").get("type") != zfs.KIND
                 }
                 refuse_host_settings(p.host, layer, now, treatments)
 

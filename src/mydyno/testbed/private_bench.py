@@ -15,7 +15,7 @@ from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
 from mydyno.lab import sweep as sweep_labs
 from mydyno.loads import ReportsSession, Target
-from mydyno.model import Action, Change, DriftError, HostError, Reset, Settings, SpecError
+from mydyno.model import Action, Change, Cost, DriftError, HostError, Reset, Settings, SpecError
 from mydyno.sample import footprint
 from mydyno.sample.sampler import (
     Sampling,
@@ -28,9 +28,9 @@ from mydyno.sample.sampler import (
 )
 from mydyno.server import sweep as sweep_servers
 from mydyno.snapshot import Store, settle
-from mydyno.stack import Site, converge
+from mydyno.stack import Site, StackSettings, converge, full_key, keys_of
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
-from mydyno.stack.layers import Scope, of_scope
+from mydyno.stack.layers import Scope, cost_of, judged, of_scope
 from mydyno.stack.link import UNLIMITED, bytes_per_s
 from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
@@ -38,9 +38,9 @@ from mydyno.testbed.lock import host_lock, post, remove_leftovers, restored, wit
 from mydyno.testbed.preflight import tls_mismatch
 from mydyno.testbed.preparing import Preparation
 from mydyno.testbed.server_runner import ServerRunner, target_of
-from mydyno.testbed.stores import StoreKey, names, rebuilt, reformats
+from mydyno.testbed.stores import StoreKey, rebuilt, reformats
 
-_RELEASE = f"db/kernel.{RELEASE}"
+_RELEASE = full_key("kernel", RELEASE)
 
 
 @dataclass(slots=True)
@@ -222,14 +222,15 @@ class PrivateTrial:
         place, outside = store.place, _host_part(settings, store)
         converge(p.site(store), outside, p.ledger, trial.id)
         if not place.disk:  # a lab's mount was verified when it was made
-            verify_mount(p.host, fs_layer(store), settings.get("db/fs.mount", ""))
+            verify_mount(p.host, fs_layer(store), settings.of("fs").get("mount", ""))
         changes += _host_changes(outside, p.log.records)
         target = Target(work=p.made("load"), directory=place.live)
         b.runner = runner or b.runner
         if runner is not None:
             changes += runner.launch(settings, trial) if hot is None else []
             target = target_of(runner.instance, target.work, place.live)
-        _save_changes(self.inputs.folder, changes)
+        defaults = runner.layers.defaults if runner and runner.layers else {}
+        _save_changes(self.inputs.folder, judged(changes, settings, defaults))
         settle(p.host, store)
         return target
 
@@ -245,7 +246,7 @@ class PrivateTrial:
 
     def verify_session(self) -> None:
         """Raise `DriftError` where the load's session does not have the wanted TLS."""
-        wanted, workload = self.inputs.settings.get("db/net.tls"), self.inputs.workload
+        wanted, workload = self.inputs.settings.of("net").get("tls"), self.inputs.workload
         if wanted is None or not isinstance(workload, ReportsSession):
             return
         with (self.inputs.folder / "load.out").open("rb") as lines:
@@ -272,15 +273,15 @@ class PrivateTrial:
             footprint.save(b.setup.host, b.live.place.live, folder)
         return died
 
-    def _boot_kernel(self, settings: Settings) -> None:
+    def _boot_kernel(self, settings: StackSettings) -> None:
         """Boot a VM lab with the treatment's kernel, before anything is mounted there."""
         b, p, kernel = self.bench, self.bench.setup, Kernel((RELEASE,))
         known = p.campaign.treatments.values()
-        if not isinstance(p.host, Rebootable) or RELEASE not in names(known, "db/kernel."):
+        if not isinstance(p.host, Rebootable) or RELEASE not in keys_of(known, "kernel"):
             return
         now = ask(p.host, kernel.observe())[RELEASE]
         first = first_values(p.log.records.entries()).get(_RELEASE, now)
-        aim = settings.get(_RELEASE, first)
+        aim = settings.of("kernel").get(RELEASE, first)
         if same_release(now, aim):
             return
         if b.runner is not None:
@@ -290,14 +291,14 @@ class PrivateTrial:
         converge(site, {_RELEASE: aim}, p.ledger, self.inputs.trial.id)
         b.hold()
 
-    def _hot(self, store: Store, settings: Settings) -> list[Change] | None:
+    def _hot(self, store: Store, settings: StackSettings) -> list[Change] | None:
         """Apply the treatment to the running server; return None where it must restart."""
         b, trial = self.bench, self.inputs.trial
         if trial.reset is not Reset.NONE or b.live is not store or b.runner is None:
             return None
         return b.runner.reconfigure(settings, trial)
 
-    def restored(self, store: Store, settings: Settings) -> list[Change]:
+    def restored(self, store: Store, settings: StackSettings) -> list[Change]:
         """Stop the server and restore the data set, mounted with the treatment's options."""
         b, p, trial = self.bench, self.bench.setup, self.inputs.trial
         stays = trial.reset is not Reset.DATASET and b.live is store
@@ -305,7 +306,7 @@ class PrivateTrial:
             b.runner.stop()
         if stays:
             return []
-        options = settings.get("db/fs.mount", "") if store.place.disk else ""
+        options = settings.of("fs").get("mount", "") if store.place.disk else ""
         layer = fs_layer(store)
         changes = layer.plan({"mount": "defaults"}, {"mount": options} if options else {})
         made = p.ledger.planned(changes, layer, "db", trial.id)
@@ -315,11 +316,11 @@ class PrivateTrial:
         return made
 
 
-def _host_part(settings: Settings, store: Store) -> Settings:
-    """Return the settings that are applied to the host or a disk; a lab's mount is not one."""
+def _host_part(settings: StackSettings, store: Store) -> Settings:
+    """Return the settings that are applied to the host or a disk, not made with the data set."""
     outside = {k: v for k, v in settings.items() if of_scope(k, Scope.HOST, Scope.DISK, Scope.LAB)}
-    made = ("db/raid.", "db/fs.") if store.place.disk else ("db/raid.",)
-    return {k: v for k, v in outside.items() if not k.startswith(made)}
+    made = {k for k in outside if store.place.disk and of_scope(k, Scope.DISK)}
+    return {k: v for k, v in outside.items() if k not in made or cost_of(k) is Cost.ONLINE}
 
 
 def _host_changes(settings: Settings, records: Records) -> list[Change]:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from mydyno.host import Host, Local, Remote, ask
 from mydyno.loads import Target
-from mydyno.model import Action, Change, Cost, HostError, Reset, Settings, Trial
+from mydyno.model import Action, Change, Cost, HostError, Reset, Trial
 from mydyno.server import Instance
 from mydyno.server.client import DATABASE
-from mydyno.stack import LayerPlan, Ledger, Site, converge_server
+from mydyno.stack import LayerPlan, Ledger, Site, StackSettings, converge_server
 from mydyno.testbed.bench_setup import ServerLayers, read_defaults
-from mydyno.testbed.stores import strip
 
 _LIST = "ib_buffer_pool"  # the name that every server looks for in its data folder
 _MOST = 2_000_000  # pages that are listed: 32 GB of 16 KiB
@@ -168,7 +167,7 @@ class ServerRunner:
         self.layers = self.layers or read_defaults(self.instance, self.link)
         return self.layers
 
-    def reconfigure(self, settings: Settings, trial: Trial) -> list[Change] | None:
+    def reconfigure(self, settings: StackSettings, trial: Trial) -> list[Change] | None:
         """Apply a treatment to the running server; return None where that needs a restart.
 
         Settings that this treatment does not name are reset to their defaults.
@@ -178,14 +177,14 @@ class ServerRunner:
         plans = []
         for layer in self.layers.layers:
             now = ask(self.host, layer.observe())
-            changes = layer.plan(now, strip(settings, f"db/{layer.name}."))
+            changes = layer.plan(now, settings.of(layer.name))
             plans.append(LayerPlan(layer, changes, hot=True))
         if any(c.cost is not Cost.ONLINE for plan in plans for c in plan.changes):
             return None
         observe = partial(self.layers.verify, self.host, settings)
         return converge_server(self._site, plans, self.ledger, trial.id, observe)
 
-    def launch(self, settings: Settings, trial: Trial) -> list[Change]:
+    def launch(self, settings: StackSettings, trial: Trial) -> list[Change]:
         """Write the treatment's option and launch files, start the server, verify the settings."""
         layers = self.layers
         if layers is None:

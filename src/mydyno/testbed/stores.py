@@ -1,17 +1,17 @@
 """The data sets that a campaign needs: one snapshot for each shape of the data."""
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import SETTING as BUILD
 from mydyno.campaign.spec import DeviceTable, StackTable, program_of
-from mydyno.campaign.treatments import KEYS, PREFIX, stripe_of
+from mydyno.campaign.treatments import stripe_of
 from mydyno.lab import Stripe
-from mydyno.lab.values import mkfs_options
+from mydyno.lab.values import RAID_KEYS, mkfs_options
 from mydyno.loads import Workload
 from mydyno.model import Action, Change, Cost, Settings
+from mydyno.stack import StackSettings, full_key, spec_key
 from mydyno.stack.fs import shaping
 from mydyno.stack.known import normalise
 
@@ -45,9 +45,6 @@ def data_shape(settings: Settings) -> Settings:
     return {key: normalise(value) for key, value in sorted(settings.items()) if key in _SHAPING}
 
 
-ZFS = "db/fs.zfs."
-
-
 @dataclass(frozen=True, slots=True)
 class StoreKey:
     """What a data set's bytes depend on: tables, filesystem, stripe, and the server's shape.
@@ -69,7 +66,7 @@ class StoreKey:
     @property
     def description(self) -> str:
         """Return the filesystem and its mkfs options: ``xfs -d su=64k,sw=4``."""
-        under = (f"{k.removeprefix('db/')}={v}" for k, v in self.under or ())
+        under = (f"{spec_key(k)}={v}" for k, v in self.under or ())
         return " ".join(filter(None, (self.kind, self.mkfs, *under)))
 
     @property
@@ -83,20 +80,21 @@ class StoreKey:
         return _digest((self.data, self.server, self.shape))
 
 
-def key_of(settings: Settings, workload: Workload, stack: StackTable) -> StoreKey:
+def key_of(settings: StackSettings, workload: Workload, stack: StackTable) -> StoreKey:
     """Return the data set that a treatment needs under a workload."""
-    kind, stripe = settings.get("db/fs.type", "ext4"), stripe_of(stack.device, settings)
-    beside = f" beside {stack.data}" if stack.data and workload.info.needs_server else ""
-    mysqld = strip(settings, "db/mysqld.")
-    shape = tuple(sorted(data_shape(mysqld).items())) if workload.info.needs_server else ()
+    filesystem, stripe = settings.of("fs"), stripe_of(stack.device, settings)
+    kind = filesystem.get("type", "ext4")
+    needs = workload.info.needs_server
+    beside = f" beside {stack.data}" if stack.data and needs else ""
+    shape = tuple(sorted(data_shape(settings.of("mysqld")).items())) if needs else ()
     return StoreKey(
         data=f"{workload.info.data_key}{beside}",
         server=program_of(settings, stack) if workload.info.needs_server else "",
         kind=kind,
-        mkfs=mkfs_options(kind, settings.get("db/fs.mkfs", ""), stripe),
+        mkfs=mkfs_options(kind, filesystem.get("mkfs", ""), stripe),
         shape=shape,
         stripe=stripe,
-        mount=shaping(settings.get("db/fs.mount", "")),
+        mount=shaping(filesystem.get("mount", "")),
         under=_under(stack.device, settings),
     )
 
@@ -105,10 +103,13 @@ def _digest(of: object) -> str:
     return hashlib.sha256(repr(of).encode()).hexdigest()[:10]
 
 
-def _under(device: str | DeviceTable, settings: Settings) -> tuple[tuple[str, str], ...] | None:
+def _under(
+    device: str | DeviceTable, settings: StackSettings
+) -> tuple[tuple[str, str], ...] | None:
     if not isinstance(device, DeviceTable) or not device.machine:
         return None
-    return tuple(sorted((k, v) for k, v in settings.items() if k.startswith((PREFIX, ZFS))))
+    below = (full_key("raid", ""), full_key("fs", "zfs."))
+    return tuple(sorted((k, v) for k, v in settings.items() if k.startswith(below)))
 
 
 def rebuilt(key: StoreKey, stock: StoreKey) -> list[Change]:
@@ -126,9 +127,9 @@ def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change
 
     def shape(key: StoreKey) -> dict[str, str]:
         chunk, disks = str(key.stripe.chunk), str(key.stripe.disks)
-        loop = {f"{PREFIX}{k}": v for k, v in zip(KEYS, ("0", chunk, disks), strict=True)}
+        loop = {full_key("raid", k): v for k, v in zip(RAID_KEYS, ("0", chunk, disks), strict=True)}
         under = loop if key.under is None else dict(key.under)
-        return {**under, "db/fs.type": key.kind, "db/fs.mkfs": key.mkfs}
+        return {**under, full_key("fs", "type"): key.kind, full_key("fs", "mkfs"): key.mkfs}
 
     now, before = shape(key), shape(stock)
     return [
@@ -149,13 +150,3 @@ def needed(campaign: Campaign) -> dict[StoreKey, Workload]:
         for settings in campaign.treatments.values():
             found.setdefault(key_of(settings, workload, campaign.spec.stack), workload)
     return dict(sorted(found.items(), key=lambda item: len(item[0].shape)))
-
-
-def strip(settings: Settings, prefix: str) -> dict[str, str]:
-    """Return the settings whose keys begin with `prefix`, without it."""
-    return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
-
-
-def names(settings: Iterable[Settings], prefix: str) -> tuple[str, ...]:
-    """Return every key below `prefix` in any of the settings, without it, sorted."""
-    return tuple(sorted({key for s in settings for key in strip(s, prefix)}))

@@ -9,12 +9,11 @@ from operator import itemgetter
 from pathlib import PurePath
 from typing import Any, ClassVar
 
-from mydyno.lab.values import Geometry
+from mydyno.lab.values import RAID_KEYS, Geometry
 from mydyno.model import (
     Action,
     Change,
     Cost,
-    Durability,
     HostError,
     Probe,
     RefusedError,
@@ -24,7 +23,6 @@ from mydyno.model import (
 )
 from mydyno.stack.known import normalise
 
-KEYS = ("level", "chunk", "devices")
 NONE = "none"
 _ARRAY = "mydyno"  # the name in the superblocks of our arrays: only those are ever taken apart
 _STOPPED = "stopped"  # our superblocks are there, and no array
@@ -84,14 +82,13 @@ class Raid:
         if not want:
             return []
         aim = self._aim(now, want)
-        moved = [key for key in KEYS if aim[key] != now.get(key, NONE)]
+        moved = [key for key in RAID_KEYS if aim[key] != now.get(key, NONE)]
         if not moved:
             return []
         _refuse_foreign(now)
         action = self._step(now, aim)
-        safe = Durability.SAME
         return [
-            Change(k, now.get(k, NONE), aim[k], action, Cost.REFORMAT, False, safe)  # noqa: FBT003
+            Change(k, now.get(k, NONE), aim[k], action, Cost.REFORMAT, reversible=False)
             for k in moved
         ]
 
@@ -100,13 +97,13 @@ class Raid:
 
         What is not wanted stays as it is; what is wanted as ``none`` is mdadm's own choice.
         """
-        if unknown := sorted(set(want) - set(KEYS)):
-            raise SpecError(unknown_value(unknown[0], KEYS, "setting", prefix="raid."))
+        if unknown := sorted(set(want) - set(RAID_KEYS)):
+            raise SpecError(unknown_value(unknown[0], RAID_KEYS, "setting", prefix="raid."))
         standing = now if now.get("level") not in (None, NONE, _STOPPED, _LVM) else {}
-        merged = {**{key: standing.get(key, NONE) for key in KEYS}, **want}
+        merged = {**{key: standing.get(key, NONE) for key in RAID_KEYS}, **want}
         level = level_of(merged["level"])
         if level == NONE:
-            return dict.fromkeys(KEYS, NONE)
+            return dict.fromkeys(RAID_KEYS, NONE)
         devices = str(len(self.disks)) if merged["devices"] == NONE else merged["devices"]
         self._check_devices(level, devices)
         chunk = str(_DEFAULT_CHUNK) if merged["chunk"] == NONE else _chunk(merged["chunk"])

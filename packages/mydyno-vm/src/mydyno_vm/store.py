@@ -7,10 +7,10 @@ from pathlib import Path
 from mydyno.host import Host, ask
 from mydyno.model import Action, Settings
 from mydyno.snapshot import StorePlace
-from mydyno.stack import converge_made
+from mydyno.stack import converge_made, split
 from mydyno.stack.fs import mkfs, mount
 from mydyno.stack.zfs import KIND
-from mydyno.testbed.stores import StoreKey, strip
+from mydyno.testbed.stores import StoreKey
 from mydyno_vm import zfs
 from mydyno_vm.raid import NONE, Raid, geometry
 
@@ -33,8 +33,8 @@ class Shape:
 
 def shape_of(key: StoreKey) -> Shape:
     """Return what a data set of a campaign lies on."""
-    under = dict(key.under or ())
-    return Shape(key.kind, key.mkfs, strip(under, "db/raid."), strip(under, "db/fs."))
+    under = split(dict(key.under or ()))
+    return Shape(key.kind, key.mkfs, under.of("raid"), under.of("fs"))
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, unknown_value
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known import normalise
 from mydyno.stack.zfs import KIND
 
@@ -35,11 +35,6 @@ _SHAPING = frozenset(
     ("checksum", "compression", "copies", "dedup", "dnodesize", "encryption", "recordsize", "xattr")
 )
 _AT_BIRTH = frozenset(("ashift", "casesensitivity", "encryption", "normalization", "utf8only"))
-_WEAKER = {
-    "sync": ("disabled",),
-    "redundant_metadata": ("some", "none"),
-    "checksum": ("off",),
-}
 _WORDS = ("on", "off")
 
 
@@ -110,9 +105,7 @@ class Zfs:
         tool, whose = ("zpool", self.pool) if name in _POOL else ("zfs", self.dataset)
         action = Action((tool, "set", f"{name}={after}", whose))
         cost = Cost.REFORMAT if name in _SHAPING else Cost.ONLINE
-        weaker = after in _WEAKER.get(name, ())
-        safe = Durability.WEAKER if weaker else Durability.SAME
-        return Change(key, before, after, action, cost, durability=safe)
+        return Change(key, before, after, action, cost)
 
     def _check(self, now: Settings, want: Settings) -> None:
         if want and not now:
