@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from mydyno.lab.binary import serve
 from mydyno.lab.calibration import cap_rate
-from mydyno.lab.loop_lab import serve
 from mydyno.lab.values import Caps, LabSpec, Latency, Paths, Stripe, check, level_text, mkfs_options
 from mydyno.model import SpecError
 

@@ -12,7 +12,7 @@ import msgspec
 
 from mydyno.host import Host, ask, processes
 from mydyno.host.files import make_home, resolved
-from mydyno.lab.loop_lab import binary
+from mydyno.lab.binary import binary
 from mydyno.lab.registry import clear_parts
 from mydyno.model import Action, HostError, Probe, RefusedError, SpecError
 from mydyno.server.instance import free_port
