@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILE, FUNCTION = 500, 50
-FILES = 182  # to become 150; never more than today
+FILES = 171  # to become 150; never more than today
 CODE = 21_450  # lines of code in src; never more than today
 CORE = 12_000  # lines of code on the way of a plain campaign: from its spec to the text report
 # The rooms of that way, and the files of larger rooms that it takes.
