@@ -1,12 +1,15 @@
 """The record of the labs survives damage, or reports what is wrong."""
 
 import os
+import signal
 import stat
+import subprocess
 from dataclasses import replace
 
 import pytest
 
 from mydyno.host import Local, Process
+from mydyno.host.local import signal_same
 from mydyno.host.processes import alive, identify, parse_started
 from mydyno.lab import Caps, LabSpec, LabState, listing
 from mydyno.lab.values import Loop, Registry, clear_parts, registry
@@ -101,6 +104,19 @@ def test_a_recycled_id_is_another_process():
     assert not alive(Local(), replace(me, boot="another"))
     assert alive(Local(), replace(me, program=""))
     assert not alive(Local(), None)
+
+
+def test_a_process_that_took_over_a_number_is_not_signalled():
+    child = subprocess.Popen(["sleep", "30"])
+    try:
+        signal_same(child.pid, signal.SIGKILL, lambda: False)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.3)
+        signal_same(child.pid, signal.SIGKILL, lambda: True)
+        assert child.wait(5) == -signal.SIGKILL
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_a_record_that_a_killed_process_left_half_written_is_removed(tmp_path):

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -149,12 +149,16 @@ def _left(leader: int, since: int) -> list[ProcessStat]:
 
 
 def _kill(one: ProcessStat) -> None:
-    """Kill the very process that was seen: what its descriptor stands for cannot become another."""
+    signal_same(one.pid, signal.SIGKILL, lambda: started_at(one.pid) == one.start)
+
+
+def signal_same(pid: int, number: signal.Signals, same: Callable[[], bool]) -> None:
+    """Signal a process if it is the `same`: what a descriptor stands for cannot become another."""
     with suppress(ProcessLookupError):
-        descriptor = os.pidfd_open(one.pid)
+        descriptor = os.pidfd_open(pid)
         try:
-            if started_at(one.pid) == one.start:
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            if same():
+                signal.pidfd_send_signal(descriptor, number)
         finally:
             os.close(descriptor)
 

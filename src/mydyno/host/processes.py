@@ -1,17 +1,15 @@
 """Processes and mounts of a host."""
 
-import os
 import re
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from mydyno.host.files import resolved
-from mydyno.host.local import Local
+from mydyno.host.local import Local, signal_same
 from mydyno.host.protocol import Host, ask
 from mydyno.model import Action, HostError, Probe
 
@@ -133,16 +131,10 @@ def _signalled(host: Host, process: Process, number: signal.Signals, patience_s:
 
 
 def _signal(host: Host, process: Process, number: signal.Signals) -> None:
-    if not isinstance(host, Local):
+    if isinstance(host, Local):
+        signal_same(process.pid, number, lambda: alive(host, process))
+    else:
         host.run(Action(("kill", f"-{number.name[3:]}", str(process.pid))))
-        return
-    with suppress(ProcessLookupError):
-        descriptor = os.pidfd_open(process.pid)
-        try:
-            if alive(host, process):  # a pidfd never refers to another process
-                signal.pidfd_send_signal(descriptor, number)
-        finally:
-            os.close(descriptor)
 
 
 _MOUNTS = Action(("cat", "/proc/self/mountinfo"))
