@@ -82,7 +82,7 @@ class Flavour:
 
     `mark` is the word, in lower case, by which its ``--version`` line is recognised.  `quirks` are
     those of the `oldest` version that is supported, and `since` maps a version to the fields that
-    differ from it on.  What is known of its `kin` holds for it too.  `plan` shows the `warning`.
+    differ from it on.  What is known of its `kin` holds for it too.  Results show the `warning`.
     """
 
     title: str

@@ -11,9 +11,10 @@ from mydyno.model import Action, Interval
 
 
 class ThrowsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of ``[workloads.X]``: how many dice are thrown at a time."""
+    """The keys of ``[workloads.X]``: how many dice a throw has, with a server or without."""
 
     dice: int = 1
+    server: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Throws:
 
 
 def cells(name: str, params: ThrowsParams, response: str | None) -> Sequence[Throws]:
-    info = WorkloadInfo(f"{name}/{params.dice}", response or "tps")
+    info = WorkloadInfo(f"{name}/{params.dice}", response or "tps", needs_server=params.server)
     return [Throws(info, params.dice)]
 
 
