@@ -71,6 +71,10 @@ def test_the_old_server_speaks_none_that_clients_take(one):
     clear(one)
     with pytest.raises(SpecError, match=r"before 5\.7\.10"):
         one.layers.net.plan({}, {"transport": "tcp", "tls": "on"})
+    clear(one)
+    (one.instance.place.launch / "net").write_text("transport=tcp\ntls=on\n")
+    with pytest.raises(HostError, match="built with yaSSL, whose TLS"):
+        one.instance.start()
 
 
 @pytest.mark.parametrize("one", MODERN, indirect=True)

@@ -1,7 +1,9 @@
 """The parts of a private instance that need no server: its files, command, accounts, record."""
 
 import os
+import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -147,6 +149,24 @@ def test_a_port_is_free_when_it_is_chosen():
 def test_nothing_to_find_names_the_folder_and_what_to_do(tmp_path):
     with pytest.raises(SpecError, match="no bin/mariadbd or bin/mysqld there"):
         find(Local(), str(tmp_path))
+
+
+def test_the_files_of_statements_stay_in_the_home():
+    """MySQL 9.7 of Debian stops where the folder that is compiled in does not exist."""
+    assert 'secure_file_priv = "/srv/h/tmp"\n' in options(build(), PLACE)
+
+
+def test_a_server_that_is_too_old_is_refused_before_anything_is_made():
+    with tempfile.TemporaryDirectory(prefix="mydyno-test-") as name:
+        base = Path(name)
+        base.chmod(0o755)  # root asks the program as nobody
+        program = base / "bin/mysqld"
+        program.parent.mkdir(mode=0o755)
+        program.write_text("#!/bin/sh\necho 'mysqld  Ver 5.5.62 for Linux on x86_64 (MySQL)'\n")
+        program.chmod(0o755)
+        refused = f"{program}: MySQL 5.5.62 is not supported; use MySQL 5.6 or later"
+        with pytest.raises(SpecError, match=re.escape(refused)):
+            find(Local(), name)
 
 
 def test_a_program_that_is_no_server_is_refused(tmp_path):

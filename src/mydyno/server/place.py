@@ -228,6 +228,8 @@ def options(
         f"socket = {place_text(place.socket)}",
         f"pid_file = {place_text(place.run / 'mysqld.pid')}",
         f"tmpdir = {place_text(place.tmp)}",
+        # a package's own default may be a folder that is not there, and the server then stops
+        f"secure_file_priv = {place_text(place.tmp)}",
         *_listening(address, port),
         *build.quirks.options,
         *(f"{name} = {quoted(name, value)}" for name, value in more),
