@@ -13,7 +13,7 @@ import pytest
 
 from golden.rewrite import hold
 from mydyno.model import Change, HostError, RefusedError, SpecError
-from mydyno.stack import full_key, mysqld, split
+from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.alloc import parse as parse_alloc
 from mydyno.stack.fs import Fs
@@ -24,6 +24,7 @@ from mydyno.stack.layers import judged
 from mydyno.stack.link import Link
 from mydyno.stack.link import parse as parse_link
 from mydyno.stack.net import Net
+from mydyno.stack.protocol import full_key, split
 from mydyno.stack.raid import Raid
 from mydyno.stack.zfs import Zfs
 

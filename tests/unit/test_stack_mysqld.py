@@ -220,14 +220,6 @@ def test_a_pool_below_its_chunk_waits_for_a_restart():
     assert (smaller.cost, larger.cost) == (Cost.RESTART, Cost.ONLINE)
 
 
-def test_what_the_server_rounded_is_told():
-    made = layer()
-    now = {**STOCK, "max_allowed_packet": "33554432"}
-    want = {"max_allowed_packet": "33554433", "innodb_io_capacity": "200"}
-    told = "mysqld.max_allowed_packet = 33554433: the server made it 33554432"
-    assert made.adjusted(now, want) == [told]
-
-
 @pytest.mark.parametrize(
     ("line", "ending"),
     [

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from mydyno.model import Cost, SpecError
-from mydyno.stack import split
-from mydyno.stack.zfs import Zfs, companions, create, destroy, misspelt, protected, torn_page_risks
+from mydyno.stack.protocol import split
+from mydyno.stack.zfs import Zfs, create, destroy, misspelt, protected, torn_page_risks
 
 
 def risks(treatments):
@@ -64,12 +64,6 @@ def test_without_any_zfs_it_is_a_plain_loss_of_durability():
 @pytest.mark.parametrize("value", ["ON", "DETECT_AND_RECOVER", "fast"])
 def test_values_that_repair_travel(value):
     assert risks({"zfs": ZFS, "x": {"db/mysqld.innodb_doublewrite": value}}) == ()
-
-
-def test_direct_io_is_bypassing_from_2_3_on():
-    assert "innodb_flush_method" not in companions((2, 3, 2), "mysql")
-    assert companions((2, 2, 9), "mysql")["innodb_flush_method"] == "fsync"
-    assert companions((2, 3), "mariadb")["innodb_use_atomic_writes"] == "0"
 
 
 # As `zpool get` and `zfs get` print with -H -p (OpenZFS 2.3): name, property, value, tabs between.

@@ -9,7 +9,7 @@ from mydyno.host import Host
 from mydyno.loads import Target, Workload
 from mydyno.model import Settings, Trial
 from mydyno.sample import Sampling
-from mydyno.stack import StackSettings
+from mydyno.stack.protocol import StackSettings
 
 
 class Bench(Protocol):

@@ -11,8 +11,8 @@ from mydyno.lab import Stripe
 from mydyno.lab.values import check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
-from mydyno.stack import StackSettings, full_key
 from mydyno.stack.layers import layers
+from mydyno.stack.protocol import StackSettings, full_key
 from mydyno.stack.raid import KEYS
 
 

@@ -30,7 +30,7 @@ from mydyno.model import (
     Window,
 )
 from mydyno.sample import Sampling, footprint
-from mydyno.stack import StackSettings
+from mydyno.stack.protocol import StackSettings
 from mydyno.stats import summarise, tens
 
 SILENCE_S = 120.0  # without a report for so long a load is stopped as hung

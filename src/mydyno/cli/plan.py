@@ -17,8 +17,8 @@ from mydyno.cli.privatebench import lab_spec
 from mydyno.cli.specs import find
 from mydyno.cli.terminal import duration, print_message
 from mydyno.model import Cost, Outcome, TrialStatus
-from mydyno.stack import spec_key
 from mydyno.stack.layers import Scope, cost_of, of_scope
+from mydyno.stack.protocol import spec_key
 from mydyno.stats.forecast import (
     TRIAL_S,
     Forecast,

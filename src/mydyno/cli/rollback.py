@@ -20,8 +20,8 @@ from mydyno.journal.register import OpenCampaign, find, forget, marked, opened, 
 from mydyno.journal.rundir import RunDir
 from mydyno.lab import sweep, sweep_links, vm
 from mydyno.model import HostError, JournalError, MydynoError, SpecError
-from mydyno.stack import Restorable, split
-from mydyno.stack.protocol import IDENTITY
+from mydyno.stack import Restorable
+from mydyno.stack.protocol import IDENTITY, split
 from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
 
 OLD_RECORDS = "old-records"

@@ -11,16 +11,6 @@ from mydyno.host import Host, Local, is_root
 from mydyno.lab.values import LabSpec, Paths, level_text
 from mydyno.model import Action, RefusedError, SpecError, unknown_value
 
-
-class _Class(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _Classes(msgspec.Struct, frozen=True):
-    disks: list[_Class]
-    vms: list[_Class]
-
-
 _NAME = "mydyno-disk"
 _NOT_BUILT = "mydyno-disk is not built; run `make setup`."
 _MEGA = 1e6
@@ -65,9 +55,9 @@ def refuse_unknown_class(disk_class: str, vm: str = "") -> None:
     """Raise `SpecError` for a disk or VM class that mydyno-disk does not know, if it is built."""
     if not (disk_class or vm) or not binary():
         return
-    known = msgspec.json.decode(classes(json=True), type=_Classes)
-    for key, name, rows in (("class", disk_class, known.disks), ("vm", vm, known.vms)):
-        names = [row.name for row in rows]
+    known = msgspec.json.decode(classes(json=True))
+    for key, name, kind in (("class", disk_class, "disks"), ("vm", vm, "vms")):
+        names = [row["name"] for row in known[kind]]
         if name and name not in names:
             raise SpecError(f"stack.device.{key}: {unknown_value(name, names, listed=False)}")
 

@@ -168,17 +168,6 @@ class Mysqld:
         text = "".join(f"SET GLOBAL {_assignment(each.key, each.after)};\n" for each in moved)
         return [Action(self.client, text.encode())] if text else []
 
-    def adjusted(self, now: Settings, want: Settings) -> Sequence[str]:
-        """Return a sentence for each wanted value that the server rounded to its own unit."""
-        return [
-            f"mysqld.{key} = {value}: the server made it {now[key]}"
-            for key, value in sorted(want.items())
-            if normalise(value).isdigit()
-            and now.get(key, "").isdigit()
-            and normalise(value) != now[key]
-            and granted(key, now, value, self.variables)
-        ]
-
     def _change(self, key: str, before: str, aim: str, action: Action, *, online: bool) -> Change:
         cost = Cost.ONLINE if online else Cost.RESTART
         return Change(key, before, normalise(aim), action, cost)

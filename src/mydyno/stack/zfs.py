@@ -13,7 +13,6 @@ KIND = "zfs"
 _PAGE = 16384  # bytes; InnoDB's default page
 _RECORD = 131072  # bytes; the default of recordsize
 _UNPROTECTED = frozenset(("0", "detect_only"))  # values of innodb_doublewrite without repair
-_BYPASSED = (2, 3)  # from this version of ZFS on, O_DIRECT goes past the ARC
 _KEY = "fs.zfs."
 # What may be set of a pool and of a filesystem (zpoolprops(7), zfsprops(7) of ZFS 2.3).
 _PROPERTIES = frozenset(
@@ -32,26 +31,6 @@ _PROPERTIES = frozenset(
         *("utf8only", "volmode", "volsize", "vscan", "xattr", "zoned"),
     }
 )
-
-
-def companions(version: tuple[int, ...], flavour: str) -> Settings:
-    """Return what a server on ZFS should be set to besides, by the version of ZFS.
-
-    Whole pages are written copy-on-write, so that nothing can be torn (OpenZFS documentation,
-    "Workload Tuning: InnoDB"): the doublewrite buffer is not needed.  Neighbours are never beside
-    each other, and native AIO is not native there.  Until 2.2 O_DIRECT was taken and ignored, or
-    refused by 0.7; since 2.3 it passes the ARC by, which `direct=disabled` prevents.
-    """
-    found = {
-        "innodb_doublewrite": "0",
-        "innodb_use_native_aio": "0",
-        "innodb_flush_neighbors": "0",
-    }
-    if flavour == "mariadb":
-        found["innodb_use_atomic_writes"] = "0"
-    if version < _BYPASSED:
-        found["innodb_flush_method"] = "fsync"
-    return found
 
 
 def unsafe(name: str, settings: StackSettings) -> str:
