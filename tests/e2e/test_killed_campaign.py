@@ -33,8 +33,8 @@ from mydyno.loads import Target, WorkloadInfo
 from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
 from mydyno.snapshot import StorePlace
-from mydyno.stack import keys_of, split
 from mydyno.stack.kernel import Kernel
+from mydyno.stack.protocol import keys_of, split
 from mydyno.stats import Rule
 from mydyno.testbed import preparing, private_bench, server_runner
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts, ServerLayers

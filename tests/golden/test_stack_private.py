@@ -13,7 +13,7 @@ import pytest
 
 from golden.rewrite import hold
 from mydyno.model import Change, HostError, RefusedError, SpecError
-from mydyno.stack import full_key, mysqld, split
+from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.alloc import parse as parse_alloc
 from mydyno.stack.fs import Fs

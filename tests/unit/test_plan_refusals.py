@@ -9,8 +9,8 @@ from mydyno.cli.benches import build
 from mydyno.cli.recipes import SpecSource
 from mydyno.lab.loop_lab import binary
 from mydyno.model import RefusedError, SpecError
-from mydyno.stack import full_key, split
 from mydyno.stack.layers import ServerKind, ServerPlace, layers
+from mydyno.stack.protocol import full_key, split
 from mydyno.testbed.preflight import refuse_occupied
 
 SPEC = """

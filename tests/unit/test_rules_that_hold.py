@@ -49,7 +49,8 @@ from mydyno.sample.sampler import Where
 from mydyno.server import place
 from mydyno.server.client import with_options, without_password
 from mydyno.server.place import Build
-from mydyno.stack import Ledger, Site, converge, mysqld, restore, split
+from mydyno.stack import Ledger, Site, converge, mysqld, restore
+from mydyno.stack.protocol import split
 from mydyno.stats import Rule
 from mydyno.stats.compare import soaked
 from mydyno.stats.result import ChangeView

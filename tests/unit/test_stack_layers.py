@@ -7,8 +7,8 @@ import pytest
 from mydyno.campaign.spec import decode
 from mydyno.host import Local
 from mydyno.model import Action, Change, Durability, RefusedError, SpecError
-from mydyno.stack import split
 from mydyno.stack.layers import judged
+from mydyno.stack.protocol import split
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.preflight import preflight, refuse_unprivileged
 from mydyno.testing.fakes import FakeLayer

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from mydyno.lab.lab_link import parse as parse_gauge
 from mydyno.model import SpecError
-from mydyno.stack import split
 from mydyno.stack.link import (
     bytes_per_s,
     normal,
@@ -20,6 +19,7 @@ from mydyno.stack.link import (
     traffic_key,
     unmeasured,
 )
+from mydyno.stack.protocol import split
 
 SLOW = split({"db/net.address": "lab", "db/link.rate": "40%"})
 GAUGE = Path(__file__).parents[1] / "golden" / "stack" / "link" / "iperf3"

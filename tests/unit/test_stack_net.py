@@ -11,8 +11,8 @@ from mydyno.campaign.bench import TrialInput
 from mydyno.loads import sysbench_oltp
 from mydyno.model import DriftError, Trial
 from mydyno.sample.sampler import parse_speed
-from mydyno.stack import split
 from mydyno.stack.net import Net, refusal
+from mydyno.stack.protocol import split
 from mydyno.testbed.preflight import tls_mismatch
 from mydyno.testbed.private_bench import PrivateBench
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mydyno.model import Cost, SpecError
-from mydyno.stack import split
+from mydyno.stack.protocol import split
 from mydyno.stack.zfs import protected, torn_page_risks
 from mydyno_vm.zfs import Zfs, create, destroy, misspelt
 

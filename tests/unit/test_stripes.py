@@ -7,7 +7,7 @@ from mydyno.campaign.treatments import stripe_of
 from mydyno.lab import Stripe
 from mydyno.loads import tools
 from mydyno.model import Cost
-from mydyno.stack import split
+from mydyno.stack.protocol import split
 from mydyno.testbed.stores import key_of, reformats
 
 LOOP = DeviceTable(lab="loop", disks=2, chunk="64K")

@@ -7,7 +7,7 @@ from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import StackTable, decode, program_of, programs
 from mydyno.campaign.treatments import Environment
 from mydyno.loads import tools
-from mydyno.stack import split
+from mydyno.stack.protocol import split
 from mydyno.testbed.stores import key_of, rebuilt
 
 STACK = StackTable(servers={"new": "/opt/mysql-9.4", "same": "auto"})

@@ -9,7 +9,7 @@ from mydyno.host import Host
 from mydyno.loads import Target, Workload
 from mydyno.model import Trial
 from mydyno.sample import Sampling
-from mydyno.stack import StackSettings
+from mydyno.stack.protocol import StackSettings
 
 
 @dataclass(frozen=True, slots=True)

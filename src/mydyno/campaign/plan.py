@@ -28,8 +28,8 @@ from mydyno.loads import Workload, tools
 from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial, unknown_value
 from mydyno.model.plugins import with_plugins
 from mydyno.model.text import duration_s
-from mydyno.stack import StackSettings, spec_key, split
 from mydyno.stack.layers import ServerPlace, kind_of, layers
+from mydyno.stack.protocol import StackSettings, spec_key, split
 from mydyno.stack.zfs import torn_page_risks
 from mydyno.stats import FIRST, Estimator, Rule, compare
 from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known

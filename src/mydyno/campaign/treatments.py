@@ -11,9 +11,9 @@ from mydyno.lab import Stripe
 from mydyno.lab.values import RAID_KEYS, check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
-from mydyno.stack import StackSettings, full_key
 from mydyno.stack.flavours import flavours, known_as
 from mydyno.stack.layers import layers
+from mydyno.stack.protocol import StackSettings, full_key
 
 
 def stripe_of(device: str | DeviceTable, settings: StackSettings, place: str = "") -> Stripe:

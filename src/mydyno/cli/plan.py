@@ -26,8 +26,8 @@ from mydyno.cli.terminal import (
 )
 from mydyno.model import Cost, Outcome, TrialStatus
 from mydyno.report.units import counted
-from mydyno.stack import spec_key
 from mydyno.stack.layers import Scope, cost_of, of_scope
+from mydyno.stack.protocol import spec_key
 from mydyno.stats.effects import (
     TRIAL_S,
     Forecast,

@@ -19,9 +19,10 @@ from mydyno.server import Build, Instance, prepare
 from mydyno.server.place import unprivileged
 from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
-from mydyno.stack import Layer, Restorable, keys_of, spec_key, split
+from mydyno.stack import Layer, Restorable
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
 from mydyno.stack.link import uses_lab_link
+from mydyno.stack.protocol import keys_of, spec_key, split
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.labs import LabHost

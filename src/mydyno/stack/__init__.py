@@ -11,16 +11,7 @@ from mydyno.stack.converge import (
     restore,
     restore_made,
 )
-from mydyno.stack.protocol import (
-    Layer,
-    Restorable,
-    Site,
-    StackSettings,
-    full_key,
-    keys_of,
-    spec_key,
-    split,
-)
+from mydyno.stack.protocol import Layer, Restorable, Site
 
 __all__ = [
     "Layer",
@@ -29,15 +20,10 @@ __all__ = [
     "Restorable",
     "Restoration",
     "Site",
-    "StackSettings",
     "converge",
     "converge_made",
     "converge_server",
-    "full_key",
-    "keys_of",
     "refuse_reboot",
     "restore",
     "restore_made",
-    "spec_key",
-    "split",
 ]

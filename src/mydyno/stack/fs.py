@@ -96,7 +96,7 @@ def missing(now: str, want: str) -> list[str]:
 
     An option that is a default may be silent, unless its contrary is shown.
     """
-    shown = {_plain(option) for option in now.split(",")}
+    shown = {spelt(option) for option in now.split(",")}
     wanted = sorted({option.strip() for option in want.split(",") if option.strip()})
     return [option for option in wanted if not _there(option, shown)]
 
@@ -110,11 +110,6 @@ def removing(kind: str, option: str) -> str | None:
     return {**_REMOVED_BY[""], **_REMOVED_BY.get(kind, {})}.get(name)
 
 
-def spelt(option: str) -> str:
-    """Return an option as the kernel shows it."""
-    return _plain(option)
-
-
 def silent(option: str) -> bool:
     """Return whether the kernel shows nothing of an option, for it is the default."""
     return option in _SILENT or option in {"atime", "strictatime", "defaults"}
@@ -125,7 +120,7 @@ def _there(option: str, shown: set[str]) -> bool:
         return not {"noatime", "relatime"} & shown
     if option == "atime":
         return "noatime" not in shown
-    if _plain(option) in shown or option.partition("=")[0] in _NEVER_SHOWN:
+    if spelt(option) in shown or option.partition("=")[0] in _NEVER_SHOWN:
         return True
     return option in _SILENT and not any(_contrary(option, other) for other in shown)
 
@@ -135,12 +130,12 @@ def _contrary(option: str, other: str) -> bool:
     return known in {name, f"no{name}", name.removeprefix("no")}
 
 
-def _plain(option: str) -> str:
+def spelt(option: str) -> str:
     """Return an option as the kernel spells it, and a size in bytes."""
-    spelt = _SPELT.get(option, option)
-    if sized := _SIZED.fullmatch(spelt):
+    word = _SPELT.get(option, option)
+    if sized := _SIZED.fullmatch(word):
         return f"{sized['name']}={int(sized['number']) * _UNITS[sized['unit'].lower()]}"
-    return spelt
+    return word
 
 
 KEYS = ("type", "mkfs", "mount")
@@ -188,11 +183,9 @@ class Fs:
         self._check(want)
         if not self.device:
             self._refuse_lasting(now, want.get("mount", ""))
-        return [
-            self._change(key, now, want)
-            for key in KEYS
-            if key in want and key != "mkfs" and not _same(key, now.get(key, ""), want[key])
-        ]
+        moved = {"type"} if want.get("type", now.get("type")) != now.get("type") else set()
+        moved |= {"mount"} if missing(now.get("mount", ""), want.get("mount", "")) else set()
+        return [self._change(key, now, want) for key in KEYS if key in moved]
 
     def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
         """Return one remount to exactly the first options; raise nothing for what it cannot do."""
@@ -286,10 +279,6 @@ def _contraries(option: str) -> set[str]:
     if name in _ACCESS:
         return set(_ACCESS)
     return {name, name.removeprefix("no") if name.startswith("no") else f"no{name}"}
-
-
-def _same(key: str, now: str, want: str) -> bool:
-    return not missing(now, want) if key == "mount" else now == want
 
 
 def unsafe(options: str) -> bool:

@@ -81,31 +81,12 @@ class ServerPlace:
         return Server(self.launch / name, self.pid_file, self.options)
 
 
-def _none(place: HostPlace) -> Layer | None:
-    del place
-    return None
-
-
-def _anything(settings: StackSettings, place: ServerPlace) -> None:
-    del settings, place
-
-
-def _same(key: str, before: str, after: str, settings: StackSettings) -> Durability:
-    del key, before, after, settings
-    return Durability.SAME
-
-
-def _no_tools(settings: Settings) -> Sequence[str]:
-    del settings
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What bare settings need: root and these `tools` on the host, a server, a lab disk."""
 
     root: bool = False
-    tools: Callable[[Settings], Sequence[str]] = _no_tools
+    tools: Callable[[Settings], Sequence[str]] = lambda _: ()
     server: bool = False
     lab: bool = False
 
@@ -125,18 +106,16 @@ class LayerKind:
 
     scope: Scope
     cost: Callable[[str], Cost]
-    on_host: Callable[[HostPlace], Layer | None] = _none
+    on_host: Callable[[HostPlace], Layer | None] = lambda _: None
     in_server: Callable[[ServerPlace], Layer] | None = None
-    validate: Callable[[StackSettings, ServerPlace], None] = _anything
-    durability: Callable[[str, str, str, StackSettings], Durability] = _same
+    validate: Callable[[StackSettings, ServerPlace], None] = lambda _settings, _place: None
+    durability: Callable[[str, str, str, StackSettings], Durability] = (
+        lambda _key, _before, _after, _settings: Durability.SAME
+    )
     needs: Needs = Needs()
     roles: tuple[str, ...] = ("db",)
     keys: tuple[str, ...] = ()
     literal: bool = False
-
-
-def _always(cost: Cost) -> Callable[[str], Cost]:
-    return lambda _: cost
 
 
 def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("db",)) -> LayerKind:
@@ -148,7 +127,7 @@ def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("
 
     return LayerKind(
         Scope.SERVER,
-        _always(Cost.RESTART),
+        lambda _: Cost.RESTART,
         in_server=make,
         validate=validate,
         needs=Needs(server=True),
@@ -195,11 +174,6 @@ def _variable_durability(key: str, before: str, after: str, settings: StackSetti
     return durability(key, before, after)
 
 
-def _validate_link(settings: StackSettings, place: ServerPlace) -> None:
-    del place
-    refuse_bad_rate(settings)
-
-
 def _net(place: ServerPlace) -> Net:
     kind = place.kind
     return Net(place.launch / "net", place.client, kind.flavour, kind.version, place.link)
@@ -208,14 +182,6 @@ def _net(place: ServerPlace) -> Net:
 def _fs(place: HostPlace) -> Fs | None:
     where = place.mount()
     return Fs(where, "") if where else None
-
-
-def _kernel_cost(key: str) -> Cost:
-    return Cost.REBOOT if key == RELEASE else Cost.ONLINE
-
-
-def _fs_cost(key: str) -> Cost:
-    return Cost.REMOUNT if key == "mount" else Cost.REFORMAT
 
 
 @cache
@@ -227,22 +193,22 @@ def layers() -> Mapping[str, LayerKind]:
     own = {
         "block": LayerKind(
             Scope.DISK,
-            _always(Cost.ONLINE),
+            lambda _: Cost.ONLINE,
             lambda place: Block(place.disk(), ours=False),
             needs=Needs(root=True),
         ),
         "fs": LayerKind(
             Scope.DISK,
-            _fs_cost,
+            lambda key: Cost.REMOUNT if key == "mount" else Cost.REFORMAT,
             _fs,
             validate=_validate_fs,
             durability=_fs_durability,
             needs=Needs(root=True, tools=_fs_tools),
         ),
-        "raid": LayerKind(Scope.DISK, _always(Cost.REFORMAT), needs=Needs(root=True, lab=True)),
+        "raid": LayerKind(Scope.DISK, lambda _: Cost.REFORMAT, needs=Needs(root=True, lab=True)),
         "kernel": LayerKind(
             Scope.HOST,
-            _kernel_cost,
+            lambda key: Cost.REBOOT if key == RELEASE else Cost.ONLINE,
             lambda place: Kernel(place.keys),
             needs=Needs(root=True, tools=lambda _: ("sysctl",)),
         ),
@@ -255,15 +221,15 @@ def layers() -> Mapping[str, LayerKind]:
         "net": _server(_net),
         "link": LayerKind(
             Scope.LAB,
-            _always(Cost.ONLINE),
-            validate=_validate_link,
+            lambda _: Cost.ONLINE,
+            validate=lambda settings, _: refuse_bad_rate(settings),
             needs=Needs(root=True, tools=lambda _: ("ip", "tc"), server=True),
             keys=("rate",),
             literal=True,
         ),
         "server": LayerKind(
             Scope.SERVER,
-            _always(Cost.REFORMAT),
+            lambda _: Cost.REFORMAT,
             needs=Needs(server=True),
             keys=("build",),
             literal=True,

@@ -33,9 +33,6 @@ class StackSettings(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._settings)
 
-    def __repr__(self) -> str:
-        return repr(self._settings)
-
     def of(self, layer: str, role: str = "db") -> Settings:
         """Return the settings of one layer by bare key."""
         return self._layers.get(f"{role}/{layer}", {})

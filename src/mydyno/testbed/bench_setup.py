@@ -10,15 +10,16 @@ from mydyno.journal import Journal
 from mydyno.journal.records import Records
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload
-from mydyno.model import Change, DriftError, Settings
+from mydyno.model import DriftError, Settings
 from mydyno.server import Instance
 from mydyno.snapshot import Store
-from mydyno.stack import Layer, Ledger, Site, StackSettings, full_key, mysqld
+from mydyno.stack import Layer, LayerPlan, Ledger, Site, mysqld
 from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
 from mydyno.stack.known.variables import describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
+from mydyno.stack.protocol import StackSettings, full_key
 from mydyno.testbed.lock import LOCAL_FOLDER, open_work
 from mydyno.testbed.stores import StoreKey, key_of
 
@@ -140,12 +141,11 @@ class ServerLayers:
         """Return the default settings by full key."""
         return {full_key(n, k): v for n, stock in self.stock.items() for k, v in stock.items()}
 
-    def plan(self, want: StackSettings) -> list[tuple[Layer, Change]]:
+    def plan(self, want: StackSettings) -> list[LayerPlan]:
         """Return the changes from the defaults; raise `SpecError` for an unknown setting."""
         return [
-            (layer, change)
+            LayerPlan(layer, layer.plan(self.stock.get(layer.name, {}), want.of(layer.name)))
             for layer in self.layers
-            for change in layer.plan(self.stock.get(layer.name, {}), want.of(layer.name))
         ]
 
     def verify(self, host: Host, want: StackSettings) -> None:

@@ -13,7 +13,7 @@ from mydyno.journal import MeasuredValue, measured
 from mydyno.lab import LabLink, measure_throughput
 from mydyno.loads import Workload
 from mydyno.model import Action, HostError, Interval, Trial
-from mydyno.stack import Site, StackSettings, converge
+from mydyno.stack import Site, converge
 from mydyno.stack.link import (
     RATE,
     UNLIMITED,
@@ -23,6 +23,7 @@ from mydyno.stack.link import (
     unmeasured,
     uses_lab_link,
 )
+from mydyno.stack.protocol import StackSettings
 from mydyno.testbed.bench_setup import BenchSetup
 
 _WARM_S, _MEASURED_S = 5.0, 10.0  # of a load whose traffic is measured

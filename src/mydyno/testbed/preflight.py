@@ -17,7 +17,7 @@ from mydyno.server import Build
 from mydyno.server.programs import linked, option_names, read_options
 from mydyno.snapshot import existing, store
 from mydyno.snapshot.device import require_empty
-from mydyno.stack import Layer, StackSettings, refuse_reboot
+from mydyno.stack import Layer, refuse_reboot
 from mydyno.stack.alloc import installed, named_in
 from mydyno.stack.known.variables import Variable, rejected
 from mydyno.stack.layers import ServerKind, ServerPlace
@@ -25,6 +25,7 @@ from mydyno.stack.layers import layers as layer_kinds
 from mydyno.stack.link import resolved, uses_lab_link
 from mydyno.stack.mysqld import option_file
 from mydyno.stack.net import LAB
+from mydyno.stack.protocol import StackSettings
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.lock import REMOTE_ROOT
 

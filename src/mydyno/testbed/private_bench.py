@@ -28,10 +28,11 @@ from mydyno.sample.sampler import (
 )
 from mydyno.server import sweep as sweep_servers
 from mydyno.snapshot import Store, settle
-from mydyno.stack import Site, StackSettings, converge, full_key, keys_of
+from mydyno.stack import Site, converge
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.layers import Scope, cost_of, judged, of_scope
 from mydyno.stack.link import UNLIMITED, bytes_per_s
+from mydyno.stack.protocol import StackSettings, full_key, keys_of
 from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.lock import host_lock, post, remove_leftovers, restored, withdraw

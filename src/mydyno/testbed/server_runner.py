@@ -12,7 +12,8 @@ from mydyno.loads import Target
 from mydyno.model import Action, Change, Cost, HostError, Reset, Trial
 from mydyno.server import Instance
 from mydyno.server.client import DATABASE
-from mydyno.stack import LayerPlan, Ledger, Site, StackSettings, converge_server
+from mydyno.stack import LayerPlan, Ledger, Site, converge_server
+from mydyno.stack.protocol import StackSettings
 from mydyno.testbed.bench_setup import ServerLayers, read_defaults
 
 _LIST = "ib_buffer_pool"  # the name that every server looks for in its data folder
@@ -196,8 +197,7 @@ class ServerRunner:
             self.up = True
             layers.verify(self.host, settings)
 
-        plans = [LayerPlan(layer, (change,)) for layer, change in layers.plan(settings)]
-        made = converge_server(self._site, plans, self.ledger, trial.id, observe)
+        made = converge_server(self._site, layers.plan(settings), self.ledger, trial.id, observe)
         load_buffer_pool(self.instance)
         return made
 

@@ -11,9 +11,9 @@ from mydyno.lab import Stripe
 from mydyno.lab.values import RAID_KEYS, mkfs_options
 from mydyno.loads import Workload
 from mydyno.model import Action, Change, Cost, Settings
-from mydyno.stack import StackSettings, full_key, spec_key
 from mydyno.stack.fs import shaping
 from mydyno.stack.known import normalise
+from mydyno.stack.protocol import StackSettings, full_key, spec_key
 
 _SHAPING = frozenset(
     (

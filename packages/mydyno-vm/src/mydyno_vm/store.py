@@ -7,8 +7,9 @@ from pathlib import Path
 from mydyno.host import Host, ask
 from mydyno.model import Action, Settings
 from mydyno.snapshot import StorePlace
-from mydyno.stack import converge_made, split
+from mydyno.stack import converge_made
 from mydyno.stack.fs import mkfs, mount
+from mydyno.stack.protocol import split
 from mydyno.stack.zfs import KIND
 from mydyno.testbed.stores import StoreKey
 from mydyno_vm import zfs
