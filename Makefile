@@ -2,7 +2,8 @@
 .PHONY: setup setup-test setup-bench servers demo test test-servers test-alone test-attacks test-statistics test-timed test-harm sbom audit check check-lint check-rust check-python golden wheel fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
 SHORT = not statistics and not timed
-SIDE_BY_SIDE = -n 2 --dist loadscope  # as root each worker has a host lock of its own
+SIDE_BY_SIDE = -n 2 --dist loadscope
+WAITING = -n 4 --dist loadscope  # campaigns wait more than they compute; each worker has its own host lock
 TIERS = check test-servers test-alone test-attacks
 
 setup: ## install what is missing and build
@@ -25,7 +26,7 @@ test: setup-test servers ## everything: real servers, real devices, a real brows
 	done; printf "$$spent\n"
 
 test-servers: ## contracts, integration and campaigns, side by side
-	@$(PY) -m pytest -q $(SIDE_BY_SIDE) --durations=20 -m "$(SHORT) and not alone" tests/contract tests/integration tests/e2e
+	@$(PY) -m pytest -q $(WAITING) --durations=20 -m "$(SHORT) and not alone" tests/contract tests/integration tests/e2e
 
 test-alone: ## what changes settings or devices of the machine, one by one
 	@$(PY) -m pytest -q --durations=5 -m "$(SHORT) and alone" tests/contract tests/integration tests/e2e

@@ -19,6 +19,7 @@ settings.load_profile("mydyno")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # What one campaign at a time holds on a machine: its records and lock, notices, namespaces.
 STATE = {"/var/lib/mydyno": "700", "/run": "755"}
+APART = ("tests/e2e/", "tests/integration/test_ssh_campaign.py")  # long tests that share nothing
 SHARING = {"tests/e2e/test_net_campaign.py"}  # one campaign for all of its tests
 _NEW_NAMESPACE = 0x00020000  # CLONE_NEWNS
 
@@ -42,11 +43,11 @@ if WORKER and os.geteuid() == 0:
 
 
 class _Units(LoadScopeScheduling):
-    """A module goes to one worker, but the long tests of e2e, which share nothing, to any."""
+    """A module goes to one worker, but long tests that share nothing go to any."""
 
     def _split_scope(self, nodeid):
         module = nodeid.partition("::")[0]
-        return nodeid if module.startswith("tests/e2e/") and module not in SHARING else module
+        return nodeid if module.startswith(APART) and module not in SHARING else module
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 from mydyno.host import Ssh
 from mydyno.host.ssh_connection import Address
 
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-NUMBERS = itertools.count(
-    os.getpid() + WORKER * 120
-)  # subnets, of which two tests at once want their own
+# Subnets: of two runs at once, and of the workers of each, all want their own.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+FIRST = os.getppid() + 60 * int(WORKER.removeprefix("gw")) if WORKER else os.getpid()
+NUMBERS = (FIRST + number for number in itertools.cycle(range(60)))
 SSHD = """
 Port 22
 HostKey {home}/host_key
