@@ -1,4 +1,4 @@
-"""Every layer, workload, design and journal passes its conformance suite; a false one does not.
+"""Every layer, load, design, journal and bench passes its suite; a false one does not.
 
 If this fails, an implementation breaks a promise that the engine, the loop or a report rests on, or
 a suite no longer sees a broken promise.
@@ -14,11 +14,14 @@ from unittest.mock import patch
 import pytest
 
 from golden.test_stack_private import _CASES, _layer
+from mydyno.campaign.bench import NoServer, TrialInput
 from mydyno.campaign.importing import Past
 from mydyno.campaign.plan import designs, plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.treatments import Environment
+from mydyno.host import Local
 from mydyno.journal import FileJournal, MemoryJournal
+from mydyno.journal.records import MemoryRecords
 from mydyno.loads import (
     Target,
     command,
@@ -30,12 +33,13 @@ from mydyno.loads import (
     sysbench_tpcc,
     tools,
 )
-from mydyno.model import Action, Reset, SpecError
+from mydyno.model import Action, Reset, SpecError, Trial
 from mydyno.stack.block import Block
 from mydyno.stack.layers import layers
-from mydyno.testing import FakeLayer, FakeLoad
+from mydyno.testing import FakeBench, FakeHost, FakeLayer, FakeLoad
 from mydyno.testing.conformance import (
     ConformanceError,
+    check_bench,
     check_design,
     check_durable_journal,
     check_journal,
@@ -330,6 +334,76 @@ def test_a_journal_that_breaks_a_promise(tmp_path):
         check_journal(Slow())
     with pytest.raises(ConformanceError, match="on the disk"):
         check_durable_journal(Hasty, tmp_path / "journal.jsonl")
+
+
+# Benches: the private one is checked in tests/e2e/test_killed_campaign.py
+
+
+def inputs(folder, *settings):
+    trials = [Trial(number, "A", "load", 0, 1) for number in range(len(settings))]
+    return [TrialInput(t, s, FakeLoad(), folder) for t, s in zip(trials, settings, strict=True)]
+
+
+def fake_bench(host, records):
+    return lambda: FakeBench(host, MemoryJournal(), records)
+
+
+def test_the_fake_bench(tmp_path):
+    host = FakeHost({"swap": "60"}, lambda _: iter(()))
+    trials = inputs(tmp_path, {}, {"db/kernel.swap": "1"})
+    check_bench(fake_bench(host, MemoryRecords()), trials, lambda: dict(host.state))
+
+
+def test_the_bench_without_a_server(tmp_path):
+    check_bench(lambda: NoServer(Local()), inputs(tmp_path, {}, {}), dict)
+
+
+def test_a_bench_that_restores_nothing(tmp_path):
+    host = FakeHost({"swap": "60"}, lambda _: iter(()))
+
+    class Leaving(FakeBench):
+        def recover(self):
+            """Leave the host as it is."""
+
+    with pytest.raises(ConformanceError, match="recover"):
+        check_bench(
+            lambda: Leaving(host, MemoryJournal()),
+            inputs(tmp_path, {"db/kernel.swap": "1"}),
+            lambda: dict(host.state),
+        )
+
+
+# Implementations that are not registered, by the methods that make them one, with their tests
+IMPLEMENTED = {
+    ("run", "start", "push", "pull"): {
+        *("Local", "Namespaced", "Ssh"),  # test_hosts.py
+        "VmHost",  # an `Ssh` to a machine, which takes a boot: tests/vm
+        "FakeHost",  # knows two commands only, and no files
+    },
+    ("open", "freeze", "restore", "close"): {
+        *("DirectoryStore", "LabStore", "DeviceStore"),  # test_stores.py
+        "VmStore",  # tests/vm/test_store.py
+    },
+    ("opened", "trial", "recover"): {"NoServer", "FakeBench", "PrivateBench"},
+    ("append", "events"): {"FileJournal", "MemoryJournal"},
+}
+
+
+@pytest.mark.parametrize("methods", IMPLEMENTED)
+def test_no_host_store_bench_or_journal_is_left_out(methods):
+    package = Path(__file__).parents[2] / "src"
+    classes = (
+        node
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and "Protocol" not in map(ast.unparse, node.bases)
+    )
+    found = {
+        one.name
+        for one in classes
+        if {*methods} <= {n.name for n in one.body if isinstance(n, ast.FunctionDef)}
+    }
+    assert found == IMPLEMENTED[methods]
 
 
 def protocols(text):

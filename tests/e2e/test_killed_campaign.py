@@ -42,6 +42,7 @@ from mydyno.testbed.lock import restored
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
 from mydyno.testing import FakeLoad, Silent
+from mydyno.testing.conformance import check_bench
 from mydyno.testing.fakes import FakeRunning
 
 TREATMENTS = {
@@ -431,3 +432,14 @@ def test_the_mount_of_a_lab_disk_is_recorded_before_it_is_made(tmp_path):
     (change,) = under.restored(store, settings)
     assert recorded == [("lazytime", "db/fs.mount")]
     assert (change.key, change.after) == ("db/fs.mount", "lazytime")
+
+
+def test_the_private_bench_passes_the_conformance_suite(tmp_path):
+    host, journal, records = Machine(lines), MemoryJournal(), MemoryRecords()
+    (tmp_path / register.MARKER).write_text("0123456789abcdef\n")
+    trials = [
+        TrialInput(Trial(number, name, "load", 0, 1), settings, LOAD, tmp_path)
+        for number, (name, settings) in enumerate(TREATMENTS.items())
+        if name != "SYNC"
+    ]
+    check_bench(lambda: bench(tmp_path, host, journal, records), trials, lambda: dict(host.files))

@@ -24,6 +24,7 @@ from mydyno.stack.layers import judged
 from mydyno.stack.link import Link
 from mydyno.stack.link import parse as parse_link
 from mydyno.stack.net import Net
+from mydyno.stack.protocol import full_key, split
 from mydyno_vm.raid import Raid
 from mydyno_vm.zfs import Zfs
 

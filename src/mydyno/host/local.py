@@ -308,8 +308,9 @@ class Local:
 
     def push(self, local: Path, remote: Path) -> None:
         """Copy a file with its mode, atomically."""
+        raw = local.read_bytes()  # where there is no file, no part of one is left either
         with tempfile.NamedTemporaryFile(dir=remote.parent, delete=False) as part:
-            part.write(local.read_bytes())
+            part.write(raw)
         shutil.copymode(local, part.name)
         Path(part.name).replace(remote)
 
@@ -405,5 +406,7 @@ class Namespaced:
         self.outer.pull(remote, local)
 
     def _inside(self, action: Action) -> Action:
+        if self.outer.run(Action(("which", action.argv[0]))).returncode:
+            raise HostError(_missing(action))
         enter = ("nsenter", f"--net={_PLACE / self.namespace}", "--")
         return Action((*enter, *action.argv), action.stdin)

@@ -1,4 +1,4 @@
-"""Public fakes, so that a layer, a load or a campaign can be tried without a host."""
+"""Public fakes and conformance suites: a layer, a load or a design is tried without a host."""
 
 from mydyno.testing.fakes import FakeBench, FakeHost, FakeLayer, FakeLoad, Silent
 

@@ -1,4 +1,4 @@
-"""Conformance suites of the pure protocols: Layer, Workload, Design, Journal.
+"""Conformance suites: what each protocol promises, checked on an implementation of it.
 
 Each function takes an implementation and raises `ConformanceError`, which names the promise that
 is broken.  Plug-ins call them from their own tests, on anything that mydyno may meet.
@@ -6,19 +6,32 @@ is broken.  Plug-ins call them from their own tests, on anything that mydyno may
 
 import os
 import random
-from collections.abc import Callable, Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from math import exp, isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Any, Protocol
 from unittest.mock import patch
 
+from mydyno.campaign.bench import Bench, TrialInput
 from mydyno.campaign.designs import Design
-from mydyno.host import ask
-from mydyno.journal import Event, Interruption, Journal, Opened, Started
+from mydyno.host import Completed, Host, ask
+from mydyno.journal import (
+    Changing,
+    Event,
+    Interruption,
+    Journal,
+    MemoryJournal,
+    Opened,
+    Started,
+)
+from mydyno.journal.records import MemoryRecords
 from mydyno.loads import Target, Verifies, Workload
 from mydyno.model import (
+    Action,
     HostError,
     Interval,
     JournalError,
@@ -30,7 +43,8 @@ from mydyno.model import (
     TrialStatus,
     Window,
 )
-from mydyno.stack import Layer
+from mydyno.snapshot import Store, settle
+from mydyno.stack import Layer, Ledger, Site, converge, restore
 from mydyno.stats import summarise, tens
 from mydyno.testing.fakes import FakeHost
 
@@ -228,3 +242,206 @@ def check_durable_journal(make: Callable[[Path], Durable], path: Path) -> None:
 
 _TRIAL = Trial(0, "A", "w", 0, 1)
 _EVENTS: list[Event] = [Opened("digest", "name"), Started(_TRIAL), Interruption(_TRIAL, 3.5)]
+
+
+def check_applied(site: Site, want: Settings) -> None:
+    """Apply `want` to the first layer of a site, by full keys, and restore it; nothing is left."""
+    ledger, layer = Ledger(MemoryRecords(), MemoryJournal()), site.layers[0]
+    before = ask(site.host, layer.observe())
+    made = converge(site, want, ledger, 0)
+    require({c.key for c in made} == {*want}, "each wanted key is changed")
+    require(all(c.before == before[c.key.split(".", 1)[1]] for c in made), "`before` is observed")
+    require(not converge(site, want, ledger, 1), "applied again, nothing is left to change")
+    recorded = {e.key for e in ledger.journal.events() if isinstance(e, Changing)}
+    require(recorded == {*want}, "each change is recorded")
+    require(converge(site, {}, ledger, 2), "the next treatment does not inherit it")
+    require(ask(site.host, layer.observe()) == before, "what it had is in force again")
+    converge(site, want, ledger, 3)
+    done = restore(site.host, ledger.records, lambda _: layer)
+    require((done.left, done.gone, done.failed) == ([], [], []), "everything can be restored")
+    if not layer.owned:  # what mydyno made is removed instead
+        require(ask(site.host, layer.observe()) == before, "restoring brings back every value")
+        again = restore(site.host, ledger.records, lambda _: layer)
+        require(not again.lines, "what is restored is not restored again")
+
+
+_WORDS = ("a b", "'", '"', "$HOME", "`id`", "\\", "*", "", "-n", "ü\n!x")
+_MARKS = "mydyno 1\n\nmydyno 2 0\nmydyno over\n"  # what a protocol over ssh might look for
+
+
+def _sh(text: str, *words: object) -> Action:
+    return Action(("sh", "-c", text, "sh", *map(str, words)))
+
+
+def check_host(host: Host, folder: Path) -> None:
+    """Check a host that runs commands; `folder` is empty, on this machine and on the host."""
+    done = host.run(_sh('printf %s "$1"; printf %s "$1" >&2; exit 255', _MARKS))
+    ended = (done.returncode, done.stdout.decode(), done.stderr.decode())
+    require(ended == (255, _MARKS, _MARKS), "exit code and both outputs are the command's own")
+    words = host.run(_sh('printf "%s|" "$@"', *_WORDS)).stdout.decode()
+    require(words == "|".join(_WORDS) + "|", "words arrive as they are")
+    raw = bytes(range(256)) * (1 << 14)
+    require(host.run(Action(("cat",), raw)).stdout == raw, "input and output are not limited")
+    require(host.run(Action(("cat",))).stdout == b"", "input ends where none is given")
+    host.run(_sh('echo x >>"$1"', folder / "times"))
+    times = host.run(_sh('cat "$1"', folder / "times")).stdout
+    require(times == b"x\n", "a command is carried out once")
+    for attempt in (host.run, host.start):
+        with refused("a missing program is named", (HostError,), "no-such-program: not found on"):
+            attempt(Action(("no-such-program",)))
+    with refused("a command may not take longer than its timeout", (HostError,), "timed out"):
+        host.run(_sh('sleep 100 & echo "$!" >"$1"; wait', folder / "pid"), timeout_s=4)
+    pid = int(host.run(_sh('cat "$1"', folder / "pid")).stdout)
+    require(_gone(host, pid), "a command that is ended leaves no child")
+    _check_background(host, folder)
+    _check_files(host, folder)
+
+
+def _check_background(host: Host, folder: Path) -> None:
+    errors = folder / "err"
+    host.run(_sh('echo before >"$1"', errors))
+    text = "echo $$; for i in 1 2; do sleep 0.4; echo $i; done; echo after >&2; printf end; exit 7"
+    running = host.start(_sh(text), stderr=errors)
+    lines = running.lines()
+    require(int(next(lines)) == running.pid, "`pid` is the command's")
+    require(running.returncode() is None, "it has no exit code while it runs")
+    began_s = time.monotonic()
+    require([*lines] == [b"1\n", b"2\n", b"end"], "every line is yielded, the last one unended")
+    require(time.monotonic() - began_s > _SLEPT_S, "lines are yielded as they come")
+    require(running.stop() == running.returncode() == 7, "it has its own exit code")  # noqa: PLR2004
+    shown = host.run(_sh('cat "$1"', errors)).stdout
+    require(shown == b"before\nafter\n", "standard error is added to a file of the host")
+    for text, code in (("", -15), ('trap "" TERM; ', -9)):
+        running = host.start(_sh(f'{text}sleep 100 & echo "$!"; wait; sleep 100'))
+        child = int(next(running.lines()))
+        require(running.stop(grace_s=1) == code, f"stop() ends it by signal {-code}")
+        require(_gone(host, child), "stop() ends its children too")
+
+
+def _check_files(host: Host, folder: Path) -> None:
+    here, there, back = (folder / name for name in ("here", "th ere", "back"))
+    here.write_bytes(bytes(range(256)) * 1000)
+    here.chmod(0o750)
+    host.push(here, there)
+    host.pull(there, back)
+    require(back.read_bytes() == here.read_bytes(), "files arrive byte for byte")
+    require(host.run(_sh('stat -c %a "$1"', there)).stdout == b"750\n", "a file keeps its mode")
+    with refused("a file that is not there is named", (HostError,), "nowhere"):
+        host.pull(folder / "nowhere", back)
+    left = {path.name for path in folder.iterdir()}
+    require(left == {"times", "pid", "err", "here", "th ere", "back"}, "no part is left behind")
+
+
+_SLEPT_S = 0.3
+_ENDS_S = 5.0
+
+
+def _gone(host: Host, pid: int) -> bool:
+    end_s = time.monotonic() + _ENDS_S
+    while time.monotonic() < end_s:
+        stat = host.run(Action(("cat", f"/proc/{pid}/stat"))).stdout
+        if not stat or stat.rpartition(b")")[2].split()[0] == b"Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+_FILL = """cd "$1" && mkdir -m 750 deep && seq 50000 >deep/one && printf 22 >two && chmod 640 two &&
+truncate -s 64M holes && ln -s two link && : >./-rf && chown 65534:65534 ./-rf 2>/dev/null; :"""
+_SPOIL = 'cd "$1" && rm two && echo x >>deep/one && echo 3 >three && chmod 777 deep'
+_LOOK = """cd "$1" && find . -printf '%P %y %m %U:%G %l\\n' | LC_ALL=C sort &&
+find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum &&
+test "$(stat -c %b holes)" -lt 2048"""
+
+
+def check_store(make: Callable[[Host], Store], host: Host, *, cut_off: bool = True) -> None:
+    """Check a store on `host`: `make` gives one of the same data set every time.
+
+    With `cut_off`, restoring is also cut off after each of its commands.
+    """
+
+    def on_data(store: Store, script: str) -> bytes:
+        return host.run(_sh(script, store.place.live)).check().stdout
+
+    store = make(host)
+    require(not store.open(), "a new store has no snapshot")
+    on_data(store, _FILL)
+    want = on_data(store, _LOOK)
+    store.freeze()
+    for _ in range(2):
+        store.restore("")
+        settle(host, store)
+        require(on_data(store, _LOOK) == want, "bytes, rights, links and holes are restored")
+        on_data(store, _SPOIL)
+    store.close(keep=True)
+    step = 0
+    while cut_off and _lost(make(dying := _Dying(host)), dying, step):
+        store = make(host)
+        require(store.open(), "a snapshot that is kept is found again")
+        store.restore("")
+        require(on_data(store, _LOOK) == want, f"restored again after it was cut off at {step}")
+        on_data(store, _SPOIL)
+        store.close(keep=True)
+        step += 1
+    store = make(host)
+    store.open()
+    live = store.place.live
+    store.close(keep=False)
+    require(host.run(Action(("test", "-e", str(live)))).returncode, "close() removes the data")
+
+
+@dataclass(slots=True)
+class _Dying:
+    """A host that is lost after some more commands, unless `left` is None."""
+
+    inner: Host
+    left: int | None = None
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the inner host's
+        return getattr(self.inner, name)
+
+    def run(self, action: Action, *, timeout_s: float = 60.0) -> Completed:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise HostError("the host is lost")
+        return self.inner.run(action, timeout_s=timeout_s)
+
+
+def _lost(store: Store, dying: _Dying, step: int) -> bool:
+    """Restore a store whose host is lost after `step` commands, then comes back."""
+    store.open()
+    dying.left = step
+    with suppress(HostError):
+        store.restore("")
+    lost, dying.left = dying.left < 0, None
+    store.close(keep=True)
+    return lost
+
+
+def check_bench(
+    make: Callable[[], Bench], trials: Sequence[TrialInput], state: Callable[[], object]
+) -> None:
+    """Check a bench with trials of different treatments.
+
+    `make` gives a bench of the same campaign every time.  `state` returns all of the host that
+    the treatments may change.
+    """
+    before, bench = state(), make()
+    with bench.opened():
+        for inputs in trials:
+            under = bench.trial(inputs)
+            under.ready()
+            require(not inputs.settings or state() != before, "ready() applies the treatment")
+            with under.sampler():
+                require(under.load_host.name, "the load has a host")
+            require(under.collect() == "", "a server that was not touched is alive")
+        bench.recover()
+        require(state() == before, "recover() restores the host")
+        bench.trial(trials[-1]).ready()
+    require(state() == before, "leaving opened() restores the host")
+    failed = make()
+    with refused("an error passes through", (HostError,), "of the suite"), failed.opened():
+        failed.trial(trials[-1]).ready()
+        raise HostError("an error of the suite")
+    require(state() == before, "the host is restored after an error too")
