@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 FILE, FUNCTION, FIELDS = 500, 50, 10
 RECORDS = {"LabState"}  # the record of a lab, whose fields are the format of a file
 FILES = 173  # to become 150; never more than today
-CODE = 21_450  # lines of code in src; never more than today
+CODE = 21_200  # lines of code in src; never more than today
 CORE = 12_000  # lines of code on the way of a plain campaign: from its spec to the text report
 # The rooms of that way, and the files of larger rooms that it takes.
 CORE_ROOMS = ("campaign", "journal", "stack", "stats", "testbed")
