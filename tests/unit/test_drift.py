@@ -1,9 +1,11 @@
 """Levels beside drift: the banded solution against the dense one, and known truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from mydyno.stats.drift import TAU_S, levels, one_hot, trials_of
+from mydyno.stats.drift import TAU_S, Trials, levels, one_hot
 
 
 def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=16, apart_s=400.0):
@@ -15,7 +17,7 @@ def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=16, apart_s=400.0
     apart = np.abs(np.subtract.outer(at_s, at_s))
     weather = chance.multivariate_normal(np.zeros(len(order)), drift**2 * np.exp(-apart / TAU_S))
     level = truth[order] + weather + chance.normal(0.0, noise, len(order))
-    return trials_of(one_hot(order), at_s, level), truth
+    return Trials(one_hot(order), at_s, level, np.ones(len(level))), truth
 
 
 def dense(trials, found):
@@ -33,7 +35,7 @@ def dense(trials, found):
 def test_it_is_generalised_least_squares(drift):
     trials, _ = campaign(1, drift=drift)
     weights = 1 + trials.design.argmax(axis=1) / 3
-    weighted = trials_of(trials.design, trials.at_s, trials.level, weights)
+    weighted = replace(trials, weight=weights)
     for one in (trials, weighted):
         found = levels(one)
         level, spread = dense(one, found)

@@ -5,7 +5,7 @@ import pytest
 
 from mydyno.model import Trial
 from mydyno.stats.drift import LoadSeries
-from mydyno.stats.surface import CellGrid, Explorer, SearchSpace
+from mydyno.stats.surface import CellGrid, Explorer
 from mydyno_simulate import BARE, GRID, POPULATION, Machine
 
 SECONDS = 250
@@ -16,9 +16,7 @@ def campaign():
     """Return an explorer, its trials of a 60-cell grid, and each cell's true effect."""
     arms = {"".join(map(str, cell)): arm for cell, arm in GRID.arms(2, POPULATION).items()}
     names = list(arms)
-    explorer = Explorer(
-        SearchSpace(CellGrid(np.array([list(map(int, n)) for n in names])), names, 2)
-    )
+    explorer = Explorer(CellGrid(np.array([list(map(int, n)) for n in names])), names, 2)
     machine, trials = Machine(BARE, arms, 2), []
     while len(trials) < 45:
         name = explorer.next_cell(trials)
@@ -39,7 +37,7 @@ def test_a_fraction_of_the_grid_finds_a_cell_near_the_best(campaign):
 
 def test_the_next_cell_depends_on_the_trials_alone(campaign):
     explorer, trials, _ = campaign
-    fresh = Explorer(explorer.space)
+    fresh = Explorer(explorer.grid, explorer.names, explorer.seed)
     for n in (31, 12, 5):
         assert fresh.next_cell(trials[:n]) == trials[n].treatment
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mydyno.stats.surface import CellGrid, TrialLevels, surface, updated_surface
+from mydyno.stats.surface import CellGrid, TrialLevels, surface
 
 LEVELS = (2, 2, 3, 5)
 GRID = CellGrid(np.array(list(product(*map(range, LEVELS)))))
@@ -45,7 +45,7 @@ def test_it_is_gaussian_process_regression():
     assert found.covariance == pytest.approx(covariance, abs=1e-6)
     for sizes in ((0.03, 0.003, 0.002), (0.2, 0.04, 0.01)):
         assert dense(some, sizes)[2] <= best + 1e-6
-    again = updated_surface(GRID, some, BLOCK_SD, found)
+    again = surface(GRID, some, BLOCK_SD, found.sizes)
     assert again.mean == pytest.approx(found.mean)
 
 
@@ -77,11 +77,11 @@ def test_what_is_asked_for_lessens_the_doubt_most():
     def doubt(cell):
         more = TrialLevels(np.append(some.cell, cell), np.append(some.level, 0.0),
                     np.append(some.variance, 0.03**2), np.append(some.block, 99))  # fmt: skip
-        c = updated_surface(GRID, more, 1e-6, found).covariance
+        c = surface(GRID, more, 1e-6, found.sizes).covariance
         return c[leader, leader] + c[rival, rival] - 2 * c[leader, rival]
 
     asked = found.next_cell(int(leader), int(rival), 0.03**2)
-    before = updated_surface(GRID, some, 1e-6, found)
+    before = surface(GRID, some, 1e-6, found.sizes)
     fresh = before.next_cell(int(leader), int(rival), 0.03**2)
     assert doubt(fresh) == pytest.approx(min(doubt(cell) for cell in range(60)), rel=1e-3)
     assert 0 <= asked < 60

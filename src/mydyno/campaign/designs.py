@@ -283,12 +283,6 @@ def all_cells(spec: Spec, place: str, grid: Callable[[], Grid]) -> Grid:
     return grid()
 
 
-def nothing_more(inputs: PlanInput) -> Mapping[str, Settings]:
-    """Return no treatment besides those of the spec."""
-    del inputs
-    return {}
-
-
 ANYTIME = Method(Estimator.WINDOWS)
 
 
@@ -309,7 +303,7 @@ class DesignKind:
     stops: Callable[[PlanInput], Stops]
     method: Method = ANYTIME
     select: Callable[[Spec, str, Callable[[], Grid]], Grid] = all_cells
-    more: Callable[[PlanInput], Mapping[str, Settings]] = nothing_more
+    more: Callable[[PlanInput], Mapping[str, Settings]] = lambda _: {}
     runs: bool = True
 
 
@@ -370,15 +364,12 @@ class Adaptive:
 
     def forecast(self) -> TrialForecast:
         """Return the usual length, or what the bias and the budget make of it."""
-        return TrialForecast(min(max(TRIAL_S, self._waited_s()), self.most_s or inf))
+        usual_s = TRIAL_S
+        if self.bias is not None:
+            from mydyno.stats.lengths import unlearned_s  # noqa: PLC0415 - numpy and scipy
 
-    def _waited_s(self) -> float:
-        """Return the least length of a trial in s, if the spec sets a bias."""
-        if self.bias is None:
-            return 0.0
-        from mydyno.stats.lengths import unlearned_s  # noqa: PLC0415 - numpy and scipy
-
-        return unlearned_s(self.bias) + RESTART_S
+            usual_s = max(TRIAL_S, unlearned_s(self.bias) + RESTART_S)
+        return TrialForecast(min(usual_s, self.most_s or inf))
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`."""
@@ -394,16 +385,12 @@ class Adaptive:
         return Enough(response, longer(self._known[trial.workload, count], own))
 
     def _terms(self, history: Sequence[Outcome]) -> "Terms":
-        from mydyno.stats.lengths import BIAS, Terms  # noqa: PLC0415
+        from mydyno.stats.lengths import BIAS, LENGTHS_S, Terms  # noqa: PLC0415
 
         overhead_s = _overhead_s(history)
-        terms = Terms(
-            overhead_s,
-            margin_log=log1p(self.margin),
-            bias=self.bias or BIAS,
-            lower=frozenset(self.lower),
-        )
-        return terms if self.most_s is None else replace(terms, most_s=self.most_s - overhead_s)
+        most_s = LENGTHS_S[-1] if self.most_s is None else self.most_s - overhead_s
+        bias, lower = self.bias or BIAS, frozenset(self.lower)
+        return Terms(overhead_s, most_s, log1p(self.margin), bias, lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,13 +402,15 @@ class Enough:
 
     def done(self, intervals: Sequence[Interval]) -> Window | None:
         """Return the measured window, which begins after the estimated warm-up."""
-        if not intervals:
-            return None
-        now_s = intervals[-1].t_s + _SLACK_S
-        before_s = intervals[-2].t_s + _SLACK_S if len(intervals) > 1 else 0.0
-        if not any(before_s < s <= now_s for s in self.lengths.looks_s):
+        if look_at(intervals, self.lengths.looks_s) is None:
             return None
         return self.lengths.window(tens(intervals, self.response))
+
+
+def look_at(intervals: Sequence[Interval], looks_s: Sequence[float]) -> float | None:
+    """Return the first of these times, in s, that the last interval has reached, if any."""
+    ends_s = [0.0, *(i.t_s + _SLACK_S for i in intervals[-2:])]
+    return next((s for s in looks_s if ends_s[-2] < s <= ends_s[-1]), None) if intervals else None
 
 
 def _series(outcomes: Sequence[Outcome], response: str) -> list[Series]:

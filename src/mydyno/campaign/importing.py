@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePath
 
-from mydyno.campaign.designs import DesignKind, Fixed, PlanInput
+from mydyno.campaign.designs import DesignKind, Fixed
 from mydyno.journal.register import RunDir
 from mydyno.logs import ParsedLog, ParsedRun
 from mydyno.model import (
@@ -25,7 +25,7 @@ from mydyno.model import (
     TrialStatus,
     Window,
 )
-from mydyno.stats import Method, Rule, summarise, tens, unit_of
+from mydyno.stats import Method, summarise, tens, unit_of
 
 KIND = "imported"  # of a design, and the tool of its workloads
 _UNKNOWN_TRAIT = "?"
@@ -35,10 +35,7 @@ _UNKNOWN_TRAIT = "?"
 class Past:
     """The design of a finished campaign: it has no next trial."""
 
-    blocks: int | None = None
-    budget_s: float | None = None
-
-    total = None
+    blocks = budget_s = total = None
 
     def size(self, trial_s: float) -> None:
         """Return None: there is nothing to forecast."""
@@ -57,19 +54,10 @@ class LogLength(Fixed):
     label = "imported: each run has the length of its log, less a warm-up that was left out"
 
 
-def _past(inputs: PlanInput, rule: Rule) -> Past:
-    del inputs, rule
-    return Past()
-
-
-def _log_length(inputs: PlanInput) -> Fixed:
-    return LogLength(inputs.spec.protocol.warmup_s or 0.0, 0.0)
-
-
 IMPORTED = DesignKind(
     "imported: existing runs are compared, and no new trials are run",
-    _past,
-    _log_length,
+    lambda _inputs, _rule: Past(),
+    lambda inputs: LogLength(inputs.spec.protocol.warmup_s or 0.0, 0.0),
     Method(guards_may_lack=True),
     runs=False,
 )

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mydyno.campaign.designs import DesignKind, PlanInput, Stops, seed_of, trial_lengths
-from mydyno.campaign.race import Cell, Race, Undecided
+from mydyno.campaign.race import Race, Undecided
 from mydyno.model import Outcome, Reset, SpecError, Trial, TrialStatus
 from mydyno.stats import Estimator, Goal, Method, Rule, undecided
 from mydyno.stats.estimates import ended
@@ -88,10 +88,10 @@ class Search:
         """The model of the grid."""
         import numpy as np  # noqa: PLC0415
 
-        from mydyno.stats.surface import CellGrid, Explorer, SearchSpace  # noqa: PLC0415
+        from mydyno.stats.surface import CellGrid, Explorer  # noqa: PLC0415
 
         grid = CellGrid(np.array(list(self.cells.values())))
-        return Explorer(SearchSpace(grid, list(self.cells), self.seed))
+        return Explorer(grid, list(self.cells), self.seed)
 
     def _enough(self, trials: int, spent_s: float) -> bool:
         if trials < min(_FEWEST, len(self.cells)):
@@ -111,13 +111,10 @@ class Search:
                 blocks=self.blocks or _BLOCKS,
                 budget_s=left_s,
                 seed=self.seed,
-                undecided=partial(self._open, explored),
+                undecided=lambda after: self.undecided([*explored, *after]),
                 reset=self.reset,
             )
         return self._finals[len(explored)]
-
-    def _open(self, explored: Sequence[Outcome], after: Sequence[Outcome]) -> Collection[Cell]:
-        return self.undecided([*explored, *after])
 
     def _load_series(self, history: Sequence[Outcome]) -> list["LoadSeries"]:
         from mydyno.stats.sequential import load_series  # noqa: PLC0415

@@ -11,6 +11,7 @@ from mydyno.campaign.designs import (
     Stop,
     TrialForecast,
     bias_of,
+    look_at,
 )
 from mydyno.campaign.race import Race, race_of
 from mydyno.model import Interval, Outcome, Reset, Trial, TrialStatus, Window
@@ -20,7 +21,6 @@ CHECKS = 1  # trials that come first, for the server to reach its steady state
 WASHOUT_S, SEGMENT_S = 5.0, 30.0  # seconds dropped at its start; its length
 SHARE = 0.115  # of an hour for each treatment, without a budget
 _SETTLED_S = (120.0, 180.0, 240.0, 300.0, 360.0, 420.0, 480.0, 540.0, 600.0, 720.0, 900.0)
-_SLACK_S = 0.05
 _SEGMENTS_SD = 0.05  # standard deviation of segments (logs)
 _BIAS = 0.002  # share of the warm-up that may remain when the first trial ends
 
@@ -68,11 +68,7 @@ class Settled:
 
     def done(self, intervals: Sequence[Interval]) -> Window | None:
         """Return the last segment when the server has settled, or after a quarter of an hour."""
-        if not intervals:
-            return None
-        now_s = intervals[-1].t_s + _SLACK_S
-        before_s = intervals[-2].t_s + _SLACK_S if len(intervals) > 1 else 0.0
-        look_s = next((s for s in _SETTLED_S if before_s < s <= now_s), None)
+        look_s = look_at(intervals, _SETTLED_S)
         if look_s is None:
             return None
         from mydyno.stats.lengths import still_to_come  # noqa: PLC0415 - numpy

@@ -1,7 +1,7 @@
 """Existing benchmark logs in any text: all runs in it, of any tool, and its unparsed lines."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from mydyno.logs import fio, fio_json, mysqlslap, sysbench
@@ -15,13 +15,13 @@ _RATE = re.compile(r"(?i:tps|qps|iops)\D{0,6}?(?<![\d.])(\d+\.\d\d+)(?![\d.]*\s?
 _COPIED = 0.51  # of the last digit: such figures are copied, not rounded
 
 
-def unsupported_figures(lines: Sequence[str], known: Collection[int], readings: Iterable[ParsedRun]
-           ) -> Iterator[Caveat]:  # fmt: skip
+def unsupported_figures(
+    lines: Sequence[str], known: Collection[int], runs: Sequence[ParsedRun]
+) -> Iterator[Caveat]:
     """Yield each figure with two decimals, in MiB/s, TPS, QPS or IOPS, that no run supports.
 
     Only texts with runs are checked; figures within 0.1 % of a run are supported.
     """
-    runs = tuple(readings)
     rates = [v for r in runs for k, v in r.totals.items() if k != "seconds"]
     moved = [v / _MIB for r in runs for k, v in r.totals.items() if k.endswith("_bytes")]
     for number, line in enumerate(lines) if runs else ():
@@ -33,10 +33,10 @@ def unsupported_figures(lines: Sequence[str], known: Collection[int], readings: 
 
 
 def _unsupported(text: str, unit: str, figures: Sequence[float], number: int) -> Iterator[Caveat]:
-    printed = PrintedNumber(float(text), _COPIED / 10 ** len(text.partition(".")[2]))
+    places = len(text.partition(".")[2])
+    printed = PrintedNumber(float(text), _COPIED / 10**places)
     if not figures or any(printed.agrees(figure) for figure in figures):
         return
-    places = len(text.partition(".")[2])
     alike = [f"{figure:.{places}f}" for figure in figures]
     typo = next((figure for figure in alike if _is_one_off(text, figure)), "")
     hint = f" (one digit off {typo})" if typo else ""

@@ -53,7 +53,11 @@ def totals_of(summary: Summary, intervals: Sequence[Interval], block_bytes: int)
         summary, seconds, events)  # fmt: skip
     values |= {"seconds": seconds, **_latencies(summary, events)}
     response = next(name for name in ("iops", "tps", "eps") if name in values)
-    return Totals(response, values, seconds, events, _mix(summary), implied)
+    mix = None
+    if "q_read" in summary:
+        queries = [_first(summary, key) for key in ("q_read", "q_write", "q_other")]
+        mix = _mix(_first(summary, "transactions"), queries)
+    return Totals(response, values, seconds, events, mix, implied)
 
 
 def is_cut(summary: Summary) -> bool:
@@ -89,7 +93,10 @@ def _of_intervals(intervals: Sequence[Interval], block_bytes: int) -> Totals:
     response = next((name for name in ("iops", "tps", "eps") if name in values), None)
     if response is None:
         raise ValueError("reports without transactions or requests")
-    return Totals(response, values | {"seconds": before_s}, before_s, 0, _mix_of(values))
+    mix = None
+    if "other" in values:
+        mix = _mix(values.get("tps", 0.0), [values[name] for name in ("reads", "writes", "other")])
+    return Totals(response, values | {"seconds": before_s}, before_s, 0, mix)
 
 
 def _statements(summary: Summary, seconds: float, events: int) -> dict[str, float]:
@@ -151,21 +158,11 @@ def _latencies(summary: Summary, events: int) -> dict[str, float]:
     return found
 
 
-def _mix(summary: Summary) -> tuple[int, int, int] | None:
-    transactions = _first(summary, "transactions")
-    if not transactions or "q_read" not in summary:
+def _mix(transactions: float, queries: Sequence[float]) -> tuple[int, int, int] | None:
+    """Return the queries of one transaction: reads, writes, others; None without transactions."""
+    if not transactions:
         return None
-    reads, writes, other = (
-        round((_first(summary, key) or 0) / transactions)
-        for key in ("q_read", "q_write", "q_other")
-    )
-    return reads, writes, other
-
-
-def _mix_of(values: Mapping[str, float]) -> tuple[int, int, int] | None:
-    if not values.get("tps") or "other" not in values:
-        return None
-    reads, writes, other = (round(values[n] / values["tps"]) for n in ("reads", "writes", "other"))
+    reads, writes, other = (round(count / transactions) for count in queries)
     return reads, writes, other
 
 
@@ -220,7 +217,7 @@ def _rates(summary: Summary, totals: Totals) -> Iterator[Caveat]:
 
 
 def _bytes(summary: Summary, totals: Totals) -> Iterator[Caveat]:
-    """Yield a doubt for bytes that are not the printed requests times their size."""
+    """Yield a caveat for bytes that are not the printed requests times their size."""
     for key, requests, name in (("mib_read", "reads", "reads"), ("mib_written", "writes", "writes"),
                                 ("iops_read", "iops_read", "reads"),
                                 ("iops_write", "iops_write", "writes")):  # fmt: skip
@@ -252,7 +249,7 @@ def _sums(summary: Summary, totals: Totals) -> Iterator[Caveat]:
 
 
 def _reports(summary: Summary, intervals: Sequence[Interval], totals: Totals) -> Iterator[Caveat]:
-    """Yield a doubt if the reports do not add up to the sum, the time after the last one aside."""
+    """Yield a caveat if the reports do not add up to the sum, the time after the last one aside."""
     name, block = totals.response, 1.0
     rates = [i.values.get(name, 0.0) for i in intervals]
     if name == "iops":

@@ -6,13 +6,16 @@ whose entries are `Check` values.  The words for findings are in `mydyno.report.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from statistics import median
 from typing import Any, Generic, TypeVar
+
+from msgspec import structs
 
 from mydyno.model import Figure, Finding, FindingPlace, Outcome, TrialStatus
 from mydyno.model.plugins import with_plugins
 from mydyno.stats.decide import Evidence, by_effect
+from mydyno.stats.effects import by_key
 from mydyno.stats.estimates import ended, ends_of, metric_of
 from mydyno.stats.result import Ends, Ratio
 from mydyno.stats.rule import (
@@ -120,15 +123,7 @@ def registry() -> Sequence[Check[Any]]:
     return tuple(with_plugins(GROUP, Check, {check.name: check for check in CHECKS}).values())
 
 
-def _steal(trial: TrialEvidence) -> Finding | None:
-    return _unusual(trial, "cpu_steal_ratio", 0.05, "cpu-steal")
-
-
-def _other_load(trial: TrialEvidence) -> Finding | None:
-    return _unusual(trial, "cpu_other_cores", 0.25, "cpu-other")
-
-
-def _unusual(trial: TrialEvidence, metric: str, excess: float, code: str) -> Finding | None:
+def _unusual(trial: TrialEvidence, *, metric: str, excess: float, code: str) -> Finding | None:
     """Return a finding if a gauge exceeds the usual value of its treatment by more than `excess`.
 
     The usual value is that of the same treatment, since the work of the kernel and of a lab disk
@@ -139,6 +134,10 @@ def _unusual(trial: TrialEvidence, metric: str, excess: float, code: str) -> Fin
     if value is not None and usual is not None and value > usual + excess:  # never so for nan
         return Finding(code, {"value": value, "usual": usual}, _place_of(trial.outcome))
     return None
+
+
+_STEAL = partial(_unusual, metric="cpu_steal_ratio", excess=0.05, code="cpu-steal")
+_OTHER_LOAD = partial(_unusual, metric="cpu_other_cores", excess=0.25, code="cpu-other")
 
 
 def _lost(treatment: TreatmentEvidence) -> Finding | None:
@@ -252,8 +251,8 @@ def _one_block(campaign: CampaignEvidence) -> Finding | None:
 
 
 CHECKS: tuple[Check[Any], ...] = (
-    Check("cpu-steal", TrialEvidence, _steal),
-    Check("cpu-other", TrialEvidence, _other_load),
+    Check("cpu-steal", TrialEvidence, _STEAL),
+    Check("cpu-other", TrialEvidence, _OTHER_LOAD),
     Check("lost-trials", TreatmentEvidence, _lost),
     Check("guard-waived", GuardEvidence, _waived),
     Check("no-ratio", TreatmentEvidence, _no_ratio),
@@ -297,12 +296,7 @@ def ending(outcome: Outcome) -> Finding:
 
 def counts(ends: Ends) -> dict[str, Figure]:
     """Return how trials ended, as figures."""
-    return {
-        "trials": ends.trials,
-        "failed": ends.failed,
-        "stalled": ends.stalled,
-        "unknown": ends.unknown,
-    }
+    return structs.asdict(ends)
 
 
 def versus(baseline: Ends) -> dict[str, Figure]:
@@ -327,10 +321,11 @@ def mark_invalid(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
 
 
 def _measured(outcomes: Sequence[Outcome]) -> list[TrialEvidence]:
-    alike: dict[tuple[str, str], list[Outcome]] = {}
-    for o in outcomes:
-        if o.status is TrialStatus.OK and o.window.end_s - o.window.start_s >= _LEAST_S:
-            alike.setdefault((o.trial.treatment, o.trial.workload), []).append(o)
+    alike = by_key(
+        ((o.trial.treatment, o.trial.workload), o)
+        for o in outcomes
+        if o.status is TrialStatus.OK and o.window.end_s - o.window.start_s >= _LEAST_S
+    )
     return [TrialEvidence(o, some) for some in alike.values() for o in some]
 
 

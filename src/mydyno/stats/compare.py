@@ -26,7 +26,7 @@ from mydyno.stats.decide import (
     unevaluated,
     winner,
 )
-from mydyno.stats.effects import Cell, Effect, contrasts, ratio
+from mydyno.stats.effects import Cell, by_key, contrasts, ratio
 from mydyno.stats.effects import change as change_of
 from mydyno.stats.estimates import Estimates, ended, ends_of, log_of, plain, unit_of, zeros
 from mydyno.stats.result import Comparison, Ends, Estimate, Ratio, Row
@@ -37,7 +37,6 @@ from mydyno.stats.rule import (
     Guards,
     Rule,
     broken_guards,
-    detectable,
 )
 
 _UNFIT = frozenset({"failed", "unstable"})
@@ -203,9 +202,6 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
     """Return effects within blocks, simultaneous over all treatments for the response."""
     mine = [o for o in outcomes if o.trial.workload == workload]
     logs = _logs(mine, rule.responses[workload])
-    values: dict[str, list[float]] = {}
-    for (name, _), value in logs.items():
-        values.setdefault(name, []).append(value)
     return Estimates(
         effects=contrasts(logs, rule.baseline, confidence=CONFIDENCE, simultaneous=True),
         guards={
@@ -214,7 +210,7 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
             )
             for name in rule.guards_of(workload)
         },
-        values=values,
+        values=by_key((name, value) for (name, _), value in logs.items()),
         spreads=_ratios(logs, rule.baseline),
     )
 
@@ -227,11 +223,11 @@ def _logs(outcomes: Sequence[Outcome], metric: str) -> dict[Cell, float]:
 
 def _ratios(logs: Mapping[Cell, float], baseline: str) -> dict[str, list[float]]:
     """Return each treatment's log ratios to the baseline of the same block."""
-    found: dict[str, list[float]] = {}
-    for (name, block), value in logs.items():
-        if name != baseline and (baseline, block) in logs:
-            found.setdefault(name, []).append(value - logs[(baseline, block)])
-    return found
+    return by_key(
+        (name, value - logs[(baseline, block)])
+        for (name, block), value in logs.items()
+        if name != baseline and (baseline, block) in logs
+    )
 
 
 Cells = Callable[[Sequence[Outcome]], set[tuple[str, str]]]
@@ -335,10 +331,8 @@ def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> 
         treatments = [name for name in treatments if name != rule.baseline]
     for workload in rule.responses:
         measured = _measure(outcomes, rule, workload)
-        trials: dict[str, list[Outcome]] = {}
-        for o in outcomes:
-            if o.trial.workload == workload:
-                trials.setdefault(o.trial.treatment, []).append(o)
+        mine = (o for o in outcomes if o.trial.workload == workload)
+        trials = by_key((o.trial.treatment, o) for o in mine)
         found += [_row((name, workload), rule, measured, trials) for name in treatments]
     return found
 
@@ -363,13 +357,10 @@ def _row(
     evidence = Evidence(treatment, workload, effect, guards, own, baseline, nothing)
     word = decide(evidence, rule, measured)
     if word == "failed":
-        effect, guards = (
-            None,
-            Guarded({}, {}, {}, {}),
-        )  # the trials that were measured are too few for an effect
-    proving = (
-        any(o.trial.block >= rule.method.proving_from for o in pair.own) and _blocks(trials) > 1
-    )
+        # the trials that were measured are too few for an effect
+        effect, guards = None, Guarded({}, {}, {}, {})
+    blocks = {o.trial.block for mine in trials.values() for o in mine}
+    proving = any(o.trial.block >= rule.method.proving_from for o in pair.own) and len(blocks) > 1
     judged = TreatmentEvidence(evidence, word, rule, proving=proving, carries=measured.carries)
     values = measured.values.get(treatment, [])
     return Row(
@@ -379,22 +370,14 @@ def _row(
         durability=rule.class_of(treatment),
         trials=len(values),
         value=_estimate(values, rule.responses[workload]),
-        effect=_ratio(effect) if effect else None,
+        effect=Ratio(*effect.interval) if effect else None,
         guards=dict(guards.ratios),
-        detectable=detectable(effect) if effect else None,
+        detectable=ratio(effect.critical * effect.se) if effect else None,
         plain=plain(pair.own),
         unheld=list(guards.waived),
         ends=own,
         findings=of_treatment(judged, pair.own),
     )
-
-
-def _blocks(trials: Mapping[str, Sequence[Outcome]]) -> int:
-    return len({o.trial.block for mine in trials.values() for o in mine})
-
-
-def _ratio(effect: Effect) -> Ratio:
-    return Ratio(*effect.interval, confidence=CONFIDENCE)
 
 
 def _estimate(logs: Sequence[float], response: str) -> Estimate | None:

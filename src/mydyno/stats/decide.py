@@ -6,18 +6,18 @@ report and for the exit code of ``compare --fail-unless``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, log
+from math import log
 
 from mydyno.model import Figure, Finding, Outcome, TrialStatus
 from mydyno.stats.effects import Effect
-from mydyno.stats.estimates import Estimates, mean, metric_of, share_lost
+from mydyno.stats.estimates import Estimates, good_values, mean, share_lost
 from mydyno.stats.result import Comparison, Ends, Ratio, Row
 from mydyno.stats.rule import (
-    CONFIDENCE,
     HIGHER,
     Guards,
     Rule,
     known,
+    spread,
     spread_is_harmless,
     unproven_guards,
     unstable,
@@ -56,7 +56,7 @@ def guarded(pair: Pair, rule: Rule, measured: Estimates) -> Guarded:
     """Return the ratios and the state of a treatment's guards."""
     margins = rule.guards_of(pair.workload)
     ratios = {
-        name: Ratio(*effects[pair.treatment].interval, confidence=CONFIDENCE)
+        name: Ratio(*effects[pair.treatment].interval)
         for name, effects in measured.guards.items()
         if pair.treatment in effects
     }
@@ -141,9 +141,9 @@ class _Values:
 
     @classmethod
     def of(cls, name: str, outcomes: Sequence[Outcome]) -> "_Values":
-        good = [o for o in outcomes if o.status is TrialStatus.OK]
-        values = [v for o in good if (v := metric_of(o, name)) is not None and isfinite(v)]
-        return cls(len(good), sum(v > 0 for v in values), sum(v <= 0 for v in values))
+        good = sum(o.status is TrialStatus.OK for o in outcomes)
+        values = good_values(outcomes, name)
+        return cls(good, sum(v > 0 for v in values), sum(v <= 0 for v in values))
 
     @property
     def measured(self) -> int:
@@ -204,8 +204,8 @@ def decide(evidence: Evidence, rule: Rule, measured: Estimates) -> str:
     no_basis = measured.carries or rule.baseline in measured.unsteady or evidence.zeros > 0
     if effect is None or no_basis or treatment in measured.wavering:
         return "inconclusive"
-    others = [sd for name, sd in measured.sds.items() if name != treatment]
-    if unstable(measured.spreads.get(treatment, []), others):
+    others = [spread(logs) for name, logs in measured.spreads.items() if name != treatment]
+    if unstable(measured.spreads.get(treatment, []), [sd for sd in others if sd is not None]):
         return "unstable"
     word = by_effect(effect, rule, evidence.workload, evidence.guards.held)
     return "inconclusive" if word == "adopt" and evidence.guards.unevaluated else word
@@ -244,12 +244,7 @@ def winner(rows: Sequence[Row], rule: Rule) -> str | None:
         weaker = row.durability == "weaker" and not rule.weaker_may_win
         if row.verdict == "adopt" and row.effect and row.name not in against and not weaker:
             gains.setdefault(row.name, []).append(rule.gain(log(row.effect.ratio), row.workload))
-    return best_of(gains)
-
-
-def best_of(gains: Mapping[str, Sequence[float]]) -> str | None:
-    """Return the name with the largest sum of log gains, None if there is none."""
-    return max(gains, key=lambda name: sum(gains[name])) if gains else None
+    return max(gains, key=lambda name: sum(gains[name]), default=None)
 
 
 def gate(comparison: Comparison, wanted: str) -> int:

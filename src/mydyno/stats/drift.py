@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky_banded, solveh_banded
 
 from mydyno.model import Finding, Outcome, TrialStatus
-from mydyno.stats.effects import Effect, change
+from mydyno.stats.effects import Effect, by_key, change
 from mydyno.stats.estimates import BIN_S
 
 Array = NDArray[np.float64]
@@ -152,24 +152,9 @@ def _log_det(banded: Array) -> float:
     return 2 * float(np.log(cholesky_banded(banded)[1]).sum())
 
 
-def one_hot(treatments: Sequence[int]) -> Array:
+def one_hot(treatments: NDArray[np.int64]) -> Array:
     """Return the design whose coefficients are the levels of treatments numbered from 0."""
-    which = np.asarray(treatments)
-    return np.asarray(np.equal.outer(which, np.arange(which.max() + 1)), dtype=np.float64)
-
-
-def trials_of(
-    design: Array, at_s: Sequence[float], level: Sequence[float] | Array,
-    weight: Sequence[float] | Array | None = None,
-) -> Trials:  # fmt: skip
-    """Return trials from sequences; equal weights by default."""
-    one = np.asarray(level, dtype=np.float64)
-    return Trials(
-        design,
-        np.asarray(at_s, dtype=np.float64),
-        one,
-        np.ones_like(one) if weight is None else np.asarray(weight, dtype=np.float64),
-    )
+    return np.equal.outer(treatments, np.arange(treatments.max() + 1)).astype(np.float64)
 
 
 _SIGMAS = 3.0
@@ -357,10 +342,7 @@ def _end(series: Array) -> float:
 
 
 def _by_treatment(trials: Iterable[LoadSeries]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for trial in trials:
-        found.setdefault(trial.treatment, []).append(_end(trial.series))
-    return found
+    return by_key((trial.treatment, _end(trial.series)) for trial in trials)
 
 
 def _shift(era: Sequence[LoadSeries], main: Sequence[LoadSeries]) -> float:

@@ -1,9 +1,11 @@
 """Effects and their intervals: within blocks, valid at any time, and as forecast."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, expm1, inf, isqrt, sqrt
+from typing import TypeVar
 
 _MOST = 300.0  # e^300 is 1e130: products and quotients of such ratios are finite as well
 
@@ -18,7 +20,20 @@ def change(log_ratio: float) -> float:
     return expm1(min(max(log_ratio, -_MOST), _MOST))
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key, both in the order in which they came."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
 Cell = tuple[str, int]  # treatment, block
+_FEWEST = 2  # blocks that have a treatment and the baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,8 @@ def contrasts(
     The model is log response = treatment + block + error, one error variance, least squares
     (Cochran and Cox, 1957, ch. 4).  With one treatment this is the paired t interval.
     """
-    shared = _paired(logs, baseline)
+    pairs = Counter(name for name, block in logs if name != baseline and (baseline, block) in logs)
+    shared = {name: n for name, n in pairs.items() if n >= _FEWEST}
     if not shared:
         return {}
     from numpy import array, linalg, zeros  # noqa: PLC0415 - 0.1 s that most commands do not need
@@ -88,16 +104,6 @@ def contrasts(
         name: Effect(float(beta[i]), float(covariance[i, i]) ** 0.5, critical, shared[name])
         for i, name in enumerate(names)
     }
-
-
-def _paired(logs: Mapping[Cell, float], baseline: str) -> dict[str, int]:
-    """Return for each treatment in how many blocks it and the baseline were both measured."""
-    counts: dict[str, int] = {}
-    for name, block in logs:
-        if name != baseline and (baseline, block) in logs:
-            counts[name] = counts.get(name, 0) + 1
-    enough = 2
-    return {name: n for name, n in counts.items() if n >= enough}
 
 
 @cache

@@ -20,7 +20,7 @@ from mydyno.model import (
 )
 from mydyno.stats.effects import Effect
 from mydyno.stats.result import Ends, Estimate
-from mydyno.stats.rule import THROUGHPUTS, always_works, spread
+from mydyno.stats.rule import THROUGHPUTS, always_works
 
 HIGHEST_US = 3_600_000_000  # an hour: longer than any query a trial can hold
 DIGITS = 3
@@ -208,7 +208,7 @@ class Estimates:
     """Effects by treatment, of the response and of each guard by metric; all by log ratio.
 
     `values` holds each treatment's log responses, one for each trial; `spreads` the residuals of
-    its trials, as logs, and `sds` their standard deviations; `unsteady` the treatments without a
+    its trials, as logs; `unsteady` the treatments without a
     steady state, `wavering` those for which that is not ruled out yet.  `carries` is true if the
     previous treatment carries over into the measured segments.
     """
@@ -220,12 +220,6 @@ class Estimates:
     unsteady: Collection[str] = ()
     wavering: Collection[str] = ()
     carries: bool = False
-    sds: Mapping[str, float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        found = {name: spread(logs) for name, logs in self.spreads.items()}
-        known = {name: sd for name, sd in found.items() if sd is not None}
-        object.__setattr__(self, "sds", known)
 
 
 def log_of(outcome: Outcome, metric: str) -> float | None:
@@ -243,6 +237,12 @@ def log_of(outcome: Outcome, metric: str) -> float | None:
 def metric_of(outcome: Outcome, metric: str) -> float | None:
     """Return the value of a metric, None where the trial has none."""
     return next((m.value for m in outcome.metrics if m.name == metric), None)
+
+
+def good_values(outcomes: Sequence[Outcome], metric: str) -> list[float]:
+    """Return the finite values of a metric of the good trials."""
+    good = [o for o in outcomes if o.status is TrialStatus.OK]
+    return [v for o in good if (v := metric_of(o, metric)) is not None and isfinite(v)]
 
 
 def ended(
@@ -291,8 +291,7 @@ def zeros(outcomes: Sequence[Outcome], response: str) -> int:
 
     For most responses this is 0: such trials have stalled (`ended`).
     """
-    good = [o for o in outcomes if o.status is TrialStatus.OK]
-    return sum(v is not None and v <= 0 for v in (metric_of(o, response) for o in good))
+    return sum(v <= 0 for v in good_values(outcomes, response))
 
 
 def share_lost(ends: Ends) -> float:
@@ -311,11 +310,8 @@ def plain(outcomes: Sequence[Outcome]) -> dict[str, Estimate]:
 
 def mean(outcomes: Sequence[Outcome], metric: str) -> float | None:
     """Return a metric's mean over the good trials, None if none of them has it."""
-    good = [o for o in outcomes if o.status is TrialStatus.OK]
-    values = [v for o in good if (v := metric_of(o, metric)) is not None and isfinite(v)]
-    if not values:
-        return None
+    values = good_values(outcomes, metric)
     try:
-        return fmean(values)
+        return fmean(values) if values else None
     except OverflowError:  # no float holds their sum
         return sum(v / len(values) for v in values)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from mydyno.model import Figure, Finding, FindingPlace, Outcome
-from mydyno.stats.drift import Levels, levels, trials_of
+from mydyno.stats.drift import Levels, Trials, levels
 from mydyno.stats.effects import ratio
 from mydyno.stats.result import Part, Ratio, Together
 from mydyno.stats.rule import CONFIDENCE, FIRST, Rule
@@ -58,7 +58,7 @@ class _FactorTrials:
     """Trials whose treatment has factor levels: cells, times in s, steady levels as logs."""
 
     cells: Sequence[Mapping[str, str]]
-    at_s: Sequence[float]
+    at_s: Array
     level: Array
 
     def fitted(self, coded: _Coded) -> Levels | None:
@@ -67,7 +67,7 @@ class _FactorTrials:
         n, columns = design.shape
         if n < columns + _SPARE or np.linalg.matrix_rank(design) < columns:
             return None
-        return levels(trials_of(design, self.at_s, self.level))
+        return levels(Trials(design, self.at_s, self.level, np.ones(n)))
 
 
 def attribute(
@@ -129,7 +129,7 @@ def _factor_trials(
     if not mine:
         return None
     return _FactorTrials(
-        [cells[t.treatment] for t in mine], [t.at_s for t in mine], steady.level[which]
+        [cells[t.treatment] for t in mine], np.array([t.at_s for t in mine]), steady.level[which]
     )
 
 

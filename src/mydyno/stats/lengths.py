@@ -1,7 +1,7 @@
 """The length of a trial: where the product of its uncertainty and its cost is least."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -67,13 +67,14 @@ class Lengths:
     learned: Learned | None
     before: Sequence[Array] = ()
     least_s: float = _LEAST_S
-    looks_s: Sequence[float] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @property
+    def looks_s(self) -> Sequence[float]:
+        """Return the lengths in seconds at which the trial is checked."""
         looks = tuple(s for s in LENGTHS_S if self.least_s <= s <= self.terms.most_s)
         if self.learned is None:
             looks = looks[:-1:2] + looks[-1:]  # a check costs more then
-        object.__setattr__(self, "looks_s", looks or (max(self.terms.most_s, LENGTHS_S[0]),))
+        return looks or (max(self.terms.most_s, LENGTHS_S[0]),)
 
     def window(self, so_far: Series) -> Window | None:
         """Return the measured window (its end) of a trial that is long enough, else None."""

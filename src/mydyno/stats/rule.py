@@ -214,8 +214,3 @@ def spread(logs: Sequence[float]) -> float | None:
         return None
     mean = sum(logs) / len(logs)
     return sqrt(sum((v - mean) ** 2 for v in logs) / (len(logs) - 1))
-
-
-def detectable(effect: Effect) -> float:
-    """Return the smallest ratio above 1 whose interval would have excluded 1."""
-    return ratio(effect.critical * effect.se)

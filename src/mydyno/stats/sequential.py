@@ -15,8 +15,8 @@ from scipy.special import fdtrc
 
 from mydyno.model import Outcome, Series, TrialStatus
 from mydyno.stats import steady
-from mydyno.stats.drift import TAU_S, Levels, LoadSeries, carries, levels, one_hot, trials_of
-from mydyno.stats.effects import Effect, critical, moderated
+from mydyno.stats.drift import TAU_S, Levels, LoadSeries, Trials, carries, levels, one_hot
+from mydyno.stats.effects import Effect, by_key, critical, moderated
 from mydyno.stats.estimates import BIN_S, Estimates, log_of
 from mydyno.stats.rule import CONFIDENCE, Estimator, Goal, Rule, is_lower
 from mydyno.stats.steady import Learned, NoiseModel, fit, learn
@@ -143,30 +143,25 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
     sign = rule.gain(1.0, workload)
     values = {
         name: [sign * float(v) for v in steady.level[which]]
-        for name, which in _by_treatment([t.treatment for t in trials]).items()
+        for name, which in by_key((t.treatment, i) for i, t in enumerate(trials)).items()
     }
     warming = rule.method.estimator is Estimator.STEADY
     unsteady, wavering = _unsteady(trials) if warming else ([], [])
-    names = [_role(t, rule) for t in trials]
-    of = _by_treatment(names)
     relative = (SERVER_START_SD**2 + steady.variance) / SERVER_START_SD**2 if warming else None
-    found, weight = _levels(names, [t.at_s for t in trials], steady.level, rule, relative)
+    found = _compared(trials, steady.level, rule, relative)
     if found is None:
         return Estimates(values=values)
-    left = steady.level - found.level[_numbers(names)]
-    effects = _effects(found, of, left / np.sqrt(weight), rule.baseline)
+    effects = found.effects(rule.baseline)
     if rule.method.goal is Goal.BEST:
-        number = list(of).index
-        effects = shrink_best(effects, lambda a, b: found.contrast(number(a), number(b))[1])
-    effects = _signed(effects, sign)
-    response = rule.responses[workload]
+        effects = shrink_best(effects, lambda a, b: found.contrast(a, b)[1])
+    effects = effects if sign > 0 else {name: e.inverse() for name, e in effects.items()}
+    response, segment_s = rule.responses[workload], rule.method.segment_s
     mine = [o for o in outcomes if o.trial.workload == workload]
-    segment_s = rule.method.segment_s
     return Estimates(
         effects=effects,
         guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
         values=values,
-        spreads={name: [float(v) for v in left[which]] for name, which in of.items()},
+        spreads={name: [float(v) for v in found.left[which]] for name, which in found.of.items()},
         unsteady=unsteady,
         wavering=wavering,
         carries=segment_s is not None and carries(mine, response, effects, segment_s),
@@ -231,10 +226,6 @@ def _windows(
     return trials, np.array(level)
 
 
-def _signed(effects: dict[str, Effect], sign: float) -> dict[str, Effect]:
-    return effects if sign > 0 else {name: e.inverse() for name, e in effects.items()}
-
-
 def gains(series: Series, lower: Collection[str] = ()) -> Array:
     """Return the logarithms of a binned response, oriented so that more is better."""
     some = np.asarray(series.values, dtype=np.float64)
@@ -258,42 +249,63 @@ def _timed(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, float]]:
         began_s += spent_s
 
 
-def _by_treatment(names: Sequence[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for i, name in enumerate(names):
-        found.setdefault(name, []).append(i)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The levels of treatments; `of` holds the trials of each.
+
+    `left` is a trial's distance from the level of its treatment, `weight` its relative variance.
+    """
+
+    levels: Levels
+    of: Mapping[str, Sequence[int]]
+    left: Array
+    weight: Array
+
+    def contrast(self, treatment: str, baseline: str) -> tuple[float, float]:
+        """Return a treatment's log ratio to the baseline and its standard error."""
+        number = list(self.of).index
+        return self.levels.contrast(number(treatment), number(baseline))
+
+    def effects(self, baseline: str) -> dict[str, Effect]:
+        """Return each treatment's effect against the baseline, where an interval can be given."""
+        left, df, noise_sd = self.left / np.sqrt(self.weight), self.levels.df, self.levels.noise_sd
+        comparisons = max(1, sum(not name.endswith(_LOOKED) for name in self.of) - 1)
+        alpha = 1 - CONFIDENCE
+        effects = {}
+        for name, which in self.of.items():
+            reach = critical(len(which), df, alpha)
+            if name == baseline or name.endswith(_LOOKED) or reach == inf:
+                continue
+            log_ratio, se = self.contrast(name, baseline)
+            own = moderated([float(v) for v in left[which]], noise_sd**2)
+            se *= max(1.0, sqrt(own) / noise_sd)
+            simultaneous = critical(len(which), df, alpha / comparisons)
+            effects[name] = Effect(log_ratio, se, reach, len(which), simultaneous)
+        return effects
 
 
-def _numbers(names: Sequence[str]) -> list[int]:
-    number = {name: i for i, name in enumerate(_by_treatment(names))}
-    return [number[name] for name in names]
-
-
-def _levels(
-    names: Sequence[str],
-    at_s: Sequence[float],
-    level: Array,
-    rule: Rule,
-    relative: Array | None = None,
-) -> tuple[Levels | None, Array]:
+def _compared(
+    trials: Sequence[LoadSeries], level: Array, rule: Rule, relative: Array | None = None
+) -> _Compared | None:
     """Return the treatments' levels, None without a baseline or without spare degrees of freedom.
 
-    The second value is each trial's relative variance: `relative`, if given, and larger for a
-    treatment that varies far more than the others, so that it does not widen their intervals.
+    The relative variance of a trial is `relative`, if given, and larger for a treatment that varies
+    far more than the others, so that it does not widen their intervals.
     """
-    count = len(set(names))
+    names = [_role(t, rule) for t in trials]
+    of = by_key((name, i) for i, name in enumerate(names))
+    if rule.baseline not in of or len(names) < len(of) + _ENOUGH:
+        return None
     weight = np.ones(len(level)) if relative is None else relative
-    if rule.baseline not in names or len(names) < count + _ENOUGH:
-        return None, weight
     memory_s = TAU_S if rule.method.segment_s is None else _HOT_TAU_S
-    design, numbers = one_hot(_numbers(names)), np.array(_numbers(names))
-    found = levels(trials_of(design, at_s, level, weight), memory_s)
+    numbers = np.array([list(of).index(name) for name in names])
+    runs = Trials(one_hot(numbers), np.array([t.at_s for t in trials]), level, weight)
+    found = levels(runs, memory_s)
     wild = _weights((level - found.level[numbers]) / np.sqrt(weight), numbers)
     if (wild > 1).any():
-        weight = weight * wild
-        found = levels(trials_of(design, at_s, level, weight), memory_s)
-    return found, weight
+        runs = replace(runs, weight=weight * wild)
+        found = levels(runs, memory_s)
+    return _Compared(found, of, level - found.level[numbers], runs.weight)
 
 
 def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:
@@ -308,37 +320,13 @@ def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:
     return np.where(ratio > _WILD, ratio, 1.0)[numbers]
 
 
-def _effects(
-    found: Levels, of: Mapping[str, Sequence[int]], left: Array, baseline: str
-) -> dict[str, Effect]:
-    """Return each treatment's effect against the baseline, where an interval can be given."""
-    number = {name: i for i, name in enumerate(of)}
-    comparisons = max(1, sum(not name.endswith(_LOOKED) for name in of) - 1)
-    alpha = 1 - CONFIDENCE
-    effects = {}
-    for name, which in of.items():
-        reach = critical(len(which), found.df, alpha)
-        if name == baseline or name.endswith(_LOOKED) or reach == inf:
-            continue
-        log_ratio, se = found.contrast(number[name], number[baseline])
-        own = moderated([float(v) for v in left[list(which)]], found.noise_sd**2)
-        se *= max(1.0, sqrt(own) / found.noise_sd)
-        simultaneous = critical(len(which), found.df, alpha / comparisons)
-        effects[name] = Effect(log_ratio, se, reach, len(which), simultaneous)
-    return effects
-
-
 def _guard(
     outcomes: Sequence[Outcome], rule: Rule, workload: str, metric: str
 ) -> dict[str, Effect]:
     """Return the effects on a metric of the measured windows; not simultaneous."""
     trials, level = _windows(outcomes, workload, metric)
-    names = [_role(t, rule) for t in trials]
-    found, weight = _levels(names, [t.at_s for t in trials], level, rule)
-    if found is None:
-        return {}
-    left = (level - found.level[_numbers(names)]) / np.sqrt(weight)
-    return _effects(found, _by_treatment(names), left, rule.baseline)
+    found = _compared(trials, level, rule)
+    return found.effects(rule.baseline) if found else {}
 
 
 def _unsteady(trials: Sequence[LoadSeries]) -> tuple[list[str], list[str]]:
@@ -347,9 +335,7 @@ def _unsteady(trials: Sequence[LoadSeries]) -> tuple[list[str], list[str]]:
     Their series jump, or still move after a very long trial.
     """
     noise = learn_from([t.series for t in trials]).noise
-    series: dict[str, list[Array]] = {}
-    for trial in trials:
-        series.setdefault(trial.treatment, []).append(trial.series)
+    series = by_key((trial.treatment, trial.series) for trial in trials)
     unsteady, wavering = jumping(series, noise)
     for name, own in series.items():
         long = [one for one in own if len(one) * BIN_S >= LONG_S]

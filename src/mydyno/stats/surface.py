@@ -1,7 +1,7 @@
 """Response surface over the cells of a full factorial: main effects, pairs, and cell effects."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 
@@ -57,7 +57,7 @@ class Surface:
 
     mean: Array
     covariance: Array
-    sizes: tuple[float, float, float]
+    sizes: Sequence[float]
     log_evidence: float = 0.0
 
     def best(self, draws: Array) -> Array:
@@ -87,19 +87,16 @@ class _Sums:
     log_det: float
 
 
-def surface(grid: CellGrid, runs: TrialLevels, block_sd: float) -> Surface:
-    """Return the posterior under the most likely sizes of effects (Rasmussen and Williams, 2.2)."""
-    sums = _sums(len(grid.cells), runs, block_sd)
-    found = [(*_posterior(grid, sums, s), s) for s in product(_MAINS, _PAIRS, _OWN)]
-    evidence, mean, covariance, sizes = max(found, key=lambda one: one[0])
-    return Surface(mean, covariance, sizes, evidence)
+def surface(
+    grid: CellGrid, runs: TrialLevels, block_sd: float, sizes: Sequence[float] | None = None
+) -> Surface:
+    """Return the posterior under these sizes of effects, or the most likely ones.
 
-
-def updated_surface(grid: CellGrid, runs: TrialLevels, block_sd: float, before: Surface) -> Surface:
-    """Return the posterior under the sizes of effects of an earlier posterior."""
+    Rasmussen and Williams, 2.2.
+    """
     sums = _sums(len(grid.cells), runs, block_sd)
-    evidence, mean, covariance = _posterior(grid, sums, before.sizes)
-    return Surface(mean, covariance, before.sizes, evidence)
+    some = [sizes] if sizes else product(_MAINS, _PAIRS, _OWN)
+    return max((_posterior(grid, sums, s) for s in some), key=lambda one: one.log_evidence)
 
 
 def _sums(cells: int, runs: TrialLevels, block_sd: float) -> _Sums:
@@ -118,7 +115,7 @@ def _sums(cells: int, runs: TrialLevels, block_sd: float) -> _Sums:
     )
 
 
-def _posterior(grid: CellGrid, sums: _Sums, sizes: Sequence[float]) -> tuple[float, Array, Array]:
+def _posterior(grid: CellGrid, sums: _Sums, sizes: Sequence[float]) -> Surface:
     prior = grid.covariance(sizes)
     n = len(prior)
     inner = np.eye(n) + prior @ sums.information
@@ -126,7 +123,7 @@ def _posterior(grid: CellGrid, sums: _Sums, sizes: Sequence[float]) -> tuple[flo
     covariance, mean = solved[:, :n], np.asarray(solved[:, n], dtype=np.float64)
     log_det = float(np.linalg.slogdet(inner)[1]) + sums.log_det
     evidence = -(sums.squares - float(sums.score @ mean) + log_det) / 2
-    return evidence, mean, np.asarray(covariance + covariance.T) / 2
+    return Surface(mean, np.asarray(covariance + covariance.T) / 2, sizes, evidence)
 
 
 _BLOCK = 6  # trials per block: the host hardly drifts within one
@@ -138,33 +135,17 @@ _BLOCK_SDS = (0.005, 0.03)
 _TRIAL_VARIANCE = 0.03**2  # usual variance of a trial's level
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSpace:
-    """A grid with its treatments' names, one for each cell, and the seed of all random draws."""
-
-    grid: CellGrid
-    names: Sequence[str]
-    seed: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Spreads:
-    """Standard deviations of starts and of blocks, as logs."""
-
-    run: float
-    block: float
-
-
 class Explorer:
     """Chooses cells; the choice depends on the given trials only, not on earlier calls.
 
+    `names` are the treatments' names, one for each cell; `seed` is that of all random draws.
     Intermediate results are cached by the number of trials, so that repeated calls are cheap.
     """
 
-    def __init__(self, space: SearchSpace) -> None:
-        self.space = space
+    def __init__(self, grid: CellGrid, names: Sequence[str], seed: int = 1) -> None:
+        self.grid, self.names, self.seed = grid, names, seed
         self._learned: dict[int, Learned] = {}
-        self._likely: dict[int, tuple[Surface, Spreads]] = {}
+        self._likely: dict[int, tuple[Surface, float, float]] = {}
 
     def surface(self, trials: Sequence[LoadSeries]) -> Surface:
         """Return the posterior of all cells.
@@ -174,11 +155,13 @@ class Explorer:
         count = len(trials) - len(trials) % _EVERY or len(trials)
         if count not in self._likely:
             runs = self._runs(trials[:count])
-            tried = [self._tried(runs, Spreads(r, b)) for r, b in product(_RUN_SDS, _BLOCK_SDS)]
+            tried = [
+                (surface(self.grid, _with(runs, run_sd), block_sd), run_sd, block_sd)
+                for run_sd, block_sd in product(_RUN_SDS, _BLOCK_SDS)
+            ]
             self._likely[count] = max(tried, key=lambda one: one[0].log_evidence)
-        found, spreads = self._likely[count]
-        runs = _with(self._runs(trials), spreads)
-        return updated_surface(self.space.grid, runs, spreads.block, found)
+        found, run_sd, block_sd = self._likely[count]
+        return surface(self.grid, _with(self._runs(trials), run_sd), block_sd, found.sizes)
 
     def next_cell(self, trials: Sequence[LoadSeries], lost: Sequence[str] = ()) -> str:
         """Return the treatment to measure next; `lost` are those without a result.
@@ -188,14 +171,14 @@ class Explorer:
         between the leader and a rival, drawn with its probability of being the best (top-two
         Thompson sampling, Russo, 2020).
         """
-        names, seed = self.space.names, self.space.seed
+        names, seed = self.names, self.seed
         tried = len(trials) + len(lost)
         if tried < _FIRST or len(trials) < _EVERY:
             order = np.random.default_rng(seed).permutation(len(names))
             ahead = [names[int(order[(tried + i) % len(order)])] for i in range(len(order))]
             return next(name for name in ahead if name not in lost)
         found = self.surface(trials)
-        out = self._places(lost)
+        out = [i for i, name in enumerate(names) if name in lost]
         mean = found.mean.copy()
         mean[out] = -np.inf
         leader = int(np.argmax(mean))
@@ -214,27 +197,21 @@ class Explorer:
         if not trials:
             return []
         found = self.surface(trials)
-        chance = np.random.default_rng((self.space.seed, len(trials), 1))
+        chance = np.random.default_rng((self.seed, len(trials), 1))
         chances = found.best(chance.normal(size=(4 * _DRAWS, len(found.mean))))
         order = np.lexsort((-found.mean, -chances))
-        ranked = [self.space.names[int(i)] for i in order]
+        ranked = [self.names[int(i)] for i in order]
         return [name for name in ranked if name not in lost][:most]
-
-    def _places(self, names: Sequence[str]) -> list[int]:
-        return [i for i, name in enumerate(self.space.names) if name in names]
 
     def _runs(self, trials: Sequence[LoadSeries]) -> TrialLevels:
         count = training_size(len(trials))
         if count not in self._learned:
             self._learned[count] = learn_from([t.series for t in trials])
         steady = steady_levels(trials, self._learned[count])
-        number = {name: i for i, name in enumerate(self.space.names)}
+        number = {name: i for i, name in enumerate(self.names)}
         cell = np.array([number[t.treatment] for t in trials])
         return TrialLevels(cell, steady.level, steady.variance, np.arange(len(trials)) // _BLOCK)
 
-    def _tried(self, runs: TrialLevels, spreads: Spreads) -> tuple[Surface, Spreads]:
-        return surface(self.space.grid, _with(runs, spreads), spreads.block), spreads
 
-
-def _with(runs: TrialLevels, spreads: Spreads) -> TrialLevels:
-    return TrialLevels(runs.cell, runs.level, runs.variance + spreads.run**2, runs.block)
+def _with(runs: TrialLevels, run_sd: float) -> TrialLevels:
+    return replace(runs, variance=runs.variance + run_sd**2)
