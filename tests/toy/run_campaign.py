@@ -24,10 +24,10 @@ def thrown(state: Mapping[str, str]) -> Iterator[bytes]:
 
 def main(spec: str, folder: str) -> None:
     source = SpecSource(Path(spec).read_text(), spec, {})
-    ground = Environment(2**30, 2)
-    campaign = source.plan(ground)
+    environment = Environment(2**30, 2)
+    campaign = source.plan(environment)
     files = RunDir(Path(folder))
-    save(files, source, RunFacts(spec, {}, ground, "mydyno run", ""))
+    save(files, source, RunFacts(spec, {}, environment, "mydyno run", ""))
     journal = FileJournal(files.journal)
     host = FakeHost({"sides": "6"}, thrown)
     layer = layers()["dice"].on_host(HostPlace(("sides",)))

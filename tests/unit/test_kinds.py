@@ -19,7 +19,7 @@ from mydyno.testing.simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno.testing.simulate.play import play
 from worded import compare
 
-GROUND = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
+ENVIRONMENT = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
 LOAD = """
 [workloads.w]
 tool = "command"
@@ -32,7 +32,7 @@ guards = {}
 
 
 def campaign(text) -> Campaign:
-    return plan(decode(text + LOAD, "x.toml"), text, "x.toml", GROUND)
+    return plan(decode(text + LOAD, "x.toml"), text, "x.toml", ENVIRONMENT)
 
 
 def played(c: Campaign, arms, *, seed=1, world=BARE):

@@ -217,7 +217,7 @@ def _rates(summary: Summary, totals: Totals) -> Iterator[Caveat]:
 
 
 def _bytes(summary: Summary, totals: Totals) -> Iterator[Caveat]:
-    """Yield a doubt for bytes that are not the printed requests times their size."""
+    """Yield a caveat for bytes that are not the printed requests times their size."""
     for key, requests, name in (("mib_read", "reads", "reads"), ("mib_written", "writes", "writes"),
                                 ("iops_read", "iops_read", "reads"),
                                 ("iops_write", "iops_write", "writes")):  # fmt: skip
@@ -249,7 +249,7 @@ def _sums(summary: Summary, totals: Totals) -> Iterator[Caveat]:
 
 
 def _reports(summary: Summary, intervals: Sequence[Interval], totals: Totals) -> Iterator[Caveat]:
-    """Yield a doubt if the reports do not add up to the sum, the time after the last one aside."""
+    """Yield a caveat if the reports do not add up to the sum, the time after the last one aside."""
     name, block = totals.response, 1.0
     rates = [i.values.get(name, 0.0) for i in intervals]
     if name == "iops":
