@@ -22,9 +22,9 @@ def _runs(world: str, arms: Mapping[str, Arm], seed: int, lengths: tuple[int, in
     machine = Machine(WORLDS[world], arms, seed)
     logs: dict[str, Logs] = {}
     for i, name in enumerate(arms):
-        press = machine.begin(Trial(i, name, "w", 0, seed))
-        logs[name] = press.upto(warmup_s + window_s)[warmup_s:]
-        machine.end(press, warmup_s + window_s)
+        load = machine.begin(Trial(i, name, "w", 0, seed))
+        logs[name] = load.upto(warmup_s + window_s)[warmup_s:]
+        machine.end(load, warmup_s + window_s)
     return logs, machine.clock_s / HOUR_S
 
 
@@ -88,10 +88,10 @@ class _Bench:
 
     def run(self, name: str, seconds: int, warmup_s: int) -> float:
         """Return the log mean of a run behind its warm-up."""
-        press = self.machine.begin(Trial(self.count, name, "w", 0, 0))
+        load = self.machine.begin(Trial(self.count, name, "w", 0, 0))
         self.count += 1
-        level = math.log(np.exp(press.upto(seconds)[warmup_s:]).mean())
-        self.machine.end(press, seconds)
+        level = math.log(np.exp(load.upto(seconds)[warmup_s:]).mean())
+        self.machine.end(load, seconds)
         return level
 
     @property

@@ -21,7 +21,7 @@ from mydyno.sample.sampler import NOT_BUILT, probe_binary
 from mydyno.server import Instance
 from probe_process import Fault
 from probe_server import load, private
-from probe_tools import Ground, absence, probe, tools, version
+from probe_tools import Setup, absence, probe, tools, version
 
 PARTS = ("cost", "missed", "effect")
 SCRIPT = "oltp_read_write"
@@ -42,14 +42,14 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def cost(ask: argparse.Namespace, ground: Ground, folder: Path) -> list[probe_cost.Row]:
+def cost(ask: argparse.Namespace, setup: Setup, folder: Path) -> list[probe_cost.Row]:
     """Return the rows of all tools, measured in turns whose order is drawn again each round."""
     wanted = [
         tool
         for tool in tools()
         if not ask.tool or tool.hz == 0 or any(part in tool.name for part in ask.tool)
     ]
-    absent = {tool.name: absence(tool, ground) for tool in wanted}
+    absent = {tool.name: absence(tool, setup) for tool in wanted}
     costs: dict[str, list[probe_cost.Cost]] = {tool.name: [] for tool in wanted}
     draw = random.Random(ask.rounds)
     for number in range(ask.rounds):
@@ -57,32 +57,32 @@ def cost(ask: argparse.Namespace, ground: Ground, folder: Path) -> list[probe_co
             if not absent[tool.name]:
                 show(f"round {number + 1} of {ask.rounds}: {tool.name}")
                 with scratch(folder) as own:
-                    costs[tool.name].append(probe_cost.measure(tool, ground, own, ask.seconds))
+                    costs[tool.name].append(probe_cost.measure(tool, setup, own, ask.seconds))
     return [
         probe_cost.Row(tool, costs[tool.name], version(tool), absent[tool.name]) for tool in wanted
     ]
 
 
 def missed(
-    ask: argparse.Namespace, ground: Ground, instance: Instance, folder: Path
+    ask: argparse.Namespace, setup: Setup, instance: Instance, folder: Path
 ) -> list[probe_missed.Missed]:
     """Return what our sampler held to at 10 Hz and at 1 Hz with every processor taken."""
     show(f"missed ticks: {ask.busy_minutes:g} minutes with all processors busy")
     pair = [probe("10 Hz", "100ms", server=True), probe("1 Hz", "1s", server=True)]
     with load(instance, folder, SCRIPT, 2 * (os.cpu_count() or 1)) as running:
-        watched = ground.and_load(running.pid)
+        watched = setup.and_load(running.pid)
         return probe_missed.measure(pair, watched, folder, ask.busy_minutes * 60)
 
 
 def effect(
-    ask: argparse.Namespace, ground: Ground, instance: Instance, folder: Path
+    ask: argparse.Namespace, setup: Setup, instance: Instance, folder: Path
 ) -> probe_effect.Effect:
     """Return what sampling as in a trial does to sysbench's throughput."""
     show(f"effect on {SCRIPT}: {ask.hour_minutes:g} minutes, with and without in turns")
     tool = probe("mydyno-probe", "1s", server=True)
     plan = probe_effect.Plan(ask.hour_minutes, ask.block_seconds, ask.rounds)
     with load(instance, folder, SCRIPT, 2 * (os.cpu_count() or 1)) as running:
-        watched = ground.and_load(running.pid)
+        watched = setup.and_load(running.pid)
         return probe_effect.measure(tool, watched, running, folder, plan)
 
 
@@ -125,14 +125,14 @@ def parts(ask: argparse.Namespace, folder: Path) -> Iterator[str]:
     wanted = ask.only or PARTS
     with private(folder, ask.server) as instance:
         watched = {"mysqld": instance.pid, "bench": os.getpid()}
-        ground = Ground(ask.binary, instance.place.admin, instance.pid, watched)
+        setup = Setup(ask.binary, instance.place.admin, instance.pid, watched)
         yield table.head(ask, instance.version())
         if "cost" in wanted:
-            yield table.costs(cost(ask, ground, folder))
+            yield table.costs(cost(ask, setup, folder))
         if "missed" in wanted:
-            yield table.missed(missed(ask, ground, instance, folder))
+            yield table.missed(missed(ask, setup, instance, folder))
         if "effect" in wanted:
-            yield table.effect(effect(ask, ground, instance, folder), ask)
+            yield table.effect(effect(ask, setup, instance, folder), ask)
 
 
 def stop(_number: int, _frame: FrameType | None) -> None:

@@ -18,7 +18,7 @@ from probe_process import (
     tree_cpu_ns,
 )
 from probe_scrape import scraping
-from probe_tools import Ground, Tool
+from probe_tools import Setup, Tool
 
 SETTLE_S = 3.0  # start-up, and the first sample, are not what a running sampler costs
 HOUR_S = 3600.0
@@ -54,16 +54,16 @@ class Row:
         return min(seen), max(seen)
 
 
-def measure(tool: Tool, ground: Ground, folder: Path, seconds: float) -> Cost:
+def measure(tool: Tool, setup: Setup, folder: Path, seconds: float) -> Cost:
     """Run a tool for a while and return what it cost in its steady state."""
     file, log = folder / "sampled", folder / "log"
-    with started(tool.argv(ground, file), log) as process, _scraped(tool) as answers:
+    with started(tool.argv(setup, file), log) as process, _scraped(tool) as answers:
         sleep_until(time.monotonic() + SETTLE_S)
         refuse_dead(process, tool.name, log)
-        begin, used, served, had = _reading(process.pid, ground, file)
+        begin, used, served, had = _reading(process.pid, setup, file)
         sleep_until(begin + seconds)
         refuse_dead(process, tool.name, log)
-        now, used_then, served_then, has = _reading(process.pid, ground, file)
+        now, used_then, served_then, has = _reading(process.pid, setup, file)
         peak = peak_bytes(process.pid)
         values = answers()
         end(process)
@@ -77,8 +77,8 @@ def measure(tool: Tool, ground: Ground, folder: Path, seconds: float) -> Cost:
         )
 
 
-def _reading(pid: int, ground: Ground, file: Path) -> tuple[float, int, int, int]:
-    return time.monotonic(), tree_cpu_ns(pid), cpu_ns(ground.server), size(file)
+def _reading(pid: int, setup: Setup, file: Path) -> tuple[float, int, int, int]:
+    return time.monotonic(), tree_cpu_ns(pid), cpu_ns(setup.server), size(file)
 
 
 @contextmanager

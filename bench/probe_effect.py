@@ -12,7 +12,7 @@ from scipy import stats
 
 from probe_process import Fault, refuse_dead, sleep_until, started
 from probe_server import Load
-from probe_tools import Ground, Tool
+from probe_tools import Setup, Tool
 
 LEAD_S, TAIL_S = 2.0, 0.5  # of each block, for what the turn itself disturbs
 WARMUP_S = 20.0
@@ -53,12 +53,12 @@ def turns(quads: int, seed: int) -> list[bool]:
     return blocks
 
 
-def measure(tool: Tool, ground: Ground, load: Load, folder: Path, plan: Plan) -> Effect:
+def measure(tool: Tool, setup: Setup, load: Load, folder: Path, plan: Plan) -> Effect:
     """Return the effect of a sampler on a running load."""
     blocks = turns(max(1, round(plan.minutes * 60 / plan.block_s / 4)), plan.seed)
     time.sleep(WARMUP_S)
     spans = [
-        _block(tool if on else None, ground, folder / f"block{number}", plan.block_s)
+        _block(tool if on else None, setup, folder / f"block{number}", plan.block_s)
         for number, on in enumerate(blocks)
     ]
     time.sleep(1.0)  # until the last second's line is there
@@ -79,13 +79,13 @@ def ratio(blocks: list[bool], rates: list[float]) -> Effect:
     return Effect(math.exp(middle), low, high, len(logs), deviation, fmean(rates))
 
 
-def _block(tool: Tool | None, ground: Ground, file: Path, block_s: float) -> tuple[float, float]:
+def _block(tool: Tool | None, setup: Setup, file: Path, block_s: float) -> tuple[float, float]:
     """Let a block pass, sampled if there is a tool, and return from when to when it counts."""
     begin = time.monotonic()
     log = file.with_suffix(".log")
     with ExitStack() as stack:
         if tool:
-            process = stack.enter_context(started(tool.argv(ground, file), log))
+            process = stack.enter_context(started(tool.argv(setup, file), log))
         sleep_until(begin + block_s - TAIL_S / 2)
         if tool:
             refuse_dead(process, tool.name, log)

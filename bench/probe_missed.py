@@ -10,7 +10,7 @@ from pathlib import Path
 from probe_cost import SETTLE_S
 from probe_process import end, refuse_dead, size, sleep_until, started, tree_cpu_ns
 from probe_read import Ticks, ticks
-from probe_tools import Ground, Tool
+from probe_tools import Setup, Tool
 
 _SPIN = [sys.executable, "-c", "while True: pass"]
 
@@ -30,7 +30,7 @@ class Missed:
         return self.ticks.values
 
 
-def measure(pair: list[Tool], ground: Ground, folder: Path, seconds: float) -> list[Missed]:
+def measure(pair: list[Tool], setup: Setup, folder: Path, seconds: float) -> list[Missed]:
     """Run samplers together for a while beside one spinning process a processor."""
     with ExitStack() as stack:
         for _ in range(os.cpu_count() or 1):
@@ -38,7 +38,7 @@ def measure(pair: list[Tool], ground: Ground, folder: Path, seconds: float) -> l
         files = [folder / f"busy{number}" for number, _ in enumerate(pair)]
         begin = time.monotonic()
         running = [
-            stack.enter_context(started(tool.argv(ground, file), file.with_suffix(".log")))
+            stack.enter_context(started(tool.argv(setup, file), file.with_suffix(".log")))
             for tool, file in zip(pair, files, strict=True)
         ]
         sleep_until(begin + SETTLE_S)

@@ -18,7 +18,7 @@ _HEADER = 6  # words before the values of a line of atop's parseable output
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Setup:
     """What all tools look at: the private server, and the processes to watch by role."""
 
     binary: Path
@@ -26,7 +26,7 @@ class Ground:
     server: int
     watched: dict[str, int]
 
-    def and_load(self, pid: int) -> "Ground":
+    def and_load(self, pid: int) -> "Setup":
         """Return the same with the load watched too."""
         return replace(self, watched=self.watched | {"load": pid})
 
@@ -36,7 +36,7 @@ class Tool:
     """One sampler; `port` is scraped, `file` written into, `asks`: it queries the server."""
 
     name: str
-    argv: Callable[[Ground, Path], list[str]]
+    argv: Callable[[Setup, Path], list[str]]
     values: Callable[[Path, Path], float] = field(default=lambda _file, _log: 0)
     hz: float = 1.0
     port: int = 0
@@ -48,11 +48,11 @@ class Tool:
 def probe(name: str, interval: str, *, server: bool = False) -> Tool:
     """Return our sampler, with or without the server."""
 
-    def argv(ground: Ground, file: Path) -> list[str]:
-        watched = [f"--process={role}={pid}" for role, pid in ground.watched.items()]
-        asked = [f"--server-defaults={ground.options}"] if server else []
+    def argv(setup: Setup, file: Path) -> list[str]:
+        watched = [f"--process={role}={pid}" for role, pid in setup.watched.items()]
+        asked = [f"--server-defaults={setup.options}"] if server else []
         given = ["--out", str(file), "--interval", interval]
-        return [str(ground.binary), "sample", *given, *watched, *asked]
+        return [str(setup.binary), "sample", *given, *watched, *asked]
 
     hz = 1.0 if interval == "1s" else 10.0
     return Tool(name, argv, lambda file, _log: last_values(file), hz, asks=server, writes=True)
@@ -61,7 +61,7 @@ def probe(name: str, interval: str, *, server: bool = False) -> Tool:
 def tools() -> list[Tool]:
     """Return all samplers, ours first; the first of all is none, for the server's own idling."""
     return [
-        Tool("(none)", lambda _ground, _file: ["sleep", "infinity"], hz=0, asks=True),
+        Tool("(none)", lambda _setup, _file: ["sleep", "infinity"], hz=0, asks=True),
         probe("mydyno-probe", "1s"),
         probe("mydyno-probe, server too", "1s", server=True),
         probe("mydyno-probe, 10 Hz", "100ms"),
@@ -70,18 +70,18 @@ def tools() -> list[Tool]:
         Tool("atop -w", _atop, _atop_values, writes=True, version=("atop", "-V")),
         _exporter("node_exporter", "prometheus-node-exporter", NODE_PORT),
         _exporter("mysqld_exporter", "prometheus-mysqld-exporter", MYSQLD_PORT, asks=True),
-        Tool("psutil", lambda _ground, _file: _psutil_loop([]), _printed),
+        Tool("psutil", lambda _setup, _file: _psutil_loop([]), _printed),
         Tool(
             "psutil, 2 processes too",
-            lambda ground, _file: _psutil_loop(list(ground.watched.values())),
+            lambda setup, _file: _psutil_loop(list(setup.watched.values())),
             _printed,
         ),
     ]
 
 
-def absence(tool: Tool, ground: Ground) -> str:
+def absence(tool: Tool, setup: Setup) -> str:
     """Return why a tool cannot run here, nothing if it can."""
-    program = tool.argv(ground, Path("x"))
+    program = tool.argv(setup, Path("x"))
     if not shutil.which(program[0]):
         return f"{program[0]} is not installed"
     if str(_PSUTIL) in program and not importlib.util.find_spec("psutil"):
@@ -102,18 +102,18 @@ def _first(paths: tuple[str, ...]) -> str:
     return next((path for path in paths if Path(path).exists()), "sadc")
 
 
-def _sadc(_ground: Ground, file: Path) -> list[str]:
+def _sadc(_setup: Setup, file: Path) -> list[str]:
     return [_first(SADC), "-S", "XALL", "1", str(file)]
 
 
-def _atop(_ground: Ground, file: Path) -> list[str]:
+def _atop(_setup: Setup, file: Path) -> list[str]:
     return ["atop", "-w", str(file), "1"]
 
 
 def _exporter(name: str, program: str, port: int, *, asks: bool = False) -> Tool:
-    def argv(ground: Ground, _file: Path) -> list[str]:
+    def argv(setup: Setup, _file: Path) -> list[str]:
         given = [program, f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
-        return [*given, f"--config.my-cnf={ground.options}"] if asks else given
+        return [*given, f"--config.my-cnf={setup.options}"] if asks else given
 
     return Tool(name, argv, port=port, asks=asks, version=(program, "--version"))
 

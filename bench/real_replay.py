@@ -53,9 +53,9 @@ class Recorded:
         arm = self.arms[trial.treatment]
         return Start(arm, self.traces.idle_s, logs + arm.effect)
 
-    def end(self, press: Start, n: int) -> float:
+    def end(self, load: Start, n: int) -> float:
         """Return the machine time of a trial that ended after `n` seconds."""
-        return press.idle_s + n
+        return load.idle_s + n
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def record(server: str, runs: Path, traces: Path) -> None:
 
 
 def of_run(folder: Path) -> Traces:
-    """Return the traces of a run directory; trials that something else spoiled are left out."""
+    """Return the traces of a run directory; trials that were disturbed are left out."""
     _, about = reopen(folder)
     found = result(folder)
     series = {

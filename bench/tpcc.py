@@ -30,7 +30,7 @@ OURS, THEIRS = "by our 12 conditions", "by go-tpc check"
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--warehouses", type=int, default=4, help="of each tool (4)")
-    parser.add_argument("--threads", type=int, default=4, help="that press (4)")
+    parser.add_argument("--threads", type=int, default=4, help="of the load (4)")
     parser.add_argument("--seconds", type=int, default=60, help="each run (60)")
     parser.add_argument("--rounds", type=int, default=5, help="each tool takes its turn (5)")
     parser.add_argument("--server", default="auto", help="a basedir (the server on PATH)")

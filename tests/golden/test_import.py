@@ -1,7 +1,7 @@
 """Logs of other people's runs, and what each is read as.
 
 A case is a folder ``import/<case>`` with `input.txt`, `origin.txt` (where the bytes come from) and
-`want.json`, which ``MYDYNO_GOLDEN=write`` makes anew.
+`want.json`, which ``MYDYNO_GOLDEN=write`` writes.
 """
 
 import json

@@ -12,13 +12,13 @@ from mydyno.campaign.treatments import Environment
 from mydyno.model import SpecError
 
 CASES = Path(__file__).parent / "spec"
-GROUND = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
+ENVIRONMENT = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("good/*.toml")), ids=lambda p: p.stem)
 def test_good(path):
     text = path.read_text()
-    campaign = plan(decode(text, path.name), text, path.name, GROUND)
+    campaign = plan(decode(text, path.name), text, path.name, ENVIRONMENT)
     resolved = {
         "name": campaign.name,
         "baseline": campaign.rule.baseline,
@@ -37,5 +37,5 @@ def test_good(path):
 def test_bad(path):
     text = path.read_text()
     with pytest.raises(SpecError) as error:
-        plan(decode(text, path.name), text, path.name, GROUND)
+        plan(decode(text, path.name), text, path.name, ENVIRONMENT)
     hold(path.with_suffix(".error"), f"{error.value}\n")

@@ -2,7 +2,7 @@
 
 A case is a JSON file: what the layer is (`layer`), what a command printed (`raw`) or is known
 (`now`), what is wanted (`want`), and what that gives (`gives`: the settings read, the changes, or
-the error).  `MYDYNO_GOLDEN=write` writes `gives` anew.
+the error).  `MYDYNO_GOLDEN=write` writes `gives` again.
 """
 
 import json

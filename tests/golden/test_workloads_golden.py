@@ -1,7 +1,7 @@
 """Raw output of each load generator, and what it is read as.
 
 A case is a folder ``workloads/<tool>/<case>`` with `raw.txt`, `origin.txt` (where the bytes come
-from) and `want.json`, which ``MYDYNO_GOLDEN=write`` makes anew.
+from) and `want.json`, which ``MYDYNO_GOLDEN=write`` writes.
 """
 
 import json

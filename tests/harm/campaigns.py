@@ -49,7 +49,7 @@ def run(*argv: object) -> str:
     return done.stdout.strip()
 
 
-class Ground:
+class CampaignDisk:
     """A filesystem on a loop device of its own, with a spec and room for run directories."""
 
     def __init__(self, folder: Path, kind: str = "ext4") -> None:
@@ -139,7 +139,7 @@ class Ground:
 
 
 @contextmanager
-def ground(make: Callable[[Path], Any] = Ground) -> Iterator[Any]:
+def campaign_disk(make: Callable[[Path], Any] = CampaignDisk) -> Iterator[Any]:
     """Yield a filesystem of our own, gone at the end."""
     folder = Path(tempfile.mkdtemp(prefix="mydyno-harm-", dir=TEMPORARY))
     folder.chmod(0o755)

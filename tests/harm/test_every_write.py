@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from harm import snapshot
-from harm.campaigns import ENVIRONMENT, SETTINGS, Ground, ground
+from harm.campaigns import ENVIRONMENT, SETTINGS, CampaignDisk, campaign_disk
 
 pytestmark = [
     pytest.mark.root,
@@ -52,7 +52,7 @@ class Report:
     stderr: str
 
 
-def injected(there: Ground, fault: str, at: int, argv: list[str]) -> Report:
+def injected(there: CampaignDisk, fault: str, at: int, argv: list[str]) -> Report:
     """Return what came of a command whose counted call number `at` had this fault."""
     report = there.folder / "injected.json"
     report.unlink(missing_ok=True)
@@ -65,7 +65,7 @@ def injected(there: Ground, fault: str, at: int, argv: list[str]) -> Report:
     return Report(counts["calls"], counts["hit"], counts["code"], done.stderr)
 
 
-def restored(there: Ground, before: snapshot.Snapshot) -> list[str]:
+def restored(there: CampaignDisk, before: snapshot.Snapshot) -> list[str]:
     """Return what is wrong after `rollback`: its failure, a traceback, each difference."""
     done = there.mydyno("rollback", there.out)
     after = there.snapshot()
@@ -78,7 +78,9 @@ def restored(there: Ground, before: snapshot.Snapshot) -> list[str]:
     return wrong
 
 
-def one_case(there: Ground, before: snapshot.Snapshot, fault: str, at: int) -> list[str] | None:
+def one_case(
+    there: CampaignDisk, before: snapshot.Snapshot, fault: str, at: int
+) -> list[str] | None:
     """Return what is wrong after a run with a fault and its rollback; None if never reached."""
     found = injected(there, fault, at, there.run_command())
     wrong = restored(there, before)
@@ -92,7 +94,7 @@ def one_case(there: Ground, before: snapshot.Snapshot, fault: str, at: int) -> l
 
 
 def rollback_case(
-    there: Ground, before: snapshot.Snapshot, case: tuple[str, int, int]
+    there: CampaignDisk, before: snapshot.Snapshot, case: tuple[str, int, int]
 ) -> list[str] | None:
     """Return what is wrong after a rollback with a fault and another one without, or None."""
     fault, at, killed = case
@@ -107,7 +109,7 @@ def rollback_case(
     return [f"rollback, {fault} at {at}, {found.hit}: {line}" for line in wrong]
 
 
-def counted(there: Ground) -> list[str]:
+def counted(there: CampaignDisk) -> list[str]:
     """Return the calls of a run without a fault."""
     found = injected(there, "none", 0, there.run_command())
     assert found.code == 0, found.stderr
@@ -120,7 +122,7 @@ def deepest(calls: list[str]) -> int:
     return max(i for i, call in enumerate(calls, 1) if call.endswith("/0000/load.out"))
 
 
-def unwritten(there: Ground) -> snapshot.Snapshot:
+def unwritten(there: CampaignDisk) -> snapshot.Snapshot:
     """Return the picture of a host on which mydyno ran once."""
     counted(there)
     return there.snapshot()
@@ -133,7 +135,7 @@ def points(calls: list[str]) -> list[tuple[str, int]]:
     return [(fault, at) for at in counts for fault in FAULTS]
 
 
-def rollback_points(there: Ground, killed: int) -> list[tuple[str, int]]:
+def rollback_points(there: CampaignDisk, killed: int) -> list[tuple[str, int]]:
     """Return every fault at every writing call of the rollback of a run killed at that call."""
     assert injected(there, "kill", killed, there.run_command()).code == -9
     found = injected(there, "none", 0, there.command("rollback", there.out))
@@ -173,7 +175,7 @@ def show(
 def test_a_fault_at_every_write_of_a_run(
     plan: str, chunk: int, show: Callable[[str], None]
 ) -> None:
-    with ground() as there:
+    with campaign_disk() as there:
         there.spec(PLANS[plan])
         before = unwritten(there)
         mine = points(counted(there))[chunk::CHUNKS]
@@ -186,7 +188,7 @@ def test_a_fault_at_every_write_of_a_run(
 def test_a_fault_at_every_write_of_a_rollback(
     plan: str, chunk: int, show: Callable[[str], None]
 ) -> None:
-    with ground() as there:
+    with campaign_disk() as there:
         there.spec(PLANS[plan])
         before = unwritten(there)
         killed = deepest(counted(there))
@@ -200,7 +202,7 @@ def test_there_are_a_thousand_points_and_a_sample_of_them_holds(
     """Faults at two calls of a run and at two of a rollback, of all that the slow tests do."""
     total = 0
     for settings in PLANS.values():
-        with ground() as there:
+        with campaign_disk() as there:
             there.spec(settings)
             before = unwritten(there)
             calls = counted(there)

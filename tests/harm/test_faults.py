@@ -1,4 +1,4 @@
-"""What breaks around a campaign leaves no host changed: full disks, signals, spoiled files.
+"""What breaks around a campaign leaves no host changed: full disks, signals, damaged files.
 
 `rollback` restores all that is still there and names the rest.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harm import snapshot
-from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, Ground, ground
+from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, CampaignDisk, campaign_disk
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
@@ -32,7 +32,7 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def campaign(there: Ground, *prefix: str) -> "Iterator[subprocess.Popen[str]]":
+def campaign(there: CampaignDisk, *prefix: str) -> "Iterator[subprocess.Popen[str]]":
     """Yield a campaign whose treatment is in force, its load under way."""
     there.begun.unlink(missing_ok=True)
     there.spec(SETTINGS, load=ENDLESS)
@@ -55,12 +55,12 @@ def until(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> No
         time.sleep(0.02)
 
 
-def killed(there: Ground) -> None:
+def killed(there: CampaignDisk) -> None:
     with campaign(there) as process:
         process.kill()
 
 
-def used(there: Ground) -> snapshot.Snapshot:
+def used(there: CampaignDisk) -> snapshot.Snapshot:
     """Return the picture of the host after mydyno was used once."""
     there.mydyno("inspect")
     there.spec({})
@@ -71,7 +71,7 @@ def used(there: Ground) -> snapshot.Snapshot:
     return before
 
 
-def same(there: Ground, before: snapshot.Snapshot) -> None:
+def same(there: CampaignDisk, before: snapshot.Snapshot) -> None:
     """Raise unless the host is as it was; what the test itself left is removed first."""
     for path in (there.begun, there.mount / "filler"):
         path.unlink(missing_ok=True)
@@ -82,7 +82,7 @@ def same(there: Ground, before: snapshot.Snapshot) -> None:
     assert left == []
 
 
-def settings_same(there: Ground, before: snapshot.Snapshot) -> None:
+def settings_same(there: CampaignDisk, before: snapshot.Snapshot) -> None:
     """Raise unless all settings are as they were; what can be resumed may still lie there."""
     left = snapshot.difference(before, there.snapshot())
     assert [line for line in left if line.startswith(("sysctl", "queue", "setting", "mount"))] == []
@@ -92,7 +92,7 @@ def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def rolled_back(there: Ground, *prefix: str) -> str:
+def rolled_back(there: CampaignDisk, *prefix: str) -> str:
     """Return what `rollback` printed; it ends well and without a traceback."""
     argv = [*prefix, *there.command("rollback", there.out)]
     done = subprocess.run(
@@ -117,7 +117,7 @@ def fill(folder: Path) -> None:
 
 def test_rollback_restores_the_host_with_a_full_run_directory() -> None:
     """Nothing needs to be written there; the first values are recorded already."""
-    with ground() as there:
+    with campaign_disk() as there:
         before = used(there)
         killed(there)
         fill(there.mount)
@@ -129,7 +129,7 @@ def test_rollback_restores_the_host_with_a_full_run_directory() -> None:
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
 def test_the_host_is_restored_with_a_full_state_folder(ending: signal.Signals) -> None:
     """A record that cannot be written does not stop the restoring."""
-    with ground() as there:
+    with campaign_disk() as there:
         argv = [
             "unshare",
             "-m",
@@ -159,7 +159,7 @@ def test_the_host_is_restored_with_a_full_state_folder(ending: signal.Signals) -
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda s: s.name)
 def test_each_signal_ends_a_campaign_with_its_host_restored(number: signal.Signals) -> None:
     """A terminal that is closed (HUP) ends it as Ctrl-C does; a second signal changes nothing."""
-    with ground() as there:
+    with campaign_disk() as there:
         before = used(there)
         with campaign(there) as process:
             time.sleep(random.Random(int(number)).uniform(0, 0.3))
@@ -176,7 +176,7 @@ def test_each_signal_ends_a_campaign_with_its_host_restored(number: signal.Signa
 @pytest.mark.parametrize("moments", [3, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_signal_while_the_host_is_restored_waits(moments: int) -> None:
     """Ctrl-C again and again, at moments of the restoring: each time the host is as before."""
-    with ground() as there:
+    with campaign_disk() as there:
         before = used(there)
         for place in range(0, 12, 12 // moments):
             shutil.rmtree(there.out, ignore_errors=True)
@@ -210,7 +210,7 @@ def test_a_signal_while_the_host_is_restored_waits(moments: int) -> None:
 def test_rollback_needs_nothing_of_the_run_directory(
     name: str, spoil: Callable[[Path], object]
 ) -> None:
-    with ground() as there:
+    with campaign_disk() as there:
         before = used(there)
         killed(there)
         spoil(there.out / name)
@@ -220,7 +220,7 @@ def test_rollback_needs_nothing_of_the_run_directory(
 
 def test_a_disk_that_is_gone_stops_nothing_else() -> None:
     """All that is still there is restored, and the rest is named."""
-    with ground() as there:
+    with campaign_disk() as there:
         before = used(there)
         killed(there)
         there.down()
@@ -233,7 +233,7 @@ def test_a_disk_that_is_gone_stops_nothing_else() -> None:
 
 def test_one_value_set_by_somebody_else_stays_and_the_others_are_restored() -> None:
     ratio = Path("/proc/sys/vm/dirty_background_ratio")
-    with ground() as there:
+    with campaign_disk() as there:
         before = used(there)
         killed(there)
         found = ratio.read_text()
@@ -254,7 +254,7 @@ def test_one_value_set_by_somebody_else_stays_and_the_others_are_restored() -> N
 @pytest.mark.parametrize("seed", range(24))
 def test_a_campaign_killed_at_a_random_moment(seed: int) -> None:
     """Held before, and must stay so: 24 random kills of running campaigns."""
-    with ground() as there:
+    with campaign_disk() as there:
         before = used(there)
         there.spec(SETTINGS)
         argv = there.run_command()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from harm.campaigns import ENDLESS, ENVIRONMENT, TEMPORARY, Ground, ground
+from harm.campaigns import ENDLESS, ENVIRONMENT, TEMPORARY, CampaignDisk, campaign_disk
 from harm.users import (
     ATTACKER,
     Others,
@@ -40,7 +40,7 @@ FINE = {0, 1, 2, 3, 4}
 class Scene:
     """An attack's place: a shared folder, a run directory in it, and what is somebody else's."""
 
-    there: Ground
+    there: CampaignDisk
     shared: Path
     victim: Others
 
@@ -357,7 +357,11 @@ CASES = [
 @pytest.mark.parametrize(("name", "protected"), CASES)
 def test_what_is_somebody_elses_stays_as_it_is(name: str, protected: int) -> None:
     swappiness, left = SWAPPINESS.read_text(), traces()
-    with ground() as there, others(there.folder / "others") as victim, links_protected(protected):
+    with (
+        campaign_disk() as there,
+        others(there.folder / "others") as victim,
+        links_protected(protected),
+    ):
         scene = Scene(there, shared_folder(there), victim)
         before = victim.picture()
         try:

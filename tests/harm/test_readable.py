@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from command_line import COMMAND
-from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, TEMPORARY, Ground, ground
+from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, TEMPORARY, CampaignDisk, campaign_disk
 from harm.users import ATTACKER, as_user
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
@@ -96,7 +96,7 @@ def earlier() -> set[str]:
 
 
 def test_a_campaign_without_a_server_shows_nothing_to_others() -> None:
-    with ground() as there:
+    with campaign_disk() as there:
         before = earlier()
         there.spec({"kernel.sysctl.vm.swappiness": 43})
         found, output = watched(there.run_command(), there.out, before)
@@ -108,7 +108,7 @@ def test_a_campaign_without_a_server_shows_nothing_to_others() -> None:
 
 
 def test_what_a_killed_campaign_leaves_shows_nothing_to_others() -> None:
-    with ground() as there:
+    with campaign_disk() as there:
         before = earlier()
         there.spec({"block.read_ahead_kb": 64}, load=ENDLESS)
         with subprocess.Popen(
@@ -126,7 +126,7 @@ def test_what_a_killed_campaign_leaves_shows_nothing_to_others() -> None:
             there.mydyno("rollback", there.out)
 
 
-def _asked_as_another_user(there: Ground) -> None:
+def _asked_as_another_user(there: CampaignDisk) -> None:
     """The modes forbid it; another user, who knows every name, tries."""
     names = [str(path) for path in there.out.rglob("*") if path.is_file()]
     script = 'for p; do cat "$p" >/dev/null 2>&1 && echo "$p"; done; true'
@@ -160,7 +160,7 @@ def test_the_copy_of_a_production_servers_data_shows_nothing_to_others() -> None
 
 
 def test_a_lab_disk_shows_nothing_to_others() -> None:
-    with ground() as there:
+    with campaign_disk() as there:
         before = earlier()
         home = there.mount / "labs"
         up = there.command("lab", "up", "harm-readable", "--home", home, "--size", "64M")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from command_line import mydyno
-from harm.campaigns import ENDLESS, Ground, ground
+from harm.campaigns import ENDLESS, CampaignDisk, campaign_disk
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
@@ -50,8 +50,8 @@ SYSCTLS = (
 )
 
 
-class Watched(Ground):
-    """A ground whose load notes what the host shows while it runs."""
+class Watched(CampaignDisk):
+    """A disk whose load notes what the host shows while it runs."""
 
     def __init__(self, folder, kind):
         super().__init__(folder, kind)
@@ -73,7 +73,7 @@ class Watched(Ground):
 
 
 def watched(kind="ext4"):
-    return ground(lambda folder: Watched(folder, kind))
+    return campaign_disk(lambda folder: Watched(folder, kind))
 
 
 def campaign(there, treatments, **more):
@@ -192,7 +192,7 @@ def until(condition, process, patience_s=60):
 @pytest.mark.parametrize("foreign", [False, True], ids=["ours", "somebody-elses"])
 def test_rollback_restores_what_we_set_and_leaves_what_somebody_else_set(foreign):
     more = {"kernel.sysctl.vm.dirty_expire_centisecs": 2900}
-    with ground() as there, killed(there, more) as (swappiness, first):
+    with campaign_disk() as there, killed(there, more) as (swappiness, first):
         shown = mydyno("plan", there.folder / "spec.toml")
         assert "db/kernel.sysctl.vm.swappiness" in shown.stderr
         shown = mydyno("inspect")
@@ -215,7 +215,7 @@ def test_rollback_restores_what_we_set_and_leaves_what_somebody_else_set(foreign
 
 
 def test_a_moved_run_directory_restores_and_a_copy_is_refused():
-    with ground() as there, killed(there, {}) as (swappiness, first):
+    with campaign_disk() as there, killed(there, {}) as (swappiness, first):
         shutil.copytree(there.out, there.mount / "copy")
         done = mydyno("rollback", there.mount / "copy")
         assert done.returncode == 4
@@ -228,7 +228,7 @@ def test_a_moved_run_directory_restores_and_a_copy_is_refused():
 
 
 def test_the_record_of_a_deleted_run_directory_restores_the_host():
-    with ground() as there, killed(there, {}) as (swappiness, first):
+    with campaign_disk() as there, killed(there, {}) as (swappiness, first):
         shutil.rmtree(there.out)
         assert mydyno("rollback", there.out).returncode == 0
         assert swappiness.read_text() == first
@@ -237,7 +237,7 @@ def test_the_record_of_a_deleted_run_directory_restores_the_host():
 @pytest.mark.parametrize("again", [False, True], ids=["unmarked", "another-folder"])
 def test_a_run_directory_without_its_marker_restores_the_host(again):
     """Half deleted, or made again by the user: its records know the directory by its path."""
-    with ground() as there, killed(there, {}) as (swappiness, first):
+    with campaign_disk() as there, killed(there, {}) as (swappiness, first):
         (there.out / "campaign-id").unlink()
         if again:
             shutil.rmtree(there.out)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harm import snapshot
-from harm.campaigns import Ground, run
+from harm.campaigns import CampaignDisk, run
 
 ATTACKER, VICTIM = 61601, 61602  # numbers of nobody: no account is made
 LINKS = ("/proc/sys/fs/protected_symlinks", "/proc/sys/fs/protected_hardlinks")
@@ -99,8 +99,8 @@ def attacking(script: str, *arguments: object) -> Iterator[None]:
             process.kill()
 
 
-def shared_folder(there: Ground) -> Path:
-    """Return a folder as /tmp is, on the filesystem of the ground."""
+def shared_folder(there: CampaignDisk) -> Path:
+    """Return a folder as /tmp is, on the filesystem of the campaign disk."""
     folder = there.mount / "shared"
     folder.mkdir()
     folder.chmod(0o1777)

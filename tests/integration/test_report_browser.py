@@ -14,8 +14,8 @@ _INK = """canvas => {
   return dots.some((value) => value !== 0);
 }"""
 
-# The ground of a chart: the commonest colour of a column in the warm-up and of one after it.
-_GROUND = """canvas => {
+# The background of a chart: the commonest colour of a column in the warm-up and of one after it.
+_BACKGROUND = """canvas => {
   const { width, height } = canvas, r = devicePixelRatio;
   const dots = canvas.getContext('2d').getImageData(0, 0, width, height).data;
   return [0.25, 0.8].map((x) => {
@@ -231,7 +231,7 @@ def test_the_warm_up_is_shaded_in_every_panel(opened, scheme):
     page = opened("sampled", viewport=WIDE, color_scheme=scheme)
     painted(page)
     for canvas in page.locator("#resources canvas").all():
-        warm, measured = canvas.evaluate(_GROUND)
+        warm, measured = canvas.evaluate(_BACKGROUND)
         assert warm != measured, canvas.evaluate("(c) => c.closest('figure').id")
 
 

@@ -174,7 +174,7 @@ def test_facts_in_one_round_trip(far, monkeypatch):
     assert len(orders) == 1
 
 
-def test_the_probe_is_carried_and_runs_there(far, tmp_path):
+def test_the_probe_is_uploaded_and_runs_there(far, tmp_path):
     there = uploaded_program(far, probe_binary())
     assert there == uploaded_program(far, probe_binary())
     with remote_work_folder(far, tmp_path) as folder:
@@ -185,7 +185,7 @@ def test_the_probe_is_carried_and_runs_there(far, tmp_path):
     assert (tmp_path / "probe.bin").read_bytes().startswith(b"mydyno-probe 1\n")
 
 
-def test_files_of_ours_are_carried(far, tmp_path):
+def test_our_files_are_uploaded(far, tmp_path):
     mine, other = tmp_path / "mine.cfg", Path("/etc/hostname")
     mine.write_text("text")
     mine.chmod(0o600)

@@ -34,7 +34,7 @@ def tpcc(**keys):
 
 @pytest.fixture(scope="module", params=SERVERS)
 def loaded(request, bench, tmp_path_factory):
-    """Yield a server with one warehouse and what is needed to press on it."""
+    """Yield a server with one warehouse and what a load on it needs."""
     made = bench.take(request.param)
     clear(made)
     work = tmp_path_factory.mktemp("load")

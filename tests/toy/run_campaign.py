@@ -29,10 +29,10 @@ def thrown(state: Mapping[str, str]) -> Iterator[bytes]:
 def main(spec: str, folder: str, basedir: str) -> None:
     source = SpecSource(Path(spec).read_text(), spec, {})
     server = find(Local(), basedir)
-    ground = Environment(2**30, 2, server.flavour, server.version)
-    campaign = source.plan(ground)
+    environment = Environment(2**30, 2, server.flavour, server.version)
+    campaign = source.plan(environment)
     files = RunDir(Path(folder))
-    save(files, source, RunFacts(spec, {}, ground, "mydyno run", server.text))
+    save(files, source, RunFacts(spec, {}, environment, "mydyno run", server.text))
     journal = FileJournal(files.journal)
     host = FakeHost({"sides": "6"}, thrown)
     layer = layers()["dice"].on_host(HostPlace(("sides",)))

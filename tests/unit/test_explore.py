@@ -20,10 +20,10 @@ def campaign():
     machine, trials = Machine(BARE, arms, 2), []
     while len(trials) < 45:
         name = explorer.next_cell(trials)
-        press = machine.begin(Trial(len(trials), name, "w", 0, 0))
-        series = press.upto(SECONDS).reshape(-1, 10).mean(axis=1)
+        load = machine.begin(Trial(len(trials), name, "w", 0, 0))
+        series = load.upto(SECONDS).reshape(-1, 10).mean(axis=1)
         trials.append(LoadSeries(name, machine.clock_s + SECONDS / 2, series))
-        machine.end(press, SECONDS)
+        machine.end(load, SECONDS)
     return explorer, trials, {name: arm.effect for name, arm in arms.items()}
 
 

@@ -1,4 +1,4 @@
-"""What an action names of ours is carried to a host that does not see our files."""
+"""Our files that an action names are uploaded to a host that does not see them."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ LUA = Path(mydyno.__file__).parent / "loads" / "lua"
 
 
 class Far:
-    """A host that keeps what is carried to it."""
+    """A host that stores what is uploaded to it."""
 
     name = "far"
 
@@ -52,7 +52,7 @@ def test_a_host_that_sees_our_files_gets_their_names(tmp_path):
     assert uploaded(Local(), action, tmp_path) is action
 
 
-def test_a_script_brings_those_it_loads_and_is_carried_once():
+def test_a_script_is_uploaded_once_with_those_that_it_loads():
     far = Far()
     for name in ("report.lua", "tpcc.lua"):
         rewritten = uploaded(far, Action(("sysbench", str(LUA / name), "run"), b"in"))
@@ -63,7 +63,7 @@ def test_a_script_brings_those_it_loads_and_is_carried_once():
     assert len(far.files) == len(known)
 
 
-def test_an_option_file_names_certificates_that_were_carried(tmp_path):
+def test_an_option_file_names_certificates_that_were_uploaded(tmp_path):
     far, work = Far(), tmp_path / "load"
     (work / "tls").mkdir(parents=True)
     (work / "tls" / "cacert.pem").write_text("authority")

@@ -17,7 +17,7 @@ from mydyno_simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno_simulate.play import play
 from worded import compare
 
-GROUND = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
+ENVIRONMENT = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
 LOAD = """
 [workloads.w]
 tool = "command"
@@ -30,7 +30,7 @@ guards = {}
 
 
 def campaign(text) -> Campaign:
-    return plan(decode(text + LOAD, "x.toml"), text, "x.toml", GROUND)
+    return plan(decode(text + LOAD, "x.toml"), text, "x.toml", ENVIRONMENT)
 
 
 def played(c: Campaign, arms, *, seed=1, world=BARE):

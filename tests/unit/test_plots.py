@@ -46,7 +46,7 @@ def test_a_race_keeps_its_baseline_in_its_own_plot():
         assert set(order) == set(SETTINGS)
 
 
-def test_a_filesystem_is_dear_only_where_a_device_holds_one_at_a_time():
+def test_a_filesystem_is_hard_to_change_only_where_a_device_holds_one_at_a_time():
     lab = plots(SETTINGS, one_device=False)
     one = plots(SETTINGS, one_device=True)
     assert lab["6.12"] == lab["6.12-xfs"]

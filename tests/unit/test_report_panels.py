@@ -35,7 +35,7 @@ def test_a_missing_second_and_a_nan_are_gaps():
     assert series.tracks[1] == []
 
 
-def test_what_was_not_recorded_has_no_tape():
+def test_what_was_not_recorded_has_no_panel():
     assert timeseries.series(_LINE, {}, 600) is None
     assert timeseries.series(_LINE, {"a": Curve("a", "/s", [1.0], [math.nan])}, 600) is None
     log = Panel("latency", "L", "s", (("a", "a"),))

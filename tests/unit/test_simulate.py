@@ -99,11 +99,11 @@ def test_what_slows_down_begins_high_and_what_never_settles_does_not():
 def test_a_bucket_empties_and_fills():
     bucket = Bucket(full_s=90.0, refill=0.1, floor=1.0)
     machine = alone(flat(), bucket=bucket)
-    press = machine.begin(trial())
-    logs = press.upto(200)
+    load = machine.begin(trial())
+    logs = load.upto(200)
     assert logs[:100].max() == logs[:100].min() == 0.0
     assert logs[101:].max() == -1.0
-    machine.end(press, 200)
+    machine.end(load, 200)
     assert machine.left_s == 0.0
     assert (machine.begin(trial(1)).upto(60) == 0.0).sum() in {2, 3}  # what a restart refills
 
@@ -124,9 +124,9 @@ def test_the_same_history_brings_the_same_trial():
     def third(first):
         machine = Machine(CLOUD, POPULATION.arms(7, 3), 7)
         for number, seconds in enumerate((first, 80)):
-            press = machine.begin(trial(number, f"a0{number + 1}"))
-            press.upto(seconds + 13 * number)
-            machine.end(press, seconds)
+            load = machine.begin(trial(number, f"a0{number + 1}"))
+            load.upto(seconds + 13 * number)
+            machine.end(load, seconds)
         return machine.begin(trial(2, "a03")).upto(50)
 
     assert (third(100) == third(100)).all()

@@ -1,4 +1,4 @@
-"""Spent burst credits, other work, steal: what they spoiled is found, and nothing else."""
+"""Spent burst credits, other work, steal: disturbed trials are found, and no others."""
 
 from dataclasses import replace
 

@@ -69,12 +69,12 @@ def test_the_best_cell_is_likely_where_it_is_clear():
     assert chances[int(np.argmax(truth))] > 0.5
 
 
-def test_what_is_asked_for_lessens_the_doubt_most():
+def test_the_next_cell_reduces_the_uncertainty_most():
     some, _ = runs(6)
     found = surface(GRID, some, BLOCK_SD)
     leader, rival = np.argsort(found.mean)[-2:]
 
-    def doubt(cell):
+    def uncertainty(cell):
         more = TrialLevels(np.append(some.cell, cell), np.append(some.level, 0.0),
                     np.append(some.variance, 0.03**2), np.append(some.block, 99))  # fmt: skip
         c = surface(GRID, more, 1e-6, found.sizes).covariance
@@ -83,5 +83,7 @@ def test_what_is_asked_for_lessens_the_doubt_most():
     asked = found.next_cell(int(leader), int(rival), 0.03**2)
     before = surface(GRID, some, 1e-6, found.sizes)
     fresh = before.next_cell(int(leader), int(rival), 0.03**2)
-    assert doubt(fresh) == pytest.approx(min(doubt(cell) for cell in range(60)), rel=1e-3)
+    assert uncertainty(fresh) == pytest.approx(
+        min(uncertainty(cell) for cell in range(60)), rel=1e-3
+    )
     assert 0 <= asked < 60

@@ -11,7 +11,7 @@ from mydyno.stack.protocol import split
 from mydyno.testbed.stores import key_of, rebuilt
 
 STACK = StackTable(servers={"new": "/opt/mysql-9.4", "same": "auto"})
-GROUND = Environment(
+ENVIRONMENT = Environment(
     2**30,
     2,
     "mariadb",
@@ -43,7 +43,7 @@ FILES = FIO.cells("rr", FIO.params(options={"rw": "randread", "size": "1M"}), No
 
 def planned(compared):
     text = SPEC.format(compared=compared)
-    return plan(decode(text, "s.toml"), text, "s.toml", GROUND)
+    return plan(decode(text, "s.toml"), text, "s.toml", ENVIRONMENT)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_unknown_keys_and_modes_do_not_decode():
         fileio(test_mode="random")
 
 
-def test_cells_that_press_on_the_same_rows_share_a_data_key():
+def test_cells_that_use_the_same_rows_share_a_data_key():
     reading, writing = oltp(script="oltp_read_only"), oltp(script="oltp_write_only", threads=9)
     assert reading[0].info.data_key == writing[0].info.data_key
     assert "2x500" in oltp(tables=2, table_size=500)[0].info.data_key

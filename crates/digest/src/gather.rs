@@ -12,7 +12,7 @@ use super::number::IMPOSSIBLE;
 use super::options::Config;
 use super::result::{Digest, Oddities, Span, Summary, Totals, Window, WindowClass};
 
-/// The most shapes that are remembered.
+/// The most statement shapes that are remembered.
 const SHAPES: usize = 1 << 16;
 /// Bytes for all that grows with what is seen of a class, and not with the number of classes.
 const ROOM: i64 = 16 << 20;

@@ -164,11 +164,11 @@ impl Layout {
     }
 }
 
-/// What starts a line that a header does not go on with, although it starts with `#`.
+/// What starts a line that does not continue a header, although it starts with `#`.
 pub(super) const HEADER_ENDS: [&[u8]; 3] =
     [b"# administrator command: ", b"# Time: ", b"# User@Host: "];
 
-/// Whether a header goes on with this line: it does with any that starts with `#`, but for those
+/// Whether this line continues a header: it does with any that starts with `#`, but for those
 /// that start another header or are a statement, and Percona Server 8 forgot a `#` (PS-7492).
 pub(super) fn goes_on(line: &[u8]) -> bool {
     if line.first() == Some(&b' ') {

@@ -253,7 +253,7 @@ impl Reader {
         Step::Done((context.began + newline + 1).min(text.len()))
     }
 
-    /// Goes on with a long statement.
+    /// Continues a long statement.
     #[cold]
     fn go_on(&mut self, text: &[u8], last: bool, gather: &mut Gather) -> Step {
         let Some(mut long) = self.long.take() else {

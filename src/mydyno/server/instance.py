@@ -284,8 +284,8 @@ class Instance:
 
     def _refusal(self, what: str) -> str:
         lines = self.error_tail(_LOG_LINES)
-        telling = [line for line in lines if not any(word in line for word in _CHATTER)] or lines
-        text = "\n  ".join(_STAMP.sub("", line) for line in telling[-_SHOWN_LINES:])
+        relevant = [line for line in lines if not any(word in line for word in _CHATTER)] or lines
+        text = "\n  ".join(_STAMP.sub("", line) for line in relevant[-_SHOWN_LINES:])
         return f"{self.build.mysqld} {what}; its log {self.place.log} ends:\n  {text}"
 
     def _data_folder(self) -> None:

@@ -80,7 +80,7 @@ def record(instance, lines, folder):
 
 
 def restock(instance, folder):
-    """Bring the tables to one state without a log, made anew the first time."""
+    """Bring the tables to one state without a log; the first time they are made."""
     settings(instance, "")
     instance.start()
     if not instance.query("SELECT 1 FROM mysql.user WHERE user = 'app'"):

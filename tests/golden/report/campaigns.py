@@ -34,7 +34,7 @@ from unit.sampler_file import HEAD, File
 
 HERE = Path(__file__).parent
 CASES = sorted(path.parent.name for path in HERE.glob("*/campaign.toml"))
-GROUND = Environment(8 * 2**30, 2, "mariadb", (10, 11, 6))
+ENVIRONMENT = Environment(8 * 2**30, 2, "mariadb", (10, 11, 6))
 FACTS = {
     "host": {"kernel": "6.1.0-18-amd64", "processor": "2 of AMD EPYC 7763", "memory": "7.8 GiB"},
     "server": {"build": "MariaDB 10.11.6-MariaDB-0+deb12u1", "basedir": "/usr"},
@@ -53,9 +53,9 @@ def simulated(name: str, folder: Path) -> Result:
     """Run a case's campaign into `folder` and return what its report shows."""
     spec = HERE / name / "campaign.toml"
     source = SpecSource(spec.read_text(), spec.name, {})
-    campaign = source.plan(GROUND)
+    campaign = source.plan(ENVIRONMENT)
     files = RunDir(folder)
-    save(files, source, RunFacts(spec.name, {}, GROUND, f"mydyno run {name}.toml", ""))
+    save(files, source, RunFacts(spec.name, {}, ENVIRONMENT, f"mydyno run {name}.toml", ""))
     _save_facts(files, hostile=name == "hostile")
     journal = FileJournal(files.journal)
     died = _HOSTILE if name == "hostile" else _DIED

@@ -13,7 +13,7 @@ from mydyno_simulate.machine import (
     WORLDS,
     Bucket,
     Machine,
-    Press,
+    SimulatedLoad,
     World,
 )
 from mydyno_simulate.noise import Drift, Neighbour, Noise, Runs, Seconds
@@ -37,10 +37,10 @@ __all__ = [
     "Neighbour",
     "Noise",
     "Population",
-    "Press",
     "Runs",
     "Screen",
     "Seconds",
+    "SimulatedLoad",
     "Warmup",
     "World",
 ]

@@ -41,12 +41,12 @@ def arm_of(environment: Mapping[str, str]) -> Arm:
 
 def report(machine: Machine, trial: Trial, *, histograms: bool) -> Iterator[dict[str, object]]:
     """Yield the reports of a load for one trial: its overhead, then a second after the other."""
-    press = machine.begin(trial)
+    load = machine.begin(trial)
     chance = np.random.default_rng((machine.seed, 8, trial.id))
-    yield {"event": "overhead", "cost_s": press.idle_s}
+    yield {"event": "overhead", "cost_s": load.idle_s}
     for second in range(_MOST_S):
-        log = float(press.upto(second + 1)[second])
-        tail = press.arm.tail
+        log = float(load.upto(second + 1)[second])
+        tail = load.arm.tail
         line: dict[str, object] = {
             "t_s": second + 1,
             "tps": noise.RATE * math.exp(log),

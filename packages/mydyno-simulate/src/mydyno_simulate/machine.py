@@ -73,7 +73,7 @@ class ServerRun:
 
 
 @dataclass(slots=True)
-class Press:
+class SimulatedLoad:
     """One trial under load: seconds of log throughput, drawn as far as they are asked for."""
 
     machine: "Machine"
@@ -103,7 +103,7 @@ class Machine:
         self.left_s = world.bucket.full_s if world.bucket else 0.0
         self._process: ServerRun | None = None
 
-    def begin(self, trial: Trial) -> Press:
+    def begin(self, trial: Trial) -> SimulatedLoad:
         """Bring the trial's arm about and return its load; what that took is on the clock."""
         arm = self.arms[trial.treatment]
         hot = trial.reset is Reset.NONE and self._process is not None
@@ -113,28 +113,28 @@ class Machine:
         if not hot:
             run = self.world.noise.runs.draw(chance, arm.run_factor)
             self._process = ServerRun(self.seed * 100_003 + trial.id, run)
-        return Press(self, arm, chance, idle_s)
+        return SimulatedLoad(self, arm, chance, idle_s)
 
-    def end(self, press: Press, n: int) -> float:
+    def end(self, load: SimulatedLoad, n: int) -> float:
         """End a trial after `n` seconds; return the machine time that it took."""
         process = self._running()
         process.age_s += n
-        process.before = press.arm
+        process.before = load.arm
         self.clock_s += n
         if self.world.bucket:
             self.left_s = self.world.bucket.spent(self.left_s, n)
-        return press.idle_s + n
+        return load.idle_s + n
 
-    def seconds(self, press: Press, done: int, n: int) -> Logs:
+    def seconds(self, load: SimulatedLoad, done: int, n: int) -> Logs:
         """Return the `n` seconds of a trial that follow its first `done`; ask for them in order."""
         process = self._running()
         times = seconds(done, n)
-        noise, process.slow = self.world.noise.seconds.draw(press.chance, n, process.slow)
-        warm = press.arm.warmup.curve(process.age_s + done, n, process.number)
-        depth, period_s = press.arm.saw
+        noise, process.slow = self.world.noise.seconds.draw(load.chance, n, process.slow)
+        warm = load.arm.warmup.curve(process.age_s + done, n, process.number)
+        depth, period_s = load.arm.saw
         saw = depth * (0.5 - np.mod((process.age_s + times) / period_s, 1.0))
         return np.asarray(
-            self._effect(press.arm, process, times)
+            self._effect(load.arm, process, times)
             + process.effect + noise + warm + saw
             + self._weather.at(self.clock_s + done, n)
             + (self.world.bucket.effect(self.left_s, times) if self.world.bucket else 0.0)

@@ -29,7 +29,7 @@ class Seconds:
     ar_phi: float = 0.90
 
     def draw(self, chance: np.random.Generator, n: int, before: float | None) -> tuple[Logs, float]:
-        """Return `n` seconds and the state to go on with; `before` is that of those before."""
+        """Return `n` seconds and the state to continue from; `before` is that of those before."""
         start = chance.normal(0.0, self.ar_sd) if before is None else before
         shock = chance.normal(0.0, self.ar_sd * math.sqrt(1 - self.ar_phi**2), n)
         slow, _ = lfilter([1.0], [1.0, -self.ar_phi], shock, zi=[self.ar_phi * start])

@@ -6,7 +6,7 @@ from mydyno.campaign.designs import Design, Enough, Fixed, Stop, Stops
 from mydyno.model import Interval, Metric, Outcome, Series, Trial, TrialStatus, Window
 from mydyno.stats import BIN_S, unit_of
 from mydyno_simulate import noise
-from mydyno_simulate.machine import Machine, Press
+from mydyno_simulate.machine import Machine, SimulatedLoad
 from mydyno_simulate.noise import Logs
 
 _BIN = int(BIN_S)
@@ -26,36 +26,36 @@ def play(design: Design, stops: Stops, machine: Machine, *, tails: bool = False)
 
 def one(machine: Machine, trial: Trial, stop: Stop, *, tails: bool = False) -> Outcome:
     """Run one trial until its rule has its window."""
-    press = machine.begin(trial)
-    window = _window(press, stop)
+    load = machine.begin(trial)
+    window = _window(load, stop)
     seconds = round(window.end_s)
-    logs = press.upto(seconds)
-    spent_s = machine.end(press, seconds)
+    logs = load.upto(seconds)
+    spent_s = machine.end(load, seconds)
     inside = logs[round(window.start_s) :]
     mean = float(np.exp(inside).mean()) * noise.RATE
     metrics = [Metric(RESPONSE, mean, unit_of(RESPONSE))]
     if tails:
-        p99_s = noise.quantile(inside, press.arm.tail, 0.99)
+        p99_s = noise.quantile(inside, load.arm.tail, 0.99)
         metrics.append(Metric("latency_p99_s", p99_s, "s"))
     return Outcome(trial, TrialStatus.OK, window, metrics, (_series(logs),), spent_s)
 
 
-def _window(press: Press, stop: Stop) -> Window:
+def _window(load: SimulatedLoad, stop: Stop) -> Window:
     if isinstance(stop, Fixed):
         return Window(stop.warmup_s, stop.warmup_s + stop.window_s)
     if not isinstance(stop, Enough):
-        return _second_by_second(press, stop)
+        return _second_by_second(load, stop)
     for look_s in stop.lengths.looks_s:
-        if window := stop.lengths.window(_series(press.upto(int(look_s)))):
+        if window := stop.lengths.window(_series(load.upto(int(look_s)))):
             return window
     raise RuntimeError("the last look always ends a trial")
 
 
-def _second_by_second(press: Press, stop: Stop) -> Window:
+def _second_by_second(load: SimulatedLoad, stop: Stop) -> Window:
     """Return the window of any rule, shown each second as a load would report it."""
     intervals: list[Interval] = []
     while True:
-        log = float(press.upto(len(intervals) + 1)[-1])
+        log = float(load.upto(len(intervals) + 1)[-1])
         values = {RESPONSE: noise.RATE * float(np.exp(log))}
         intervals.append(Interval(len(intervals) + 1.0, values))
         if window := stop.done(intervals):
