@@ -89,12 +89,9 @@ def _server(host: Host) -> str:
 
 
 def _where(host: Host, tool: str) -> str:
-    done = host.run(Action(("find", *_folders(tool), "-maxdepth", "0")))
+    folders = ("usr/local/bin", "usr/bin", "usr/sbin", "sbin")
+    done = host.run(Action(("find", *(f"/{f}/{tool}" for f in folders), "-maxdepth", "0")))
     return (done.stdout.decode().split() or ["missing"])[0]
-
-
-def _folders(tool: str) -> list[str]:
-    return [f"/{folder}/{tool}" for folder in ("usr/local/bin", "usr/bin", "usr/sbin", "sbin")]
 
 
 _SECTIONS = {

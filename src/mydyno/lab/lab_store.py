@@ -1,6 +1,6 @@
 """A data set on a lab disk: its snapshot is the disk's base; dropping the overlay restores it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.host import Host
@@ -33,7 +33,7 @@ class LabStore:
     options: str = ""
     shaping: str = ""
     measured: DiskCalibration | None = None
-    _device: list[LabDevice] = field(default_factory=list)
+    _device: LabDevice | None = None
 
     @property
     def place(self) -> StorePlace:
@@ -43,14 +43,14 @@ class LabStore:
     @property
     def device(self) -> LabDevice:
         """Return the lab disk; raise `HostError` before `open`."""
-        if not self._device:
+        if self._device is None:
             raise HostError(f"lab {self.spec.lab}: not open")
-        return self._device[0]
+        return self._device
 
     def open(self) -> bool:
         """Make the lab disk; calibrate a new one and make its filesystem, uncapped."""
         device = create(self.host, self.spec, self.home, keep=True)
-        self._device[:] = [device]
+        self._device = device
         frozen = device.frozen
         if self.spec.capped and not frozen:
             self.measured = device.measure(_MEASURE_S, write=True)
@@ -79,9 +79,9 @@ class LabStore:
 
     def close(self, *, keep: bool) -> None:
         """Remove the lab; `keep` retains its base."""
-        if self._device:
-            self.device.remove(keep_base=keep)
-            self._device.clear()
+        if self._device is not None:
+            self._device.remove(keep_base=keep)
+            self._device = None
         argv = ("rmdir", "--ignore-fail-on-non-empty", str(self.where))
         self.host.run(Action(argv), timeout_s=REMOVAL_S)
 

@@ -1,6 +1,6 @@
 """The words for findings: each code has one message; nothing else words a warning or a verdict."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -109,7 +109,7 @@ def words(finding: Finding) -> str:
         return make(_figures(finding))
     if finding.code in _MESSAGES:
         of = _figures(finding)
-        lists = {name: _listed(v) for name, v in of.items() if isinstance(v, list | tuple)}
+        lists = {name: ", ".join(v) for name, v in of.items() if isinstance(v, list | tuple)}
         return _MESSAGES[finding.code].format(**{**of, **lists})
     figures = ", ".join(f"{name} {_plain(value)}" for name, value in finding.figures.items())
     return f"{finding.code}: {figures}" if figures else finding.code
@@ -134,19 +134,16 @@ def in_words(comparison: Comparison) -> Comparison:
 
 def _row(row: Row) -> Row:
     reasons = {str(f.figures["guard"]): str(_figures(f)["reason"]) for f in unevaluated(row)}
-    warnings = [one_trial(f) or words(f) for f in warned(row)]
+    warnings = [
+        words(f) if f.place.trial is None else f"trial {f.place.trial} {trial_end(f)}"
+        for f in warned(row)
+    ]
     return structs.replace(row, warnings=warnings, unevaluated=reasons)
 
 
 def warned(row: Row) -> list[Finding]:
     """Return the findings of a row that are warnings: a guard counts if it alone blocks."""
     return [f for f in row.findings if f.figures.get("blocks") != 0]
-
-
-def one_trial(finding: Finding) -> str:
-    """Return the message of how one trial ended, ``""`` for any other finding."""
-    trial = finding.place.trial
-    return "" if trial is None else f"trial {trial} {trial_end(finding)}"
 
 
 def trial_end(finding: Finding) -> str:
@@ -238,14 +235,14 @@ def _screened(of: _Figures) -> str:
 def _few_changes(of: _Figures) -> str:
     return (
         f"{len(of['names'])} of {of['changes']} changes give {of['share']:.0%} of "
-        f"{of['treatment']}'s gain: {_listed(of['names'])}."
+        f"{of['treatment']}'s gain: {', '.join(of['names'])}."
     )
 
 
 def _broke_guards(of: _Figures) -> str:
     return (
         f"Keep the baseline: {of['better']} of {of['treatments']} treatments did better, but broke "
-        f"a guard ({_listed(dict.fromkeys(map(_quantity, of['guards'])))})."
+        f"a guard ({', '.join(dict.fromkeys(map(_quantity, of['guards'])))})."
     )
 
 
@@ -284,10 +281,6 @@ def _quantity(guard: str) -> str:
     if guard.startswith("latency_") and guard.endswith("_s"):
         return f"{guard.removeprefix('latency_').removesuffix('_s')} latency"
     return guard
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
 
 
 _MADE: Mapping[str, Callable[[_Figures], str]] = {
