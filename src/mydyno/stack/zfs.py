@@ -156,7 +156,7 @@ class Zfs:
         return [
             self._change(key, now[key], wanted[key])
             for key in sorted(wanted)
-            if not _same(now[key], wanted[key])
+            if _plain(now[key]) != wanted[key]
         ]
 
     def _change(self, key: str, before: str, after: str) -> Change:
@@ -175,7 +175,7 @@ class Zfs:
                 _refuse_plain(key, value)
             elif key not in now:
                 raise SpecError(unknown_value(key, now, "ZFS property", prefix="fs.", listed=False))
-            elif name in _AT_BIRTH and not _same(now[key], _plain(value)):
+            elif name in _AT_BIRTH and _plain(now[key]) != _plain(value):
                 option = f"-o {name}" if name in _POOL else f"-O {name}"
                 raise SpecError(
                     f"fs.{key}: is fixed when the pool is made: "
@@ -242,7 +242,3 @@ def _plain(value: str) -> str:
     """Return a value as ZFS shows it with exact numbers; its switches are words."""
     word = {"true": "on", "false": "off"}.get(value.lower(), value)
     return word if word in _WORDS else normalise(word)
-
-
-def _same(now: str, want: str) -> bool:
-    return _plain(now) == want
