@@ -3,10 +3,15 @@
 Each would otherwise end a campaign after its disks were made and its data filled.
 """
 
+import os
+
 import pytest
 
+from command_line import mydyno
+from mydyno.campaign.spec import DeviceTable, StackTable
 from mydyno.cli.benches import build
 from mydyno.cli.recipes import SpecSource
+from mydyno.host import Local
 from mydyno.lab.loop_lab import binary
 from mydyno.model import RefusedError, SpecError
 from mydyno.stack.layers import ServerKind, ServerPlace, layers
@@ -104,21 +109,26 @@ def test_a_missing_load_tool_is_refused(tmp_path, monkeypatch):
         planned(tmp_path)
 
 
-def test_a_device_that_cannot_be_written_to_and_data_that_are_none_are_refused(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("mydyno.testbed.preflight.is_root", lambda _: True)
-    built = planned(tmp_path, LOOP)
-    for device, reason in (
-        ("/dev/no-such-disk", "it is no block device"),
-        ("/dev/null", "it is no block device"),
-    ):
-        spec = SpecSource(SPEC.replace("DEVICE", f'"{device}"').replace("SETTING", ""), "a", {})
-        with pytest.raises(RefusedError, match=f"^{device} is not empty: {reason}"):
-            refuse_occupied(built.db, spec.decode().stack)
-    data = SPEC.replace("DEVICE", f'"here"\ndata = "{tmp_path}"').replace("SETTING", "")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can look into a device")
+@pytest.mark.parametrize("device", ["/dev/no-such-disk", "/dev/null"])
+def test_a_device_that_cannot_be_formatted_is_refused(tmp_path, device):
+    path = tmp_path / "a.toml"
+    path.write_text(SPEC.replace("DEVICE", f'"{device}"').replace("SETTING", ""))
+    done = mydyno("plan", path)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.startswith(f"mydyno: {device} is not empty: it is no block device")
+
+
+def test_data_that_are_none_or_do_not_fit_are_refused(tmp_path):
+    stack = StackTable(device=DeviceTable(lab="loop", size="1M"), data=str(tmp_path))
     with pytest.raises(SpecError, match="not a data directory"):
-        refuse_occupied(built.db, SpecSource(data, "a", {}).decode().stack)
+        refuse_occupied(Local(), stack, tmp_path)
+    (tmp_path / "mysql").mkdir()
+    (tmp_path / "ibdata1").write_bytes(bytes(1 << 20))
+    refuse_occupied(Local(), stack, tmp_path)
+    (tmp_path / "undo001").write_bytes(b"x")
+    with pytest.raises(RefusedError, match=r"holds 0\.0 GiB, and the device under test has 0\.0 f"):
+        refuse_occupied(Local(), stack, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def plan(
     source = find(spec, overrides(settings, budget), scale)
     allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path())
-    refuse_occupied(built.db, built.campaign.spec.stack)
+    refuse_occupied(built.db, built.campaign.spec.stack, Path())
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")
     found = of(built.campaign, built.name)

@@ -5,7 +5,7 @@ The original is only read.  A server that has it open would go on writing while 
 
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mydyno.host import Host, ask
@@ -58,7 +58,8 @@ def copy(host: Host, source: Path, live: Path, owner: str = "") -> None:
     not fit or is in use, `HostError` where the two differ.
     """
     entries = ask(host, store.listing(source), timeout_s=_COPY_S)
-    _refuse_too_large(host, source, live, entries)
+    free = ask(host, store.free(live.parent))
+    refuse_too_large(source, sum(entry.size for entry in entries), free)
     # nobody else may reach into it: its owners are the original's until it is ours
     apart = live.parent / f".copy-{secrets.token_hex(8)}"
     make(host, apart, "700")
@@ -114,9 +115,13 @@ def user_of(host: Host, folder: Path) -> str:
     return f"process {pids[0]}" + (f" ({name[0]})" if name else "")
 
 
-def _refuse_too_large(host: Host, source: Path, live: Path, entries: Iterable[Entry]) -> None:
-    wanted = sum(entry.size for entry in entries)
-    free = ask(host, store.free(live.parent))
+def size(host: Host, source: Path) -> int:
+    """Return the bytes of all files of a data directory."""
+    return sum(e.size for e in ask(host, store.listing(source), timeout_s=_COPY_S))
+
+
+def refuse_too_large(source: Path, wanted: int, free: int) -> None:
+    """Raise `RefusedError` where data of so many bytes do not fit into those that are free."""
     if wanted > free:
         raise RefusedError(
             f"{KEY}: {source} holds {wanted / 2**30:.1f} GiB, and the device under test has "

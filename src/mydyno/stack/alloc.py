@@ -101,7 +101,8 @@ def parse(raw: bytes) -> Settings:
         settings["tunables"] = tunables
     if seen.running and not preload and library != "glibc":
         settings["linked"] = library
-    held = [name for name, there in (("library", asked), ("tunables", _tuned(seen))) if there]
+    tuned = any(name in seen.own for name in _TUNABLES.values())
+    held = [name for name, there in (("library", asked), ("tunables", tuned)) if there]
     return {**settings, OWNED: ",".join(held)} if held else settings
 
 
@@ -122,10 +123,6 @@ def _rejoined(entries: Iterable[str]) -> Sequence[str]:
 def _mapped(seen: ServerState) -> str:
     paths = {line.split()[-1] for line in seen.files.get("maps", []) if "/" in line}
     return next(iter(named_in(sorted(paths))), "glibc")
-
-
-def _tuned(seen: ServerState) -> bool:
-    return any(name in seen.own for name in _TUNABLES.values())
 
 
 def _tuning(library: str, tunables: str) -> list[str]:

@@ -179,11 +179,6 @@ def _net(place: ServerPlace) -> Net:
     return Net(place.launch / "net", place.client, kind.flavour, kind.version, place.link)
 
 
-def _fs(place: HostPlace) -> Fs | None:
-    where = place.mount()
-    return Fs(where, "") if where else None
-
-
 @cache
 def layers() -> Mapping[str, LayerKind]:
     """Return every layer by its name: ours, in the order in which they take effect, and plug-ins.
@@ -200,7 +195,7 @@ def layers() -> Mapping[str, LayerKind]:
         "fs": LayerKind(
             Scope.DISK,
             lambda key: Cost.REMOUNT if key == "mount" else Cost.REFORMAT,
-            _fs,
+            lambda place: Fs(where, "") if (where := place.mount()) else None,
             validate=_validate_fs,
             durability=_fs_durability,
             needs=Needs(root=True, tools=_fs_tools),

@@ -105,15 +105,21 @@ def refuse_host_settings(
             raise SpecError(f"{name}: {error}") from error
 
 
-def refuse_occupied(host: Host, stack: StackTable) -> None:
-    """Raise where the device to format holds anything, or the data to copy are none or in use.
+def refuse_occupied(host: Host, stack: StackTable, folder: Path) -> None:
+    """Raise where the device holds anything, or the data to copy are none, in use or too large.
 
     Only root can look into a device; to others `run` refuses it.
     """
-    if isinstance(stack.device, str) and stack.device.startswith("/dev/") and is_root(host):
-        require_empty(host, stack.device)
+    device, free = stack.device, 0
+    if isinstance(device, DeviceTable):
+        free = size_bytes(device.size, "stack.device.size")
+    elif device == "here":
+        free = ask(host, store.free(existing_parent(host, folder)))
+    elif is_root(host):
+        require_empty(host, device)
     if stack.data:
-        existing.find(host, stack.data)
+        source = existing.find(host, stack.data)
+        existing.refuse_too_large(source, existing.size(host, source) if free else 0, free)
 
 
 def _refuse_values(host: Host, build: Build, treatments: Mapping[str, Settings]) -> None:
