@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from mydyno.campaign.designs import Adaptive, Fixed
+from mydyno.campaign.importing import IMPORTED
 from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.switchback import CHECKS, Segments, Settled, Switchback
 from mydyno.campaign.treatments import Environment
 from mydyno.model import Reset, SpecError, TrialStatus
-from mydyno.stats import Estimator, Method, Rule, undecided
+from mydyno.stats import Estimator, Goal, Method, Rule, undecided
 from mydyno_simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno_simulate.play import play
 from worded import compare
@@ -170,6 +171,29 @@ def test_each_kind_of_design_has_its_label():
     assert isinstance(campaign(two).stops, Adaptive)
     assert campaign(two + '[design]\nkind = "switchback"\n').kind.label.startswith("a switchback")
     assert campaign(two + '[design]\nkind = "blocks"\n').kind.label.startswith("blocks")
+
+
+@pytest.mark.parametrize(
+    ("design", "method"),
+    [
+        ("race", Method(Estimator.STEADY)),
+        ("blocks", Method(Estimator.STEADY)),  # their lengths were chosen by what was seen
+        ("screen", Method(Estimator.STEADY, Goal.FACTORS)),
+        ("search", Method(Estimator.STEADY, Goal.BEST, proving_from=1)),
+        ("switchback", Method(Estimator.WINDOWS, segment_s=30.0)),
+    ],
+)
+def test_each_design_declares_how_its_trials_are_evaluated(design, method):
+    """A search must not judge by the trials that chose, nor a switchback overlook carry-over."""
+    factors = '[factors]\n"load/env.A" = [0, 1]\n"load/env.B" = [0, 1]\n[design]\n'
+    assert campaign(f'{factors}kind = "{design}"\n').rule.method == method
+
+
+def test_trials_of_fixed_length_are_evaluated_as_their_design_declares():
+    two = '[treatments.A]\n[treatments.B]\n"load/env.X" = 1\n[protocol]\nwarmup_s = 1\n'
+    assert campaign(two).rule.method == Method(Estimator.BLOCKS)
+    assert campaign(two + '[design]\nkind = "race"\n').rule.method == Method(Estimator.WINDOWS)
+    assert IMPORTED.method == Method(guards_may_lack=True)  # a log has what it has
 
 
 def grid(kind, *, cells=""):
