@@ -87,7 +87,7 @@ def test_a_running_command_has_its_pid(host):
     assert running.returncode() == -15
 
 
-def test_what_does_not_heed_is_killed_with_its_children(host, tmp_path):
+def test_a_command_that_ignores_sigterm_is_killed_with_its_children(host, tmp_path):
     text = 'trap "" TERM; sleep 100 & echo "$!"; wait; sleep 100'
     running = host.start(sh(text))
     child = int(next(running.lines()))

@@ -99,7 +99,7 @@ def test_what_only_holds_for_new_data_costs_a_new_copy_of_it():
 
 
 @pytest.mark.parametrize("key", ["sync=disabled", "zfs.sync=disabled"])
-def test_what_loses_commits_is_marked(key):
+def test_a_treatment_that_loses_commits_is_marked(key):
     name, _, value = key.partition("=")
     if not name.startswith("zfs."):
         with pytest.raises(SpecError, match="unknown"):
