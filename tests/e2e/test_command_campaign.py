@@ -171,7 +171,7 @@ def test_an_interrupted_run_prints_how_to_resume_and_resumes(tmp_path, number):
     assert json.loads(mydyno("status", run, "--json").stdout)["finished"] == 4
 
 
-def test_killed_it_goes_on_with_the_same_trials(tmp_path):
+def test_a_killed_campaign_resumes_with_the_same_trials(tmp_path):
     path, run = spec(tmp_path, SLOW, 0.1, blocks=2), tmp_path / "run"
     path.write_text(
         path.read_text().replace("warmup_s = 10", "warmup_s = 1").replace("= 30", "= 2")

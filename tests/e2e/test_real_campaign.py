@@ -197,7 +197,7 @@ def test_a_server_that_refuses_to_start_fails_its_trial_only(folder):
         ("innodb_buffer_pool_size", "innodb_redo_log_capacity", 2, "innodb_log_file_size"),
     ],
 )
-def test_what_cannot_be_is_refused_before_any_trial(folder, old, new, code, message):
+def test_an_invalid_spec_is_refused_before_any_trial(folder, old, new, code, message):
     (folder / "spec.toml").write_text(SPEC.replace(old, new))
     done = mydyno("run", folder / "spec.toml", "-o", folder / "run")
     assert done.returncode == code, done.stderr

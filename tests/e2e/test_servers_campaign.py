@@ -109,7 +109,7 @@ def test_a_condition_holds_for_the_server_that_its_rung_runs_on(folder):
     assert "innodb" not in found["STOCK"]
 
 
-def test_killed_it_is_gone_on_with_and_rolled_back(folder):
+def test_a_killed_campaign_is_resumed_and_rolled_back(folder):
     run = folder / "run"
     path = spec(folder, GRID)
     dies = (

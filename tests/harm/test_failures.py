@@ -121,7 +121,7 @@ def test_it_never_does_any_work(tmp_path):
     assert "B stalled in 6 of 6 trials" in text
 
 
-def test_what_fails_no_more_often_than_the_baseline_may_win(tmp_path):
+def test_a_treatment_that_fails_no_more_often_than_the_baseline_may_win(tmp_path):
     some = {"A": {"MODE": "crashes:1"}, "B": {"MODE": "crashes:1", "GAIN": "1.3"}}
     _, found = raced(tmp_path, some)
     assert row_of(found)["verdict"] == "adopt"

@@ -86,7 +86,7 @@ def test_data_without_a_signature_is_refused(device, at):
     refused(device, "MiB is not all zeroes")
 
 
-def test_what_is_in_use_is_refused(device, tmp_path):
+def test_a_device_in_use_is_refused(device, tmp_path):
     held = os.open(device, os.O_RDWR | os.O_EXCL)
     try:
         assert "exclusively" in " ".join(holds(HOST, device))

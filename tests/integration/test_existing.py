@@ -120,7 +120,7 @@ def test_what_is_no_data_directory_or_leads_out_of_it_is_refused(tmp_path):
 
 
 @pytest.mark.root
-def test_what_does_not_fit_is_refused_before_a_byte_is_copied(tmp_path):
+def test_a_copy_that_does_not_fit_is_refused_before_a_byte_is_copied(tmp_path):
     source, small = tmp_path / "source", tmp_path / "small"
     (source / "mysql").mkdir(parents=True)
     (source / "ibdata1").write_bytes(b"x" * 200_000)

@@ -52,7 +52,7 @@ def test_two_labs_live_side_by_side_and_a_name_is_taken_once(lab, tmp_path):
     assert sweep() == ()  # its owner lives
 
 
-def test_a_detached_lab_lives_until_it_is_taken_down(tmp_path):
+def test_a_detached_lab_lives_until_it_is_removed(tmp_path):
     disk = create(HOST, LabSpec("lab", SIZE), tmp_path / "lab", detached=True)
     assert sweep() == ()
     assert down("lab")

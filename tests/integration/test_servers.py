@@ -198,7 +198,7 @@ def test_stopping_leaves_no_process_and_no_socket(one):
     assert not place.pid_file.exists()
 
 
-def test_nobody_gets_in_without_a_password(one):
+def test_no_account_works_without_a_password(one):
     one.instance.start()
     for user in ("root", "mydyno", "nobody", ""):
         argv = (str(one.instance.build.client), "--no-defaults", f"--user={user}")

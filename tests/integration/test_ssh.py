@@ -124,7 +124,7 @@ def test_nobody_listens(net):
     refused(net, net.db, HostError, "connection refused; check the port", port=2222)
 
 
-def test_a_name_that_nobody_knows(net):
+def test_an_unknown_host_name_is_reported(net):
     host = Ssh(Address("no-such-host.invalid"), config=net.config)
     with pytest.raises(HostError, match="host name not found"):
         host.run(Action(("true",)))
@@ -133,7 +133,7 @@ def test_a_name_that_nobody_knows(net):
 @pytest.mark.parametrize(
     "text", ["db1", "ssh://", "ssh://-oProxyCommand=x", "ssh://a b", "ssh://db/x", "ssh://db:port"]
 )
-def test_what_is_no_host(text):
+def test_an_invalid_host_is_refused(text):
     with pytest.raises(SpecError, match="invalid host"):
         parse(text)
 

@@ -198,7 +198,7 @@ def test_a_host_lost_in_a_trial_makes_it_unknown_and_recovers(net):
     clean(net)
 
 
-def test_killed_it_leaves_no_process_and_is_gone_on_with(net):
+def test_a_killed_campaign_leaves_no_process_and_is_resumed(net):
     run = net.folder / "run"
     process = started(net, spec(net), run)
     begun(net, run, process)

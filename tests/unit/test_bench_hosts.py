@@ -39,7 +39,7 @@ def test_without_a_word_all_is_here():
         ('device = { lab = "vm", size = "big" }', "stack.device.size"),
     ],
 )  # fmt: skip
-def test_what_a_machine_cannot_be_is_refused_before_it_boots(text, message):
+def test_an_impossible_machine_is_refused_before_it_boots(text, message):
     with pytest.raises(SpecError, match=r"x\.toml.*" + message.replace("(", r"\(")):
         hosts(VM + text)
 

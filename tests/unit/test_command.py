@@ -54,7 +54,7 @@ def test_intervals_and_overhead():
         (b'{"t_s": 1, "latency_hist": 5}\n', "line 1: latency_hist is not a base64 string"),
     ],
 )
-def test_what_is_no_report_is_named(line, message):
+def test_a_line_that_is_no_report_is_named(line, message):
     with pytest.raises(ValueError, match="line") as error:
         list(parse([line]))
     assert message in str(error.value)

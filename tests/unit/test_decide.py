@@ -70,7 +70,7 @@ def row(outcomes, rule=RULE, name="B"):
         ((1, 1), (0, 0), "failed"),
     ],
 )
-def test_what_fails_more_often_than_the_baseline_is_never_adopted(own, baseline, word):
+def test_a_treatment_that_fails_more_often_than_the_baseline_is_never_adopted(own, baseline, word):
     ends = [Ends(trials=n, failed=lost) for n, lost in (own, baseline)]
     assert failing(*ends) == word
 

@@ -85,12 +85,12 @@ def test_one_block_never_gives_a_verdict():
     assert "1 block shows no spread" in found.warnings[0]
 
 
-def test_what_is_no_different_is_equivalent():
+def test_a_treatment_without_a_difference_is_equivalent():
     row = compare(campaign({"A": 1.0, "B": 1.005}, 8, 0.01, 3), RULE, "AB").treatments[1]
     assert row.verdict == "equivalent"
 
 
-def test_what_is_slower_is_rejected():
+def test_a_slower_treatment_is_rejected():
     row = compare(campaign({"A": 1.0, "B": 0.8}, 4, 0.02, 3), RULE, "AB").treatments[1]
     assert row.verdict == "reject"
 

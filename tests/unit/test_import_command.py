@@ -154,7 +154,7 @@ def test_nothing_is_run_into_it(repeats, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_what_a_killed_import_left_is_removed(repeats, tmp_path):
+def test_leftovers_of_a_killed_import_are_removed(repeats, tmp_path):
     left = tmp_path / ".d.importing-99999999"
     left.mkdir()
     imported(tmp_path / "d", repeats)
@@ -179,7 +179,7 @@ def test_threads_make_workloads(tmp_path):
     ]
 
 
-def test_what_differs_in_the_command_keeps_workloads_apart(tmp_path):
+def test_runs_of_different_commands_are_different_workloads(tmp_path):
     for size in (1000, 2000):
         above = f"$ sysbench oltp_read_write --table-size={size} --tables=4 run\n"
         (tmp_path / f"{size}.log").write_text(above + log([100] * 5))

@@ -67,7 +67,7 @@ def test_a_ladder_shows_the_effect_of_each_part_of_the_winner():
     assert blocks == sorted(blocks)
 
 
-def test_a_ladder_goes_on_as_it_would_have():
+def test_a_resumed_ladder_runs_the_same_trials_as_an_uninterrupted_one():
     c, arms = bundles(KERN=0.08, MYSQL=0.40, JE=0.05)
     outcomes = played(c, arms)
     fresh, _ = bundles(KERN=0.08, MYSQL=0.40, JE=0.05)

@@ -91,7 +91,7 @@ def test_a_start_time_is_read_past_any_name():
 
 
 @pytest.mark.parametrize("raw", [b"", b"7 (a) S 1", STAT.replace(b") S ", b") Z ")])
-def test_what_has_ended_has_no_start_time(raw):
+def test_an_ended_process_has_no_start_time(raw):
     assert parse_started(raw) is None
 
 

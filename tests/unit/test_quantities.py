@@ -16,7 +16,7 @@ def test_durations(text, seconds):
 
 
 @pytest.mark.parametrize("text", ["", "20", "m", "20 min", "-5m", "1h 30"])
-def test_what_is_no_duration(text):
+def test_an_invalid_duration_is_refused(text):
     with pytest.raises(SpecError, match="is not a duration"):
         duration_s(text, "here")
 
@@ -28,7 +28,7 @@ def test_sizes(text, size):
     assert size_bytes(text, "here") == size
 
 
-def test_what_is_no_size():
+def test_an_invalid_size_is_refused():
     with pytest.raises(SpecError, match=r"stack\.device\.size: 'big' is not a size"):
         size_bytes("big", "stack.device.size")
 

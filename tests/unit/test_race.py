@@ -41,7 +41,7 @@ def test_each_block_has_every_treatment_once_and_the_baseline_among_them():
     assert len({tuple(order) for order in found.values()}) == 5
 
 
-def test_what_is_decided_runs_no_more_and_the_race_ends():
+def test_a_decided_treatment_runs_no_more_and_the_race_ends():
     def undecided(history):
         block = history[-1].trial.block
         return {("w", name) for name in NAMES[1 : max(1, 8 - 3 * block)]}

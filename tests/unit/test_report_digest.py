@@ -28,7 +28,7 @@ def test_the_page_loads_nothing_and_styles_nothing_in_place():
     assert not re.search(r"url\(|@import|unsafe-| style=", page)
 
 
-def test_what_cannot_be_written_as_utf8_is_replaced():
+def test_characters_that_utf8_cannot_encode_are_replaced():
     assert "\ud800" in hostile()["classes"][0]["example"]["query"]
     render_digest(hostile(), "slow.log").encode()
 

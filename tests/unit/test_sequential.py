@@ -175,7 +175,7 @@ def test_the_window_begins_behind_the_warm_up():
     assert np.mean(level) == pytest.approx(1000, rel=0.04)
 
 
-def test_an_interrupted_race_goes_on_as_it_would_have():
+def test_a_resumed_race_runs_the_same_trials_as_an_uninterrupted_one():
     """The next trial and its lengths after any history are those of the race that made it."""
     effects = {"a": 0.1, "b": 0.0, "c": -0.1}
     campaign = raced(effects, blocks=4)

@@ -48,7 +48,7 @@ def test_the_scheduler_comes_first_as_it_resets_the_rest():
 
 
 @given(st.dictionaries(st.sampled_from(["nr_requests", "read_ahead_kb"]), st.integers(1, 999)))
-def test_what_is_so_needs_no_change(values):
+def test_a_setting_in_force_needs_no_change(values):
     want = {k: str(v) for k, v in values.items()}
     assert BLOCK.plan({**now(), **want}, want) == []
 
@@ -107,7 +107,7 @@ def test_a_wanted_option_takes_the_place_of_its_contrary(now, want, both):
         (Fs("/srv", ""), {"type": "xfs"}, "set stack.device to a lab"),
     ],
 )
-def test_what_cannot_be_mounted_is_refused(layer, want, message):
+def test_an_impossible_mount_is_refused(layer, want, message):
     with pytest.raises(SpecError) as error:
         layer.plan({"type": "ext4", "mount": "rw"}, want)
     assert message in str(error.value)

@@ -56,7 +56,7 @@ def applied(now, changes):
 
 
 @given(WANTS)
-def test_wanting_what_is_there_is_no_change(want):
+def test_a_wanted_setting_that_is_in_force_is_no_change(want):
     seen = {**STOCK, **{key: normalise(value) for key, value in want.items()}}
     if seen["log_bin"] not in ("0", "1"):
         seen["log_bin"] = "1"

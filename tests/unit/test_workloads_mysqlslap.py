@@ -107,7 +107,7 @@ def test_without_tables_of_its_own_it_leaves_the_schema():
         ({"query": "SELECT 1", "program": "slap"}, "must be mysqlslap or mariadb-slap, or"),
     ],
 )
-def test_what_makes_no_sense_is_refused(keys, message):
+def test_invalid_keys_are_refused(keys, message):
     with pytest.raises(SpecError, match=message):
         cells(**keys)
 
