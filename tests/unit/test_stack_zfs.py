@@ -103,21 +103,9 @@ def test_what_only_holds_for_new_data_costs_a_new_copy_of_it():
     assert LAYER.plan(NOW, {"zfs.recordsize": "128K", "zfs.atime": "on"}) == []
 
 
-<<<<<<< HEAD
 def test_a_property_without_its_prefix_is_refused():
     with pytest.raises(SpecError, match="unknown"):
         LAYER.plan(NOW, {"sync": "disabled"})
-=======
-@pytest.mark.parametrize("key", ["sync=disabled", "zfs.sync=disabled"])
-def test_a_treatment_that_loses_commits_is_marked(key):
-    name, _, value = key.partition("=")
-    if not name.startswith("zfs."):
-        with pytest.raises(SpecError, match="unknown"):
-            LAYER.plan(NOW, {name: value})
-        return
-    (change,) = LAYER.plan(NOW, {name: value})
-    assert change.durability is Durability.WEAKER
->>>>>>> wt-words
 
 
 @pytest.mark.parametrize(
