@@ -67,7 +67,8 @@ def result(path: Path, *, sampled: bool = True) -> Result:
         question=campaign.spec.campaign.question,
         command=run_facts.command,
         started=contents.began,
-        protocol="; ".join(filter(None, (campaign.why, campaign.stops.label))),
+        design=campaign.why,
+        protocol=campaign.stops.label,
         lab=_fact(files, "lab"),
         trials=[
             _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o) if sampled else ())
