@@ -155,7 +155,8 @@ def result(path: Path) -> Result:
         question=campaign.spec.campaign.question,
         command=run_facts.command,
         started=contents.began,
-        protocol="; ".join(filter(None, (campaign.kind.label, campaign.stops.label))),
+        design=campaign.kind.label,
+        protocol=campaign.stops.label,
         lab=_fact(files, "lab"),
         trials=[
             _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o)) for o, i in trials

@@ -98,7 +98,7 @@ def unprivileged(host: Host, records: Records) -> Identity:
     if not is_root(host):
         return Identity()
     for made in things(records.entries(), KIND):
-        return _numbered(int(made.place))
+        return Identity(f"mydyno-{made.place}", int(made.place), int(made.place))
     listed = host.run(Action(("sh", "-c", _TAKEN))).stdout.decode(errors="replace")
     taken = {line.split(":")[2] for line in listed.splitlines() if line.count(":") > 1}
     free = [uid for uid in _RANGE if str(uid) not in taken]
@@ -106,7 +106,7 @@ def unprivileged(host: Host, records: Records) -> Identity:
         raise SpecError(f"{host.name}: no user from {_RANGE[0]} to {_RANGE[-1]} is free")
     uid = random.choice(free)
     records.add(Made(KIND, str(uid)))
-    return _numbered(uid)
+    return Identity(f"mydyno-{uid}", uid, uid)
 
 
 def forget(records: Records) -> None:
@@ -125,10 +125,6 @@ def refuse_unreachable(host: Host, identity: Identity, path: Path) -> None:
             f"{path}: {who} cannot reach it: use a folder that every user may pass through "
             "(not below /root)"
         )
-
-
-def _numbered(uid: int) -> Identity:
-    return Identity(f"mydyno-{uid}", uid, uid)
 
 
 LOOPBACK = "127.0.0.1"

@@ -174,6 +174,7 @@ class Result(msgspec.Struct, frozen=True):
     `margin` is `[decide] margin` as a ratio less one (0.03), 0 where there was none; `closed_loops`
     are the workloads whose latencies exclude requests that a stall would have delayed; `imported`
     is true if the runs come from imported logs: their order and settings are then not known.
+    `design` is the label that the design declares.
     """
 
     comparison: Comparison
@@ -190,3 +191,4 @@ class Result(msgspec.Struct, frozen=True):
     margin: float = 0.0
     closed_loops: list[str] = []
     imported: bool = False
+    design: str = ""
