@@ -66,9 +66,9 @@ def planned(folder, device='"here"', setting=""):
             "a.toml:9: ONE: fs.type: 'xfz' is not one of ext4, xfs, btrfs",
         ),
         (
-            LOOP,
+            '{ lab = "vm" }',
             '"fs.zfs.recordsise" = "16K"\n"fs.type" = "zfs"',
-            "a.toml:9: ONE: unknown ZFS property 'fs.zfs.recordsise'; did you mean",
+            "a.toml:9: unknown ZFS property 'fs.zfs.recordsise'; did you mean",
         ),
         (
             '"here"',

@@ -125,7 +125,10 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
         raise SpecError(
             f"{source.place}: design.kind: imported logs cannot be run; use `mydyno compare`"
         )
-    hosts = bench_hosts(spec, source.place)
+    try:
+        hosts = bench_hosts(spec, source.place)
+    except SpecError as error:
+        raise SpecError(located(str(error), source.place, source.text)) from error
     host = hosts.db
     found = facts(host)
     servers = {

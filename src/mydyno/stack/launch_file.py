@@ -157,7 +157,7 @@ def _limit(key: str, value: str) -> str:
         raise SpecError(unknown_value(key, _ROWS, "setting", prefix="limits."))
     plain = normalise(value).lower()
     if not _LIMIT.fullmatch(plain):
-        raise SpecError(f"limits.{key} = {value!r}: a whole number or unlimited")
+        raise SpecError(f"limits.{key} = {value!r}: an integer or unlimited")
     return plain
 
 
