@@ -36,7 +36,7 @@ class Twice(Local):
 
 
 class Merged(Local):
-    """It does not tell the two outputs apart."""
+    """It merges the two outputs."""
 
     def run(self, action, *, timeout_s=60.0):
         done = super().run(action, timeout_s=timeout_s)

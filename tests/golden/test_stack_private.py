@@ -74,7 +74,7 @@ def _layer(kind, given):
 
 
 def _judged(kind, layer, case, changes):
-    """Return the changes with what the layer's declaration says of their durability."""
+    """Return the changes with the durability that the layer's declaration gives them."""
     settings = {full_key(layer.name, key): value for key, value in case["want"].items()}
     stock = case.get("layer", {}).get("stock", {}) if kind == "mysqld" else {}
     full = [replace(change, key=full_key(layer.name, change.key)) for change in changes]

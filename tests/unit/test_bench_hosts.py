@@ -44,7 +44,7 @@ def test_an_impossible_machine_is_refused_before_it_boots(text, message):
         hosts(VM + text)
 
 
-def test_a_machine_is_as_its_table_says():
+def test_a_machine_is_made_as_its_table_specifies():
     text = VM + 'device = { lab = "vm", disks = 3, size = "1G", class = "azure-p15" }'
     asked = machine_of(decode(text, "x.toml"), "x.toml")
     assert asked == VmSpec("a-b", 3, 1 << 30, "azure-p15", "6.1")

@@ -86,7 +86,7 @@ def test_a_histogram_loses_no_event():
     assert digestpage.histogram(ClassMetric(histogram=[(0.0, 0.0, 7)])) is None
 
 
-def test_windows_are_stacked_to_their_whole_time():
+def test_windows_are_stacked_to_their_total_time():
     parts = [WindowShare("a", 30.0), WindowShare("b", 10.0), WindowShare("c", 5.0)]
     window = LogWindow("2026-03-02T08:00:00Z", "2026-03-02T08:01:00Z", 4, 50.0, parts)
     drawn = digestpage.windows([window], {"a": ("c1", "A"), "b": ("c2", "B")})
@@ -106,7 +106,7 @@ def test_many_windows_are_taken_together():
     assert drawn.bars[0].label == "00:00, A: 6 s"
 
 
-def test_the_first_sentence_says_where_the_time_went():
+def test_the_first_sentence_names_where_the_time_went():
     found = digestpage.read(shop())
     assert re.fullmatch(
         r"852.015 statements took 1\d\d min; three of 10 classes took \d\d % of it\.",

@@ -99,8 +99,8 @@ def test_the_p99_of_a_trial_is_its_own_and_not_a_mean_of_seconds():
     trial = msgspec.structs.replace(_trial(0, {}), curves=[tail], metrics={"latency_p99_s": 0.7})
     assert resources.of_trial(trial, "tps").mean == {"latency_p99_s": 0.7}
     panel = timeseries.panels(_result([trial]))[1]
-    said = resources.sentence(panel, resources.of_trial(trial, "tps"))
-    assert said == "500 ms in the median second, from 100 ms to 900 ms."
+    sentence = resources.sentence(panel, resources.of_trial(trial, "tps"))
+    assert sentence == "500 ms in the median second, from 100 ms to 900 ms."
 
 
 def test_a_disks_latency_is_weighted_by_its_operations():

@@ -154,13 +154,13 @@ def test_mariadb_lists_ranges_words_and_what_is_read_only():
         b"LOG_BIN\tNULL\tNULL\tNULL\tOFF,ON\tYES\tNULL\n"
         b"TX_ISOLATION\tNULL\tNULL\tNULL\tREAD-COMMITTED,SERIALIZABLE\tNO\tNULL\n"
     )
-    told = variables.parse_system_variables(raw)
-    assert told["innodb_io_capacity"] == Variable(dynamic=True, low=100, high=4294967295)
-    assert told["innodb_doublewrite"] == Variable(choices=("OFF", "ON", "fast"))
-    assert not told["version"].settable
-    assert told["log_bin"].settable
-    assert "tx_isolation" not in told
-    assert not told["transaction_isolation"].dynamic
+    found = variables.parse_system_variables(raw)
+    assert found["innodb_io_capacity"] == Variable(dynamic=True, low=100, high=4294967295)
+    assert found["innodb_doublewrite"] == Variable(choices=("OFF", "ON", "fast"))
+    assert not found["version"].settable
+    assert found["log_bin"].settable
+    assert "tx_isolation" not in found
+    assert not found["transaction_isolation"].dynamic
 
 
 def test_mysql_lists_ranges_and_refuses_what_is_read_only():
@@ -171,11 +171,11 @@ def test_mysql_lists_ranges_and_refuses_what_is_read_only():
         b"Error\t1193\tUnknown system variable 'transaction_isolation'\n"
     )
     names = ["datadir", "gtid_purged", "sync_binlog", "transaction_isolation"]
-    told = variables.parse_tried(raw, names, ["datadir", "sync_binlog", "transaction_isolation"])
-    assert told["sync_binlog"] == Variable(dynamic=True, low=0, high=4294967295)
-    assert told["datadir"] == Variable()
-    assert not told["gtid_purged"].dynamic
-    assert not told["transaction_isolation"].dynamic
+    found = variables.parse_tried(raw, names, ["datadir", "sync_binlog", "transaction_isolation"])
+    assert found["sync_binlog"] == Variable(dynamic=True, low=0, high=4294967295)
+    assert found["datadir"] == Variable()
+    assert not found["gtid_purged"].dynamic
+    assert not found["transaction_isolation"].dynamic
 
 
 def test_nothing_that_acts_is_assigned_its_own_value():

@@ -328,7 +328,7 @@ def run_of(jobs: Sequence[Job], lines: Sequence[int], raw: bytes) -> ParsedRun:
 
 
 def _asked(options: Mapping[str, str]) -> dict[str, str]:
-    """Return what a command says of its load, where the output may not."""
+    """Return the facts of a load from its command, where the output may lack them."""
     found = chosen(options, _OPTIONS)
     if "bs" in found:
         found["bs"] = block(found["bs"], found.get("rw", ""))

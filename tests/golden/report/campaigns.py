@@ -1,7 +1,7 @@
 """Campaigns on a simulated host, run as `mydyno run` runs them, and their results read again.
 
 `NAME/campaign.toml` is the spec.  The load is that of `mydyno_simulate` in process, so a
-treatment says by ``load/env.SIM_EFFECT`` what is true of it; ``FAILS`` and ``STALLS`` name the
+treatment states its true effect by ``load/env.SIM_EFFECT``; ``FAILS`` and ``STALLS`` name the
 blocks in which its trials do so.  What time of day it was is replaced: nothing else is.
 """
 
