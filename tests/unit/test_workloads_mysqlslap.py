@@ -123,5 +123,6 @@ def test_a_missing_program_may_be_here_under_its_other_name(tmp_path, here, said
         name="db", run=lambda asked: Completed(asked, 0, b"/" * (asked.argv[1] in here), b"")
     )
     spec = decode('[workloads.w]\ntool = "mysqlslap"\n', "s.toml")
+    campaign = SimpleNamespace(spec=spec, workloads={"w/1": CELL}, treatments={})
     with pytest.raises(SpecError, match=f"mysqlslap is not installed; .*{said}"):
-        preflight(Hosts(host, host), spec, {"w/1": CELL}, tmp_path)
+        preflight(Hosts(host, host), campaign, tmp_path)
