@@ -111,7 +111,7 @@ def test_a_condition_holds_for_the_server_that_its_rung_runs_on(folder):
 
 def test_a_killed_campaign_is_resumed_and_rolled_back(folder):
     run = folder / "run"
-    path = spec(folder, GRID)
+    path = spec(folder, GRID, blocks=1)
     dies = (
         "import os\nfrom mydyno.testbed import server_runner\n"
         "real = server_runner.ServerRunner.launch\n"
@@ -125,7 +125,7 @@ def test_a_killed_campaign_is_resumed_and_rolled_back(folder):
     assert mydyno("run", path, "-o", run, code=dies).returncode == 9
     done = mydyno("run", path, "-o", run)
     assert done.returncode == 0, done.stderr
-    assert len(list(trials(run))) == 10
+    assert len(list(trials(run))) == 5
     again = folder / "again"
     assert mydyno("run", path, "-o", again, code=dies).returncode == 9
     done = mydyno("rollback", again)

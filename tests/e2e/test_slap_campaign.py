@@ -37,7 +37,7 @@ query = "SELECT COUNT(*) FROM a; INSERT INTO a VALUES (1)"
 create = "CREATE TABLE a (i int)"
 [protocol]
 warmup_s = 1
-window_s = 4
+window_s = 2
 blocks = 2
 [decide]
 guards = { storage_bytes = 0.5 }
@@ -66,7 +66,7 @@ file_num = 4
 file_total_size = "64M"
 [protocol]
 warmup_s = 1
-window_s = 3
+window_s = 2
 blocks = 2
 """
 

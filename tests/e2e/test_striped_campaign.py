@@ -27,6 +27,7 @@ options = { rw = "randread", size = "32M", direct = true, ioengine = "libaio", i
 tool = "sysbench-fileio"
 test_mode = "rndrd"
 file_total_size = "32M"
+file_num = 4
 threads = [8]
 [protocol]
 warmup_s = 1

@@ -51,8 +51,15 @@ def opened(chromium, folder):
         yield open_
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE, {"width": 1010, "height": 700}])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        (WIDE, "light"),
+        (WIDE, "dark"),
+        (PHONE, "dark"),
+        ({"width": 1010, "height": 700}, "light"),
+    ],
+)
 @pytest.mark.parametrize("name", _NAMES)
 def test_it_opens_fits_and_draws(opened, name, size, scheme):
     page = opened(name, viewport=size, color_scheme=scheme)

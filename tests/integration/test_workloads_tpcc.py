@@ -62,7 +62,7 @@ def test_load_run_and_check_on_every_server(loaded):
     _, instance, target = loaded
     cell = tpcc(threads=2)
     before = {table: count(instance, table) for table in ("orders", "history")}
-    seconds = [interval for _, interval in live(cell, target, 12)]
+    seconds = [interval for _, interval in live(cell, target, 6)]
     verify(cell, target)
     assert [i.t_s for i in seconds] == sorted(i.t_s for i in seconds)
     spans = [end.t_s - start for end, start in zip(seconds, [0, *(i.t_s for i in seconds)],

@@ -4,6 +4,7 @@ import inspect
 import keyword
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -34,6 +35,16 @@ def test_help_loads_no_statistics():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")
     assert "inspect" in done.stdout
+
+
+@pytest.mark.timed
+def test_help_is_shown_in_three_tenths_of_a_second():
+    argv, taken_s = [str(Path(sys.executable).with_name("mydyno")), "--help"], []
+    for _ in range(5):
+        began_s = time.monotonic()
+        subprocess.run(argv, capture_output=True, check=True)
+        taken_s.append(time.monotonic() - began_s)
+    assert min(taken_s) < 0.3
 
 
 @pytest.mark.parametrize(

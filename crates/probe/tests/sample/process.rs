@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -116,11 +117,12 @@ fn the_time_of_threads_is_that_of_their_class_also_after_they_end() {
     let _alone = THREADS.lock();
     let mut table = Table::new();
     let mut source = by_pid(std::process::id());
+    let over = Arc::new(AtomicBool::new(false));
     let spin = |name: &str| {
         let spinning = std::thread::Builder::new().name(name.to_owned());
-        spinning.spawn(|| {
-            let begin = Instant::now();
-            while begin.elapsed() < Duration::from_millis(400) {
+        let over = Arc::clone(&over);
+        spinning.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
         })
@@ -129,9 +131,13 @@ fn the_time_of_threads_is_that_of_their_class_also_after_they_end() {
     sleep(Duration::from_millis(50));
     source.read(&mut table).unwrap();
     let early = value(&table, "process.thread_cpu", "x/spin").unwrap();
-    sleep(Duration::from_millis(250));
-    source.read(&mut table).unwrap();
-    let busy = value(&table, "process.thread_cpu", "x/spin").unwrap();
+    let (begin, mut busy) = (Instant::now(), early);
+    while busy <= early + 20_000_000 && begin.elapsed() < Duration::from_secs(20) {
+        sleep(Duration::from_millis(50));
+        source.read(&mut table).unwrap();
+        busy = value(&table, "process.thread_cpu", "x/spin").unwrap();
+    }
+    over.store(true, Ordering::Relaxed);
     assert!(busy > early + 20_000_000, "{early} {busy}");
     for thread in threads {
         thread.join().unwrap();
