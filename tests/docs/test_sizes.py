@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FILE, FUNCTION = 500, 50
 FILES = 182  # to become 150; never more than today
-CODE = 21_450 + 162  # lines of code in src; the suites of testing/conformance.py are 310 of them
+CODE = 21_450 + 128  # lines of code in src; testing/conformance.py has 310 of them
 CORE = 12_000  # lines of code on the way of a plain campaign: from its spec to the text report
 # The rooms of that way, and the files of larger rooms that it takes.
 CORE_ROOMS = ("campaign", "journal", "stack", "stats", "testbed")
