@@ -24,6 +24,7 @@ from mydyno.journal import FileJournal, MemoryJournal
 from mydyno.journal.records import MemoryRecords
 from mydyno.loads import (
     Target,
+    WorkloadInfo,
     command,
     fio,
     imported_workload,
@@ -36,7 +37,7 @@ from mydyno.loads import (
 from mydyno.model import Action, Reset, SpecError, Trial
 from mydyno.stack.block import Block
 from mydyno.stack.layers import layers
-from mydyno.testing import FakeBench, FakeHost, FakeLayer, FakeLoad
+from mydyno.testing import FakeBench, FakeHost, FakeLayer
 from mydyno.testing.conformance import (
     ConformanceError,
     check_bench,
@@ -144,10 +145,6 @@ def test_a_workload(tool):
     check_workload(workload, output)
 
 
-def test_the_fake_load():
-    check_workload(FakeLoad(), LINES)
-
-
 def test_no_workload_is_left_out():
     """Imported logs are no load: it refuses to run, and has golden cases of its own."""
     assert {*tools()} - {*CELLS} == {"imported"}
@@ -156,21 +153,24 @@ def test_no_workload_is_left_out():
         past.run(Target(Path(), Path()), 1, {})
 
 
-class Open(FakeLoad):
+LOAD = (WorkloadInfo("load"), ("load",))
+
+
+class Open(command.Command):
     """Its password is where every user of the host sees it."""
 
     def run(self, target, seed, env):
         return Action((*(f"{k}={v}" for k, v in env.items()), target.password_file.read_text()))
 
 
-class Late(FakeLoad):
+class Late(command.Command):
     """It reports once its output has ended."""
 
     def parse(self, lines):
         return iter([*super().parse(lines)])
 
 
-class Deceived(FakeLoad):
+class Deceived(command.Command):
     """It passes over what it cannot read."""
 
     def parse(self, lines):
@@ -179,7 +179,7 @@ class Deceived(FakeLoad):
 
 @pytest.mark.parametrize(
     ("workload", "promise"),
-    [(Open(), "no password"), (Late(), "still to come"), (Deceived(), "bad line")],
+    [(Open(*LOAD), "no password"), (Late(*LOAD), "still to come"), (Deceived(*LOAD), "bad line")],
 )
 def test_a_workload_that_breaks_a_promise(workload, promise):
     with pytest.raises(ConformanceError, match=promise):
@@ -341,7 +341,10 @@ def test_a_journal_that_breaks_a_promise(tmp_path):
 
 def inputs(folder, *settings):
     trials = [Trial(number, "A", "load", 0, 1) for number in range(len(settings))]
-    return [TrialInput(t, s, FakeLoad(), folder) for t, s in zip(trials, settings, strict=True)]
+    return [
+        TrialInput(t, s, command.Command(*LOAD), folder)
+        for t, s in zip(trials, settings, strict=True)
+    ]
 
 
 def fake_bench(host, records):

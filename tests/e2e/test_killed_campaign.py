@@ -30,6 +30,7 @@ from mydyno.journal import (
 from mydyno.journal.records import Entry, FileRecords, MemoryRecords, Records, nothing_left
 from mydyno.journal.register import RunDir
 from mydyno.loads import Target, WorkloadInfo
+from mydyno.loads.command import Command
 from mydyno.model import Action, Change, Cost, JournalError, Outcome, Probe, Settings, Trial
 from mydyno.sample import sampler
 from mydyno.snapshot import StorePlace
@@ -41,7 +42,7 @@ from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts, ServerLay
 from mydyno.testbed.lock import restored
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
-from mydyno.testing import FakeLoad, Silent
+from mydyno.testing import Silent
 from mydyno.testing.conformance import check_bench
 from mydyno.testing.fakes import FakeRunning
 
@@ -277,7 +278,7 @@ def lines(files: Mapping[str, str]) -> Iterator[bytes]:
         yield f'{{"t_s": {second}, "tps": {tps + second % 3}}}\n'.encode()
 
 
-LOAD = FakeLoad(WorkloadInfo("load", data_key="tables", needs_server=True))
+LOAD = Command(WorkloadInfo("load", data_key="tables", needs_server=True), ("load",))
 
 
 def campaign() -> Campaign:

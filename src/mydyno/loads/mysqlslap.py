@@ -99,10 +99,8 @@ def cells(name: str, params: SlapParams, response: str | None = None) -> Sequenc
     protocol.check_response(place, response or "qps", METRICS)
     # whether the schema is left as it is; nothing is filled beforehand either way
     data_key = "mysqlslap" if params.auto_generate or params.create else "mysqlslap/kept"
-    infos = [
-        WorkloadInfo(f"{name}/{n}", response or "qps", data_key, needs_server=True) for n in counts
-    ]
-    return [Mysqlslap(info, params, n) for info, n in zip(infos, counts, strict=True)]
+    info = WorkloadInfo(name, response or "qps", data_key, needs_server=True)
+    return [Mysqlslap(info.at(n), params, n) for n in counts]
 
 
 @dataclass(frozen=True, slots=True)

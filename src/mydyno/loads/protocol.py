@@ -1,7 +1,7 @@
 """The protocol of a load generator."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -46,6 +46,10 @@ class WorkloadInfo:
     data_key: str = ""
     needs_server: bool = False
     closed_loop: bool = False
+
+    def at(self, threads: int) -> "WorkloadInfo":
+        """Return what identifies the workload's cell of so many threads: ``rw/16``."""
+        return replace(self, name=f"{self.name}/{threads}")
 
 
 class Workload(Protocol):

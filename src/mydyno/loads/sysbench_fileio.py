@@ -63,12 +63,9 @@ def cells(name: str, params: FileioParams, response: str | None = None) -> Seque
     protocol.check_response(place, response or "iops", METRICS)
     # every mode works on the same files
     data_key = f"sysbench/fileio/{params.file_num}x{params.file_total_size}"
-    return [
-        SysbenchFileio(
-            WorkloadInfo(f"{name}/{n}", response or "iops", data_key, closed_loop=True), params, n
-        )
-        for n in protocol.thread_counts(place, params.threads)
-    ]
+    info = WorkloadInfo(name, response or "iops", data_key, closed_loop=True)
+    counts = protocol.thread_counts(place, params.threads)
+    return [SysbenchFileio(info.at(n), params, n) for n in counts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -38,18 +38,10 @@ def cells(name: str, params: OltpParams, response: str | None = None) -> Sequenc
     place = f"workloads.{name}"
     _check(place, params)
     protocol.check_response(place, response or "tps", METRICS)
+    closed_loop = params.rate == 0
+    info = WorkloadInfo(name, response or "tps", needs_server=True, closed_loop=closed_loop)
     return [
-        SysbenchOltp(
-            WorkloadInfo(
-                f"{name}/{n}",
-                response or "tps",
-                _data_key(params, n),
-                needs_server=True,
-                closed_loop=params.rate == 0,
-            ),
-            params,
-            n,
-        )
+        SysbenchOltp(replace(info.at(n), data_key=_data_key(params, n)), params, n)
         for n in protocol.thread_counts(place, params.threads)
     ]
 

@@ -51,16 +51,8 @@ def cells(name: str, params: TpccParams, response: str | None = None) -> Sequenc
     protocol.check_response(place, response or "tps", metrics)
     size = f"{params.tables}x{params.scale}"
     data_key = "/".join(["sysbench/tpcc", size, *sysbench.chosen(params.options, _SHAPE)])
-    return [
-        SysbenchTpcc(
-            WorkloadInfo(
-                f"{name}/{n}", response or "tps", data_key, needs_server=True, closed_loop=True
-            ),
-            params,
-            n,
-        )
-        for n in counts
-    ]
+    info = WorkloadInfo(name, response or "tps", data_key, needs_server=True, closed_loop=True)
+    return [SysbenchTpcc(info.at(n), params, n) for n in counts]
 
 
 @dataclass(frozen=True, slots=True)

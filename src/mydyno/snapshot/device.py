@@ -191,6 +191,7 @@ def _failed(what: str, done: Completed) -> str:
 
 
 FILESYSTEM = "filesystem"
+_WANTED = ("device", "kind", "options")  # what is recorded of one, besides its identity
 # Without the word that forces it: mkfs itself then refuses what it finds.
 _MKFS = {
     "ext4": ("-q", "-E", "nodiscard", "-U", "{uuid}"),
@@ -234,7 +235,7 @@ class RealDevice:
         if made is None or self._uuid() != made.facts.get("uuid"):
             require_empty(self.host, self.device)
             self._format(kind, options)
-        elif (was := self._wanted(made)) != (self.device, kind, options):
+        elif (was := [made.facts.get(key, "") for key in _WANTED]) != [self.device, kind, options]:
             raise HostError(
                 f"{self.device}: holds {' '.join(was[1:])} of this campaign, not "
                 f"{kind} {options}; one filesystem a campaign on a real device"
@@ -299,10 +300,6 @@ class RealDevice:
             if made.place == str(self.where):
                 return made
         return None
-
-    def _wanted(self, made: Made) -> tuple[str, str, str]:
-        facts = made.facts
-        return facts.get("device", ""), facts.get("kind", ""), facts.get("options", "")
 
     def _which(self) -> dict[str, str]:
         done = self.host.run(Action(("sh", "-c", _WHICH, "which", self.device)))

@@ -208,7 +208,9 @@ class ServerRunner:
         """
         if not self.up:
             return ""
-        died = "" if self._is_alive() else "the server died: " + self._log_tail()
+        died = (
+            "" if self._is_alive() else "the server died: " + " | ".join(self.instance.error_tail())
+        )
         for name, lines in (
             ("mysqld.err", self.instance.error_tail(_SHOWN)),
             ("my.cnf", _options(self.instance)),
@@ -230,9 +232,6 @@ class ServerRunner:
         except HostError:
             return bool(self.instance.pid)
         return True
-
-    def _log_tail(self) -> str:
-        return " | ".join(self.instance.error_tail())
 
 
 def _options(instance: Instance) -> list[str]:

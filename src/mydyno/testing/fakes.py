@@ -1,7 +1,7 @@
-"""A host that is a dictionary, a layer over it, a load it prints, and a bench of them."""
+"""A host that is a dictionary, a layer over it, and a bench of both; its load is any `Command`."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +10,7 @@ from mydyno.campaign.bench import LoadOnly, TrialBench, TrialInput
 from mydyno.host import Completed, Running
 from mydyno.journal import Journal
 from mydyno.journal.records import MemoryRecords, Records
-from mydyno.loads import Reports, Target, WorkloadInfo
-from mydyno.loads.command import parse
-from mydyno.loads.protocol import prefix
+from mydyno.loads import Target
 from mydyno.model import Action, Change, HostError, Interval, Outcome, Probe, Settings, Trial
 from mydyno.stack import Layer, Ledger, Site, converge, restore
 
@@ -101,31 +99,6 @@ class FakeLayer:
             for k, v in sorted(want.items())
             if now.get(k) != v
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class FakeLoad:
-    """A load with no command worth the name: the host's generator is what it prints."""
-
-    info: WorkloadInfo = field(default_factory=lambda: WorkloadInfo("load"))
-
-    def prepare(self, target: Target) -> Sequence[Action]:
-        """Return nothing."""
-        del target
-        return ()
-
-    def run(self, target: Target, seed: int, env: Mapping[str, str]) -> Action:
-        """Return a command; the lines of the load are those of a command workload."""
-        del target, seed
-        return Action((*prefix(env), "load"))
-
-    def parse(self, lines: Iterable[bytes]) -> Reports:
-        """Yield what each line reports."""
-        yield from parse(lines)
-
-    def describe(self) -> Sequence[Action]:
-        """Return nothing."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
