@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from mydyno.campaign import trial
-from mydyno.campaign.blocks import Blocks
+from mydyno.campaign.blocks import BLOCKS, Blocks
 from mydyno.campaign.designs import Fixed
 from mydyno.campaign.spec import Spec, decode
 from mydyno.campaign.trial import Spent
@@ -51,7 +51,7 @@ from mydyno.server.client import with_options, without_password
 from mydyno.server.place import Build
 from mydyno.stack import Ledger, Site, converge, mysqld, restore
 from mydyno.stack.mysqld import Mysqld
-from mydyno.stats import Rule
+from mydyno.stats import Estimator, Method, Rule
 from mydyno.stats.compare import soaked
 from mydyno.stats.result import ChangeView
 from mydyno.stats.sequential import load_series
@@ -105,7 +105,7 @@ def race(gain, blocks=8, workload="w"):
 
 
 def test_one_weaker_setting_among_others_makes_a_treatment_weaker():
-    campaign = SimpleNamespace(design=None, rule=RULE)
+    campaign = SimpleNamespace(kind=BLOCKS, rule=RULE)
     found = rule_of(campaign, {"B": [change("same"), change("weaker"), change("same")]})
     assert found.class_of("B") == "weaker"
     assert found.class_of("A") == "same"
@@ -143,10 +143,10 @@ def test_a_rate_is_over_the_time_that_passed_and_not_over_the_interval_that_was_
 
 
 @pytest.mark.parametrize("factor", [0.0, 1e9])
-@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("estimator", [Estimator.BLOCKS, Estimator.WINDOWS])
 @pytest.mark.parametrize("status", [TrialStatus.FAILED, TrialStatus.UNKNOWN])
-def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status, sequential, factor):
-    rule = replace(RULE, guards={"latency_p99_s": 0.1}, sequential=sequential)
+def test_the_figures_of_a_trial_that_was_not_measured_count_for_nothing(status, estimator, factor):
+    rule = replace(RULE, guards={"latency_p99_s": 0.1}, method=Method(estimator))
     good = race(1.1, blocks=12)
     bad = [replace(o, status=status, error="died") if o.trial.id == 23 else o for o in good]
     absurd = [
