@@ -10,8 +10,6 @@ from functools import cache, partial
 from statistics import median
 from typing import Any, Generic, TypeVar
 
-from msgspec import structs
-
 from mydyno.model import Figure, Finding, FindingPlace, Outcome, TrialStatus
 from mydyno.model.plugins import with_plugins
 from mydyno.stats.decide import Evidence, by_effect
@@ -296,7 +294,12 @@ def ending(outcome: Outcome) -> Finding:
 
 def counts(ends: Ends) -> dict[str, Figure]:
     """Return how trials ended, as figures."""
-    return structs.asdict(ends)
+    return {
+        "trials": ends.trials,
+        "failed": ends.failed,
+        "stalled": ends.stalled,
+        "unknown": ends.unknown,
+    }
 
 
 def versus(baseline: Ends) -> dict[str, Figure]:
