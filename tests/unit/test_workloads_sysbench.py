@@ -77,7 +77,7 @@ def test_a_wrong_key_is_named(keys, words):
         ({"file_num": 128, "file_total_size": "1M", "block_size": "16K"}, "block_size = 16384"),
         (
             {"file_num": 3, "file_total_size": "1M", "extra_flags": ["direct"]},
-            "multiple of the block size",
+            "full blocks",
         ),
         ({"options": {"file_rw_ration": 2}}, "did you mean 'file_rw_ratio'"),
         ({"options": {"time": 2}}, "time"),

@@ -169,9 +169,7 @@ def _check(place: str, params: FileioParams) -> None:
         f"{place}.block_size", _bytes(params.block_size), 512, max(512, file_bytes)
     )
     if "direct" in params.extra_flags and file_bytes % _bytes(params.block_size):
-        raise SpecError(
-            f"{place}.file_total_size: with direct, each file must be a multiple of the block size"
-        )
+        raise SpecError(f"{place}.file_total_size: with direct, each file must hold full blocks")
 
 
 def _bytes(size: str) -> int:

@@ -308,12 +308,8 @@ _OPTIONS = {
     "distribution": ("rand_type", "oltp_dist_type"),
 }
 _SIZES = ("block_size", "file_total_size")
-_OLD_TESTS = (
-    "oltp",
-    "oltp_legacy",
-    "complex",
-    "select",
-)  # the mix is more precise than these names
+# The mix of queries is more precise than these names.
+_OLD_TESTS = ("oltp", "oltp_legacy", "complex", "select")
 _DEFAULT_BLOCK = 16384
 _FLAGS = {"(none)": "none", "0": "none", "16384": "direct", "directio": "direct"}
 
@@ -428,7 +424,6 @@ def _of_the_command(run: SysbenchRun, totals: Totals) -> list[Caveat]:
     shown, line = run.traits.get("threads", ("", 0))
     requested = options.get("threads") or options.get("num_threads") or shown
     if shown and shown != requested:
-        caveats.append(
-            Caveat(line, f"the command asks for {requested} threads, its result has {shown}")
-        )
+        problem = f"the command asks for {requested} threads, its result has {shown}"
+        caveats.append(Caveat(line, problem))
     return caveats
