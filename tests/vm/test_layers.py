@@ -2,13 +2,13 @@
 
 import pytest
 
-from contract.test_layers import check
 from mydyno.host import ask
 from mydyno.journal import MemoryJournal
 from mydyno.journal.records import MemoryRecords
 from mydyno.model import Action, RefusedError, SpecError
 from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.kernel import Kernel
+from mydyno.testing.conformance import check_applied
 from mydyno_vm.raid import NONE, Raid, geometry
 from mydyno_vm.zfs import Zfs, create, destroy
 
@@ -37,7 +37,7 @@ def test_arrays_of_md(guest, raid, timed, level, chunk, devices):
     want |= {"db/raid.chunk": chunk} if chunk != NONE else {}
     with timed(f"md level {level}: made, gone, made, gone"):
         site = Site("db", guest, (raid,))
-        check(site, want, owned=True)
+        check_applied(site, want)
         now = ask(guest, raid.observe())
     assert {k: now[k] for k in ("level", "chunk", "devices")} == {
         "level": level,
@@ -126,7 +126,7 @@ def test_the_properties_of_zfs(guest, pool, timed):
         "db/fs.zfs.autotrim": "on",
     }
     with timed("ZFS properties set and back"):
-        check(Site("db", guest, (pool,)), want, owned=True, alive=SPACE)
+        check_applied(Site("db", guest, (pool,)), want, SPACE)
     assert run(guest, "zfs", "get", "-H", "-o", "value", "recordsize", pool.dataset) == "16K\n"
     now = ask(guest, pool.observe())
     with pytest.raises(SpecError, match=r"did you mean 'fs\.zfs\.recordsize'"):
@@ -138,7 +138,7 @@ def test_the_properties_of_zfs(guest, pool, timed):
 def test_a_parameter_of_the_zfs_module(guest, pool):
     key = "db/kernel.module.zfs.zfs_arc_max"
     layer = Kernel((key.removeprefix("db/kernel."),))
-    check(Site("db", guest, (layer,)), {key: "134217728"}, owned=True)  # it ends with the machine
+    check_applied(Site("db", guest, (layer,)), {key: "134217728"})  # it ends with the machine
 
 
 def test_zpool_itself_refuses_a_disk_that_holds_anything(guest, disks):
