@@ -37,6 +37,7 @@ from mydyno.loads import (
 from mydyno.model import Action, Reset, SpecError, Trial
 from mydyno.stack.block import Block
 from mydyno.stack.layers import layers
+from mydyno.stack.protocol import split
 from mydyno.testing import FakeBench, FakeHost, FakeLayer
 from mydyno.testing.conformance import (
     ConformanceError,
@@ -342,7 +343,7 @@ def test_a_journal_that_breaks_a_promise(tmp_path):
 def inputs(folder, *settings):
     trials = [Trial(number, "A", "load", 0, 1) for number in range(len(settings))]
     return [
-        TrialInput(t, s, command.Command(*LOAD), folder)
+        TrialInput(t, split(s), command.Command(*LOAD), folder)
         for t, s in zip(trials, settings, strict=True)
     ]
 
@@ -388,16 +389,17 @@ IMPLEMENTED = {
         "VmStore",  # tests/vm/test_store.py
     },
     ("opened", "trial", "recover"): {"NoServer", "FakeBench", "PrivateBench"},
-    ("append", "events"): {"FileJournal", "MemoryJournal"},
+    ("append",): {"FileJournal", "MemoryJournal"},
 }
 
 
 @pytest.mark.parametrize("methods", IMPLEMENTED)
 def test_no_host_store_bench_or_journal_is_left_out(methods):
-    package = Path(__file__).parents[2] / "src"
+    root = Path(__file__).parents[2]
     classes = (
         node
-        for path in package.rglob("*.py")
+        for top in ("src", "packages")
+        for path in (root / top).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef) and "Protocol" not in map(ast.unparse, node.bases)
     )

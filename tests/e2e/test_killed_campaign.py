@@ -439,7 +439,7 @@ def test_the_private_bench_passes_the_conformance_suite(tmp_path):
     host, journal, records = Machine(lines), MemoryJournal(), MemoryRecords()
     (tmp_path / register.MARKER).write_text("0123456789abcdef\n")
     trials = [
-        TrialInput(Trial(number, name, "load", 0, 1), settings, LOAD, tmp_path)
+        TrialInput(Trial(number, name, "load", 0, 1), split(settings), LOAD, tmp_path)
         for number, (name, settings) in enumerate(TREATMENTS.items())
         if name != "SYNC"
     ]
