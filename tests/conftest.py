@@ -34,8 +34,17 @@ def _own_state():
         return
     subprocess.run(("mount", "--make-rprivate", "/"), check=True)
     for path, mode in STATE.items():
+        _free(path)
         Path(path).mkdir(parents=True, exist_ok=True)
         subprocess.run(("mount", "-t", "tmpfs", "-o", f"mode={mode}", "none", path), check=True)
+
+
+def _free(path):
+    """Unmount what is mounted below a path, which a mount on the path itself would only hide."""
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in reversed(mounts):
+        if point.startswith(f"{path}/"):
+            subprocess.run(("umount", "--lazy", point), check=True)
 
 
 if WORKER and os.geteuid() == 0:

@@ -53,12 +53,13 @@ def test_the_data_of_a_stopped_server_move_to_each_filesystem_and_stay_where_the
 ):
     spec, run = tmp_path / "moved.toml", tmp_path / "run"
     spec.write_text(SPEC.format(data=shop.place.data))
+    for command in (("plan", spec), ("run", spec, "-o", run)):
+        refused = mydyno(*command, cwd=tmp_path)
+        assert refused.returncode == 4, refused.stderr
+        assert "stop that server, or name a copy of its data" in refused.stderr
+    shop.stop()
     planned = mydyno("plan", spec, cwd=tmp_path)
     assert f"a copy of {shop.place.data}, which is only read" in planned.stdout
-    refused = mydyno("run", spec, "-o", run, cwd=tmp_path)
-    assert refused.returncode != 0
-    assert "stop that server, or name a copy of its data" in refused.stderr
-    shop.stop()
     before = ask(HOST, store.listing(shop.place.data))
     done = mydyno("run", spec, "-o", run, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,13 @@ def campaign_disk(make: Callable[[Path], Any] = CampaignDisk) -> Iterator[Any]:
             made.down()
     finally:
         shutil.rmtree(folder)
+
+
+@cache
+def use_once() -> None:
+    """Use mydyno: what it makes on a host at its first use is part of each later picture."""
+    with campaign_disk() as there:
+        there.mydyno("inspect")
+        there.spec({})
+        done = there.mydyno("run", there.folder / "spec.toml", "-o", there.out)
+        assert done.returncode in {0, 1}, done.stderr

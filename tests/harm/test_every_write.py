@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from harm import snapshot
-from harm.campaigns import ENVIRONMENT, SETTINGS, CampaignDisk, campaign_disk
+from harm.campaigns import ENVIRONMENT, SETTINGS, CampaignDisk, campaign_disk, use_once
 
 pytestmark = [
     pytest.mark.root,
@@ -203,9 +203,10 @@ def test_there_are_a_thousand_points_and_a_sample_of_them_holds(
     total = 0
     for settings in PLANS.values():
         with campaign_disk() as there:
+            use_once()
             there.spec(settings)
-            before = unwritten(there)
             calls = counted(there)
+            before = there.snapshot()
             killed = deepest(calls)
             every = points(calls)
             back = rollback_points(there, killed)
