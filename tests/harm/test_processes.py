@@ -89,7 +89,7 @@ def test_a_load_that_ends_too_early_and_leaves_a_talker_fails_its_trial_only(tmp
     talker = LEAVES["one that writes for ever and heeds no signal"]
     path = spec(tmp_path, talker + 'print(\'{"t_s": 1, "tps": 5}\', flush=True)\n')
     done = mydyno("run", path, "-o", tmp_path / "run", timeout=100)
-    assert "Traceback" not in done.stderr
+    assert 'File "/' not in done.stderr  # no traceback of ours; the talker may print its own
     assert "ended after 1 s" in (tmp_path / "run/journal.jsonl").read_text()
 
 
