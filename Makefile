@@ -65,8 +65,8 @@ check-lint:
 
 check-rust:
 	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --check; else echo "rustfmt is not here: not checked"; fi
-	@if cargo clippy --version >/dev/null 2>&1; then cargo clippy --quiet --all-targets --locked -- -D warnings; else echo "clippy is not here: not checked"; fi
-	@cargo test --quiet --locked
+	@if cargo clippy --version >/dev/null 2>&1; then MAKEFLAGS= cargo clippy --quiet --all-targets --locked -- -D warnings; else echo "clippy is not here: not checked"; fi
+	@MAKEFLAGS= cargo test --quiet --locked  # it would take part in the jobs of make, which does not let it
 
 golden: ## write the golden files again; read the difference as code
 	@MYDYNO_GOLDEN=write $(PY) -m pytest -q tests/golden
