@@ -9,8 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 _METHOD = ("src/mydyno/stats/**/*.py", "packages/mydyno-simulate/src/mydyno_simulate/*.py")
-_DESIGNS = ("adaptive", "designs", "race", "search", "switchback", "treatments")
-_WORDS = "phrases.py"  # words the decisions; it does not decide
+_DESIGNS = ("blocks", "designs", "plan", "race", "search", "switchback", "treatments")
 _VERSION = "of.txt"
 
 Lines = dict[int, dict[str, float]]
@@ -36,7 +35,7 @@ def renewed(folder: Path) -> None:
 def version() -> str:
     """Return a digest of all that the results depend on."""
     root = HERE.parent
-    files = [f for pattern in _METHOD for f in root.glob(pattern) if f.name != _WORDS]
+    files = [f for pattern in _METHOD for f in root.glob(pattern)]
     files += [root / f"src/mydyno/campaign/{name}.py" for name in _DESIGNS]
     files += [f for f in HERE.glob("decisions_*.py") if f != Path(__file__)]
     found = hashlib.sha256()
