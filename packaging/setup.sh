@@ -106,5 +106,6 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe --target "$target"
 mkdir -p src/mydyno/bin
 install -m 755 "target/$target/release/mydyno-probe" src/mydyno/bin/mydyno-probe
+ln -sf ../../src/mydyno/bin/mydyno-probe .venv/bin/mydyno-probe # the sampler by itself: docs/guide/probe.md
 cargo build --release --quiet --locked -p mydyno-disk
 install -m 755 target/release/mydyno-disk .venv/bin/mydyno-disk

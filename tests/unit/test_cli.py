@@ -2,6 +2,7 @@
 
 import inspect
 import keyword
+import shlex
 import subprocess
 import sys
 import time
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from command_line import mydyno, shown
-from mydyno.cli import COMMANDS
+from command_line import MAIN, mydyno, shown
+from mydyno import __version__
+from mydyno.cli import COMMANDS, EXAMPLES
 
 SPECS = Path(__file__).parents[1] / "golden" / "spec"
 
@@ -111,3 +113,60 @@ def test_size_is_short_for_a_set_option_and_set_takes_precedence():
     done = shown("plan", "pinterest-ladder", "--scale", "tiny")
     assert done.returncode == 2
     assert "pinterest-ladder.toml: --scale: unknown size 'tiny'; known: small" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["-V"]])
+def test_the_version_is_printed(arguments):
+    assert shown(*arguments).stdout == f"mydyno {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage"),
+    [
+        (["-h"], "mydyno [OPTIONS] COMMAND"),
+        (["help"], "mydyno [OPTIONS] COMMAND"),
+        (["help", "plan"], "mydyno plan [OPTIONS]"),
+        (["plan", "-h"], "mydyno plan [OPTIONS]"),
+        (["lab", "up", "-h"], "mydyno lab up [OPTIONS]"),
+    ],
+)
+def test_help_is_found_where_people_look(arguments, usage):
+    done = mydyno(*arguments)  # in a process of its own: its usage has the name of the program
+    assert done.returncode == 0, done.stderr
+    assert usage.partition(" ")[2] in done.stdout
+
+
+@pytest.mark.parametrize("width", ["40", "60", "80", "200"])
+@pytest.mark.parametrize("arguments", [["--help"], ["lab", "--help"]])
+def test_no_line_of_help_is_cut(arguments, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    printed = shown(*arguments).stdout
+    assert "…" not in printed
+    assert "..." not in printed.partition("Commands:")[2]
+
+
+def test_without_arguments_the_first_steps_are_shown():
+    done = shown()
+    assert "mydyno run demo -o demo-run" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_of_a_command_are_of_it_and_take_its_options(name):
+    printed = shown(name, "--help").stdout
+    for line in EXAMPLES[name]:
+        assert f"  mydyno {line}\n" in printed
+        first, *options = shlex.split(line)
+        words = [one for one in options if one.startswith("--")]
+        if first == name != "lab":
+            assert [one for one in words if one not in printed.partition("Examples")[0]] == []
+
+
+@pytest.mark.parametrize("arguments", [["recipes"], ["--help"], ["lab", "classes"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_under_stdout_is_one_line(arguments, unbuffered, monkeypatch):
+    argv = [sys.executable, "-c", MAIN, *arguments]
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "mydyno: No space left on device; free space and repeat it\n"

@@ -6,12 +6,15 @@ import stat
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from errno import ENOSPC
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from mydyno import __version__
 from mydyno.cli.terminal import guarded
 from mydyno.host import adopt_strays, install_signals
 from mydyno.model import HostError, Interrupted, MydynoError
@@ -29,6 +32,31 @@ COMMANDS = {
     "recipes": "List the shipped campaigns: question, time, requirements, and what they change.",
     "lab": "Emulated disks and virtual machines, for manual tests.",
 }
+EXAMPLES = {
+    "run": ("run demo -o demo-run", "run my.toml --budget 2h --set design.blocks=5 -o runs/1"),
+    "plan": ("plan demo", "plan my.toml --budget 2h"),
+    "status": ("status demo-run",),
+    "compare": (
+        "compare demo-run",
+        "compare demo-run --json",
+        "compare demo-run --fail-unless adopt",
+    ),
+    "report": ("report demo-run",),
+    "import": (
+        "import before.log after.log --label old=before* --label new=after* -o runs/old",
+        "compare runs/old",
+    ),
+    "rollback": ("rollback demo-run", "rollback"),
+    "inspect": ("inspect", "inspect --live --count 10", "inspect --host ssh://root@db1"),
+    "recipes": ("recipes", "recipes demo > my.toml"),
+    "lab": ("lab classes", "lab up disk1 --class azure-p15 --size 8G", "lab down disk1"),
+}
+FIRST_STEPS = """\b
+First steps:
+  mydyno plan demo               what it would do, and for how long; nothing is changed
+  mydyno run demo -o demo-run    measure; Ctrl-C saves the progress, the same command resumes
+  mydyno report demo-run         the verdict and its data as one page, demo-run/report.html"""
+_HELP = {"help_option_names": ["-h", "--help"]}
 _NAME = "mydyno"
 _GROUPS = "mydyno."  # how the names of our groups of entry points begin
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -49,8 +77,14 @@ def main() -> None:
 
 
 def _main() -> None:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
-        application(sys.argv[1:])()
+        try:
+            application(arguments)(arguments)
+        finally:
+            _flush()
     except MydynoError as error:
         _print_error(f"mydyno: {error}")
         sys.exit(error.exit_code)
@@ -62,27 +96,48 @@ def _main() -> None:
         sys.exit(0)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _print_error(
-            f"mydyno: {place}{error.strerror or error}; check that it exists and is accessible"
-        )
+        full = error.errno == ENOSPC
+        step = "free space and repeat it" if full else "check that it exists and is accessible"
+        _print_error(f"mydyno: {place}{error.strerror or error}; {step}")
         sys.exit(HostError.exit_code)
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - the form of a callback
+    if asked:
+        sys.stdout.write(f"mydyno {__version__}\n")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", "-V", callback=_print_version, is_eager=True, help="Show the version and exit."
+    ),
+]
+
+
+def _options(*, version: Version = False) -> None:
+    """Take the options that come before a command."""
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
     """Return the commands; only the one asked for is loaded, so that ``--help`` is fast."""
     app = typer.Typer(
         name="mydyno",
+        context_settings=_HELP,
+        epilog=FIRST_STEPS,
         help="A dynamometer for MySQL, MariaDB and Percona Server on Linux.",
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
+    app.callback()(_options)
     chosen = next((a for a in arguments if not a.startswith("-")), "")
     for name, summary in COMMANDS.items():
         if name == chosen or _COMPLETION in os.environ:
             _add(app, name)
         else:
-            app.command(name, help=summary)(_unloaded)
+            app.command(name, help=summary, short_help=summary)(_unloaded)
     return app
 
 
@@ -91,13 +146,32 @@ def _add(app: typer.Typer, name: str) -> None:
     module = import_module(f"mydyno.cli.{word}")
     command = getattr(module, word)
     if isinstance(command, typer.Typer):
-        app.add_typer(command, name=name)
+        app.add_typer(command, name=name, short_help=COMMANDS[name], epilog=_examples(name))
     else:
-        app.command(name, context_settings=getattr(module, "CONTEXT", None))(command)
+        app.command(
+            name,
+            short_help=COMMANDS[name],
+            epilog=_examples(name),
+            context_settings=getattr(module, "CONTEXT", None),
+        )(command)
+
+
+def _examples(name: str) -> str:
+    lines = [f"  mydyno {line}" for line in EXAMPLES.get(name, ())]
+    return "\n".join(("\b", "Examples:", *lines)) if lines else ""
 
 
 def _unloaded() -> None:
     """Stand in for a command that was not asked for."""
+
+
+def _flush() -> None:
+    """Write what stdout still holds; where it is not taken, Python shall not try again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def _print_error(text: str) -> None:

@@ -116,3 +116,7 @@ def down(name: Name, *, json: Json = False) -> None:
         print_json(removed)
     else:
         sys.stdout.writelines(f"removed {line}\n" for line in removed)
+
+
+for _each in lab.registered_commands:  # an entire summary, wrapped; typer would cut it
+    _each.short_help = (_each.callback.__doc__ or "").partition("\n")[0] if _each.callback else ""
