@@ -16,7 +16,7 @@ from golden.report.digests import small
 from golden.rewrite import hold
 from mydyno.report.digestpage import render_digest
 from mydyno.report.html import render_html
-from mydyno.report.text import render_text
+from mydyno.report.text import render_csv, render_markdown, render_text
 from mydyno.stats.result import Result
 
 _HERE = Path(__file__).parent
@@ -39,6 +39,12 @@ def _result(case: str) -> Result:
 @pytest.mark.parametrize("case", CASES)
 def test_text(case):
     hold(_HERE / "report" / case / "want.txt", render_text(_result(case), 80, "runs/report.html"))
+
+
+@pytest.mark.parametrize("case", ["failing", "hostile", "ladder"])
+def test_what_is_pasted_elsewhere(case):
+    hold(_HERE / "report" / case / "want.md", render_markdown(_result(case)))
+    hold(_HERE / "report" / case / "want.csv", render_csv(_result(case).comparison))
 
 
 @pytest.mark.parametrize("case", _PAGES)

@@ -38,7 +38,7 @@ EXAMPLES = {
     "status": ("status demo-run",),
     "compare": (
         "compare demo-run",
-        "compare demo-run --json",
+        "compare demo-run --markdown",
         "compare demo-run --fail-unless adopt",
     ),
     "report": ("report demo-run",),

@@ -8,7 +8,7 @@ import typer
 from mydyno.cli.analysis import result
 from mydyno.cli.terminal import Dir, Json, print_json, width
 from mydyno.model import SpecError
-from mydyno.report.text import render_text
+from mydyno.report.text import render_csv, render_markdown, render_text
 from mydyno.stats.decide import GATES, gate
 
 FailUnless = Annotated[
@@ -20,14 +20,29 @@ FailUnless = Annotated[
 ]
 
 
-def compare(directory: Dir, *, json: Json = False, fail_unless: FailUnless = None) -> None:
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV: ratios, and values in base units.")]
+
+
+def compare(
+    directory: Dir,
+    *,
+    json: Json = False,
+    markdown: Markdown = False,
+    csv: Csv = False,
+    fail_unless: FailUnless = None,
+) -> None:
     """Show which treatment is better, by how much, and with which interval."""
+    if json + markdown + csv > 1:
+        raise SpecError("--json, --markdown, --csv: several forms of output; give one of them")
     if fail_unless is not None and fail_unless not in GATES:
         raise SpecError(f"--fail-unless {fail_unless}: unknown verdict; write {', '.join(GATES)}")
     found = result(directory)
     if json:
         print_json(found.comparison)
+    elif csv:
+        sys.stdout.write(render_csv(found.comparison))
     else:
-        sys.stdout.write(render_text(found, width()))
+        sys.stdout.write(render_markdown(found) if markdown else render_text(found, width()))
     if fail_unless is not None:
         raise typer.Exit(gate(found.comparison, fail_unless))

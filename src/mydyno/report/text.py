@@ -1,5 +1,8 @@
 """The report for a terminal: the verdict, a table that fits the width, warnings, where to look."""
 
+import csv
+import html
+import io
 import textwrap
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
@@ -33,7 +36,11 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     blocks = [_wrapped(compared.sentence, width)]
     if result.lab:
         blocks.append(_wrapped(f"This was a lab: {result.lab}", width))
-    blocks += [_table(compared, width), _main_effects(compared, width), _footing(result, width)]
+    blocks += [
+        _table(compared, width),
+        _main_effects(compared, width),
+        _wrapped(_prose(result), width),
+    ]
     blocks += [_stored(compared, workload, width) for workload in verdicts.workloads(compared)]
     blocks += [_wrapped(f"! {message}", width, "  ") for message in warnings]
     if report:
@@ -139,7 +146,54 @@ _NUMBERS = (
 )
 
 
-def _footing(result: Result, width: int) -> str:
+def render_markdown(result: Result) -> str:
+    """Return the verdict and its table as Markdown, for a pull request, ending in a newline."""
+    compared = result.comparison
+    name = _Column("Treatment", lambda row: _clean(row.name))
+    work = _Column("Workload", lambda row: _clean(row.workload))
+    columns = (name, work, *_NUMBERS)
+    rows = [r for w in verdicts.workloads(compared) for r in verdicts.rows(compared, w)]
+    lines = [[column.heading for column in columns]]
+    lines += [["---:" if column.right else "---" for column in columns]]
+    lines += [[_marked(column.cell(row)) for column in columns] for row in rows]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    warnings = (f"{who}: {text}" if who else text for who, text in warned(compared))
+    listed = "\n".join(f"- {_marked(line)}" for line in warnings)
+    blocks = (_marked(compared.sentence), table, _marked(_prose(result)), listed)
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _marked(text: str) -> str:
+    """Return text of a spec or a log as Markdown that shows it: no tag, no end of a cell."""
+    return html.escape(_clean(text), quote=False).replace("|", "\\|")
+
+
+def render_csv(compared: Comparison) -> str:
+    """Return a line for each treatment and workload, in base units, empty where not measured."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_CSV)
+    for row in compared.treatments:
+        value, effect, tail = row.value, row.effect, row.guards.get(_GUARD)
+        writer.writerow(
+            (
+                *(row.name, row.workload, row.verdict, row.durability, row.trials, row.ends.lost),
+                *((value.estimate, value.unit) if value else ("", "")),
+                *((effect.ratio, effect.low, effect.high) if effect else ("", "", "")),
+                *((tail.ratio, tail.low, tail.high) if tail else ("", "", "")),
+            )
+        )
+    return out.getvalue()
+
+
+_CSV = (
+    *("treatment", "workload", "verdict", "durability", "trials", "not_measured"),
+    *("value", "unit", "ratio", "low", "high", "p99_ratio", "p99_low", "p99_high"),
+)
+
+
+def _prose(result: Result) -> str:
+    """Return what the table's columns mean, and what was spent."""
     compared = result.comparison
     footing = (
         f"Value: {units.names(compared.response)}. Ratios are to {compared.baseline}, "
@@ -151,7 +205,7 @@ def _footing(result: Result, width: int) -> str:
     if weaker:
         names = units.listed(weaker)
         footing += f" WEAKER: a crash may lose transactions that {names} reported as committed."
-    return _wrapped(footing, width)
+    return footing
 
 
 def _stored(compared: Comparison, workload: str, width: int) -> str:
