@@ -1,5 +1,6 @@
 //! `mydyno-probe digest`: logs in, the digest out, at once or while the logs grow.
 
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         Ok(config) => config,
         Err(words) => return Ok(fail(&line(&words), WRONG)),
     };
+    if let Some(words) = missing(&options.files) {
+        return Ok(fail(&line(&words), WRONG));
+    }
     let done = if options.following.follow {
         let print = |total: &Total| print(total, &options.output);
         follow(&options.files, &options.following, &config, print)
@@ -44,6 +48,15 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         }
         Err(Fault::Output(error)) => Err(format!("standard output: {error}")),
     }
+}
+
+/// Which of the files is not there, if any: the request is wrong then, and no log has failed.
+fn missing(files: &[PathBuf]) -> Option<String> {
+    let named = files.iter().filter(|file| file.as_os_str() != "-");
+    named
+        .filter_map(|file| Some((file, fs::metadata(file).err()?)))
+        .find(|(_, error)| error.kind() == io::ErrorKind::NotFound)
+        .map(|(file, error)| format!("{}: {}", file.display(), reason(&error)))
 }
 
 /// Reads all logs, each of which must open before the first is read.
