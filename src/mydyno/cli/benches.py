@@ -212,8 +212,10 @@ def _refuse_device(campaign: Campaign) -> None:
                 f'stack.device: {device!r}: write "here", "/dev/DISK", or {{ lab = "loop", ... }}'
             )
         return
+    if device.machine:
+        return  # its lab has validated it, before the machine was booted
     refuse_unknown_class(device.disk_class, device.vm)
-    for key in needed(campaign) if not device.machine else ():
+    for key in needed(campaign):
         try:
             check_lab(lab_spec(device, "lab", key.stripe))
         except SpecError as error:

@@ -10,6 +10,7 @@ from mydyno.cli.terminal import Json, print_json
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, classes, create, listing, older
 from mydyno.lab import down as take_down
+from mydyno.lab.values import HOME
 from mydyno.model import SpecError
 from mydyno.model.text import size_bytes
 from mydyno.testbed.labs import labs, not_installed, unmanaged
@@ -44,7 +45,6 @@ Level = Annotated[
     str, typer.Option("--credits", help="Burst credits: empty, full, or a share from 0 to 1.")
 ]
 Home = Annotated[Path, typer.Option(help="Folder of its files.")]
-_HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
 
 
 @lab.command()
@@ -57,7 +57,7 @@ def up(  # noqa: PLR0913 - a command is its options
     chunk: Chunk = "512K",
     vm: Vm = "",
     level: Level = "empty",
-    home: Home = _HOME,
+    home: Home = HOME,
     json: Json = False,
 ) -> None:
     """Create a lab disk; it exists until `mydyno lab down`."""

@@ -16,6 +16,7 @@ from mydyno.host import Process
 from mydyno.journal.register import state_folder
 from mydyno.model import HostError, SpecError
 
+HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
 RAID_KEYS = ("level", "chunk", "devices")  # of the layer `raid`, in every lab
 PAGE = 4096  # bytes; the grain of overlays, of which sizes and chunks are multiples
 DISKS = 64  # more than any VM of these clouds takes

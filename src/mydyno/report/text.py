@@ -32,7 +32,6 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     """
     width = max(width, _NARROWEST)
     compared = result.comparison
-    warnings = (f"{who}: {text}" if who else text for who, text in warned(compared))
     blocks = [_wrapped(compared.sentence, width)]
     if result.lab:
         blocks.append(_wrapped(f"This was a lab: {result.lab}", width))
@@ -42,7 +41,7 @@ def render_text(result: Result, width: int, report: str = "") -> str:
         _wrapped(_prose(result), width),
     ]
     blocks += [_stored(compared, workload, width) for workload in verdicts.workloads(compared)]
-    blocks += [_wrapped(f"! {message}", width, "  ") for message in warnings]
+    blocks += [_wrapped(f"! {message}", width, "  ") for message in _warnings(compared)]
     if report:
         blocks.append(f"Report: {_clean(report)}")
     return "\n\n".join(part for part in blocks if part) + "\n"
@@ -50,16 +49,21 @@ def render_text(result: Result, width: int, report: str = "") -> str:
 
 def _table(compared: Comparison, width: int) -> str:
     """Return one table if it fits, or else one for each workload."""
-    rows = [r for w in verdicts.workloads(compared) for r in verdicts.rows(compared, w)]
-    name = _Column("Treatment", lambda row: _clean(row.name))
-    work = _Column("Workload", lambda row: _clean(row.workload))
-    flat = _lines(rows, (name, work, *_NUMBERS))
+    flat = _lines(_rows(compared), _COLUMNS)
     if max(map(len, flat)) <= width:
         return "\n".join(flat)
     return "\n\n".join(
         f"Workload {_clean(workload)}\n{_grouped(verdicts.rows(compared, workload), width)}"
         for workload in verdicts.workloads(compared)
     )
+
+
+def _warnings(compared: Comparison) -> list[str]:
+    return [f"{who}: {text}" if who else text for who, text in warned(compared)]
+
+
+def _rows(compared: Comparison) -> list[Row]:
+    return [r for w in verdicts.workloads(compared) for r in verdicts.rows(compared, w)]
 
 
 def _main_effects(compared: Comparison, width: int) -> str:
@@ -144,21 +148,21 @@ _NUMBERS = (
     _Column("Durability", _durability),
     _Column("Trials", lambda row: units.measured(row.trials, row.ends), right=True),
 )
+_COLUMNS = (
+    _Column("Treatment", lambda row: _clean(row.name)),
+    _Column("Workload", lambda row: _clean(row.workload)),
+    *_NUMBERS,
+)
 
 
 def render_markdown(result: Result) -> str:
     """Return the verdict and its table as Markdown, for a pull request, ending in a newline."""
     compared = result.comparison
-    name = _Column("Treatment", lambda row: _clean(row.name))
-    work = _Column("Workload", lambda row: _clean(row.workload))
-    columns = (name, work, *_NUMBERS)
-    rows = [r for w in verdicts.workloads(compared) for r in verdicts.rows(compared, w)]
-    lines = [[column.heading for column in columns]]
-    lines += [["---:" if column.right else "---" for column in columns]]
-    lines += [[_marked(column.cell(row)) for column in columns] for row in rows]
+    lines = [[column.heading for column in _COLUMNS]]
+    lines += [["---:" if column.right else "---" for column in _COLUMNS]]
+    lines += [[_marked(column.cell(row)) for column in _COLUMNS] for row in _rows(compared)]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    warnings = (f"{who}: {text}" if who else text for who, text in warned(compared))
-    listed = "\n".join(f"- {_marked(line)}" for line in warnings)
+    listed = "\n".join(f"- {_marked(line)}" for line in _warnings(compared))
     blocks = (_marked(compared.sentence), table, _marked(_prose(result)), listed)
     return "\n\n".join(filter(None, blocks)) + "\n"
 

@@ -71,13 +71,13 @@ def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]
         if program in used
     }
     for name, settings in treatments.items():
-        place = places.get(program_of(settings, stack))
-        for kind in layer_kinds().values():
-            try:
-                if place:
-                    kind.validate(settings, place)
-            except SpecError as error:
-                raise SpecError(f"{name}: {error}") from error
+        if not (place := places.get(program_of(settings, stack))):
+            continue  # what needs no server was validated when it was planned
+        try:
+            for kind in layer_kinds().values():
+                kind.validate(settings, place)
+        except SpecError as error:
+            raise SpecError(f"{name}: {error}") from error
     for program in places:
         mine = {
             name: settings.of("mysqld")

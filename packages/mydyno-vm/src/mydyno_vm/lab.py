@@ -11,9 +11,10 @@ import msgspec
 import typer
 
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.cli.terminal import Json
+from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.host import LOCAL, Local
 from mydyno.lab import refuse_unknown_class
+from mydyno.lab.values import HOME
 from mydyno.model import Action, SpecError
 from mydyno.model.text import size_bytes
 from mydyno.testbed.labs import LabKind
@@ -23,7 +24,6 @@ from mydyno_vm.machine import VmHost
 from mydyno_vm.values import VmSpec
 from mydyno_vm.zfs import misspelt
 
-_HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
 _KERNEL = "6.1"
 _LONGEST = 30  # characters of a campaign's name in that of its machine
 # room for snapshots, and a module whose parameters may be asked for
@@ -42,7 +42,7 @@ def host_of(spec: Spec, place: str, report: Callable[[str], None]) -> VmHost:
     for line in sweep(here):
         report(line)
     report(f"booting a virtual machine: {machine.disks} disks, Linux {machine.kernel}")
-    vm = create(here, machine, _HOME / machine.lab, report)
+    vm = create(here, machine, HOME / machine.lab, report)
     atexit.register(vm.remove)
     guest = VmHost(vm)
     guest.connect()
@@ -89,17 +89,17 @@ def boot(  # noqa: PLR0913 - a command is its options
     size: Size = "2G",
     disk_class: Class = "",
     kernel: Kernel = _KERNEL,
-    home: Home = _HOME,
+    home: Home = HOME,
     json: Json = False,
 ) -> None:
     """Boot a virtual machine with disks; it runs until `mydyno lab down`."""
     host = Local()
     for line in sweep(host):
-        _print_message(line)
+        print_message(line)
     spec = VmSpec(name, disks, size_bytes(size, "--size"), disk_class, kernel)
-    there = create(host, spec, home / name, _print_message, detached=True)
+    there = create(host, spec, home / name, print_message, detached=True)
     if there.emulated:
-        _print_message(there.emulated)
+        print_message(there.emulated)
     value = {"lab": name, "ssh": there.ssh, "disks": there.disks, "state": there.state}
     _print_result(value, " ".join(("ssh", *there.ssh, name)), json=json)
 
@@ -113,17 +113,16 @@ def reboot(name: Name, kernel: Another = "", *, json: Json = False) -> None:
 
 def build(*, sources: Sources = None, json: Json = False) -> None:
     """Build the image of the machines, if it is missing; this takes some minutes."""
-    image = build_image(Local(), _print_message, sources)
+    image = build_image(Local(), print_message, sources)
     value = {"image": str(image.folder), "kernels": image.releases}
     _print_result(value, str(image.folder), json=json)
 
 
 def _print_result(value: object, words: str, *, json: bool) -> None:
-    sys.stdout.write((msgspec.json.encode(value).decode() if json else words) + "\n")
-
-
-def _print_message(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    if json:
+        print_json(value)
+    else:
+        sys.stdout.write(f"{words}\n")
 
 
 LAB = LabKind(host_of, listing, down, sweep, commands=(boot, reboot, build))
