@@ -75,7 +75,8 @@ def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]
             continue  # what needs no server was validated when it was planned
         try:
             for kind in layer_kinds().values():
-                kind.validate(settings, place)
+                if kind.in_server:
+                    kind.validate(settings, place)
         except SpecError as error:
             raise SpecError(f"{name}: {error}") from error
     for program in places:
