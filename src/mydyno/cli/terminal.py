@@ -150,7 +150,8 @@ class Progress:
     """Prints progress: one line when a trial ends, and on a terminal a live line while it runs.
 
     `length_s` is the length of every trial, if it is fixed; `remark` returns an extra line to print
-    after a trial.
+    after a trial.  `prepared_s` is how long the campaign took before its first trial, in seconds,
+    where that was not in an earlier process.
     """
 
     total: int | None
@@ -159,12 +160,16 @@ class Progress:
     remark: Callable[[Outcome], str] = lambda _: ""
     done: int = 0
     _walls: list[float] = field(default_factory=list)
+    _made_s: float = field(default_factory=time.monotonic)
     _began_s: float = 0.0
     _trial: Trial | None = None
+    prepared_s: float | None = None
 
     def started(self, trial: Trial) -> None:
         """Note the trial, and show it on a terminal."""
         self._began_s = time.monotonic()
+        if trial.id == 0:
+            self.prepared_s = self._began_s - self._made_s
         self._trial = trial
         self.done = trial.id
         self._live("preparing trial")
