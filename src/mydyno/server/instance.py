@@ -98,9 +98,13 @@ _LOG_LINES = 400
 # Log lines that are not the cause of a failed start.
 _CHATTER = (
     *("[Note]", "[System]", "[ERROR] Aborting", "Plugin initialization aborted"),
-    *("registration as a STORAGE ENGINE failed", "storage engine: InnoDB"),
+    *(
+        "Could not increase number of max_open_files",
+        "registration as a STORAGE ENGINE failed",
+        "storage engine: InnoDB",
+    ),
 )
-_STAMP = re.compile(r"[\d-]{8,10}[T ][\d:.+Z]+ \d+ (?=\[)")
+_STAMP = re.compile(r"[\d-]{8,10}[T ] ?[\d:.+Z]+ \d+ (?=\[)")
 
 Options = Sequence[tuple[str, str]]
 
@@ -285,8 +289,8 @@ class Instance:
     def _refusal(self, what: str) -> str:
         lines = self.error_tail(_LOG_LINES)
         relevant = [line for line in lines if not any(word in line for word in _CHATTER)] or lines
-        text = "\n  ".join(_STAMP.sub("", line) for line in relevant[-_SHOWN_LINES:])
-        return f"{self.build.mysqld} {what}; its log {self.place.log} ends:\n  {text}"
+        text = " | ".join(_STAMP.sub("", line) for line in relevant[-_SHOWN_LINES:])
+        return f"{self.build.mysqld} {what}: {text}; its log: {self.place.log}"
 
     def _data_folder(self) -> None:
         data = self.place.data
