@@ -17,7 +17,7 @@ from mydyno.campaign.run_loop import reread
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
-from mydyno.journal import Contents, Finished, outcomes, read
+from mydyno.journal import Contents, Finished, outcomes, read, spent_s
 from mydyno.journal.register import RunDir
 from mydyno.loads import ReportsSession
 from mydyno.model import (
@@ -152,6 +152,7 @@ def result(path: Path) -> Result:
     lines = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(
         comparison,
+        machine_time_s=spent_s(contents.events),
         findings=[*(Finding("recorded", {"text": line}) for line in lines), *comparison.findings],
     )
     if not campaign.kind.runs:  # not every label was run under every workload

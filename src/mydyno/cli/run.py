@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from mydyno.cli.plan import LabCheck
 from mydyno.cli.recipes import find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.rollback import Done, restore
+from mydyno.cli.status import left_s
 from mydyno.cli.terminal import (
     Allow,
     Budget,
@@ -162,7 +164,15 @@ def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:
     total = design.total if design.budget_s is None else None
     length_s = campaign.stops.forecast().load_s
     responses = {name: w.info.response for name, w in campaign.workloads.items()}
-    return Progress(total, responses, length_s, LabCheck(campaign, list(already)).after)
+    return Progress(
+        total,
+        responses,
+        length_s,
+        LabCheck(campaign, list(already)).after,
+        partial(left_s, campaign),
+        design.blocks,
+        list(already),
+    )
 
 
 def _print_result(path: Path, *, json: bool) -> None:
