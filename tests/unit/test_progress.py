@@ -28,7 +28,7 @@ server = "none"
 "load/env.X" = "1"
 [workloads.w]
 tool = "command"
-argv = ["/bin/sh", "-c", 'sleep 0.1; do echo "{\\"t_s\\":$((i+=1)),\\"tps\\":9}"; done']
+argv = ["/bin/sh", "-c", 'while sleep 0.1; do echo "{\\"t_s\\":$((i+=1)),\\"tps\\":9}"; done']
 """
 FIXED = "[protocol]\nwarmup_s = 1\nwindow_s = 9\n[design]\nblocks = 4\n"
 
