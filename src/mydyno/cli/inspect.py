@@ -19,11 +19,21 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mydyno.cli.terminal import HostOption, Json, own, print_json, print_message, visible
+from mydyno.cli.machine import machine
+from mydyno.cli.terminal import (
+    HostOption,
+    Json,
+    own,
+    print_json,
+    print_message,
+    visible,
+    width,
+)
 from mydyno.host import LOCAL, Host, Remote, reach, remote_work_folder, uploaded_program
 from mydyno.lab import available
 from mydyno.model import Action, HostError, SpecError
 from mydyno.report import units
+from mydyno.report.machine import render_machine_text
 from mydyno.sample import NOT_BUILT, facts, probe_binary
 from mydyno.sample.live import Moment, Values, moments
 from mydyno.server import find
@@ -44,7 +54,14 @@ Server = Annotated[
 ]
 
 
+File = Annotated[
+    Path | None,
+    typer.Argument(help="A file of mydyno-probe sample, instead of a host.", metavar="[FILE]"),
+]
+
+
 def inspect(
+    file: File = None,
     *,
     host: HostOption = LOCAL,
     live: Watch = False,
@@ -53,6 +70,15 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show a host: hardware, kernel, servers and tools."""
+    if file is not None:
+        if live or count or server or host != LOCAL:
+            raise SpecError(f"{file}: a file is shown without other options; leave them out")
+        found, curves = machine(file)
+        if json:
+            print_json(found)
+        else:
+            sys.stdout.write(render_machine_text(found, curves, width()))
+        return None
     if live:
         return _watch(reach(host), count=count, server=server, json=json)
     if count or server:
