@@ -268,11 +268,12 @@ class Instance:
         self.records.add(Made(KIND, str(self.place.options), now.facts if now else {}))
 
     def _tls(self, asked: str) -> Options:
-        """Return the server's options for TLS, and let the load's option file ask for the same."""
+        """Return the server's options for TLS; write the load's option file, with the address."""
         home = self.place
         lines = place.client_lines(home.tls, asked) if asked else ()
         password = password_of(self.host, home.load)
-        text = place.client_options(client.LOAD_USER, password, None, lines)
+        address = place.address_lines(home.socket, *self._listen, client.DATABASE)
+        text = place.client_options(client.LOAD_USER, password, None, (*lines, *address))
         install(self.host, home.load, "600", text)
         if not asked:
             return ensure_certificate(self.host, self.build, home)
