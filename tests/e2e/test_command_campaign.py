@@ -245,3 +245,43 @@ def test_a_plan_reports_what_a_switchback_can_show(tmp_path):
     assert "take 31 s)" in plenty
     assert "differences of" in plenty
     assert "nothing: the budget" in mydyno("plan", path, "--budget", "40s").stdout
+
+
+def test_a_corrected_spec_takes_the_directory_where_nothing_was_measured(tmp_path):
+    run = tmp_path / "run"
+    failed = mydyno(
+        "run", spec(tmp_path, "raise SystemExit('no table t')", 0.1, blocks=2), "-o", run
+    )
+    assert failed.returncode == 0, failed.stderr
+    assert "no table t" in failed.stdout
+    path = spec(tmp_path, LOAD, 0.1, "1", os.devnull, blocks=3)
+    done = mydyno("run", path, "-o", run, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "nothing was measured with the spec before; its journal is now" in done.stderr
+    assert json.loads(done.stdout)["treatments"][0]["trials"] == 3
+    assert (run / "spec.toml").read_text() == path.read_text()
+    assert "no table t" in (run / "journal-1.jsonl").read_text()
+    assert "blocks = 2" in (run / "spec-1.toml").read_text()
+    other = mydyno("run", spec(tmp_path, LOAD, 0.2, "1", os.devnull, blocks=3), "-o", run)
+    assert other.returncode == 2
+    assert "contains another campaign" in other.stderr
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_run_killed_at_its_first_event_has_the_spec_of_the_run_after_it(tmp_path, moment):
+    mortal = (
+        "import os\nfrom mydyno.journal import FileJournal\nfrom mydyno.cli import main\n"
+        f"append, moment = FileJournal.append, {moment!r}\n"
+        "def mortal(self, event):\n"
+        "    append(self, event) if moment == 'after' else None\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "FileJournal.append = mortal\nmain()"
+    )
+    run = tmp_path / "run"
+    killed = mydyno(
+        "run", spec(tmp_path, LOAD, 0.3, "1", os.devnull, blocks=2), "-o", run, code=mortal
+    )
+    assert killed.returncode == -signal.SIGKILL
+    path = spec(tmp_path, LOAD, 0.1, "1", os.devnull, blocks=3)
+    assert mydyno("run", path, "-o", run).returncode == 0
+    assert (run / "spec.toml").read_text() == path.read_text()

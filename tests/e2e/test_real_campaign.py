@@ -173,15 +173,20 @@ def test_interrupted_it_ends_in_seconds_and_leaves_nothing_running(folder):
     assert left_over(folder) == []
 
 
-def test_a_server_that_refuses_to_start_fails_its_trial_only(folder):
+def test_a_treatment_that_cannot_be_measured_fails_its_own_trials_only(folder):
     spec = SPEC.replace('"alloc.library" = "jemalloc"', '"mysqld.init_file" = "/nowhere"')
-    (folder / "spec.toml").write_text(spec)
+    spec = spec.replace('"ALL"]', '"DISK+MYSQL", "DATA"]')
+    bad = '[bundles.DATA]\n"mysqld.innodb_data_file_path" = "nonsense:12Q"\n[workloads.rw]'
+    (folder / "spec.toml").write_text(spec.replace("[workloads.rw]", bad))
     done = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
     assert done.returncode == 0, done.stderr
     rows = {r["name"]: r for r in json.loads(done.stdout)["treatments"]}
     assert rows["STOCK"]["trials"] == 2
-    assert rows["ALL"]["verdict"] == "failed"
-    assert "its log" in rows["ALL"]["warnings"][0]
+    assert rows["DISK+MYSQL"]["verdict"] == rows["DATA"]["verdict"] == "failed"
+    assert any("initialising the data directory failed" in w for w in rows["DATA"]["warnings"])
+    warning = next(w for w in rows["DISK+MYSQL"]["warnings"] if "its log: " in w)
+    assert "/nowhere" in Path(warning.rpartition("its log: ")[2]).read_text()
+    assert "warning: DATA: " in done.stderr
     assert left_over(folder) == []
 
 

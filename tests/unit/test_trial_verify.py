@@ -6,7 +6,7 @@ import pytest
 
 from mydyno.campaign.bench import NoServer, TrialInput
 from mydyno.campaign.designs import Fixed
-from mydyno.campaign.trial import Attempt, Spent, attempt
+from mydyno.campaign.trial import Attempt, Spent, attempt, complaint
 from mydyno.host.protocol import Completed
 from mydyno.loads import WorkloadInfo
 from mydyno.model import Action, Interval, Reset, Trial, TrialStatus
@@ -84,3 +84,13 @@ def test_a_server_that_goes_on_is_not_asked(tmp_path):
     outcome, asked = tried(tmp_path, 1, Reset.NONE)
     assert asked == ["load"]
     assert outcome.status is TrialStatus.OK
+
+
+def test_of_a_traceback_the_clients_line_and_the_exception_are_shown():
+    raised = 'Traceback (most recent call last):\n  File "x.py", line 1\n    f()\n    ^^^\n'
+    again = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = (
+        f"ERROR 2002 (HY000): no socket\n{raised}OSError: one\n{again}{raised}RuntimeError: two\n"
+    )
+    assert complaint(text) == ["ERROR 2002 (HY000): no socket", "RuntimeError: two"]
+    assert complaint("".join(f"{n}\n" for n in range(9))) == ["4", "5", "6", "7", "8"]

@@ -209,9 +209,26 @@ def _verify(a: TrialInput, target: Target, under: TrialBench) -> float:
 def _ending(spent: Spent, code: int, errors: Path) -> str:
     """Return the message for a load that ended too early."""
     reached = f"after {spent.intervals[-1].t_s:g} s" if spent.intervals else "without a report"
-    words = " | ".join(errors.read_text(errors="replace").strip().splitlines()[-_LAST:])
+    words = " | ".join(complaint(errors.read_text(errors="replace")))
     detail = f": {words}" if words else ""
     return f"the load ended {reached}, before its window did (exit {code}){detail}"
+
+
+def complaint(text: str) -> list[str]:
+    """Return the lines of a program's error output to show: the last ones.
+
+    Of a Python traceback only the exception is shown, and what a client printed before it.
+    """
+    plain: list[str] = []
+    raised, inside = "", False
+    for line in filter(str.strip, text.splitlines()):
+        if line.startswith("Traceback (most recent call last)"):
+            inside = True
+        elif not inside:
+            plain += [] if line.endswith("another exception occurred:") else [line]
+        elif not line[0].isspace():
+            raised, inside = line, False
+    return [*plain[: _LAST - 1], raised] if raised else plain[-_LAST:]
 
 
 @contextmanager

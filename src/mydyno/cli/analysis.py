@@ -1,6 +1,7 @@
 """A run directory: written once, read again as campaign, verdicts and report; no host is needed."""
 
 import os
+import shutil
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from mydyno.campaign.run_loop import reread
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
-from mydyno.journal import Contents, Finished, outcomes, read
+from mydyno.journal import Contents, Finished, outcomes, read, spent_s
 from mydyno.journal.register import RunDir
 from mydyno.loads import ReportsSession
 from mydyno.model import (
@@ -54,11 +55,17 @@ class RunFacts(msgspec.Struct, frozen=True):
     build: str = ""
 
 
-def save(files: RunDir, source: SpecSource, run_facts: RunFacts) -> None:
-    """Save the spec and its run facts into a run directory, once."""
+def save(files: RunDir, source: SpecSource, run_facts: RunFacts, *, begun: bool) -> None:
+    """Save the spec and its run facts into a run directory; one that has `begun` retains its own.
+
+    A run that was refused, or killed before its first event, has left a spec and facts: they are
+    replaced.
+    """
     with os_errors_as(JournalError, files.path, "choose another with -o"):
+        if not begun:
+            shutil.rmtree(files.facts, ignore_errors=True)
         files.facts.mkdir(parents=True, exist_ok=True)
-        if not files.spec.exists():
+        if not begun or not files.spec.exists():
             files.spec.write_text(source.text, encoding="utf-8")
             (files.facts / "campaign.json").write_bytes(msgspec.json.encode(run_facts))
 
@@ -145,6 +152,7 @@ def result(path: Path) -> Result:
     lines = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     comparison = msgspec.structs.replace(
         comparison,
+        machine_time_s=spent_s(contents.events),
         findings=[*(Finding("recorded", {"text": line}) for line in lines), *comparison.findings],
     )
     if not campaign.kind.runs:  # not every label was run under every workload

@@ -12,17 +12,28 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mydyno.cli.terminal import HostOption, Json, own, print_json, print_message, visible
+from mydyno.cli.machine import machine
+from mydyno.cli.terminal import (
+    HostOption,
+    Json,
+    own,
+    print_json,
+    print_message,
+    visible,
+    width,
+)
 from mydyno.host import LOCAL, Host, Remote, reach, remote_work_folder, uploaded_program
 from mydyno.lab import available
 from mydyno.model import Action, HostError, SpecError
 from mydyno.report import units
+from mydyno.report.machine import render_machine_text
 from mydyno.sample import NOT_BUILT, facts, probe_binary
 from mydyno.sample.live import Moment, Values, moments
 from mydyno.server import find
@@ -43,7 +54,14 @@ Server = Annotated[
 ]
 
 
+File = Annotated[
+    Path | None,
+    typer.Argument(help="A file of mydyno-probe sample, instead of a host.", metavar="[FILE]"),
+]
+
+
 def inspect(
+    file: File = None,
     *,
     host: HostOption = LOCAL,
     live: Watch = False,
@@ -52,6 +70,15 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show a host: hardware, kernel, servers and tools."""
+    if file is not None:
+        if live or count or server or host != LOCAL:
+            raise SpecError(f"{file}: a file is shown without other options; leave them out")
+        found, curves = machine(file)
+        if json:
+            print_json(found)
+        else:
+            sys.stdout.write(render_machine_text(found, curves, width()))
+        return None
     if live:
         return _watch(reach(host), count=count, server=server, json=json)
     if count or server:
@@ -62,36 +89,78 @@ def inspect(
     return _inventory(there, json=json)
 
 
+class FoundServer(msgspec.Struct, frozen=True):
+    """The server that ``server = "auto"`` takes; `version` is ``[10, 11, 6]``."""
+
+    program: str
+    flavour: str
+    version: tuple[int, ...]
+    text: str
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """What a host is and has; `facts` holds what else was read of it, by name.
+
+    `server_problem` and `lab_problem` are why it has no server and can make no lab disk, empty
+    where it has and can.  `tools` holds the path of each tool, None where it is missing.
+    """
+
+    memory_bytes: int
+    cores: int
+    schedulers: tuple[str, ...]
+    facts: dict[str, str]
+    server: FoundServer | None
+    server_problem: str
+    lab_problem: str
+    tools: dict[str, str | None]
+
+
 def _inventory(host: Host, *, json: bool) -> None:
     known = facts(host)
-    found = {
-        "host": dict(known.details),
-        "disks": {"I/O schedulers": ", ".join(known.schedulers) or "none found"},
-        "server": {"found": _server(host)},
-        "lab disks": {"loop": available(host) or "available"},
-        "tools": {tool: _where(host, tool) for tool in _TOOLS},
-    }
+    server, problem = _server(host)
+    found = Inspection(
+        memory_bytes=known.memory_bytes,
+        cores=known.cores,
+        schedulers=known.schedulers,
+        facts=dict(known.details),
+        server=server,
+        server_problem=problem,
+        lab_problem=available(host),
+        tools={tool: _where(host, tool) for tool in _TOOLS},
+    )
     if json:
         print_json(found)
-        return
-    for section, rows in found.items():
-        sys.stdout.write(f"{section}\n")
-        for name, value in rows.items():
-            sys.stdout.write(f"  {name:<24} {value}\n")
+    else:
+        sys.stdout.write(_text_of(found))
 
 
-def _server(host: Host) -> str:
+def _text_of(found: Inspection) -> str:
+    server = f"{found.server.text} ({found.server.program})" if found.server else ""
+    sections = {
+        "host": found.facts,
+        "disks": {"I/O schedulers": ", ".join(found.schedulers) or "none found"},
+        "server": {"found": server or found.server_problem},
+        "lab disks": {"loop": found.lab_problem or "available"},
+        "tools": {tool: where or "missing" for tool, where in found.tools.items()},
+    }
+    return "".join(
+        f"{section}\n" + "".join(f"  {name:<24} {value}\n" for name, value in rows.items())
+        for section, rows in sections.items()
+    )
+
+
+def _server(host: Host) -> tuple[FoundServer | None, str]:
     try:
         build = find(host, "auto")
     except SpecError as error:
-        return str(error)
-    return f"{build.text} ({build.mysqld})"
+        return None, str(error)
+    return FoundServer(str(build.mysqld), build.flavour, build.version, build.text), ""
 
 
-def _where(host: Host, tool: str) -> str:
+def _where(host: Host, tool: str) -> str | None:
     folders = ("usr/local/bin", "usr/bin", "usr/sbin", "sbin")
     done = host.run(Action(("find", *(f"/{f}/{tool}" for f in folders), "-maxdepth", "0")))
-    return (done.stdout.decode().split() or ["missing"])[0]
+    return next(iter(done.stdout.decode().split()), None)
 
 
 _SECTIONS = {

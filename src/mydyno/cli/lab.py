@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from mydyno.cli.terminal import Json, print_json
@@ -47,6 +48,24 @@ Level = Annotated[
 Home = Annotated[Path, typer.Option(help="Folder of its files.")]
 
 
+class LabDevice(msgspec.Struct, frozen=True):
+    """A lab disk that was made: its name and its block device."""
+
+    lab: str
+    device: str
+
+
+class LabRow(msgspec.Struct, frozen=True):
+    """A lab disk (`kind` is ``loop``) or a machine; device, size and phase are those of a disk."""
+
+    lab: str
+    kind: str
+    description: str
+    device: str = ""
+    size_bytes: int | None = None
+    phase: str = ""
+
+
 @lab.command()
 def up(  # noqa: PLR0913 - a command is its options
     name: Name,
@@ -66,7 +85,7 @@ def up(  # noqa: PLR0913 - a command is its options
     spec = LabSpec(name, bytes_, disk_class, level, stripe=stripe, vm=vm)
     device = create(Local(), spec, home / name, detached=True)
     if json:
-        print_json({"lab": name, "device": device.device})
+        print_json(LabDevice(name, device.device))
     else:
         sys.stdout.write(f"{device.device}\n")
 
@@ -84,7 +103,11 @@ def list_(*, json: Json = False) -> None:
             "that version or by hand (`losetup`, `findmnt`, `ip netns`), then remove the file\n"
         )
     if json:
-        print_json([*states, *booted])
+        rows = [
+            LabRow(s.spec.lab, "loop", s.spec.description, s.device, s.spec.size, s.phase)
+            for s in states
+        ]
+        print_json([*rows, *(LabRow(m.name, "machine", m.description) for m in booted)])
         return
     for state in states:
         gib = state.spec.size / 2**30

@@ -34,9 +34,31 @@ def recipes(name: Name = None, *, json: Json = False) -> None:
         sys.stdout.write("\n".join(_lines(name, spec) for name, spec in found.items()))
 
 
-def _row(name: str, spec: Spec) -> dict[str, object]:
-    recipe = msgspec.to_builtins(spec.recipe)
-    return {"name": name, "question": spec.campaign.question, "scales": [*spec.scale], **recipe}
+class Recipe(msgspec.Struct, frozen=True):
+    """A campaign that ships with mydyno: what it asks, takes, needs and changes; its sizes."""
+
+    name: str
+    question: str
+    scales: list[str]
+    time: str
+    small: str
+    needs: list[str]
+    touches: str
+    page: str
+
+
+def _row(name: str, spec: Spec) -> Recipe:
+    of = spec.recipe
+    return Recipe(
+        name,
+        spec.campaign.question,
+        [*spec.scale],
+        time=of.time,
+        small=of.small,
+        needs=of.needs,
+        touches=of.touches,
+        page=of.page,
+    )
 
 
 def _lines(name: str, spec: Spec) -> str:

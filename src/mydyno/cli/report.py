@@ -8,21 +8,42 @@ from typing import Annotated
 import typer
 
 from mydyno.cli.analysis import result
-from mydyno.cli.terminal import Dir, Json, print_json, print_message
+from mydyno.cli.machine import machine
+from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.host import Local
 from mydyno.host.files import distrust, resolved
 from mydyno.model import JournalError, RefusedError, os_errors_as
 from mydyno.report.html import render_html
+from mydyno.report.machine import render_machine
 
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the report.")]
 
 
-def report(directory: Dir, *, output: Output = None, json: Json = False) -> None:
+Subject = Annotated[
+    Path,
+    typer.Argument(help="A run directory, or a file of mydyno-probe sample.", metavar="DIR|FILE"),
+]
+
+
+def report(directory: Subject, *, output: Output = None, json: Json = False) -> None:
     """Write DIR/report.html: the verdict first, then the data it is based on."""
-    if json:
+    if directory.is_file():
+        _machine(directory, output, json=json)
+    elif json:
         print_json(result(directory))
     else:
         print_message(f"report: {write(directory, output)}")
+
+
+def _machine(path: Path, output: Path | None, *, json: bool) -> None:
+    """Write the page of a sampler's file beside it, or print its figures."""
+    found, curves = machine(path)
+    if json:
+        print_json(found)
+        return
+    page = output or path.with_name(f"{path.stem}.html")
+    _place(page, render_machine(found, curves), asked=output is not None)
+    print_message(f"report: {page}")
 
 
 def write(directory: Path, output: Path | None = None) -> Path:
@@ -31,16 +52,25 @@ def write(directory: Path, output: Path | None = None) -> Path:
     Raises `RefusedError` where root would write into a directory that another user can change.
     """
     path = output or directory / "report.html"
+    _refuse(path, asked=output is not None)
+    _place(path, render_html(result(directory)), asked=True)
+    return path
+
+
+def _refuse(path: Path, *, asked: bool) -> None:
     here = Local()
-    asked = output is not None or os.geteuid() != 0
-    if problem := "" if asked else distrust(here, resolved(here, directory)):
+    trusted = asked or os.geteuid() != 0
+    if problem := "" if trusted else distrust(here, resolved(here, path.parent)):
         raise RefusedError(
             f"{path}: refusing to write there as root: {problem}; choose another file with -o"
         )
-    page = render_html(result(directory))
+
+
+def _place(path: Path, page: str, *, asked: bool) -> None:
+    """Write a page; where its place was not `asked` for, refuse as `write` does."""
+    _refuse(path, asked=asked)
     with os_errors_as(JournalError, path, "choose another file with -o"):
         _replace(path, page)
-    return path
 
 
 def _replace(path: Path, text: str) -> None:

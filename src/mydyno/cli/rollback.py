@@ -64,7 +64,7 @@ def rollback(
     done = Done()
     with shielded(), host_lock(where):
         if records is not None:
-            _restore(where, records, done)
+            restore(where, records, done)
         elif path is not None:
             _without_records(where, path, host, done, allowed=bool(allow))
         _sweep(where, done)
@@ -76,7 +76,7 @@ def rollback(
         raise HostError("; ".join(done.failed))
 
 
-def _restore(host: Host, records: FileRecords, done: Done) -> None:
+def restore(host: Host, records: FileRecords, done: Done) -> None:
     """Restore settings and remove what was created; forget a campaign with nothing left."""
     try:
         _act(host, records, done)

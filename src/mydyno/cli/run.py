@@ -1,7 +1,9 @@
 """`mydyno run`: run a campaign from its spec to its report, or resume it."""
 
+import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.designs import overhead_s
+from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
 from mydyno.cli.analysis import RunFacts, must_run, result, save
@@ -17,6 +20,8 @@ from mydyno.cli.benches import Built, build
 from mydyno.cli.plan import LabCheck, advice, cost_key, costs_of
 from mydyno.cli.recipes import find, overrides
 from mydyno.cli.report import write
+from mydyno.cli.rollback import Done, restore
+from mydyno.cli.status import left_s
 from mydyno.cli.terminal import (
     Allow,
     Budget,
@@ -30,16 +35,25 @@ from mydyno.cli.terminal import (
     print_message,
     width,
 )
-from mydyno.host import Local, shielded
+from mydyno.host import Local, reach, shielded
 from mydyno.host.files import resolved
-from mydyno.journal import FileJournal, Prepared, outcomes
+from mydyno.journal import FileJournal, Opened, Prepared, outcomes
 from mydyno.journal.costs import MeasuredCosts, remember
 from mydyno.journal.records import FileRecords, nothing_left
-from mydyno.journal.register import RunDir, forget, register
-from mydyno.model import MydynoError, Outcome, Reset
+from mydyno.journal.register import RunDir, forget, register, registered
+from mydyno.journal.register import find as find_records
+from mydyno.model import (
+    HostError,
+    JournalError,
+    MydynoError,
+    Outcome,
+    Reset,
+    TrialStatus,
+    os_errors_as,
+)
 from mydyno.report.text import render_text
 from mydyno.testbed.bench_setup import CampaignLog
-from mydyno.testbed.lock import refuse_open, remove_leftovers
+from mydyno.testbed.lock import host_lock, refuse_open, remove_leftovers
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="The run directory.", metavar="DIR")
@@ -66,13 +80,13 @@ def run(  # noqa: PLR0913 - one parameter an option
     refuse_open(built.db, campaign.spec.stack.host, files.path)
     shown = output or Path("runs") / campaign.name
     files.claim(Local())
-    journal = FileJournal(files.journal)
+    journal = _journal(files, campaign, built.name)
     records = register(files.path, campaign.name, campaign.spec.stack.host)
     try:
         run_facts = RunFacts(
             source.place, dict(source.overrides), built.ground, command_line(), built.name
         )
-        save(files, source, run_facts)
+        save(files, source, run_facts, begun=any(journal.events()))
         _save_facts(files, built)
         if not any(journal.events()) and (warning := advice(built, source)):
             print_message(f"warning: {warning}")
@@ -90,6 +104,45 @@ def run(  # noqa: PLR0913 - one parameter an option
         journal.close()
         _close(records)
     _print_result(shown, json=json)
+
+
+def _journal(files: RunDir, campaign: Campaign, build: str) -> FileJournal:
+    """Return the journal of a campaign; that of another spec which measured nothing is renamed.
+
+    What the other one has left on its host is restored and removed before.
+    """
+    journal = FileJournal(files.journal)
+    first, done = next(iter(journal.events()), None), outcomes(journal.events())
+    if not isinstance(first, Opened) or any(o.status is TrialStatus.OK for o in done):
+        return journal
+    if (first.digest, first.build) == (campaign.digest, build):
+        return journal
+    try:
+        _restore(files.path)
+        number = 1 + len([*files.path.glob("journal-*.jsonl")])
+        saved = files.path / f"journal-{number}.jsonl"
+        with os_errors_as(JournalError, files.path, "choose another with -o"):
+            shutil.copyfile(files.spec, files.path / f"spec-{number}.toml")
+            files.journal.rename(saved)  # atomic: without a journal the spec is written again
+    finally:
+        journal.close()
+    print_message(f"nothing was measured with the spec before; its journal is now {saved}")
+    return FileJournal(files.journal)
+
+
+def _restore(path: Path) -> None:
+    """Restore and remove what a run directory's campaign has left; raise `HostError` if unable."""
+    records = find_records(path)
+    of = registered(records.entries()) if records else None
+    if records is None or of is None:
+        return
+    there, left = reach(of.host), Done()
+    with shielded(), host_lock(there):
+        restore(there, records, left)
+    for line in left.lines:
+        print_message(line)
+    if left.failed:
+        raise HostError(f"{'; '.join(left.failed)}; run `mydyno rollback {path}`")
 
 
 def _opened(built: Built, log: CampaignLog) -> Bench:
@@ -126,7 +179,13 @@ def _progress(built: Built, already: Sequence[Outcome]) -> Progress:
     length_s = campaign.stops.forecast().load_s
     responses = {name: w.info.response for name, w in campaign.workloads.items()}
     return Progress(
-        total, responses, length_s, LabCheck(campaign, costs_of(built), list(already)).after
+        total,
+        responses,
+        length_s,
+        LabCheck(campaign, costs_of(built), list(already)).after,
+        partial(left_s, campaign),
+        design.blocks,
+        list(already),
     )
 
 

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,9 +124,20 @@ def width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
+@dataclass(slots=True)
+class _LiveLine:
+    """Whether the last line of the terminal is a live one, which the next message must not join."""
+
+    shown: bool = False
+
+
+_LIVE = _LiveLine()
+
+
 def print_message(text: str) -> None:
-    """Write a line to stderr."""
-    sys.stderr.write(text + "\n")
+    """Write a line to stderr, below a live line if there is one."""
+    sys.stderr.write("\n" * _LIVE.shown + text + "\n")
+    _LIVE.shown = False
     sys.stderr.flush()
 
 
@@ -150,28 +161,28 @@ class Progress:
     """Prints progress: one line when a trial ends, and on a terminal a live line while it runs.
 
     `length_s` is the length of every trial, if it is fixed; `remark` returns an extra line to print
-    after a trial.  `prepared_s` is how long the campaign took before its first trial, in seconds,
-    where that was not in an earlier process.
+    after a trial; `left` the machine time in seconds that the trials left are expected to take,
+    if it is known.  `blocks` is the largest number of blocks.  `prepared_s` is how long the
+    campaign took before its first trial, in seconds, where that was not in an earlier process.
     """
 
     total: int | None
     responses: Mapping[str, str]
     length_s: float | None = None
     remark: Callable[[Outcome], str] = lambda _: ""
-    done: int = 0
-    _walls: list[float] = field(default_factory=list)
+    left: Callable[[Sequence[Outcome]], float | None] = lambda _: None
+    blocks: int | None = None
+    outcomes: list[Outcome] = field(default_factory=list)
+    _left_s: float | None = None
     _made_s: float = field(default_factory=time.monotonic)
-    _began_s: float = 0.0
     _trial: Trial | None = None
     prepared_s: float | None = None
 
     def started(self, trial: Trial) -> None:
         """Note the trial, and show it on a terminal."""
-        self._began_s = time.monotonic()
+        self._trial, self._left_s = trial, self.left(self.outcomes)
         if trial.id == 0:
-            self.prepared_s = self._began_s - self._made_s
-        self._trial = trial
-        self.done = trial.id
+            self.prepared_s = time.monotonic() - self._made_s
         self._live("preparing trial")
 
     def interval(self, interval: Interval) -> None:
@@ -181,12 +192,13 @@ class Progress:
         response = self.responses[self._trial.workload]
         value = interval.values.get(response, 0.0)
         of = f"/{self.length_s:.0f}" if self.length_s else ""
-        self._live(f"{interval.t_s:4.0f}{of} s  {value:,.0f} {response}")
+        left = self._left(interval.t_s)
+        self._live(f"{interval.t_s:4.0f}{of} s  {value:,.0f} {response}{left}")
 
     def finished(self, outcome: Outcome) -> None:
         """Write the trial's line."""
-        self._walls.append(time.monotonic() - self._began_s)
-        self.done += 1
+        self.outcomes.append(outcome)
+        self._left_s = self.left(self.outcomes)
         response = self.responses[outcome.trial.workload]
         metrics = {m.name: m.value for m in outcome.metrics}
         if outcome.status is TrialStatus.OK:
@@ -202,16 +214,16 @@ class Progress:
 
     def _head(self, trial: Trial) -> str:
         of = f"/{self.total}" if self.total else ""
+        blocks = f" of {self.blocks}" if self.blocks and trial.block < self.blocks else ""
         return (
-            f"{trial.id + 1:3d}{of}  block {trial.block + 1}  "
+            f"{trial.id + 1:3d}{of}  block {trial.block + 1}{blocks}  "
             f"{trial.workload}  {trial.treatment:<12}"
         )
 
-    def _left(self) -> str:
-        if not self.total or self.done >= self.total:
-            return ""
-        mean_s = sum(self._walls) / len(self._walls)
-        return f"   {duration((self.total - self.done) * mean_s)} left"
+    def _left(self, since_s: float = 0.0) -> str:
+        """Return the time left, `since_s` seconds into a trial."""
+        left_s = (self._left_s or 0.0) - since_s
+        return f"   {duration(left_s)} left" if left_s > 0 else ""
 
     def _live(self, text: str) -> None:
         if sys.stderr.isatty() and self._trial:
@@ -219,8 +231,10 @@ class Progress:
             own(sys.stderr).write(_CLEAR)
             sys.stderr.write(" ".join(line[: width() - 1].splitlines()))
             sys.stderr.flush()
+            _LIVE.shown = True
 
     def _line(self, text: str) -> None:
         if sys.stderr.isatty():
             own(sys.stderr).write(_CLEAR)
+            _LIVE.shown = False
         print_message(text)

@@ -19,9 +19,10 @@ _SMALLEST, _LARGEST = 1e-30, 1e30  # squares and sums of such numbers are finite
 class CommandParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keys of ``[workloads.X]`` with ``tool = "command"``.
 
-    `server`: the program uses the server under test; it then gets the socket or the
-    port, and a client option file, as ``MYDYNO_SOCKET``, ``MYDYNO_PORT`` and
-    ``MYDYNO_OPTION_FILE``.
+    `server`: the program uses the server under test; it then gets a client option file, which
+    holds all that a client needs, as ``MYDYNO_OPTION_FILE``, and the parts of the address as
+    ``MYDYNO_SOCKET`` or ``MYDYNO_HOST`` and ``MYDYNO_PORT``, ``MYDYNO_USER`` and
+    ``MYDYNO_DATABASE``.
     """
 
     argv: list[str]
@@ -69,7 +70,10 @@ def _address(target: Target) -> Mapping[str, str]:
     port = str(target.tcp_port) if target.tcp_port else ""
     variables = {
         "MYDYNO_SOCKET": target.socket,
+        "MYDYNO_HOST": target.tcp_host,
         "MYDYNO_PORT": port,
+        "MYDYNO_USER": target.user,
+        "MYDYNO_DATABASE": target.database,
         "MYDYNO_OPTION_FILE": str(target.password_file),
     }
     return {name: value for name, value in variables.items() if value}

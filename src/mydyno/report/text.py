@@ -7,7 +7,10 @@ import textwrap
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from mydyno.report import units, verdicts
+from mydyno.report.names import legend, short_names
 from mydyno.report.verdicts import warned
 from mydyno.stats.result import Comparison, Result, Row
 
@@ -35,8 +38,10 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     blocks = [_wrapped(compared.sentence, width)]
     if result.lab:
         blocks.append(_wrapped(f"This was a lab: {result.lab}", width))
+    names = [row.name for row in compared.treatments]
     blocks += [
-        _table(compared, width),
+        _table(_shortened(compared), width),
+        "\n".join(_wrapped(line, width, "   ") for line in legend(names)),
         _main_effects(compared, width),
         _wrapped(_prose(result), width),
     ]
@@ -56,6 +61,14 @@ def _table(compared: Comparison, width: int) -> str:
         f"Workload {_clean(workload)}\n{_grouped(verdicts.rows(compared, workload), width)}"
         for workload in verdicts.workloads(compared)
     )
+
+
+def _shortened(compared: Comparison) -> Comparison:
+    """Return the comparison with short names of a grid's cells, for its table."""
+    short = short_names(row.name for row in compared.treatments)
+    rows = [structs.replace(row, name=short[row.name]) for row in compared.treatments]
+    baseline = short.get(compared.baseline, compared.baseline)
+    return structs.replace(compared, treatments=rows, baseline=baseline)
 
 
 def _warnings(compared: Comparison) -> list[str]:

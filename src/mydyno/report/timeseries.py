@@ -204,7 +204,7 @@ class PanelSeries:
         return _picked([[s for s in c if drawable(s, log=False)] for c in columns], sum)
 
 
-_KNOWN = (
+MACHINE = (
     Panel(
         "cpu",
         "Processors",
@@ -282,7 +282,7 @@ def panels(result: Result) -> list[Panel]:
     unit = found[0].unit if found else "/s"
     work = Panel("work", title, unit, ((WORK, title[:1].lower() + title[1:]),))
     tail = Panel("tail", units.heading(TAIL), "s", ((TAIL, "p99"),))
-    return [work, tail, *_KNOWN]
+    return [work, tail, *MACHINE]
 
 
 def of_trial(trial: TrialView, work: str) -> dict[str, Curve]:

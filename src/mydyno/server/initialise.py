@@ -42,7 +42,8 @@ def initialise(host: Host, build: Build, place: Place, identity: Identity) -> No
     sql = _system_tables(host, build, place, identity)
     done = host.run(Action((*identity.drop(), *argv), sql), timeout_s=_TIMEOUT_S)
     if done.returncode:
-        words = (done.stderr or done.stdout).decode(errors="replace").strip()[-1200:]
+        lines = (done.stderr or done.stdout).decode(errors="replace").strip()[-1200:].splitlines()
+        words = " | ".join(lines)
         raise HostError(
             f"{place.data}: {build.text}: initialising the data directory failed: {words}"
         )

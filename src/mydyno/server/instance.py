@@ -98,9 +98,13 @@ _LOG_LINES = 400
 # Log lines that are not the cause of a failed start.
 _CHATTER = (
     *("[Note]", "[System]", "[ERROR] Aborting", "Plugin initialization aborted"),
-    *("registration as a STORAGE ENGINE failed", "storage engine: InnoDB"),
+    *(
+        "Could not increase number of max_open_files",
+        "registration as a STORAGE ENGINE failed",
+        "storage engine: InnoDB",
+    ),
 )
-_STAMP = re.compile(r"[\d-]{8,10}[T ][\d:.+Z]+ \d+ (?=\[)")
+_STAMP = re.compile(r"[\d-]{8,10}[T ] ?[\d:.+Z]+ \d+ (?=\[)")
 
 Options = Sequence[tuple[str, str]]
 
@@ -264,11 +268,12 @@ class Instance:
         self.records.add(Made(KIND, str(self.place.options), now.facts if now else {}))
 
     def _tls(self, asked: str) -> Options:
-        """Return the server's options for TLS, and let the load's option file ask for the same."""
+        """Return the server's options for TLS; write the load's option file, with the address."""
         home = self.place
         lines = place.client_lines(home.tls, asked) if asked else ()
         password = password_of(self.host, home.load)
-        text = place.client_options(client.LOAD_USER, password, None, lines)
+        address = place.address_lines(home.socket, *self._listen, client.DATABASE)
+        text = place.client_options(client.LOAD_USER, password, None, (*lines, *address))
         install(self.host, home.load, "600", text)
         if not asked:
             return ensure_certificate(self.host, self.build, home)
@@ -285,8 +290,8 @@ class Instance:
     def _refusal(self, what: str) -> str:
         lines = self.error_tail(_LOG_LINES)
         relevant = [line for line in lines if not any(word in line for word in _CHATTER)] or lines
-        text = "\n  ".join(_STAMP.sub("", line) for line in relevant[-_SHOWN_LINES:])
-        return f"{self.build.mysqld} {what}; its log {self.place.log} ends:\n  {text}"
+        text = " | ".join(_STAMP.sub("", line) for line in relevant[-_SHOWN_LINES:])
+        return f"{self.build.mysqld} {what}: {text}; its log: {self.place.log}"
 
     def _data_folder(self) -> None:
         data = self.place.data

@@ -254,6 +254,17 @@ def client_options(
     return "\n".join(lines) + "\n"
 
 
+def address_lines(socket: Path, host: str, port: int, database: str) -> Sequence[str]:
+    """Return the lines by which a load's client finds the server: TCP where there is a host.
+
+    The database has a section of its own: only the command-line client knows it.
+    """
+    where: tuple[str, ...] = (f"socket = {place_text(socket)}", "protocol = socket")
+    if host:
+        where = (f"host = {host}", f"port = {port}", "protocol = tcp")
+    return (*where, "[mysql]", f"database = {database}")
+
+
 def password_in(text: str) -> str:
     """Return the password of a client option file that we wrote, or nothing."""
     found = [line for line in text.splitlines() if line.startswith("password = ")]

@@ -1,5 +1,6 @@
 """Effects and their intervals: within blocks, valid at any time, and as forecast."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -196,10 +197,11 @@ class Size:
 
 def needed_blocks(size: Size, margin_log: float, noise_sd: float, *, anytime: bool) -> int:
     """Return how many blocks show a difference of the margin, for trials of this noise (logs)."""
-    every = (n for n in range(2, _MOST_BLOCKS))
-    return next(
-        (n for n in every if reach(size, n, noise_sd, anytime=anytime) <= margin_log), _MOST_BLOCKS
+    every = range(2, _MOST_BLOCKS)
+    first = bisect_left(
+        every, 1, key=lambda n: reach(size, n, noise_sd, anytime=anytime) <= margin_log
     )
+    return every[first] if first < len(every) else _MOST_BLOCKS
 
 
 def expected_sd(seen: list[float]) -> float:

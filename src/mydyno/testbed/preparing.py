@@ -2,8 +2,9 @@
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.campaign.spec import program_of
@@ -11,6 +12,7 @@ from mydyno.host import ask, uploaded
 from mydyno.journal import Prepared
 from mydyno.lab.lab_store import LabStore
 from mydyno.loads import Target, Workload
+from mydyno.model import HostError, MydynoError, SpecError, UnknownEndError
 from mydyno.server import Instance
 from mydyno.snapshot import Store, existing
 from mydyno.stack import zfs
@@ -40,34 +42,80 @@ _NAMES = {
 }
 
 
+Cell = tuple[str, str]  # workload, treatment
 _HOURS_S = 12 * 3600.0  # for very large data sets
 _STOP_FILLED_S = 900.0  # a clean shutdown writes every dirty page
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The data sets of a campaign before its first trial; `runners` are the servers by program."""
+    """The data sets of a campaign before its first trial; `runners` are the servers by program.
+
+    `unfit` holds, by workload and treatment, why a treatment cannot be measured.
+    """
 
     setup: BenchSetup
     runners: Mapping[str, ServerRunner]
     stores: dict[StoreKey, Store]
+    unfit: dict[Cell, MydynoError] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Open and fill the data sets into `stores`; read each server's default settings.
 
-        Raises `SpecError`, before any trial, for a setting that server, disk or host do not have.
+        A treatment whose data cannot be made, or with a setting that server, disk or host do not
+        have, becomes `unfit`.  Raises that error where it is the baseline, or no other is left.
         """
         p = self.setup
         known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
         for key, workload in needed(p.campaign).items():
-            store = self.stores[key] = p.make(key)
-            frozen = store.open()
-            _report_lab(p, store)
-            if not frozen or key.name not in known:
-                self._fill(key, workload, frozen=frozen)
+            with self._unless_unfit(key):
+                store = self.stores[key] = p.make(key)
+                frozen = store.open()
+                _report_lab(p, store)
+                if not frozen or key.name not in known:
+                    self._fill(key, workload, frozen=frozen)
         for program in self.runners:
             self._defaults_of_frozen(program)
         self._check_host()
+        compared = len(p.campaign.treatments) - 1
+        if self.unfit and len(self.unfit) == compared * len(p.campaign.workloads):
+            raise next(iter(self.unfit.values()))
+
+    @contextmanager
+    def _unless_unfit(self, key: StoreKey) -> Iterator[None]:
+        """Remove a data set that cannot be made; the treatments that need it are then unfit."""
+        p = self.setup
+        try:
+            yield
+        except UnknownEndError:
+            raise
+        except (HostError, SpecError) as error:
+            self._mark(error, {
+                (workload, name)
+                for workload, load in p.campaign.workloads.items()
+                for name, settings in p.campaign.treatments.items()
+                if p.key(settings, load) == key
+            })  # fmt: skip
+            if key in self.stores:
+                self.stores.pop(key).close(keep=False)
+
+    def _mark(self, error: MydynoError, cells: set[Cell]) -> None:
+        """Record treatments as unfit; raise the error where the baseline is among them."""
+        p = self.setup
+        if any(name == p.campaign.rule.baseline for _, name in cells):
+            raise error
+        if new := cells - self.unfit.keys():
+            names = ", ".join(sorted({name for _, name in new}))
+            p.say(f"warning: {names}: {error}; its trials fail, the others go on")
+        self.unfit.update(dict.fromkeys(new, error))
+
+    @contextmanager
+    def _fits(self, name: str) -> Iterator[None]:
+        """Mark a treatment as unfit under every workload where a setting is refused."""
+        try:
+            yield
+        except SpecError as error:
+            self._mark(error, {(workload, name) for workload in self.setup.campaign.workloads})
 
     def _fill(self, key: StoreKey, workload: Workload, *, frozen: bool) -> None:
         p, store = self.setup, self.stores[key]
@@ -116,7 +164,7 @@ class Preparation:
             host.run(there, timeout_s=_HOURS_S).check()
 
     def _check(self, program: str) -> None:
-        """Read the defaults of the running server, and refuse settings that it does not have."""
+        """Read the defaults of the running server, and find settings that it does not have."""
         self._check_host()
         p, runner = self.setup, self.runners[program]
         if runner.layers is not None:
@@ -126,23 +174,22 @@ class Preparation:
         own = program == program_of(p.stock, stack)
         which = "" if own else f" {_build_name(runner.instance)}"
         _save_server_facts(p, runner.instance, layers, which)
-        for settings in p.campaign.treatments.values():
+        for name, settings in p.campaign.treatments.items():
             if program_of(settings, stack) == program:
-                layers.plan(settings)
+                with self._fits(name):
+                    layers.plan(settings)
 
     def _check_host(self) -> None:
-        """Refuse settings that the disks, the mounts and the host do not have."""
+        """Find settings that the disks, the mounts and the host do not have."""
         p = self.setup
         for key, store in self.stores.items():
             for layer in (*p.site(store).layers, fs_layer(store)):
                 now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
-                treatments = {
-                    name: settings
-                    for name, settings in p.campaign.treatments.items()
+                for name, settings in p.campaign.treatments.items():
                     # a pool knows its properties, and there is none yet
-                    if layer.name != "fs" or settings.of("fs").get("type") != zfs.KIND
-                }
-                refuse_host_settings(p.host, layer, now, treatments)
+                    if layer.name != "fs" or settings.of("fs").get("type") != zfs.KIND:
+                        with self._fits(name):
+                            refuse_host_settings(p.host, layer, now, {name: settings})
 
     def _defaults_of_frozen(self, program: str) -> None:
         """Read the defaults from a snapshot where no data set had to be filled (a resumed run)."""

@@ -15,7 +15,17 @@ from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
 from mydyno.lab import sweep as sweep_labs
 from mydyno.loads import ReportsSession, Target
-from mydyno.model import Action, Change, Cost, DriftError, HostError, Reset, Settings, SpecError
+from mydyno.model import (
+    Action,
+    Change,
+    Cost,
+    DriftError,
+    HostError,
+    MydynoError,
+    Reset,
+    Settings,
+    SpecError,
+)
 from mydyno.sample import footprint
 from mydyno.sample.sampler import (
     Sampling,
@@ -37,8 +47,8 @@ from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.lock import host_lock, post, remove_leftovers, restored, withdraw
 from mydyno.testbed.preflight import tls_mismatch
-from mydyno.testbed.preparing import Preparation
-from mydyno.testbed.server_runner import ServerRunner, target_of
+from mydyno.testbed.preparing import Cell, Preparation
+from mydyno.testbed.server_runner import SAVED_LOG, ServerRunner, target_of
 from mydyno.testbed.stores import StoreKey, rebuilt, reformats
 
 _RELEASE = full_key("kernel", RELEASE)
@@ -50,6 +60,7 @@ class PrivateBench:
 
     `runners` holds each server by its program; one of them is up at a time.  `runner` is that of
     the last trial, `live` the data set that it left in place.  `hold` confirms the host's lock.
+    `unfit` holds, by workload and treatment, why trials fail before they begin.
     """
 
     setup: BenchSetup
@@ -60,6 +71,7 @@ class PrivateBench:
     live: Store | None = None
     runner: ServerRunner | None = None
     hold: Callable[[], None] = field(default=lambda: None)
+    unfit: dict[Cell, MydynoError] = field(default_factory=dict)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -100,7 +112,7 @@ class PrivateBench:
     def _prepare(self) -> None:
         if self.lab_link:
             self.lab_link.link.up()
-        Preparation(self.setup, self.runners, self.stores).prepare()
+        Preparation(self.setup, self.runners, self.stores, self.unfit).prepare()
         if self.lab_link:
             self.lab_link.prepare(self.setup, self)
 
@@ -208,6 +220,8 @@ class PrivateTrial:
             self.inputs.workload,
         )
         settings = self.inputs.settings
+        if unfit := b.unfit.get((trial.workload, trial.treatment)):
+            raise HostError(str(unfit))
         if b.lab_link:
             settings = b.lab_link.settings(p, settings, workload)
         self._boot_kernel(settings)
@@ -228,12 +242,21 @@ class PrivateTrial:
         target = Target(work=p.made("load"), directory=place.live)
         b.runner = runner or b.runner
         if runner is not None:
-            changes += runner.launch(settings, trial) if hot is None else []
+            changes += self._launched(runner, settings) if hot is None else []
             target = target_of(runner.instance, target.work, place.live)
         defaults = runner.layers.defaults if runner and runner.layers else {}
         _save_changes(self.inputs.folder, judged(changes, settings, defaults))
         settle(p.host, store)
         return target
+
+    def _launched(self, runner: ServerRunner, settings: StackSettings) -> list[Change]:
+        """Start the server with the treatment; an error names the log that `collect` saves."""
+        try:
+            return runner.launch(settings, self.inputs.trial)
+        except HostError as error:
+            saved = str(self.inputs.folder / SAVED_LOG)
+            text = str(error).replace(str(runner.instance.place.log), saved)
+            raise type(error)(text) from error
 
     def sampler(self) -> AbstractContextManager[Sampling]:
         """Sample host, data disk and, where there is one, the server while the load runs."""

@@ -142,6 +142,7 @@ def _save(text: str, here: Path) -> None:
 _STOP_S = 120.0  # a clean shutdown of a server whose data set stays
 _ANSWER_S = 2.0
 _HEADING = "# %f\\n"
+SAVED_LOG = "mysqld.err"
 _SHOWN = 200  # lines of the error log that are saved with a trial
 
 
@@ -149,7 +150,8 @@ _SHOWN = 200  # lines of the error log that are saved with a trial
 class ServerRunner:
     """A private server across trials; `layers` is None until its defaults were read.
 
-    `link` is its address on the lab link, where there is one.
+    `link` is its address on the lab link, where there is one; `begun` is set from the attempt to
+    start it until its log was collected.
     """
 
     host: Host
@@ -158,6 +160,7 @@ class ServerRunner:
     layers: ServerLayers | None = None
     up: bool = False
     link: str = ""
+    begun: bool = False
 
     @property
     def _site(self) -> Site:
@@ -193,6 +196,7 @@ class ServerRunner:
         write_owned(self.host, self.instance)
 
         def observe() -> None:
+            self.begun = True
             self.instance.start()
             self.up = True
             layers.verify(self.host, settings)
@@ -206,17 +210,18 @@ class ServerRunner:
 
         Returns why it died, or ``""`` if it did not.
         """
-        if not self.up:
+        if not self.up and not self.begun:
             return ""
-        died = (
-            "" if self._is_alive() else "the server died: " + " | ".join(self.instance.error_tail())
-        )
+        died = ""
+        if self.up and not self._is_alive():
+            died = "the server died: " + " | ".join(self.instance.error_tail())
+        self.begun = False
         for name, lines in (
-            ("mysqld.err", self.instance.error_tail(_SHOWN)),
+            (SAVED_LOG, self.instance.error_tail(_SHOWN)),
             ("my.cnf", _options(self.instance)),
         ):
             (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        if reset is Reset.DATASET or died:
+        if self.up and (reset is Reset.DATASET or died):
             self.stop(grace_s=0.0)  # its data set is discarded
         return died
 

@@ -55,7 +55,12 @@ def simulated(name: str, folder: Path) -> Result:
     source = SpecSource(spec.read_text(), spec.name, {})
     campaign = source.plan(ENVIRONMENT)
     files = RunDir(folder)
-    save(files, source, RunFacts(spec.name, {}, ENVIRONMENT, f"mydyno run {name}.toml", ""))
+    save(
+        files,
+        source,
+        RunFacts(spec.name, {}, ENVIRONMENT, f"mydyno run {name}.toml", ""),
+        begun=False,
+    )
     _save_facts(files, hostile=name == "hostile")
     journal = FileJournal(files.journal)
     died = _HOSTILE if name == "hostile" else _DIED

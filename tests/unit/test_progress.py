@@ -1,0 +1,118 @@
+"""How far a campaign is: trials in total, time and budget left, on the live line and in status."""
+
+import io
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from command_line import COMMAND, shown
+from mydyno.campaign.treatments import Environment
+from mydyno.cli.recipes import SpecSource
+from mydyno.cli.status import left_s, of, trials_of
+from mydyno.cli.terminal import Progress
+from mydyno.journal import Finished, Interruption, Opened
+from mydyno.model import Interval, Outcome, Trial, TrialStatus, Window
+
+SPEC = """
+[stack]
+server = "none"
+[treatments.A]
+[treatments.B]
+"load/env.X" = "1"
+[workloads.w]
+tool = "command"
+argv = ["/bin/sh", "-c", 'while sleep 0.1; do echo "{\\"t_s\\":$((i+=1)),\\"tps\\":9}"; done']
+"""
+FIXED = "[protocol]\nwarmup_s = 1\nwindow_s = 9\n[design]\nblocks = 4\n"
+
+
+def campaign(more):
+    return SpecSource(SPEC + more, "p.toml", {}).plan(Environment(8 << 30, 2))
+
+
+def outcome(number, seconds=20.0):
+    trial = Trial(number, "AB"[number % 2], "w", number // 2, 1)
+    return Outcome(trial, TrialStatus.OK, Window(1, 10), machine_time_s=seconds)
+
+
+def test_blocks_have_a_total_and_the_rest_takes_as_long_as_the_trials_so_far():
+    found = campaign(FIXED)
+    assert trials_of(found, []) == (8, False)
+    assert left_s(found, [outcome(0), outcome(1, 40.0)]) == pytest.approx(6 * 30)
+
+
+@pytest.mark.parametrize("more", ['[design]\nbudget = "1h"\n', "[design]\nkind = 'race'\n"])
+def test_a_design_that_ends_early_has_an_upper_limit(more):
+    total, at_most = trials_of(campaign(more), [])
+    assert at_most
+    assert total > 2
+
+
+def test_time_left_is_within_the_budget(tmp_path):
+    found = campaign('[design]\nbudget = "100s"\n')
+    done = [outcome(n) for n in range(4)]
+    events = [Opened("", ""), *(Finished(o) for o in done), Interruption(outcome(4).trial, 5.0)]
+    status = of(tmp_path, found, events)
+    assert status.machine_time_s == 85
+    assert status.budget_left_s == 15
+    assert left_s(found, done) <= 20
+    assert status.total >= 4
+
+
+def test_a_status_of_a_finished_campaign_has_its_total(tmp_path):
+    found = campaign(FIXED)
+    status = of(tmp_path, found, [Finished(outcome(n)) for n in range(8)])
+    assert (status.state, status.total, status.left_s) == ("finished", 8, 0.0)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_live_line_has_block_of_blocks_and_time_left(monkeypatch):
+    out = Terminal()
+    monkeypatch.setattr(sys, "stderr", out)
+    progress = Progress(8, {"w": "tps"}, 10.0, left=lambda done: 80.0 - 20 * len(done), blocks=4)
+    progress.started(outcome(0).trial)
+    progress.interval(Interval(5.0, {"tps": 9.0}))
+    assert out.getvalue().endswith(
+        "1/8  block 1 of 4  w  A                5/10 s  9 tps   75 s left"
+    )
+
+
+def test_machine_time_is_that_of_compare(tmp_path):
+    run = tmp_path / "run"
+    (tmp_path / "p.toml").write_text(SPEC + FIXED.replace("9", "1").replace("4", "1"))
+    assert shown("run", tmp_path / "p.toml", "-o", run).returncode == 0
+    status = json.loads(shown("status", run, "--json").stdout)
+    compared = json.loads(shown("compare", run, "--json").stdout)
+    assert status["machine_time_s"] == compared["machine_time_s"] > 0
+    assert (status["total"], status["finished"]) == (2, 2)
+
+
+def test_the_message_after_an_interruption_begins_a_line(tmp_path):
+    (tmp_path / "p.toml").write_text(SPEC + FIXED.replace("9", "90"))
+    ours, theirs = pty.openpty()
+    argv = [*COMMAND, "run", str(tmp_path / "p.toml"), "-o", str(tmp_path / "run")]
+    process = subprocess.Popen(argv, stderr=theirs, stdout=subprocess.DEVNULL)
+    os.close(theirs)
+    seen = b""
+    while b" tps" not in seen:
+        seen += os.read(ours, 4096)
+    process.send_signal(signal.SIGINT)
+    while process.poll() is None or b"resume" not in seen:
+        try:
+            seen += os.read(ours, 4096)
+        except OSError:
+            break
+        time.sleep(0.01)
+    process.wait()
+    assert re.search(rb"tps[^\n]*\r\nmydyno: progress saved", seen), seen
