@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from mydyno.model import Finding
+from mydyno.report.units import quantity
 from mydyno.stats.decide import unevaluated
 from mydyno.stats.result import Comparison, Ends, Row
 
@@ -135,7 +136,7 @@ def in_words(comparison: Comparison) -> Comparison:
 def _row(row: Row) -> Row:
     reasons = {str(f.figures["guard"]): str(_figures(f)["reason"]) for f in unevaluated(row)}
     warnings = [
-        words(f) if f.place.trial is None else f"trial {f.place.trial} {trial_end(f)}"
+        words(f) if f.place.trial is None else f"trial {f.place.trial + 1} {trial_end(f)}"
         for f in warned(row)
     ]
     return structs.replace(row, warnings=warnings, unevaluated=reasons)
@@ -201,6 +202,29 @@ def _lasting_fall(of: _Figures) -> str:
     return (
         f"performance fell by {of['fall'] * 100:.0f} % at {of['at_s']:.0f} s and did not recover; "
         f"{_CAUSES}"
+    )
+
+
+def _early_window(of: _Figures) -> str:
+    """Return why windows may not last, with the figures, and how to see whether they do."""
+    parts = []
+    if "written" in of:
+        parts.append(
+            f"InnoDB wrote {quantity(of['redo'], 'B/s')} of redo and "
+            f"{quantity(of['written'], '/s')} of its pages: flushing had not begun"
+        )
+    if "before" in of:
+        ages = (quantity(of[name], "B") for name in ("before", "after"))
+        parts.append(
+            f"the checkpoint age rose from {' to '.join(ages)} in the window's second half, with "
+            f"{quantity(of['redo'], 'B/s')} of redo: flushing does not keep up yet"
+        )
+    if "filled" in of:
+        share = quantity(of["filled"], "share")
+        parts.append(f"the buffer pool was filling: {share} of its pages came within the window")
+    return (
+        f"its measured window is early ({'; '.join(parts)}), so its figures may not last; run "
+        'longer trials, or add design.soak = "1h", which runs the winner for so long'
     )
 
 
@@ -285,6 +309,7 @@ def _quantity(guard: str) -> str:
 
 _MADE: Mapping[str, Callable[[_Figures], str]] = {
     "broke-guards": _broke_guards,
+    "early-window": _early_window,
     "few-changes": _few_changes,
     "lasting-fall": _lasting_fall,
     "most-lost": _most_lost,
