@@ -130,10 +130,10 @@ def _judged(a: TrialInput, window: Window, intervals: Sequence[Interval]) -> Out
 
 def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
     """Return what the window used and left for later as metrics, empty without a sample."""
-    from mydyno.sample.derive import deferred, sampled_series, used  # noqa: PLC0415 - numpy
+    from mydyno.sample.derive import POOL, deferred, sampled_series, used  # noqa: PLC0415
 
     with suppress(HostError):  # a trial is valid without its sample
-        found = sampled_series(folder)
+        found = sampled_series(folder, POOL)
         return (*used(found, window), *deferred(found, window))
     return ()
 

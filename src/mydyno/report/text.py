@@ -200,7 +200,8 @@ def _prose(result: Result) -> str:
     """Return what the table's columns mean, and what was spent."""
     compared = result.comparison
     footing = (
-        f"Value: {units.names(compared.response)}. Ratios are to {compared.baseline}, "
+        f"Value: {units.names(compared.response)}, the geometric mean of its valid trials. "
+        f"Ratios are to {compared.baseline}, "
         f"with 95 % intervals; p99: the ratio of p99 latencies. "
         f"{units.counted(len(result.trials), 'trial')} in {units.counted(result.blocks, 'block')}, "
         f"{units.duration(compared.machine_time_s)} of machine time."

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from mydyno.model import Finding
-from mydyno.report.units import quantity
+from mydyno.report.units import counted, quantity
 from mydyno.stats.decide import unevaluated
 from mydyno.stats.result import Comparison, Ends, Row
 
@@ -236,8 +236,16 @@ def _winner(of: _Figures) -> str:
     return (
         f"{of['treatment']} gives {of['ratio']:.2f} times the {_what(of['responses'])} of "
         f"{of['baseline']}{under} (95 % interval {of['low']:.2f} to {of['high']:.2f}, "
-        f"{of['trials']} trials each){latency}."
+        f"{_valid_trials(of)}){latency}."
     )
+
+
+def _valid_trials(of: _Figures) -> str:
+    """Return how many valid trials the winner and the baseline have."""
+    own, other = of["trials"], of.get("baseline_trials", of["trials"])
+    if own == other:
+        return f"{counted(own, 'valid trial')} each"
+    return f"{counted(own, 'valid trial')}, {other} of {of['baseline']}"
 
 
 def _what(responses: Sequence[str]) -> str:

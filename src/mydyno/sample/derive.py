@@ -83,12 +83,15 @@ ALL = "all"  # the instance that is the sum over the processors
 _CORES, _PER_S, _BYTES_PER_S, _RATIO = "cores", "/s", "B/s", "ratio"
 
 
-def series(sampled: Sampled, where: Where, origin_s: float) -> tuple[Series, ...]:
+def series(
+    sampled: Sampled, where: Where, origin_s: float, more: Table | None = None
+) -> tuple[Series, ...]:
     """Return the series of a trial; time counts from `origin_s`, in seconds since the head.
 
-    CPU is in cores: seconds of CPU time in a second, over all processors.
+    CPU is in cores: seconds of CPU time in a second, over all processors.  Those of the table
+    `more`, of the server, are added.
     """
-    tables = [(CPU, ALL), (HOST, ""), (SERVER, "")]
+    tables = [(CPU, ALL), (HOST, ""), (SERVER, ""), (more or {}, "")]
     tables += [(DISK, where.disk)] if where.disk else []
     tables += [(NET, where.interface)] if where.interface else []
     made = [
@@ -221,14 +224,16 @@ NET: Table = {
 SERVER: Table = {
     "innodb.hit_ratio": (_RATIO, _hit_ratio),
     "innodb.dirty_share": (_RATIO, _dirty_share),
-    "innodb.data_pages": ("", levels("status.innodb_buffer_pool_pages_data")),
-    "innodb.free_pages": ("", levels("status.innodb_buffer_pool_pages_free")),
     "innodb.checkpoint_age": ("B", _checkpoint_age),
     "innodb.redo_rate": (_BYTES_PER_S, _redo_rate),
     "innodb.reads": (_PER_S, rates("status.innodb_pages_read")),
     "innodb.writes": (_PER_S, rates("status.innodb_pages_written")),
     "innodb.row_lock_waits": (_PER_S, rates("status.innodb_row_lock_waits")),
     "threads_running": ("", levels("status.threads_running")),
+}
+POOL: Table = {  # for `deferred` only; reports do not show it
+    "innodb.data_pages": ("", levels("status.innodb_buffer_pool_pages_data")),
+    "innodb.free_pages": ("", levels("status.innodb_buffer_pool_pages_free")),
 }
 PROCESS: Table = {
     "process.{role}.cpu": (_CORES, rates("process.cpu_user", "process.cpu_system")),
@@ -244,10 +249,11 @@ _SPARE_PAGES = 2048  # that a full pool may have free: more than innodb_lru_scan
 _LEAST_S = 1e-3  # what cannot be distinguished from a load's very beginning
 
 
-def sampled_series(folder: Path) -> tuple[Series, ...]:
+def sampled_series(folder: Path, more: Table | None = None) -> tuple[Series, ...]:
     """Return a trial's series in the time of its load; none where it was not sampled.
 
-    Raises `ProbeFileError` for a file that is not one of the sampler's.
+    Those of the table `more` are added.  Raises `ProbeFileError` for a file that is not one of the
+    sampler's.
     """
     path, start = folder / FILE, folder / START
     if not path.exists() or not start.exists():
@@ -264,7 +270,7 @@ def sampled_series(folder: Path) -> tuple[Series, ...]:
         origin_s = (began_ns - since_ns) * 1e-9
     except OverflowError as error:
         raise ProbeFileError(f"{folder / START}: {error}") from error
-    found = series(sampled, where, origin_s)
+    found = series(sampled, where, origin_s, more)
     return tuple(since for one in found if (since := _since_start(one)).values)
 
 
@@ -321,7 +327,7 @@ def _by_whom(
 
 
 def deferred(found: Sequence[Series], window: Window) -> tuple[Metric, ...]:
-    """Return what InnoDB left for later in a window, and how far its buffer pool filled.
+    """Return what InnoDB left for later in a window, and how far its buffer pool (`POOL`) filled.
 
     `innodb_redo_bytes` and `innodb_pages_written` are means.  `checkpoint_age_rise_ratio` is the
     share of the redo of the window's second half by which the checkpoint age grew in it, from
