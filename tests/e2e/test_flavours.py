@@ -1,4 +1,4 @@
-"""One recipe on every server: `demo`, small, on each real flavour; what each gets is its own."""
+"""One spec on every server, small, on each real flavour; what each gets is its own."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from command_line import mydyno
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
+SPEC = Path(__file__).parents[1] / "unit" / "honeymoon" / "small-disk.toml"
 CACHE = Path(os.environ.get("MYDYNO_CACHE") or "/var/cache/mydyno") / "servers"
 SMALL = [
     "protocol.warmup_s=1",
@@ -31,14 +32,14 @@ OWN = {
 
 
 @pytest.mark.parametrize("server", OWN)
-def test_the_demo_runs_on(server):
+def test_one_spec_runs_on(server):
     where = server if server == "auto" else str(CACHE / server)
     assert server == "auto" or Path(where).is_dir(), f"{where} is missing: run `make servers`"
     with tempfile.TemporaryDirectory(prefix="mydyno-test-", dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         run = Path(name) / "run"
         sets = [part for value in [*SMALL, f"stack.server={where}"] for part in ("--set", value)]
-        done = mydyno("run", "demo", "-o", run, "--json", *sets, timeout=300)
+        done = mydyno("run", SPEC, "-o", run, "--json", *sets, timeout=300)
         assert done.returncode == 0, done.stderr
         rows = {r["name"]: r for r in json.loads(done.stdout)["treatments"]}
         assert {r["trials"] for r in rows.values()} == {1}, rows

@@ -232,3 +232,27 @@ def test_directions():
     for rule in (declared, replace(declared, method=Method(Estimator.WINDOWS))):
         assert compare(outcomes, rule, "AB").winner == "B"
         assert compare(outcomes, replace(rule, lower=()), "AB").winner is None
+
+
+def void(outcome):
+    return replace(outcome, status=TrialStatus.VOID)
+
+
+def test_a_value_is_the_geometric_mean_of_the_valid_trials_that_a_reader_sees():
+    outcomes = harmed(campaign(), "B", {3}, void)
+    for name, trials in (("A", 8), ("B", 7)):
+        shown = [o.metrics[0].value for o in outcomes if o.trial.treatment == name and is_ok(o)]
+        value = row(outcomes, name=name).value
+        assert len(shown) == trials
+        assert value.estimate == pytest.approx(math.prod(shown) ** (1 / trials))
+        assert min(shown) < value.estimate < max(shown)
+
+
+def is_ok(outcome):
+    return outcome.status is TrialStatus.OK
+
+
+def test_the_sentence_counts_valid_trials_of_both():
+    assert "8 valid trials each" in compare(campaign(), RULE, "AB").sentence
+    fewer = compare(harmed(campaign(), "A", {2, 5}, void), RULE, "AB").sentence
+    assert "8 valid trials, 6 of A)" in fewer

@@ -32,14 +32,14 @@ def test_trials_that_end_alike_are_reported_once():
             }
         )
     )
-    assert found == [("A, rw: trials 3, 5 and 7; B, rw: trial 4", "failed: refused\n  no space")]
+    assert found == [("A, rw: trials 4, 6 and 8; B, rw: trial 5", "failed: refused\n  no space")]
 
 
 def test_numbers_that_differ_are_reported_each():
     found = warned(
         compared({"A": [lost(1, "69 % more", "void")], "B": [lost(2, "23 % more", "void")]})
     )
-    assert found == [("A, rw", "trial 1 void: 69 % more"), ("B, rw", "trial 2 void: 23 % more")]
+    assert found == [("A, rw", "trial 2 void: 69 % more"), ("B, rw", "trial 3 void: 23 % more")]
 
 
 def test_other_ends_are_reported_by_themselves_and_the_same_words_once():
@@ -50,8 +50,8 @@ def test_other_ends_are_reported_by_themselves_and_the_same_words_once():
     assert found == [
         ("", "busy"),
         ("A, rw; B, rw", "no verdict"),
-        ("A, rw", "trial 1 failed: x"),
-        ("A, rw", "trial 2 void: x"),
+        ("A, rw", "trial 2 failed: x"),
+        ("A, rw", "trial 3 void: x"),
     ]
 
 

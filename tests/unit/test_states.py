@@ -54,6 +54,19 @@ def test_a_fall_in_the_last_trial_is_not_trusted():
     assert list(of_another_state(series)) == [len(series) - 1]
 
 
+@pytest.mark.parametrize("habit", [set(range(12)), {0, 3, 6, 9}, {2, 5, 8, 11}])
+def test_a_cliff_that_every_trial_meets_is_the_loads(habit):
+    """All trials fall by themselves, or all of one treatment, the first or the last among them."""
+    series = [lower(t, 0.4, 7) if t.id in habit else t for t in trials(np.random.default_rng(4))]
+    assert of_another_state(series) == {}
+
+
+@pytest.mark.parametrize("fallen", [{0}, {11}, {0, 11}, {0, 4, 11}])
+def test_a_cliff_at_an_end_that_most_others_do_not_meet_is_the_hosts(fallen):
+    series = [lower(t, 0.4, 7) if t.id in fallen else t for t in trials(np.random.default_rng(4))]
+    assert set(of_another_state(series)) == fallen & {0, 11}
+
+
 @pytest.mark.statistics
 def test_noise_drift_and_effects_are_no_states():
     for seed in range(200):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.cli.terminal import EscapedStream, guarded, own, visible
+from mydyno.cli.terminal import EscapedStream, Progress, guarded, own, visible
+from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,23 @@ def test_libraries_write_through_it_and_we_beside_it(capsys):
         own(sys.stderr).write("\x1b[2K")
     output = capsys.readouterr()
     assert (output.out, output.err) == ("\\x1b[2J\n", "\\x07\\x08\x1b[2K")
+
+
+def test_a_trials_line_has_the_units_of_the_table_and_counts_from_one(capsys):
+    metrics = (Metric("tps", 1559.1, "/s"), Metric("latency_p99_s", 0.0244, "s"))
+    trial = Trial(0, "POOL", "rw/16", 0, 1)
+    progress = Progress(None, {"rw/16": "tps"}, 30.0)
+    progress.started(trial)
+    progress.finished(Outcome(trial, TrialStatus.OK, Window(10, 30), metrics))
+    assert capsys.readouterr().err == (
+        "  1  block 1  rw/16  POOL           1.56 k/s   p99  24.4 ms\n"
+    )
+
+
+def test_a_response_that_is_a_latency_is_printed_once(capsys):
+    metrics = (Metric("latency_p99_s", 0.0244, "s"),)
+    trial = Trial(4, "POOL", "rw/16", 1, 1)
+    progress = Progress(None, {"rw/16": "latency_p99_s"}, 30.0)
+    progress.started(trial)
+    progress.finished(Outcome(trial, TrialStatus.OK, Window(10, 30), metrics))
+    assert capsys.readouterr().err == "  5  block 2  rw/16  POOL            24.4 ms\n"

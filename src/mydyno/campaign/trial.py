@@ -129,11 +129,12 @@ def _judged(a: TrialInput, window: Window, intervals: Sequence[Interval]) -> Out
 
 
 def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
-    """Return the use of the processors as metrics, empty without a sample."""
-    from mydyno.sample.derive import sampled_series, used  # noqa: PLC0415 - numpy
+    """Return what the window used and left for later as metrics, empty without a sample."""
+    from mydyno.sample.derive import POOL, deferred, sampled_series, used  # noqa: PLC0415
 
     with suppress(HostError):  # a trial is valid without its sample
-        return used(sampled_series(folder), window)
+        found = sampled_series(folder, POOL)
+        return (*used(found, window), *deferred(found, window))
     return ()
 
 

@@ -121,7 +121,7 @@ def recorded(path: Path, campaign: Campaign) -> tuple[Contents, list[str]]:
         trial = outcome.trial
         if trial.workload not in campaign.workloads or trial.treatment not in campaign.treatments:
             warnings.append(
-                f"{RunDir(path).journal}: trial {trial.id} is of {trial.treatment} under "
+                f"{RunDir(path).journal}: trial {trial.id + 1} is of {trial.treatment} under "
                 f"{trial.workload}, which the campaign does not have; it is left out"
             )
             contents.events = [e for e in contents.events if e != Finished(outcome)]

@@ -153,7 +153,7 @@ def table(imported: Imported) -> str:
     rows = [("Trial", "Workload", "Label", "Run", "Value", "", "Length", "Reports", "From")]
     rows += [
         (
-            str(run.trial),
+            str(run.trial + 1),
             run.workload,
             run.label,
             str(run.block + 1),
@@ -315,7 +315,7 @@ def _write(
     traits = {r.cell.name: ", ".join(f"{k} {v}" for k, v in r.cell.traits.items()) for r in runs}
     tables = {
         importing.FILES: {f.file: file_line(f) for f in found.files},
-        "imported runs.json": {f"trial {r.trial.id}": r.place for r in runs},
+        "imported runs.json": {f"trial {r.trial.id + 1}": r.place for r in runs},
         "workloads.json": traits,
     }
     facts = {

@@ -21,6 +21,8 @@ import msgspec
 import typer
 
 from mydyno.model import Interval, Outcome, Trial, TrialStatus
+from mydyno.report.units import quantity
+from mydyno.stats.estimates import unit_of
 
 SpecName = Annotated[
     str,
@@ -48,6 +50,7 @@ Allow = Annotated[
     ),
 ]
 
+TAIL = "latency_p99_s"
 _MINUTE = 60
 _CLEAR = "\r\x1b[2K"  # back to the first column, and the line is empty
 _C0, _ASTRAL = 0x20, 0x10000  # JSON escapes what is below, so that \x cannot get into it
@@ -190,10 +193,10 @@ class Progress:
         if self._trial is None:
             return
         response = self.responses[self._trial.workload]
-        value = interval.values.get(response, 0.0)
+        value = quantity(interval.values.get(response, 0.0), unit_of(response))
         of = f"/{self.length_s:.0f}" if self.length_s else ""
         left = self._left(interval.t_s)
-        self._live(f"{interval.t_s:4.0f}{of} s  {value:,.0f} {response}{left}")
+        self._live(f"{interval.t_s:4.0f}{of} s  {value}{left}")
 
     def finished(self, outcome: Outcome) -> None:
         """Write the trial's line."""
@@ -202,9 +205,9 @@ class Progress:
         response = self.responses[outcome.trial.workload]
         metrics = {m.name: m.value for m in outcome.metrics}
         if outcome.status is TrialStatus.OK:
-            text = f"{metrics[response]:10,.1f} {response}"
-            if "latency_p99_s" in metrics:
-                text += f"   p99 {metrics['latency_p99_s'] * 1e3:8,.1f} ms"
+            text = f"{quantity(metrics[response], unit_of(response)):>9}"
+            if TAIL in metrics and response != TAIL:
+                text += f"   p99 {quantity(metrics[TAIL], 's'):>8}"
         else:
             text = f"{outcome.status.value}: {outcome.error}"
         took = "" if self.length_s else f"   {outcome.window.end_s:.0f} s"

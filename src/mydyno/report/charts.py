@@ -303,7 +303,8 @@ def dot_plot(
             Dot(
                 axis.at(value),
                 round(100 * (t.block + 1) / (last + 2), 1),
-                f"{style.name}, block {t.block + 1}, trial {t.id}: {units.quantity(value, unit)}",
+                f"{style.name}, block {t.block + 1}, trial {t.id + 1}: "
+                f"{units.quantity(value, unit)}",
             )
             for t, value in zip(good[style], values[style], strict=True)
         )

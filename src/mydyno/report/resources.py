@@ -447,4 +447,4 @@ def label(trial: TrialView, response: str) -> str:
     value = trial.metrics.get(response, trial.metrics.get(TAIL))
     unit = "/s" if response in trial.metrics else "s"
     shown = f": {units.quantity(value, unit)}" if value is not None else ""
-    return f"trial {trial.id}, block {trial.block + 1}{shown}"
+    return f"trial {trial.id + 1}, block {trial.block + 1}{shown}"

@@ -212,10 +212,13 @@ _CSV = (
 def _prose(result: Result) -> str:
     """Return what the table's columns mean, and what was spent."""
     compared = result.comparison
+    bad = sum(trial.status != "ok" for trial in result.trials)
     footing = (
-        f"Value: {units.names(compared.response)}. Ratios are to {compared.baseline}, "
+        f"Value: {units.names(compared.response)}, the geometric mean of its valid trials. "
+        f"Ratios are to {compared.baseline}, "
         f"with 95 % intervals; p99: the ratio of p99 latencies. "
-        f"{units.counted(len(result.trials), 'trial')} in {units.counted(result.blocks, 'block')}, "
+        f"{units.counted(len(result.trials), 'trial')} in {units.counted(result.blocks, 'block')}"
+        f"{f', {bad} of them not valid' if bad else ''}, "
         f"{units.duration(compared.machine_time_s)} of machine time."
     )
     weaker = list(dict.fromkeys(r.name for r in compared.treatments if r.durability == "weaker"))

@@ -24,7 +24,7 @@ def warned(compared: Comparison) -> Sequence[tuple[str, str]]:
         for finding in words.warned(row):
             if (trial := finding.place.trial) is not None:
                 end = words.trial_end(finding)
-                ends.setdefault(end, {}).setdefault(who, []).append(str(trial))
+                ends.setdefault(end, {}).setdefault(who, []).append(str(trial + 1))
             else:
                 subjects.setdefault(words.words(finding), []).append(who)
     merged = [("", words.words(finding)) for finding in compared.findings]

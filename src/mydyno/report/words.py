@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from mydyno.model import Finding
+from mydyno.report.units import counted, quantity
 from mydyno.stats.decide import unevaluated
 from mydyno.stats.result import Comparison, Ends, Row
 
@@ -139,7 +140,7 @@ def in_words(comparison: Comparison) -> Comparison:
 def _row(row: Row) -> Row:
     reasons = {str(f.figures["guard"]): str(_figures(f)["reason"]) for f in unevaluated(row)}
     warnings = [
-        words(f) if f.place.trial is None else f"trial {f.place.trial} {trial_end(f)}"
+        words(f) if f.place.trial is None else f"trial {f.place.trial + 1} {trial_end(f)}"
         for f in warned(row)
     ]
     return structs.replace(row, warnings=warnings, unevaluated=reasons)
@@ -208,6 +209,29 @@ def _lasting_fall(of: _Figures) -> str:
     )
 
 
+def _early_window(of: _Figures) -> str:
+    """Return why windows may not last, with the figures, and how to see whether they do."""
+    parts = []
+    if "written" in of:
+        parts.append(
+            f"InnoDB wrote {quantity(of['redo'], 'B/s')} of redo and "
+            f"{quantity(of['written'], '/s')} of its pages: flushing had not begun"
+        )
+    if "before" in of:
+        ages = (quantity(of[name], "B") for name in ("before", "after"))
+        parts.append(
+            f"the checkpoint age rose from {' to '.join(ages)} in the window's second half, with "
+            f"{quantity(of['redo'], 'B/s')} of redo: flushing does not keep up yet"
+        )
+    if "filled" in of:
+        share = quantity(of["filled"], "share")
+        parts.append(f"the buffer pool was filling: {share} of its pages came within the window")
+    return (
+        f"its measured window is early ({'; '.join(parts)}), so its figures may not last; run "
+        'longer trials, or add design.soak = "1h", which runs the winner for so long'
+    )
+
+
 def _winner(of: _Figures) -> str:
     under = f" under {of['workload']}" if of["workloads"] > 1 else ""
     latency = (
@@ -216,8 +240,16 @@ def _winner(of: _Figures) -> str:
     return (
         f"{of['treatment']} gives {of['ratio']:.2f} times the {_what(of['responses'])} of "
         f"{of['baseline']}{under} (95 % interval {of['low']:.2f} to {of['high']:.2f}, "
-        f"{of['trials']} trials each){latency}."
+        f"{_valid_trials(of)}){latency}."
     )
+
+
+def _valid_trials(of: _Figures) -> str:
+    """Return how many valid trials the winner and the baseline have."""
+    own, other = of["trials"], of.get("baseline_trials", of["trials"])
+    if own == other:
+        return f"{counted(own, 'valid trial')} each"
+    return f"{counted(own, 'valid trial')}, {other} of {of['baseline']}"
 
 
 def _what(responses: Sequence[str]) -> str:
@@ -289,6 +321,7 @@ def _quantity(guard: str) -> str:
 
 _MADE: Mapping[str, Callable[[_Figures], str]] = {
     "broke-guards": _broke_guards,
+    "early-window": _early_window,
     "few-changes": _few_changes,
     "lasting-fall": _lasting_fall,
     "most-lost": _most_lost,

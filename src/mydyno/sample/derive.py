@@ -83,12 +83,15 @@ ALL = "all"  # the instance that is the sum over the processors
 _CORES, _PER_S, _BYTES_PER_S, _RATIO = "cores", "/s", "B/s", "ratio"
 
 
-def series(sampled: Sampled, where: Where, origin_s: float) -> tuple[Series, ...]:
+def series(
+    sampled: Sampled, where: Where, origin_s: float, more: Table | None = None
+) -> tuple[Series, ...]:
     """Return the series of a trial; time counts from `origin_s`, in seconds since the head.
 
-    CPU is in cores: seconds of CPU time in a second, over all processors.
+    CPU is in cores: seconds of CPU time in a second, over all processors.  Those of the table
+    `more`, of the server, are added.
     """
-    tables = [(CPU, ALL), (HOST, ""), (SERVER, "")]
+    tables = [(CPU, ALL), (HOST, ""), (SERVER, ""), (more or {}, "")]
     tables += [(DISK, where.disk)] if where.disk else []
     tables += [(NET, where.interface)] if where.interface else []
     made = [
@@ -228,6 +231,10 @@ SERVER: Table = {
     "innodb.row_lock_waits": (_PER_S, rates("status.innodb_row_lock_waits")),
     "threads_running": ("", levels("status.threads_running")),
 }
+POOL: Table = {  # for `deferred` only; reports do not show it
+    "innodb.data_pages": ("", levels("status.innodb_buffer_pool_pages_data")),
+    "innodb.free_pages": ("", levels("status.innodb_buffer_pool_pages_free")),
+}
 PROCESS: Table = {
     "process.{role}.cpu": (_CORES, rates("process.cpu_user", "process.cpu_system")),
     "process.{role}.threads": ("", levels("process.threads")),
@@ -238,13 +245,15 @@ _STEAL = ("cpu.steal",)
 _ALL = (*_BUSY, *_STEAL, "cpu.iowait", "cpu.idle")
 _LOAD = "process.load.cpu"
 _OURS = (_LOAD, "process.mysqld.cpu", "probe.cpu")
+_SPARE_PAGES = 2048  # that a full pool may have free: more than innodb_lru_scan_depth by default
 _LEAST_S = 1e-3  # what cannot be distinguished from a load's very beginning
 
 
-def sampled_series(folder: Path) -> tuple[Series, ...]:
+def sampled_series(folder: Path, more: Table | None = None) -> tuple[Series, ...]:
     """Return a trial's series in the time of its load; none where it was not sampled.
 
-    Raises `ProbeFileError` for a file that is not one of the sampler's.
+    Those of the table `more` are added.  Raises `ProbeFileError` for a file that is not one of the
+    sampler's.
     """
     path, start = folder / FILE, folder / START
     if not path.exists() or not start.exists():
@@ -261,7 +270,7 @@ def sampled_series(folder: Path) -> tuple[Series, ...]:
         origin_s = (began_ns - since_ns) * 1e-9
     except OverflowError as error:
         raise ProbeFileError(f"{folder / START}: {error}") from error
-    found = series(sampled, where, origin_s)
+    found = series(sampled, where, origin_s, more)
     return tuple(since for one in found if (since := _since_start(one)).values)
 
 
@@ -315,3 +324,41 @@ def _by_whom(
     ):
         cores = round(sum(spent.get(name, 0.0) for name in _ALL) / ticks)
         yield Metric("load_cpu_ratio", spent[_LOAD] / ticks / max(1.0, min(most, cores)), "ratio")
+
+
+def deferred(found: Sequence[Series], window: Window) -> tuple[Metric, ...]:
+    """Return what InnoDB left for later in a window, and how far its buffer pool (`POOL`) filled.
+
+    `innodb_redo_bytes` and `innodb_pages_written` are means.  `checkpoint_age_rise_ratio` is the
+    share of the redo of the window's second half by which the checkpoint age grew in it, from
+    `checkpoint_age_before` to `checkpoint_age_after`: about 0 where pages are flushed as fast as
+    they are changed.  `pool_filled_ratio` is the share of the pages in the pool that took a free
+    page in the window; a full pool frees some ahead of need.  What was not sampled is left out.
+    """
+    half = Window((window.start_s + window.end_s) / 2, window.end_s)
+    redo, late = (_held(found, "innodb.redo_rate", some) for some in (window, half))
+    pages, free, data = (
+        _held(found, f"innodb.{n}", window) for n in ("writes", "free_pages", "data_pages")
+    )
+    made = [Metric("innodb_redo_bytes", _mean(redo), "B/s")] if redo else []
+    made += [Metric("innodb_pages_written", _mean(pages), "/s")] if pages else []
+    if free and data and data[-1][1] > 0:
+        filled = max(0.0, free[0][1] - max(free[-1][1], _SPARE_PAGES)) / data[-1][1]
+        made.append(Metric("pool_filled_ratio", filled, "ratio"))
+    ages = _held(found, "innodb.checkpoint_age", half)
+    if len(ages) > 1 and (written := _mean(late) * (ages[-1][0] - ages[0][0])) > 0:
+        before, after = ages[0][1], ages[-1][1]
+        made.append(Metric("checkpoint_age_before", before, "B"))
+        made.append(Metric("checkpoint_age_after", after, "B"))
+        made.append(Metric("checkpoint_age_rise_ratio", (after - before) / written, "ratio"))
+    return tuple(made)
+
+
+def _held(found: Sequence[Series], name: str, window: Window) -> list[tuple[float, float]]:
+    """Return the times and values of one series in a window."""
+    some = (pair for s in found if s.name == name for pair in zip(s.t_s, s.values, strict=True))
+    return [pair for pair in some if window.holds(pair[0])]
+
+
+def _mean(pairs: Sequence[tuple[float, float]]) -> float:
+    return sum(value for _, value in pairs) / len(pairs) if pairs else 0.0

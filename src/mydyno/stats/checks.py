@@ -14,7 +14,7 @@ from mydyno.model import Figure, Finding, FindingPlace, Outcome, TrialStatus
 from mydyno.model.plugins import with_plugins
 from mydyno.stats.decide import Evidence, by_effect
 from mydyno.stats.effects import by_key
-from mydyno.stats.estimates import ended, ends_of, metric_of
+from mydyno.stats.estimates import ended, ends_of, good_values, metric_of
 from mydyno.stats.result import Ends, Ratio
 from mydyno.stats.rule import (
     HIGHER,
@@ -29,6 +29,10 @@ from mydyno.stats.rule import (
 GROUP = "mydyno.checks"
 _FEWEST = 3  # trials of a treatment for a usual value
 _LEAST_S = 10.0  # of a window: in a shorter one, a starting program looks like load
+_LEAST_REDO = 16384.0  # bytes a second: below a page, the server itself may be all that writes
+_FEWEST_PAGES = 1.0  # written in a second: below it, flushing has not begun
+_RISING = 0.25  # of the redo by which the checkpoint age grows: flushing does not keep up
+_FILLING = 0.05  # of the pages in the buffer pool, in one window
 _LIMIT = 0.9  # of its processors, from which on the load program may be the limit
 
 E = TypeVar("E")
@@ -82,6 +86,23 @@ class TreatmentEvidence:
     def judged(self) -> bool:
         """Return whether it is neither the baseline nor a treatment whose trials were lost."""
         return self.verdict not in {"baseline", "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsEvidence:
+    """The measured windows of one treatment under one workload."""
+
+    place: FindingPlace
+    outcomes: Sequence[Outcome]
+
+    def usual(self, metric: str) -> float:
+        """Return the median of a metric over the windows that have it, 0 if none has."""
+        values = good_values(self.outcomes, metric)
+        return median(values) if values else 0.0
+
+    def has(self, metric: str) -> bool:
+        """Return whether any window has a metric."""
+        return bool(good_values(self.outcomes, metric))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +247,25 @@ def _of_guard(code: str, guard: GuardEvidence, ratio: Ratio, limit: float = 0.0)
     return Finding(code, {**figures, **limits}, guard.treatment.place)
 
 
+def _early(windows: WindowsEvidence) -> Finding | None:
+    """Return a finding if windows end before flushing keeps up, or before the pool is filled.
+
+    Nothing is flushed late where next to nothing is written, as by a load that only reads.
+    """
+    redo, rise = windows.usual("innodb_redo_bytes"), windows.usual("checkpoint_age_rise_ratio")
+    written, filled = windows.usual("innodb_pages_written"), windows.usual("pool_filled_ratio")
+    unflushed = windows.has("innodb_pages_written") and written < _FEWEST_PAGES
+    figures: dict[str, Figure] = {}
+    if redo >= _LEAST_REDO and (unflushed or rise >= _RISING):
+        figures |= {"redo": redo}
+        figures |= {"written": written} if unflushed else {}
+        names = ("before", "after") if rise >= _RISING else ()
+        figures |= {name: windows.usual(f"checkpoint_age_{name}") for name in names}
+    if filled >= _FILLING:
+        figures |= {"filled": filled}
+    return Finding("early-window", figures, windows.place) if figures else None
+
+
 def _screening_lost(campaign: CampaignEvidence) -> Finding | None:
     ends = ends_of(campaign.outcomes)
     lost = campaign.rule.method.goal is Goal.FACTORS and ends.lost
@@ -268,6 +308,7 @@ CHECKS: tuple[Check[Any], ...] = (
     Check("guard-unproven", GuardEvidence, _unproven),
     Check("guard-broken", GuardEvidence, _rejecting),
     Check("guard-unevaluated", GuardEvidence, _unevaluated),
+    Check("early-window", WindowsEvidence, _early),
     Check("screening-lost-trials", CampaignEvidence, _screening_lost),
     Check("no-baseline", CampaignEvidence, _no_baseline),
     Check("load-limit", WorkloadEvidence, _load_limit),
@@ -281,7 +322,8 @@ def of_treatment(treatment: TreatmentEvidence, trials: Sequence[Outcome]) -> lis
     has_effect = treatment.judged and treatment.evidence.effect is not None
     names = treatment.rule.guards_of(treatment.evidence.workload) if has_effect else ()
     guards = [GuardEvidence(name, treatment) for name in names]
-    return [*(ending(o) for o in bad), *findings([treatment, *guards])]
+    windows = WindowsEvidence(treatment.place, trials)
+    return [*(ending(o) for o in bad), *findings([treatment, *guards, windows])]
 
 
 def of_campaign(outcomes: Sequence[Outcome], rule: Rule) -> list[Finding]:

@@ -82,6 +82,11 @@ def _winner(comparison: Comparison, winner: str) -> Finding:
         "low": effect.low,
         "high": effect.high,
         "trials": row.trials,
+        "baseline_trials": next(
+            r.trials
+            for r in comparison.treatments
+            if r.workload == row.workload and r.name == comparison.baseline
+        ),
     }
     guard = row.guards.get("latency_p99_s")
     latency: dict[str, Figure] = {"latency_ratio": guard.ratio} if guard else {}

@@ -252,20 +252,32 @@ def _borders(
 def _falls(trials: Sequence[LoadSeries]) -> dict[int, Finding]:
     """Return the trials in which performance fell and stayed low, as in the trials after them."""
     found: dict[int, Finding] = {}
-    for i, trial in enumerate(trials):
-        if (at := _fall(trial.series)) and _went_on(trials, i, at[1]):
+    falls = [_fall(trial.series) for trial in trials]
+    for i, (trial, at) in enumerate(zip(trials, falls, strict=True)):
+        if at and _went_on(trials, falls, i, at[1]):
             figures = {"fall": -change(-at[1]), "at_s": at[0] * BIN_S}
             found[trial.id] = Finding("lasting-fall", figures)
     return found
 
 
-def _went_on(trials: Sequence[LoadSeries], at: int, depth: float) -> bool:
-    """Return whether other treatments have fallen with a trial, or none has been seen since."""
+def _went_on(
+    trials: Sequence[LoadSeries], falls: Sequence[tuple[int, float] | None], at: int, depth: float
+) -> bool:
+    """Return whether other treatments have fallen with a trial.
+
+    Where none is on both sides of it, as of a campaign's first and last trial, the host fell
+    unless most trials of the same treatment (or all others, if it has none) fall by themselves.
+    """
     mine = trials[at].treatment
     before = _by_treatment(t for t in trials[:at] if t.treatment != mine)
     after = _by_treatment(t for t in trials[at + 1 :] if t.treatment in before)
     shifts = [np.mean(before[name]) - np.mean(later) for name, later in after.items()]
-    return not shifts or float(np.median(shifts)) >= _HALF * depth
+    if shifts:
+        return float(np.median(shifts)) >= _HALF * depth
+    others = [i for i in range(len(trials)) if i != at]
+    alike = [i for i in others if trials[i].treatment == mine] or others
+    fell = sum(1 for i in alike if (own := falls[i]) and own[1] >= _HALF * depth)
+    return not alike or fell < _SHARED * len(alike)
 
 
 def _fall(series: Array) -> tuple[int, float] | None:
