@@ -35,7 +35,8 @@ def facts(log):
                 "name": r.name,
                 "traits": dict(sorted(r.traits.items())),
                 "response": r.response,
-                "lines": [r.lines[0] + 1, r.lines[-1] + 1],
+                **({"job": r.job} if r.job else {}),
+                "lines": [r.span[0] + 1, r.span[1] + 1],
                 "totals": figures(r.totals),
                 "intervals": [[i.t_s, figures(i.values)] for i in r.intervals]
                 if r.reported

@@ -139,7 +139,7 @@ def of_run(run: LoggedRun, metrics: Sequence[Metric]) -> ImportedRun:
         workload=run.cell.name,
         block=run.trial.block,
         file=run.source,
-        lines=(reading.lines[0] + 1, reading.lines[-1] + 1),
+        lines=(reading.span[0] + 1, reading.span[1] + 1),
         seconds=reading.seconds,
         reports=len(reading.intervals) if reading.reported else 0,
         response=reading.response,

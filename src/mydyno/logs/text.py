@@ -71,7 +71,8 @@ class ParsedRun:
     `name` and `traits` identify the workload (``rndrd``; threads, block size …).  `totals` is the
     entire run recomputed from counts and seconds, in base units, and contains the `response`.
     `intervals` are those the tool reported, or one of all the run.  `lines` are the places, counted
-    from 0, of the lines it rests on.  Parsing `raw` gives the same run again.
+    from 0, of the lines it rests on; where several runs share lines, `own` are the first and the
+    last that only it has.  `job` is what the log calls it.  Parsing `raw` gives the same run again.
     """
 
     name: str
@@ -82,6 +83,13 @@ class ParsedRun:
     lines: Sequence[int]
     raw: bytes
     caveats: Sequence[Caveat] = field(default=())
+    job: str = ""
+    own: tuple[int, int] | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return the places of its own first and last line."""
+        return self.own or (self.lines[0], self.lines[-1])
 
     @property
     def seconds(self) -> float:
