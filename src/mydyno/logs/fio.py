@@ -36,6 +36,7 @@ class Direction:
     size_bytes: float = 0.0
     latencies: dict[str, float] = field(default_factory=dict)
     line: int = -1
+    counted: bool = True
 
 
 @dataclass(slots=True)
@@ -99,6 +100,8 @@ def caveats(jobs: Sequence[Job]) -> Iterator[Caveat]:
             if way.printed and way.requests and not way.printed.agrees(found):
                 note = f"prints {way.printed.value:.6g} {name} IOPS; its requests and seconds give"
                 yield Caveat(way.line, f"{note} {found:.6g}")
+            if not way.counted:
+                yield Caveat(way.line, f"cut off: no count of {name} requests; its rate is rounded")
         if unnamed := _unnamed(job):
             note = f"its {' and '.join(unnamed)} requests are not in the options of job {job.name}"
             yield Caveat(job.line, f"{note}; they may be those of other jobs")
@@ -202,6 +205,7 @@ class JobLines:
         way.printed = shown(iops[1]) if iops else None
         way.size_bytes = size(moved).value if moved else 0.0
         way.requests = way.printed.value * way.runtime_ms / 1e3 if way.printed else 0.0
+        way.counted = False
         return True
 
     def _counts(self, line: str) -> bool:
@@ -209,6 +213,7 @@ class JobLines:
         for name, count in zip(DIRECTIONS, found.groups(), strict=True) if found else ():
             if count and name in self.job.ways:
                 self.job.ways[name].requests = float(count)
+                self.job.ways[name].counted = True
         return found is not None
 
     def _latency(self, line: str) -> bool:
@@ -332,6 +337,11 @@ def find(text: Text) -> Found:
         found.known.update(n for lines in call.lines.values() for n in lines)
         for group in sorted({group for group, _, _ in call.jobs}):
             found.add(call.first, partial(_reading, call, group, text))
+        groups = {group for group, _, _ in call.jobs}
+        missing = [name for group, name in call.traits if group not in groups]
+        if missing and call.jobs:
+            note = f"jobs of fio without a result: {', '.join(missing)}; cut off?"
+            found.rejected.append(Caveat(call.first, note))
         if not call.jobs:
             found.rejected.append(Caveat(call.first, "a run of fio without its result"))
     return found

@@ -100,7 +100,7 @@ def _states(text: Text, rejected: list[Caveat]) -> Iterator[_State]:
     number = 0
     while number < len(text.lines):
         begins = text.lines[number].lstrip().startswith("{")
-        if begins and any('"fio version"' in x for x in text.lines[number : number + 2]):
+        if begins and any('"fio version"' in x for x in text.lines[number : number + 3]):
             last = _end(text, number)
             try:
                 report = _READ.decode(_document(text, number, last))
@@ -126,7 +126,9 @@ def _end(text: Text, first: int) -> int:
 
 
 def _document(text: Text, first: int, last: int) -> bytes:
-    return "\n".join(text.original[first : last + 1]).lstrip("\ufeff").encode()
+    bare = text.original[first].strip("\ufeff \t") == text.lines[first].strip()
+    lines = text.original if bare else text.lines  # less what a logger wrote before each line
+    return "\n".join(lines[first : last + 1]).lstrip("\ufeff").encode()
 
 
 def _calls(states: Iterator[_State]) -> Iterator[list[_State]]:

@@ -165,8 +165,10 @@ class _Reader:
     def take(self, number: int, line: str) -> None:
         """Take a line that is no command."""
         if _COMMA.search(line):
-            dotted = _COMMA.sub(".", line)
-            if not matched(SUMMARY, line) and (interval_of(dotted) or matched(SUMMARY, dotted)):
+            others = (_COMMA.sub(".", line), _COMMA.sub("", line))
+            if not matched(SUMMARY, line) and any(
+                interval_of(x) or matched(SUMMARY, x) for x in others
+            ):
                 self._fail(number, "numbers with commas; write them as 1234.5")
                 return
         if CHECKPOINT.match(line):

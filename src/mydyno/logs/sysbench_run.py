@@ -113,6 +113,8 @@ def _statements(summary: Summary, seconds: float, events: int) -> dict[str, floa
         name: float(summary[key][0][0]) / seconds for key, name in _COUNTS.items() if key in summary
     }
     if "tps" not in found:
+        if "q_read" in summary:
+            raise ValueError("queries without a line of transactions that could be read")
         found["eps"] = events / seconds
     return found
 
