@@ -148,6 +148,7 @@ JOB = re.compile(
     r"^\s*(?P<name>\S.*?): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): "
     r"err= *(?P<error>\d+).*?: pid=(?P<pid>\d+)"
 )
+TERSE = re.compile(r"^\s*(?:2;[^;]*|[345];fio-[^;]*;[^;]*);\d+;\d+;\d+;")
 VERSION = re.compile(r"^\s*fio[- ](\d\S*)\s*$")
 STATUS = re.compile(r"^\s*Run status group \d+ \(all jobs\)|^\s*Disk stats \(read/write\)")
 DETAIL = re.compile(
@@ -316,7 +317,8 @@ def _calls(text: Text) -> Iterator[_Call]:
     call: _Call | None = None
     for number, line, command in lines_of(text):
         begins = "): " in line and bool(DEFINED.match(line) or JOB.match(line))
-        if call and (command or (begins and call.is_over(line))):
+        terse = call and not (call.traits or call.jobs) and TERSE.match(line)
+        if call and (command or terse or (begins and call.is_over(line))):
             yield call
             call = None
         if command and command.tool == "fio":

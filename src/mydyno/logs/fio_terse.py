@@ -1,12 +1,12 @@
 """Runs of fio in a text: its terse lines (``--minimal``), versions 2 to 5, one for each job."""
 
-import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import log2
 
-from mydyno.logs.fio import DIRECTIONS, Direction, Job, asked, percentile_name, run_of
+from mydyno.logs.fio import DIRECTIONS, TERSE, Direction, Job, asked, percentile_name, run_of
 from mydyno.logs.text import (
     Caveat,
     CommandLine,
@@ -18,7 +18,6 @@ from mydyno.logs.text import (
     lines_of,
 )
 
-_LINE = re.compile(r"^\s*(?:2;[^;]*|[345];fio-[^;]*;[^;]*);\d+;\d+;\d+;")
 _FIELDS = {"2": 41, "3": 41, "4": 41, "5": 47}  # of one direction, by version
 _TRIMS = ("4", "5")  # the versions that have trims too
 _PERCENTILES = slice(12, 32)
@@ -31,7 +30,7 @@ _NEXT = "run fio with --output-format=json"
 def find(text: Text, others: Sequence[ParsedRun]) -> Found:
     """Return the runs in terse lines, less those that `others` have in another format."""
     found = Found()
-    lines = {n: _Line(line) for n, line in enumerate(text.lines) if _LINE.match(line)}
+    lines = {n: _Line(line) for n, line in enumerate(text.lines) if TERSE.match(line)}
     commands = [(n, c) for n, _, c in lines_of(text) if c and c.tool == "fio"] if lines else []
     for n, line in lines.items():
         found.known.add(n)
@@ -85,8 +84,19 @@ def _block(ways: Sequence[Direction]) -> str:
 
 
 def _is_same(number: int, line: _Line, other: ParsedRun) -> bool:
+    """Return whether a run beside a terse line is that of its job, or of its and other jobs."""
+    jobs = other.job.split("+")
     near = other.lines[0] - _NEAR <= number <= other.lines[-1] + _NEAR
-    return near and line.name in other.job.split("+")
+    if not near or line.name not in jobs:
+        return False
+    with suppress(ValueError):
+        ways = dict(line.ways(number))
+        rate = sum(way.requests / way.runtime_ms * 1e3 for way in ways.values() if way.runtime_ms)
+        part = rate / other.totals["iops"]
+        return part <= 1 + _SLACK and (
+            len(jobs) > 1 or other.traits["threads"] != "1" or part >= 1 - _SLACK
+        )
+    return False
 
 
 def _reading(

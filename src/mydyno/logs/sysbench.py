@@ -56,6 +56,8 @@ HEADINGS = re.compile(
     r"response time:|Threads fairness:)\s*$"
 )
 
+BEGINS = re.compile(r"^\s*(?:SQL statistics|OLTP test statistics|File operations|CPU speed):\s*$")
+
 SUMMARY: Mapping[str, re.Pattern[str]] = {
     "q_read": re.compile(r"^\s*read: +(\d+)$"),
     "q_write": re.compile(r"^\s*write: +(\d+)$"),
@@ -164,6 +166,9 @@ class _Reader:
 
     def take(self, number: int, line: str) -> None:
         """Take a line that is no command."""
+        opened = self._open
+        if opened and opened.run.summary and not opened.unreadable and BEGINS.match(line):
+            self.close()
         if _COMMA.search(line):
             others = (_COMMA.sub(".", line), _COMMA.sub("", line))
             if not matched(SUMMARY, line) and any(
