@@ -229,8 +229,8 @@ def import_(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Import existing benchmark logs into a run directory, to compare and report.
 
-    sysbench (0.4 to 1.1, files and statements), fio (text and JSON) and mysqlslap, also within
-    other text, several in a file, packed by gzip, xz, bzip2 or zstd.
+    sysbench (0.4 to 1.1), fio (text, JSON, terse) and mysqlslap, also within other text or behind
+    a logger's times and names, several in a file, packed by gzip, xz, bzip2 or zstd.
     """
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise JournalError(f"{output}: not empty; choose a new directory with -o")
