@@ -1,6 +1,6 @@
 """Runs of fio in a text: its terse lines (``--minimal``), versions 2 to 5, one for each job."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,7 @@ _TRIMS = ("4", "5")  # the versions that have trims too
 _PERCENTILES = slice(12, 32)
 _KIB, _US = 1024, 1e-6
 _NEAR = 4  # lines at most between a terse line and its command, or the same run in another format
+_SAME = 0.05  # ratio: jobs' requests in another format, as jobs do not end at one time
 _SLACK = 0.02  # ratio: kibibytes against rate and time, each rounded
 _NEXT = "run fio with --output-format=json"
 
@@ -32,10 +33,11 @@ def find(text: Text, others: Sequence[ParsedRun]) -> Found:
     found = Found()
     lines = {n: _Line(line) for n, line in enumerate(text.lines) if TERSE.match(line)}
     commands = [(n, c) for n, _, c in lines_of(text) if c and c.tool == "fio"] if lines else []
+    same = {n for other in others if lines for n in _same(lines, other)}
+    found.known.update(lines)
     for n, line in lines.items():
-        found.known.add(n)
         beside = [lines[m] for m in (n - 1, n + 1) if m in lines]
-        if not any(_is_same(n, line, other) for other in others):
+        if n not in same:
             command = next((x for x in reversed(commands) if 0 < n - x[1].last <= _NEAR), None)
             found.add(n, partial(_reading, text, n, line, command, beside))
     return found
@@ -83,20 +85,18 @@ def _block(ways: Sequence[Direction]) -> str:
     return brief(2**one) if one.is_integer() else ""
 
 
-def _is_same(number: int, line: _Line, other: ParsedRun) -> bool:
-    """Return whether a run beside a terse line is that of its job, or of its and other jobs."""
-    jobs = other.job.split("+")
-    near = other.lines[0] - _NEAR <= number <= other.lines[-1] + _NEAR
-    if not near or line.name not in jobs:
-        return False
+def _same(lines: Mapping[int, _Line], other: ParsedRun) -> set[int]:
+    """Return the lines that are the jobs of a run beside them: together they give its requests."""
+    slack = _NEAR + len(lines)
+    places = range(other.lines[0] - slack, other.lines[-1] + slack)
+    names = other.job.split("+")
+    found = {n: line for n, line in lines.items() if n in places and line.name in names}
+    rate = 0.0
     with suppress(ValueError):
-        ways = dict(line.ways(number))
-        rate = sum(way.requests / way.runtime_ms * 1e3 for way in ways.values() if way.runtime_ms)
-        part = rate / other.totals["iops"]
-        return part <= 1 + _SLACK and (
-            len(jobs) > 1 or other.traits["threads"] != "1" or part >= 1 - _SLACK
-        )
-    return False
+        ways = [way for n, line in found.items() for _, way in line.ways(n) if way.runtime_ms]
+        rate = sum(way.requests / way.runtime_ms * 1e3 for way in ways)
+    iops = other.totals["iops"]
+    return set(found) if abs(rate - iops) <= _SAME * iops else set()
 
 
 def _reading(
