@@ -213,6 +213,23 @@ def test_runs_in_one_plain_log_are_repeats(tmp_path):
     assert any("taken as repeats of one treatment" in warning for warning in result["warnings"])
 
 
+@pytest.mark.parametrize("case", ["fio-3.33-clients", "fio-3.33-clients-json"])
+def test_jobs_of_fio_are_part_of_the_label(case, tmp_path):
+    """Jobs that ran in turn are no repeats of each other, and each has lines of its own."""
+    shutil.copy(LOGS / case / "input.txt", tmp_path / "mounts.log")
+    result = imported(tmp_path / "d", tmp_path / "mounts.log")
+    runs = result["runs"]
+    assert [r["label"] for r in runs] == ["mounts:noatime", "mounts:relatime", "mounts"]
+    assert [r["block"] for r in runs] == [0, 0, 0]
+    assert not any("repeats" in warning for warning in result["warnings"])
+    assert runs[0]["lines"][0] > 1
+    assert runs[0]["lines"][1] < runs[1]["lines"][0]
+    first, last = runs[1]["lines"]
+    rule = ("--label", f"second=mounts.log:{first}-{last}")
+    result = imported(tmp_path / "e", tmp_path / "mounts.log", *rule)
+    assert [r["label"] for r in result["runs"]] == ["mounts:noatime", "second", "mounts"]
+
+
 def test_files_of_one_name_are_called_after_their_folders(repeats, tmp_path):
     given = [repeats / "ext4/run0.log", repeats / "xfs/run0.log"]
     result = imported(tmp_path / "d", *given)

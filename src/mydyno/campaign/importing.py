@@ -131,7 +131,8 @@ class LoggedRun:
     @property
     def place(self) -> str:
         """Return the file and the lines, counted from 1."""
-        return f"{self.source}:{self.reading.lines[0] + 1}-{self.reading.lines[-1] + 1}"
+        first, last = self.reading.span
+        return f"{self.source}:{first + 1}-{last + 1}"
 
 
 def runs_of(
@@ -328,30 +329,42 @@ def labels(
     """Return a label for each run of each source, and warnings.
 
     A run without a rule is labelled by its file, or by its folder where files in several folders
-    would share a name.  Runs of one workload in one file are repeats of each other, unless there is
-    other text between them: then they are numbered, as a setting may have been changed in between.
+    would share a name; runs of one workload in one file to which the log gives different names (the
+    jobs of fio) have these as part of theirs.  Others of one workload in one file are repeats of
+    each other, unless there is other text between them: then they are numbered, as a setting may
+    have been changed in between.
     """
     names = _names(sources)
     found: list[list[str]] = []
     warnings: list[str] = []
     for source, name, mine in zip(sources, names, cells, strict=True):
-        places = [reading.lines[0] for reading in source.log.readings]
-        ruled = [naming.label(source, place) for place in places]
-        numbers = _numbers(source, mine)
-        found.append([rule or f"{name}{n}" for rule, n in zip(ruled, numbers, strict=True)])
-        open_places = [i for i, rule in enumerate(ruled) if not rule]
-        warnings += _doubtful(source, [mine[i] for i in open_places], numbers)
+        ruled = [naming.label(source, reading.span[0]) for reading in source.log.readings]
+        called = [f"{name}{job}" for job in _jobs(source, mine)]
+        alike = [(cell.name, label) for cell, label in zip(mine, called, strict=True)]
+        numbers = _numbers(source, alike)
+        labelled = zip(ruled, called, numbers, strict=True)
+        found.append([rule or _clean(f"{label}{number}") for rule, label, number in labelled])
+        warnings += _doubtful(
+            source, [a for a, r in zip(alike, ruled, strict=True) if not r], numbers
+        )
     return found, warnings
 
 
+def _jobs(source: LogFile, cells: Sequence[ImportedCell]) -> list[str]:
+    """Return ``:JOB`` for runs whose workload has jobs of several names, else empty strings."""
+    pairs = [(c.name, r.job) for c, r in zip(cells, source.log.readings, strict=True)]
+    several = Counter(name for name, _ in set(pairs))
+    return [f":{job}" if job and several[name] > 1 else "" for name, job in pairs]
+
+
 def _doubtful(
-    source: LogFile, cells: Sequence[ImportedCell], numbers: Sequence[str]
+    source: LogFile, alike: Sequence[tuple[str, str]], numbers: Sequence[str]
 ) -> Iterator[str]:
-    counts = Counter(cell.name for cell in cells)
-    often = [name for name, count in counts.items() if count > 1]
+    counts = Counter(alike)
+    often = [pair for pair, count in counts.items() if count > 1]
     if not often:
         return
-    what = f"{source.path}: contains {counts[often[0]]} runs of {often[0]}"
+    what = f"{source.path}: contains {counts[often[0]]} runs of {often[0][0]}"
     how = "name them with --label-line REGEX or --label NAME=FILE:FIRST-LAST"
     if any(numbers):
         yield f"{what}, with other text between them; each is a treatment of its own; {how}"
@@ -359,16 +372,16 @@ def _doubtful(
         yield f"{what}, taken as repeats of one treatment; if they are not, {how}"
 
 
-def _numbers(source: LogFile, cells: Sequence[ImportedCell]) -> list[str]:
+def _numbers(source: LogFile, alike: Sequence[tuple[str, str]]) -> list[str]:
     """Return ``#1``, ``#2`` … for runs with other text between them, else empty strings."""
-    order: Counter[str] = Counter()
+    order: Counter[tuple[str, str]] = Counter()
     numbers: list[str] = []
-    for cell in cells:
-        order[cell.name] += 1
-        numbers.append(f"#{order[cell.name]}")
+    for pair in alike:
+        order[pair] += 1
+        numbers.append(f"#{order[pair]}")
     spans = [(r.lines[0], r.lines[-1]) for r in source.log.readings]
     apart = any(spans[0][0] < n < spans[-1][1] for n in source.log.unparsed) if spans else False
-    return numbers if apart and max(order.values()) > 1 else [""] * len(cells)
+    return numbers if apart and max(order.values()) > 1 else [""] * len(alike)
 
 
 def _names(sources: Sequence[LogFile]) -> list[str]:

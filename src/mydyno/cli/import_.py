@@ -139,7 +139,7 @@ def of_run(run: LoggedRun, metrics: Sequence[Metric]) -> ImportedRun:
         workload=run.cell.name,
         block=run.trial.block,
         file=run.source,
-        lines=(reading.lines[0] + 1, reading.lines[-1] + 1),
+        lines=(reading.span[0] + 1, reading.span[1] + 1),
         seconds=reading.seconds,
         reports=len(reading.intervals) if reading.reported else 0,
         response=reading.response,
@@ -229,8 +229,8 @@ def import_(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Import existing benchmark logs into a run directory, to compare and report.
 
-    sysbench (0.4 to 1.1, files and statements), fio (text and JSON) and mysqlslap, also within
-    other text, several in a file, packed by gzip, xz, bzip2 or zstd.
+    sysbench (0.4 to 1.1), fio (text, JSON, terse) and mysqlslap, also within other text or behind
+    a logger's times and names, several in a file, packed by gzip, xz, bzip2 or zstd.
     """
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise JournalError(f"{output}: not empty; choose a new directory with -o")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from mydyno.logs import fio, fio_json, mysqlslap, sysbench
+from mydyno.logs import fio, fio_json, fio_terse, mysqlslap, sysbench
 from mydyno.logs.text import Caveat, Found, ParsedRun, PrintedNumber, Text, text_of
 
 __all__ = ["Caveat", "ParsedLog", "ParsedRun", "read"]
@@ -72,7 +72,11 @@ def read(data: bytes) -> ParsedLog:
     text = text_of(data)
     json = fio_json.find(text)
     rest = text.without(json.known)
-    found = [json, _but_for(fio.find(rest), json), mysqlslap.find(rest), sysbench.find(rest)]
+    people = _but_for(fio.find(rest), json)
+    terse = fio_terse.find(rest, [*json.readings, *people.readings])
+    answered = {n for r in (*json.readings, *terse.readings) for n in range(*_above(r, text))}
+    people.rejected = [d for d in people.rejected if d.line not in answered]
+    found = [json, people, terse, mysqlslap.find(rest), sysbench.find(rest)]
     readings = sorted((r for f in found for r in f.readings), key=lambda r: r.lines[0])
     known = {n for f in found for n in f.known}
     filled = [n for n, line in enumerate(text.lines) if line.strip()]
@@ -84,6 +88,17 @@ def read(data: bytes) -> ParsedLog:
         unparsed=tuple(n for n in filled if n not in known),
         text=text,
     )
+
+
+_NEAR = 4  # lines at most between a command of fio and its result
+
+
+def _above(run: ParsedRun, text: Text) -> tuple[int, int]:
+    """Return the range of lines in which the command of a run may begin."""
+    first = run.lines[0]
+    while first and text.lines[first - 1].endswith("\\"):
+        first -= 1
+    return max(0, first - _NEAR), run.lines[-1] + 1
 
 
 def _but_for(found: Found, json: Found) -> Found:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mydyno.logs.text import (
@@ -21,6 +21,8 @@ from mydyno.logs.text import (
 
 DIRECTIONS = ("read", "write", "trim")
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+_UNKNOWN = "fio"  # in a name, for a pattern of access that the log does not have
+_BOTH = ("rw", "randrw", "readwrite")
 _RATES = {"read": "reads", "write": "writes", "trim": "trims"}
 
 
@@ -34,6 +36,7 @@ class Direction:
     size_bytes: float = 0.0
     latencies: dict[str, float] = field(default_factory=dict)
     line: int = -1
+    counted: bool = True
 
 
 @dataclass(slots=True)
@@ -97,6 +100,11 @@ def caveats(jobs: Sequence[Job]) -> Iterator[Caveat]:
             if way.printed and way.requests and not way.printed.agrees(found):
                 note = f"prints {way.printed.value:.6g} {name} IOPS; its requests and seconds give"
                 yield Caveat(way.line, f"{note} {found:.6g}")
+            if not way.counted:
+                yield Caveat(way.line, f"cut off: no count of {name} requests; its rate is rounded")
+        if unnamed := _unnamed(job):
+            note = f"its {' and '.join(unnamed)} requests are not in the options of job {job.name}"
+            yield Caveat(job.line, f"{note}; they may be those of other jobs")
     for name in DIRECTIONS:
         several = [job for job in jobs if name in job.ways and job.ways[name].latencies]
         if len(several) > 1:
@@ -106,7 +114,7 @@ def caveats(jobs: Sequence[Job]) -> Iterator[Caveat]:
 
 def name_of(jobs: Sequence[Job]) -> tuple[str, dict[str, str]]:
     """Return what a group is called (``randwrite-4k-qd64``) and the traits of its load."""
-    names = list(dict.fromkeys(_called(job.traits) for job in jobs))
+    names = list(dict.fromkeys(_called(job) for job in jobs))
     traits: dict[str, str] = {"threads": f"{sum(job.jobs for job in jobs)}"}
     for job in jobs:
         for key, value in job.traits.items():
@@ -117,27 +125,38 @@ def name_of(jobs: Sequence[Job]) -> tuple[str, dict[str, str]]:
     return "+".join(names), traits
 
 
-def _called(traits: Mapping[str, str]) -> str:
-    depth = traits.get("iodepth", "1")
-    parts = [traits.get("rw", "fio"), traits.get("bs", ""), f"qd{depth}" if depth != "1" else ""]
-    return "-".join(filter(None, parts))
+def _called(job: Job) -> str:
+    depth = job.traits.get("iodepth", "1")
+    rw = "+".join([job.traits.get("rw") or _UNKNOWN, *_unnamed(job)])
+    return "-".join(
+        filter(None, [rw, job.traits.get("bs", ""), f"qd{depth}" if depth != "1" else ""])
+    )
+
+
+def _unnamed(job: Job) -> list[str]:
+    """Return the directions that a job made and its options do not name."""
+    rw = job.traits.get("rw")
+    named = DIRECTIONS if rw in _BOTH else [name for name in DIRECTIONS if name in (rw or name)]
+    return [name for name, way in job.ways.items() if way.requests and name not in named]
 
 
 DEFINED = re.compile(
-    r"^\s*(?P<name>\S.*?): \(g=(?P<group>\d+)\): rw=(?P<rw>\w+)(?:\(\d+\))?, bs=(?P<bs>.*?), "
-    r"ioengine=(?P<ioengine>\w+), iodepth=(?P<iodepth>\d+)"
+    r"^\s*(?:<\S+> )?(?P<name>\S.*?): \(g=(?P<group>\d+)\): rw=(?P<rw>\w+)(?:\(\d+\))?, "
+    r"bs=(?P<bs>.*?), ioengine=(?P<ioengine>\w+), iodepth=(?P<iodepth>\d+)"
 )
 JOB = re.compile(
     r"^\s*(?P<name>\S.*?): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): "
     r"err= *(?P<error>\d+).*?: pid=(?P<pid>\d+)"
 )
+TERSE = re.compile(r"^\s*(?:2;[^;]*|[345];fio-[^;]*;[^;]*);\d+;\d+;\d+;")
 VERSION = re.compile(r"^\s*fio[- ](\d\S*)\s*$")
 STATUS = re.compile(r"^\s*Run status group \d+ \(all jobs\)|^\s*Disk stats \(read/write\)")
 DETAIL = re.compile(
     r"^\s*(?:\.\.\.$|Starting \d+|Jobs: \d+|[\w-]+: Laying out|READ: |WRITE: |TRIM: |"
     r"\w[\w-]*: ios=|bw \(|bw=|iops +:|lat \(|cpu +:|IO depths|submit +:|complete +:|latency +:|"
-    r"errors +:|slat |\||fsync/|sync \(|sync percent|fio: )"
+    r"errors +:|slat |\||fsync/|sync \(|sync percent|fio: |steadystate +:|hostname=|<\S+> Starting)"
 )
+CLIENTS = "All clients"  # fio --client: the sum of all groups, also of those that ran in turn
 _WAY = re.compile(r"^\s*(?P<way>read|write|trim) ?: *(?:io=(?P<io>[\d.]+\w*)|IOPS=)")
 _RUNTIME = re.compile(r"runt= *(\d+) ?msec|/ *(\d+) ?msec\)")
 _IOPS = re.compile(r"(?:iops=|IOPS=) *([\d.]+[kKMG]?)")
@@ -187,6 +206,7 @@ class JobLines:
         way.printed = shown(iops[1]) if iops else None
         way.size_bytes = size(moved).value if moved else 0.0
         way.requests = way.printed.value * way.runtime_ms / 1e3 if way.printed else 0.0
+        way.counted = False
         return True
 
     def _counts(self, line: str) -> bool:
@@ -194,6 +214,7 @@ class JobLines:
         for name, count in zip(DIRECTIONS, found.groups(), strict=True) if found else ():
             if count and name in self.job.ways:
                 self.job.ways[name].requests = float(count)
+                self.job.ways[name].counted = True
         return found is not None
 
     def _latency(self, line: str) -> bool:
@@ -229,7 +250,7 @@ def _between(text: str) -> str:
 
 _OPTIONS = {"rw": ("rw", "readwrite"), "bs": ("bs", "blocksize"), "size": ("size",),
             "direct": ("direct",), "rate_iops": ("rate_iops",)}  # fmt: skip
-_ALL = -1  # in the place of a group: its lines belong to each
+_ALL, _SUM = -1, -2  # in the place of a group: its lines belong to each group, or to none
 
 
 @dataclass(slots=True)
@@ -238,11 +259,18 @@ class _Call:
 
     first: int
     options: Mapping[str, str] = field(default_factory=dict)
-    traits: dict[int, dict[str, str]] = field(default_factory=dict)
+    traits: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     jobs: dict[tuple[int, str, str], JobLines] = field(default_factory=dict)
     lines: dict[int, list[int]] = field(default_factory=dict)
     ended: bool = False
     present: JobLines | None = None
+
+    @property
+    def group(self) -> int:
+        """Return the group that lines without a heading belong to."""
+        if self.present is None:
+            return _ALL
+        return _SUM if self.present.job.name == CLIENTS else self.present.job.group
 
     def is_over(self, line: str) -> bool:
         """Return whether a line that may begin a call begins another one."""
@@ -250,13 +278,15 @@ class _Call:
         if found is None:
             return self.ended or bool(self.jobs)
         # what stands again after its end is another call, unless --status-interval asked for it
+        if found["name"] == CLIENTS:
+            return False
         return self.ended and (int(found["group"]), found["name"], found["pid"]) not in self.jobs
 
     def take(self, number: int, line: str) -> None:
         """Take a line, if it belongs to the call."""
         group = self._heading(number, line)
         if group is None:
-            group = self.present.job.group if self.present else _ALL
+            group = self.group
             taken = self.present is not None and self.present.take(number, line)
             if not taken and not DETAIL.match(line):
                 return
@@ -267,11 +297,13 @@ class _Call:
         if found := DEFINED.match(line):
             group = int(found["group"])
             parts = {key: found[key] for key in ("rw", "ioengine", "iodepth")}
-            self.traits[group] = {"bs": block(found["bs"], found["rw"]), **parts}
+            self.traits[group, found["name"]] = {"bs": block(found["bs"], found["rw"]), **parts}
             return group
         if found := JOB.match(line):
             group = int(found["group"])
             self.present, self.ended = JobLines(found, number), False
+            if found["name"] == CLIENTS:
+                return _SUM
             self.jobs[group, found["name"], found["pid"]] = self.present
             return group
         if STATUS.match(line):
@@ -285,7 +317,8 @@ def _calls(text: Text) -> Iterator[_Call]:
     call: _Call | None = None
     for number, line, command in lines_of(text):
         begins = "): " in line and bool(DEFINED.match(line) or JOB.match(line))
-        if call and (command or (begins and call.is_over(line))):
+        terse = call and not (call.traits or call.jobs) and TERSE.match(line)
+        if call and (command or terse or (begins and call.is_over(line))):
             yield call
             call = None
         if command and command.tool == "fio":
@@ -306,6 +339,11 @@ def find(text: Text) -> Found:
         found.known.update(n for lines in call.lines.values() for n in lines)
         for group in sorted({group for group, _, _ in call.jobs}):
             found.add(call.first, partial(_reading, call, group, text))
+        groups = {group for group, _, _ in call.jobs}
+        missing = [name for group, name in call.traits if group not in groups]
+        if missing and call.jobs:
+            note = f"jobs of fio without a result: {', '.join(missing)}; cut off?"
+            found.rejected.append(Caveat(call.first, note))
         if not call.jobs:
             found.rejected.append(Caveat(call.first, "a run of fio without its result"))
     return found
@@ -313,10 +351,24 @@ def find(text: Text) -> Found:
 
 def _reading(call: _Call, group: int, text: Text) -> ParsedRun:
     jobs = [lines.job for (of, _, _), lines in call.jobs.items() if of == group]
+    defined = {name: traits for (of, name), traits in call.traits.items() if of == group}
     for job in jobs:
-        job.traits = {**_asked(call.options), **call.traits.get(group, {})}
-    lines = sorted({*call.lines.get(_ALL, []), *call.lines.get(group, [])})
-    return run_of(jobs, lines, text.excerpt(lines))
+        # group_reporting prints one job for all, under the name of the first
+        of_job = defined if len(jobs) == 1 else {job.name: defined.get(job.name, {})}
+        found = list(of_job.values()) or [{}]
+        job.traits = {**asked(call.options), **_joined(found)}
+    own = call.lines.get(group, [])
+    lines = sorted({*call.lines.get(_ALL, []), *own})
+    run = run_of(jobs, lines, text.excerpt(lines))
+    several = len({of for of, _, _ in call.jobs}) > 1
+    first = min(job.line for job in jobs)
+    return replace(run, own=(first, max(own))) if several else run
+
+
+def _joined(traits: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the traits of several definitions as those of one job: ``randread+randwrite``."""
+    keys = dict.fromkeys(key for one in traits for key in one)
+    return {key: "+".join(dict.fromkeys(t[key] for t in traits if key in t)) for key in keys}
 
 
 def run_of(jobs: Sequence[Job], lines: Sequence[int], raw: bytes) -> ParsedRun:
@@ -324,10 +376,11 @@ def run_of(jobs: Sequence[Job], lines: Sequence[int], raw: bytes) -> ParsedRun:
     name, traits = name_of(jobs)
     values = totals(jobs)
     notes = tuple(caveats(jobs))
-    return ParsedRun(name, "iops", traits, values, once(values), lines, raw, notes)
+    job = "+".join(dict.fromkeys(job.name for job in jobs))
+    return ParsedRun(name, "iops", traits, values, once(values), lines, raw, notes, job)
 
 
-def _asked(options: Mapping[str, str]) -> dict[str, str]:
+def asked(options: Mapping[str, str]) -> dict[str, str]:
     """Return the facts of a load from its command, where the output may lack them."""
     found = chosen(options, _OPTIONS)
     if "bs" in found:

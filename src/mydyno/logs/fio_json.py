@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mydyno.logs.fio import DIRECTIONS, Direction, Job, percentile_name, run_of
+from mydyno.logs.fio import CLIENTS, DIRECTIONS, Direction, Job, percentile_name, run_of
 from mydyno.logs.text import Caveat, Found, ParsedRun, PrintedNumber, Text, brief, size
 from mydyno.model import Interval
 
@@ -50,9 +50,15 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class _Report(msgspec.Struct, frozen=True):
-    jobs: list[_Entry]
+    jobs: list[_Entry] = []
+    client_stats: list[_Entry] = []
     timestamp_ms: float = 0.0
     options: dict[str, str] = msgspec.field(default_factory=dict, name="global options")
+
+    @property
+    def entries(self) -> list[_Entry]:
+        """Return its jobs, of one machine or of several clients."""
+        return [e for e in self.jobs or self.client_stats if e.jobname != CLIENTS]
 
 
 _READ = msgspec.json.Decoder(_Report, strict=False)
@@ -69,7 +75,7 @@ class _State:
     def goes_on(self, before: "_State") -> bool:
         """Return whether this is a later state of the same call (``--status-interval``)."""
         mine, theirs = self.report, before.report
-        if [j.jobname for j in mine.jobs] != [j.jobname for j in theirs.jobs]:
+        if [j.jobname for j in mine.entries] != [j.jobname for j in theirs.entries]:
             return False
         passed_ms = mine.timestamp_ms - theirs.timestamp_ms
         grown = max((b - a for a, b in zip(_runtimes(theirs), _runtimes(mine), strict=True)),
@@ -84,7 +90,7 @@ def find(text: Text) -> Found:
     found = Found()
     for states in _calls(_states(text, found.rejected)):
         found.known.update(n for state in states for n in range(state.first, state.last + 1))
-        for group in dict.fromkeys(entry.groupid for entry in states[-1].report.jobs):
+        for group in dict.fromkeys(entry.groupid for entry in states[-1].report.entries):
             found.add(states[-1].first, partial(_reading, states, group, text))
     return found
 
@@ -94,10 +100,14 @@ def _states(text: Text, rejected: list[Caveat]) -> Iterator[_State]:
     number = 0
     while number < len(text.lines):
         begins = text.lines[number].lstrip().startswith("{")
-        if begins and any('"fio version"' in x for x in text.lines[number : number + 2]):
+        if begins and any('"fio version"' in x for x in text.lines[number : number + 3]):
             last = _end(text, number)
             try:
-                yield _State(number, last, _READ.decode(_document(text, number, last)))
+                report = _READ.decode(_document(text, number, last))
+                if report.entries:
+                    yield _State(number, last, report)
+                else:
+                    rejected.append(Caveat(number, "a JSON document of fio without jobs"))
                 number = last
             except msgspec.DecodeError as problem:
                 problem_text = f"a JSON document of fio that is cut off or damaged: {problem}"
@@ -116,7 +126,9 @@ def _end(text: Text, first: int) -> int:
 
 
 def _document(text: Text, first: int, last: int) -> bytes:
-    return "\n".join(text.original[first : last + 1]).lstrip("\ufeff").encode()
+    bare = text.original[first].strip("\ufeff \t") == text.lines[first].strip()
+    lines = text.original if bare else text.lines  # less what a logger wrote before each line
+    return "\n".join(lines[first : last + 1]).lstrip("\ufeff").encode()
 
 
 def _calls(states: Iterator[_State]) -> Iterator[list[_State]]:
@@ -133,17 +145,29 @@ def _calls(states: Iterator[_State]) -> Iterator[list[_State]]:
 def _reading(states: Sequence[_State], group: int, text: Text) -> ParsedRun:
     last = states[-1]
     lines = [n for state in states for n in range(state.first, state.last + 1)]
-    alone = len({entry.groupid for entry in last.report.jobs}) == 1
+    alone = len({entry.groupid for entry in last.report.entries}) == 1
     raw = text.excerpt(lines) if alone else b"".join(_only(text, s, group) for s in states)
     run = run_of(_jobs(last, group), lines, raw)
-    notes = tuple(Caveat(last.first, caveat.text) for caveat in run.caveats)
-    return replace(run, intervals=tuple(_course(states, group)) or run.intervals, caveats=notes)
+    own = None if alone else _own(text, last, group)
+    return replace(run, intervals=tuple(_course(states, group)) or run.intervals, own=own)
+
+
+def _own(text: Text, state: _State, group: int) -> tuple[int, int]:
+    """Return the first and the last line of a group's jobs, where each has lines of its own."""
+    starts = [n for n in range(state.first, state.last + 1) if '"jobname"' in text.lines[n]]
+    groups = [e.groupid for e in state.report.jobs or state.report.client_stats]
+    if len(starts) != len(groups):
+        return state.first, state.last
+    ends = [*(n - 2 for n in starts[1:]), state.last]
+    own = [span for of, *span in zip(groups, starts, ends, strict=True) if of == group]
+    return own[0][0] - 1, own[-1][1]
 
 
 def _only(text: Text, state: _State, group: int) -> bytes:
     """Return a document with the jobs of one group."""
     fields: dict[str, Any] = msgspec.json.decode(_document(text, state.first, state.last))
-    fields["jobs"] = [job for job in fields["jobs"] if int(job.get("groupid", 0)) == group]
+    for key in {"jobs", "client_stats"} & fields.keys():
+        fields[key] = [job for job in fields[key] if int(job.get("groupid", 0)) == group]
     return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
 
 
@@ -174,7 +198,7 @@ def _counters(jobs: Sequence[Job]) -> dict[str, float]:
 
 
 def _jobs(state: _State, group: int) -> list[Job]:
-    entries = [entry for entry in state.report.jobs if entry.groupid == group]
+    entries = [entry for entry in state.report.entries if entry.groupid == group]
     return [_job(state, entry, [e.jobname for e in entries].count(entry.jobname))
             for entry in entries]  # fmt: skip
 
@@ -215,8 +239,8 @@ def _direction(way: _Way, line: int) -> Direction:
 
 
 def _runtimes(report: _Report) -> list[float]:
-    return [max(way.runtime for way in entry.ways().values()) for entry in report.jobs]
+    return [max(way.runtime for way in entry.ways().values()) for entry in report.entries]
 
 
 def _requests(report: _Report) -> list[float]:
-    return [sum(way.total_ios for way in entry.ways().values()) for entry in report.jobs]
+    return [sum(way.total_ios for way in entry.ways().values()) for entry in report.entries]

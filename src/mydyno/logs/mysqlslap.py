@@ -30,6 +30,9 @@ _CSV = re.compile(
     r"(?P<mean_s>\d+\.\d+),(?P<least_s>\d+\.\d+),(?P<most_s>\d+\.\d+),"
     r"(?P<threads>\d+),(?P<queries>\d+)\s*$"
 )
+_ERROR = re.compile(
+    r"^\s*(?:mysqlslap|mariadb-slap): (?:\[ERROR\] )?(Error|Cannot .*|.*Cannot run query.*)"
+)
 _COMMAS = 6
 _HEADING = re.compile(r"^\s*Benchmark\s*$")
 _OPTIONS = {
@@ -39,7 +42,9 @@ _OPTIONS = {
     "number_char_cols": ("number_char_cols",),
 }
 _NAMES = ("mysqlslap", "mariadb-slap")
-_APART = 3  # lines that its heading and its engine stand above a result, at most
+_HEADED = "heading"
+_FIRST = (_HEADED, "engine")  # what stands above the mean
+_APART = 4  # lines of other text within a block, at most
 _BETWEEN = 8  # lines of other text between a command and its result, at most
 
 _Fields = dict[str, str]
@@ -50,6 +55,15 @@ def find(text: Text) -> Found:
     commands = _commands(text)
     found = Found(known={n for first, c in commands.items() for n in range(first, c.last + 1)})
     answered: set[int] = set()
+    errors = [n for n, line in enumerate(text.lines) if "slap: " in line and _ERROR.match(line)]
+    found.rejected += [
+        Caveat(n, "not imported: numbers with commas; write them as 1234.5")
+        for n, line in enumerate(text.lines)
+        if "seconds to run" in line
+        and _LINES["mean_s"].match(line.replace(",", "."))
+        and "," in line
+    ]
+    last = -1
     for at, fields, lines in _blocks(text):
         first = _above(at, commands, found.known, text)
         asked, options = [], {}
@@ -58,7 +72,18 @@ def find(text: Text) -> Found:
             options = chosen(commands[first].options, _OPTIONS)
         answered.update(asked)
         found.known.update(lines)
-        found.add(at, partial(_reading, {**options, **fields}, [*asked, *lines], text))
+        failed = next((n for n in errors if last < n < at), None)
+        last = at
+        if failed is None:
+            found.add(
+                at,
+                partial(
+                    _reading, {**options, **fields}, [*asked, *lines], text, (lines[0], lines[-1])
+                ),
+            )
+        else:
+            note = f"not imported: clients of this result failed, see line {failed + 1}"
+            found.rejected.append(Caveat(at, note))
     found.rejected += [
         Caveat(first, "a command of mysqlslap without its result")
         for first, command in commands.items()
@@ -77,19 +102,37 @@ def _blocks(text: Text) -> Iterator[tuple[int, _Fields, list[int]]]:
         if line.count(",") == _COMMAS and (csv := _CSV.match(line)):
             yield at, csv.groupdict(), [at]
         elif "seconds to run" in line and _LINES["mean_s"].match(line):
-            near = range(max(0, at - _APART), min(len(text.lines), at + len(_LINES)))
-            pairs = {n: pair for n in near if (pair := _field(text.lines[n]))}
-            later = [n for n in pairs if n > at and pairs[n][0] in {"engine", "mean_s"}]
-            own = [n for n in pairs if n < min(later, default=at + len(_LINES))]
-            before = [n for n in own if n < at and pairs[n][0] == "engine"]
-            mine = [*before[-1:], *(n for n in own if n >= at)]
-            headings = [n for n in near if n < at and _HEADING.match(text.lines[n])]
-            yield at, dict(pairs[n] for n in mine), [*headings[-1:], *mine]
+            after = _near(text, range(at, len(text.lines)))
+            before = _near(text, range(at - 1, -1, -1))
+            fields = {**before, **after}
+            pairs = {name: text.lines[n] for name, n in fields.items() if name != _HEADED}
+            found = {name: _LINES[name].match(line) for name, line in pairs.items()}
+            yield at, {k: m[1] for k, m in found.items() if m}, sorted(fields.values())
 
 
-def _field(line: str) -> tuple[str, str] | None:
+def _near(text: Text, places: range) -> dict[str, int]:
+    """Return the lines of one block on one side of its mean, by field, each field once.
+
+    Blank lines and a few of other text may stand between them.
+    """
+    found: dict[str, int] = {}
+    foreign = 0
+    for n in places:
+        name = _field(text.lines[n])
+        if not name:
+            foreign += bool(text.lines[n].strip())
+        elif name in found or (name in _FIRST) != (places.step < 0):
+            break
+        else:
+            found[name] = n
+        if foreign > _APART:
+            break
+    return found
+
+
+def _field(line: str) -> str:
     found = matched(_LINES, line)
-    return (found[0], found[1][1]) if found else None
+    return found[0] if found else _HEADED if _HEADING.match(line) else ""
 
 
 def _above(
@@ -101,11 +144,11 @@ def _above(
         return None
     between = range(commands[first].last + 1, at)
     other = [n for n in between if text.lines[n].strip() and n not in known]
-    unparsed = [n for n in other if not _field(text.lines[n]) and not _HEADING.match(text.lines[n])]
+    unparsed = [n for n in other if not _field(text.lines[n])]
     return first if len(unparsed) <= _BETWEEN else None
 
 
-def _reading(fields: _Fields, lines: Sequence[int], text: Text) -> ParsedRun:
+def _reading(fields: _Fields, lines: Sequence[int], text: Text, own: tuple[int, int]) -> ParsedRun:
     """Return one block; all clients' queries over the mean of the seconds they took."""
     seconds = float(fields["mean_s"])
     if seconds <= 0:
@@ -134,4 +177,5 @@ def _reading(fields: _Fields, lines: Sequence[int], text: Text) -> ParsedRun:
         lines=tuple(lines),
         raw=text.excerpt(lines),
         caveats=tuple(caveats),
+        own=own,
     )

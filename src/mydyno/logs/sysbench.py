@@ -10,9 +10,11 @@ from mydyno.model import Interval
 
 _MIB = 2**20
 _N = r"(\d+(?:\.\d+)?)"
+_COMMA = re.compile(r"(?<=\d),(?=\d)")  # of decimals, or of thousands
 
 VERSION = re.compile(r"^\s*sysbench v?(\d+\.\d+\S*?):?(?:\s|$)(?!.*--)")
 RUNNING = re.compile(r"^\s*Running the test with following options")
+CHECKPOINT = re.compile(r"^\s*\[ *\d+s ?\] Checkpoint report:")
 FAILED = re.compile(r"^\s*(?:FATAL|ALERT): (.*)")
 
 TRAITS: Mapping[str, re.Pattern[str]] = {
@@ -20,12 +22,20 @@ TRAITS: Mapping[str, re.Pattern[str]] = {
     "rate": re.compile(r"^\s*Target transaction rate: *(\d+)"),
     "files": re.compile(r"^\s*(\d+) files, [\d.]+ ?[KMGT]?i?[bB] each$"),
     "file_total_size": re.compile(r"^\s*([\d.]+ ?[KMGT]?i?[bB]) total file size"),
-    "block_size": re.compile(r"^\s*Block size ([\d.]+ ?[KMGT]?i?[bB])"),
+    "block_size": re.compile(
+        r"^\s*(?:Block size|block size:|Memory block size:) *([\d.]+ ?[KMGT]?i?[bB]?)$"
+    ),
     "flags": re.compile(r"^\s*Extra file open flags: *(.+)"),
     "fsync": re.compile(r"^\s*(?:Periodic FSYNC enabled, )?[Cc]alling fsync\(\) (each \d+|after)"),
     "rwratio": re.compile(r"^\s*Read/Write ratio for combined random IO test: *([\d.]+)"),
     "io_mode": re.compile(r"^\s*Using (synchronous|asynchronous|.*mmaped?) ?.*I/O"),
     "mode": re.compile(r"^\s*Doing (sequential|random) (\S+(?: \([\w ]+\))?) test"),
+    "primes": re.compile(r"^\s*(?:Prime numbers limit|Maximum prime number checked.*): *(\d+)"),
+    "test": re.compile(
+        r"^\s*(?:Doing|Running) (memory|CPU|thread|mutex) (?:\w+ )*(?:test|benchmark)"
+    ),
+    "operation": re.compile(r"^\s*(?:operation|Memory operations type): *(\w+)"),
+    "scope": re.compile(r"^\s*(?:scope|Memory scope type): *(\w+)"),
     "oltp": re.compile(
         r"^\s*(?:Running|Doing) (mixed OLTP|simple OLTP|non-transactional|read-only)"
     ),
@@ -35,14 +45,18 @@ REMARK = re.compile(
     r"Initializing |Random number generator seed|Report intermediate|Number of (?:IO|random) req|"
     r"Calling fsync\(\) at the end|Using |Not using |Doing OLTP test|Maximum number of requests|"
     r"No DB drivers|Creating |Inserting |\d+ bytes written in|Removing test files|Dropping table|"
-    r"\d+ files, \d+[KM]b each, |\[ *\d+s ?\] queue length|Latency histogram|Prime numbers limit|"
-    r"\s*value  ---|\s*[\d.]+ \|\**\s+\d+$|Specified percentage)"
+    r"\d+ files, \d+[KM]b each, |\[ *\d+s ?\] queue length|Latency histogram|"
+    r"\s*value  ---|\s*[\d.]+ \|\**\s+\d+$|Specified percentage|Report checkpoint|Warm|"
+    r"percentile stats: +disabled|events per second: +[\d.]+|total size: |Total operations: |"
+    r"(?:Reusing|Extending) existing file|No bytes written)"
 )
 HEADINGS = re.compile(
     r"^\s*(?:SQL statistics:|OLTP test statistics:|queries performed:|General statistics:|"
     r"Test execution summary:|Latency \(ms\):|Throughput:|File operations:|per-request statistics:|"
     r"response time:|Threads fairness:)\s*$"
 )
+
+BEGINS = re.compile(r"^\s*(?:SQL statistics|OLTP test statistics|File operations|CPU speed):\s*$")
 
 SUMMARY: Mapping[str, re.Pattern[str]] = {
     "q_read": re.compile(r"^\s*read: +(\d+)$"),
@@ -132,10 +146,13 @@ class _Open:
     stage: int = _COMMAND
     foreign: int = 0
     lines: list[int] = field(default_factory=list)
+    unreadable: Caveat | None = None
 
     def is_over(self, stage: int) -> bool:
         """Return whether a line of this stage belongs to the next run."""
         earlier = stage < self.stage and (stage <= _OPTIONS or self.stage == _SUMMARY)
+        if self.unreadable and stage > _OPTIONS:
+            return False
         return earlier or stage == self.stage in (_VERSION, _RUNNING)
 
 
@@ -149,7 +166,19 @@ class _Reader:
 
     def take(self, number: int, line: str) -> None:
         """Take a line that is no command."""
-        if reported := interval_of(line):
+        opened = self._open
+        if opened and opened.run.summary and not opened.unreadable and BEGINS.match(line):
+            self.close()
+        if _COMMA.search(line):
+            others = (_COMMA.sub(".", line), _COMMA.sub("", line))
+            if not matched(SUMMARY, line) and any(
+                interval_of(x) or matched(SUMMARY, x) for x in others
+            ):
+                self._fail(number, "numbers with commas; write them as 1234.5")
+                return
+        if CHECKPOINT.match(line):
+            self._fail(number, "reports of checkpoints, each counted from the last one")
+        elif reported := interval_of(line):
             self._interval(number, *reported)
         elif figures := matched(SUMMARY, line) if _MARKED.search(line) else None:
             self._summary(number, *figures)
@@ -162,7 +191,9 @@ class _Reader:
         if opened is None:
             return
         run, lines = opened.run, opened.lines
-        if run.has_result:
+        if opened.unreadable:
+            self._reject(opened.unreadable.line, f"not imported: {opened.unreadable.text}")
+        elif run.has_result:
             self.found.add(run.first, lambda: reading_of(run, lines, self._text.excerpt(lines)))
         elif run.failures:
             failure = run.failures[0]
@@ -195,6 +226,11 @@ class _Reader:
         self.found.known.add(number)
         return self._open
 
+    def _fail(self, number: int, why: str) -> None:
+        """Note that the run of this line cannot be read."""
+        opened = self._at(_REPORTS, number)
+        opened.unreadable = opened.unreadable or Caveat(number, why)
+
     def _interval(self, number: int, interval: Interval, threads: str) -> None:
         before = self._open.run.intervals if self._open else []
         if before and interval.t_s <= before[-1].t_s:
@@ -205,7 +241,9 @@ class _Reader:
             run.traits.setdefault("threads", (threads, number))
 
     def _summary(self, number: int, key: str, match: re.Match[str]) -> None:
-        if self._open and key in self._open.run.summary:
+        if key == "percentile":
+            key += match[1]
+        if self._open and key in self._open.run.summary and not self._open.unreadable:
             self.close()
         self._at(_SUMMARY, number).run.summary[key] = (match.groups(""), number)
 
@@ -215,7 +253,7 @@ class _Reader:
         elif RUNNING.match(line):
             self._at(_RUNNING, number).run.announced = True
         elif trait := matched(TRAITS, line):
-            value = " ".join(trait[1].groups())
+            value = " ".join(filter(None, trait[1].groups()))
             self._at(_OPTIONS, number).run.traits[trait[0]] = (value, number)
         elif HEADINGS.match(line) or REMARK.match(line):
             self.found.known.add(number)

@@ -42,11 +42,13 @@ class Totals:
     implied: bool = False
 
 
-def totals_of(summary: Summary, intervals: Sequence[Interval], block_bytes: int) -> Totals:
+def totals_of(
+    summary: Summary, intervals: Sequence[Interval], block_bytes: int, threads: int = 1
+) -> Totals:
     """Return the sums of a run; raise `ValueError` where nothing can be computed."""
     if is_cut(summary):
         return _of_intervals(intervals, block_bytes)
-    seconds, implied = seconds_of(summary)
+    seconds, implied = seconds_of(summary, intervals, threads)
     events = int(_first(summary, "events") or _first(summary, "transactions") or 0)
     files = any(key in summary for key in _FILES)
     values = _files(summary, seconds, events, block_bytes) if files else _statements(
@@ -65,14 +67,21 @@ def is_cut(summary: Summary) -> bool:
     return not any(key in summary for key in ("events", "transactions", *_FILES))
 
 
-def seconds_of(summary: Summary) -> tuple[float, bool]:
-    """Return how long a run was in seconds, and whether it was computed from rates."""
+def seconds_of(summary: Summary, intervals: Sequence[Interval], threads: int) -> tuple[float, bool]:
+    """Return how long a run was in seconds, and whether it was computed from other figures.
+
+    The file test of 1.1 prints rates and latencies only: it was as long as its reports, or about as
+    its latencies together, which its threads had side by side.
+    """
     if seconds := _first(summary, "seconds"):
         return seconds, False
     for key in ("queries", "requests", "transactions"):
         texts, _ = summary.get(key, ((), 0))
         if texts and float(texts[0]) and float(texts[1]):
             return float(texts[0]) / float(texts[1]), True
+    rates_only = "events" not in summary and {"iops_read", "iops_write"} & summary.keys()
+    if rates_only and (busy_s := _first(summary, "sum") / 1e3):
+        return (intervals[-1].t_s if intervals else busy_s / threads), True
     raise ValueError("a result without seconds: neither a total time nor a rate is there")
 
 
@@ -104,6 +113,8 @@ def _statements(summary: Summary, seconds: float, events: int) -> dict[str, floa
         name: float(summary[key][0][0]) / seconds for key, name in _COUNTS.items() if key in summary
     }
     if "tps" not in found:
+        if "q_read" in summary:
+            raise ValueError("queries without a line of transactions that could be read")
         found["eps"] = events / seconds
     return found
 
@@ -149,13 +160,16 @@ def _latencies(summary: Summary, events: int) -> dict[str, float]:
         found["latency_mean_s"] = float(summary["sum"][0][0]) / events / 1e3
     elif "taken" in summary and events:
         found["latency_mean_s"] = float(summary["taken"][0][0]) / events
+    elif "avg" in summary:
+        found["latency_mean_s"] = float(summary["avg"][0][0]) * _IN_S[summary["avg"][0][1]]
     if "max" in summary:
         value, unit = summary["max"][0]
         found["latency_max_s"] = float(value) * _IN_S[unit]
-    if "percentile" in summary:
-        percent, value, unit = summary["percentile"][0]
-        found[f"latency_p{percent}_s"] = float(value) * _IN_S[unit]
-    return found
+    for key, (texts, _) in summary.items():
+        if key.startswith("percentile"):
+            percent, value, unit = texts
+            found[f"latency_p{percent}_s"] = float(value) * _IN_S[unit]
+    return {name: value for name, value in found.items() if value}  # 0.00 ms is no latency
 
 
 def _mix(transactions: float, queries: Sequence[float]) -> tuple[int, int, int] | None:
@@ -186,10 +200,13 @@ def checks(summary: Summary, intervals: Sequence[Interval], totals: Totals) -> l
     found = [*_few(list(_rates(summary, totals))), *_bytes(summary, totals)]
     found += [*_sums(summary, totals)]
     if totals.implied:
-        key = next(k for k in ("queries", "requests", "transactions") if k in summary)
-        problem = f"no total time: its printed rate of {_RATES[key]} implies {totals.seconds:.2f} s"
+        key = next((k for k in ("queries", "requests", "transactions") if k in summary), "sum")
+        what = (
+            f"printed rate of {_RATES[key]} implies" if key in _RATES else "latencies imply about"
+        )
+        problem = f"no total time: its {what} {totals.seconds:.2f} s"
         found.append(Caveat(summary[key][1], problem))
-    if intervals and totals.response != "eps":
+    elif intervals and totals.response != "eps":
         found += _reports(summary, intervals, totals)
     return found
 
@@ -307,6 +324,7 @@ _OPTIONS = {
     "db_ps_mode": ("db_ps_mode",),
     "distribution": ("rand_type", "oltp_dist_type"),
 }
+_KINDS = ("oltp", "test")  # traits that name the load
 _SIZES = ("block_size", "file_total_size")
 # The mix of queries is more precise than these names.
 _OLD_TESTS = ("oltp", "oltp_legacy", "complex", "select")
@@ -335,11 +353,10 @@ class SysbenchRun:
 
 def reading_of(run: SysbenchRun, lines: Sequence[int], raw: bytes) -> ParsedRun:
     """Return the parsed run; raise `ValueError` for a test that cannot be compared."""
-    if "speed" in run.summary:
-        raise ValueError("a test of processor or memory: neither statements nor files")
     traits = _traits(run)
     block_bytes = int(float(traits.get("block_size") or _DEFAULT_BLOCK))
-    totals = totals_of(run.summary, run.intervals, block_bytes)
+    threads = traits.get("threads", "1")
+    totals = totals_of(run.summary, run.intervals, block_bytes, int(threads) or 1)
     is_file = "iops" in totals.values
     caveats = checks(run.summary, run.intervals, totals)
     caveats += _of_the_command(run, totals)
@@ -365,7 +382,7 @@ def _traits(run: SysbenchRun) -> dict[str, str]:
     """Return the traits from the output, or else from the command."""
     options = run.command.options if run.command else {}
     found = chosen(options, _OPTIONS)
-    found |= {name: value for name, (value, _) in run.traits.items() if name != "oltp"}
+    found |= {name: value for name, (value, _) in run.traits.items() if name not in _KINDS}
     found["mode"] = _MODES.get(found.get("mode", ""), found.get("mode", ""))
     for name in _SIZES:
         if name in found:
@@ -374,7 +391,7 @@ def _traits(run: SysbenchRun) -> dict[str, str]:
         found["sysbench"] = ".".join(run.version.split(".")[:2])
     if "flags" in found:
         found["flags"] = _FLAGS.get(found["flags"], found["flags"])
-    if run.announced and "block_size" in found:
+    if run.announced and found["mode"]:
         found.setdefault("fsync", "none")
     if found["mode"] != "rndrw":
         found.pop("rwratio", None)
@@ -399,8 +416,10 @@ def _statement_name(run: SysbenchRun, totals: Totals) -> str:
     script = re.sub(r"\.lua$", "", script.rsplit("/", 1)[-1])
     if script and script not in {*_OLD_TESTS, "run"}:
         return script
-    mix = totals.mix
-    return _MIXES.get(mix, "-".join(["oltp", *map(str, mix)])) if mix else "oltp"
+    if mix := totals.mix:
+        return _MIXES.get(mix, "-".join(["oltp", *map(str, mix)]))
+    test = "cpu" if "primes" in run.traits else run.traits.get("test", ("events", 0))[0].lower()
+    return test if totals.response == "eps" else "oltp"
 
 
 def _completed(interval: Interval, block_bytes: int) -> Interval:
@@ -417,7 +436,9 @@ def _of_the_command(run: SysbenchRun, totals: Totals) -> list[Caveat]:
     options: Mapping[str, str] = run.command.options if run.command else {}
     asked = options.get("time") or options.get("max_time") or "0"
     caveats: list[Caveat] = []
-    asked_s = int(asked) if asked.isdigit() and not is_cut(run.summary) else 0
+    guessed = totals.implied and totals.response == "iops"
+    measured = not is_cut(run.summary) and not guessed
+    asked_s = int(asked) if asked.isdigit() and measured else 0
     if asked_s and abs(asked_s - totals.seconds) > 1 + 0.05 * asked_s:
         problem = f"the command asks for {asked} s, but its result is of {totals.seconds:.1f} s"
         caveats.append(Caveat(run.first, f"{problem}; check that they belong together"))

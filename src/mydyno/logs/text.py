@@ -3,7 +3,10 @@
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
+from json import loads
 from math import isfinite
 
 from mydyno.model import Interval
@@ -71,7 +74,8 @@ class ParsedRun:
     `name` and `traits` identify the workload (``rndrd``; threads, block size …).  `totals` is the
     entire run recomputed from counts and seconds, in base units, and contains the `response`.
     `intervals` are those the tool reported, or one of all the run.  `lines` are the places, counted
-    from 0, of the lines it rests on.  Parsing `raw` gives the same run again.
+    from 0, of the lines it rests on; where several runs share lines, `own` are the first and the
+    last that only it has.  `job` is what the log calls it.  Parsing `raw` gives the same run again.
     """
 
     name: str
@@ -82,6 +86,13 @@ class ParsedRun:
     lines: Sequence[int]
     raw: bytes
     caveats: Sequence[Caveat] = field(default=())
+    job: str = ""
+    own: tuple[int, int] | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return the places of its own first and last line."""
+        return self.own or (self.lines[0], self.lines[-1])
 
     @property
     def seconds(self) -> float:
@@ -125,7 +136,17 @@ _MARKS = {0xA0: " ", 0x2009: " ", 0x202F: " ", 0x3000: " ", 0xFEFF: None, 0x200B
 _QUOTES = {0x201C: '"', 0x201D: '"', 0x201E: '"', 0xAB: '"', 0xBB: '"', 0x2018: "'", 0x2019: "'"}
 _TYPED = _MARKS | _QUOTES | {0xFF1A: ":", 0x2026: "..."}
 _DASHES = re.compile(r"(?<=\s)[\u2012-\u2015](?=[A-Za-z])")  # typographers join two hyphens
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>])")
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)?"
+_LOGGER = r"(?:\s[\w.-]+\s[\w./@-]+\[\d+\]:)?"  # host, program and process, as journalctl prints
+_STAMP = re.compile(
+    r"^(?:(?P<container>[\w.-]*[A-Za-z][\w.-]*\s+\|(?:\s|$)|\[pod/\S+\]\s)|"
+    rf"(?:\[?(?:\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_ZONE}|{_CLOCK})\]?|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK})"
+    rf"{_LOGGER}(?:\s|$))"
+)
+_DOCKER = '{"log":"'
+_FIGURES = re.compile(r"\btps: |IOPS=|(?:time|transactions|queries|avg|sum): ")
 _QUOTED = re.compile(r"^(?:> ?)+")
 _SECRETS = re.compile(
     r"(?P<name>--?(?:[a-z-]*password|mysql-passwd|pgsql-password)[= ]|"
@@ -167,6 +188,7 @@ def text_of(data: bytes) -> Text:
     original = [_without_secrets(line.rstrip("\r")) for line in text.split("\n")]
     if original and not original[-1]:
         original.pop()
+    _refuse_mixed(original)
     return Text(tuple(map(_plain, original)), tuple(original))
 
 
@@ -181,10 +203,29 @@ def _without_secrets(line: str) -> str:
     return _SECRETS.sub(lambda found: f"{found['name']}***", line)
 
 
+def _refuse_mixed(lines: Sequence[str]) -> None:
+    """Raise `ValueError` where the output of several containers alternates."""
+    found = (_STAMP.match(_ESCAPES.sub("", line)) for line in lines if _FIGURES.search(line))
+    names = [stamp["container"] or "" for stamp in found if stamp]
+    changes = sum(a != b for a, b in pairwise(names))
+    if changes >= max(2, len(set(names))):
+        listed = " and ".join(sorted({name.strip(" |[]") for name in names}))
+        raise ValueError(f"lines of {listed} alternate; give those of each in a file of its own")
+
+
 def _plain(line: str) -> str:
-    """Return the line without colours, typography, quotation marks and what was overwritten."""
+    """Return the line as a tool printed it, without what loggers, shells and editors add.
+
+    These are times and names before it, colours, typography, quotation marks, and what was
+    overwritten.
+    """
+    if line.startswith(_DOCKER):  # a log file of Docker
+        with suppress(ValueError):
+            line = str(loads(line)["log"]).rstrip("\r\n")
     line = _ESCAPES.sub("", line).translate(_TYPED)
     line = next((part for part in reversed(line.split("\r")) if part.strip()), "")
+    for _ in range(2):  # a container's name, and a time
+        line = _STAMP.sub("", line, count=1)
     return _DASHES.sub("--", _QUOTED.sub("", line)).rstrip()
 
 
