@@ -85,7 +85,7 @@ def _server(host: Host) -> str:
         build = find(host, "auto")
     except SpecError as error:
         return str(error)
-    return f"{build.text} ({build.mysqld})"
+    return f"{build.description} ({build.mysqld})"
 
 
 def _where(host: Host, tool: str) -> str:
