@@ -4,6 +4,8 @@ Each would otherwise end a campaign after its disks were made and its data fille
 """
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -117,6 +119,31 @@ def test_a_device_that_cannot_be_formatted_is_refused(tmp_path, device):
     done = mydyno("plan", path)
     assert done.returncode == 4, done.stderr
     assert done.stderr.startswith(f"mydyno: {device} is not empty: it is no block device")
+
+
+@pytest.mark.parametrize(
+    ("old", "line", "message"),
+    [
+        ("MySQL) 5.5.62", 3, "MySQL 5.5.62 is not supported; use MySQL 5.6 or later"),
+        ("MariaDB) 5.5.68", 3, "MariaDB 5.5.68 is not supported; use MariaDB 10.0 or later"),
+        ("", 9, "no bin/mariadbd or bin/mysqld there on"),
+    ],
+)
+def test_a_server_program_that_does_not_fit_is_refused_with_its_line(tmp_path, old, line, message):
+    text = SPEC.replace("DEVICE", '"here"').replace("SETTING", '"server.build" = "/no/such"')
+    with tempfile.TemporaryDirectory(prefix="mydyno-test-") as name:
+        Path(name).chmod(0o755)  # root asks the program as nobody
+        program = Path(name) / "bin/mysqld"
+        program.parent.mkdir(mode=0o755)
+        version = f"Ver {old.split()[-1]} ({old.split(')')[0]})" if old else "Ver 8.0.33"
+        program.write_text(f"#!/bin/sh\necho 'mysqld  {version}'\n")
+        program.chmod(0o755)
+        (program.parent / "mysql").symlink_to("/bin/true")
+        source = SpecSource(text.replace('"none"', f'"{name}"'), "a.toml", {})
+        with pytest.raises(SpecError) as refused:
+            build(source, ["host"], tmp_path)
+    assert str(refused.value).startswith(f"a.toml:{line}: ")
+    assert message in str(refused.value)
 
 
 def test_data_that_are_none_or_do_not_fit_are_refused(tmp_path):

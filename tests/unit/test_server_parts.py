@@ -169,6 +169,32 @@ def test_a_server_that_is_too_old_is_refused_before_anything_is_made():
             find(Local(), name)
 
 
+@pytest.mark.parametrize(
+    ("words", "tls", "allocator"),
+    [
+        ("", "", "glibc"),
+        ("Comparing have_openssl and have_ssl shows YaSSL", "", "glibc"),
+        ("_ZN5yaSSL3SSLD2Ev", "yaSSL", "glibc"),
+        ("wolfSSL_shutdown <jemalloc>: Error in munmap()", "wolfSSL", "jemalloc"),
+        ("TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES", "", "tcmalloc"),
+        ("mimalloc: error: ", "", "mimalloc"),
+    ],
+)
+def test_a_program_shows_the_libraries_that_it_contains(words, tls, allocator):
+    with tempfile.TemporaryDirectory(prefix="mydyno-test-") as name:
+        base = Path(name)
+        base.chmod(0o755)  # root asks the program as nobody
+        program = base / "bin/mysqld"
+        program.parent.mkdir(mode=0o755)
+        program.write_text("#!/bin/sh\necho 'mysqld  Ver 8.0.33 for Linux'\nexit\n" + words)
+        program.chmod(0o755)
+        (program.parent / "mysql").symlink_to("/bin/true")
+        found = find(Local(), name)
+        assert (found.tls, found.allocator) == (tls, allocator)
+        known = f"flavour mysql, TLS by {tls or 'an unknown library'}, allocator {allocator}"
+        assert found.description == f"mysqld  Ver 8.0.33 for Linux, {known}"
+
+
 def test_a_program_that_is_no_server_is_refused(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "mysqld").symlink_to("/bin/true")

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mydyno.model import SpecError
 from mydyno.stack.alloc import Alloc, libraries, parse
 from mydyno.stack.launch_file import Server
 
@@ -36,6 +38,22 @@ def test_plans_are_idempotent(first, second):
     assert LAYER.plan(then, second) == []
     back = applied(then, LAYER.plan(then, {}))
     assert back == {"library": "glibc"}
+
+
+def test_a_server_that_contains_an_allocator_gets_no_second_one():
+    """It has no file in the process's maps, so that only the program shows it."""
+    layer = Alloc(LAYER.server, FOUND, "jemalloc")
+    parsed = layer.observe().parse
+    running = parsed(b"running\t\n")
+    assert running == {"library": "jemalloc", "linked": "jemalloc"}
+    for now in (running, parsed(b""), {}):
+        assert "LD_PRELOAD" not in str(layer.plan(now, {"library": "jemalloc", "tunables": "a:b"}))
+        for other in ("tcmalloc", "glibc"):
+            with pytest.raises(SpecError, match="linked to jemalloc"):
+                layer.plan(now, {"library": other})
+    assert layer.plan(running, {"library": "jemalloc"}) == []
+    shown = b"own\tMALLOC_CONF=a:b\nrunning\t\nenviron\tMALLOC_CONF=a:b\n"
+    assert parsed(shown)["tunables"] == "a:b"
 
 
 @given(st.binary())

@@ -1,6 +1,7 @@
 """The network layer: plans are idempotent, any output is read, and so is an interface's speed."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from mydyno.campaign.bench import TrialInput
 from mydyno.loads import sysbench_oltp
-from mydyno.model import DriftError, Trial
+from mydyno.model import DriftError, SpecError, Trial
 from mydyno.sample.sampler import parse_speed
 from mydyno.stack.net import Net, refusal
 from mydyno.stack.protocol import split
@@ -86,6 +87,19 @@ def test_an_old_server_may_be_without_tls():
     assert refusal("off", "mysql", (5, 6, 14)) == ""
     assert "5.7.10" in refusal("on", "mysql", (5, 6, 14))
     assert refusal("TLSv1.3", "mariadb", (10, 4, 0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("flavour", "version"), [("mysql", (5, 6, 46)), ("mysql", (5, 7, 22)), ("mariadb", (10, 2, 11))]
+)
+def test_a_server_speaks_what_its_tls_library_does(flavour, version):
+    """The same version was built with yaSSL and with OpenSSL."""
+    assert "built with yaSSL, which speaks TLS 1.1" in refusal("on", flavour, version, "yaSSL")
+    assert refusal("off", flavour, version, "yaSSL") == ""
+    assert refusal("TLSv1.2", flavour, version, "OpenSSL") == ""
+    layer = replace(LAYER, flavour=flavour, version=version, library="yaSSL")
+    with pytest.raises(SpecError, match=r"net\.tls = 'on': this server is built with yaSSL"):
+        layer.plan({}, {"transport": "tcp", "tls": "on"})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mydyno.host import Host, Remote, ask, reach
 from mydyno.journal import Prepared
 from mydyno.lab import available, refuse_unknown_class
 from mydyno.lab.values import check as check_lab
-from mydyno.model import SpecError
+from mydyno.model import RefusedError, SpecError
 from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
 from mydyno.snapshot import existing
@@ -132,7 +132,8 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     host = hosts.db
     found = facts(host)
     servers = {
-        program: find(host, program) for program in programs(spec, source.place, source.text)
+        program: _find(host, program, source)
+        for program in programs(spec, source.place, source.text)
     }
     kinds = {program: (build.flavour, build.version) for program, build in servers.items()}
     flavour, version = next(iter(kinds.values()), ("", ()))
@@ -153,6 +154,16 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     except SpecError as error:
         reason = f"{source.place}: {error}"
         raise SpecError(located(reason, source.place, source.text)) from error
+
+
+def _find(host: Host, program: str, source: SpecSource) -> Build:
+    """Return the build of a server program; an error has the line that names it first."""
+    try:
+        return find(host, program)
+    except (SpecError, RefusedError) as error:
+        lines = enumerate(source.text.splitlines(), start=1)
+        line = next((f":{n}" for n, text in lines if f'"{program}"' in text), "")
+        raise type(error)(f"{source.place}{line}: {error}") from error
 
 
 def _bare(campaign: Campaign) -> bool:
@@ -268,6 +279,6 @@ def _on_a_bench(
     emulated += [guest.emulated] if guest and guest.emulated else []
     emulated += [_LINK] if any(map(uses_lab_link, campaign.treatments.values())) else []
     sentences = " ".join(emulated)
-    name = "; ".join(server.text for server in servers.values())
+    name = "; ".join(server.description for server in servers.values())
     found = known.facts
     return Built(campaign, known.ground, host, found, name, sentences, tuple(warnings), opened)

@@ -154,7 +154,7 @@ def _server(host: Host) -> tuple[FoundServer | None, str]:
         build = find(host, "auto")
     except SpecError as error:
         return None, str(error)
-    return FoundServer(str(build.mysqld), build.flavour, build.version, build.text), ""
+    return FoundServer(str(build.mysqld), build.flavour, build.version, build.description), ""
 
 
 def _where(host: Host, tool: str) -> str | None:

@@ -201,20 +201,13 @@ _OPENSSL_S = 60.0
 _VERSION_3 = b"basicConstraints = CA:FALSE\n"
 
 
-def ensure_authority(host: Host, build: Build, folder: Path, identity: Identity) -> None:
+def ensure_authority(host: Host, folder: Path, identity: Identity) -> None:
     """Fill `folder` with an authority, and certificates and keys signed by it, where missing.
 
     They are root's; the server's user can read its own key, and neither the client's nor the
-    authority's.  Raises `HostError` where `openssl` is missing or fails, and for a server whose TLS
-    library no client speaks to.
+    authority's.  Raises `HostError` where `openssl` is missing or fails.
     """
     if host.run(Action(("test", "-s", str(folder / CERTIFICATE)))).returncode:
-        # a library and no version: MySQL 5.7 and MariaDB 10.2 were built with it or with OpenSSL
-        if host.run(Action(("grep", "-qa", "-m1", "yaSSL", str(build.mysqld)))).returncode == 0:
-            raise HostError(
-                f"net.tls: {build.mysqld} is built with yaSSL, whose TLS 1.1 client libraries "
-                "refuse; use a server built with OpenSSL, or net.tls = off"
-            )
         _make(host, folder, identity)
     # openssl keeps a key to its owner; the server's user reads it by its group
     of_server = (str(folder / name) for name in (CA, SERVER_CERTIFICATE, SERVER_KEY))

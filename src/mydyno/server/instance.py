@@ -278,7 +278,7 @@ class Instance:
         if not asked:
             return ensure_certificate(self.host, self.build, home)
         if asked != place.OFF:
-            ensure_authority(self.host, self.build, home.tls, self.identity)
+            ensure_authority(self.host, home.tls, self.identity)
         return place.server_options(self.build, home.tls, asked)
 
     def _answers(self, argv: tuple[str, ...], patience_s: float) -> bool:

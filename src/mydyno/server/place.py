@@ -19,7 +19,8 @@ _VERSION = re.compile(r"\bVer (?:[\d.]+ Distrib )?(\d+)\.(\d+)(?:\.(\d+))?")
 class Build:
     """One server program; `flavour` is a name of the table of flavours, `text` its own words.
 
-    `client` is a command-line client that runs on this host, not always the server's own.
+    `client` is a command-line client that runs on this host, not always the server's own.  `tls` is
+    the library that it is built with, ``""`` for an unknown one.
     """
 
     flavour: str
@@ -28,6 +29,14 @@ class Build:
     mysqld: Path
     basedir: Path
     client: Path
+    tls: str = ""
+    allocator: str = "glibc"
+
+    @property
+    def description(self) -> str:
+        """Return what a campaign's reader needs to know of it."""
+        tls = self.tls or "an unknown library"
+        return f"{self.text}, flavour {self.flavour}, TLS by {tls}, allocator {self.allocator}"
 
     @property
     def quirks(self) -> Quirks:

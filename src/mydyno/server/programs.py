@@ -9,6 +9,7 @@ from mydyno.host import Completed, Host, is_root
 from mydyno.host.files import distrust
 from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.server.place import Build, Identity, Place, parse
+from mydyno.stack.alloc import named_in
 from mydyno.stack.flavours import flavours
 
 # Arguments: how many folders stay writable, these, how many are hidden, these, the command.
@@ -182,7 +183,7 @@ def _build(host: Host, mysqld: Path, system: Sequence[str]) -> Build:
         raise SpecError(f"{real}: {error}") from error
     basedir = real.parent.parent
     client = _client(host, basedir, system)
-    return Build(flavour, version, text, real, basedir, client)
+    return Build(flavour, version, text, real, basedir, client, *_libraries(host, real))
 
 
 def _client(host: Host, basedir: Path, system: Sequence[str]) -> Path:
@@ -222,11 +223,29 @@ def option_names(host: Host, build: Build) -> frozenset[str]:
     return parse_options(done.stdout) if done.returncode == 0 else frozenset()
 
 
-def linked(host: Host, build: Build) -> list[str]:
-    """Return the libraries that a server program is linked against; none where that is unknown."""
-    done = _as_nobody(host, "ldd", str(build.mysqld))
-    words = (line.split() for line in done.stdout.decode(errors="replace").splitlines())
-    return [word for line in words for word in line if word.startswith("/")]
+# A library that is part of a program leaves words in it: name to words.
+_WORDS = {
+    "yaSSL": "yaSSL",
+    "wolfSSL": "wolfSSL_",
+    "jemalloc": "<jemalloc>: ",
+    "tcmalloc": "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES",
+    "mimalloc": "mimalloc: error: ",
+}
+_CONTAINED = 'f=$1; shift; for w; do ! LC_ALL=C grep -qaF -e "$w" "$f" || echo "$w"; done'
+
+
+def _libraries(host: Host, mysqld: Path) -> tuple[str, str]:
+    """Return the TLS library and the allocator that a program is linked against or contains."""
+    done = _as_nobody(host, "ldd", str(mysqld))  # those of its libraries too
+    lines = done.stdout.decode(errors="replace").splitlines()
+    linked = [word for line in lines for word in line.split() if word.startswith("/")]
+    find = ("sh", "-c", _CONTAINED, "find", str(mysqld), *_WORDS.values())
+    words = host.run(Action(find)).stdout.decode().splitlines()
+    contained = [name for name, those in _WORDS.items() if those in words]
+    openssl = ["OpenSSL" for path in linked if "/libssl." in path]
+    tls = [name for name in contained if name.endswith("SSL")] + openssl
+    allocators = [*named_in(linked), *(name for name in contained if name.endswith("malloc"))]
+    return next(iter(tls), ""), next(iter(allocators), "glibc")
 
 
 def read_options(host: Host, build: Build, text: str) -> bytes:

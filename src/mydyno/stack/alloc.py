@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
@@ -28,22 +29,24 @@ _CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$", re.MULTILINE)
 class Alloc:
     """Keys `library` (glibc, jemalloc, tcmalloc, mimalloc) and `tunables`.
 
-    `libraries` maps each allocator found on the host to its file (see `installed`).
+    `libraries` maps each allocator found on the host to its file (see `installed`); `linked` is the
+    one that the server is linked against or contains.
     """
 
     name: ClassVar[str] = "alloc"
     owned: ClassVar[bool] = True
     server: Server
     libraries: Mapping[str, str] = field(default_factory=dict)
+    linked: str = "glibc"
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for the allocator in the process's maps, not in an option."""
-        return Probe(self.server.look("maps", "environ"), parse)
+        return Probe(self.server.look("maps", "environ"), partial(parse, linked=self.linked))
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for an allocator that cannot be had here."""
         _refuse_unknown(want)
-        default = now.get("linked", "glibc")
+        default = now.get("linked", self.linked)
         library = want.get("library", default)
         lines = [*self._preload(library, default), *_tuning(library, want.get("tunables", ""))]
         defaults = {"library": default, "tunables": ""}
@@ -86,12 +89,15 @@ def named_in(paths: Iterable[str]) -> list[str]:
     return [name for name, soname in _SONAMES.items() if any(map(soname.search, paths))]
 
 
-def parse(raw: bytes) -> Settings:
-    """Return `library`, `tunables` where set, and `linked` where the server brings its own."""
+def parse(raw: bytes, linked: str = "glibc") -> Settings:
+    """Return `library`, `tunables` where set, and `linked` where the server brings its own.
+
+    One that it contains, `linked`, has no file in the process's maps.
+    """
     seen = launch_file.parse(raw)
     preload = seen.own.get("LD_PRELOAD", "")
     asked = next(iter(named_in([preload])), "")
-    library = _mapped(seen) if seen.running else asked or "glibc"
+    library = (_mapped(seen) if seen.running else asked) or linked
     settings = {"library": library}
     environment = (
         launch_file.pairs(_rejoined(seen.files.get("environ", []))) if seen.running else seen.own
@@ -122,7 +128,7 @@ def _rejoined(entries: Iterable[str]) -> Sequence[str]:
 
 def _mapped(seen: ServerState) -> str:
     paths = {line.split()[-1] for line in seen.files.get("maps", []) if "/" in line}
-    return next(iter(named_in(sorted(paths))), "glibc")
+    return next(iter(named_in(sorted(paths))), "")
 
 
 def _tuning(library: str, tunables: str) -> list[str]:

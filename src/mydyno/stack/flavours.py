@@ -151,6 +151,7 @@ _BOOTSTRAP = Initialisation(
 _MYSQL_TLS = TlsQuirks(
     refusal="MySQL before 5.7.10 speaks TLS 1.1 at the most, which client libraries refuse"
 )
+_MYSQL_TLS_1_2 = TlsQuirks(no_1_3="MySQL speaks TLS 1.3 from 8.0.16 on")
 MYSQL = Flavour(
     title="MySQL",
     mark="",
@@ -163,12 +164,14 @@ MYSQL = Flavour(
         binlog=("server-id=1",),  # the dash: not a wish
     ),
     since={
+        (5, 6, 46): {"tls": _MYSQL_TLS_1_2},
         (5, 7, 6): {
             "initialisation": Initialisation(("--initialize-insecure",)),
             "root_password": _ALTER_USER,
+            "tls": _MYSQL_TLS,
         },
         (5, 7, 8): {"tls": replace(_MYSQL_TLS, requires=True)},
-        (5, 7, 10): {"tls": TlsQuirks(requires=True, no_1_3="MySQL speaks TLS 1.3 from 8.0.16 on")},
+        (5, 7, 10): {"tls": replace(_MYSQL_TLS_1_2, requires=True)},
         (8, 0): {"names_plugin": True, "lists_ranges": True, "binlog": ()},
         (8, 0, 11): {"options": ("mysqlx = 0",)},  # it listens for the X protocol unasked
         (8, 0, 16): {"tls": TlsQuirks(off=("tls_version", ""), requires=True)},

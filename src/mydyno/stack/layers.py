@@ -48,14 +48,15 @@ class HostPlace:
 class ServerKind:
     """A server program as layers see it: `variables` it knows, and their `stock` values.
 
-    `allocator` is the one that it is linked against, if that is not the C library's.
+    `tls` is its TLS library, `allocator` the one that it is linked against or contains.
     """
 
     flavour: str = ""
     version: tuple[int, ...] = ()
     variables: Mapping[str, Variable] = field(default_factory=dict)
     stock: Settings = field(default_factory=dict)
-    allocator: str = ""
+    tls: str = ""
+    allocator: str = "glibc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("
     """Return what every layer of a private server declares."""
 
     def validate(settings: StackSettings, place: ServerPlace) -> None:
-        layer, allocator = make(place), place.kind.allocator
-        layer.plan({"linked": allocator} if allocator else {}, settings.of(layer.name))
+        layer = make(place)
+        layer.plan({}, settings.of(layer.name))
 
     return LayerKind(
         Scope.SERVER,
@@ -176,7 +177,12 @@ def _variable_durability(key: str, before: str, after: str, settings: StackSetti
 
 def _net(place: ServerPlace) -> Net:
     kind = place.kind
-    return Net(place.launch / "net", place.client, kind.flavour, kind.version, place.link)
+    own = place.launch / "net"
+    return Net(own, place.client, kind.flavour, kind.version, place.link, kind.tls)
+
+
+def _alloc(place: ServerPlace) -> Alloc:
+    return Alloc(place.file("alloc"), place.libraries, place.kind.allocator)
 
 
 @cache
@@ -209,7 +215,7 @@ def layers() -> Mapping[str, LayerKind]:
         ),
         "limits": _server(lambda place: Limits(place.file("limits"))),
         "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
-        "alloc": _server(lambda place: Alloc(place.file("alloc"), place.libraries)),
+        "alloc": _server(_alloc),
         "mysqld": replace(
             _server(_mysqld), validate=_validate_variables, durability=_variable_durability
         ),

@@ -36,12 +36,18 @@ CIPHERS = (  # of TLS 1.2, for a server with an RSA certificate
 _ALL = (OFF, ON, *VERSIONS, *SUITES, *CIPHERS)
 
 
-def refusal(tls: str, flavour: str, version: tuple[int, ...]) -> str:
+def refusal(tls: str, flavour: str, version: tuple[int, ...], library: str = "") -> str:
     """Return why this server cannot do so, or ``""``."""
     if tls not in _ALL:
         return unknown_value(tls, _ALL, cutoff=0.5)
     if tls == OFF or not flavour:
         return ""
+    # a library and no version: MySQL 5.7 and MariaDB 10.2 were built with it or with OpenSSL
+    if library == "yaSSL":
+        return (
+            "this server is built with yaSSL, which speaks TLS 1.1 at the most, and client "
+            "libraries refuse that; use a server built with OpenSSL, or net.tls = off"
+        )
     known = quirks(flavour, version).tls
     modern = tls == "TLSv1.3" or tls in SUITES
     return known.refusal or (known.no_1_3 if modern else "")
@@ -62,7 +68,8 @@ class Net:
     """Keys `net.transport`, `net.address` and `net.tls`; `own` is the launch file.
 
     Unasked, a private instance listens on its socket alone, and server and load do about TLS what
-    they do by default.  `lab` is the server's address on the lab's link, where there is one.
+    they do by default.  `lab` is the server's address on the lab's link, where there is one;
+    `library` is the server's TLS library.
     """
 
     name: ClassVar[str] = "net"
@@ -72,6 +79,7 @@ class Net:
     flavour: str = ""
     version: tuple[int, ...] = ()
     lab: str = ""
+    library: str = ""
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for the launch file, and for the server where it answers."""
@@ -118,7 +126,7 @@ class Net:
                 f'net.tls = {aim["tls"]!r}: needs TCP: set net.transport = "tcp" in every '
                 "treatment, so that they differ by TLS alone"
             )
-        if problem := refusal(aim["tls"], self.flavour, self.version):
+        if problem := refusal(aim["tls"], self.flavour, self.version, self.library):
             raise SpecError(f"net.tls = {aim['tls']!r}: {problem}")
 
 

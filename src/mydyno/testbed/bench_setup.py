@@ -11,13 +11,13 @@ from mydyno.journal.records import Records
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload
 from mydyno.model import DriftError, Settings
-from mydyno.server import Instance
+from mydyno.server import Build, Instance
 from mydyno.snapshot import Store
 from mydyno.stack import Layer, LayerPlan, Ledger, Site, mysqld
 from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
-from mydyno.stack.known.variables import describe
+from mydyno.stack.known.variables import Variable, describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
 from mydyno.stack.protocol import StackSettings, full_key
 from mydyno.testbed.lock import LOCAL_FOLDER, open_work
@@ -164,6 +164,15 @@ class ServerLayers:
             raise DriftError(f"the running server differs from its treatment: {'; '.join(left)}")
 
 
+def server_kind(
+    build: Build, variables: Mapping[str, Variable], stock: Settings | None = None
+) -> ServerKind:
+    """Return a server program as layers see it."""
+    return ServerKind(
+        build.flavour, build.version, variables, stock or {}, build.tls, build.allocator
+    )
+
+
 def read_defaults(instance: Instance, link: str = "") -> ServerLayers:
     """Return the layers and defaults of a server that runs with its default settings.
 
@@ -174,7 +183,7 @@ def read_defaults(instance: Instance, link: str = "") -> ServerLayers:
     description = describe(instance.client, build.flavour, build.version, stock)
     variables = ask(host, description, timeout_s=_DESCRIBE_S)
     there = ServerPlace(
-        ServerKind(build.flavour, build.version, variables, stock),
+        server_kind(build, variables, stock),
         client=instance.client,
         launch=place.launch,
         pid_file=place.pid_file,

@@ -14,19 +14,19 @@ from mydyno.loads.mysqlslap import PROGRAMS
 from mydyno.model import Action, RefusedError, Settings, SpecError
 from mydyno.model.text import size_bytes
 from mydyno.server import Build
-from mydyno.server.programs import linked, option_names, read_options
+from mydyno.server.programs import option_names, read_options
 from mydyno.snapshot import existing, store
 from mydyno.snapshot.device import require_empty
 from mydyno.stack import Layer, refuse_reboot
-from mydyno.stack.alloc import installed, named_in
+from mydyno.stack.alloc import installed
 from mydyno.stack.known.variables import Variable, rejected
-from mydyno.stack.layers import ServerKind, ServerPlace
+from mydyno.stack.layers import ServerPlace
 from mydyno.stack.layers import layers as layer_kinds
 from mydyno.stack.link import resolved, uses_lab_link
 from mydyno.stack.mysqld import option_file
 from mydyno.stack.net import LAB
 from mydyno.stack.protocol import StackSettings
-from mydyno.testbed.bench_setup import Hosts
+from mydyno.testbed.bench_setup import Hosts, server_kind
 from mydyno.testbed.lock import REMOTE_ROOT
 
 HOST = "host"
@@ -66,7 +66,11 @@ def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]
     used = {program_of(s, stack) for s in treatments.values() if s}
     libraries = ask(host, installed()) if servers else {}
     places = {
-        program: ServerPlace(_server_kind(host, build), libraries=libraries, link=LAB)
+        program: ServerPlace(
+            server_kind(build, dict.fromkeys(option_names(host, build), Variable())),
+            libraries=libraries,
+            link=LAB,
+        )
         for program, build in servers.items()
         if program in used
     }
@@ -86,12 +90,6 @@ def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]
             if program_of(settings, stack) == program
         }
         _refuse_values(host, servers[program], mine)
-
-
-def _server_kind(host: Host, build: Build) -> ServerKind:
-    variables = dict.fromkeys(option_names(host, build), Variable())
-    allocator = next(iter(named_in(linked(host, build))), "")
-    return ServerKind(build.flavour, build.version, variables, allocator=allocator)
 
 
 def refuse_host_settings(

@@ -217,6 +217,7 @@ def _save_server_facts(p: BenchSetup, instance: Instance, layers: ServerLayers, 
     facts = {"version": instance.version(), "program": str(instance.build.mysqld)}
     facts |= {f"{name} (stock)": stock[name] for name in _REPORTED if name in stock}
     facts["allocator (stock)"] = layers.stock["alloc"].get("library", "glibc")
+    facts["TLS library"] = instance.build.tls or "unknown"
     _write(p.files.facts / f"server{which}.json", facts)
 
 

@@ -192,12 +192,16 @@ struct Stat {
     periods: i64,
 }
 
+const OF_A_GROUP: [&str; 2] = ["cpu.max", "cgroup.type"];
+
 impl Cpu {
     /// Opens the group's files; none where the group has no CPU of its own to be counted.
     pub fn open(places: &Places, of: &str, look: &mut Look, table: &mut Table) -> Option<Self> {
         let place = places.of("cpu")?;
-        // The root of version 2 has none: its CPU is the host's.
-        if place.two && !place.levels.first()?.join("cpu.max").exists() {
+        // The root of version 2 has neither: its CPU is the host's.  Every other group counts
+        // what it used, with the controller or without.
+        let own = place.levels.first()?;
+        if place.two && !OF_A_GROUP.iter().any(|file| own.join(file).exists()) {
             return None;
         }
         let usage = places.of("cpuacct").filter(|usage| !usage.two);

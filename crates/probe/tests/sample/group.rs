@@ -63,6 +63,47 @@ fn a_group_of_version_2_is_held_back_by_those_above_it() {
 }
 
 #[test]
+fn a_group_of_version_2_without_controllers_has_used_cpu_and_is_held_back_from_above() {
+    let folder = Folder::new();
+    folder.write(
+        "proc/self/mounts",
+        "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",
+    );
+    folder.write("proc/self/cgroup", "0::/a.slice/b.service\n");
+    for (file, text) in [
+        ("a.slice/cgroup.type", "domain\n"),
+        (
+            "a.slice/cpu.stat",
+            "usage_usec 900\nnr_periods 9\nnr_throttled 4\nthrottled_usec 70\n",
+        ),
+        ("a.slice/cpu.max", "150000 100000\n"),
+        ("a.slice/b.service/cgroup.type", "domain\n"),
+        (
+            "a.slice/b.service/cpu.stat",
+            "usage_usec 800\nuser_usec 500\nsystem_usec 300\n",
+        ),
+    ] {
+        folder.write(&format!("sys/fs/cgroup/{file}"), text);
+    }
+    let read = Read::new(folder.path());
+    let mut wanted = [None; 8];
+    wanted[..4].copy_from_slice(&[800, 70, 4, 1_500_000].map(Some));
+    assert_eq!(group(&read), wanted);
+}
+
+#[test]
+fn the_root_of_version_2_has_no_cpu_of_its_own() {
+    let folder = Folder::new();
+    folder.write(
+        "proc/self/mounts",
+        "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",
+    );
+    folder.write("proc/self/cgroup", "0::/\n");
+    folder.write("sys/fs/cgroup/cpu.stat", "usage_usec 900\n");
+    assert_eq!(group(&Read::new(folder.path())), [None; 8]);
+}
+
+#[test]
 fn a_group_of_version_1_is_read_and_followed() {
     let folder = Folder::new();
     folder.write(
