@@ -100,12 +100,12 @@ fi
 
 [ "$kind" != bench ] || .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r bench/requirements-bench.txt
 
-# The probe is pushed to hosts that have nothing: it is one static file, and part of the package.
+# Both programs are static: the probe is pushed to hosts that have nothing, and packages fit any system.
 target=$(rustc -vV | sed -n 's/^host: //p')
-[ -x target/release/mydyno-disk ] || echo "building mydyno-probe and mydyno-disk: minutes, the first time"
-RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe --target "$target"
+[ -x .venv/bin/mydyno-disk ] || echo "building mydyno-probe and mydyno-disk: minutes, the first time"
+RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe -p mydyno-disk --target "$target"
 mkdir -p src/mydyno/bin
-install -m 755 "target/$target/release/mydyno-probe" src/mydyno/bin/mydyno-probe
-ln -sf ../../src/mydyno/bin/mydyno-probe .venv/bin/mydyno-probe # the sampler by itself: docs/guide/probe.md
-cargo build --release --quiet --locked -p mydyno-disk
-install -m 755 target/release/mydyno-disk .venv/bin/mydyno-disk
+for one in mydyno-probe mydyno-disk; do
+  install -m 755 "target/$target/release/$one" "src/mydyno/bin/$one"
+  ln -sf "../../src/mydyno/bin/$one" ".venv/bin/$one"
+done
