@@ -25,7 +25,6 @@ PROGRAMS = {
     "mydyno-probe": "sample a host and its MySQL server; digest slow logs",
     "mydyno-disk": "a lab disk with the caps and bursts of a cloud disk, served over FUSE",
 }
-BUILT = ROOT / "src" / "mydyno" / "bin"
 
 
 def commands() -> dict[tuple[str, ...], Any]:
@@ -94,6 +93,14 @@ def usage(words: tuple[str, ...], command: Any) -> str:
     return f".B {roff(context.info_name)}\n{roff(' '.join(pieces))}"
 
 
+def built(name: str) -> str:
+    """Return the path of a program of ours, as mydyno finds it."""
+    from mydyno.lab.loop_lab import binary  # noqa: PLC0415
+    from mydyno.sample import probe_binary  # noqa: PLC0415
+
+    return probe_binary() if name == "mydyno-probe" else binary()
+
+
 def help_of(*argv: str) -> str:
     """Return what a program of ours prints as its help."""
     return subprocess.run([*argv, "--help"], capture_output=True, text=True, check=True).stdout
@@ -108,7 +115,7 @@ def page_of(words: tuple[str, ...], command: Any, every: list[tuple[str, ...]], 
     )
     near = [words[:-1]] if words else []
     others = [f"mydyno {' '.join(one)}".strip().replace(" ", "-") for one in near]
-    passed = help_of(str(BUILT / "mydyno-probe"), "digest") if words == ("digest",) else ""
+    passed = help_of(built("mydyno-probe"), "digest") if words == ("digest",) else ""
     epilog = (command.epilog or "").replace("\b", "").strip("\n").partition("\n")
     sections = {
         "SYNOPSIS": usage(words, command),
@@ -132,7 +139,7 @@ def _summary(command: Any) -> str:
 
 def program_page(name: str, version: str) -> str:
     """Return the page of a program that is built from Rust, with the help of its commands."""
-    program = str(BUILT / name)
+    program = built(name)
     top = help_of(program)
     listed = top.partition("Commands:\n")[2].partition("\n\n")[0]
     below = [line.split()[0] for line in listed.splitlines() if line.strip()]

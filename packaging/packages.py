@@ -43,8 +43,9 @@ def wanted(*, optional: bool) -> list[list[str]]:
 def other_names(family: str) -> dict[str, str]:
     """Return the names that another family of distributions has for Debian's packages."""
     text = (HERE / "other.txt").read_text().splitlines()
-    head, rows = text[1].split()[-4:], [line.split() for line in text if line[:1] not in {"#", ""}]
-    return {row[0]: row[1 + head.index(family)] for row in rows}
+    (head,) = (line.split()[1:] for line in text if line.endswith("apk"))
+    rows = [line.split() for line in text if not line.startswith("#")]
+    return {row[0]: row[head.index(family)] for row in rows}
 
 
 def system_python() -> str:
@@ -119,11 +120,13 @@ def documents(tree: Path) -> None:
     to = tree / "usr/share/doc/mydyno"
     to.mkdir(parents=True)
     changes = gzip.compress((ROOT / "CHANGELOG.md").read_bytes(), mtime=0)
-    (to / "changelog.gz").write_bytes(changes)
-    licence = "Apache-2.0: /usr/share/common-licenses/Apache-2.0 on Debian, the text below elsewhere.\n"
-    parts = f"What is in /{HOME}/lib has its own licences, in the *.dist-info folders there.\n\n"
-    text = (ROOT / "LICENSE").read_text()
-    (to / "copyright").write_text(f"Copyright: the authors of mydyno\nLicense: {licence}{parts}{text}")
+    (to / "CHANGELOG.md.gz").write_bytes(changes)
+    (to / "copyright").write_text(
+        "Copyright: 2025, 2026 the authors of mydyno\n"
+        "License: Apache-2.0, in /usr/share/common-licenses/Apache-2.0 on Debian, and in the folder\n"
+        f"mydyno-*.dist-info of /{HOME}/lib. What else is there has its own licences, in its\n"
+        "own folder *.dist-info.\n"
+    )
     argv = [sys.executable, str(HERE / "sbom.py"), str(to / "mydyno.cdx.json")]
     subprocess.run(argv, check=True)
 
@@ -152,12 +155,12 @@ def config(tree: Path, arch: str, python: str, kind: str) -> dict[str, object]:
         "release": "1",
         "section": "database",
         "priority": "optional",
-        "maintainer": "the authors of mydyno <mydyno@localhost.localdomain>",
+        "maintainer": "the authors of mydyno <mydyno@example.org>",
         "license": project["license"],
         "mtime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when)),
         "description": f"{summary if kind == 'rpm' else summary.removeprefix('A ')}\n"
-        "It compares configurations of the complete stack under a load, shows which is better, by how\n"
-        "much and with which interval, and restores the host.",
+        "It compares configurations of the complete stack under a load, shows which\n"
+        "is better, by how much and with which interval, and restores the host.",
         "scripts": {
             "preremove": str(HERE / "scripts" / "before-removal.sh"),
             "postremove": str(HERE / "scripts" / "after-removal.sh"),
@@ -168,7 +171,7 @@ def config(tree: Path, arch: str, python: str, kind: str) -> dict[str, object]:
         found["depends"] = [f"python{python}", f"libc6 (>= 2.{GLIBC})", *list(LIBRARIES)[1:]]
         found["recommends"] = [" | ".join(one) for one in wanted(optional=False)]
         found["suggests"] = [" | ".join(one) for one in wanted(optional=True)]
-        found["deb"] = {"compression": "xz"}
+        found["deb"] = {"compression": "zstd"}
     else:
         names = other_names("dnf")
         soname = [f"{one}()(64bit)" for two in LIBRARIES.values() for one in two]
