@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test test-servers test-alone test-attacks test-statistics test-timed test-harm sbom audit check check-lint check-rust check-python golden wheel fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
+.PHONY: setup setup-test setup-bench servers demo test test-servers test-alone test-attacks test-statistics test-timed test-harm sbom audit check check-lint check-rust check-python golden wheel man deb rpm packages-arm64 container setup-packages test-packages fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
 SHORT = not statistics and not timed
 SIDE_BY_SIDE = -n 2 --dist loadscope
@@ -73,6 +73,28 @@ golden: ## write the golden files again; read the difference as code
 
 wheel: setup ## one wheel that holds the probe too, for this processor, and those of the extras
 	@packaging/wheel.sh
+
+man: setup ## man pages and shell completions, from the commands, in target/share
+	@$(PY) packaging/man.py
+
+deb: wheel ## dist/mydyno_*.deb for this processor, with the Python of this distribution
+	@$(PY) packaging/packages.py deb
+
+rpm: wheel ## the same as an rpm
+	@$(PY) packaging/packages.py rpm
+
+packages-arm64: wheel ## both programs, .deb and .rpm for ARM64, built on another processor
+	@packaging/arm64.sh
+	@$(PY) packaging/packages.py --arch arm64 deb rpm
+
+container: deb ## a container image mydyno from the .deb; BASE=… names another image of Debian 12
+	@buildah bud $(ARGS) $(if $(BASE),--build-arg BASE=$(BASE)) -t mydyno -f packaging/Containerfile .
+
+setup-packages:
+	@packaging/setup.sh packages
+
+test-packages: setup-packages deb rpm ## wheel, .deb, .rpm, container and ARM64, each in a clean tree; root, half an hour
+	@$(PY) -m pytest -q -p no:randomly tests/packages
 
 sbom: ## what mydyno is built from, with hashes: mydyno.cdx.json (CycloneDX)
 	@$(PY) packaging/sbom.py mydyno.cdx.json

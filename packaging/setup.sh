@@ -9,26 +9,62 @@ lists=(packaging/apt.txt)
 [ "$kind" = run ] || lists+=(packaging/apt-test.txt)
 [ "$kind" = bench ] && lists+=(packaging/apt-bench.txt)
 [ "$kind" = vm ] && lists+=(packaging/apt-vm.txt)
+[ "$kind" = packages ] && lists+=(packaging/apt-packages.txt)
 
 # A tool that is there from elsewhere needs no package.
 have() {
   case $1 in
     gcc) command -v cc >/dev/null ;;
     maven) command -v mvn >/dev/null ;;
-    python3-venv) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
+    python3-venv) [ -n "$python" ] ;;
     *) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
   esac
 }
 have_any() { local one; for one in ${1//|/ }; do have "$one" && return; done; return 1; }
 
-missing=()
-while read -r line; do
-  have_any "${line#\? }" || missing+=("$line")
-done < <(wanted "${lists[@]}")
+# A Python that is new enough, and makes environments.
+for python in python3 python3.14 python3.13 python3.12 python3.11 ''; do
+  [ -z "$python" ] || "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
+done
 
 # Rust: any toolchain new enough that is found, else the distribution's newer one.
 rust_ok() { command -v cargo >/dev/null && [ "$(printf '%s\n1.85\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -1)" = 1.85 ]; }
-rust_ok || missing+=("cargo-web|cargo-1.85|cargo" "rustc-web|rustc-1.85|rustc")
+
+# Without apt nothing is installed: prints which packages bring the programs that are missing.
+other_family() {
+  local family program names=() lacking='' how column=0
+  for family in dnf zypper pacman apk ''; do [ -z "$family" ] || ! command -v "$family" >/dev/null || break; done
+  case $family in
+    dnf) column=2 how="dnf install" ;;
+    zypper) column=3 how="zypper install" ;;
+    pacman) column=4 how="pacman -S --needed" ;;
+    apk) column=5 how="apk add" ;;
+    *) how="(names of Debian's packages)" ;;
+  esac
+  while read -r -a row; do
+    program=${row[1]}
+    case $program in
+      -) ;; # a library: named with the others
+      python3) [ -z "$python" ] || continue ;;
+      cargo) ! rust_ok || continue ;;
+      *) ! PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || continue ;;
+    esac
+    [ "$program" = - ] || lacking="$lacking $program"
+    names+=("${row[$column]}")
+  done < <(grep -v '^#' packaging/other.txt)
+  [ -n "$lacking" ] || return 0
+  echo "mydyno: apt-get is not here; these programs are missing or too old:$lacking. Install their packages, then try again:" >&2
+  echo "  $([ "$(id -u)" = 0 ] || echo "sudo ")$how ${names[*]}" >&2
+  exit 4
+}
+command -v apt-get >/dev/null || other_family
+
+missing=()
+while read -r line; do
+  have_any "${line#\? }" || missing+=("$line")
+done < <(if command -v apt-get >/dev/null; then wanted "${lists[@]}"; fi)
+
+! command -v apt-get >/dev/null || rust_ok || missing+=("cargo-web|cargo-1.85|cargo" "rustc-web|rustc-1.85|rustc")
 
 # Turn "a|b" into the first that the archive has; "? a" may have none.
 chosen=()
@@ -89,7 +125,8 @@ fi
 stamp=.venv/.installed-$(cat "$lock" pyproject.toml packages/*/pyproject.toml | sha256sum | cut -c1-16)
 if [ ! -e "$stamp" ]; then
   echo "installing Python packages into .venv"
-  [ -x .venv/bin/python ] || python3 -m venv .venv
+  [ -n "$python" ] || python=python3 # it is installed by now
+  [ -x .venv/bin/python ] || "$python" -m venv .venv
   .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
   .venv/bin/pip install --quiet --disable-pip-version-check --no-deps -e . ${extras[@]+"${extras[@]}"}
   # as root it takes code from this environment only: no PYTHONPATH, no user's packages, no present folder
@@ -100,12 +137,12 @@ fi
 
 [ "$kind" != bench ] || .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r bench/requirements-bench.txt
 
-# The probe is pushed to hosts that have nothing: it is one static file, and part of the package.
+# Both programs are static: the probe is pushed to hosts that have nothing, and packages fit any system.
 target=$(rustc -vV | sed -n 's/^host: //p')
-[ -x target/release/mydyno-disk ] || echo "building mydyno-probe and mydyno-disk: minutes, the first time"
-RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe --target "$target"
+[ -x .venv/bin/mydyno-disk ] || echo "building mydyno-probe and mydyno-disk: minutes, the first time"
+RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe -p mydyno-disk --target "$target"
 mkdir -p src/mydyno/bin
-install -m 755 "target/$target/release/mydyno-probe" src/mydyno/bin/mydyno-probe
-ln -sf ../../src/mydyno/bin/mydyno-probe .venv/bin/mydyno-probe # the sampler by itself: docs/guide/probe.md
-cargo build --release --quiet --locked -p mydyno-disk
-install -m 755 target/release/mydyno-disk .venv/bin/mydyno-disk
+for one in mydyno-probe mydyno-disk; do
+  install -m 755 "target/$target/release/$one" "src/mydyno/bin/$one"
+  ln -sf "../../src/mydyno/bin/$one" ".venv/bin/$one"
+done

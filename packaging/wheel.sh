@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# One wheel for this processor that holds the probe too, and those of the extras, in dist/; lab disks
-# need a checkout.
+# One wheel for this processor that holds mydyno-probe, mydyno-disk, man pages and completions too, and
+# those of the extras, in dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rm -rf dist && mkdir dist
+mkdir -p dist
+rm -rf dist/*.whl target/share
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+.venv/bin/python packaging/man.py >/dev/null
 # a module that an older build has left would be packed too
 old() { rm -rf build packages/*/build; }
 old

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Before the package is removed: what a campaign has changed on this host only mydyno can restore.
+set -e
+case "$1" in remove | 0) ;; *) exit 0 ;; esac
+for one in /var/lib/mydyno/campaigns/*/changes; do
+    [ ! -e "$one" ] || {
+        echo "mydyno: $one: a campaign has changes to restore; run mydyno rollback DIR, then remove the package" >&2
+        exit 1
+    }
+done
