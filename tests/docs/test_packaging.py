@@ -73,7 +73,9 @@ def test_pages_have_the_form_of_man_pages(shared):
         if name.startswith("man/"):
             assert page.startswith(".TH "), name
             assert "\n.SH NAME\n" in page, name
-            strange = [x for x in page.splitlines() if re.match(r"[.'](?!TH|SH|TP|PP|B |BR |nf|fi)", x)]
+            strange = [
+                x for x in page.splitlines() if re.match(r"[.'](?!TH|SH|TP|PP|B |BR |nf|fi)", x)
+            ]
             assert not strange, name
 
 
