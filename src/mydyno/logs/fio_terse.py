@@ -87,8 +87,7 @@ def _block(ways: Sequence[Direction]) -> str:
 
 def _same(lines: Mapping[int, _Line], other: ParsedRun) -> set[int]:
     """Return the lines that are the jobs of a run beside them: together they give its requests."""
-    slack = _NEAR + len(lines)
-    places = range(other.lines[0] - slack, other.lines[-1] + slack)
+    places = range(other.lines[0] - _NEAR - len(lines), other.lines[-1] + 1)
     names = other.job.split("+")
     found = {n: line for n, line in lines.items() if n in places and line.name in names}
     rate = 0.0

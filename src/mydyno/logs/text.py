@@ -139,9 +139,9 @@ _DASHES = re.compile(r"(?<=\s)[\u2012-\u2015](?=[A-Za-z])")  # typographers join
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>])")
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)?"
-_LOGGER = r"(?:\s[\w.-]+\s[\w./@-]+\[\d+\]:)?"  # host, program and process, as journalctl prints
+_LOGGER = r"(?:\s[\w.-]{1,80}\s[\w./@-]{1,80}\[\d+\]:)?"  # host, program, process
 _STAMP = re.compile(
-    r"^(?:(?P<container>[\w.-]*[A-Za-z][\w.-]*\s+\|(?:\s|$)|\[pod/\S+\]\s)|"
+    r"^(?:(?P<container>[A-Za-z][\w.-]{0,80} {1,40}\|(?:\s|$)|\[pod/\S+\]\s)|"
     rf"(?:\[?(?:\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_ZONE}|{_CLOCK})\]?|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK})"
     rf"{_LOGGER}(?:\s|$))"
 )
