@@ -2,19 +2,20 @@
 
 import sys
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, isqrt
 from pathlib import Path
 
 import msgspec
 
 from mydyno.campaign.plan import Campaign
 from mydyno.cli.analysis import recorded, reopen
-from mydyno.cli.plan import price
 from mydyno.cli.terminal import Dir, Json, print_json, print_message
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
 from mydyno.journal.register import RunDir
 from mydyno.model import Outcome
 from mydyno.report.units import duration
+
+_CHECKS = 3  # trials of the baseline that may come first
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -91,16 +92,18 @@ def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
 def trials_of(campaign: Campaign, done: Sequence[Outcome]) -> tuple[int | None, bool]:
     """Return the number of trials of a campaign and whether it is an upper limit.
 
-    Where the design has no number, its forecast or its budget gives the limit.
+    Where the design has no number, its blocks, with all treatments in each, or its budget give it.
     """
     design, soak = campaign.design, 1 if campaign.soak else 0
-    limit = design.budget_s is not None or design.total is None or campaign.soak is not None
-    total, found = design.total, price(campaign, done)
-    if total is None and found:
-        total = found.trials
-    if total is None and design.budget_s is not None:
-        total = ceil(design.budget_s / _trial_s(campaign, done))
-    return (None, limit) if total is None else (max(total, len(done)) + soak, limit)
+    limits = [] if design.total is None else [design.total]
+    if design.total is None and design.blocks is not None:
+        arms = len(campaign.treatments) - 1  # a race has more trials of the baseline
+        each = arms + max(1, isqrt(arms))
+        limits.append(len(campaign.workloads) * (_CHECKS + design.blocks * each))
+    if design.budget_s is not None:
+        limits.append(ceil(design.budget_s / _trial_s(campaign, done)))
+    limit = design.budget_s is not None or design.total is None or soak > 0
+    return (max(min(limits), len(done)) + soak if limits else None), limit
 
 
 def left_s(campaign: Campaign, done: Sequence[Outcome]) -> float | None:
