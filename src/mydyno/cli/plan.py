@@ -11,7 +11,7 @@ import msgspec
 
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
-from mydyno.cli.benches import build
+from mydyno.cli.benches import Built, build
 from mydyno.cli.privatebench import lab_spec
 from mydyno.cli.recipes import find, overrides
 from mydyno.cli.terminal import (
@@ -24,8 +24,10 @@ from mydyno.cli.terminal import (
     print_json,
     print_message,
 )
-from mydyno.model import Cost, Outcome, TrialStatus
-from mydyno.report.units import counted
+from mydyno.host import Remote, ask
+from mydyno.model import Action, Cost, Outcome, Reset, TrialStatus
+from mydyno.report.units import counted, quantity, setting
+from mydyno.snapshot.store import free as free_bytes
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stack.protocol import spec_key
 from mydyno.stats.effects import (
@@ -35,8 +37,8 @@ from mydyno.stats.effects import (
     forecast,
 )
 from mydyno.testbed.lock import open_campaigns
-from mydyno.testbed.preflight import REFORMAT, refuse_occupied
-from mydyno.testbed.stores import key_of
+from mydyno.testbed.preflight import REFORMAT, existing_parent, refuse_occupied
+from mydyno.testbed.stores import key_of, needed
 
 
 def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
@@ -123,6 +125,7 @@ class Plan(msgspec.Struct, frozen=True):
     treatment's data in a lab.  For a race, `trials` and `machine_time_s` are upper limits and
     `detectable` is the smallest ratio above 1 that it can show: estimates until the first trials
     are measured.  `data` is the existing data directory that is copied, if any.
+    `place` is where the data would be, and what they would take.
     """
 
     campaign: str
@@ -143,6 +146,30 @@ class Plan(msgspec.Struct, frozen=True):
     data: str = ""
     guess: str = ""
     soak_s: float | None = None
+    place: str = ""
+
+
+def _place(built: Built) -> str:
+    """Return where the data would be, on which filesystem, and what they would take of it."""
+    campaign, host = built.campaign, built.db
+    device = campaign.spec.stack.device
+    if not any(w.info.needs_server or w.info.data_key for w in campaign.workloads.values()):
+        return ""
+    if isinstance(device, DeviceTable) and device.machine:
+        return ""  # on the machine's own disks, which are listed
+    sets = len(needed(campaign))
+    if isinstance(device, str) and device != "here":
+        return f"{device}, formatted for this campaign; {counted(sets, 'data set')}"
+    folder = Path("runs") / campaign.name / "work"
+    there = existing_parent(host, folder)
+    columns = ("--noheadings", "--output", "FSTYPE,SOURCE", "--target", str(there))
+    found = host.run(Action(("findmnt", *columns))).stdout.decode(errors="replace").split()
+    free = quantity(ask(host, free_bytes(there)), "B")
+    use = f"{counted(sets, 'data set')}, each of them twice"
+    if isinstance(device, DeviceTable):
+        use = f"{counted(sets, 'lab disk')}, each of at most {device.size}"
+    name = there if isinstance(host, Remote) else folder
+    return f"{name} ({' on '.join(found[:2]) or 'unknown filesystem'}, {free} free): {use}"
 
 
 def plan(
@@ -160,7 +187,7 @@ def plan(
     refuse_occupied(built.db, built.campaign.spec.stack, Path())
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")
-    found = of(built.campaign, built.name)
+    found = msgspec.structs.replace(of(built.campaign, built.name), place=_place(built))
     if json:
         print_json(found)
     else:
@@ -172,6 +199,7 @@ def of(campaign: Campaign, server: str) -> Plan:
     design, guess = campaign.design, price(campaign)
     trials = guess.trials if guess else design.total
     length_s = campaign.stops.forecast().load_s
+    hot = getattr(design, "reset", None) is Reset.NONE
     return Plan(
         campaign=campaign.name,
         question=campaign.spec.campaign.question,
@@ -187,7 +215,7 @@ def of(campaign: Campaign, server: str) -> Plan:
         detectable=guess.detectable if guess else None,
         why=campaign.kind.label,
         guess=describe_guess(guess, campaign) if guess else "",
-        costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
+        costs={key: _cost(key, hot=hot) for s in campaign.treatments.values() for key in s},
         devices=_devices(campaign),
         data=campaign.spec.stack.data,
         soak_s=campaign.soak.seconds if campaign.soak else None,
@@ -210,12 +238,14 @@ def _devices(campaign: Campaign) -> dict[str, str]:
     }
 
 
-def _cost(key: str) -> str:
+def _cost(key: str, *, hot: bool = False) -> str:
     """Return what changing a setting interrupts, by its layer, without asking a server.
 
     A private server is restarted for each trial, so its dynamic variables cost a restart too,
-    unless the protocol has ``reset = "none"``.
+    unless it is `hot`: kept running from trial to trial.
     """
+    if hot and key.startswith("db/mysqld."):
+        return "online"
     if key.startswith("load/"):
         return "none"
     cost = cost_of(key)
@@ -233,9 +263,14 @@ def _text(found: Plan) -> str:
         mark = " (baseline)" if name == found.baseline else ""
         lines.append(f"treatment   {name}{mark}" + ("" if settings else ": as found"))
         lines += [
-            f"              {spec_key(k)} = {v}   ({found.costs[k]})" for k, v in settings.items()
+            f"              {spec_key(k)} = {setting(k, v) or v}   ({found.costs[k]})"
+            for k, v in settings.items()
         ]
     lines += [f"device      {device}" for device in dict.fromkeys(found.devices.values())]
+    if found.place:
+        lines.append(
+            textwrap.fill(f"files       {found.place}", _WIDTH, subsequent_indent=" " * 12)
+        )
     if found.data:
         lines.append(f"data        a copy of {found.data}, which is only read")
     lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))
