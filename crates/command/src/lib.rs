@@ -1,5 +1,6 @@
 //! What the commands of `mydyno-probe` have in common: ending signals, lengths of time, exit codes.
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::thread;
 
@@ -17,9 +18,10 @@ pub const INTERRUPTED: u8 = 130;
 /// Stack of the thread that waits for signals.
 const STACK_BYTES: usize = 32 * 1024;
 
-/// Writes a message to standard error, behind the program's name.
+/// Writes a message to standard error, behind the program's name; where that is closed or full, it
+/// is lost.
 pub fn report(message: &str) {
-    eprintln!("mydyno-probe: {message}");
+    let _ = writeln!(io::stderr(), "mydyno-probe: {message}");
 }
 
 /// Reports why the command ends, and returns its exit code.

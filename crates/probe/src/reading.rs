@@ -1,5 +1,7 @@
 //! One reading of all sources, each stamped with when and how long it was read, and its own cost.
 
+use mydyno_command::report;
+
 use crate::file::{lines, Look, OpenFile, Root, Words};
 use crate::schedule::{cpu_ns, monotonic_ns};
 use crate::table::{Column, Event, Source, Table};
@@ -10,6 +12,8 @@ struct Stamped {
     at: usize,
     took: usize,
     failing: bool,
+    reached: bool,
+    reported: bool,
 }
 
 /// All sources.
@@ -28,6 +32,14 @@ impl Reading {
             own: Own::new(root, table),
             look: Look::default(),
         }
+    }
+
+    /// Whether a source that was asked for was never read; that is reported.
+    pub fn is_incomplete(&mut self) -> bool {
+        for stamped in &mut self.sources {
+            stamped.report_unreached("no answer before the end");
+        }
+        self.sources.iter().any(Stamped::is_unreached)
     }
 
     /// Reads every source, and last what the probe costs; times count from `zero_ns`.
@@ -52,6 +64,21 @@ impl Stamped {
             at,
             took,
             failing: false,
+            reached: false,
+            reported: false,
+        }
+    }
+
+    fn is_unreached(&self) -> bool {
+        self.source.is_asked_for() && !self.reached
+    }
+
+    fn report_unreached(&mut self, why: &str) {
+        if self.is_unreached() && !std::mem::replace(&mut self.reported, true) {
+            report(&format!(
+                "{}: {why}; the host is sampled without it",
+                self.source.name()
+            ));
         }
     }
 
@@ -64,6 +91,7 @@ impl Stamped {
         table.set(self.took, end - begin);
         match outcome {
             Ok(true) => {
+                self.reached = true;
                 let middle = begin + (end - begin) / 2;
                 table.set(self.at, self.source.read_at().unwrap_or(middle) - zero_ns);
                 if std::mem::take(&mut self.failing) {
@@ -72,6 +100,7 @@ impl Stamped {
             }
             Ok(false) => {}
             Err(why) => {
+                self.report_unreached(&why);
                 if !std::mem::replace(&mut self.failing, true) {
                     table.note(name, Event::Gap, "", &why);
                 }

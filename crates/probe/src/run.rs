@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mydyno_command::{fail, WRONG};
+use mydyno_command::{fail, FAILED, WRONG};
 use serde_json::json;
 
 use crate::file::Root;
@@ -21,7 +21,8 @@ use crate::table::{Event, Source, Table};
 /// A jump of the wall clock that is worth a note; slewing is far below.
 const STEP_NS: i64 = 50_000_000;
 
-/// Samples until it is to end; 0 when that was in order, 2 when the request was wrong.
+/// Samples until it is to end; 0 when that was in order, 2 when the request was wrong, 3 when the
+/// server that was asked for did not answer once.
 ///
 /// # Errors
 /// The file could not be made or written.
@@ -40,10 +41,10 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         Err(error) => return Err(format!("{out}: {error}")),
     };
     life::raise();
-    Sampler::new(options, sources, recorder, life)
-        .run()
-        .map_err(|error| format!("{out}: {error}"))?;
-    Ok(ExitCode::SUCCESS)
+    let mut sampler = Sampler::new(options, sources, recorder, life);
+    sampler.run().map_err(|error| format!("{out}: {error}"))?;
+    let incomplete = sampler.reading.is_incomplete();
+    Ok(ExitCode::from(if incomplete { FAILED } else { 0 }))
 }
 
 /// What the request asks for, before there is a file.

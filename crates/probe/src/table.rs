@@ -111,6 +111,11 @@ pub trait Source {
     /// Why it could not be read; noted as a gap, once until it is read again.
     fn read(&mut self, table: &mut Table) -> Result<bool, String>;
 
+    /// Whether the request named it, so that it is an error if it was never read.
+    fn is_asked_for(&self) -> bool {
+        false
+    }
+
     /// When the values were read, where that was not during `read`: nanoseconds of
     /// `CLOCK_MONOTONIC`.
     fn read_at(&self) -> Option<i64> {

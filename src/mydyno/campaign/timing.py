@@ -6,15 +6,16 @@ from math import inf, log, log1p
 
 import msgspec
 
-from mydyno.campaign.designs import RESTART_S, SMALL_S, Design, TrialForecast
+from mydyno.campaign.designs import SMALL_S, Design, TrialForecast
 from mydyno.campaign.plan import Campaign
 from mydyno.model import Outcome, TrialStatus
 from mydyno.stats import Estimator, Goal
 from mydyno.stats.effects import Size, expected_sd, needed_blocks, ratio, reach
 
 _FEWEST = 2  # blocks before any decision
-_PREPARE_S = 60.0  # until data sets of such a load were made here
-_ASSUMED = (0.1, 4.0)  # of an assumed cost: the least and the most it usually turns out to be
+_PREPARE_S = 40.0  # until data sets of such a load were made here
+_OVERHEAD_S = 8.0  # of a trial: a small data set restored, a server started and stopped
+_ASSUMED = (0.1, 6.0)  # of an assumed cost: the least and the most it usually turns out to be
 _MEASURED = (0.5, 2.0)  # ... and of one that was measured here before
 
 
@@ -26,7 +27,7 @@ class Costs:
     on this host, and not assumed.
     """
 
-    overhead_s: float = RESTART_S
+    overhead_s: float = _OVERHEAD_S
     prepare_s: float = _PREPARE_S
     measured: bool = False
 

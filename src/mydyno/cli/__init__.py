@@ -60,6 +60,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 _NAME = "mydyno"
 _GROUPS = "mydyno."  # how the names of our groups of entry points begin
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_STDERR = 2  # the last of the three standard streams
 _COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell to ask for completions
 
 
@@ -68,12 +69,22 @@ def main() -> None:
 
     Files are created without access for other users, unless an explicit mode is given.
     """
+    _open_streams()
     isolate()
     os.umask(0o077)
     install_signals()
     adopt_strays()
     with guarded():
         _main()
+
+
+def _open_streams() -> None:
+    """Open what was closed of stdin, stdout and stderr: no file of ours may take their numbers."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        os.set_inheritable(number, True)  # noqa: FBT003 - its only form
+    os.close(number)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(_STDERR, "w", closefd=False)
 
 
 def _main() -> None:

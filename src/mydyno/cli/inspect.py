@@ -200,12 +200,14 @@ _DISK = {
     "queue": "",
 }
 _INTERFACE = {"rx_bytes": "B/s", "tx_bytes": "B/s"}
+_PATIENCE = 4  # ticks by which a server has answered
+_ALONE = "; the host is sampled without it"  # as mydyno-probe reports that it has not
 _FIRST, _COLUMN = 10, 11  # characters of a table's first column, and of the others
 
 
 def _watch(host: Host, *, count: int | None, server: Path | None, json: bool) -> None:
     """Show each second until Ctrl-C, or `count` of them; `server` is an option file there."""
-    with _ticks(host, server) as ticks:
+    with _ticks(host, server, count) as ticks:
         shown = islice(ticks, count)
         try:
             if json:
@@ -220,7 +222,7 @@ def _watch(host: Host, *, count: int | None, server: Path | None, json: bool) ->
 
 
 @contextmanager
-def _ticks(host: Host, server: Path | None) -> Iterator[Iterator[Moment]]:
+def _ticks(host: Host, server: Path | None, count: int | None) -> Iterator[Iterator[Moment]]:
     binary = probe_binary()
     if not binary:
         raise HostError(NOT_BUILT)
@@ -235,15 +237,27 @@ def _ticks(host: Host, server: Path | None) -> Iterator[Iterator[Moment]]:
         asked += [] if isinstance(host, Remote) else ["--owner", str(os.getpid())]
         argv = (uploaded_program(host, binary), "sample", "--out", str(out), *asked)
         running = host.start(Action(argv), stderr=errors)
+        ticks = moments(out, lambda: running.returncode() is None, partial(_grown, host, out))
         try:
-            yield moments(out, lambda: running.returncode() is None, partial(_grown, host, out))
+            yield _answered(ticks, count or _PATIENCE) if server else ticks
         except HostError as error:  # the sampler's message is more precise
             printed = host.run(Action(("cat", str(errors)))).stdout.decode(errors="replace")
-            raise HostError(printed.strip() or str(error)) from error
+            step = f"; check socket, user and password in {server}"
+            raise HostError(printed.strip().replace(_ALONE, step) or str(error)) from error
         finally:
             running.stop(grace_s=2.0)
             for _ in running.lines():
                 pass  # it prints nothing; reading to the end closes the pipe
+
+
+def _answered(ticks: Iterator[Moment], most: int) -> Iterator[Moment]:
+    """Yield the ticks; raise `HostError` where the server has not answered by one of the first."""
+    answered = False
+    for number, moment in enumerate(ticks, 1):
+        answered = answered or "threads_running" in moment.values
+        if not answered and number >= min(most, _PATIENCE):
+            raise HostError("server: no answer")
+        yield moment
 
 
 def _grown(host: Host, out: Path, at: int) -> bytes:

@@ -31,14 +31,16 @@ from mydyno.cli.terminal import (
     print_json,
     print_message,
 )
+from mydyno.host import Remote, ask
 from mydyno.journal.costs import remembered
-from mydyno.model import Cost, Outcome
-from mydyno.report.units import counted
+from mydyno.model import Action, Cost, Outcome, Reset
+from mydyno.report.units import counted, quantity, setting
+from mydyno.snapshot.store import free as free_bytes
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stack.protocol import spec_key
 from mydyno.testbed.lock import open_campaigns
-from mydyno.testbed.preflight import REFORMAT, refuse_occupied
-from mydyno.testbed.stores import key_of
+from mydyno.testbed.preflight import REFORMAT, existing_parent, refuse_occupied
+from mydyno.testbed.stores import key_of, needed
 
 
 def costs_of(built: Built) -> Costs:
@@ -114,7 +116,7 @@ class Plan(msgspec.Struct, frozen=True):
     `earliest_s` and `latest_s`, usually at `expected_s`, in seconds with `prepare_s` before the
     first trial: estimates, from earlier campaigns on this machine where `measured`.  `advice` is
     what a budget that cannot show the margin needs.  `data` is the existing data directory that is
-    copied, if any.
+    copied, if any.  `place` is where the data would be, and what they would take.
     """
 
     campaign: str
@@ -140,6 +142,30 @@ class Plan(msgspec.Struct, frozen=True):
     guess: str = ""
     advice: str = ""
     soak_s: float | None = None
+    place: str = ""
+
+
+def _place(built: Built) -> str:
+    """Return where the data would be, on which filesystem, and what they would take of it."""
+    campaign, host = built.campaign, built.db
+    device = campaign.spec.stack.device
+    if not any(w.info.needs_server or w.info.data_key for w in campaign.workloads.values()):
+        return ""
+    if isinstance(device, DeviceTable) and device.machine:
+        return ""  # on the machine's own disks, which are listed
+    sets = len(needed(campaign))
+    if isinstance(device, str) and device != "here":
+        return f"{device}, formatted for this campaign; {counted(sets, 'data set')}"
+    folder = Path("runs") / campaign.name / "work"
+    there = existing_parent(host, folder)
+    columns = ("--noheadings", "--output", "FSTYPE,SOURCE", "--target", str(there))
+    found = host.run(Action(("findmnt", *columns))).stdout.decode(errors="replace").split()
+    free = quantity(ask(host, free_bytes(there)), "B")
+    use = f"{counted(sets, 'data set')}, each of them twice"
+    if isinstance(device, DeviceTable):
+        use = f"{counted(sets, 'lab disk')}, each of at most {device.size}"
+    name = there if isinstance(host, Remote) else folder
+    return f"{name} ({' on '.join(found[:2]) or 'unknown filesystem'}, {free} free): {use}"
 
 
 def plan(
@@ -157,7 +183,7 @@ def plan(
     refuse_occupied(built.db, built.campaign.spec.stack, Path())
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")
-    found = of(built, source)
+    found = msgspec.structs.replace(of(built, source), place=_place(built))
     if json:
         print_json(found)
     else:
@@ -169,6 +195,7 @@ def of(built: Built, source: SpecSource) -> Plan:
     campaign, costs = built.campaign, costs_of(built)
     found = schedule(campaign, costs)
     length_s = campaign.stops.forecast().load_s
+    hot = getattr(campaign.design, "reset", None) is Reset.NONE
     return Plan(
         campaign=campaign.name,
         question=campaign.spec.campaign.question,
@@ -189,7 +216,7 @@ def of(built: Built, source: SpecSource) -> Plan:
         why=campaign.kind.label,
         guess=_guess(found, costs, campaign),
         advice=advice(built, source),
-        costs={key: _cost(key) for s in campaign.treatments.values() for key in s},
+        costs={key: _cost(key, hot=hot) for s in campaign.treatments.values() for key in s},
         devices=_devices(campaign),
         data=campaign.spec.stack.data,
         soak_s=campaign.soak.seconds if campaign.soak else None,
@@ -261,12 +288,14 @@ def _devices(campaign: Campaign) -> dict[str, str]:
     }
 
 
-def _cost(key: str) -> str:
+def _cost(key: str, *, hot: bool = False) -> str:
     """Return what changing a setting interrupts, by its layer, without asking a server.
 
     A private server is restarted for each trial, so its dynamic variables cost a restart too,
-    unless the protocol has ``reset = "none"``.
+    unless it is `hot`: kept running from trial to trial.
     """
+    if hot and key.startswith("db/mysqld."):
+        return "online"
     if key.startswith("load/"):
         return "none"
     cost = cost_of(key)
@@ -284,9 +313,14 @@ def _text(found: Plan) -> str:
         mark = " (baseline)" if name == found.baseline else ""
         lines.append(f"treatment   {name}{mark}" + ("" if settings else ": as found"))
         lines += [
-            f"              {spec_key(k)} = {v}   ({found.costs[k]})" for k, v in settings.items()
+            f"              {spec_key(k)} = {setting(k, v) or v}   ({found.costs[k]})"
+            for k, v in settings.items()
         ]
     lines += [f"device      {device}" for device in dict.fromkeys(found.devices.values())]
+    if found.place:
+        lines.append(
+            textwrap.fill(f"files       {found.place}", _WIDTH, subsequent_indent=" " * 12)
+        )
     if found.data:
         lines.append(f"data        a copy of {found.data}, which is only read")
     lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))

@@ -92,7 +92,7 @@ def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
 def trials_of(campaign: Campaign, done: Sequence[Outcome]) -> tuple[int | None, bool]:
     """Return the number of trials of a campaign and whether it is an upper limit.
 
-    Where the design has no number, its forecast or its budget gives the limit.
+    Where the design has no number, its blocks, with all treatments in each, or its budget give it.
     """
     design, soak = campaign.design, 1 if campaign.soak else 0
     limit = design.budget_s is not None or design.total is None or campaign.soak is not None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -250,9 +250,13 @@ class PrivateTrial:
         return target
 
     def _launched(self, runner: ServerRunner, settings: StackSettings) -> list[Change]:
-        """Start the server with the treatment; an error names the log that `collect` saves."""
+        """Start the server with the treatment; an error names the log that `collect` saves.
+
+        Each change has cost a restart, as the plan states, also where it could be made online.
+        """
         try:
-            return runner.launch(settings, self.inputs.trial)
+            made = runner.launch(settings, self.inputs.trial)
+            return [replace(one, cost=max(one.cost, Cost.RESTART)) for one in made]
         except HostError as error:
             saved = str(self.inputs.folder / SAVED_LOG)
             text = str(error).replace(str(runner.instance.place.log), saved)

@@ -186,6 +186,10 @@ impl Source for Server {
         taken
     }
 
+    fn is_asked_for(&self) -> bool {
+        true
+    }
+
     fn read_at(&self) -> Option<i64> {
         self.read_at
     }

@@ -1,0 +1,40 @@
+"""What `plan` prints: where the files would be, sizes as people write them, one answer on costs."""
+
+import msgspec
+
+from mydyno.campaign.treatments import Environment
+from mydyno.cli.plan import _text, of
+from mydyno.cli.recipes import SpecSource
+
+SPEC = """
+[treatments.STOCK]
+[treatments.BIG]
+"mysqld.innodb_buffer_pool_size" = "50%"
+"mysqld.sort_buffer_size" = 1048576
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_only"
+"""
+
+
+def text(more="", place=""):
+    environment = Environment(8 << 30, 2, "mariadb", (10, 11))
+    found = of(SpecSource(SPEC + more, "x.toml", {}).plan(environment), "mariadbd 10.11")
+    return _text(msgspec.structs.replace(found, place=place))
+
+
+def test_sizes_have_units():
+    shown = text()
+    assert "mysqld.innodb_buffer_pool_size = 4 GiB   (restart)" in shown
+    assert "mysqld.sort_buffer_size = 1 MiB   (restart)" in shown
+
+
+def test_a_server_that_keeps_running_is_changed_online():
+    shown = text('[design]\nkind = "switchback"\nbudget = "1h"\n')
+    assert "mysqld.sort_buffer_size = 1 MiB   (online)" in shown
+
+
+def test_the_files_are_named():
+    assert "files       runs/x/work (ext4 on /dev/sda1" in text(
+        place="runs/x/work (ext4 on /dev/sda1"
+    )
