@@ -21,8 +21,6 @@ import msgspec
 import typer
 
 from mydyno.model import Interval, Outcome, Trial, TrialStatus
-from mydyno.report.units import quantity
-from mydyno.stats.estimates import unit_of
 
 SpecName = Annotated[
     str,
@@ -159,6 +157,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / _MINUTE / _MINUTE:.1f} h"
 
 
+def _shown(value: float, metric: str) -> str:
+    """Return the value of a metric as the table and the report show it."""
+    from mydyno.report.units import quantity  # noqa: PLC0415 - help needs none of it
+    from mydyno.stats.estimates import unit_of  # noqa: PLC0415
+
+    return quantity(value, unit_of(metric))
+
+
 @dataclass(slots=True)
 class Progress:
     """Prints progress: one line when a trial ends, and on a terminal a live line while it runs.
@@ -193,7 +199,7 @@ class Progress:
         if self._trial is None:
             return
         response = self.responses[self._trial.workload]
-        value = quantity(interval.values.get(response, 0.0), unit_of(response))
+        value = _shown(interval.values.get(response, 0.0), response)
         of = f"/{self.length_s:.0f}" if self.length_s else ""
         left = self._left(interval.t_s)
         self._live(f"{interval.t_s:4.0f}{of} s  {value}{left}")
@@ -205,9 +211,9 @@ class Progress:
         response = self.responses[outcome.trial.workload]
         metrics = {m.name: m.value for m in outcome.metrics}
         if outcome.status is TrialStatus.OK:
-            text = f"{quantity(metrics[response], unit_of(response)):>9}"
+            text = f"{_shown(metrics[response], response):>9}"
             if TAIL in metrics and response != TAIL:
-                text += f"   p99 {quantity(metrics[TAIL], 's'):>8}"
+                text += f"   p99 {_shown(metrics[TAIL], TAIL):>8}"
         else:
             text = f"{outcome.status.value}: {outcome.error}"
         took = "" if self.length_s else f"   {outcome.window.end_s:.0f} s"
