@@ -192,7 +192,8 @@ def test_a_library_that_a_library_brings_counts(program):
     link = ("-Wl,--no-as-needed", "-l:libjemalloc.so.2")
     HOST.run(Action(("cc", "-shared", "-x", "c", "-", "-o", str(between), *link))).check()
     source = b'#include <stdio.h>\nint main() { puts("mysqld  Ver 8.0.33 for Linux"); return 0; }\n'
-    argv = ("cc", "-x", "c", "-", "-o", str(mysqld), "-Wl,--no-as-needed", str(between))
+    needs = ("-Wl,--no-as-needed", "-x", "none", str(between))
+    argv = ("cc", "-x", "c", "-", "-o", str(mysqld), *needs)
     HOST.run(Action(argv, source)).check()
     dynamic = HOST.run(Action(("readelf", "-d", str(mysqld)))).check().stdout
     assert b"libbetween" in dynamic
