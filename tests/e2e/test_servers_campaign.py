@@ -33,6 +33,11 @@ warmup_s = 1
 window_s = 2
 blocks = {blocks}
 """
+POOL = """
+[treatments.STOCK]
+[treatments.POOL]
+"mysqld.innodb_buffer_pool_size" = "64M"
+"""
 GRID = """
 [factors]
 "server.build" = ["auto", "eight"]
@@ -97,6 +102,32 @@ def test_two_servers_by_two_settings_each_on_its_own_data(folder):
     report = mydyno("report", run, "--json")
     parts = json.loads(report.stdout)["comparison"]["parts"]
     assert "server.build" in {part["factor"] for part in parts}
+
+
+MORE = {
+    "mysql-5.7.22": ("5.7.22", "glibc", "yaSSL"),
+    "mysql-9.7": ("9.7.", "tcmalloc", "OpenSSL"),
+    "mariadb-10.1.23": ("10.1.23-MariaDB", "jemalloc", "yaSSL"),
+    "mariadb-10.2.11": ("10.2.11-MariaDB", "glibc", "yaSSL"),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_a_server_of_another_age_is_made_measured_and_removed(folder, name):
+    if not (CACHE / name).is_dir():
+        pytest.skip(f"{CACHE / name} is missing: packaging/servers.sh could not fetch it")
+    run, path = folder / "run", folder / "one.toml"
+    text = SPEC.format(eight="", blocks=1, compared=POOL).replace('"auto"', f'"{CACHE / name}"')
+    path.write_text(text.replace('{ lab = "loop", size = "1G" }', '"here"'))
+    done = mydyno("run", path, "-o", run)
+    assert done.returncode == 0, done.stderr
+    found = {treatment: cnf for treatment, cnf, _, _ in trials(run)}
+    assert ["innodb_buffer_pool_size" in found[name] for name in ("STOCK", "POOL")] == [False, True]
+    facts = json.loads((run / "facts/server.json").read_text())
+    version, *libraries = MORE[name]
+    assert facts["version"].startswith(version)
+    assert [facts["allocator (stock)"], facts["TLS library"]] == libraries
+    assert not (run / "work").exists()
 
 
 def test_a_condition_holds_for_the_server_that_its_rung_runs_on(folder):

@@ -20,6 +20,8 @@ from mydyno.stack.net import Net
 
 HOST = Local()
 SERVERS = ("mariadb-10.11", "mariadb-11.4.5", "mysql-8.0.33", "mysql-5.6.14")
+# what packaging/servers.sh fetches where it can: older ones, and Debian's newest
+MORE = ("mysql-5.7.22", "mysql-9.7", "mariadb-10.1.23", "mariadb-10.2.11")
 MARIADB = SERVERS[0]
 OWN_CACHE = Path("/var/cache/mydyno" if os.geteuid() == 0 else "~/.cache/mydyno").expanduser()
 CACHE = Path(os.environ.get("MYDYNO_CACHE") or OWN_CACHE)
@@ -30,6 +32,8 @@ def build_of(name):
     if name == MARIADB:
         return find(HOST, "auto")
     basedir = CACHE / "servers" / name
+    if name in MORE and not basedir.is_dir():
+        pytest.skip(f"{basedir} is missing: packaging/servers.sh could not fetch it")
     if not basedir.is_dir():
         pytest.fail(f"{basedir} is missing: run packaging/servers.sh")
     return find(HOST, str(basedir))
@@ -52,10 +56,10 @@ def layers_of(instance, stock, variables):
     client, version = instance.client, build.version
     return SimpleNamespace(
         mysqld=Mysqld(client, place.owned, build.flavour, version, variables, stock),
-        alloc=Alloc(server("alloc"), ask(HOST, installed())),
+        alloc=Alloc(server("alloc"), ask(HOST, installed()), build.allocator),
         env=Env(server("env")),
         limits=Limits(server("limits")),
-        net=Net(place.launch / "net", client, build.flavour, version),
+        net=Net(place.launch / "net", client, build.flavour, version, library=build.tls),
     )
 
 

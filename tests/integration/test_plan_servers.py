@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from command_line import mydyno
-from integration.server_steps import HOST, MARIADB, SERVERS, build_of, open_folder
+from integration.server_steps import HOST, MARIADB, MORE, SERVERS, build_of, open_folder
 from mydyno.model import Action
 from mydyno.server import find
 from mydyno.server.programs import option_names, read_options
@@ -143,15 +143,21 @@ def test_the_treatment_at_fault_is_named_among_several(tmp_path):
     assert "spec.toml:8: TWO: mysqld.innodb_io_capacity = 5: out of range" in done.stderr
 
 
-def test_tls_that_this_server_cannot_speak_is_refused(tmp_path):
-    tcp = '"net.transport" = "tcp"'
-    done = planned(tmp_path, "mysql-5.6.14", "net.tls", "on", tcp)
+@pytest.mark.parametrize(
+    "name", ["mysql-5.6.14", "mysql-5.7.22", "mariadb-10.1.23", "mariadb-10.2.11"]
+)
+def test_tls_that_no_client_speaks_is_refused_by_the_servers_library(tmp_path, name):
+    done = planned(tmp_path, name, "net.tls", "on", '"net.transport" = "tcp"')
     assert done.returncode == 2
     assert done.stderr == (
         f"mydyno: {tmp_path}/spec.toml:8: ONE: net.tls = 'on': this server is built with yaSSL, "
         "which speaks TLS 1.1 at the most, and client libraries refuse that; use a server built "
         "with OpenSSL, or net.tls = off\n"
     )
+
+
+def test_tls_that_this_server_cannot_speak_is_refused(tmp_path):
+    tcp = '"net.transport" = "tcp"'
     assert planned(tmp_path, "mysql-8.0.33", "net.tls", "TLSv1.3", tcp).returncode == 0
     done = planned(tmp_path, "mysql-8.0.33", "net.tls", "TLSv1.4", tcp)
     assert "net.tls = 'TLSv1.4': unknown value 'TLSv1.4'; did you mean" in done.stderr
@@ -186,7 +192,8 @@ def test_a_library_that_a_library_brings_counts(program):
     link = ("-Wl,--no-as-needed", "-l:libjemalloc.so.2")
     HOST.run(Action(("cc", "-shared", "-x", "c", "-", "-o", str(between), *link))).check()
     source = b'#include <stdio.h>\nint main() { puts("mysqld  Ver 8.0.33 for Linux"); return 0; }\n'
-    argv = ("cc", "-x", "c", "-", "-o", str(mysqld), "-Wl,--no-as-needed", str(between))
+    needs = ("-Wl,--no-as-needed", "-x", "none", str(between))
+    argv = ("cc", "-x", "c", "-", "-o", str(mysqld), *needs)
     HOST.run(Action(argv, source)).check()
     dynamic = HOST.run(Action(("readelf", "-d", str(mysqld)))).check().stdout
     assert b"libbetween" in dynamic
@@ -200,13 +207,13 @@ LIBRARIES = {
     "mysql-8.0.33": ("OpenSSL", "glibc"),
     "mysql-5.6.14": ("yaSSL", "glibc"),
     "mysql-5.7.22": ("yaSSL", "glibc"),
-    "mysql-9.7.4": ("OpenSSL", "tcmalloc"),
+    "mysql-9.7": ("OpenSSL", "tcmalloc"),
     "mariadb-10.1.23": ("yaSSL", "jemalloc"),
     "mariadb-10.2.11": ("yaSSL", "glibc"),
 }
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", [*SERVERS, *MORE])
 def test_the_plan_names_flavour_tls_library_and_allocator(tmp_path, name):
     tls, allocator = LIBRARIES[name]
     done = planned(tmp_path, name, "mysqld.innodb_buffer_pool_size")

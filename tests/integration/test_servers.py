@@ -1,4 +1,4 @@
-"""Four real servers, private: made, started, set up by the layers, asked, refused and ended."""
+"""Real servers, private: made, started, set up by the layers, asked, refused and ended."""
 
 import os
 import pwd
@@ -16,6 +16,7 @@ import pytest
 from integration.server_steps import (
     HOST,
     MARIADB,
+    MORE,
     SERVERS,
     SMALL,
     applied,
@@ -37,6 +38,14 @@ pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 
 @pytest.fixture(params=SERVERS)
 def one(bench, request):
+    made = bench.take(request.param)
+    yield made
+    made.instance.stop()
+    clear(made)
+
+
+@pytest.fixture(params=(*SERVERS, *MORE))
+def each(bench, request):
     made = bench.take(request.param)
     yield made
     made.instance.stop()
@@ -72,13 +81,14 @@ def test_a_list_of_pages_fills_the_pool_at_every_start(one):
         instance.query("DROP TABLE sbtest.full")
 
 
-def test_stock_is_what_the_build_does_unasked(one):
-    stock = one.layers.mysqld.stock
-    build = one.instance.build
+def test_stock_is_what_the_build_does_unasked(each):
+    stock = each.layers.mysqld.stock
+    build = each.instance.build
+    synced = build.flavour != "mariadb" and build.version >= (5, 7)
     mysql8 = build.flavour != "mariadb" and build.version >= (8,)
     assert stock["innodb_buffer_pool_size"] == str(128 * 1024**2)
     assert stock["innodb_flush_log_at_trx_commit"] == "1"
-    assert stock["sync_binlog"] == ("1" if mysql8 else "0")
+    assert stock["sync_binlog"] == ("1" if synced else "0")
     assert stock["log_bin"] == ("1" if mysql8 else "0")
     assert stock["performance_schema"] == ("0" if build.flavour == "mariadb" else "1")
     assert stock["transaction_isolation"] == "REPEATABLE-READ"
@@ -162,6 +172,25 @@ def test_allocator_limits_and_environment_are_seen_in_the_process(one):
         assert "libjemalloc" not in maps
 
 
+@pytest.mark.parametrize("name", ["mariadb-10.1.23", "mysql-9.7"])
+def test_a_server_with_an_allocator_of_its_own_never_gets_a_second_one(bench, name):
+    """One is part of the program, the other a library that it is linked against."""
+    made = bench.take(name)
+    own, other = ("jemalloc", "tcmalloc") if name == "mariadb-10.1.23" else ("tcmalloc", "jemalloc")
+    try:
+        with applied(made, alloc={"library": own}) as instance:
+            maps = Path(f"/proc/{instance.pid}/maps").read_text()
+            assert other not in maps
+            assert instance.place.launch.joinpath("alloc").read_text() == ""
+            assert ask(HOST, made.layers.alloc.observe())["library"] == own
+        for refused in (other, "glibc"):
+            with pytest.raises(SpecError, match=f"this server is linked to {own}"):
+                made.layers.alloc.plan({}, {"library": refused})
+    finally:
+        made.instance.stop()
+        clear(made)
+
+
 @pytest.mark.parametrize("transport", ["socket", "tcp"])
 def test_sysbench_gets_in_by_socket_and_by_tcp(one, transport):
     with applied(one, net={"transport": transport}) as instance:
@@ -184,32 +213,32 @@ def test_sysbench_gets_in_by_socket_and_by_tcp(one, transport):
         assert words["password"] not in instance.place.log.read_text()
 
 
-def test_stopping_leaves_no_process_and_no_socket(one):
-    one.instance.start()
-    pid, place = one.instance.pid, one.instance.place
-    (known,) = things(one.instance.records.entries(), "server")
+def test_stopping_leaves_no_process_and_no_socket(each):
+    each.instance.start()
+    pid, place = each.instance.pid, each.instance.place
+    (known,) = things(each.instance.records.entries(), "server")
     assert known.facts["pid"] == str(pid)
     if os.geteuid() == 0:
         assert Path(f"/proc/{pid}").stat().st_uid != 0
-        assert f"Uid:\t{one.instance.identity.uid}\t" in Path(f"/proc/{pid}/status").read_text()
-    one.instance.stop()
+        assert f"Uid:\t{each.instance.identity.uid}\t" in Path(f"/proc/{pid}/status").read_text()
+    each.instance.stop()
     assert not Path(f"/proc/{pid}").exists()
     assert not place.socket.exists()
     assert not place.pid_file.exists()
 
 
-def test_no_account_works_without_a_password(one):
-    one.instance.start()
+def test_no_account_works_without_a_password(each):
+    each.instance.start()
     for user in ("root", "mydyno", "nobody", ""):
-        argv = (str(one.instance.build.client), "--no-defaults", f"--user={user}")
-        where = f"--socket={one.instance.place.socket}"
+        argv = (str(each.instance.build.client), "--no-defaults", f"--user={user}")
+        where = f"--socket={each.instance.place.socket}"
         done = subprocess.run((*argv, where, "-e", "SELECT 1"), capture_output=True, check=False)
         assert b"Access denied" in done.stderr, user
-    users = {row[0] for row in one.instance.query("SELECT user FROM mysql.user")}
+    users = {row[0] for row in each.instance.query("SELECT user FROM mysql.user")}
     assert users <= {"root", "mydyno", "mariadb.sys", "mysql.sys", "mysql.session",
                      "mysql.infoschema"}  # fmt: skip
-    assert one.instance.place.home.stat().st_mode & 0o777 in {0o710, 0o700}
-    assert one.instance.place.load.stat().st_mode & 0o777 == 0o600
+    assert each.instance.place.home.stat().st_mode & 0o777 in {0o710, 0o700}
+    assert each.instance.place.load.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.fixture
