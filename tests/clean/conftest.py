@@ -12,7 +12,7 @@ from clean.trees import SPEC, Tree
 
 @pytest.fixture(scope="session")
 def base(tmp_path_factory):
-    """Return the packed tree; while tests are written, $MYDYNO_TEST_TREE names one that is there."""
+    """Pack a tree; while tests are written, $MYDYNO_TEST_TREE names one that is there."""
     if there := os.environ.get("MYDYNO_TEST_TREE"):
         return Path(there)
     path = tmp_path_factory.mktemp("base") / "base.tar"

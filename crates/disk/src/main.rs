@@ -38,7 +38,7 @@ const WRONG: u8 = 2;
 
 fn main() -> ExitCode {
     let table = match Options::parse().task {
-        Task::Classes { json: true } => classes::json(),
+        Task::Classes { json: true } => classes::json().to_string(),
         Task::Classes { json: false } => classes::text(),
         Task::Serve(serve) => return run(&serve),
     };
