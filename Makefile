@@ -94,7 +94,7 @@ setup-packages:
 	@packaging/setup.sh packages
 
 test-packages: setup-packages deb rpm ## wheel, .deb, .rpm, container and ARM64, each in a clean tree; root, half an hour
-	@$(PY) -m pytest -q -p no:randomly tests/packages
+	@$(PY) -m pytest -q -p no:randomly tests/clean
 
 sbom: ## what mydyno is built from, with hashes: mydyno.cdx.json (CycloneDX)
 	@$(PY) packaging/sbom.py mydyno.cdx.json

@@ -1,6 +1,7 @@
 """Man pages, wheel and packages hold what the commands and lists have, and no file is forgotten."""
 
 import importlib.util
+import os
 import re
 import subprocess
 import tomllib
@@ -86,7 +87,7 @@ def test_completions_ask_the_command(shared):
 
 
 def test_the_wheel_takes_programs_pages_and_completions(shared):
-    """Each folder of shared files is one that the wheel is told to take, at the same place."""
+    """Each folder of shared files is one that the wheel takes, at the same place."""
     taken = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["data-files"]
     assert taken.pop("bin") == ["src/mydyno/bin/*"]
     assert {f"share/{Path(name).parent}" for name in shared} == set(taken)
@@ -149,3 +150,17 @@ def test_without_apt_the_names_of_the_packages_are_printed(tmp_path, family):
     assert re.match(rf"  (sudo )?{family} ", lines[1])
     names = script("packages").other_names(family)
     assert {names["fio"], names["cargo"], names["python3-venv"]} <= {*lines[1].split()}
+
+
+@pytest.mark.skipif(not binary(), reason="mydyno-disk is not built")
+def test_the_table_of_classes_may_be_cut_by_its_reader():
+    back, front = os.pipe()
+    os.close(back)
+    argv = [binary(), "classes"]
+    cut = subprocess.run(argv, stdout=front, stderr=subprocess.PIPE, check=False)
+    os.close(front)
+    assert (cut.returncode, cut.stderr) == (0, b"")
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"mydyno-disk: standard output: ")

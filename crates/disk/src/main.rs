@@ -20,7 +20,7 @@ mod throttle;
 mod throttle_tests;
 mod timer;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -37,12 +37,18 @@ use crate::timer::Timer;
 const WRONG: u8 = 2;
 
 fn main() -> ExitCode {
-    match Options::parse().task {
-        Task::Classes { json: true } => println!("{}", classes::json()),
-        Task::Classes { json: false } => println!("{}", classes::text()),
+    let table = match Options::parse().task {
+        Task::Classes { json: true } => classes::json().to_string(),
+        Task::Classes { json: false } => classes::text(),
         Task::Serve(serve) => return run(&serve),
+    };
+    match writeln!(std::io::stdout(), "{table}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("mydyno-disk: standard output: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
     }
-    ExitCode::SUCCESS
 }
 
 fn run(serve: &Serve) -> ExitCode {
