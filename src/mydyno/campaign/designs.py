@@ -89,7 +89,7 @@ class Stops(Protocol):
         ...
 
 
-SEQUENTIAL = "sequential: the length of each trial is chosen as it runs; its last third is measured"
+SEQUENTIAL = "sequential: the length of each trial, and its measured window, are chosen as it runs"
 
 
 @dataclass(frozen=True, slots=True)

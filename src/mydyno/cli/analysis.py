@@ -1,12 +1,14 @@
 """A run directory: written once, read again as campaign, verdicts and report; no host is needed."""
 
 import os
+import re
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from socket import gethostname
 from typing import Any, TypeVar
 
 import msgspec
@@ -53,6 +55,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     ground: Environment
     command: str
     build: str = ""
+    version: str = ""
 
 
 def save(files: RunDir, source: SpecSource, run_facts: RunFacts, *, begun: bool) -> None:
@@ -158,6 +161,7 @@ def result(path: Path) -> Result:
     if not campaign.kind.runs:  # not every label was run under every workload
         ran = [row for row in comparison.treatments if row.trials or row.findings]
         comparison = msgspec.structs.replace(comparison, treatments=ran)
+    facts = _facts(files, run_facts) | _sessions(files, campaign, trials)
     return Result(
         comparison=in_words(comparison),
         question=campaign.spec.campaign.question,
@@ -171,12 +175,58 @@ def result(path: Path) -> Result:
         ],
         changes=changes,
         distributions=_distributions(trials),
-        facts=_facts(files, run_facts) | _sessions(files, campaign, trials),
+        facts=facts,
         blocks=len({o.trial.block for o in short}),
         margin=campaign.spec.decide.margin,
         imported=not campaign.kind.runs,
         closed_loops=[n for n, w in campaign.workloads.items() if w.info.closed_loop],
+        loads={n: described(campaign, n) for n in campaign.workloads},
+        versions=_versions(run_facts, facts),
+        spec=files.spec.read_text(encoding="utf-8"),
+        settings=run_facts.overrides,
+        names=_names(campaign, facts),
     )
+
+
+def described(campaign: Campaign, name: str) -> dict[str, str]:
+    """Return what a workload's load is: its tool, and each of its parameters, defaults too."""
+    if not campaign.kind.runs:
+        return {}
+    workload, tables = campaign.workloads[name], campaign.spec.workloads
+    table = tables.get(name) or tables.get(name.rpartition("/")[0], {})
+    params = getattr(workload, "params", None)
+    of = {"tool": table.get("tool", ""), **(msgspec.to_builtins(params) if params else {}), **table}
+    of["threads"] = getattr(workload, "threads", of.get("threads", ""))
+    found: dict[str, str] = {}
+    for key, value in of.items():
+        if isinstance(value, dict):
+            found |= {f"option {k}": str(v) for k, v in value.items()}
+        else:
+            found[key] = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if found.get("rate") == "0":
+        found["rate"] = "none: a closed loop"
+    if isinstance(of.get("tables"), int) and isinstance(of.get("table_size"), int):
+        found["rows"] = f"{of['tables'] * of['table_size']:,}"
+    return {key.replace("_", " "): value for key, value in found.items() if value}
+
+
+def _versions(run_facts: RunFacts, facts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    tool = {k.removesuffix(" --version"): v for k, v in facts.get("load tool", {}).items()}
+    found = {
+        "mydyno": run_facts.version or "not recorded",
+        "server": run_facts.build,
+        **{k: v for k, v in tool.items() if not k.startswith("ldd ")},
+    }
+    return {name: version for name, version in found.items() if version}
+
+
+def _names(campaign: Campaign, facts: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the names of the hosts and users that the run had, and of this machine."""
+    stack = campaign.spec.stack
+    hosts = [stack.host, stack.load, stack.address, *(of.get("name", "") for of in facts.values())]
+    users = [os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")]
+    parts = [word for host in hosts for word in re.split(r"://|@|:\d+", host)]
+    return list(dict.fromkeys(n for n in (*parts, *users, gethostname()) if n and n != "ssh"))
 
 
 def _complaints(files: RunDir, trials: Sequence[Read]) -> list[str]:

@@ -15,6 +15,7 @@ from mydyno.host.files import distrust, resolved
 from mydyno.model import JournalError, RefusedError, os_errors_as
 from mydyno.report.html import render_html
 from mydyno.report.machine import render_machine
+from mydyno.report.redact import redacted
 
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the report.")]
 
@@ -25,35 +26,47 @@ Subject = Annotated[
 ]
 
 
-def report(directory: Subject, *, output: Output = None, json: Json = False) -> None:
+WithNames = Annotated[
+    bool,
+    typer.Option(
+        "--with-names",
+        help="Show names of hosts and users, paths, addresses and literals of statements.",
+    ),
+]
+
+
+def report(
+    directory: Subject, *, output: Output = None, with_names: WithNames = False, json: Json = False
+) -> None:
     """Write DIR/report.html: the verdict first, then the data it is based on."""
     if directory.is_file():
-        _machine(directory, output, json=json)
+        _machine(directory, output, with_names=with_names, json=json)
     elif json:
         print_json(result(directory))
     else:
-        print_message(f"report: {write(directory, output)}")
+        print_message(f"report: {write(directory, output, with_names=with_names)}")
 
 
-def _machine(path: Path, output: Path | None, *, json: bool) -> None:
+def _machine(path: Path, output: Path | None, *, with_names: bool, json: bool) -> None:
     """Write the page of a sampler's file beside it, or print its figures."""
     found, curves = machine(path)
     if json:
         print_json(found)
         return
+    found = found if with_names else redacted(found, [found.host])
     page = output or path.with_name(f"{path.stem}.html")
     _place(page, render_machine(found, curves), asked=output is not None)
     print_message(f"report: {page}")
 
 
-def write(directory: Path, output: Path | None = None) -> Path:
+def write(directory: Path, output: Path | None = None, *, with_names: bool = False) -> Path:
     """Write the report of a run directory and return its path.
 
     Raises `RefusedError` where root would write into a directory that another user can change.
     """
     path = output or directory / "report.html"
     _refuse(path, asked=output is not None)
-    _place(path, render_html(result(directory)), asked=True)
+    _place(path, render_html(result(directory), names=with_names), asked=True)
     return path
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from mydyno import __version__
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.designs import overhead_s
 from mydyno.campaign.plan import Campaign
@@ -84,7 +85,12 @@ def run(  # noqa: PLR0913 - one parameter an option
     records = register(files.path, campaign.name, campaign.spec.stack.host)
     try:
         run_facts = RunFacts(
-            source.place, dict(source.overrides), built.ground, command_line(), built.name
+            source.place,
+            dict(source.overrides),
+            built.ground,
+            command_line(),
+            built.name,
+            __version__,
         )
         save(files, source, run_facts, begun=any(journal.events()))
         _save_facts(files, built)

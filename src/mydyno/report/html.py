@@ -14,9 +14,11 @@ from sys import byteorder
 import jinja2
 import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from mydyno.report import units, verdicts
 from mydyno.report.page import Page, page
+from mydyno.report.redact import Redactor, mapped, secrets_hidden, spec_without_literals
 from mydyno.report.resources import Resources, SampledTrial
 from mydyno.report.timeseries import Chart, Samples, drawable
 from mydyno.stats.result import Result
@@ -70,6 +72,7 @@ _SECTIONS = (
     ("verdicts", "Verdicts"),
     ("parts", "Main effects of the changes"),
     ("changes", "Changes"),
+    ("load", "Load"),
     ("time", "Over time"),
     ("resources", "Resources"),
     ("distributions", "Distributions"),
@@ -80,13 +83,15 @@ _SECTIONS = (
 )
 
 
-def render_html(result: Result) -> str:
+def render_html(result: Result, *, names: bool = False) -> str:
     """Return the page; every name and message in it is escaped.
 
+    Without `names` it leaves out what identifies hosts and users, paths, addresses and literals of
+    statements (`mydyno.report.redact`); passwords it leaves out in any case.
     Its content security policy forbids all loading and allows exactly its own two scripts and
     its one style sheet, by their hashes.
     """
-    shown = page(result)
+    shown = page(mapped(result, secrets_hidden) if names else _redacted(result))
     style = "".join(text(name) for name in _SHEETS)
     # uPlot's licence asks to travel with every copy
     licence, chart_library = text("vendor/uPlot.LICENSE.txt"), text("vendor/uPlot.iife.min.js")
@@ -98,8 +103,8 @@ def render_html(result: Result) -> str:
         .get_template("report.html")
         .render(
             page=shown,
-            result=result,
-            compared=result.comparison,
+            result=shown.result,
+            compared=shown.result.comparison,
             policy=policy(style, scripts),
             style=Markup(style),  # noqa: S704 - our own files
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own files
@@ -109,6 +114,13 @@ def render_html(result: Result) -> str:
             sampled=encoded_samples(shown.resources) if shown.resources else None,
         )
     )
+
+
+def _redacted(result: Result) -> Result:
+    """Return a result that can be sent to others."""
+    redact = cache(Redactor(result.names))
+    lines = [redact(line) for line in spec_without_literals(result.spec).split("\n")]
+    return replace(mapped(replace(result, spec=""), redact), spec="\n".join(lines))
 
 
 def _payload(shown: Page) -> tuple[Markup, str]:

@@ -1,11 +1,13 @@
 """The content of the HTML page, in its order: text, plots and tables of a result."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from mydyno.report import charts, timeseries, units, verdicts
 from mydyno.report.charts import DotPlot, Forest, Plot, Style, Table, Whisker, forest, styles
+from mydyno.report.names import legend, short_names
+from mydyno.report.redact import mapped
 from mydyno.report.resources import Resources, resources
 from mydyno.report.timeseries import Chart
 from mydyno.report.verdicts import UNFIT, EffectsView, VerdictLabel, parts, warned
@@ -142,6 +144,20 @@ class TrialRow:
     value: str
     tail: str
     window: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What was measured, with what: a sentence on the windows, and versions and sizes by name.
+
+    `full` gives the full name of each treatment, `legend` explains the short ones of a grid.
+    """
+
+    windows: str
+    ran: Mapping[str, str]
+    full: Mapping[str, str]
+    legend: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +172,8 @@ class Page:
     trials: tuple[TrialRow, ...]
     warnings: tuple[tuple[str, str], ...]
     resources: Resources | None
-    parts: tuple[EffectsView, ...] = ()
+    parts: tuple[EffectsView, ...]
+    about: Background
 
     @property
     def weakest(self) -> list[str]:
@@ -180,6 +197,11 @@ _MANY = 8  # curves: more hide each other, so the rest are off at first
 
 def page(result: Result) -> Page:
     """Return the page of a result."""
+    names = [row.name for row in result.comparison.treatments]
+    names += [trial.treatment for trial in result.trials]
+    short = short_names(names)
+    if any(name != text for name, text in short.items()):
+        result = mapped(result, lambda text: short.get(text, text))
     compared = result.comparison
     seen = [*verdicts.treatments(compared), *(trial.treatment for trial in result.trials)]
     drawn = styles(list(dict.fromkeys(seen or [compared.baseline])))
@@ -196,7 +218,46 @@ def page(result: Result) -> Page:
         tuple((who or "the campaign", text) for who, text in warned(compared)),
         resources(result, ordered),
         parts(compared, result.margin),
+        Background(
+            of_windows(result),
+            _ran(result),
+            {style.name: style.name for style in ordered} | {s: n for n, s in short.items()},
+            legend(names),
+        ),
     )
+
+
+def of_windows(result: Result) -> str:
+    """Return how long the measured windows were, and when they began, in a sentence."""
+    windows = [
+        t.window
+        for t in result.trials
+        if t.status == "ok" and not t.soak and t.window[1] > t.window[0]
+    ]
+    if not windows:
+        return ""
+    lengths, starts = (_range(x) for x in ([b - a for a, b in windows], [a for a, _ in windows]))
+    return f"The measured windows were {lengths} long; they began {starts} after their loads did."
+
+
+def _range(seconds: Sequence[float]) -> str:
+    low, high = f"{min(seconds):.3g}", f"{max(seconds):.3g}"
+    return f"{low} s" if low == high else f"{low} to {high} s"
+
+
+def _ran(result: Result) -> dict[str, str]:
+    """Return the versions, the machine, and the sizes of memory, pool and data."""
+    facts = {name: value for of in result.facts.values() for name, value in of.items()}
+    found = {**result.versions}
+    found |= {n: facts[n] for n in ("processor", "memory", "system", "kernel") if n in facts}
+    pool = "innodb_buffer_pool_size"
+    for name in (pool, f"{pool} (stock)"):
+        if facts.get(name, "").isdigit():
+            found["buffer pool"] = units.quantity(float(facts[name]), "B")
+    for row in result.comparison.treatments:
+        if row.name == result.comparison.baseline and (size := row.plain.get("storage_bytes")):
+            found[f"data after a trial of {row.workload}"] = units.quantity(size.estimate, "B")
+    return found or {"versions": "not recorded"}
 
 
 def _workload(
@@ -274,6 +335,7 @@ def _trial(result: Result, trial: TrialView, drawn: dict[str, Style]) -> TrialRo
         units.NOTHING if value is None else units.quantity(value, unit),
         units.NOTHING if tail is None else units.quantity(tail, "s"),
         f"{start:g} to {end:g} s" if end > start else units.NOTHING,
+        trial.error or ("" if trial.status == "ok" else "no reason was recorded"),
     )
 
 

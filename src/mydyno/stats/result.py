@@ -174,7 +174,9 @@ class Result(msgspec.Struct, frozen=True):
     `margin` is `[decide] margin` as a ratio less one (0.03), 0 where there was none; `closed_loops`
     are the workloads whose latencies exclude requests that a stall would have delayed; `imported`
     is true if the runs come from imported logs: their order and settings are then not known.
-    `design` is the label that the design declares.
+    `design` is the label that the design declares.  `loads` describes each workload, `versions` the
+    programs, `spec` is the text of the spec with `settings`, those of the command line; `names` are
+    the names of its hosts and users, which a page that is sent to others leaves out.
     """
 
     comparison: Comparison
@@ -192,3 +194,8 @@ class Result(msgspec.Struct, frozen=True):
     closed_loops: list[str] = []
     imported: bool = False
     design: str = ""
+    loads: dict[str, dict[str, str]] = {}
+    versions: dict[str, str] = {}
+    spec: str = ""
+    settings: dict[str, str] = {}
+    names: list[str] = []

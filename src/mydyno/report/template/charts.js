@@ -16,7 +16,7 @@ const overlaid = (() => {
     treatments.forEach(([, tone], of) => {
       const own = tracks.filter((t) => t.of === of);
       if (own.length < 2) return;
-      for (const t of own) add(of, t.values, { stroke: () => colour(`--c${tone}`), width: 1, alpha: 0.3, faint: true });
+      for (const t of own) add(of, t.values, { stroke: () => colour(`--c${tone}`) + colour("--faint"), width: 1, faint: true });
     });
     treatments.forEach(([name, tone, dash], of) => {
       const own = tracks.filter((t) => t.of === of).map((t) => t.values);

@@ -105,7 +105,7 @@ const drawing = (() => {
       cursor: { sync: { key: about.sync }, y: false, points: { size: 6 }, drag: { x: true, y: false } },
       scales: { x: { time: false }, y: chart.log ? { distr: 3, range: about.range } : { range: about.range } },
       axes: [
-        { ...axis, size: 30, incrs: CLOCK, values: (u, all) => all.map((t) => `${Number(t.toFixed(3))} s`) },
+        { ...axis, size: 34, gap: 10, incrs: CLOCK, values: (u, all) => all.map((t) => `${Number(t.toFixed(3))} s`) },
         { ...axis, size: 66, space: about.space || 30, values: (u, all) => all.map((x) => (x === null ? "" : quantity(x, chart.unit))), ...(chart.unit.startsWith("B") ? { incrs: BINARY } : {}), ...(chart.log ? { splits: ticks, filter: (u, all) => all } : {}) },
       ],
       bands: about.bands,

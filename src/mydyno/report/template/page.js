@@ -8,13 +8,15 @@
     addEventListener("afterprint", () => shut.forEach((d) => { d.open = false; }));
   }
   function copying() {
-    const button = byId("copy"), command = byId("command");
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      getSelection().selectAllChildren(command);
-      try { await navigator.clipboard.writeText(command.textContent); byId("copied").textContent = button.textContent = "Copied"; }
-      catch { byId("copied").textContent = button.textContent = "Selected"; }
-    });
+    for (const button of document.querySelectorAll("[data-copies]")) {
+      const text = byId(button.dataset.copies), copied = button.nextElementSibling;
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        getSelection().selectAllChildren(text);
+        try { await navigator.clipboard.writeText(text.textContent); copied.textContent = button.textContent = "Copied"; }
+        catch { copied.textContent = button.textContent = "Selected"; }
+      });
+    }
   }
   copying();
   onPaper();
