@@ -29,6 +29,7 @@ LIBRARIES = {
     "libc6": ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"),
     "libgcc-s1": ("libgcc_s.so.1",),
     "libstdc++6": ("libstdc++.so.6",),
+    "zlib1g": ("libz.so.1",),
 }
 NOT_NEEDED = {"python3-venv", "gcc", "libc6-dev"}  # of apt.txt: only a checkout needs them
 
