@@ -242,9 +242,9 @@ def test_a_plan_reports_what_a_switchback_can_show(tmp_path):
     path = spec(tmp_path, LOAD, 0.10, "1", str(tmp_path / "record"), kind="switchback")
     path.write_text(path.read_text().replace("warmup_s = 10\nwindow_s = 30\n", ""))
     plenty = mydyno("plan", path, "--budget", "1h").stdout
-    assert "take 30 s)" in plenty
+    assert "take 31 s)" in plenty
     assert "differences of" in plenty
-    assert "nothing: the budget" in mydyno("plan", path, "--budget", "2m").stdout
+    assert "nothing: the budget" in mydyno("plan", path, "--budget", "40s").stdout
 
 
 def test_a_corrected_spec_takes_the_directory_where_nothing_was_measured(tmp_path):

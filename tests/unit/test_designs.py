@@ -55,4 +55,4 @@ def test_the_budget_ends_it_between_blocks():
     trials = play(Blocks(("A", "B"), ("w",), None, 300.0, 1))
     assert len(trials) == 6  # three blocks of 80 s; a fourth would end at 320 s
     assert len(play(Blocks(("A", "B"), ("w",), 2, 300.0, 1))) == 4
-    assert len(play(Blocks(("A", "B"), ("w",), None, 10.0, 1))) == 2  # one block is always begun
+    assert len(play(Blocks(("A", "B"), ("w",), None, 10.0, 1))) == 1  # one trial is always begun

@@ -1,37 +1,47 @@
-"""What a campaign will cost and show, before it is run."""
+"""What a campaign can show, before it is run."""
 
-from math import log, log1p
+from dataclasses import replace
+from math import inf, log1p
 
 import numpy as np
 import pytest
 
-from mydyno.stats.effects import DEFAULT_TRIAL_SD, Size, critical, expected_sd, forecast, often
+from mydyno.stats.effects import (
+    DEFAULT_TRIAL_SD,
+    Size,
+    critical,
+    dunnett_critical,
+    expected_sd,
+    needed_blocks,
+    reach,
+)
 
 MARGIN = log1p(0.03)
+SIZE = Size(arms=4, workloads=1, blocks=6, checks=3, baselines=2, early=True)
 
 
 def test_the_detectable_difference_is_the_reach_of_the_last_interval():
-    size = Size(arms=4, workloads=1, blocks=6, checks=3)
-    found = forecast(size, MARGIN, 0.01, 100.0)
-    baselines = 6 * often(size) + 3
-    reach = critical(6, 5 * 4 + baselines - 1, 0.05) * 0.01 * (1 / 6 + 1 / baselines) ** 0.5
-    assert log(found.detectable) == pytest.approx(reach)
+    baselines = 6 * 2 + 3
+    half = critical(6, 5 * 4 + baselines - 1, 0.05) * 0.01 * (1 / 6 + 1 / baselines) ** 0.5
+    assert reach(SIZE, 6, 0.01, anytime=True) == pytest.approx(half)
 
 
-def test_quieter_hosts_and_wider_margins_cost_less():
-    size = Size(arms=10, workloads=1, blocks=12, checks=3)
-    usual = forecast(size, MARGIN)
-    quiet, wide = forecast(size, MARGIN, 0.005), forecast(size, log1p(0.10))
-    assert quiet.trials < usual.trials
-    assert wide.trials < usual.trials
-    assert quiet.detectable < usual.detectable == wide.detectable
-    assert usual.seconds == usual.trials * usual.trial_s
+def test_complete_blocks_of_a_given_number_show_more():
+    complete = replace(SIZE, checks=0, baselines=1, early=False)
+    half = dunnett_critical(4, 5 * 4, 0.95) * 0.01 * (2 / 6) ** 0.5
+    assert reach(complete, 6, 0.01, anytime=False) == pytest.approx(half)
+    assert half < reach(complete, 6, 0.01, anytime=True)
 
 
-def test_what_is_needed_may_be_more_than_there_is():
-    found = forecast(Size(arms=1, workloads=2, blocks=3, checks=3), MARGIN, 0.05)
-    assert found.needed > 3
-    assert found.trials == 2 * (3 + 3 * 2)
+def test_one_block_shows_nothing():
+    assert reach(SIZE, 1, 0.01, anytime=False) == inf
+    assert reach(replace(SIZE, arms=1, checks=0), 1, 0.01, anytime=True) == inf
+
+
+def test_quieter_hosts_and_wider_margins_need_fewer_blocks():
+    usual = needed_blocks(SIZE, MARGIN, 0.02, anytime=True)
+    assert needed_blocks(SIZE, MARGIN, 0.005, anytime=True) < usual
+    assert needed_blocks(SIZE, log1p(0.10), 0.02, anytime=True) < usual
 
 
 def test_the_noise_is_that_of_the_checks_once_there_are_many():

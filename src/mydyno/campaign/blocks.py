@@ -8,6 +8,7 @@ from mydyno.campaign.designs import (
     DesignKind,
     Grid,
     PlanInput,
+    exhausted,
     grouped,
     over,
     seed_of,
@@ -16,6 +17,7 @@ from mydyno.campaign.designs import (
 from mydyno.campaign.spec import Spec
 from mydyno.model import Outcome, Reset, SpecError, Trial
 from mydyno.stats import Goal, Method, Rule
+from mydyno.stats.effects import Size
 
 _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
 _SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
@@ -43,7 +45,9 @@ class Blocks:
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
         block, place = divmod(len(history), self._size)
-        if place == 0 and over(self, block, history):
+        if exhausted(self.budget_s, history):
+            return None
+        if place == 0 and over(self, block, history, self._size):
             return None
         workload, treatment = self._order(block)[place]
         seed = seed_of(self.seed, len(history), block, self.reset)
@@ -54,9 +58,10 @@ class Blocks:
         """Return the number of trials, if that of blocks is fixed."""
         return self.blocks * self._size if self.blocks else None
 
-    def size(self, trial_s: float) -> None:
-        """Return None: complete blocks have no forecast."""
-        del trial_s
+    @property
+    def size(self) -> Size:
+        """Return what a forecast needs: the baseline comes once in each block."""
+        return Size(len(self.treatments) - 1, len(self.workloads), self.blocks)
 
     @property
     def _size(self) -> int:

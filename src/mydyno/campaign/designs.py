@@ -1,10 +1,11 @@
 """What a design is and declares: the next trial as a pure function of the finished ones."""
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, log1p
+from math import log1p
+from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mydyno.campaign.spec import DeviceTable, Spec
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mydyno.stats.lengths import Lengths, Terms
 
 
+SMALL_S = 1800.0  # a smaller budget holds few blocks
 RESTART_S = 20.0  # what a trial costs besides its load, until one has been seen
 _PROTOCOLS = ("sequential", "fixed")
 _WARMUP_S = _WINDOW_S = 60.0
@@ -48,15 +50,19 @@ class Stop(Protocol):
 class TrialForecast:
     """What is assumed of a trial before one is measured.
 
-    `seconds` is its length with its restart, `noise_sd` the standard deviation of trials of one
-    treatment (logs), `load_s` the time under load where that is fixed.  `checked`: the first trials
-    measure both.
+    `seconds` is its length with its overhead, from `least_s` to `most_s`; `noise_sd` the standard
+    deviation of trials of one treatment (logs), `load_s` the time under load where that is fixed.
+    `first_s` is the length of the first trial where that differs.  `checked`: the first trials
+    measure all of this.
     """
 
     seconds: float
     noise_sd: float = DEFAULT_TRIAL_SD
     load_s: float | None = None
     checked: bool = True
+    least_s: float | None = None
+    most_s: float | None = None
+    first_s: float | None = None
 
 
 class Stops(Protocol):
@@ -66,9 +72,8 @@ class Stops(Protocol):
         """Return the rule of the trial that follows `history`."""
         ...
 
-    @property
-    def warming(self) -> bool:
-        """Return whether trials end by what was seen, so that they may still be warming up."""
+    def method(self, method: Method) -> Method:
+        """Return how trials that end so are evaluated, in a design of this method."""
         ...
 
     @property
@@ -76,8 +81,11 @@ class Stops(Protocol):
         """Return how trials end, in a sentence for the report."""
         ...
 
-    def forecast(self) -> TrialForecast:
-        """Return what is assumed of a trial before one is measured."""
+    def forecast(self, overhead_s: float = RESTART_S) -> TrialForecast:
+        """Return what is assumed of a trial before one is measured.
+
+        `overhead_s` is what it takes besides its load: a restart, and restoring its data.
+        """
         ...
 
 
@@ -91,17 +99,19 @@ class Fixed:
     warmup_s: float
     window_s: float
 
-    warming = False  # the spec gives the warm-up
-
     @property
     def label(self) -> str:
         """Return both lengths."""
         return f"fixed: {self.warmup_s:g} s of warm-up, then {self.window_s:g} s measured"
 
-    def forecast(self) -> TrialForecast:
-        """Return the lengths, and a restart."""
+    def method(self, method: Method) -> Method:
+        """Return the design's own: the spec gives the warm-up."""
+        return method
+
+    def forecast(self, overhead_s: float = RESTART_S) -> TrialForecast:
+        """Return the lengths, and the overhead."""
         load_s = self.warmup_s + self.window_s
-        return TrialForecast(load_s + RESTART_S, load_s=load_s)
+        return TrialForecast(load_s + overhead_s, load_s=load_s)
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the same rule for all trials."""
@@ -139,17 +149,31 @@ def plots(treatments: Mapping[str, Settings], *, one_device: bool) -> Mapping[st
     }
 
 
-def over(design: "Design", block: int, history: Sequence[Outcome]) -> bool:
-    """Return whether a design of blocks ends before this one, by their number or by its budget.
+def over(design: "Design", block: int, history: Sequence[Outcome], trials: int) -> bool:
+    """Return whether a design ends before this block of `trials`, by their number or its budget.
 
-    No block is begun that would exceed the budget at the mean cost of earlier blocks.
+    No block is begun that would exceed the budget: at the mean cost of earlier blocks, and in a
+    small budget, of few blocks, at the usual cost of its trials.
     """
     if design.blocks is not None and block >= design.blocks:
         return True
     if design.budget_s is None or block == 0:
         return False
-    spent_s = sum(outcome.machine_time_s for outcome in history)
-    return spent_s + spent_s / block > design.budget_s
+    spent_s = spent(history)
+    next_s = spent_s / block
+    if design.budget_s < SMALL_S:
+        next_s = trials * median(outcome.machine_time_s for outcome in history)
+    return spent_s + next_s > design.budget_s
+
+
+def spent(history: Iterable[Outcome]) -> float:
+    """Return the machine time of these trials in seconds."""
+    return sum(outcome.machine_time_s for outcome in history)
+
+
+def exhausted(budget_s: float | None, history: Sequence[Outcome]) -> bool:
+    """Return whether trials have used a budget up: no other one is begun, whatever its block."""
+    return budget_s is not None and spent(history) >= budget_s
 
 
 def grouped(order: Sequence[Cell], of: Mapping[str, str], chance: random.Random) -> list[Cell]:
@@ -181,8 +205,9 @@ class Design(Protocol):
         """Return the number of trials where that is fixed and known, unless the budget ends it."""
         ...
 
-    def size(self, trial_s: float) -> Size | None:
-        """Return what a forecast needs if a trial takes so long, or None if there is none."""
+    @property
+    def size(self) -> Size | None:
+        """Return what a forecast needs, or None if there is none."""
         ...
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
@@ -292,8 +317,8 @@ class DesignKind:
 
     `label` describes it in the plan.  `make` returns the design, and raises `SpecError` where the
     spec does not suit it.  `stops` gives the rule that ends its trials.  `method` is how they
-    are evaluated: by default intervals are anytime-valid, as treatments are dropped by what was
-    seen; where `stops` end trials by what was seen, their steady levels are estimated.
+    are evaluated, unless its `stops` ask for another: by default intervals are anytime-valid, as
+    treatments are dropped by what was seen.
     `select` returns the cells of the factors' grid that it runs, `more` the treatments that it
     needs besides those of the spec.  `runs` is False where no trial follows.
     """
@@ -337,7 +362,7 @@ class Soak:
 
 
 _SLACK_S = 0.05
-_LEAST_BLOCKS = 4  # a budget must have room for so many blocks
+LEAST_BLOCKS = 6  # a budget must have room for so many blocks
 
 
 @dataclass(frozen=True)
@@ -354,7 +379,6 @@ class Adaptive:
     margin: float = 0.03
     bias: float | None = None
     lower: Collection[str] = field(default=(), repr=False)
-    warming = True
     label = SEQUENTIAL
 
     @cached_property
@@ -362,14 +386,22 @@ class Adaptive:
         """A cache: a function of the trials so far that is expensive to compute."""
         return {}
 
-    def forecast(self) -> TrialForecast:
-        """Return the usual length, or what the bias and the budget make of it."""
-        usual_s = TRIAL_S
-        if self.bias is not None:
-            from mydyno.stats.lengths import unlearned_s  # noqa: PLC0415 - numpy and scipy
+    def method(self, method: Method) -> Method:
+        """Return one that estimates steady levels: trials may still be warming up at their ends."""
+        return replace(method, estimator=Estimator.STEADY)
 
-            usual_s = max(TRIAL_S, unlearned_s(self.bias) + RESTART_S)
-        return TrialForecast(min(usual_s, self.most_s or inf))
+    def forecast(self, overhead_s: float = RESTART_S) -> TrialForecast:
+        """Return the usual length, or what the bias and the budget make of it."""
+        from mydyno.stats.lengths import BIAS, Terms, longest_s, unlearned_s  # noqa: PLC0415
+
+        usual_s = Terms().most_s if self.most_s is None else self.most_s - overhead_s
+        least_s = unlearned_s(self.bias or BIAS)
+        most_s = longest_s(usual_s, least_s)
+        least_s = min(least_s, most_s)
+        usual_s = min(max(TRIAL_S - RESTART_S, least_s), most_s)
+        return TrialForecast(
+            usual_s + overhead_s, least_s=least_s + overhead_s, most_s=most_s + overhead_s
+        )
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`."""
@@ -387,10 +419,10 @@ class Adaptive:
     def _terms(self, history: Sequence[Outcome]) -> "Terms":
         from mydyno.stats.lengths import BIAS, LENGTHS_S, Terms  # noqa: PLC0415
 
-        overhead_s = _overhead_s(history)
-        most_s = LENGTHS_S[-1] if self.most_s is None else self.most_s - overhead_s
+        besides_s = overhead_s(history)
+        most_s = LENGTHS_S[-1] if self.most_s is None else self.most_s - besides_s
         bias, lower = self.bias or BIAS, frozenset(self.lower)
-        return Terms(overhead_s, most_s, log1p(self.margin), bias, lower)
+        return Terms(besides_s, most_s, log1p(self.margin), bias, lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,10 +451,10 @@ def _series(outcomes: Sequence[Outcome], response: str) -> list[Series]:
     return [s for s in every if any(value > 0 for value in s.values)]
 
 
-def _overhead_s(history: Sequence[Outcome]) -> float:
+def overhead_s(history: Sequence[Outcome]) -> float:
     """Return the mean overhead of a trial in seconds: machine time besides the load."""
-    loads: list[tuple[Outcome, Series]] = [(o, s) for o in history for s in o.series[:1] if s.t_s]
-    costs = [max(o.machine_time_s - s.t_s[-1], 0.0) for o, s in loads]
+    ran = [o for o in history if o.window.end_s > 0]
+    costs = [max(o.machine_time_s - o.window.end_s, 0.0) for o in ran]
     return sum(costs) / len(costs) if costs else RESTART_S
 
 
@@ -434,7 +466,7 @@ def trial_lengths(inputs: PlanInput, most_s: float | None = None) -> Stops:
     fixed, budget_s = inputs.fixed, inputs.budget_s
     bias = bias_of(inputs, "trials of fixed length" if fixed else "")
     if most_s is None and budget_s is not None:
-        most_s = budget_s / (_LEAST_BLOCKS * len(inputs.treatments) * len(inputs.workloads))
+        most_s = budget_s / (LEAST_BLOCKS * len(inputs.treatments) * len(inputs.workloads))
     margin = inputs.spec.decide.margin
     return fixed or Adaptive(inputs.responses, most_s, margin, bias, inputs.lower)
 

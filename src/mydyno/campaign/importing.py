@@ -35,11 +35,7 @@ _UNKNOWN_TRAIT = "?"
 class Past:
     """The design of a finished campaign: it has no next trial."""
 
-    blocks = budget_s = total = None
-
-    def size(self, trial_s: float) -> None:
-        """Return None: there is nothing to forecast."""
-        del trial_s
+    blocks = budget_s = total = size = None
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return None: imported runs are not repeated."""

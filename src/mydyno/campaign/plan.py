@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
 import msgspec
@@ -14,7 +14,7 @@ from mydyno.campaign.importing import IMPORTED
 from mydyno.campaign.race import FRACTION, GRID, LADDER, RACE
 from mydyno.campaign.search import SEARCH
 from mydyno.campaign.spec import DeviceTable, Spec, convert, located, programs
-from mydyno.campaign.switchback import SWITCHBACK
+from mydyno.campaign.switchback import SWITCHBACK, switches
 from mydyno.campaign.treatments import (
     STOCK,
     Environment,
@@ -31,7 +31,7 @@ from mydyno.model.text import duration_s
 from mydyno.stack.layers import ServerPlace, kind_of, layers
 from mydyno.stack.protocol import StackSettings, spec_key, split
 from mydyno.stack.zfs import torn_page_risks
-from mydyno.stats import FIRST, Estimator, Rule, compare
+from mydyno.stats import FIRST, Rule, compare
 from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known
 
 AUTO = "auto"
@@ -72,7 +72,7 @@ def select_of(spec: Spec) -> Select:
 
 def _rule(inputs: PlanInput, name: str, kind: DesignKind, stops: Stops) -> Rule:
     """Return the decision rule: what the spec asks for, by the method of the design."""
-    decide, method = inputs.spec.decide, kind.method
+    decide = inputs.spec.decide
     return Rule(
         name=name,
         baseline=inputs.baseline,
@@ -81,7 +81,7 @@ def _rule(inputs: PlanInput, name: str, kind: DesignKind, stops: Stops) -> Rule:
         guards=decide.guards,
         weaker_may_win=decide.durability == "weaker",
         lower=inputs.lower,
-        method=replace(method, estimator=Estimator.STEADY) if stops.warming else method,
+        method=stops.method(kind.method),
     )
 
 
@@ -106,7 +106,7 @@ def _kind(inputs: PlanInput) -> str:
     if spec.design.rungs:
         return "ladder"
     if not spec.factors:
-        return "race"
+        return "switchback" if switches(inputs) else "race"
     large = len(inputs.cells) > _FULL
     return "search" if large and len(inputs.workloads) == 1 else "grid"
 

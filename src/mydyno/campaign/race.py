@@ -10,6 +10,7 @@ from mydyno.campaign.designs import (
     DesignKind,
     Grid,
     PlanInput,
+    exhausted,
     grouped,
     over,
     seed_of,
@@ -20,7 +21,6 @@ from mydyno.campaign.treatments import less_of, numbered, rungs_of, spare_of
 from mydyno.model import Outcome, Reset, Settings, SpecError, Trial
 from mydyno.stats import Rule, compare, undecided
 from mydyno.stats.effects import Size
-from mydyno.stats.effects import often as usual_baselines
 
 Cell = tuple[str, str]  # workload, treatment
 Undecided = Callable[[Sequence[Outcome]], Collection[Cell]]
@@ -30,7 +30,6 @@ _FEWEST = 2  # blocks before any decision: one has no variance
 _BLOCKS = 8  # without `blocks` or `budget`: most treatments leave before
 _CHECKS = 3  # trials of the baseline that come first: they show the noise of this host
 _CHECKED_S = 3600.0  # a smaller budget has no room for them
-_MOST_BLOCKS = 1_000  # only without blocks and budget, which a plan does not allow
 
 
 @dataclass(frozen=True)
@@ -69,25 +68,26 @@ class Race:
         """Return the next trial of the present block, or the first of the next one."""
         block, begun = self._block(history)
         order = self._order(history[:begun], block)
-        if not order:
+        if not order or exhausted(self.budget_s, history):
             return None
         workload, treatment = order[len(history) - begun]
         seed = seed_of(self.seed, len(history), block, self.reset)
         return Trial(len(history), treatment, workload, block, seed, self.reset)
 
-    def size(self, trial_s: float) -> Size:
-        """Return what the forecast needs; the budget may end the race before its blocks do."""
-        size = Size(len(self.treatments) - 1, len(self.workloads), 0, self.checks)
-        blocks = self.blocks or _MOST_BLOCKS
-        if self.budget_s is not None:
-            trials = self.budget_s / trial_s / size.workloads - size.checks
-            blocks = min(blocks, max(1, int(trials / (size.arms + usual_baselines(size)))))
-        return replace(size, blocks=blocks)
+    @property
+    def size(self) -> Size:
+        """Return what a forecast needs; a budget may end the race before its blocks do."""
+        arms = len(self.treatments) - 1
+        baselines = max(1, self.often(arms))
+        return Size(arms, len(self.workloads), self.blocks, self.checks, baselines, early=True)
 
     def ended(self, history: Sequence[Outcome]) -> int | None:
         """Return after how many of these trials the race was over, or None if it goes on."""
-        block, begun = self._block(history)
-        return None if self._order(history[:begun], block) else begun
+        used = next(
+            (n for n in range(len(history) + 1) if exhausted(self.budget_s, history[:n])), None
+        )
+        block, begun = self._block(history[:used])
+        return used if self._order(history[:begun], block) else begun
 
     def _block(self, history: Sequence[Outcome]) -> tuple[int, int]:
         """Return the present block and where it began; the last one is empty."""
@@ -105,8 +105,6 @@ class Race:
 
     def _planned(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
         """Return the trials of a block, none where the race is over."""
-        if over(self, block, before):
-            return ()
         every = {(w, t) for w in self.workloads for t in self.treatments if t != self.baseline}
         running = every if block < _FEWEST else every & set(self.undecided(before))
         chance = random.Random(f"{self.seed}/{block}")
@@ -116,7 +114,8 @@ class Race:
             for workload in chance.sample(self.workloads, len(self.workloads))
             for treatment in self._one(sorted(t for w, t in running if w == workload), chance)
         ]
-        return first + grouped(order, self.plots, chance)
+        planned = first + grouped(order, self.plots, chance)
+        return () if over(self, block, before, len(planned)) else planned
 
     def _one(self, running: list[str], chance: random.Random) -> list[str]:
         """Return the order of one workload's treatments, the baseline evenly among them."""
@@ -221,9 +220,12 @@ class Ladder:
         """Return the budget of both races."""
         return self.race.budget_s
 
-    def size(self, trial_s: float) -> Size:
-        """Return that of the first race."""
-        return self.race.size(trial_s)
+    @property
+    def size(self) -> Size:
+        """Return that of the first race, with the trials of the second."""
+        parts = max((len(some) for some in self.without.values()), default=0)
+        after = _PART_BLOCKS * (parts + 1 + max(1, isqrt(parts + 1))) if parts else 0
+        return replace(self.race.size, after=after * len(self.race.workloads))
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the rungs' race, or of the winner's parts."""

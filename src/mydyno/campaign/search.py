@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mydyno.campaign.designs import DesignKind, PlanInput, Stops, seed_of, trial_lengths
+from mydyno.campaign.designs import DesignKind, PlanInput, Stops, exhausted, seed_of, trial_lengths
 from mydyno.campaign.race import Race, Undecided
 from mydyno.model import Outcome, Reset, SpecError, Trial, TrialStatus
 from mydyno.stats import Estimator, Goal, Method, Rule, undecided
@@ -52,12 +52,12 @@ class Search:
         """A cache: the race of the finalists after so many exploring trials."""
         return {}
 
-    def size(self, trial_s: float) -> None:
-        """Return None: what a search shows is not known before."""
-        del trial_s
+    size = None  # what it shows is not known before
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next cell to try, or the next trial of the finalists' race."""
+        if exhausted(self.budget_s, history):
+            return None
         explored = self.explored(history)
         if explored is None:
             cell = self.explorer.next_cell(self._load_series(history), self._lost(history))

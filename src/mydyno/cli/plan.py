@@ -2,18 +2,25 @@
 
 import sys
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import isfinite, isinf, log, log1p
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite, isinf
 from pathlib import Path
 
 import msgspec
 
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
+from mydyno.campaign.timing import (
+    Costs,
+    Schedule,
+    fewer_treatments,
+    schedule,
+    smallest_budget,
+)
 from mydyno.cli.benches import Built, build
 from mydyno.cli.privatebench import lab_spec
-from mydyno.cli.recipes import find, overrides
+from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.terminal import (
     Budget,
     Json,
@@ -25,70 +32,50 @@ from mydyno.cli.terminal import (
     print_message,
 )
 from mydyno.host import Remote, ask
-from mydyno.model import Action, Cost, Outcome, Reset, TrialStatus
+from mydyno.journal.costs import remembered
+from mydyno.model import Action, Cost, Outcome, Reset
 from mydyno.report.units import counted, quantity, setting
 from mydyno.snapshot.store import free as free_bytes
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stack.protocol import spec_key
-from mydyno.stats.effects import (
-    TRIAL_S,
-    Forecast,
-    expected_sd,
-    forecast,
-)
 from mydyno.testbed.lock import open_campaigns
 from mydyno.testbed.preflight import REFORMAT, existing_parent, refuse_occupied
 from mydyno.testbed.stores import key_of, needed
 
 
-def price(campaign: Campaign, seen: Sequence[Outcome] = ()) -> Forecast | None:
-    """Return the forecast of a race, None for another design.
-
-    It comes from the good check trials of the first workload in `seen`, or else is assumed.
-    """
-    checks_of = campaign.design.size(TRIAL_S)
-    count = checks_of.checks * checks_of.workloads if checks_of else 0
-    name, load = next(iter(campaign.workloads.items()))
-    checks = [o for o in seen[:count] if o.trial.workload == name and o.status is TrialStatus.OK]
-    assumed = campaign.stops.forecast()
-    trial_s = sum(o.machine_time_s for o in checks) / len(checks) if checks else assumed.seconds
-    size = campaign.design.size(trial_s)
-    if size is None:
-        return None
-    values = (m.value for o in checks for m in o.metrics if m.name == load.info.response)
-    noise_sd = expected_sd([log(v) for v in values if v > 0]) if checks else assumed.noise_sd
-    return forecast(size, log1p(campaign.spec.decide.margin), noise_sd, trial_s)
+def costs_of(built: Built) -> Costs:
+    """Return what the last campaign of such servers and data cost on this machine, or a guess."""
+    found = remembered(cost_key(built))
+    return Costs(found.overhead_s, found.prepare_s, measured=True) if found else Costs()
 
 
-def describe(found: Forecast, campaign: Campaign) -> str:
-    """Return a forecast in a sentence or two."""
-    margin = campaign.spec.decide.margin
-    size = campaign.design.size(found.trial_s)
-    blocks = size.blocks if size else None
+def cost_key(built: Built) -> str:
+    """Return what the costs of a campaign depend on, in words."""
+    spec = built.campaign.spec
+    data = sorted({repr(w) for w in built.campaign.workloads.values()})
+    return f"{built.db.name} | {built.name} | {spec.stack.device} | {spec.protocol} | {data}"
+
+
+def describe(found: Schedule, campaign: Campaign) -> str:
+    """Return what check trials show, in a sentence or two."""
+    margin, blocks = campaign.spec.decide.margin, found.blocks
     within = f" in {counted(blocks, 'block')}" if blocks else ""
-    shown = "nothing" if isinf(found.detectable) else f"{_percent(found.detectable - 1)} or more"
     text = (
         f"trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}; "
-        f"{shown} can be shown{within}; "
-        f"at most {found.trials} trials, {duration(found.seconds)} of machine time"
+        f"{_detectable(found)} can be shown{within}; at most {found.trials} trials"
     )
-    if blocks is None or found.needed <= blocks:
+    if blocks is None or found.needed is None or found.needed <= blocks:
         return text
     return (
-        f"{text}. Equivalence within {_percent(margin)} needs {found.needed} blocks; set "
-        f"design.blocks = {found.needed}, or a wider decide.margin"
+        f"{text}. Differences of {_percent(margin)} need {found.needed} blocks; set "
+        f"design.blocks = {found.needed}, or a larger design.budget, or a wider decide.margin"
     )
 
 
-def describe_guess(found: Forecast, campaign: Campaign) -> str:
-    """Return the assumptions of a forecast, before anything was measured."""
-    size = campaign.design.size(found.trial_s)
-    text = (
-        f"assumed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
-    )
-    if size and size.checks and campaign.stops.forecast().checked:
-        text += f"; the first {size.checks} trials measure this"
-    return text
+def _detectable(found: Schedule) -> str:
+    if found.detectable is None or isinf(found.detectable):
+        return "nothing"
+    return f"{_percent(found.detectable - 1)} or more"
 
 
 @dataclass(slots=True)
@@ -96,18 +83,20 @@ class LabCheck:
     """Reports what can be detected on this host, after the check trials."""
 
     campaign: Campaign
+    costs: Costs
     seen: list[Outcome] = field(default_factory=list)
 
     def after(self, outcome: Outcome) -> str:
         """Return the result of the checks after the last of them, else ``""``."""
         self.seen.append(outcome)
-        size = self.campaign.design.size(TRIAL_S)
+        size = self.campaign.design.size
         if not self.campaign.stops.forecast().checked:
             return ""  # the settling trial is longer than the others and does not count
         if size is None or len(self.seen) != size.checks * size.workloads:
             return ""
-        found = price(self.campaign, self.seen)
-        return f"lab check: {describe(found, self.campaign)}" if found else ""
+        return (
+            f"lab check: {describe(schedule(self.campaign, self.costs, self.seen), self.campaign)}"
+        )
 
 
 def _percent(share: float) -> str:
@@ -122,10 +111,12 @@ class Plan(msgspec.Struct, frozen=True):
     """What a campaign would do; `load_s` is the time under load, without restores and restarts.
 
     `costs` is what a change of each setting interrupts; `devices` the device and filesystem of each
-    treatment's data in a lab.  For a race, `trials` and `machine_time_s` are upper limits and
-    `detectable` is the smallest ratio above 1 that it can show: estimates until the first trials
-    are measured.  `data` is the existing data directory that is copied, if any.
-    `place` is where the data would be, and what they would take.
+    treatment's data in a lab.  `trials` and `blocks` are those if no treatment leaves early, and
+    `detectable` is the smallest ratio above 1 that they can show.  The campaign ends between
+    `earliest_s` and `latest_s`, usually at `expected_s`, in seconds with `prepare_s` before the
+    first trial: estimates, from earlier campaigns on this machine where `measured`.  `advice` is
+    what a budget that cannot show the margin needs.  `data` is the existing data directory that is
+    copied, if any.  `place` is where the data would be, and what they would take.
     """
 
     campaign: str
@@ -138,13 +129,18 @@ class Plan(msgspec.Struct, frozen=True):
     trials: int | None
     load_s: float | None
     budget_s: float | None
-    machine_time_s: float | None
+    earliest_s: float | None
+    expected_s: float | None
+    latest_s: float | None
+    prepare_s: float
+    measured: bool
     detectable: float | None
     why: str
     costs: dict[str, str]
     devices: dict[str, str]
     data: str = ""
     guess: str = ""
+    advice: str = ""
     soak_s: float | None = None
     place: str = ""
 
@@ -187,39 +183,93 @@ def plan(
     refuse_occupied(built.db, built.campaign.spec.stack, Path())
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")
-    found = msgspec.structs.replace(of(built.campaign, built.name), place=_place(built))
+    found = msgspec.structs.replace(of(built, source), place=_place(built))
     if json:
         print_json(found)
     else:
         sys.stdout.write(_text(found))
 
 
-def of(campaign: Campaign, server: str) -> Plan:
+def of(built: Built, source: SpecSource) -> Plan:
     """Return what a campaign would do."""
-    design, guess = campaign.design, price(campaign)
-    trials = guess.trials if guess else design.total
+    campaign, costs = built.campaign, costs_of(built)
+    found = schedule(campaign, costs)
     length_s = campaign.stops.forecast().load_s
-    hot = getattr(design, "reset", None) is Reset.NONE
+    hot = getattr(campaign.design, "reset", None) is Reset.NONE
     return Plan(
         campaign=campaign.name,
         question=campaign.spec.campaign.question,
-        server=server,
+        server=built.name,
         baseline=campaign.rule.baseline,
         treatments={name: dict(s) for name, s in campaign.treatments.items()},
         workloads=[*campaign.workloads],
-        blocks=design.blocks,
-        trials=trials,
-        load_s=trials * length_s if trials and length_s else None,
-        budget_s=design.budget_s,
-        machine_time_s=guess.seconds if guess else None,
-        detectable=guess.detectable if guess else None,
+        blocks=found.blocks,
+        trials=found.trials,
+        load_s=found.trials * length_s if found.trials and length_s else None,
+        budget_s=campaign.design.budget_s,
+        earliest_s=found.earliest_s,
+        expected_s=found.expected_s,
+        latest_s=found.latest_s,
+        prepare_s=costs.prepare_s,
+        measured=costs.measured,
+        detectable=found.detectable,
         why=campaign.kind.label,
-        guess=describe_guess(guess, campaign) if guess else "",
+        guess=_guess(found, costs, campaign),
+        advice=advice(built, source),
         costs={key: _cost(key, hot=hot) for s in campaign.treatments.values() for key in s},
         devices=_devices(campaign),
         data=campaign.spec.stack.data,
         soak_s=campaign.soak.seconds if campaign.soak else None,
     )
+
+
+def _guess(found: Schedule, costs: Costs, campaign: Campaign) -> str:
+    """Return the assumptions of a schedule."""
+    text = (
+        f"assumed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
+    )
+    if costs.measured:
+        text = (
+            f"trials take {duration(found.trial_s)} by the last such campaign here; assumed: they "
+            f"repeat to {_percent(found.noise_sd)}"
+        )
+    size = campaign.design.size
+    if size and size.checks and campaign.stops.forecast().checked:
+        text += f"; the first {size.checks} trials measure this"
+    return text
+
+
+def advice(built: Built, source: SpecSource) -> str:
+    """Return what a budget that cannot show the margin needs, ``""`` for one that can.
+
+    That is the smallest budget that can, and which treatments this one is enough for.
+    """
+    campaign, costs = built.campaign, costs_of(built)
+    budget_s, margin = campaign.design.budget_s, campaign.spec.decide.margin
+    found = schedule(campaign, costs)
+    if budget_s is None or found.shows(margin):
+        return ""
+
+    def replan(more: Mapping[str, str]) -> Campaign:
+        return replace(source, overrides={**source.overrides, **more}).plan(built.ground)
+
+    enough_s = smallest_budget(campaign, costs, replan)
+    fewer = fewer_treatments(campaign, costs, replan)
+    text = f"a budget of {duration(budget_s)} is expected to show {_detectable(found)}"
+    text += f", not the margin of {_percent(margin)}"
+    if enough_s:
+        text += f"; the smallest that is expected to: --budget {_option(enough_s)}"
+    if fewer:
+        text += f"; it is enough to compare {', '.join(fewer)} alone"
+    return text
+
+
+def _option(seconds: float) -> str:
+    """Return a length of time as an option takes it: ``90s``, ``40m``, ``2.5h``."""
+    minutes = seconds / 60
+    if minutes < 120:  # noqa: PLR2004 - two hours
+        return f"{minutes:g}m"
+    return f"{round(minutes / 60, 1):g}h" if minutes % 6 == 0 else f"{minutes:g}m"
 
 
 def _devices(campaign: Campaign) -> dict[str, str]:
@@ -284,19 +334,25 @@ def _price(found: Plan) -> list[str]:
     if found.soak_s:
         lines.append(f"soak        the winner for {duration(found.soak_s)} more, after all trials")
     if found.trials:
-        most = "at most " if found.detectable else ""
-        blocks = f" in {found.blocks} blocks" if found.blocks else ""
-        lines.append(f"trials      {most}{found.trials}{blocks}, order drawn at random")
-    if found.load_s:
-        lines.append(
-            f"time        {duration(found.load_s)} under load, restarts and restores extra"
-        )
-    if found.machine_time_s and found.detectable:
+        blocks = f" in {counted(found.blocks, 'block')}" if found.blocks else ""
+        load = f", {duration(found.load_s)} under load" if found.load_s else ""
+        lines.append(f"trials      {found.trials}{blocks}, order drawn at random{load}")
+    if found.budget_s:
+        lines.append(f"budget      {duration(found.budget_s)} of machine time for the trials")
+    if found.expected_s is not None and found.earliest_s is not None and found.latest_s is not None:
+        by = "as measured here" if found.measured else "assumed"
+        times = [duration(s) for s in (found.earliest_s, found.latest_s, found.prepare_s)]
+        lines += [
+            f"time        {duration(found.expected_s)} expected, from {times[0]} to {times[1]}",
+            f"            (with {times[2]} to prepare, {by})",
+        ]
+    if found.detectable is not None:
         shown = (found.detectable - 1) * 100
-        lines.append(f"price       at most {duration(found.machine_time_s)} of machine time")
         differences = f"differences of {shown:.1f} % or more" if isfinite(shown) else _TOO_SHORT
         lines.append(f"shows       {differences}")
-        lines.append(f"            ({found.guess})")
-    if found.budget_s:
-        lines.append(f"budget      {duration(found.budget_s)} of machine time")
+    lines.append(f"            ({found.guess})")
+    if found.advice:
+        lines.append(
+            textwrap.fill(f"warning     {found.advice}", _WIDTH, subsequent_indent=" " * 12)
+        )
     return lines

@@ -11,12 +11,13 @@ import msgspec
 import typer
 
 from mydyno.campaign.bench import Bench
+from mydyno.campaign.designs import overhead_s
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
 from mydyno.cli.analysis import RunFacts, must_run, result, save
 from mydyno.cli.benches import Built, build
-from mydyno.cli.plan import LabCheck
+from mydyno.cli.plan import LabCheck, advice, cost_key, costs_of
 from mydyno.cli.recipes import find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.rollback import Done, restore
@@ -37,10 +38,19 @@ from mydyno.cli.terminal import (
 from mydyno.host import Local, reach, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import FileJournal, Opened, Prepared, outcomes
+from mydyno.journal.costs import MeasuredCosts, remember
 from mydyno.journal.records import FileRecords, nothing_left
 from mydyno.journal.register import RunDir, forget, register, registered
 from mydyno.journal.register import find as find_records
-from mydyno.model import HostError, JournalError, MydynoError, Outcome, TrialStatus, os_errors_as
+from mydyno.model import (
+    HostError,
+    JournalError,
+    MydynoError,
+    Outcome,
+    Reset,
+    TrialStatus,
+    os_errors_as,
+)
 from mydyno.report.text import render_text
 from mydyno.testbed.bench_setup import CampaignLog
 from mydyno.testbed.lock import host_lock, refuse_open, remove_leftovers
@@ -78,17 +88,12 @@ def run(  # noqa: PLR0913 - one parameter an option
         )
         save(files, source, run_facts, begun=any(journal.events()))
         _save_facts(files, built)
+        if not any(journal.events()) and (warning := advice(built, source)):
+            print_message(f"warning: {warning}")
         bench = _opened(built, CampaignLog(files, journal, records, print_message))
-        run_trials(
-            CampaignRun(
-                campaign,
-                bench,
-                files,
-                journal,
-                _progress(campaign, outcomes(journal.events())),
-                built.name,
-            )
-        )
+        progress = _progress(built, outcomes(journal.events()))
+        run_trials(CampaignRun(campaign, bench, files, journal, progress, built.name))
+        _remember(built, journal, progress)
     except (KeyboardInterrupt, MydynoError):
         if any(journal.events()):  # a campaign that was refused has no events
             print_message(
@@ -159,8 +164,17 @@ def _close(records: FileRecords) -> None:
         records.close()
 
 
-def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:
-    design = campaign.design
+def _remember(built: Built, journal: FileJournal, progress: Progress) -> None:
+    """Store what this campaign cost besides its loads, for the plans of later ones."""
+    done = outcomes(journal.events())
+    if progress.prepared_s is None or not done:
+        return
+    restarted = [o for o in done if o.trial.reset is not Reset.NONE] or done[:1]
+    remember(cost_key(built), MeasuredCosts(overhead_s(restarted), progress.prepared_s))
+
+
+def _progress(built: Built, already: Sequence[Outcome]) -> Progress:
+    campaign, design = built.campaign, built.campaign.design
     total = design.total if design.budget_s is None else None
     length_s = campaign.stops.forecast().load_s
     responses = {name: w.info.response for name, w in campaign.workloads.items()}
@@ -168,7 +182,7 @@ def _progress(campaign: Campaign, already: Sequence[Outcome]) -> Progress:
         total,
         responses,
         length_s,
-        LabCheck(campaign, list(already)).after,
+        LabCheck(campaign, costs_of(built), list(already)).after,
         partial(left_s, campaign),
         design.blocks,
         list(already),

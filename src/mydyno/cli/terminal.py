@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -161,7 +162,8 @@ class Progress:
 
     `length_s` is the length of every trial, if it is fixed; `remark` returns an extra line to print
     after a trial; `left` the machine time in seconds that the trials left are expected to take,
-    if it is known.  `blocks` is the largest number of blocks.
+    if it is known.  `blocks` is the largest number of blocks.  `prepared_s` is how long the
+    campaign took before its first trial, in seconds, where that was not in an earlier process.
     """
 
     total: int | None
@@ -172,10 +174,14 @@ class Progress:
     blocks: int | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     _left_s: float | None = None
+    _made_s: float = field(default_factory=time.monotonic)
     _trial: Trial | None = None
+    prepared_s: float | None = None
 
     def started(self, trial: Trial) -> None:
         """Note the trial, and show it on a terminal."""
+        if trial.id == 0:
+            self.prepared_s = time.monotonic() - self._made_s
         self._trial, self._left_s = trial, self.left(self.outcomes)
         self._live("preparing trial")
 

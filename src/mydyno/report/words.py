@@ -42,6 +42,10 @@ _MESSAGES: Mapping[str, str] = {
     "few-blocks": (
         "fewer than 2 blocks have it and the baseline, so there is no verdict; run more blocks"
     ),
+    "no-interval": (
+        "no verdict: {own} valid trials of it and {baseline} of the baseline are too few for an "
+        "interval that holds at every look; give a larger budget, or more blocks"
+    ),
     "guard-broken": (
         "rejected for its {quantity} ({guard}): {ratio:.2f} times the baseline's "
         "[{low:.2f}..{high:.2f}], limit {limit:.2f}"

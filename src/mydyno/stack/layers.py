@@ -14,7 +14,7 @@ from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs, unsafe
 from mydyno.stack.kernel import RELEASE, Kernel
-from mydyno.stack.known.variables import Variable
+from mydyno.stack.known.variables import AT_ONCE, Variable
 from mydyno.stack.launch_file import Env, Limits, Server
 from mydyno.stack.link import refuse_bad_rate
 from mydyno.stack.mysqld import Mysqld, durability
@@ -248,6 +248,19 @@ def cost_of(key: str) -> Cost:
     """Return what a change of a full key interrupts, as its layer declares it."""
     kind, bare = kind_of(key)
     return Cost.ONLINE if key.startswith("load/") else kind.cost(bare)
+
+
+def at_once(key: str) -> bool:
+    """Return whether a change of a full key shows its entire effect in seconds, without a restart.
+
+    That is known of the load's own settings, of a disk's queue, of a link, and of some variables.
+    """
+    kind, bare = kind_of(key)
+    if key.startswith("load/"):
+        return True
+    if kind.scope in {Scope.DISK, Scope.LAB}:
+        return kind.cost(bare) is Cost.ONLINE
+    return key.startswith("db/mysqld.") and bare in AT_ONCE
 
 
 def judged(changes: Iterable[Change], settings: StackSettings, stock: Settings) -> Sequence[Change]:

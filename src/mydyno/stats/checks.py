@@ -18,6 +18,7 @@ from mydyno.stats.estimates import ended, ends_of, metric_of
 from mydyno.stats.result import Ends, Ratio
 from mydyno.stats.rule import (
     HIGHER,
+    Estimator,
     Goal,
     Rule,
     broken_guards,
@@ -164,8 +165,16 @@ def _no_ratio(treatment: TreatmentEvidence) -> Finding | None:
 
 
 def _few_blocks(treatment: TreatmentEvidence) -> Finding | None:
-    none = treatment.evidence.effect is None and treatment.verdict == "inconclusive"
-    return Finding("few-blocks", place=treatment.place) if none and treatment.proving else None
+    if treatment.evidence.effect is not None or treatment.verdict != "inconclusive":
+        return None
+    if not treatment.proving or treatment.evidence.zeros:
+        return None
+    own, baseline = (
+        e.trials - e.lost for e in (treatment.evidence.own, treatment.evidence.baseline)
+    )
+    if treatment.rule.method.estimator is Estimator.BLOCKS:
+        return Finding("few-blocks", place=treatment.place)
+    return Finding("no-interval", {"own": own, "baseline": baseline}, treatment.place)
 
 
 def _carries(treatment: TreatmentEvidence) -> Finding | None:

@@ -169,7 +169,7 @@ def carries(
 
     In a settled segment the last ten seconds equal the ten before them.  With carry-over they
     differ by a share of the difference between the two treatments; that share is estimated over
-    all segments (least squares through the origin).
+    all segments (least squares through the origin).  Segments of one bin do not show it.
     """
     pairs = []
     for before, now in pairwise(outcomes):
@@ -193,7 +193,8 @@ def _level(effects: Mapping[str, Effect], treatment: str) -> float:
 def _rise(outcome: Outcome, response: str, bins: int) -> float | None:
     """Return the log ratio of a segment's last two bins; None for a trial that is no segment."""
     series = next((s.values for s in outcome.series if s.name == response), ())
-    if outcome.status is not TrialStatus.OK or len(series) != bins or min(series) <= 0:
+    comparable = len(series) == bins >= _SIDE and min(series) > 0
+    if outcome.status is not TrialStatus.OK or not comparable:
         return None
     return log(series[-1] / series[-2])
 

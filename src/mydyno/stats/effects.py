@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import exp, expm1, inf, isqrt, sqrt
+from math import exp, expm1, inf, sqrt
 from typing import TypeVar
 
 _MOST = 300.0  # e^300 is 1e130: products and quotients of such ratios are finite as well
@@ -173,51 +173,33 @@ _MOST_BLOCKS = 200  # blocks
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size of a race: treatments beside the baseline, workloads, most blocks, checks."""
+    """The size of a campaign of blocks: `arms` are the treatments beside the baseline.
+
+    `blocks` is the most of them, None where only a budget ends it; each holds the baseline
+    `baselines` times.  `checks` come before the first block, `after` are the most trials that
+    follow the last one.  `early`: decided treatments leave it.
+    """
 
     arms: int
     workloads: int
-    blocks: int
-    checks: int
+    blocks: int | None
+    checks: int = 0
+    baselines: int = 1
+    after: int = 0
+    early: bool = False
+
+    @property
+    def block(self) -> int:
+        """Return the number of trials in a block of all treatments."""
+        return self.workloads * (self.arms + self.baselines)
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """What a race can show and what it costs.
-
-    `detectable` is a ratio above 1; `needed` blocks would show equivalence within the margin;
-    `seconds` is the longest time; a race with large differences takes less.
-    """
-
-    noise_sd: float
-    trial_s: float
-    detectable: float
-    needed: int
-    trials: int
-    seconds: float
-
-
-def forecast(
-    size: Size, margin_log: float, noise_sd: float = DEFAULT_TRIAL_SD, trial_s: float = TRIAL_S
-) -> Forecast:
-    """Return the forecast for trials whose standard deviation is `noise_sd` (logs)."""
-    needed = next(
-        (n for n in range(2, _MOST_BLOCKS) if _reach(size, n, noise_sd) <= margin_log), _MOST_BLOCKS
+def needed_blocks(size: Size, margin_log: float, noise_sd: float, *, anytime: bool) -> int:
+    """Return how many blocks show a difference of the margin, for trials of this noise (logs)."""
+    every = (n for n in range(2, _MOST_BLOCKS))
+    return next(
+        (n for n in every if reach(size, n, noise_sd, anytime=anytime) <= margin_log), _MOST_BLOCKS
     )
-    trials = size.workloads * (size.checks + min(size.blocks, needed) * (size.arms + often(size)))
-    return Forecast(
-        noise_sd,
-        trial_s,
-        exp(_reach(size, size.blocks, noise_sd)),
-        needed,
-        trials,
-        trials * trial_s,
-    )
-
-
-def often(size: Size) -> int:
-    """Return the number of baseline trials in a block (Dunnett, 1955)."""
-    return max(1, isqrt(size.arms))
 
 
 def expected_sd(seen: list[float]) -> float:
@@ -229,9 +211,15 @@ def expected_sd(seen: list[float]) -> float:
     return sqrt(squares / (len(seen) - 1 + _NOISE_PRIOR_DF))
 
 
-def _reach(size: Size, blocks: int, noise_sd: float) -> float:
-    """Return half the width of an interval after `blocks` blocks with all treatments in."""
-    baselines = blocks * often(size) + size.checks
-    df = (blocks - 1) * size.arms + baselines - 1
-    factor = critical(blocks, df, _ALPHA)
+def reach(size: Size, blocks: int, noise_sd: float, *, anytime: bool) -> float:
+    """Return half the width of an interval after `blocks` blocks with all treatments in, as a log.
+
+    Infinite where so few blocks have no interval.  `anytime`: the interval holds at every look.
+    """
+    baselines = blocks * size.baselines + size.checks
+    if anytime:
+        factor = critical(blocks, (blocks - 1) * size.arms + baselines - 1, _ALPHA)
+    else:
+        df = (blocks - 1) * size.arms
+        factor = dunnett_critical(size.arms, df, 1 - _ALPHA) if df > 0 else inf
     return inf if factor == inf else factor * noise_sd * sqrt(1 / blocks + 1 / baselines)

@@ -74,7 +74,7 @@ class Lengths:
         looks = tuple(s for s in LENGTHS_S if self.least_s <= s <= self.terms.most_s)
         if self.learned is None:
             looks = looks[:-1:2] + looks[-1:]  # a check costs more then
-        return looks or (max(self.terms.most_s, LENGTHS_S[0]),)
+        return looks or (longest_s(self.terms.most_s, self.least_s),)
 
     def window(self, so_far: Series) -> Window | None:
         """Return the measured window (its end) of a trial that is long enough, else None."""
@@ -126,6 +126,12 @@ def lengths(before: Sequence[Series], terms: Terms) -> Lengths:
     best_s = LENGTHS_S[int(np.argmin(prices))]
     least_s = max(_LEAST_S, best_s, _waited(learned, terms.bias))
     return Lengths(terms, learned, (), least_s)
+
+
+def longest_s(most_s: float, least_s: float) -> float:
+    """Return the last look at a trial of `most_s`, in seconds, where the first is at `least_s`."""
+    looks = [s for s in LENGTHS_S if least_s <= s <= most_s]
+    return looks[-1] if looks else max(most_s, LENGTHS_S[0])
 
 
 def unlearned_s(bias: float) -> float:

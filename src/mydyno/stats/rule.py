@@ -85,7 +85,8 @@ class Method:
 
     Trials of blocks before `proving_from` are exploratory: they do not count as evidence for what
     they found.  `segment_s` is the length of trials, in seconds, for which one running server was
-    switched between treatments.  `guards_may_lack`: a guard that no trial measured blocks nothing.
+    switched between treatments; longer ones let it settle, and are measurements with
+    `settling_counts`.  `guards_may_lack`: a guard that no trial measured blocks nothing.
     """
 
     estimator: Estimator = Estimator.BLOCKS
@@ -93,6 +94,7 @@ class Method:
     proving_from: int = 0
     segment_s: float | None = None
     guards_may_lack: bool = False
+    settling_counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

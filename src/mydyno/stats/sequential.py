@@ -18,7 +18,7 @@ from mydyno.stats import steady
 from mydyno.stats.drift import TAU_S, Levels, LoadSeries, Trials, carries, levels, one_hot
 from mydyno.stats.effects import Effect, by_key, critical, moderated
 from mydyno.stats.estimates import BIN_S, Estimates, log_of
-from mydyno.stats.rule import CONFIDENCE, Estimator, Goal, Rule, is_lower
+from mydyno.stats.rule import CONFIDENCE, Estimator, Goal, Method, Rule, is_lower
 from mydyno.stats.steady import Learned, NoiseModel, fit, learn
 
 _FEWEST = 2  # to choose from
@@ -174,7 +174,7 @@ def steady_of(
     """Return the good trials of a workload, and the steady level of each."""
     response = rule.responses[workload]
     if rule.method.estimator is not Estimator.STEADY:
-        trials, level = _windows(outcomes, workload, response)
+        trials, level = _windows(outcomes, workload, response, rule.method)
         return trials, Steady(rule.gain(1.0, workload) * level, np.zeros(len(level)))
     trials = load_series(outcomes, workload, response, rule.lower)
     if not trials:
@@ -212,18 +212,25 @@ def load_series(
 
 
 def _windows(
-    outcomes: Sequence[Outcome], workload: str, metric: str
+    outcomes: Sequence[Outcome], workload: str, metric: str, method: Method
 ) -> tuple[list[LoadSeries], Array]:
     """Return the trials whose windows have a metric, without their series, and its logs."""
     trials, level = [], []
     for outcome, began_s in _timed(outcomes):
         value = log_of(outcome, metric) if outcome.trial.workload == workload else None
-        if value is not None:
+        if value is not None and _counts(outcome, method):
             at_s = began_s + outcome.machine_time_s / 2
             name, block = outcome.trial.treatment, outcome.trial.block
             trials.append(LoadSeries(name, at_s, np.zeros(0), block))
             level.append(value)
     return trials, np.array(level)
+
+
+def _counts(outcome: Outcome, method: Method) -> bool:
+    """Return whether a trial counts as a measurement, not only as the time to settle."""
+    if method.segment_s is None or method.settling_counts:
+        return True
+    return outcome.window.end_s <= method.segment_s
 
 
 def gains(series: Series, lower: Collection[str] = ()) -> Array:
@@ -324,7 +331,7 @@ def _guard(
     outcomes: Sequence[Outcome], rule: Rule, workload: str, metric: str
 ) -> dict[str, Effect]:
     """Return the effects on a metric of the measured windows; not simultaneous."""
-    trials, level = _windows(outcomes, workload, metric)
+    trials, level = _windows(outcomes, workload, metric, rule.method)
     found = _compared(trials, level, rule)
     return found.effects(rule.baseline) if found else {}
 

@@ -170,8 +170,9 @@ def check_design(
     trials = [outcome.trial for outcome in history]
     spent_s = len(trials) * trial_s
     if design.budget_s is not None:
-        block_s = trial_s * sum(trial.block == 0 for trial in trials)
-        require(spent_s <= max(design.budget_s, block_s), "it ends within its budget")
+        require(
+            spent_s < design.budget_s + trial_s, "it ends within its budget, or one trial later"
+        )
     elif design.total is not None:
         require(len(trials) == design.total, "it runs as many trials as it declares")
     if complete:

@@ -18,13 +18,11 @@ class Alternate:
     seed: int
     reset: Reset
     budget_s: float | None = None
+    size = None
 
     @property
     def total(self) -> int:
         return self.blocks * len(self.treatments)
-
-    def size(self, trial_s: float) -> None:
-        return None
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         number = len(history)

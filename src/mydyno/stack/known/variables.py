@@ -63,6 +63,55 @@ PLACE = frozenset(
 )
 """Variables of where an instance lives; those are mydyno's to set."""
 
+AT_ONCE = frozenset(
+    (
+        "binlog_group_commit_sync_delay",
+        "binlog_order_commits",
+        "binlog_row_image",
+        "eq_range_index_dive_limit",
+        "general_log",
+        "histogram_size",
+        "innodb_flush_log_at_trx_commit",
+        "innodb_flush_neighbors",
+        "innodb_flush_sync",
+        "innodb_lock_wait_timeout",
+        "innodb_log_checksums",
+        "innodb_log_spin_cpu_abs_lwm",
+        "innodb_log_wait_for_flush_spin_hwm",
+        "innodb_spin_wait_delay",
+        "innodb_sync_spin_loops",
+        "innodb_thread_concurrency",
+        "innodb_thread_sleep_delay",
+        "join_buffer_size",
+        "log_queries_not_using_indexes",
+        "log_slow_rate_limit",
+        "log_slow_verbosity",
+        "long_query_time",
+        "max_heap_table_size",
+        "mrr_buffer_size",
+        "net_buffer_length",
+        "optimizer_prune_level",
+        "optimizer_search_depth",
+        "optimizer_switch",
+        "range_alloc_block_size",
+        "read_buffer_size",
+        "read_rnd_buffer_size",
+        "slow_query_log",
+        "sort_buffer_size",
+        "sync_binlog",
+        "tmp_memory_table_size",
+        "tmp_table_size",
+        "transaction_isolation",
+        "tx_isolation",
+        "userstat",
+    )
+)
+"""Dynamic variables whose effect is complete within seconds: no cache fills, no log wraps.
+
+New sessions see those of a session.  Not here, though dynamic: sizes of pools and logs, the
+adaptive hash index, capacities of flushing.  Source: the manuals of MySQL and MariaDB.
+"""
+
 _INTEGER = re.compile(r"-?\d+")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
