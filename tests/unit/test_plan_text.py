@@ -3,8 +3,11 @@
 import msgspec
 
 from mydyno.campaign.treatments import Environment
+from mydyno.cli.benches import Built
 from mydyno.cli.plan import _text, of
 from mydyno.cli.recipes import SpecSource
+from mydyno.host import Local
+from mydyno.sample import Facts
 
 SPEC = """
 [treatments.STOCK]
@@ -19,7 +22,11 @@ script = "oltp_read_only"
 
 def text(more="", place=""):
     environment = Environment(8 << 30, 2, "mariadb", (10, 11))
-    found = of(SpecSource(SPEC + more, "x.toml", {}).plan(environment), "mariadbd 10.11")
+    source = SpecSource(SPEC + more, "x.toml", {})
+    facts = Facts(8 << 30, 2, {})
+    campaign = source.plan(environment)
+    built = Built(campaign, environment, Local(), facts, "mariadbd 10.11", "", (), lambda _: None)
+    found = of(built, source)
     return _text(msgspec.structs.replace(found, place=place))
 
 
