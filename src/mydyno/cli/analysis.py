@@ -293,9 +293,9 @@ def _sessions(
             and raw.exists()
             and outcome.status is TrialStatus.OK
         ):
-            with raw.open("rb") as lines:
+            with raw.open("rb") as lines, suppress(ValueError):  # `reread` names a damaged file
                 found = {n: value or "none" for n, value in workload.session(lines).items()}
-            return {"load session": found}
+                return {"load session": found}
     return {}
 
 
