@@ -11,9 +11,9 @@ from golden.rewrite import hold
 from mydyno.cli import COMMANDS
 from mydyno.cli.import_ import Imported
 from mydyno.cli.inspect import Inspection
-from mydyno.cli.lab import LabDevice, LabRow
+from mydyno.cli.lab import LabMade, LabRow
 from mydyno.cli.plan import Plan
-from mydyno.cli.recipes import Recipe
+from mydyno.cli.recipes import RecipeRow
 from mydyno.cli.rollback import Done, _print
 from mydyno.cli.status import Status
 from mydyno.report.digestpage import Digest
@@ -31,9 +31,9 @@ KINDS = {
     "inspect --live": Moment,
     "lab down": list[str],
     "lab list": list[LabRow],
-    "lab up": LabDevice,
+    "lab up": LabMade,
     "plan": Plan,
-    "recipes": list[Recipe],
+    "recipes": list[RecipeRow],
     "report": Result,
     "rollback": list[str],
     "run": Comparison,

@@ -102,6 +102,16 @@ def test_invalid_arguments_are_reported(arguments, message):
     assert left_over() == []
 
 
+def test_a_server_that_does_not_answer_ends_it(tmp_path):
+    defaults = tmp_path / "client.cnf"
+    defaults.write_text(f"[client]\nuser = nobody\nsocket = {tmp_path}/none.sock\n")
+    defaults.chmod(0o600)
+    done = live("--count", 5, "--server-defaults", defaults)
+    assert done.returncode == 3
+    assert f"check socket, user and password in {defaults}" in done.stderr
+    assert left_over() == []
+
+
 def test_what_belongs_to_it_is_refused_without_it():
     argv = [*ARGV[:-1], "--count", "3"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -179,6 +179,17 @@ def test_an_option_file_that_cannot_be_used_is_a_wrong_request(tmp_path):
 def test_a_password_that_others_can_read_is_warned_of(tmp_path):
     lines = ["[client]", "user = u", f"password = {CANARY}", f"socket = {tmp_path}/none.sock"]
     code, words = complaint(option_file(tmp_path, lines, mode=0o644), tmp_path)
-    assert (code, "chmod 600" in words, CANARY in words) == (0, True, False)
+    assert (code, "chmod 600" in words, CANARY in words) == (3, True, False)
     (tmp_path / "out.bin").unlink()
-    assert complaint(option_file(tmp_path, lines), tmp_path) == (0, "")
+    code, words = complaint(option_file(tmp_path, lines), tmp_path)
+    assert (code, "chmod 600" in words) == (3, False)
+
+
+def test_a_server_that_never_answered_is_reported_once_and_ends_with_3(tmp_path):
+    lines = ["[client]", "user = u", f"password = {CANARY}", f"socket = {tmp_path}/none.sock"]
+    argv = [binary(), "sample", "--out", str(tmp_path / "o.bin"), "--duration", "2500ms"]
+    defaults = str(option_file(tmp_path, lines))
+    done = subprocess.run([*argv, "--server-defaults", defaults], capture_output=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.decode().count("none.sock: No such file or directory") == 1
+    assert (tmp_path / "o.bin").stat().st_size > 1000

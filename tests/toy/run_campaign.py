@@ -32,7 +32,7 @@ def main(spec: str, folder: str, basedir: str) -> None:
     environment = Environment(2**30, 2, server.flavour, server.version)
     campaign = source.plan(environment)
     files = RunDir(Path(folder))
-    save(files, source, RunFacts(spec, {}, environment, "mydyno run", server.text))
+    save(files, source, RunFacts(spec, {}, environment, "mydyno run", server.text), begun=False)
     journal = FileJournal(files.journal)
     host = FakeHost({"sides": "6"}, thrown)
     layer = layers()["dice"].on_host(HostPlace(("sides",)))

@@ -170,3 +170,16 @@ def test_a_full_disk_under_stdout_is_one_line(arguments, unbuffered, monkeypatch
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 3
     assert done.stderr == "mydyno: No space left on device; free space and repeat it\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "> /dev/full", "2> /dev/full"])
+def test_a_stream_that_is_closed_or_full_ends_in_no_traceback(tmp_path, closed):
+    errors = "" if "2>" in closed else f"2> {tmp_path}/errors"
+    argv = shlex.join([sys.executable, "-c", MAIN, "recipes"])
+    done = subprocess.run(
+        ["sh", "-c", f"LC_ALL=C {argv} {closed} {errors}"], capture_output=True, check=False
+    )
+    assert done.returncode in {0, 3}
+    text = (tmp_path / "errors").read_text() if errors else ""
+    assert "Traceback" not in text
+    assert "Exception" not in text

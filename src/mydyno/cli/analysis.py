@@ -89,6 +89,8 @@ def reopen(path: Path) -> tuple[Campaign, RunFacts]:
     try:
         text = files.spec.read_text(encoding="utf-8")
         run_facts = msgspec.json.decode((files.facts / "campaign.json").read_bytes(), type=RunFacts)
+    except UnicodeDecodeError as error:
+        raise JournalError(f"{files.spec}: not a text file; restore it from a copy") from error
     except OSError as error:
         raise JournalError(
             f"{path}: not a run directory: {error.strerror}; name the directory of a run"
@@ -326,7 +328,7 @@ def _stored(path: Path, kind: type[T]) -> T:
 
 def _fact(files: RunDir, name: str) -> str:
     path = files.facts / f"{name}.txt"
-    return path.read_text().strip() if path.exists() else ""
+    return path.read_text(encoding="utf-8", errors="replace").strip() if path.is_file() else ""
 
 
 def _sessions(
@@ -341,9 +343,9 @@ def _sessions(
             and raw.exists()
             and outcome.status is TrialStatus.OK
         ):
-            with raw.open("rb") as lines:
+            with raw.open("rb") as lines, suppress(ValueError):  # `reread` names a damaged file
                 found = {n: value or "none" for n, value in workload.session(lines).items()}
-            return {"load session": found}
+                return {"load session": found}
     return {}
 
 

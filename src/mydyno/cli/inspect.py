@@ -242,8 +242,9 @@ def _ticks(host: Host, server: Path | None, count: int | None) -> Iterator[Itera
             yield _answered(ticks, count or _PATIENCE) if server else ticks
         except HostError as error:  # the sampler's message is more precise
             printed = host.run(Action(("cat", str(errors)))).stdout.decode(errors="replace")
-            step = f"; check socket, user and password in {server}"
-            raise HostError(printed.strip().replace(_ALONE, step) or str(error)) from error
+            step = f"; check socket, user and password in {server}" if server else ""
+            reason = printed.strip().removesuffix(_ALONE) or str(error)
+            raise HostError(f"{reason}{step}") from error
         finally:
             running.stop(grace_s=2.0)
             for _ in running.lines():

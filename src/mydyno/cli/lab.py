@@ -48,7 +48,7 @@ Level = Annotated[
 Home = Annotated[Path, typer.Option(help="Folder of its files.")]
 
 
-class LabDevice(msgspec.Struct, frozen=True):
+class LabMade(msgspec.Struct, frozen=True):
     """A lab disk that was made: its name and its block device."""
 
     lab: str
@@ -85,7 +85,7 @@ def up(  # noqa: PLR0913 - a command is its options
     spec = LabSpec(name, bytes_, disk_class, level, stripe=stripe, vm=vm)
     device = create(Local(), spec, home / name, detached=True)
     if json:
-        print_json(LabDevice(name, device.device))
+        print_json(LabMade(name, device.device))
     else:
         sys.stdout.write(f"{device.device}\n")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mydyno.model import SpecError
-from mydyno.report.machine import Machine, means
+from mydyno.report.machine import MachineSample, means
 from mydyno.sample.derive import DISK, NET, Table, series, tracks
 from mydyno.sample.probe_file import ProbeFileError, Sampled, read
 from mydyno.sample.sampler import Where
@@ -17,7 +17,7 @@ from mydyno.stats.result import Curve
 _MOST_NOTES = 20
 
 
-def machine(path: Path) -> tuple[Machine, list[Curve]]:
+def machine(path: Path) -> tuple[MachineSample, list[Curve]]:
     """Return what a sampler's file holds, and its series in seconds since the first tick.
 
     Raises `SpecError` for a file that is missing, unreadable, or not one of the sampler's.
@@ -35,7 +35,7 @@ def machine(path: Path) -> tuple[Machine, list[Curve]]:
     curves = [Curve(s.name, s.unit, list(s.t_s), list(s.values)) for s in made]
     head, end = found.head, found.end
     began = float(found.wall_s[0])
-    return Machine(
+    return MachineSample(
         file=path.name,
         host=head.host,
         began=_moment(began),

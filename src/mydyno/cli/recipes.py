@@ -34,7 +34,7 @@ def recipes(name: Name = None, *, json: Json = False) -> None:
         sys.stdout.write("\n".join(_lines(name, spec) for name, spec in found.items()))
 
 
-class Recipe(msgspec.Struct, frozen=True):
+class RecipeRow(msgspec.Struct, frozen=True):
     """A campaign that ships with mydyno: what it asks, takes, needs and changes; its sizes."""
 
     name: str
@@ -47,9 +47,9 @@ class Recipe(msgspec.Struct, frozen=True):
     page: str
 
 
-def _row(name: str, spec: Spec) -> Recipe:
+def _row(name: str, spec: Spec) -> RecipeRow:
     of = spec.recipe
-    return Recipe(
+    return RecipeRow(
         name,
         spec.campaign.question,
         [*spec.scale],

@@ -49,7 +49,7 @@ def status(directory: Dir, *, json: Json = False) -> None:
         print_json(found)
         return
     limit = "at most " if found.at_most else ""
-    of_total = f" of {limit}{found.total}" if found.total and found.state != "finished" else ""
+    of_total = f" of {limit}{found.total}" if found.total else ""
     sys.stdout.write(
         f"{found.campaign}: {found.state}; {found.finished}{of_total} trials, "
         f"{found.failed} failed, {duration(found.machine_time_s)} of machine time\n"

@@ -182,14 +182,13 @@ class Progress:
     left: Callable[[Sequence[Outcome]], float | None] = lambda _: None
     blocks: int | None = None
     outcomes: list[Outcome] = field(default_factory=list)
-    _left_s: float | None = None
     _made_s: float = field(default_factory=time.monotonic)
     _trial: Trial | None = None
     prepared_s: float | None = None
 
     def started(self, trial: Trial) -> None:
         """Note the trial, and show it on a terminal."""
-        self._trial, self._left_s = trial, self.left(self.outcomes)
+        self._trial = trial
         if trial.id == 0:
             self.prepared_s = time.monotonic() - self._made_s
         self._live("preparing trial")
@@ -207,7 +206,6 @@ class Progress:
     def finished(self, outcome: Outcome) -> None:
         """Write the trial's line."""
         self.outcomes.append(outcome)
-        self._left_s = self.left(self.outcomes)
         response = self.responses[outcome.trial.workload]
         metrics = {m.name: m.value for m in outcome.metrics}
         if outcome.status is TrialStatus.OK:
@@ -231,7 +229,7 @@ class Progress:
 
     def _left(self, since_s: float = 0.0) -> str:
         """Return the time left, `since_s` seconds into a trial."""
-        left_s = (self._left_s or 0.0) - since_s
+        left_s = (self.left(self.outcomes) or 0.0) - since_s
         return f"   {duration(left_s)} left" if left_s > 0 else ""
 
     def _live(self, text: str) -> None:

@@ -23,7 +23,7 @@ _DEVICE = (
 )  # fmt: skip
 
 
-class Machine(msgspec.Struct, frozen=True):
+class MachineSample(msgspec.Struct, frozen=True):
     """What a sampler's file holds: whose it is, how long, and means over all of it, in base units.
 
     `ended` is why the sampler ended, empty where it was killed; `missed` counts lost ticks.
@@ -80,7 +80,7 @@ def drawings(curves: Sequence[Curve]) -> list[Drawing]:
     return found
 
 
-def headline(machine: Machine) -> str:
+def headline(machine: MachineSample) -> str:
     """Return whose sample it is, from when, and how long, in a sentence."""
     span = units.duration(machine.duration_s)
     ticks = units.counted(machine.ticks, "tick")
@@ -89,7 +89,7 @@ def headline(machine: Machine) -> str:
     return f"{machine.host or 'A host'}: {span} from {machine.began}, {ticks}{missed}{end}"
 
 
-def devices(machine: Machine) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+def devices(machine: MachineSample) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     """Return a table of the disks and one of the interfaces: heading and rows, all text."""
     found = []
     for heading, of in (("Disk", machine.disks), ("Interface", machine.interfaces)):
@@ -104,7 +104,7 @@ def _cell(of: Mapping[str, float], name: str, unit: str) -> str:
     return units.quantity(of[name], unit) if name in of else units.NOTHING
 
 
-def render_machine_text(machine: Machine, curves: Sequence[Curve], width: int) -> str:
+def render_machine_text(machine: MachineSample, curves: Sequence[Curve], width: int) -> str:
     """Return the figures as text, a line for each panel that has data."""
     lines = [f"{units.legible(headline(machine))}"]
     for one in drawings(curves):
@@ -114,7 +114,7 @@ def render_machine_text(machine: Machine, curves: Sequence[Curve], width: int) -
     return "\n".join(lines) + "\n"
 
 
-def render_machine(machine: Machine, curves: Sequence[Curve]) -> str:
+def render_machine(machine: MachineSample, curves: Sequence[Curve]) -> str:
     """Return the page; it needs no network and no script, and every text in it is escaped."""
     style = "".join(text(name) for name in _SHEETS)
     return (
