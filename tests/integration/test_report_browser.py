@@ -1,14 +1,30 @@
 """The report in a real browser: both widths, both colour schemes, keyboard, paper, no script."""
 
+from pathlib import Path
+
 import pytest
+from msgspec.structs import replace
 
 from golden.report.campaigns import simulated
 from integration.browser_steps import PHONE, WIDE, browsing, painted, watched
+from mydyno.cli.analysis import result
 from mydyno.report.html import render_html
+from mydyno.report.redact import mapped
 
 pytestmark = pytest.mark.browser
 
 _NAMES = ("ladder", "sampled", "no-winner", "failing", "many", "hostile")
+# The pixels of a chart that are neither its background, nor its grid, nor as bright as its medians.
+_SEEN = """canvas => {
+  const { width, height } = canvas;
+  const dots = canvas.getContext('2d').getImageData(width / 2, 40, width / 2, height - 90).data;
+  let seen = 0;
+  for (let i = 0; i < dots.length; i += 4) {
+    const most = Math.max(dots[i], dots[i + 1], dots[i + 2]);
+    if (most > 110 && most < 190) seen++;
+  }
+  return seen;
+}"""
 _INK = """canvas => {
   const dots = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   return dots.some((value) => value !== 0);
@@ -41,7 +57,39 @@ def folder(tmp_path_factory):
     for name in _NAMES:
         page = render_html(simulated(name, made / name))
         (made / f"{name}.html").write_text(page, encoding="utf-8")
+    sampled = result(made / "sampled")
+    (made / "grid.html").write_text(render_html(_grid(sampled)), encoding="utf-8")
+    (made / "long.html").write_text(render_html(_long(sampled)), encoding="utf-8")
     return made
+
+
+def _grid(found):
+    """Return a result whose treatments have the names of a grid's cells."""
+    cells = (
+        f"innodb_flush_method={method},innodb_flush_log_at_trx_commit={commit}"
+        for method in ("fsync", "O_DIRECT")
+        for commit in (1, 2)
+    )
+    names = dict(zip([row.name for row in found.comparison.treatments], cells, strict=False))
+    return mapped(found, lambda text: names.get(text, text))
+
+
+def _long(found):
+    """Return a result with long labels: 954,000 times as many operations, of other times."""
+
+    def stretched(curve):
+        return replace(curve, values=[954.321 * v for v in curve.values])
+
+    trials = [
+        replace(
+            t,
+            curves=[stretched(c) for c in t.curves],
+            gauges=[stretched(c) for c in t.gauges],
+            metrics={name: 954.321 * v for name, v in t.metrics.items()},
+        )
+        for t in found.trials
+    ]
+    return replace(found, trials=trials)
 
 
 @pytest.fixture
@@ -129,7 +177,7 @@ def test_without_script_it_is_complete(opened, size):
     page = opened("ladder", script=False, viewport=size)
     assert page.locator(".panels svg[role=img]").count() == 8
     assert page.locator(".panels").first.is_visible()
-    for hidden in (".toggles", ".canvas", "#copy"):
+    for hidden in (".toggles", ".canvas", "[data-copies]"):
         assert page.locator(hidden).first.is_hidden()
     box = page.locator(".panels path.line").first.bounding_box()
     assert box["width"] > 100
@@ -157,9 +205,122 @@ def test_hostile_text_does_nothing(opened):
 
 def test_the_command_can_be_copied(opened):
     page = opened("ladder", viewport=WIDE)
-    page.get_by_role("button", name="Copy").click()
-    page.wait_for_selector("#copied:not(:empty)")
+    page.locator("[data-copies=command]").click()
+    page.wait_for_selector("[data-copies=command] + output:not(:empty)")
     assert page.evaluate("String(getSelection())").startswith("mydyno run ladder.toml")
+
+
+def test_the_spec_is_in_the_page_and_can_be_copied(opened):
+    page = opened("ladder", viewport=WIDE)
+    assert page.locator("#spec-text").is_hidden()
+    page.locator("#spec summary").click()
+    page.locator("[data-copies=spec-text]").click()
+    page.wait_for_selector("[data-copies=spec-text] + output:not(:empty)")
+    spec = (Path(__file__).parents[1] / "golden/report/ladder/campaign.toml").read_text()
+    assert page.locator("#spec-text").text_content() == spec
+    assert page.evaluate("String(getSelection())").strip() == spec.strip()
+
+
+@pytest.mark.parametrize("name", ["ladder", "sampled", "grid"])
+def test_every_heading_has_a_link_to_itself(opened, name):
+    page = opened(name, viewport=WIDE)
+    wrong = page.evaluate(
+        """() => [...document.querySelectorAll('section > h2, .anchor')].filter((e) => {
+          const link = e.matches('h2') ? e.querySelector('.anchor') : e;
+          return !link || !document.querySelector(link.getAttribute('href')).contains(link);
+        }).map((e) => e.textContent)"""
+    )
+    assert wrong == []
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+    link = page.locator("#trials h2 .anchor")
+    assert link.evaluate("(e) => getComputedStyle(e).opacity") == "0"
+    link.focus()
+    assert link.evaluate("(e) => getComputedStyle(e).opacity") == "1"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#trials")
+
+
+_OUTSIDE = """() => [...document.querySelectorAll('svg text')].filter((e) => {
+  const box = e.getBoundingClientRect();
+  return box.width && (box.left < 0 || box.right > document.documentElement.clientWidth);
+}).map((e) => `${e.textContent} at ${e.getBoundingClientRect().left}`)"""
+_OVERLAPPING = """() => [...document.querySelectorAll('svg')].flatMap((svg) => {
+  const boxes = [...svg.children].filter((e) => e.matches('text')).map((e) =>
+    [e.textContent, e.getBoundingClientRect()]).filter(([, b]) => b.width);
+  return boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([, y]) =>
+    x.left < y.right && y.left < x.right && x.top < y.bottom && y.top < x.bottom)
+    .map(([b]) => `${a} and ${b}`));
+})"""
+
+
+@pytest.mark.parametrize("name", [*_NAMES, "long"])
+def test_no_label_is_cut_on_paper(opened, name):
+    page = opened(name, viewport={"width": 688, "height": 1000})  # A4 less its margins
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("svg text").count() > 0
+    assert page.evaluate(_OUTSIDE) == []
+
+
+@pytest.mark.parametrize("name", [*_NAMES, "long"])
+@pytest.mark.parametrize("script", [True, False])
+def test_no_labels_overlap_on_a_phone(opened, name, script):
+    page = opened(name, viewport=PHONE, script=script)
+    assert page.evaluate(_OVERLAPPING) == []
+    assert page.evaluate(_OUTSIDE) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_single_trials_are_seen(opened, scheme):
+    page = opened("ladder", viewport=WIDE, color_scheme=scheme)
+    painted(page)
+    ratios = page.evaluate(
+        """() => {
+      const root = getComputedStyle(document.documentElement);
+      const read = (name) => root.getPropertyValue(name).trim();
+      const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+      const line = (x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+      const lum = (c) => c.map((x) => line(x / 255))
+        .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+      const part = parseInt(read('--faint'), 16) / 255;
+      return [0, 1, 2, 3, 4, 5, 6, 7].map((n) => {
+        const back = rgb(read('--paper')), tone = rgb(read(`--c${n}`));
+        const [a, b] = [lum(tone.map((x, i) => part * x + (1 - part) * back[i])), lum(back)];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      });
+    }"""
+    )
+    assert min(ratios) >= (3 if scheme == "dark" else 1.4)
+    if scheme == "dark":  # and so it is drawn: at the end of a trial, where few lines cross
+        assert page.locator(".canvas canvas").first.evaluate(_SEEN) > 100
+
+
+@pytest.mark.parametrize("name", ["sampled", "grid", "many"])
+def test_no_table_is_cut(opened, name):
+    page = opened(name, viewport=WIDE)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('.used, .verdicts')].filter((t) =>
+          t.checkVisibility() && t.offsetWidth > t.closest('.scroll').clientWidth).length"""
+    )
+    assert cut == 0
+
+
+def test_a_grid_has_short_names_and_their_legend(opened):
+    page = opened("grid", viewport=WIDE)
+    assert "a1 b2" in page.locator(".verdicts tbody th").all_inner_texts()
+    assert page.locator(".names li").count() == 2
+    assert "a1 fsync, a2 O_DIRECT" in page.locator(".names").inner_text()
+    assert "flush_method=fsync" in page.locator("#changes").inner_text()
+
+
+@pytest.mark.parametrize("name", ["failing", "hostile"])
+def test_a_trial_that_was_lost_has_its_reason(opened, name):
+    page = opened(name, viewport=WIDE)
+    lost = page.locator(".trials tr.lost")
+    assert lost.count() > 0
+    for i in range(lost.count()):
+        assert lost.nth(i).locator("xpath=following-sibling::tr[1]//pre").inner_text().strip()
 
 
 def test_what_the_machine_did_is_drawn_for_two_trials(opened):

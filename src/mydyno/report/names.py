@@ -28,7 +28,7 @@ def short_names(treatments: Iterable[str]) -> dict[str, str]:
 
 
 def legend(treatments: Iterable[str]) -> list[str]:
-    """Return a line for each factor of the short names: ``a  flush_method: 1 fsync, 2 O_DIRECT``.
+    """Return a line for each factor of the short names: ``a  flush_method: a1 fsync, a2 O_DIRECT``.
 
     It is empty where no name is shortened.
     """
@@ -37,7 +37,7 @@ def legend(treatments: Iterable[str]) -> list[str]:
         return []
     known = _levels(_cells(names))
     return [
-        f"{letter}  {key}: {', '.join(f'{n} {value}' for n, value in enumerate(values, 1))}"
+        f"{letter}  {key}: {', '.join(f'{letter}{n} {value}' for n, value in enumerate(values, 1))}"
         for letter, (key, values) in zip(_letters(len(known)), known.items(), strict=True)
     ]
 
