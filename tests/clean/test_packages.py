@@ -68,7 +68,7 @@ def test_removal_waits_for_what_is_to_be_restored_and_purge_leaves_nothing(tree,
 
 @pytest.fixture(scope="module")
 def wheels(tree):
-    """Give the wheel of mydyno and those that it requires, where every user of the tree can read."""
+    """Put the wheel of mydyno, and those that it requires, where every user can read them."""
     there = tree.path / "opt" / "wheels"
     pip = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "--dest", there]
     pip += ["--python-version", "3.11", "--require-hashes", "-r", ROOT / "requirements.lock"]
