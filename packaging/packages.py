@@ -137,6 +137,7 @@ def contents(tree: Path, *, rpm: bool) -> list[dict[str, str]]:
     site = "site-functions" if rpm else "vendor-completions"
     found = [{"src": str(tree / HOME), "dst": f"/{HOME}", "type": "tree"}]
     found += [{"src": f"../lib/mydyno/bin/{one}", "dst": f"/usr/bin/{one}", "type": "symlink"} for one in PROGRAMS]
+    found.append({"dst": "/usr/share/doc/mydyno", "type": "dir"})
     for path in sorted((tree / "usr" / "share").rglob("*")):
         if path.is_file():
             to = f"/{path.relative_to(tree)}".replace("zsh/site-functions", f"zsh/{site}")

@@ -5,6 +5,7 @@ import os
 import runpy
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -65,17 +66,25 @@ def test_removal_waits_for_what_is_to_be_restored_and_purge_leaves_nothing(tree,
     assert set(tree.files()) - set(deb) == set()
 
 
-@pytest.mark.parametrize("user", ["root", "someone"])
-def test_the_wheel_by_itself(tree, user):
-    """In an environment of pip, without a checkout, as root and as an ordinary user."""
-    shutil.copy(wheel := packed("mydyno-*.whl"), tree.path / "tmp")
+@pytest.fixture(scope="module")
+def wheels(tree):
+    """Put the wheel of mydyno, and those that it requires, where every user can read them."""
+    there = tree.path / "opt" / "wheels"
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "--dest", there]
+    pip += ["--python-version", "3.11", "--require-hashes", "-r", ROOT / "requirements.lock"]
+    subprocess.run([*pip, "--no-deps"], check=True)
+    shutil.copy(packed("mydyno-*.whl"), there)
+    shutil.copy(tree.path / "root" / "t.toml", there)
     tree.run(f"apt-get install -y -qq --no-install-recommends python3-venv {TOOLS}")
-    tree.run("id someone 2>/dev/null || useradd -m someone; chmod 644 /tmp/*.whl")
-    (tree.path / "tmp" / "t.toml").write_text((tree.path / "root" / "t.toml").read_text())
-    (tree.path / "tmp" / "t.toml").chmod(0o644)
+    tree.run("useradd -m someone; chmod -R a+rX /opt/wheels")
+
+
+@pytest.mark.parametrize("user", ["root", "someone"])
+def test_the_wheel_by_itself(tree, wheels, user):
+    """In an environment of pip, without a checkout, as root and as an ordinary user."""
     script = (
-        f"cd ~; python3 -m venv v; v/bin/pip install -q /tmp/{wheel.name}; "
-        f'export PATH="$HOME/v/bin:$PATH"; {VERSIONS}; mydyno run /tmp/t.toml -o r; '
+        "set -e; cd ~; python3 -m venv v; v/bin/pip install -q --no-index -f /opt/wheels mydyno; "
+        f'export PATH="$HOME/v/bin:$PATH"; {VERSIONS}; mydyno run /opt/wheels/t.toml -o r; '
         "mydyno-probe sample --out h.bin --duration 2s; ls v/share/man/man1/mydyno-run.1"
     )
     printed = tree.run(f"su {user} -s /bin/sh -c '{script}'")
