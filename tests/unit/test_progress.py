@@ -105,7 +105,7 @@ def test_the_message_after_an_interruption_begins_a_line(tmp_path):
     process = subprocess.Popen(argv, stderr=theirs, stdout=subprocess.DEVNULL)
     os.close(theirs)
     seen = b""
-    while b" tps" not in seen:
+    while b" /s" not in seen:
         seen += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
     while process.poll() is None or b"resume" not in seen:
