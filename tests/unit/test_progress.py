@@ -115,4 +115,4 @@ def test_the_message_after_an_interruption_begins_a_line(tmp_path):
             break
         time.sleep(0.01)
     process.wait()
-    assert re.search(rb"tps[^\n]*\r\nmydyno: progress saved", seen), seen
+    assert re.search(rb"/s[^\n]*\r\nmydyno: progress saved", seen), seen
