@@ -4,7 +4,8 @@ import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isqrt
+from itertools import accumulate
+from math import inf, isqrt
 
 from mydyno.campaign.designs import (
     DesignKind,
@@ -14,6 +15,7 @@ from mydyno.campaign.designs import (
     grouped,
     over,
     seed_of,
+    spent,
     trial_lengths,
 )
 from mydyno.campaign.spec import Spec
@@ -62,7 +64,7 @@ class Race:
 
     def often(self, running: int) -> int:
         """Return how many times a block of so many other treatments holds the baseline."""
-        return isqrt(running)
+        return max(1, isqrt(running))
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
@@ -78,14 +80,14 @@ class Race:
     def size(self) -> Size:
         """Return what a forecast needs; a budget may end the race before its blocks do."""
         arms = len(self.treatments) - 1
-        baselines = max(1, self.often(arms))
+        baselines = self.often(arms)
         return Size(arms, len(self.workloads), self.blocks, self.checks, baselines, early=True)
 
     def ended(self, history: Sequence[Outcome]) -> int | None:
         """Return after how many of these trials the race was over, or None if it goes on."""
-        used = next(
-            (n for n in range(len(history) + 1) if exhausted(self.budget_s, history[:n])), None
-        )
+        sums_s = accumulate((o.machine_time_s for o in history), initial=0.0)
+        budget_s = inf if self.budget_s is None else self.budget_s
+        used = next((n for n, sum_s in enumerate(sums_s) if sum_s >= budget_s), None)
         block, begun = self._block(history[:used])
         return used if self._order(history[:begun], block) else begun
 
@@ -122,7 +124,7 @@ class Race:
         if not running:
             return []
         chance.shuffle(running)
-        often = max(1, self.often(len(running)))
+        often = self.often(len(running))
         apart = len(running) / often
         first = chance.uniform(0, apart)
         for i in reversed(range(often)):
@@ -224,7 +226,7 @@ class Ladder:
     def size(self) -> Size:
         """Return that of the first race, with the trials of the second."""
         parts = max((len(some) for some in self.without.values()), default=0)
-        after = _PART_BLOCKS * (parts + 1 + max(1, isqrt(parts + 1))) if parts else 0
+        after = _PART_BLOCKS * (parts + 1 + self.race.often(parts + 1)) if parts else 0
         return replace(self.race.size, after=after * len(self.race.workloads))
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
@@ -250,7 +252,7 @@ class Ladder:
         parts = self.without.get(best, ()) if best else ()
         left_s = None
         if self.race.budget_s is not None:
-            left_s = self.race.budget_s - sum(o.machine_time_s for o in first)
+            left_s = self.race.budget_s - spent(first)
         if best is None or not parts or (left_s is not None and left_s <= 0):
             return None
         others = [t for t in dict.fromkeys((best, *parts)) if t != self.race.baseline]

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mydyno.campaign.designs import DesignKind, PlanInput, Stops, exhausted, seed_of, trial_lengths
+from mydyno.campaign.designs import (
+    DesignKind,
+    PlanInput,
+    Stops,
+    exhausted,
+    seed_of,
+    spent,
+    trial_lengths,
+)
 from mydyno.campaign.race import Race, Undecided
 from mydyno.model import Outcome, Reset, SpecError, Trial, TrialStatus
 from mydyno.stats import Estimator, Goal, Method, Rule, undecided
@@ -103,7 +111,7 @@ class Search:
         if len(explored) not in self._finals:
             tried = self._load_series(explored)
             found = self.explorer.finalists(tried, _FINALISTS, self._lost(explored))
-            left_s = self.budget_s - sum(o.machine_time_s for o in explored)
+            left_s = self.budget_s - spent(explored)
             self._finals[len(explored)] = Race(
                 treatments=(self.baseline, *(name for name in found if name != self.baseline)),
                 baseline=self.baseline,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from mydyno.campaign.designs import (
+    LEAST_BLOCKS,
     RESTART_S,
     SEQUENTIAL,
     SMALL_S,
@@ -27,7 +28,6 @@ SHORT_S = 10.0  # of a segment in a budget that holds too few of the usual ones
 _SHORT_WASHOUT_S = 3.0
 _RACED_S = 60.0  # of a trial of a race, at the least, where there is time for it
 _SWITCH_S = 1.0  # what a switch takes, about
-_ENOUGH_BLOCKS = 6  # for a verdict on a difference of twenty percent, with some to spare
 _SETTLING = 1 / 3  # the share of a short budget after which the first trial ends in any case
 SHARE = 0.115  # of an hour for each treatment, without a budget
 _SHORT_SETTLED_S = (20.0, 40.0, 60.0, 80.0, 100.0, 120.0, 150.0, 180.0)
@@ -36,12 +36,16 @@ _SEGMENTS_SD, _SHORT_SD = 0.05, 0.07  # standard deviation of segments (logs), u
 _BIAS = 0.002  # share of the warm-up that may remain when the first trial ends
 
 
+def _often(arms: int) -> int:
+    return max(1, round(arms / 3))
+
+
 class Switchback(Race):
     """A race in segments of one running server, a quarter of them the baseline's."""
 
     def often(self, running: int) -> int:
         """Return how many segments of a block are the baseline's, for so many other treatments."""
-        return round(running / 3)
+        return _often(running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +138,13 @@ def switches(inputs: PlanInput) -> bool:
     served = all(workload.info.needs_server for workload in inputs.workloads.values())
     if budget_s is None or not hot or not served or spec.protocol.bias is not None:
         return False
-    trials = len(inputs.workloads) * _block(len(inputs.treatments) - 1)
-    return budget_s < _ENOUGH_BLOCKS * trials * (_RACED_S + RESTART_S)
+    return budget_s < _enough_trials(inputs) * (_RACED_S + RESTART_S)
 
 
-def _block(arms: int) -> int:
-    """Return the number of segments in a block of so many treatments besides the baseline."""
-    return arms + max(1, round(arms / 3))
+def _enough_trials(inputs: PlanInput) -> int:
+    """Return the number of segments in as many blocks as a budget must have room for."""
+    arms = len(inputs.treatments) - 1
+    return LEAST_BLOCKS * len(inputs.workloads) * (arms + _often(arms))
 
 
 def _segments(inputs: PlanInput) -> Segments:
@@ -148,8 +152,8 @@ def _segments(inputs: PlanInput) -> Segments:
     bias_of(inputs, unable)
     usual = Segments(inputs.responses, inputs.lower)
     budget_s, cells = inputs.budget_s or inf, len(inputs.workloads)
-    segments = _ENOUGH_BLOCKS * cells * _block(len(inputs.treatments) - 1)
-    needed_s = cells * (_SETTLED_S[0] + RESTART_S) + segments * (SEGMENT_S + _SWITCH_S)
+    segments_s = _enough_trials(inputs) * (SEGMENT_S + _SWITCH_S)
+    needed_s = cells * (_SETTLED_S[0] + RESTART_S) + segments_s
     if budget_s >= min(needed_s, SMALL_S):
         return usual
     last_s = max(_SETTLING * budget_s / cells, 2 * SHORT_S)

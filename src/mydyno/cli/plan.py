@@ -215,7 +215,7 @@ def of(built: Built, source: SpecSource) -> Plan:
         detectable=found.detectable,
         why=campaign.kind.label,
         guess=_guess(found, costs, campaign),
-        advice=advice(built, source),
+        advice=advice(built, source, costs),
         costs={key: _cost(key, hot=hot) for s in campaign.treatments.values() for key in s},
         devices=_devices(campaign),
         data=campaign.spec.stack.data,
@@ -239,12 +239,12 @@ def _guess(found: Schedule, costs: Costs, campaign: Campaign) -> str:
     return text
 
 
-def advice(built: Built, source: SpecSource) -> str:
+def advice(built: Built, source: SpecSource, costs: Costs) -> str:
     """Return what a budget that cannot show the margin needs, ``""`` for one that can.
 
     That is the smallest budget that can, and which treatments this one is enough for.
     """
-    campaign, costs = built.campaign, costs_of(built)
+    campaign = built.campaign
     budget_s, margin = campaign.design.budget_s, campaign.spec.decide.margin
     found = schedule(campaign, costs)
     if budget_s is None or found.shows(margin):

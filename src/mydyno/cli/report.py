@@ -55,7 +55,8 @@ def _machine(path: Path, output: Path | None, *, with_names: bool, json: bool) -
         return
     found = found if with_names else redacted(found, [found.host])
     page = output or path.with_name(f"{path.stem}.html")
-    _place(page, render_machine(found, curves), asked=output is not None)
+    _refuse(page, asked=output is not None)
+    _place(page, render_machine(found, curves))
     print_message(f"report: {page}")
 
 
@@ -66,11 +67,12 @@ def write(directory: Path, output: Path | None = None, *, with_names: bool = Fal
     """
     path = output or directory / "report.html"
     _refuse(path, asked=output is not None)
-    _place(path, render_html(result(directory), names=with_names), asked=True)
+    _place(path, render_html(result(directory), names=with_names))
     return path
 
 
 def _refuse(path: Path, *, asked: bool) -> None:
+    """Raise `RefusedError` where root would write beside another user, unless that was `asked`."""
     here = Local()
     trusted = asked or os.geteuid() != 0
     if problem := "" if trusted else distrust(here, resolved(here, path.parent)):
@@ -79,9 +81,7 @@ def _refuse(path: Path, *, asked: bool) -> None:
         )
 
 
-def _place(path: Path, page: str, *, asked: bool) -> None:
-    """Write a page; where its place was not `asked` for, refuse as `write` does."""
-    _refuse(path, asked=asked)
+def _place(path: Path, page: str) -> None:
     with os_errors_as(JournalError, path, "choose another file with -o"):
         _replace(path, page)
 

@@ -16,6 +16,7 @@ from mydyno.campaign.designs import overhead_s
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
+from mydyno.campaign.timing import Costs
 from mydyno.cli.analysis import RunFacts, must_run, result, save
 from mydyno.cli.benches import Built, build
 from mydyno.cli.plan import LabCheck, advice, cost_key, costs_of
@@ -76,7 +77,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         must_run(RunDir(output))
     source = find(spec, overrides(settings, budget), scale)
     built = build(source, allow or [], output or Path("runs"))
-    campaign = built.campaign
+    campaign, costs = built.campaign, costs_of(built)
     files = RunDir(resolved(Local(), output or Path("runs") / campaign.name))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
     shown = output or Path("runs") / campaign.name
@@ -94,10 +95,10 @@ def run(  # noqa: PLR0913 - one parameter an option
         )
         save(files, source, run_facts, begun=any(journal.events()))
         _save_facts(files, built)
-        if not any(journal.events()) and (warning := advice(built, source)):
+        if not any(journal.events()) and (warning := advice(built, source, costs)):
             print_message(f"warning: {warning}")
         bench = _opened(built, CampaignLog(files, journal, records, print_message))
-        progress = _progress(built, outcomes(journal.events()))
+        progress = _progress(built, costs, outcomes(journal.events()))
         run_trials(CampaignRun(campaign, bench, files, journal, progress, built.name))
         _remember(built, journal, progress)
     except (KeyboardInterrupt, MydynoError):
@@ -179,7 +180,7 @@ def _remember(built: Built, journal: FileJournal, progress: Progress) -> None:
     remember(cost_key(built), MeasuredCosts(overhead_s(restarted), progress.prepared_s))
 
 
-def _progress(built: Built, already: Sequence[Outcome]) -> Progress:
+def _progress(built: Built, costs: Costs, already: Sequence[Outcome]) -> Progress:
     campaign, design = built.campaign, built.campaign.design
     total = design.total if design.budget_s is None else None
     length_s = campaign.stops.forecast().load_s
@@ -188,7 +189,7 @@ def _progress(built: Built, already: Sequence[Outcome]) -> Progress:
         total,
         responses,
         length_s,
-        LabCheck(campaign, costs_of(built), list(already)).after,
+        LabCheck(campaign, costs, list(already)).after,
         partial(left_s, campaign),
         design.blocks,
         list(already),

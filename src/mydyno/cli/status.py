@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from mydyno.campaign.designs import overhead_s
+from mydyno.campaign.designs import overhead_s, spent
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.timing import Costs, schedule
 from mydyno.cli.analysis import recorded, reopen
@@ -67,7 +67,7 @@ def status(directory: Dir, *, json: Json = False) -> None:
 def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
     """Return the status of a campaign from its events."""
     done = outcomes(events)
-    trial, spent = open_trial(events), spent_s(events)
+    trial, used_s = open_trial(events), spent_s(events)
     state = "stopped" if campaign.next(done) else "finished"
     if held(RunDir(directory).journal):
         state = "running"
@@ -79,13 +79,13 @@ def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
         finished=len(done),
         failed=sum(1 for o in done if o.status.value != "ok"),
         total=len(done) if state == "finished" else total,
-        machine_time_s=spent,
+        machine_time_s=used_s,
         present=f"{trial.treatment} under {trial.workload}, block {trial.block + 1}"
         if trial
         else None,
         at_most=at_most and state != "finished",
         left_s=0.0 if state == "finished" else left_s(campaign, done),
-        budget_left_s=None if budget_s is None else max(budget_s - spent, 0.0),
+        budget_left_s=None if budget_s is None else max(budget_s - used_s, 0.0),
     )
 
 
@@ -112,11 +112,11 @@ def left_s(campaign: Campaign, done: Sequence[Outcome]) -> float | None:
     trials = total - len(done) - (1 if campaign.soak else 0)
     most_s = max(trials, 0) * _trial_s(campaign, done)
     if campaign.design.budget_s is not None:
-        most_s = min(most_s, campaign.design.budget_s - sum(o.machine_time_s for o in done))
+        most_s = min(most_s, campaign.design.budget_s - spent(done))
     return max(most_s, 0.0) + soak_s
 
 
 def _trial_s(campaign: Campaign, done: Sequence[Outcome]) -> float:
     """Return the mean machine time of the trials so far, or the forecast of one."""
-    spent = sum(o.machine_time_s for o in done)
-    return spent / len(done) if spent else campaign.stops.forecast().seconds
+    spent_s = spent(done)
+    return spent_s / len(done) if spent_s else campaign.stops.forecast().seconds

@@ -190,11 +190,11 @@ def _few_blocks(treatment: TreatmentEvidence) -> Finding | None:
         return None
     if not treatment.proving or treatment.evidence.zeros:
         return None
+    if treatment.rule.method.estimator is Estimator.BLOCKS:
+        return Finding("few-blocks", place=treatment.place)
     own, baseline = (
         e.trials - e.lost for e in (treatment.evidence.own, treatment.evidence.baseline)
     )
-    if treatment.rule.method.estimator is Estimator.BLOCKS:
-        return Finding("few-blocks", place=treatment.place)
     return Finding("no-interval", {"own": own, "baseline": baseline}, treatment.place)
 
 
