@@ -92,10 +92,10 @@ class Probe:
         """Return the sample once it holds so many readings of the server."""
         return self.seen(lambda sampled: len(answers(sampled)) >= count, within_s=within_s)
 
-    def stop(self):
-        """End it in order and return all it wrote."""
+    def stop(self, code=0):
+        """End it in order, with an exit code, and return all it wrote."""
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=10) == 0
+        assert self.process.wait(timeout=10) == code
         sampled = self.sampled()
         assert sampled.end.reason == "signal"
         return sampled

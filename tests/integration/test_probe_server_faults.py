@@ -149,7 +149,7 @@ def test_what_is_no_server_is_noted(tmp_path):
         with probing(tmp_path, option_file(tmp_path, lines)) as probe:
             sampled = probe.seen(lambda sampled: len(sampled.seqs) > 3)
             assert notes(sampled) == [("gap", "")]
-            probe.stop()
+            probe.stop(code=3)  # it was asked for, and never answered
         listener.shutdown(socket.SHUT_RDWR)
         thread.join()
 

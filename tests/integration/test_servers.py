@@ -199,15 +199,16 @@ def test_sysbench_gets_in_by_socket_and_by_tcp(one, transport):
         work = instance.place.home.parent
         config = work / "sysbench.cfg"
         config.touch(mode=0o600)
-        words = dict(line.split(" = ") for line in end.password_file.read_text().split("\n")[1:-1])
+        options = end.password_file.read_text().splitlines()
+        words = dict(line.split(" = ") for line in options if not line.startswith("["))
         config.write_text(f"mysql-password={words['password']}\n")
         where = (f"--mysql-socket={end.socket}",)
         if transport == "tcp":
             where = (f"--mysql-host={end.tcp_host}", f"--mysql-port={end.tcp_port}")
         argv = ("sysbench", "oltp_point_select", f"--config-file={config}", *where)
-        options = (f"--mysql-user={end.user}", f"--mysql-db={end.database}", "--tables=1")
+        asked = (f"--mysql-user={end.user}", f"--mysql-db={end.database}", "--tables=1")
         for step in ("prepare", "cleanup"):
-            command = (*argv, *options, "--table-size=100", step)
+            command = (*argv, *asked, "--table-size=100", step)
             done = subprocess.run(command, capture_output=True, check=False, cwd=work)
             assert done.returncode == 0, done.stdout + done.stderr
         assert words["password"] not in instance.place.log.read_text()
