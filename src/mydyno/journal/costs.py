@@ -1,6 +1,5 @@
 """What campaigns cost besides their loads, as measured on this machine: later plans begin there."""
 
-import os
 from contextlib import suppress
 from typing import Annotated
 
@@ -35,9 +34,8 @@ def remember(key: str, costs: MeasuredCosts) -> None:
         folder = state_folder()
         found = {name: value for name, value in _all().items() if name != key}
         stored = dict([*found.items(), (key, costs)][-_MOST:])
-        beside = folder / f"{_FILE}.{os.getpid()}"
-        beside.write_bytes(msgspec.json.encode(stored))
-        beside.replace(folder / _FILE)
+        # in place: a file that a kill has torn counts as none, and a copy beside it would stay
+        (folder / _FILE).write_bytes(msgspec.json.encode(stored))
 
 
 def _all() -> dict[str, MeasuredCosts]:
