@@ -86,8 +86,37 @@ pub(super) fn after(text: &[u8], at: usize, last: bool) -> After {
     }
     match header_starts(rest, last) {
         Known::Yes => After::Event(next),
-        Known::No => After::Text,
+        Known::No => unknown_lines(rest, last, next),
         Known::NotYet => After::NotYet,
+    }
+}
+
+/// How far behind a statement a header is looked for past lines that no server is known to write.
+const UNKNOWN: usize = 4096;
+
+/// Lines that start with `#` belong to no statement if a header follows them, and none of them ends
+/// a statement; the first of them is where the next event is looked for.
+#[cold]
+fn unknown_lines(rest: &[u8], last: bool, next: usize) -> After {
+    let near = &rest[..rest.len().min(UNKNOWN)];
+    let more = rest.len() < UNKNOWN && !last;
+    let mut at = 0;
+    while let Some(newline) = memchr(b'\n', &near[at..]) {
+        let line = near[at..at + newline].trim_ascii_end();
+        at += newline + 1;
+        if !line.starts_with(b"#") || line.ends_with(b";") {
+            return After::Text;
+        }
+        match header_starts(&near[at..], !more) {
+            Known::Yes => return After::Event(next),
+            Known::NotYet => return After::NotYet,
+            Known::No => {}
+        }
+    }
+    if more {
+        After::NotYet
+    } else {
+        After::Text
     }
 }
 

@@ -54,6 +54,8 @@ struct Slowest {
     statement: Box<[u8]>,
     query_time_us: u64,
     at_us: Option<i64>,
+    database: u32,
+    complete: bool,
 }
 
 impl Gathered {
@@ -63,6 +65,7 @@ impl Gathered {
         Self {
             class: Class {
                 id: fingerprint.id,
+                id_high: fingerprint.id_high,
                 fingerprint: cut(&text, most).into(),
                 events: 0,
                 events_weighted: 0,
@@ -181,7 +184,7 @@ impl Gathered {
         class.counts.users = self.users.done(names);
         class.counts.hosts = self.hosts.done(names);
         class.counts.databases = self.databases.done(names);
-        class.example = self.slowest.map(Slowest::done);
+        class.example = self.slowest.map(|slowest| slowest.done(names));
         class
     }
 }
@@ -192,14 +195,18 @@ impl Slowest {
             statement: event.statement[..event.statement.len().min(keep)].into(),
             query_time_us: event.query_time_us.unwrap_or(0),
             at_us: event.at_us,
+            database: event.who.database,
+            complete: event.statement.len() <= keep,
         }
     }
 
-    fn done(self) -> Example {
+    fn done(self, names: &Names) -> Example {
         Example {
             query: String::from_utf8_lossy(&self.statement).into_owned(),
             query_time_us: self.query_time_us,
             at_us: self.at_us,
+            database: names.text(self.database),
+            complete: self.complete && std::str::from_utf8(&self.statement).is_ok(),
         }
     }
 }
@@ -236,30 +243,28 @@ impl Span {
     }
 }
 
-/// Of so many classes, the first, as much is retained as is asked for.
-const RICH: usize = 8192;
-const FINGERPRINT: usize = 1024;
-const FINGERPRINT_OF_MANY: usize = 512;
-const EXAMPLE_OF_MANY: usize = 256;
+/// Of the first classes so many bytes of the fingerprint and of the example are retained.
+const KEPT: [(usize, usize, usize); 2] = [(256, 16 << 10, 16 << 10), (8192, 1024, 1024)];
+const KEPT_OF_MANY: (usize, usize) = (512, 256);
+
+#[inline]
+fn kept(place: usize) -> (usize, usize) {
+    let found = KEPT.iter().find(|(classes, ..)| place < *classes);
+    found.map_or(KEPT_OF_MANY, |(_, fingerprint, example)| {
+        (*fingerprint, *example)
+    })
+}
 
 /// How many bytes are retained of the fingerprint of the class at that place.
 #[inline]
 pub(super) fn fingerprint_bytes(place: usize) -> usize {
-    if place < RICH {
-        FINGERPRINT
-    } else {
-        FINGERPRINT_OF_MANY
-    }
+    kept(place).0
 }
 
 /// The most bytes that are retained of the example of the class at that place.
 #[inline]
 pub(super) fn example_bytes(place: usize) -> usize {
-    if place < RICH {
-        usize::MAX
-    } else {
-        EXAMPLE_OF_MANY
-    }
+    kept(place).1
 }
 
 /// The start of a text, at most so many bytes.
@@ -277,9 +282,10 @@ impl Class {
         if self.fingerprint.len() > fingerprint_bytes(place) {
             self.fingerprint = cut(&self.fingerprint, fingerprint_bytes(place)).into();
         }
-        if let Some(Example { query, .. }) = &mut self.example {
-            if query.len() > example_bytes(place) {
-                *query = cut(query, example_bytes(place)).to_owned();
+        if let Some(example) = &mut self.example {
+            if example.query.len() > example_bytes(place) {
+                example.query = cut(&example.query, example_bytes(place)).to_owned();
+                example.complete = false;
             }
         }
     }
@@ -289,8 +295,10 @@ impl Digest {
     /// Replaces the literals of all examples.
     pub(super) fn redact(&mut self) {
         for class in &mut self.classes {
-            if let Some(Example { query, .. }) = &mut class.example {
-                *query = String::from_utf8_lossy(&redacted(query.as_bytes())).into_owned();
+            if let Some(example) = &mut class.example {
+                let text = redacted(example.query.as_bytes());
+                example.query = String::from_utf8_lossy(&text).into_owned();
+                example.complete = false;
             }
         }
     }

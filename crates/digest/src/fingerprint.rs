@@ -18,7 +18,19 @@ use super::piece::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     pub text: Vec<u8>,
+    /// The last and the first half of its MD5.
     pub id: u64,
+    pub id_high: u64,
+}
+
+impl Fingerprint {
+    /// That of a text which is one already.
+    pub fn of(text: Vec<u8>) -> Self {
+        let sum: [u8; 16] = Md5::digest(&text).into();
+        let half = |bytes: &[u8]| bytes.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
+        let (id_high, id) = (half(&sum[..8]), half(&sum[8..]));
+        Self { text, id, id_high }
+    }
 }
 
 /// The fingerprint of a statement, which is without its `;`.
@@ -28,11 +40,7 @@ pub(super) fn fingerprint(statement: &[u8], compat_pt: bool) -> Fingerprint {
     } else {
         text(statement)
     };
-    let sum: [u8; 16] = Md5::digest(&text).into();
-    let id = sum[8..]
-        .iter()
-        .fold(0, |id, byte| id << 8 | u64::from(*byte));
-    Fingerprint { text, id }
+    Fingerprint::of(text)
 }
 
 /// A statement, or the start of one, with `?` for each literal.

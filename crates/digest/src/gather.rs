@@ -6,10 +6,10 @@ use hashbrown::HashTable;
 
 use super::attributes::{Attributes, LOCK_TIME, QUERY_TIME, ROWS_EXAMINED, ROWS_SENT, TOTALS};
 use super::class::{example_bytes, fingerprint_bytes, Event, Gathered};
-use super::fingerprint::fingerprint;
+use super::fingerprint::{fingerprint, Fingerprint};
 use super::names::{Names, INHERITED};
 use super::number::IMPOSSIBLE;
-use super::options::Config;
+use super::options::{Config, Group};
 use super::result::{Digest, Oddities, Span, Summary, Totals, Window, WindowClass};
 
 /// The most statement shapes that are remembered.
@@ -74,7 +74,10 @@ impl Gather {
             self.filtered += 1;
             return;
         }
-        let class = self.class(event.statement, shape);
+        let class = match self.config.group {
+            None => self.class(event.statement, shape),
+            Some(group) => self.named(group, event, names),
+        };
         let keep = example_bytes(class).min(self.config.keep_example_bytes);
         let impossible = self.classes[class].add(event, keep, attributes, &mut self.room);
         self.oddities.impossible_values += impossible;
@@ -119,9 +122,38 @@ impl Gather {
         class as usize
     }
 
+    /// The place of the class of all events with the same name.
+    fn named(&mut self, group: Group, event: &Event, names: &Names) -> usize {
+        let number = match group {
+            Group::User => event.who.user,
+            Group::Host => event.who.host,
+            Group::Database => event.who.database,
+        };
+        self.guessed |= group == Group::Database && number == INHERITED;
+        // Spread over all bits; no two numbers have the same.
+        let key = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        if let Some((_, class)) = self.by_shape.find(key, |known| known.0 == key) {
+            return *class as usize;
+        }
+        let name = match &*names.text(number) {
+            "" => "(none)".into(),
+            name => name.as_bytes().to_vec(),
+        };
+        let class = self.place(&Fingerprint::of(name));
+        if self.by_shape.len() == SHAPES {
+            self.by_shape.clear();
+        }
+        self.by_shape
+            .insert_unique(key, (key, class), |known| known.0);
+        class as usize
+    }
+
     #[cold]
     fn new_shape(&mut self, statement: &[u8]) -> u32 {
-        let found = fingerprint(statement, self.config.compat_pt);
+        self.place(&fingerprint(statement, self.config.compat_pt))
+    }
+
+    fn place(&mut self, found: &Fingerprint) -> u32 {
         let classes = &mut self.classes;
         if let Some(class) = self
             .by_id
@@ -131,7 +163,7 @@ impl Gather {
         }
         let class = u32::try_from(classes.len()).unwrap_or(u32::MAX);
         let most = fingerprint_bytes(classes.len());
-        classes.push(Gathered::new(&found, most));
+        classes.push(Gathered::new(found, most));
         self.by_id
             .insert_unique(found.id, class, |class| classes[*class as usize].id());
         self.room += ROOM_OF_CLASS;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -17,6 +18,12 @@ use super::result::Digest;
 const PACKED_BUFFER: usize = 256 << 10;
 const GZ: [u8; 2] = [0x1f, 0x8b];
 const ZST: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const XZ: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
+const BZ2: [u8; 3] = *b"BZh";
+/// The bytes of a block that follow a digit.
+const BZ2_BLOCK: [u8; 6] = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
+/// So many bytes show how a log is packed.
+const START: usize = 10;
 /// The last three bytes of a frame that unpackers skip.
 const ZST_SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
@@ -39,6 +46,8 @@ pub enum Packing {
     Plain,
     Gz,
     Zst,
+    Xz,
+    Bz2,
 }
 
 impl Packing {
@@ -50,6 +59,10 @@ impl Packing {
             Self::Gz
         } else if start.starts_with(&ZST) || skippable {
             Self::Zst
+        } else if start.starts_with(&XZ) {
+            Self::Xz
+        } else if start.starts_with(&BZ2) && start.get(4..10) == Some(&BZ2_BLOCK) {
+            Self::Bz2
         } else {
             Self::Plain
         }
@@ -71,6 +84,15 @@ impl Input {
         match source {
             Ok(source) => Ok(Self { name, source }),
             Err(error) => Err(format!("{name}: {}", reason(&error))),
+        }
+    }
+
+    /// Where a plain file is.
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        match &self.source {
+            Source::Plain(path) => Some(path.clone()),
+            Source::Stream(_) => None,
         }
     }
 
@@ -100,8 +122,35 @@ pub fn reason(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => {
             "may not be read; run as a user that may read it".to_owned()
         }
+        io::ErrorKind::InvalidInput => error.to_string(),
         io::ErrorKind::IsADirectory => "is a directory; name the logs in it".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+/// What is to be done about a log without any event.
+#[must_use]
+pub fn hint(path: Option<&Path>, bytes: u64) -> String {
+    if bytes == 0 {
+        return "is empty; the server has logged nothing, or to another file (slow_query_log, slow_query_log_file)"
+            .to_owned();
+    }
+    let mut start = Vec::new();
+    if let Some(file) = path.and_then(|path| File::open(path).ok()) {
+        let _ = file.take(PACKED_BUFFER as u64).read_to_end(&mut start);
+    }
+    let start = String::from_utf8_lossy(&start);
+    let prefixed = start
+        .lines()
+        .find_map(|line| line.split_once("# Query_time: ").map(|(prefix, _)| prefix));
+    match prefixed.map(|prefix| prefix.matches(':').count()) {
+        Some(colons) if colons > 0 => format!(
+            "each line has a prefix, as syslog's; remove it: \
+             `sed -E 's/^([^:]*:){{{colons}}} ?//' FILE | mydyno digest -`"
+        ),
+        Some(_) => "each line has a prefix; remove it, and read `-`".to_owned(),
+        None => "has no event of a slow log; an error log, a general log and a binary log are none"
+            .to_owned(),
     }
 }
 
@@ -136,18 +185,80 @@ fn opened(path: &Path) -> io::Result<Source> {
 }
 
 fn unpacked(mut file: File) -> io::Result<(Packing, Box<dyn Read>)> {
-    let mut start = Vec::with_capacity(ZST.len());
+    let mut start = Vec::with_capacity(START);
     Read::by_ref(&mut file)
-        .take(ZST.len() as u64)
+        .take(START as u64)
         .read_to_end(&mut start)?;
     let packing = Packing::of(&start);
+    if [&b"\xff\xfe"[..], b"\xfe\xff", b"#\0", b"\0#"]
+        .iter()
+        .any(|mark| start.starts_with(mark))
+    {
+        let words = "is UTF-16; convert it: `iconv -f UTF-16 -t UTF-8 FILE | mydyno digest -`";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+    }
     let bytes = Cursor::new(start).chain(file);
     let stream: Box<dyn Read> = match packing {
         Packing::Plain => Box::new(bytes),
         Packing::Gz => Box::new(MultiGzDecoder::new(buffered(bytes))),
         Packing::Zst => Box::new(Frames::new(buffered(bytes))),
+        Packing::Xz => Box::new(Unpacker::start("xz", bytes)?),
+        Packing::Bz2 => Box::new(Unpacker::start("bzip2", bytes)?),
     };
     Ok((packing, stream))
+}
+
+/// A program that unpacks: xz and bzip2 are on every host that has such logs, and rarely needed.
+struct Unpacker {
+    program: &'static str,
+    child: Child,
+    unpacked: ChildStdout,
+}
+
+impl Unpacker {
+    fn start(program: &'static str, mut packed: impl Read + Send + 'static) -> io::Result<Self> {
+        let missing = |error: io::Error| {
+            let words = format!(
+                "is packed by {program}, which cannot be run ({error}); install {program}, or \
+                 unpack the log elsewhere and read `-`"
+            );
+            io::Error::new(io::ErrorKind::InvalidInput, words)
+        };
+        let mut child = Command::new(program)
+            .arg("-dc")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(missing)?;
+        let (Some(mut into), Some(unpacked)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        // It ends with the program, whose exit code reports what is wrong with the log.
+        std::thread::spawn(move || io::copy(&mut packed, &mut into));
+        Ok(Self {
+            program,
+            child,
+            unpacked,
+        })
+    }
+}
+
+impl Read for Unpacker {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let got = self.unpacked.read(into)?;
+        if got == 0 && !into.is_empty() && !self.child.wait()?.success() {
+            let words = format!("{} could not unpack it to its end", self.program);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+        }
+        Ok(got)
+    }
+}
+
+impl Drop for Unpacker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 fn buffered<R: Read>(source: R) -> BufReader<R> {
@@ -266,13 +377,16 @@ mod tests {
 
     #[test]
     fn packing_is_recognised_by_the_first_bytes() {
-        let cases: [(&[u8], Packing); 6] = [
+        let cases: [(&[u8], Packing); 9] = [
             (b"", Packing::Plain),
             (b"# Ti", Packing::Plain),
             (b"\x1f\x8b\x08\x00", Packing::Gz),
             (b"\x28\xb5\x2f\xfd", Packing::Zst),
             (b"\x5e\x2a\x4d\x18", Packing::Zst),
             (b"\x1f", Packing::Plain),
+            (b"\xfd7zXZ\x00", Packing::Xz),
+            (b"BZh91AY&SY", Packing::Bz2),
+            (b"BZh", Packing::Plain),
         ];
         for (start, want) in cases {
             assert_eq!(Packing::of(start), want, "{start:?}");

@@ -10,6 +10,8 @@ use serde_json::value::RawValue;
 
 use super::figures::{decimal, share};
 use super::legible::drives_a_terminal;
+use super::options::Group;
+use super::paste::paste;
 use super::result::{
     Class, Digest, Example, Log, Metric, Oddities, Span, Total, Totals, Window, WindowClass,
 };
@@ -22,10 +24,16 @@ const VERSION: u32 = 1;
 ///
 /// # Errors
 /// What `out` reports.
-pub fn write(out: &mut impl Write, total: &Total, classes: &[&Class]) -> io::Result<()> {
+pub fn write(
+    out: &mut impl Write,
+    total: &Total,
+    classes: &[&Class],
+    group: Option<Group>,
+) -> io::Result<()> {
     let digest = &total.digest;
     let document = Document {
         digest: VERSION,
+        group_by: Group::name(group),
         summary: SummaryView::of(digest, &total.logs),
         classes: Classes {
             shown: classes,
@@ -126,6 +134,7 @@ fn id_of(id: u64) -> String {
 #[derive(Serialize)]
 struct Document<'a> {
     digest: u32,
+    group_by: &'static str,
     summary: SummaryView<'a>,
     classes: Classes<'a>,
     windows: Each<'a, Window, WindowView<'a>>,
@@ -228,6 +237,7 @@ impl Serialize for Classes<'_> {
 #[derive(Serialize)]
 struct ClassView<'a> {
     id: String,
+    id32: String,
     fingerprint: &'a str,
     verb: &'a str,
     events: u64,
@@ -254,6 +264,9 @@ struct ExampleView<'a> {
     query: &'a str,
     query_time_s: Decimal,
     at: Option<String>,
+    database: &'a str,
+    complete: bool,
+    paste: Vec<String>,
 }
 
 impl<'a> ClassView<'a> {
@@ -262,6 +275,7 @@ impl<'a> ClassView<'a> {
         let counts = &class.counts;
         Self {
             id: id_of(class.id),
+            id32: id_of(class.id_high) + &id_of(class.id),
             fingerprint: &class.fingerprint,
             verb: class.verb(),
             events: class.events,
@@ -286,6 +300,9 @@ impl<'a> ExampleView<'a> {
             query: &example.query,
             query_time_s: seconds(example.query_time_us),
             at: example.at_us.map(iso),
+            database: &example.database,
+            complete: example.complete,
+            paste: paste(example),
         }
     }
 }

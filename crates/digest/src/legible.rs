@@ -24,7 +24,8 @@ pub fn line(text: &str) -> String {
     found
 }
 
-/// The text in its own lines, each safe to print and cut at `width` columns into more.
+/// The text in its own lines, each safe to print and folded at `width` columns, between words where
+/// it can be.
 #[must_use]
 pub fn lines(text: &str, width: usize) -> Vec<String> {
     text.trim_end()
@@ -44,8 +45,12 @@ fn folded(text: &str, most: usize) -> Vec<String> {
         }
         let needs = width(&piece);
         if used + needs > most {
-            folds.push(String::new());
-            used = 0;
+            let word = folds.last_mut().map_or_else(String::new, last_word);
+            if piece == " " && word.is_empty() {
+                continue; // the end of the line stands for it
+            }
+            used = width(&word);
+            folds.push(word);
         }
         used += needs;
         if let Some(last) = folds.last_mut() {
@@ -53,6 +58,16 @@ fn folded(text: &str, most: usize) -> Vec<String> {
         }
     }
     folds
+}
+
+/// Takes the word from a line that another would make too long; none if the line ends with one.
+fn last_word(text: &mut String) -> String {
+    let word = match text.rfind([' ', ',']).map(|at| at + 1) {
+        Some(at) if text.len() - at < text.len().div_ceil(2) => text.split_off(at),
+        _ => String::new(),
+    };
+    text.truncate(text.trim_end().len());
+    word
 }
 
 fn push(text: &mut String, c: char) {
@@ -127,5 +142,10 @@ mod tests {
         assert_eq!(cut("select 1", 6), "selec…");
         assert_eq!(cut("日本語", 5), "日本…");
         assert_eq!(lines("ab\ncdef\n", 3), ["ab", "cde", "f"]);
+        let text = "select aaa,bbb from t where id=123456789012345";
+        assert_eq!(
+            lines(text, 16),
+            ["select aaa,bbb", "from t where", "id=1234567890123", "45"]
+        );
     }
 }

@@ -20,6 +20,7 @@ mod names;
 mod number;
 pub mod options;
 pub mod parallel;
+mod paste;
 mod piece;
 mod reader;
 pub mod result;

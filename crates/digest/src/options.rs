@@ -8,10 +8,21 @@ use clap::{Args, ValueEnum};
 use super::select::{Limit, Order};
 use super::time::{length_us, point_us};
 
+const EXAMPLES: &str = "\
+Examples:
+  digest slow.log                              what took most of the time
+  digest slow.log.1.gz slow.log --since 1h     several logs, the last hour
+  digest slow.log --sort max --limit 5         the slowest single statements
+  digest slow.log --group-by user              time by user, host or database
+  digest slow.log --id 6D0A8180D749CC14        one class, with lines to paste
+  digest slow.log --follow --new --duration 1m what the next minute brings
+  xzcat slow.log.xz | digest -                 from standard input";
+
 /// Gathers the statements of slow logs into classes.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Slow logs, plain or packed by gzip or zstd; - is standard input.
+    /// Slow logs, plain or packed by gzip, zstd, xz or bzip2; - is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
@@ -47,7 +58,10 @@ pub struct Output {
     /// So many classes (0: all), as many as make up a share (95%), or whichever are fewer (95%:20).
     #[arg(short = 't', long, value_name = "N", default_value = "20")]
     pub limit: Limit,
-    /// Columns of the text; without it COLUMNS of the environment, or 100.
+    /// Show only the class of this id, of 16 or 32 hexadecimal digits; may be given again.
+    #[arg(long, value_name = "ID", value_parser = class_id)]
+    pub id: Vec<u64>,
+    /// Columns of the text; without it the terminal's, COLUMNS of the environment, or 100.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(80..=1000))]
     pub width: Option<u16>,
 }
@@ -86,6 +100,9 @@ pub struct Reading {
     /// Count by windows of this width too.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub window: Option<u64>,
+    /// Make one class of all statements of a user, a host or a database.
+    #[arg(long, value_name = "NAME", default_value = "fingerprint")]
+    pub group_by: By,
     /// Replace the literals of the examples by ?.
     #[arg(long)]
     pub redact: bool,
@@ -95,6 +112,36 @@ pub struct Reading {
     /// Read each plain file with so many threads; without it as many as there are cores.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
+}
+
+/// What the events of a class have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Fingerprint,
+    User,
+    Host,
+    Database,
+}
+
+/// A name that the events of a class have in common, instead of a fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    User,
+    Host,
+    Database,
+}
+
+impl Group {
+    /// The word for what the events of a class have in common.
+    #[must_use]
+    pub fn name(group: Option<Self>) -> &'static str {
+        match group {
+            None => "fingerprint",
+            Some(Self::User) => "user",
+            Some(Self::Host) => "host",
+            Some(Self::Database) => "database",
+        }
+    }
 }
 
 /// A tool whose fingerprints are wanted.
@@ -149,6 +196,12 @@ impl Options {
             compat_pt: self.reading.compat == Some(Compat::Pt),
             window_s: self.reading.window,
             redact: self.reading.redact,
+            group: match self.reading.group_by {
+                By::Fingerprint => None,
+                By::User => Some(Group::User),
+                By::Host => Some(Group::Host),
+                By::Database => Some(Group::Database),
+            },
             filter: Filter {
                 text: filter.grep.clone(),
                 user: filter.user.clone(),
@@ -184,6 +237,16 @@ fn length(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The last 16 digits of an id as any version of pt-query-digest writes it.
+fn class_id(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let wrong = || format!("{text}: write the 16 or 32 hexadecimal digits of an id");
+    if !matches!(digits.len(), 16 | 32) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    u64::from_str_radix(&digits[digits.len() - 16..], 16).map_err(|_| wrong())
+}
+
 /// A length in seconds without a fraction.
 fn seconds(text: &str) -> Result<u64, String> {
     match length_us(text)? {
@@ -206,6 +269,8 @@ pub struct Config {
     pub keep_example_bytes: usize,
     /// The literals of the examples are replaced by `?`.
     pub redact: bool,
+    /// Classes by a name; none: by the fingerprint.
+    pub group: Option<Group>,
 }
 
 impl Default for Config {
@@ -214,8 +279,9 @@ impl Default for Config {
             compat_pt: false,
             window_s: None,
             filter: Filter::default(),
-            keep_example_bytes: 1024,
+            keep_example_bytes: 16 << 10,
             redact: false,
+            group: None,
         }
     }
 }

@@ -119,7 +119,10 @@ impl Reader {
             .read(text, head.end, last, &mut self.attributes)
         {
             Ok(at) if self.layouts.layout().place(QUERY_TIME).is_some() => at,
-            Ok(_) | Err(NoLayout::Junk) => return self.junk.pass_line(text, &mut gather.oddities),
+            Ok(_) | Err(NoLayout::Junk) => {
+                gather.oddities.unknown_lines += 1;
+                return self.junk.pass_line(text, &mut gather.oddities);
+            }
             Err(NoLayout::NotYet) => return Step::NotYet,
         };
         let Some(prelude) = prelude(text, at, last) else {

@@ -57,7 +57,9 @@ pub struct Oddities {
     pub forged_headers: u64,
     /// Events whose end is missing.
     pub cut_events: u64,
-    /// Bytes that belong to no event.
+    /// Lines that start with `#` and belong to no event.
+    pub unknown_lines: u64,
+    /// Bytes that belong to no event, those of such lines too.
     pub unreadable_bytes: u64,
     /// Times and counts that no server can mean; they are in no metric.
     pub impossible_values: u64,
@@ -68,7 +70,9 @@ pub struct Oddities {
 pub struct Class {
     /// The last 64 bits of the MD5 of the complete fingerprint.
     pub id: u64,
-    /// Cut to 1 KB.
+    /// The first 64 bits.
+    pub id_high: u64,
+    /// Cut to 16 KB.
     pub fingerprint: Box<str>,
     pub events: u64,
     pub events_weighted: u64,
@@ -131,6 +135,9 @@ pub struct Example {
     pub query: String,
     pub query_time_us: u64,
     pub at_us: Option<i64>,
+    pub database: Arc<str>,
+    /// It is there to its last byte, with its literals.
+    pub complete: bool,
 }
 
 /// What ended in one stretch of time.
@@ -231,6 +238,11 @@ impl Digest {
     /// Names the database of the events before the first USE.
     pub(super) fn inherit(&mut self, database: &Arc<str>) {
         for class in &mut self.classes {
+            if let Some(example) = &mut class.example {
+                if &*example.database == INHERITED_TEXT {
+                    example.database = Arc::clone(database);
+                }
+            }
             let databases = &mut class.counts.databases;
             if let Some(at) = databases
                 .iter()
@@ -271,6 +283,7 @@ impl Oddities {
         self.headers_without_statement += other.headers_without_statement;
         self.forged_headers += other.forged_headers;
         self.cut_events += other.cut_events;
+        self.unknown_lines += other.unknown_lines;
         self.unreadable_bytes += other.unreadable_bytes;
         self.impossible_values += other.impossible_values;
     }

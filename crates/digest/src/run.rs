@@ -1,7 +1,7 @@
 //! `mydyno-probe digest`: logs in, the digest out, at once or while the logs grow.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use mydyno_command::{fail, on_signals, report, Signal, FAILED, INTERRUPTED, WRONG};
 
-use super::input::{reason, Input};
+use super::input::{hint, reason, Input};
 use super::legible::line;
-use super::options::{Config, Following, Options, Output};
+use super::options::{Config, Following, Group, Options, Output};
 use super::result::{Digest, Total};
 use super::select::select;
+use super::text::Page;
 use super::watched::Watched;
 use super::{json, text};
 
@@ -34,13 +35,14 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         return Ok(fail(&line(&words), WRONG));
     }
     let done = if options.following.follow {
-        let print = |total: &Total| print(total, &options.output);
+        let print = |total: &Total| print(total, &options.output, config.group);
         follow(&options.files, &options.following, &config, print)
     } else {
         read(options, &config)
     };
     match done {
         Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(Fault::Request(words)) => Ok(fail(&line(&words), WRONG)),
         Err(Fault::Log(words)) => Ok(fail(&line(&words), FAILED)),
         // Whoever read the output has seen enough.
         Err(Fault::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -65,37 +67,64 @@ fn read(options: &Options, config: &Config) -> Result<(), Fault> {
         options.files.iter().map(|file| Input::open(file)).collect();
     let mut total = Total::default();
     let mut faults = Vec::new();
-    for input in inputs.map_err(Fault::Log)? {
+    for input in inputs.map_err(Fault::Request)? {
         let name = input.name.clone();
+        let path = input.path();
         let (digest, fault) = input.digest(options.threads(), config);
+        let summary = &digest.summary;
+        if summary.totals.events + summary.filtered == 0 && fault.is_none() {
+            report(&line(&format!(
+                "{name}: {}",
+                hint(path.as_deref(), summary.bytes)
+            )));
+        }
         total.add(name, digest);
         faults.extend(fault);
     }
-    print(&total, &options.output).map_err(Fault::Output)?;
+    print(&total, &options.output, config.group).map_err(Fault::Output)?;
     if faults.is_empty() {
         return Ok(());
     }
     Err(Fault::Log(faults.join("\nmydyno-probe: ")))
 }
 
-fn print(total: &Total, output: &Output) -> io::Result<()> {
-    let classes = select(&total.digest, &output.sort, output.reverse, output.limit);
+fn print(total: &Total, output: &Output, group: Option<Group>) -> io::Result<()> {
+    let classes = select(
+        &total.digest,
+        &output.sort,
+        output.reverse,
+        output.limit,
+        &output.id,
+    );
     if !output.sort.known_in(&total.digest.classes) {
         report(&format!("--sort {}: no event has it", output.sort.name()));
     }
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     if output.json {
-        json::write(&mut out, total, &classes)?;
+        json::write(&mut out, total, &classes, group)?;
     } else {
-        text::write(&mut out, total, &classes, width(output))?;
+        text::write(&mut out, total, &classes, page(output, group))?;
     }
     out.flush()
 }
 
-fn width(output: &Output) -> usize {
+/// The terminal's width unless another is asked for; a file has its statements unfolded.
+fn page(output: &Output, group: Option<Group>) -> Page {
+    let terminal = io::stdout().is_terminal();
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
-    let width = output.width.map(usize::from).or_else(columns);
-    width.map_or(WIDTH, |width| width.clamp(80, 1000))
+    let size = || rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let shown = || {
+        size()
+            .map(|size| usize::from(size.ws_col))
+            .filter(|width| *width > 0)
+    };
+    let asked = output.width.map(usize::from);
+    let width = asked.or_else(shown).or_else(columns);
+    Page {
+        width: width.map_or(WIDTH, |width| width.clamp(80, 1000)),
+        fold: terminal || asked.is_some(),
+        group,
+    }
 }
 
 /// How often a log is looked at.
@@ -103,6 +132,8 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Why following ended before its time.
 pub enum Fault {
+    /// A log cannot be opened, or is not one that can be read, and which.
+    Request(String),
     /// A log could not be read, and which.
     Log(String),
     /// What was gathered could not be printed.
@@ -142,7 +173,8 @@ type Log = (String, Watched);
 fn open(files: &[PathBuf], new: bool, config: &Config) -> Result<Vec<Log>, Fault> {
     let one = |path: &PathBuf| {
         let name = path.display().to_string();
-        let log = Watched::open(path, new, config).map_err(|error| fault(&name, &error))?;
+        let log = Watched::open(path, new, config)
+            .map_err(|error| Fault::Request(format!("{name}: {}", reason(&error))))?;
         Ok((name, log))
     };
     files.iter().map(one).collect()

@@ -35,17 +35,19 @@ impl FromStr for Limit {
     }
 }
 
-/// The classes to show, sorted; equals by their id, so that the order of the files does not matter.
+/// The classes to show, of these ids if any are given, sorted; equals by their id, so that the order of the files does not matter.
 #[must_use]
 pub fn select<'a>(
     digest: &'a Digest,
     order: &Order,
     reverse: bool,
     limit: Limit,
+    ids: &[u64],
 ) -> Vec<&'a Class> {
     let mut keyed: Vec<(f64, &Class)> = digest
         .classes
         .iter()
+        .filter(|class| ids.is_empty() || ids.contains(&class.id))
         .map(|class| (order.key(class), class))
         .collect();
     keyed.sort_unstable_by(|a, b| by_key(a.0, b.0, reverse).then(a.1.id.cmp(&b.1.id)));

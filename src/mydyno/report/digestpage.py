@@ -25,6 +25,7 @@ class ClassMetric(msgspec.Struct, frozen=True):
     mean: float = 0.0
     min: float = 0.0
     max: float = 0.0
+    p50: float = 0.0
     p95: float = 0.0
     p99: float = 0.0
     histogram: list[tuple[float, float, int]] = []
@@ -36,6 +37,7 @@ class Example(msgspec.Struct, frozen=True):
     query: str = ""
     query_time_s: float = 0.0
     at: str | None = None
+    paste: list[str] = []
 
 
 class Class(msgspec.Struct, frozen=True):
@@ -43,6 +45,7 @@ class Class(msgspec.Struct, frozen=True):
 
     id: str
     fingerprint: str
+    id32: str = ""
     verb: str = ""
     events: int = 0
     share: float = 0.0

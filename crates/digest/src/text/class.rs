@@ -3,14 +3,13 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{units, write_metrics};
+use super::{units, write_metrics, Page};
 use crate::figures::{base, decades, share};
 use crate::legible::{cut, line, lines};
+use crate::paste::paste;
 use crate::result::{Class, Digest, Metric};
 use crate::time::plain;
 
-/// Lines of the fingerprint and of the example that are shown.
-const LINES: usize = 12;
 const DECADES: [&str; 8] = [
     "1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s+",
 ];
@@ -21,20 +20,21 @@ pub fn write(
     digest: &Digest,
     class: &Class,
     place: (usize, usize),
-    width: usize,
+    page: Page,
 ) -> io::Result<()> {
+    let width = page.width;
     let time = class.metric("query_time_s").map_or(0, |metric| metric.sum);
     let of_all = units::percent(share(time, digest.summary.totals.query_time_us));
     let title = format!(
-        "{} of {}: {:016X}, {of_all} of the query time ",
-        place.0, place.1, class.id
+        "{} of {}: {:016X}{:016X}, {of_all} of the query time ",
+        place.0, place.1, class.id_high, class.id
     );
     writeln!(
         out,
         "\n{title}{}\n",
         "-".repeat(width.saturating_sub(title.len()))
     )?;
-    write_text(out, &class.fingerprint, width)?;
+    write_text(out, &class.fingerprint, page)?;
     write_calls(out, class)?;
     let all = class.metrics.iter().map(|(name, metric)| (&**name, metric));
     write_metrics(out, all, width)?;
@@ -42,18 +42,13 @@ pub fn write(
         write_histogram(out, metric, width)?;
     }
     write_counts(out, class, width)?;
-    write_example(out, class, width)
+    write_example(out, class, page)
 }
 
-fn write_text(out: &mut impl Write, text: &str, width: usize) -> io::Result<()> {
+fn write_text(out: &mut impl Write, text: &str, page: Page) -> io::Result<()> {
+    let width = if page.fold { page.width } else { usize::MAX };
     let all = lines(text, width.saturating_sub(2));
-    for one in all.iter().take(LINES) {
-        writeln!(out, "  {one}")?;
-    }
-    if all.len() > LINES {
-        writeln!(out, "  … {} more lines", all.len() - LINES)?;
-    }
-    Ok(())
+    all.iter().try_for_each(|one| writeln!(out, "  {one}"))
 }
 
 fn write_calls(out: &mut impl Write, class: &Class) -> io::Result<()> {
@@ -133,7 +128,7 @@ fn listed(counts: &[(Arc<str>, u64)]) -> String {
     counts.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn write_example(out: &mut impl Write, class: &Class, width: usize) -> io::Result<()> {
+fn write_example(out: &mut impl Write, class: &Class, page: Page) -> io::Result<()> {
     let Some(example) = &class.example else {
         return Ok(());
     };
@@ -142,5 +137,12 @@ fn write_example(out: &mut impl Write, class: &Class, width: usize) -> io::Resul
         .at_us
         .map_or_else(String::new, |at| format!(", {}", plain(at)));
     writeln!(out, "slowest: {took}{at}")?;
-    write_text(out, &example.query, width)
+    write_text(out, &example.query, page)?;
+    let lines = paste(example);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    // Folded, a literal would be another one.
+    writeln!(out, "to paste into a client:")?;
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }

@@ -7,10 +7,21 @@ use std::io::{self, Write};
 
 use crate::figures::{base, overall, share};
 use crate::legible::{cut, line};
+use crate::options::Group;
 use crate::result::{Class, Digest, Metric, Span, Summary, Total, Window};
 use crate::time::plain;
 
-/// Writes the digest with these of its classes, in lines of at most `width` columns.
+/// How the text is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// The most columns of a line.
+    pub width: usize,
+    /// Statements are folded to the width; without it they are as they are, to be searched.
+    pub fold: bool,
+    pub group: Option<Group>,
+}
+
+/// Writes the digest with these of its classes; statements are complete.
 ///
 /// # Errors
 /// What `out` reports.
@@ -18,13 +29,14 @@ pub fn write(
     out: &mut impl Write,
     total: &Total,
     classes: &[&Class],
-    width: usize,
+    page: Page,
 ) -> io::Result<()> {
+    let width = page.width;
     write_head(out, total, width)?;
-    write_profile(out, &total.digest, classes, width)?;
+    write_profile(out, &total.digest, classes, page)?;
     write_windows(out, &total.digest, width)?;
     for (at, class) in classes.iter().enumerate() {
-        class::write(out, &total.digest, class, (at + 1, classes.len()), width)?;
+        class::write(out, &total.digest, class, (at + 1, classes.len()), page)?;
     }
     Ok(())
 }
@@ -128,6 +140,7 @@ fn write_oddities(out: &mut impl Write, summary: &Summary, width: usize) -> io::
             "header inside of a statement, taken for text",
         ),
         (odd.cut_events, "event without its end"),
+        (odd.unknown_lines, "# line of no event"),
         (odd.unreadable_bytes, "byte of no event"),
         (odd.impossible_values, "impossible value"),
     ];
@@ -145,6 +158,7 @@ fn counted(count: u64, noun: &str) -> String {
     match (count, first) {
         (1, _) => format!("1 {noun}"),
         (_, "class") => format!("{count} classes{rest}"),
+        (_, "#") => format!("{count} # lines of no event"),
         (_, "impossible") => format!("{count} {noun}s"),
         _ => format!("{count} {first}s{rest}"),
     }
@@ -158,18 +172,21 @@ fn write_profile(
     out: &mut impl Write,
     digest: &Digest,
     classes: &[&Class],
-    width: usize,
+    page: Page,
 ) -> io::Result<()> {
+    let head = page
+        .group
+        .map_or("statement", |group| Group::name(Some(group)));
     if classes.is_empty() {
         return Ok(());
     }
     writeln!(
         out,
-        "\n{:>4}  {:16}{:>9}{:>9}{:>9}{:>8}{:>9}  statement",
+        "\n{:>4}  {:16}{:>9}{:>9}{:>9}{:>8}{:>9}  {head}",
         "rank", "id", "share", "total", "calls", "mean", "p99"
     )?;
     for (at, class) in classes.iter().enumerate() {
-        write_class(out, digest, at + 1, class, width)?;
+        write_class(out, digest, at + 1, class, page.width)?;
     }
     let rest = digest.classes.len() - classes.len();
     if rest == 0 {

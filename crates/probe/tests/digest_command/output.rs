@@ -64,7 +64,9 @@ fn large_sums_stay_exact() {
 
 #[test]
 fn an_empty_log_is_a_digest_of_nothing() {
-    let digest = json(run_on(&["--json"], b""));
+    let output = run_on(&["--json"], b"");
+    assert!(output.status.success(), "{output:?}");
+    let digest: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(digest["summary"]["events"], json!(0));
     assert_eq!(digest["summary"]["query_time_s"], json!(0.0));
     assert_eq!(digest["summary"]["first_seen"], Value::Null);
@@ -72,7 +74,8 @@ fn an_empty_log_is_a_digest_of_nothing() {
         (&digest["classes"], &digest["windows"]),
         (&json!([]), &json!([]))
     );
-    assert!(text(run_on(&[], b"")).contains("0 events, 0 classes"));
+    let output = run_on(&[], b"");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("0 events, 0 classes"));
 }
 
 #[test]
@@ -117,6 +120,110 @@ fn classes_are_sorted_limited_and_filtered() {
         (&summary["filtered"], &summary["events"]),
         (&json!(1), &json!(2))
     );
+}
+
+/// Without it all later events are lost to the statement before the line.
+#[test]
+fn an_unknown_line_between_events_ends_no_header() {
+    let event = |name: &str| format!("# Query_time: 1.0  Lock_time: 0.0\nselect {name};\n");
+    for unknown in ["# Weird: 5\n", "# Weird\n# Odd: a b\n", "# weird\r\n"] {
+        let log: String = ["a", "b", "c", "d"].map(event).join(unknown);
+        let found = json(run_on(&["--json"], log.as_bytes()));
+        assert_eq!(found["summary"]["events"], json!(4), "{unknown}");
+        assert_eq!(found["summary"]["classes"], json!(4), "{unknown}");
+        let timed = log.replace(
+            "# Query_time",
+            "# Time: 2026-11-21T01:41:22Z\n# User@Host: a[a] @ b []\n# Query_time",
+        );
+        let found = json(run_on(&["--json"], timed.as_bytes()));
+        let summary = &found["summary"];
+        assert_eq!(summary["events"], json!(4), "{unknown}");
+        assert_eq!(
+            summary["oddities"]["unknown_lines"].as_u64() > Some(0),
+            true,
+            "{found}"
+        );
+        let words = text(run_on(&[], timed.as_bytes()));
+        assert!(words.contains("# line"), "{words}");
+    }
+    let comment = format!("{}# a comment\nselect 2;\n{}", event("1"), event("3"));
+    assert_eq!(
+        json(run_on(&["--json"], comment.as_bytes()))["summary"]["events"],
+        json!(2)
+    );
+}
+
+#[test]
+fn ids_of_both_lengths_are_shown_and_taken() {
+    let long = "0xA68D16A40945BEE0E199401B87FC8B88";
+    for id in ["E199401B87FC8B88", "0xe199401b87fc8b88", long] {
+        let found = json(run_on(&["--json", "--id", id], LOG.as_bytes()));
+        assert_eq!(found["classes"].as_array().unwrap().len(), 1, "{id}");
+        assert_eq!(found["classes"][0]["id"], json!("E199401B87FC8B88"));
+        assert_eq!(found["summary"]["classes"], json!(2));
+    }
+    let found = json(run_on(&["--json"], LOG.as_bytes()));
+    let id32 = found["classes"][1]["id32"].as_str().unwrap();
+    assert!(
+        id32.len() == 32 && id32.ends_with("E199401B87FC8B88"),
+        "{id32}"
+    );
+    assert!(text(run_on(&[], LOG.as_bytes())).contains(id32));
+}
+
+#[test]
+fn events_are_grouped_by_user_host_or_database() {
+    let groups = |by: &str| -> Vec<(String, Value, Value)> {
+        let words = format!("--group-by={by}");
+        let found = json(run_on(&["--json", &words], LOG.as_bytes()));
+        assert_eq!(found["group_by"], json!(by));
+        let classes = found["classes"].as_array().unwrap();
+        let one = |class: &Value| {
+            let sum = class["metrics"]["query_time_s"]["sum"].clone();
+            (
+                class["fingerprint"].as_str().unwrap().to_owned(),
+                class["events"].clone(),
+                sum,
+            )
+        };
+        classes.iter().map(one).collect()
+    };
+    let group = |name: &str, events: u64, sum: f64| (name.to_owned(), json!(events), json!(sum));
+    assert_eq!(
+        groups("user"),
+        [group("root", 1, 2.0), group("app", 2, 0.400_007)]
+    );
+    assert_eq!(groups("host").len(), 3);
+    assert_eq!(groups("database"), [group("shop", 3, 2.400_007)]);
+    assert!(text(run_on(&["--group-by=user"], LOG.as_bytes())).contains("p99  user\n"));
+}
+
+#[test]
+fn a_statement_is_complete_and_folded_only_on_request() {
+    let words: String = (0..400).map(|n| format!("column_{n}, ")).collect();
+    let log = format!("# Query_time: 1\nselect {words}z from item where a='b';\n");
+    let complete = format!("  select {words}z from item where a='b'\n");
+    assert!(text(run_on(&[], log.as_bytes())).contains(&complete));
+    let folded = text(run_on(&["--width=90"], log.as_bytes()));
+    assert!(
+        !folded.contains(&complete) && folded.contains("column_399, z"),
+        "{folded}"
+    );
+    assert!(
+        folded
+            .lines()
+            .all(|line| line.starts_with("EXPLAIN") || line.len() <= 90),
+        "{folded}"
+    );
+    let found = json(run_on(&["--json"], LOG.as_bytes()));
+    let paste = json!([
+        "USE `shop`;",
+        "SHOW CREATE TABLE `item`\\G",
+        "EXPLAIN SELECT c FROM item WHERE id=22\\G"
+    ]);
+    assert_eq!(found["classes"][1]["example"]["paste"], paste);
+    let redacted = json(run_on(&["--json", "--redact"], LOG.as_bytes()));
+    assert_eq!(redacted["classes"][1]["example"]["complete"], json!(false));
 }
 
 #[test]

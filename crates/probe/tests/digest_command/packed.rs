@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use flate2::Compression;
 use serde_json::{json, Value};
 
-use crate::program::{json, run, run_on, Place, LOG};
+use crate::program::{command, json, run, run_on, Place, LOG};
 
 /// `LOG` by `zstd -19`.
 const ZST: &[u8] = include_bytes!("log.zst");
@@ -46,6 +46,41 @@ fn packed_or_not_the_digest_is_the_same() {
         ))),
         plain
     );
+}
+
+#[test]
+fn xz_and_bzip2_are_unpacked_by_their_programs() {
+    let place = Place::new();
+    let plain = nameless(json(run(&["--json"], &[&place.file("slow.log", LOG)])));
+    for program in ["xz", "bzip2"] {
+        let log = place.file("packed", LOG);
+        let packed = std::process::Command::new(program)
+            .arg("-c")
+            .arg(&log)
+            .output();
+        let Ok(packed) = packed.map(|output| output.stdout) else {
+            continue; // not on this host
+        };
+        let found = json(run(&["--json"], &[&place.file("slow", &packed)]));
+        assert_eq!(nameless(found), plain, "{program}");
+        assert_eq!(
+            nameless(json(run_on(&["--json"], &packed))),
+            plain,
+            "{program}"
+        );
+        let torn = run(
+            &["--json"],
+            &[&place.file("torn", &packed[..packed.len() / 2])],
+        );
+        assert_eq!(torn.status.code(), Some(3), "{torn:?}");
+        let none = command(&["--json"])
+            .arg(place.path().join("slow"))
+            .env("PATH", "")
+            .output();
+        let none = none.unwrap();
+        assert_eq!(none.status.code(), Some(2), "{none:?}");
+        assert!(String::from_utf8_lossy(&none.stderr).contains(&format!("install {program}")));
+    }
 }
 
 #[test]

@@ -31,6 +31,9 @@ fn wrong_options_are_refused() {
         &["--width=10"],
         &["--every=1s"],
         &["--new"],
+        &["--id=1234"],
+        &["--id=0xE199401B87FC8B8G"],
+        &["--group-by=nothing"],
         &["--duration=1s"],
         &["--follow"],
         &["--follow", "--duration=0"],
@@ -52,7 +55,7 @@ fn a_file_that_cannot_be_read_is_named() {
     let cases: [(&Path, &str, i32); 3] = [
         (&missing, "missing.log: no such file", 2),
         (&dangling, "dangling.log: no such file", 2),
-        (place.path(), ": is a directory", 3),
+        (place.path(), ": is a directory; name the logs in it", 2),
     ];
     for (path, want, code) in cases {
         for follow in [&[][..], &["--follow", "--duration=1s"]] {
@@ -69,7 +72,7 @@ fn a_file_that_cannot_be_read_is_named() {
 fn a_packed_log_is_not_followed() {
     let place = Place::new();
     let packed = place.file("slow.log", b"\x1f\x8b\x08\x00");
-    let words = complaint(&run(&["--follow", "--duration=1s"], &[&packed]), 3);
+    let words = complaint(&run(&["--follow", "--duration=1s"], &[&packed]), 2);
     assert!(words.contains("slow.log: is packed"), "{words}");
 }
 
@@ -82,6 +85,43 @@ fn a_file_without_rights_is_named() {
     if fs::read(&secret).is_ok() {
         return; // root may read everything
     }
-    let words = complaint(&run(&[], &[&secret]), 3);
+    let words = complaint(&run(&[], &[&secret]), 2);
     assert!(words.contains("secret.log: may not be read"), "{words}");
+}
+
+#[test]
+fn utf16_is_named_with_the_command_that_converts_it() {
+    let place = Place::new();
+    let units = |order: fn(u16) -> [u8; 2]| LOG.encode_utf16().flat_map(order).collect::<Vec<u8>>();
+    for bytes in [
+        [&[0xff, 0xfe][..], &units(u16::to_le_bytes)].concat(),
+        [&[0xfe, 0xff][..], &units(u16::to_be_bytes)].concat(),
+        units(u16::to_le_bytes),
+    ] {
+        let words = complaint(&run(&[], &[&place.file("u.log", &bytes)]), 2);
+        assert!(words.contains("iconv -f UTF-16 -t UTF-8"), "{words}");
+    }
+}
+
+/// Without an event the digest is empty, and the reason stands on standard error.
+#[test]
+fn a_log_without_an_event_has_a_hint() {
+    let place = Place::new();
+    let syslog: String = LOG
+        .lines()
+        .map(|line| format!("Nov 21 01:41:22 db1 mysqld[812]: {line}\n"))
+        .collect();
+    for (text, want) in [
+        (String::new(), "x.log: is empty;"),
+        (syslog, "sed -E 's/^([^:]*:){3} ?//' FILE | mydyno digest -"),
+        (
+            "[Note] ready for connections\n".to_owned(),
+            "x.log: has no event of a slow log",
+        ),
+    ] {
+        let output = run(&[], &[&place.file("x.log", text)]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(words.contains(want), "{words}");
+    }
 }
