@@ -257,6 +257,7 @@ mod tests {
         };
         Class {
             id,
+            id_high: 0,
             fingerprint: "select ?".into(),
             events,
             events_weighted: events,
@@ -281,6 +282,7 @@ mod tests {
             &order.parse().unwrap(),
             reverse,
             limit.parse().unwrap(),
+            &[],
         );
         chosen.iter().map(|class| class.id).collect()
     }
