@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mydyno.cli import digest_tables
+from mydyno.cli import digest as digest_tables
 from mydyno.model import SpecError
 from mydyno.report.digestpage import Class, ClassMetric, Digest, Example, Summary
 

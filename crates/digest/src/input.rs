@@ -122,7 +122,6 @@ pub fn reason(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => {
             "may not be read; run as a user that may read it".to_owned()
         }
-        io::ErrorKind::InvalidInput => error.to_string(),
         io::ErrorKind::IsADirectory => "is a directory; name the logs in it".to_owned(),
         _ => error.to_string(),
     }

@@ -227,12 +227,13 @@ fn is_harmless(query: &str, words: &[Token]) -> bool {
         start.starts_with("delimiter") || start.starts_with('\\')
     };
     let marks = [Token::Mark(b';'), Token::Mark(b'\\')];
-    !words.iter().any(|word| marks.contains(word))
-        && !(query.contains('\\') && query.contains(';'))
-        && !query.lines().any(commands)
-        && !query
+    let obeyed = words.iter().any(|word| marks.contains(word))
+        || (query.contains('\\') && query.contains(';'))
+        || query.lines().any(commands)
+        || query
             .chars()
-            .any(|c| drives_a_terminal(c) && !matches!(c, '\n' | '\r' | '\t'))
+            .any(|c| drives_a_terminal(c) && !matches!(c, '\n' | '\r' | '\t'));
+    !obeyed
 }
 
 #[cfg(test)]

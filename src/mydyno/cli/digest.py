@@ -1,8 +1,16 @@
-"""`mydyno digest`: statements of slow logs grouped into classes, by mydyno-probe."""
+"""`mydyno digest`: statements of slow logs grouped into classes, by mydyno-probe.
 
+The classes can be written into the tables that pt-query-digest keeps for review and history.
+"""
+
+import math
 import os
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +22,204 @@ from mydyno.model import HostError, SpecError, os_errors_as
 from mydyno.sample import NOT_BUILT, probe_binary
 
 if TYPE_CHECKING:
-    from mydyno.cli.digest_tables import ReviewTable
+    from mydyno.report.digestpage import Class, ClassMetric, Digest
+
+DATABASE = "percona_schema"
+REVIEW, HISTORY = "query_review", "query_history"
+_SUFFIX = re.compile(r"(.+)_(pct_95|pct|avg|cnt|sum|min|max|stddev|median|rank)")
+_FULL = ("sum", "min", "max", "pct_95", "stddev", "median")
+_NUMBERS = {  # the columns that pt-query-digest's table has for each attribute
+    **dict.fromkeys(("Query_time", "Lock_time", "Rows_sent", "Rows_examined"), _FULL),
+    **dict.fromkeys(("Rows_affected", "Rows_read", "Merge_passes"), _FULL),
+    **dict.fromkeys(("InnoDB_IO_r_ops", "InnoDB_IO_r_bytes", "InnoDB_IO_r_wait"), _FULL[1:]),
+    **dict.fromkeys(("InnoDB_rec_lock_wait", "InnoDB_queue_wait"), _FULL[1:]),
+    "InnoDB_pages_distinct": _FULL[1:],
+    **dict.fromkeys(("QC_Hit", "Full_scan", "Full_join", "Tmp_table"), ("cnt", "sum")),
+    **dict.fromkeys(("Tmp_table_on_disk", "Filesort", "Filesort_on_disk"), ("cnt", "sum")),
+}
+_CHECKSUM = "checksum CHAR(32) NOT NULL"
+_REVIEW_COLUMNS = (
+    f"{_CHECKSUM} PRIMARY KEY, fingerprint TEXT NOT NULL, sample TEXT NOT NULL, "
+    "first_seen DATETIME, last_seen DATETIME, reviewed_by VARCHAR(20), reviewed_on DATETIME, "
+    "comments TEXT"
+)
+_HISTORY_COLUMNS = ", ".join(
+    (
+        _CHECKSUM,
+        "sample TEXT NOT NULL, ts_min DATETIME, ts_max DATETIME, ts_cnt FLOAT",
+        *(f"{name}_{one} FLOAT" for name, figures in _NUMBERS.items() for one in figures),
+        "PRIMARY KEY (checksum, ts_min, ts_max)",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewTable:
+    """A table by its database and name."""
+
+    database: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{_ticked(self.database)}.{_ticked(self.name)}"
+
+
+def table_of(dsn: str, option: str, default: str) -> ReviewTable:
+    """Return the table of a DSN such as ``D=percona_schema,t=query_review``; both have defaults."""
+    parts = dict(part.partition("=")[::2] for part in dsn.split(",") if part)
+    wrong = [name for name in parts if name not in ("D", "t")]
+    if wrong or not all(parts.values()):
+        raise SpecError(
+            f"{option}: only D=DATABASE,t=TABLE can be given; host, user and password belong into "
+            "the option file of --server-defaults"
+        )
+    return ReviewTable(parts.get("D", DATABASE), parts.get("t", default))
+
+
+class TableWriter:
+    """Writes a digest's classes by the server's client program, logged in by an option file."""
+
+    def __init__(self, options: Path, *, create: bool) -> None:
+        client = shutil.which("mariadb") or shutil.which("mysql")
+        if not client:
+            raise HostError("no client program: install mariadb-client or mysql-client")
+        self._argv = [client, f"--defaults-file={options}", "--batch", "--skip-column-names"]
+        self._create = create
+
+    def write_review(self, table: ReviewTable, digest: "Digest") -> int:
+        """Add the classes that are new, widen the times of the others; return how many."""
+        types = self._columns(table, _REVIEW_COLUMNS)
+        needed = ("checksum", "fingerprint", "sample", "first_seen", "last_seen")
+        _check(table, types, needed)
+        self._ask([_review(table, types, found) for found in digest.classes])
+        return len(digest.classes)
+
+    def write_history(self, table: ReviewTable, digest: "Digest") -> int:
+        """Write a row for each class, in place of one with the same key; return how many."""
+        types = self._columns(table, _HISTORY_COLUMNS)
+        _check(table, types, ("checksum", "sample"))
+        flags = {name for found in digest.classes for name in found.flags}
+        rows = (_history(table, types, found, digest, flags) for found in digest.classes)
+        self._ask(rows)
+        return len(digest.classes)
+
+    def _columns(self, table: ReviewTable, definition: str) -> dict[str, str]:
+        """Return the type of each column, of a table that is made first if that was asked for."""
+        made = (
+            f"CREATE DATABASE IF NOT EXISTS {_ticked(table.database)}",
+            f"CREATE TABLE IF NOT EXISTS {table} ({definition})",
+        )
+        look = (
+            "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS "  # noqa: S608 - names are ticked, texts are hexadecimal
+            f"WHERE TABLE_SCHEMA = {_literal(table.database)} "
+            f"AND TABLE_NAME = {_literal(table.name)} "
+            "ORDER BY ORDINAL_POSITION"
+        )
+        lines = self._ask([*(made if self._create else ()), look]).splitlines()
+        types = dict(line.split("\t")[:2] for line in lines if "\t" in line)
+        if not types:
+            raise SpecError(f"{table}: no such table; --create-tables makes it")
+        return types
+
+    def _ask(self, statements: Iterable[str]) -> str:
+        text = ";\n".join(("SET NAMES utf8mb4", "START TRANSACTION", *statements, "COMMIT", ""))
+        done = subprocess.run(
+            self._argv, input=text.encode(), capture_output=True, check=False, timeout=600
+        )
+        if done.returncode:
+            raise HostError(f"server: {done.stderr.decode(errors='replace').strip()}")
+        return done.stdout.decode(errors="replace")
+
+
+def _check(table: ReviewTable, types: Mapping[str, str], needed: Sequence[str]) -> None:
+    missing = [name for name in needed if name not in types]
+    if missing:
+        raise SpecError(f"{table}: no column {', '.join(missing)}; name another table")
+
+
+def _review(table: ReviewTable, types: Mapping[str, str], found: "Class") -> str:
+    sample = _literal(found.example.query if found.example else "")
+    first, last = (f"COALESCE({_time(at)}, NOW())" for at in (found.first_seen, found.last_seen))
+    return (
+        f"INSERT INTO {table} "  # noqa: S608 - names are ticked, texts are hexadecimal
+        "(checksum, fingerprint, sample, first_seen, last_seen) VALUES "
+        f"({_checksum(types, found)}, {_literal(found.fingerprint)}, {sample}, {first}, {last}) "
+        f"ON DUPLICATE KEY UPDATE first_seen = LEAST(COALESCE(first_seen, {first}), {first}), "
+        f"last_seen = GREATEST(COALESCE(last_seen, {last}), {last})"
+    )
+
+
+def _history(
+    table: ReviewTable,
+    types: Mapping[str, str],
+    found: "Class",
+    digest: "Digest",
+    flags: set[str],
+) -> str:
+    values = {"checksum": _checksum(types, found)}
+    values["sample"] = _literal(found.example.query if found.example else "")
+    for column in types:
+        if named := _SUFFIX.fullmatch(column):
+            attribute, figure = named.groups()
+            values[column] = _figure(found, attribute.lower(), figure, digest, flags)
+    columns = ", ".join(_ticked(name) for name in values)
+    row = ", ".join(values.values())
+    return f"REPLACE INTO {table} ({columns}) VALUES ({row})"  # noqa: S608 - names are ticked, texts are hexadecimal
+
+
+def _figure(found: "Class", attribute: str, figure: str, digest: "Digest", flags: set[str]) -> str:
+    if attribute == "ts":
+        known = {"min": found.first_seen, "max": found.last_seen}
+        if figure in known:
+            return f"COALESCE({_time(known[figure])}, NOW())"
+        return str(found.events) if figure == "cnt" else "NULL"
+    if attribute in flags:
+        seen = {"cnt": found.events, "sum": found.flags.get(attribute, 0)}
+        return str(seen.get(figure, "NULL"))
+    metric = found.metrics.get(f"{attribute}_s") or found.metrics.get(attribute)
+    if metric is None:
+        return "NULL"
+    of = {
+        "sum": metric.sum,
+        "min": metric.min,
+        "max": metric.max,
+        "avg": metric.mean,
+        "cnt": metric.count,
+        "median": metric.p50,
+        "pct_95": metric.p95,
+        "stddev": _deviation(metric),
+        "pct": metric.count / max(digest.summary.events, 1),
+    }
+    return repr(of[figure]) if figure in of else "NULL"
+
+
+def _deviation(metric: "ClassMetric") -> float:
+    """Return the sample's standard deviation, from the middles of the histogram's buckets."""
+    if metric.count < 2:  # noqa: PLR2004 - one value does not deviate
+        return 0.0
+    squares = sum(n * ((low + high) / 2 - metric.mean) ** 2 for low, high, n in metric.histogram)
+    return math.sqrt(squares / (metric.count - 1))
+
+
+def _checksum(types: Mapping[str, str], found: "Class") -> str:
+    """Return the id as the table has it: 32 digits, or a number in those of old versions."""
+    if "int" in types["checksum"].lower():
+        return str(int(found.id, 16))
+    return f"'{found.id32}'"
+
+
+def _time(at: str | None) -> str:
+    return f"'{at.rstrip('Z').replace('T', ' ')}'" if at else "NULL"
+
+
+def _literal(text: str) -> str:
+    """Return the text so that no mode of the server reads it as anything else."""
+    return f"CONVERT(X'{text.encode('utf-8', 'replace').hex()}' USING utf8mb4)"
+
+
+def _ticked(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
 
 # all options except those below are passed to mydyno-probe, --help too
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -100,23 +305,18 @@ def _write(found: bytes, path: Path) -> Path:
 
 def _tables(
     review: str | None, history: str | None, options: Path | None
-) -> "dict[str, ReviewTable]":
-    from mydyno.cli import digest_tables as of  # noqa: PLC0415 - not needed to pass options on
-
-    given = (("review", review, of.REVIEW), ("history", history, of.HISTORY))
+) -> dict[str, ReviewTable]:
+    given = (("review", review, REVIEW), ("history", history, HISTORY))
     tables = {
-        kind: of.table_of(dsn, f"--{kind}", default)
-        for kind, dsn, default in given
-        if dsn is not None
+        kind: table_of(dsn, f"--{kind}", default) for kind, dsn, default in given if dsn is not None
     }
     if tables and not options:
         raise SpecError("--review, --history: name an option file with --server-defaults")
     return tables
 
 
-def _store(found: bytes, tables: "dict[str, ReviewTable]", options: Path, *, create: bool) -> None:
+def _store(found: bytes, tables: dict[str, ReviewTable], options: Path, *, create: bool) -> None:
     """Write the classes into the tables, each in one transaction."""
-    from mydyno.cli.digest_tables import TableWriter  # noqa: PLC0415 - as above
     from mydyno.report.digestpage import read  # noqa: PLC0415 - as above
 
     digest = read(msgspec.json.decode(found, type=dict[str, object]))

@@ -107,10 +107,11 @@ fn utf16_is_named_with_the_command_that_converts_it() {
 #[test]
 fn a_log_without_an_event_has_a_hint() {
     let place = Place::new();
-    let syslog: String = LOG
+    let syslog = LOG
         .lines()
         .map(|line| format!("Nov 21 01:41:22 db1 mysqld[812]: {line}\n"))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     for (text, want) in [
         (String::new(), "x.log: is empty;"),
         (syslog, "sed -E 's/^([^:]*:){3} ?//' FILE | mydyno digest -"),
