@@ -20,7 +20,7 @@ from mydyno.report.text import render_csv, render_markdown, render_text
 from mydyno.stats.result import Result
 
 _HERE = Path(__file__).parent
-_LONGEST = 75_000  # bytes
+_LONGEST = 75_000  # bytes of a golden file that a person may be asked to read
 _INLINED = re.compile(
     r"(<style>|<script>|<script type=\"text/plain\" id=\"[a-z-]+\">)[^<]*(?:<(?!/s)[^<]*)*"
 )
