@@ -13,11 +13,23 @@ from pathlib import Path
 import decisions_ours as ours
 import decisions_results as results
 import decisions_rivals as rivals
+import decisions_small as small
 import decisions_table as table
 import decisions_trials as trials
 
 WORLDS = ("bare", "cloud", "noisy")
-HELD_OUT = {"aa", "race", "search-0.100", "hour-grid-best", "hot", "screen", "never", "credits"}
+HELD_OUT = {
+    "aa",
+    "race",
+    "aa-12",
+    "race-12",
+    "search-0.100",
+    "hour-grid-best",
+    "hot",
+    "screen",
+    "never",
+    "credits",
+}
 SHARES = (0.05, 0.075, 0.10, 0.15)
 BIAS = 0.0025  # protocol.bias, where a spec asks for more than the usual
 RESULTS = Path(__file__).parent / "results"
@@ -44,12 +56,20 @@ def cells(main: int, others: int) -> list[Cell]:
     kinds: list[tuple[str, int, Callable[[str, int], ours.Figures]]] = [
         ("aa", main, ours.aa),
         ("race", main, ours.raced),
+        ("aa-12", main, partial(ours.aa, count=ours.FEW)),
+        ("race-12", main, ours.in_six_hours),
         ("search-0.100", main, ours.searched(0.10)),
         ("hour-grid-best", main, rivals.hour_grid(0.0)),
         ("hot", others, ours.switched),
         ("screen", main, ours.screened),
         ("never", others, trials.unsettled),
         ("credits", others, trials.spent),
+        *(
+            (f"pair-{kind}-{minutes}m-{percent}", others, small.pair(kind, minutes, percent))
+            for kind, lengths in small.MINUTES.items()
+            for minutes in lengths
+            for percent in small.EFFECTS
+        ),
         ("warm-up", others, trials.warmed(0.40)),
         ("warm-up-preloaded", others, trials.warmed(0.10)),
         ("aa-bias", others, partial(ours.aa, bias=BIAS)),

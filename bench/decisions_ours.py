@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 import numpy as np
 from pydoe import fold, pbdesign
-from scipy import stats
 
 from mydyno.campaign.blocks import Blocks
 from mydyno.campaign.designs import Adaptive
@@ -25,10 +24,10 @@ from mydyno.stats import (
     Rule,
     compare,
     drift,
-    effects,
     sequential,
     undecided,
 )
+from mydyno.stats.looks import Looks
 from mydyno.stats.result import Comparison, Row
 from mydyno_simulate import (
     GRID,
@@ -46,6 +45,7 @@ from mydyno_simulate.play import play
 
 Figures = Mapping[str, float]
 ARMS = 60
+FEW = 12
 HOUR_S = 3600.0
 MARGIN = math.log(1.03)
 BASE = "base"
@@ -53,8 +53,17 @@ _Z99 = 2.3263
 _RULE = Rule(
     "bench", BASE, {"w": "tps"}, guards={"latency_p99_s": 0.1}, method=Method(Estimator.STEADY)
 )
+BLOCKS = 8
 # Guards would turn verdicts on the throughput into others; p99 is judged for its coverage.
 VERDICTS = replace(_RULE, guards={})
+
+
+def looking(rule: Rule, blocks: int | None, budget_s: float | None = None) -> Rule:
+    """Return a rule of a campaign that so many blocks or a budget end."""
+    return replace(rule, method=replace(rule.method, looks=Looks(blocks, budget_s)))
+
+
+RACED = looking(VERDICTS, BLOCKS)
 
 
 def population(world: str) -> Population:
@@ -71,12 +80,14 @@ class Raced:
     compared: Comparison
 
 
-def race(world: str, seed: int, *, null: bool = False, bias: float | None = None) -> Raced:
-    """Run a race of sixty treatments that need a restart."""
-    arms = population(world).arms(seed, ARMS, null=null)
+def race(
+    world: str, seed: int, *, null: bool = False, bias: float | None = None, count: int = ARMS
+) -> Raced:
+    """Run a race of so many treatments that need a restart."""
+    arms = population(world).arms(seed, count, null=null)
     names = tuple(arms)
     outcomes = played(arms, WORLDS[world], seed, tails=not null, bias=bias)
-    return Raced(arms, outcomes, compare(outcomes, VERDICTS, names))
+    return Raced(arms, outcomes, compare(outcomes, RACED, names))
 
 
 def played(
@@ -89,14 +100,14 @@ def played(
 ) -> Sequence[Outcome]:
     """Return the outcomes of a race as a spec has it that asks for no more than a `bias`."""
     names = tuple(arms)
-    design = Race(names, BASE, ("w",), 8, None, seed, undecided(VERDICTS, names), 3)
+    design = Race(names, BASE, ("w",), BLOCKS, None, seed, undecided(RACED, names), 3)
     stops = Adaptive({"w": "tps"}, bias=bias)
     return play(design, stops, Machine(world, arms, seed), tails=tails)
 
 
-def aa(world: str, seed: int, bias: float | None = None) -> Figures:
+def aa(world: str, seed: int, bias: float | None = None, count: int = ARMS) -> Figures:
     """Return the figures of a race where no treatment differs from the baseline."""
-    found = race(world, seed, null=True, bias=bias)
+    found = race(world, seed, null=True, bias=bias, count=count)
     return scored(found.arms, found.compared.treatments) | {"hours": _hours(found.compared)}
 
 
@@ -104,7 +115,7 @@ def raced(world: str, seed: int, bias: float | None = None) -> Figures:
     """Return the figures of a race of a population of treatments, p99 included."""
     found = race(world, seed, bias=bias)
     figures = dict(scored(found.arms, found.compared.treatments))
-    guards = sequential.measure(found.outcomes, _RULE, "w").guards["latency_p99_s"]
+    guards = sequential.measure(found.outcomes, looking(_RULE, BLOCKS), "w").guards["latency_p99_s"]
     for name, effect in guards.items():
         _, low, high = effect.interval
         figures["p99_intervals"] = figures.get("p99_intervals", 0) + 1
@@ -115,33 +126,39 @@ def raced(world: str, seed: int, bias: float | None = None) -> Figures:
     return figures
 
 
+def in_six_hours(world: str, seed: int) -> Figures:
+    """Return the figures of six hours of a race of twelve, and how good its winner is."""
+    arms = population(world).arms(seed, FEW)
+    names, budget_s = tuple(arms), 6 * HOUR_S
+    rule = looking(VERDICTS, None, budget_s)
+    design = Race(names, BASE, ("w",), None, budget_s, seed, undecided(rule, names), 3)
+    outcomes = play(design, Adaptive({"w": "tps"}), Machine(WORLDS[world], arms, seed))
+    compared = compare(outcomes, rule, names)
+    best = chosen(arms, compared.winner or BASE, BASE)
+    return {**scored(arms, compared.treatments), **best, "hours": _hours(compared)}
+
+
 def ablated(world: str, seed: int) -> Figures:
     """Return the figures of the same race without one part of the method, by part."""
     found = race(world, seed)
     names = list(found.arms)
 
-    def again(rule: Rule = VERDICTS) -> Figures:
+    def again(rule: Rule = RACED) -> Figures:
         return scored(found.arms, compare(found.outcomes, rule, names).treatments)
 
     parts = {"all": again()}
-    parts["leftover not counted"] = again(replace(VERDICTS, method=Method(Estimator.WINDOWS)))
+    parts["leftover not counted"] = again(
+        looking(replace(VERDICTS, method=Method(Estimator.WINDOWS)), BLOCKS)
+    )
     with patch.object(drift, "_DRIFTS", (0.0, 0.0, 0.0)):
         parts["no drift"] = again()
-    with patch.object(sequential, "critical", _each_look):
+    with patch.object(sequential, "nominal", lambda _, __, alpha: alpha):
         parts["each look by itself"] = again()
-    with patch.object(sequential, "critical", _no_family):
+    with patch.object(sequential, "each_of", lambda *_: 0.025):
         parts["each arm by itself"] = again()
-    with patch.object(sequential, "moderated", lambda _, pooled: pooled):
+    with patch.object(drift, "_SCALES", ((1.0, 1.0),)):
         parts["one variance"] = again()
     return {f"{part}/{name}": v for part, one in parts.items() for name, v in one.items()}
-
-
-def _each_look(n: int, df: float, alpha: float) -> float:
-    return float(stats.t.ppf(1 - alpha / 2, df)) if n > 1 else math.inf
-
-
-def _no_family(n: int, df: float, alpha: float) -> float:
-    return effects.critical(n, df, max(alpha, 0.05))
 
 
 def searched(share: float) -> Callable[[str, int], Figures]:
@@ -156,6 +173,7 @@ def searched(share: float) -> Callable[[str, int], Figures]:
             VERDICTS, baseline=stock, method=Method(Estimator.STEADY, Goal.BEST, proving_from=1)
         )
         budget_s = share * HOUR_S * len(names)
+        rule = looking(rule, None, budget_s)
         design = Search(
             cells, stock, "w", "tps", None, budget_s, seed, undecided(rule, names)
         )  # fmt: skip
@@ -229,8 +247,9 @@ def switched(world: str, seed: int) -> Figures:
     """Return the figures of a switchback of sixty treatments that need no restart."""
     arms = population(world).arms(seed, ARMS)
     names = tuple(arms)
-    rule = replace(VERDICTS, method=Method(Estimator.WINDOWS, segment_s=30.0))
     budget_s = SHARE * HOUR_S * len(names)
+    rule = replace(VERDICTS, method=Method(Estimator.WINDOWS, segment_s=30.0))
+    rule = looking(rule, None, budget_s)
     design = Switchback(
         names, BASE, ("w",), None, budget_s, seed, undecided(rule, names), CHECKS, Reset.NONE
     )

@@ -95,7 +95,37 @@ def _choice(kind: str, world: str, rows: Sequence[Figures]) -> list[str]:
         f"{_mean(rows, 'regret') * 100:.2f}",
         share(_sum(rows, "worse"), len(rows)),
         _points(_sum(rows, "overstated"), _sum(rows, "claims")),
-        f"{_mean(rows, 'hours') / 60 * 100:.1f}",
+        f"{_mean(rows, 'hours') / (13 if kind == 'race-12' else 60) * 100:.1f}",
+    ]
+
+
+_PAIR = [
+    "one treatment",
+    "world",
+    "n",
+    "adopted, %",
+    "wrong, %",
+    "covered, %",
+    "half width, %",
+    "seconds, median",
+    "90 % within",
+    "as planned, %",
+]
+
+
+def _pair(kind: str, world: str, rows: Sequence[Figures]) -> list[str]:
+    seconds = sorted(row["spent_s"] for row in rows)
+    return [
+        kind.removeprefix("pair-") + " %",
+        world,
+        str(len(rows)),
+        share(_sum(rows, "adopted"), len(rows)),
+        share(_sum(rows, "wrong"), len(rows)),
+        share(_sum(rows, "covered"), _sum(rows, "intervals")),
+        f"{median(r['width'] for r in rows if not math.isnan(r['width'])) * 100:.1f}",
+        f"{median(seconds):.0f}",
+        f"{seconds[int(0.9 * (len(seconds) - 1))]:.0f}",
+        share(_sum(rows, "within"), len(rows)),
     ]
 
 
@@ -145,17 +175,21 @@ def _other(kind: str, world: str, rows: Sequence[Figures]) -> str:
 
 def text(cells: Cells) -> str:
     """Return all that was found, as text."""
-    lines, choices, others = [_HEAD], [_CHOICE], list[str]()
+    lines, choices, pairs, others = [_HEAD], [_CHOICE], [_PAIR], list[str]()
     for name, rows in cells.items():
         kind, world = name.split("@")
         if not rows or "absent" in rows[0]:
             continue
-        if kind == "ablation":
+        if kind.startswith("pair-"):
+            pairs.append(_pair(kind, world, rows))
+        elif kind == "ablation":
             lines += _ablation(world, rows)
         elif "regret" in rows[0]:
             choices.append(_choice(kind, world, rows))
+            if kind == "race-12":
+                lines.append(_line(kind, world, rows, 13.0))
         elif "adopted" in rows[0] and "arms" in rows[0]:
-            lines.append(_line(kind, world, rows, 61.0))
+            lines.append(_line(kind, world, rows, 13.0 if kind == "aa-12" else 61.0))
         else:
             others.append(_other(kind, world, rows))
     cost = [
@@ -164,7 +198,10 @@ def text(cells: Cells) -> str:
         if rows and name.split("@")[0] in {"aa", "race"}
     ]
     return (
-        "\n\n".join([columns(lines), columns(choices), "\n".join(others), "\n".join(cost)]) + "\n"
+        "\n\n".join(
+            [columns(lines), columns(choices), columns(pairs), "\n".join(others), "\n".join(cost)]
+        )
+        + "\n"
     )
 
 

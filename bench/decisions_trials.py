@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from decisions_ours import ARMS, BASE, VERDICTS, Figures, played, population
+from decisions_ours import ARMS, BASE, RACED, Figures, played, population
 from mydyno.campaign.designs import Adaptive, Fixed
 from mydyno.campaign.race import Race
 from mydyno.model import Outcome, Trial, TrialStatus
@@ -28,7 +28,7 @@ def unsettled(world: str, seed: int, bias: float | None = None) -> Figures:
     arms |= {name: replace(arms[name], warmup=warmup) for name, warmup in never.items()}
     names = tuple(arms)
     outcomes = played(arms, WORLDS[world], seed, bias=bias)
-    rows = compare(outcomes, VERDICTS, names).treatments
+    rows = compare(outcomes, RACED, names).treatments
     words = {row.name: row.verdict for row in rows}
     found = {name for name, word in words.items() if word == "no-steady-state"}
     theirs = [words[name] for name in never]
@@ -56,7 +56,7 @@ def spent(world: str, seed: int) -> Figures:
         ("plain", WORLDS[world]),
     ):
         outcomes = played(population(world).arms(seed, 8), one_world, seed)
-        valid = [o.status is TrialStatus.OK for o in mark_invalid(outcomes, VERDICTS)]
+        valid = [o.status is TrialStatus.OK for o in mark_invalid(outcomes, RACED)]
         figures[f"{name}_void"] = len(valid) - sum(valid)
         if name == "burst":
             states = _states(outcomes, bucket)
@@ -135,7 +135,7 @@ def deciding(world: str, seed: int) -> Figures:
     arms = population(world).arms(seed, ARMS)
     names = tuple(arms)
     always = {("w", name) for name in names}
-    design = Race(names, BASE, ("w",), None, None, seed, undecided(VERDICTS, names), 3)
+    design = Race(names, BASE, ("w",), None, None, seed, undecided(RACED, names), 3)
     forced = replace(design, undecided=lambda _: always, _orders={}, blocks=9)
     outcomes = play(forced, Fixed(60.0, 60.0), Machine(WORLDS[world], arms, seed))
     times = []
@@ -144,6 +144,6 @@ def deciding(world: str, seed: int) -> Figures:
         forced.next(outcomes[:n])
         times.append((time.perf_counter() - began) * 1e3)
     began = time.perf_counter()
-    undecided(VERDICTS, names)(outcomes)
+    undecided(RACED, names)(outcomes)
     block_ms = (time.perf_counter() - began) * 1e3
     return {"median_ms": median(times), "block_ms": block_ms, "trials": len(outcomes)}

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -107,6 +108,16 @@ def test_fingerprints(tmp_path):
 def test_fingerprints_of_pt(tmp_path):
     wanted = [one.get("pt", one["ours"]) for one in STATEMENTS]
     assert fingerprints(tmp_path, "--compat=pt") == wanted
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.startswith("real-")])
+def test_times_of_classes_are_those_of_their_events(case):
+    """Unlike pt-query-digest's, which takes a line of a forged header for the time."""
+    log = (HERE / case / "input.log").read_bytes()
+    stamped = {int(s) for s in re.findall(rb"^SET timestamp=(\d+)", log, re.MULTILINE)}
+    for one in digested(case)["classes"]:
+        for seen in (one["first_seen"], one["last_seen"]):
+            assert int(datetime.fromisoformat(seen).timestamp()) in stamped
 
 
 def test_every_difference_has_a_reason():

@@ -85,7 +85,7 @@ def test_a_plan_is_shown_and_nothing_done(tmp_path):
 def test_less_bias_is_priced_before_it_is_paid():
     asked = ("plan", str(SPECS / "good" / "two-treatments.toml"))
     less = shown(*asked, "--set", "protocol.bias=0.0025")
-    assert "take 10 min" in less.stdout, less.stderr
+    assert "take 13 min" in less.stdout, less.stderr
     assert "take 5 min" in shown(*asked).stdout
 
 

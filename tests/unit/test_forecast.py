@@ -9,39 +9,44 @@ import pytest
 from mydyno.stats.effects import (
     DEFAULT_TRIAL_SD,
     Size,
-    critical,
     dunnett_critical,
     expected_sd,
     needed_blocks,
     reach,
+    student,
 )
+from mydyno.stats.looks import each_of, nominal
 
 MARGIN = log1p(0.03)
 SIZE = Size(arms=4, workloads=1, blocks=6, checks=3, baselines=2, early=True)
 
 
-def test_the_detectable_difference_is_the_reach_of_the_last_interval():
+def test_the_detectable_difference_is_the_reach_of_the_simultaneous_bound():
     baselines = 6 * 2 + 3
-    half = critical(6, 5 * 4 + baselines - 1, 0.05) * 0.01 * (1 / 6 + 1 / baselines) ** 0.5
-    assert reach(SIZE, 6, 0.01, anytime=True) == pytest.approx(half)
+    looks = range(2, 7)
+    alpha = 2 * each_of(4, round(6 / (6 + baselines), 1), 0.05)
+    error = nominal(looks, [n / 6 for n in looks], alpha)
+    half = student(error, 5 * 4 + baselines - 1 + 3) * 0.01 * (1 / 6 + 1 / baselines) ** 0.5
+    assert reach(SIZE, 6, 0.01, looking=True) == pytest.approx(half)
+    assert half > student(0.05, 37) * 0.01 * (1 / 6 + 1 / baselines) ** 0.5
 
 
 def test_complete_blocks_of_a_given_number_show_more():
     complete = replace(SIZE, checks=0, baselines=1, early=False)
     half = dunnett_critical(4, 5 * 4, 0.95) * 0.01 * (2 / 6) ** 0.5
-    assert reach(complete, 6, 0.01, anytime=False) == pytest.approx(half)
-    assert half < reach(complete, 6, 0.01, anytime=True)
+    assert reach(complete, 6, 0.01, looking=False) == pytest.approx(half)
+    assert half < reach(complete, 6, 0.01, looking=True)
 
 
 def test_one_block_shows_nothing():
-    assert reach(SIZE, 1, 0.01, anytime=False) == inf
-    assert reach(replace(SIZE, arms=1, checks=0), 1, 0.01, anytime=True) == inf
+    assert reach(SIZE, 1, 0.01, looking=False) == inf
+    assert reach(replace(SIZE, arms=1, checks=0), 1, 0.01, looking=True) == inf
 
 
 def test_quieter_hosts_and_wider_margins_need_fewer_blocks():
-    usual = needed_blocks(SIZE, MARGIN, 0.02, anytime=True)
-    assert needed_blocks(SIZE, MARGIN, 0.005, anytime=True) < usual
-    assert needed_blocks(SIZE, log1p(0.10), 0.02, anytime=True) < usual
+    usual = needed_blocks(SIZE, MARGIN, 0.02, looking=True)
+    assert needed_blocks(SIZE, MARGIN, 0.005, looking=True) < usual
+    assert needed_blocks(SIZE, log1p(0.10), 0.02, looking=True) < usual
 
 
 def test_the_noise_is_that_of_the_checks_once_there_are_many():

@@ -10,10 +10,11 @@ from mydyno.campaign.designs import Adaptive, Fixed
 from mydyno.campaign.importing import IMPORTED
 from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.spec import decode
-from mydyno.campaign.switchback import CHECKS, Segments, Settled, Switchback
+from mydyno.campaign.switchback import CHECKS, SHARE, Segments, Settled, Switchback
 from mydyno.campaign.treatments import Environment
 from mydyno.model import Reset, SpecError, TrialStatus
 from mydyno.stats import Estimator, Goal, Method, Rule, undecided
+from mydyno.stats.looks import Looks
 from mydyno_simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
 from mydyno_simulate.play import play
 from worded import compare
@@ -113,7 +114,13 @@ def test_a_screen_wants_two_levels_and_auto_chooses_it_for_many():
         campaign('[factors]\n"load/env.A" = [0, 1, 2]\n[design]\nkind = "screen"\n')
 
 
-HOT = Rule("c", "base", {"w": "tps"}, guards={}, method=Method(Estimator.WINDOWS, segment_s=30.0))
+HOT = Rule(
+    "c",
+    "base",
+    {"w": "tps"},
+    guards={},
+    method=Method(Estimator.WINDOWS, segment_s=30.0, looks=Looks(30)),
+)
 
 
 def switched(arms, *, world=CLOUD, seed=1, blocks=30):
@@ -176,11 +183,18 @@ def test_each_kind_of_design_has_its_label():
 @pytest.mark.parametrize(
     ("design", "method"),
     [
-        ("race", Method(Estimator.STEADY)),
-        ("blocks", Method(Estimator.STEADY)),  # their lengths were chosen by what was seen
-        ("screen", Method(Estimator.STEADY, Goal.FACTORS)),
-        ("search", Method(Estimator.STEADY, Goal.BEST, proving_from=1)),
-        ("switchback", Method(Estimator.WINDOWS, segment_s=30.0)),
+        ("race", Method(Estimator.STEADY, looks=Looks(8))),
+        # their lengths were chosen by what was seen
+        ("blocks", Method(Estimator.STEADY, looks=Looks(5, once=True))),
+        ("screen", Method(Estimator.STEADY, Goal.FACTORS, looks=Looks(1, once=True))),
+        (
+            "search",
+            Method(Estimator.STEADY, Goal.BEST, proving_from=1, looks=Looks(None, 4 * 360.0)),
+        ),
+        (
+            "switchback",
+            Method(Estimator.WINDOWS, segment_s=30.0, looks=Looks(None, SHARE * 3600 * 5)),
+        ),
     ],
 )
 def test_each_design_declares_how_its_trials_are_evaluated(design, method):
@@ -191,8 +205,10 @@ def test_each_design_declares_how_its_trials_are_evaluated(design, method):
 
 def test_trials_of_fixed_length_are_evaluated_as_their_design_declares():
     two = '[treatments.A]\n[treatments.B]\n"load/env.X" = 1\n[protocol]\nwarmup_s = 1\n'
-    assert campaign(two).rule.method == Method(Estimator.BLOCKS)
-    assert campaign(two + '[design]\nkind = "race"\n').rule.method == Method(Estimator.WINDOWS)
+    method = Method(Estimator.BLOCKS, looks=Looks(5, once=True))
+    assert campaign(two).rule.method == method
+    race = campaign(two + '[design]\nkind = "race"\n').rule.method
+    assert race == Method(Estimator.WINDOWS, looks=Looks(8))
     assert IMPORTED.method == Method(guards_may_lack=True)  # a log has what it has
 
 

@@ -26,7 +26,7 @@ from mydyno.model import (
 from mydyno.model.text import duration_s
 from mydyno.stack.layers import cost_of
 from mydyno.stats import Estimator, Method, Rule, tens
-from mydyno.stats.effects import DEFAULT_TRIAL_SD, TRIAL_S, Size
+from mydyno.stats.effects import DEFAULT_TRIAL_SD, TRIAL_S, Size, noise_of
 
 if TYPE_CHECKING:
     from mydyno.stats.lengths import Lengths, Terms
@@ -152,18 +152,14 @@ def plots(treatments: Mapping[str, Settings], *, one_device: bool) -> Mapping[st
 def over(design: "Design", block: int, history: Sequence[Outcome], trials: int) -> bool:
     """Return whether a design ends before this block of `trials`, by their number or its budget.
 
-    No block is begun that would exceed the budget: at the mean cost of earlier blocks, and in a
-    small budget, of few blocks, at the usual cost of its trials.
+    No block is begun that would exceed the budget, at the usual cost of its trials.
     """
     if design.blocks is not None and block >= design.blocks:
         return True
     if design.budget_s is None or block == 0:
         return False
-    spent_s = spent(history)
-    next_s = spent_s / block
-    if design.budget_s < SMALL_S:
-        next_s = trials * median(outcome.machine_time_s for outcome in history)
-    return spent_s + next_s > design.budget_s
+    next_s = trials * median(outcome.machine_time_s for outcome in history)
+    return spent(history) + next_s > design.budget_s
 
 
 def spent(history: Iterable[Outcome]) -> float:
@@ -317,8 +313,8 @@ class DesignKind:
 
     `label` describes it in the plan.  `make` returns the design, and raises `SpecError` where the
     spec does not suit it.  `stops` gives the rule that ends its trials.  `method` is how they
-    are evaluated, unless its `stops` ask for another: by default intervals are anytime-valid, as
-    treatments are dropped by what was seen.
+    are evaluated, unless its `stops` ask for another: by default intervals hold over all looks,
+    as treatments leave by what was seen.
     `select` returns the cells of the factors' grid that it runs, `more` the treatments that it
     needs besides those of the spec.  `runs` is False where no trial follows.
     """
@@ -392,15 +388,24 @@ class Adaptive:
 
     def forecast(self, overhead_s: float = RESTART_S) -> TrialForecast:
         """Return the usual length, or what the bias and the budget make of it."""
-        from mydyno.stats.lengths import BIAS, Terms, longest_s, unlearned_s  # noqa: PLC0415
+        from mydyno.stats.lengths import (  # noqa: PLC0415 - numpy
+            BIAS,
+            LENGTHS_S,
+            Terms,
+            longest_s,
+            unlearned_s,
+        )
 
         usual_s = Terms().most_s if self.most_s is None else self.most_s - overhead_s
         least_s = unlearned_s(self.bias or BIAS)
         most_s = longest_s(usual_s, least_s)
-        least_s = min(least_s, most_s)
+        least_s = least_s if least_s <= most_s else LENGTHS_S[0]
         usual_s = min(max(TRIAL_S - RESTART_S, least_s), most_s)
         return TrialForecast(
-            usual_s + overhead_s, least_s=least_s + overhead_s, most_s=most_s + overhead_s
+            usual_s + overhead_s,
+            noise_of(usual_s / 3),
+            least_s=least_s + overhead_s,
+            most_s=most_s + overhead_s,
         )
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import msgspec
@@ -32,6 +32,7 @@ from mydyno.stack.layers import ServerPlace, kind_of, layers
 from mydyno.stack.protocol import StackSettings, spec_key, split
 from mydyno.stack.zfs import torn_page_risks
 from mydyno.stats import FIRST, Rule, compare
+from mydyno.stats.looks import Looks
 from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known
 
 AUTO = "auto"
@@ -177,6 +178,9 @@ def plan(
     kind = designs()[_kind(inputs)]
     stops = kind.stops(inputs)
     rule = _rule(inputs, name, kind, stops)
+    ends = kind.make(inputs, rule)  # only the design knows what ends it, and its looks follow
+    looks = Looks(ends.blocks, ends.budget_s, once=ends.size is not None and not ends.size.early)
+    rule = replace(rule, method=replace(rule.method, looks=looks))
     design = kind.make(inputs, rule)
     treatments |= {name: split(settings) for name, settings in kind.more(inputs).items()}
     if torn := torn_page_risks(treatments):

@@ -6,7 +6,7 @@ from math import inf, log, log1p
 
 import msgspec
 
-from mydyno.campaign.designs import SMALL_S, Design, TrialForecast
+from mydyno.campaign.designs import Design, TrialForecast
 from mydyno.campaign.plan import Campaign
 from mydyno.model import Outcome, TrialStatus
 from mydyno.stats import Estimator, Goal
@@ -129,11 +129,11 @@ def _shown(
     method = campaign.rule.method
     if method.goal is Goal.FACTORS:
         return None, None
-    anytime = method.estimator is not Estimator.BLOCKS
-    reached = reach(size, blocks, noise_sd, anytime=anytime)
+    looking = method.estimator is not Estimator.BLOCKS
+    reached = reach(size, blocks, noise_sd, looking=looking)
     margin_log = log1p(campaign.spec.decide.margin)
     detectable = inf if reached == inf else ratio(reached)
-    return detectable, needed_blocks(size, margin_log, noise_sd, anytime=anytime)
+    return detectable, needed_blocks(size, margin_log, noise_sd, looking=looking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,8 @@ def played(size: Size, blocks: int | None, budget_s: float | None, of: TrialFore
     begun = trials = 0
     seconds = 0.0
     while blocks is None or begun < blocks:
-        if begun and budget_s is not None:
-            next_s = size.block * of.seconds if budget_s < SMALL_S else seconds / begun
-            if seconds + next_s > budget_s:
-                break
+        if begun and budget_s is not None and seconds + size.block * of.seconds > budget_s:
+            break
         count = size.block + (0 if begun else size.checks * size.workloads)
         for _ in range(count):
             if budget_s is not None and seconds >= budget_s:

@@ -158,7 +158,11 @@ def result(path: Path) -> Result:
     comparison = msgspec.structs.replace(
         comparison,
         machine_time_s=spent_s(contents.events),
-        findings=[*(Finding("recorded", {"text": line}) for line in lines), *comparison.findings],
+        findings=[
+            *_interim(campaign, outcomes(contents.events)),
+            *(Finding("recorded", {"text": line}) for line in lines),
+            *comparison.findings,
+        ],
     )
     if not campaign.kind.runs:  # not every label was run under every workload
         ran = [row for row in comparison.treatments if row.trials or row.findings]
@@ -188,6 +192,12 @@ def result(path: Path) -> Result:
         settings=run_facts.overrides,
         names=_names(campaign, facts),
     )
+
+
+def _interim(campaign: Campaign, done: Sequence[Outcome]) -> list[Finding]:
+    """Return the finding that a campaign is not finished, if so."""
+    going_on = campaign.kind.runs and done and campaign.next(done) is not None
+    return [Finding("interim")] if going_on else []
 
 
 def described(campaign: Campaign, name: str) -> dict[str, str]:

@@ -32,7 +32,7 @@ from mydyno.cli.terminal import (
     print_message,
 )
 from mydyno.host import Remote, ask
-from mydyno.journal.costs import remembered
+from mydyno.journal.register import remembered
 from mydyno.model import Action, Cost, Outcome, Reset
 from mydyno.report.units import counted, quantity, setting
 from mydyno.snapshot.store import free as free_bytes

@@ -40,9 +40,8 @@ from mydyno.cli.terminal import (
 from mydyno.host import Local, reach, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import FileJournal, Opened, Prepared, outcomes
-from mydyno.journal.costs import MeasuredCosts, remember
 from mydyno.journal.records import FileRecords, nothing_left
-from mydyno.journal.register import RunDir, forget, register, registered
+from mydyno.journal.register import MeasuredCosts, RunDir, forget, register, registered, remember
 from mydyno.journal.register import find as find_records
 from mydyno.model import (
     HostError,

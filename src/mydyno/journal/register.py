@@ -1,7 +1,8 @@
 """Run directories, and the records of the campaigns that have something to restore or to remove.
 
 A run directory names its campaign by a marker.  The marker is only a hint: the records name the
-directory that is theirs, and are found for no other.
+directory that is theirs, and are found for no other.  Beside the records stands what campaigns cost
+here, where later plans begin.
 """
 
 import os
@@ -13,6 +14,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from mydyno.host import Host
 from mydyno.host.files import distrust, resolved
@@ -285,3 +289,40 @@ def _refuse_copy(directory: Path, records: FileRecords, of: Registered) -> None:
             f"{directory}: is a copy of {of.directory}, which has changes to restore; run `mydyno "
             f"rollback {of.directory}`, and use the copy with compare and report only"
         )
+
+
+_COSTS = "costs.json"
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+_MOST = 200  # campaigns; the oldest are forgotten
+
+
+class MeasuredCosts(msgspec.Struct, frozen=True):
+    """Seconds: `overhead_s` of each trial besides its load, `prepare_s` before the first one."""
+
+    overhead_s: _Seconds
+    prepare_s: _Seconds
+
+
+def remembered(key: str) -> MeasuredCosts | None:
+    """Return what the last campaign of this kind cost here, None where there was none.
+
+    `key` describes what costs depend on: host, server, device, data.
+    """
+    return _costs().get(key)
+
+
+def remember(key: str, costs: MeasuredCosts) -> None:
+    """Store what a campaign cost; a plan is no less right where that fails."""
+    with suppress(OSError, RefusedError):
+        folder = state_folder()
+        found = {name: value for name, value in _costs().items() if name != key}
+        stored = dict([*found.items(), (key, costs)][-_MOST:])
+        # in place: a file that a kill has torn counts as none, and a copy beside it would stay
+        (folder / _COSTS).write_bytes(msgspec.json.encode(stored))
+
+
+def _costs() -> dict[str, MeasuredCosts]:
+    with suppress(OSError, msgspec.DecodeError):
+        text = (state_place() / _COSTS).read_bytes()
+        return msgspec.json.decode(text, type=dict[str, MeasuredCosts])
+    return {}

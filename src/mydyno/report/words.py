@@ -45,7 +45,11 @@ _MESSAGES: Mapping[str, str] = {
     ),
     "no-interval": (
         "no verdict: {own} valid trials of it and {baseline} of the baseline are too few for an "
-        "interval that holds at every look; give a larger budget, or more blocks"
+        "interval; give a larger budget, or more blocks"
+    ),
+    "given-up": (
+        "left early: that more trials show a gain had a chance of {chance:.0%}; to measure it to "
+        "the end, compare it alone"
     ),
     "guard-broken": (
         "rejected for its {quantity} ({guard}): {ratio:.2f} times the baseline's "
@@ -65,6 +69,10 @@ _MESSAGES: Mapping[str, str] = {
     ),
     "guards-block": (
         "Keep the baseline: {names} did better, but these guards cannot be evaluated: {guards}."
+    ),
+    "interim": (
+        "the campaign is not finished, and these intervals are interim: they hold at its planned "
+        "looks, and a verdict is final at its end; `mydyno status` shows what is left"
     ),
     "load-limit": (
         "{workload}: the load program used {share:.0%} of its processors, so it may be the limit "

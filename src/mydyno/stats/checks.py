@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from mydyno.model import Figure, Finding, FindingPlace, Outcome, TrialStatus
 from mydyno.model.plugins import with_plugins
-from mydyno.stats.decide import Evidence, by_effect
+from mydyno.stats.decide import Evidence, by_effect, given_up
 from mydyno.stats.effects import by_key
 from mydyno.stats.estimates import ended, ends_of, good_values, metric_of
 from mydyno.stats.result import Ends, Ratio
@@ -185,6 +185,14 @@ def _no_ratio(treatment: TreatmentEvidence) -> Finding | None:
     return Finding("no-ratio", {"response": response, "zeros": evidence.zeros}, treatment.place)
 
 
+def _given_up(treatment: TreatmentEvidence) -> Finding | None:
+    effect, workload = treatment.evidence.effect, treatment.evidence.workload
+    if treatment.verdict != "inconclusive" or not given_up(effect, treatment.rule, workload):
+        return None
+    chance = effect.promise if effect else 0.0
+    return Finding("given-up", {"chance": chance}, treatment.place)
+
+
 def _few_blocks(treatment: TreatmentEvidence) -> Finding | None:
     if treatment.evidence.effect is not None or treatment.verdict != "inconclusive":
         return None
@@ -304,6 +312,7 @@ CHECKS: tuple[Check[Any], ...] = (
     Check("guard-waived", GuardEvidence, _waived),
     Check("no-ratio", TreatmentEvidence, _no_ratio),
     Check("few-blocks", TreatmentEvidence, _few_blocks),
+    Check("given-up", TreatmentEvidence, _given_up),
     Check("carry-over", TreatmentEvidence, _carries),
     Check("guard-unproven", GuardEvidence, _unproven),
     Check("guard-broken", GuardEvidence, _rejecting),

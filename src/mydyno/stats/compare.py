@@ -20,6 +20,7 @@ from mydyno.stats.decide import (
     Guarded,
     Pair,
     decide,
+    given_up,
     guarded,
     held,
     is_open,
@@ -302,11 +303,20 @@ def undecided(rule: Rule, treatments: Sequence[str]) -> Cells:
     """Return a function that gives the pairs of workload and treatment that need more trials."""
 
     def cells(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
-        found = rows(mark_invalid(outcomes, rule), rule, treatments)
-        some = [row for row in found if is_open(row, rule)]
-        return {(row.workload, row.name) for row in some + _rivals(found, rule)}
+        valid = mark_invalid(outcomes, rule)
+        some: list[Row] = []
+        for workload in rule.responses:
+            found, measured = _rows(valid, rule, treatments, workload)
+            some += [row for row in found if is_open(row, rule) and not _left(row, rule, measured)]
+            some += _rivals(found, rule)
+        return {(row.workload, row.name) for row in some}
 
     return cells
+
+
+def _left(row: Row, rule: Rule, measured: Estimates) -> bool:
+    effect = measured.effects.get(row.name)
+    return row.verdict == "inconclusive" and given_up(effect, rule, row.workload)
 
 
 def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
@@ -331,15 +341,20 @@ def _rivals(found: Sequence[Row], rule: Rule) -> list[Row]:
 
 def rows(outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str]) -> list[Row]:
     """Return one row for each workload and treatment."""
-    found: list[Row] = []
     if rule.method.goal is Goal.FACTORS:
         treatments = [name for name in treatments if name != rule.baseline]
-    for workload in rule.responses:
-        measured = _measure(outcomes, rule, workload)
-        mine = (o for o in outcomes if o.trial.workload == workload)
-        trials = by_key((o.trial.treatment, o) for o in mine)
-        found += [_row((name, workload), rule, measured, trials) for name in treatments]
-    return found
+    every = (_rows(outcomes, rule, treatments, workload) for workload in rule.responses)
+    return [row for found, _ in every for row in found]
+
+
+def _rows(
+    outcomes: Sequence[Outcome], rule: Rule, treatments: Sequence[str], workload: str
+) -> tuple[list[Row], Estimates]:
+    """Return the rows of one workload, and the estimates they rest on."""
+    measured = _measure(outcomes, rule, workload)
+    mine = (o for o in outcomes if o.trial.workload == workload)
+    trials = by_key((o.trial.treatment, o) for o in mine)
+    return [_row((name, workload), rule, measured, trials) for name in treatments], measured
 
 
 def _measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates:

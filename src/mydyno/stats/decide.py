@@ -6,7 +6,7 @@ report and for the exit code of ``compare --fail-unless``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 
 from mydyno.model import Figure, Finding, Outcome, TrialStatus
 from mydyno.stats.effects import Effect
@@ -226,6 +226,28 @@ def is_open(row: Row, rule: Rule) -> bool:
         reasons = {finding.figures["why"] for finding in unevaluated(row)}
         return NOT_MEASURED not in reasons or row.effect is None
     return row.verdict == "adopt" and bool(unproven_guards(held(row, rule)))
+
+
+_UNLIKELY = 0.15  # promise below which a treatment leaves, ...
+_HALF = 0.5  # of a budget: treatments that leave make room for more trials of the others
+_EARLY = 0.4  # ... and less in an earlier part of the campaign, by the square of the share
+
+
+def given_up(effect: Effect | None, rule: Rule, workload: str) -> bool:
+    """Return whether an undecided treatment is unlikely to be adopted, however long it is measured.
+
+    Most treatments of a race are no better than the baseline; to show how little each of them
+    changes would take most of its time.  One that the next trial will rather reject stays.
+    """
+    if effect is None:
+        return False
+    if rule.method.looks.budget_s and effect.share < _HALF:
+        return False
+    if effect.promise >= _UNLIKELY * min(1.0, effect.share / _EARLY) ** 2:
+        return False
+    next_se = effect.se * sqrt(effect.pairs / (effect.pairs + 1))
+    expected_high = rule.gain(effect.log_ratio, workload) + effect.critical * next_se
+    return expected_high > log(1 + rule.margin)
 
 
 def unevaluated(row: Row) -> list[Finding]:

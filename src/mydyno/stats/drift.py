@@ -5,7 +5,7 @@ not compared with trials of another.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import log, sqrt
 from statistics import median
@@ -13,6 +13,8 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky_banded, solveh_banded
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from mydyno.model import Finding, Outcome, TrialStatus
 from mydyno.stats.effects import Effect, by_key, change
@@ -21,10 +23,14 @@ from mydyno.stats.estimates import BIN_S
 Array = NDArray[np.float64]
 
 TAU_S = 7200.0  # time constant of the host's drift; its size is estimated
-_NOISES = (0.002, 0.004, 0.008, 0.015, 0.02, 0.025, 0.03, 0.04, 0.06, 0.1)
+_NOISES = (0.002, 0.004, 0.008, 0.015, 0.02, 0.025, 0.03, 0.04, 0.06, 0.1, 0.16, 0.25, 0.5)
 _DRIFTS = (0.0, 0.005, 0.015, 0.03, 0.05, 0.08)
 _APART_S = 1e-3  # least time between two trials, so that the covariance can be inverted
 _MANY = 60  # degrees of freedom from which on noise and drift can be separated
+_MOST_SES = 1e4
+_SCALES = ((1.0, 0.88), (2.0, 0.05), (4.0, 0.04), (8.0, 0.03))
+# ^ a treatment's noise beside that of the others, and how probable that is before its trials
+_LIKELY = 1e-6  # probability of a model that is not left out
 _BEGIN = (4, 2)  # grid indices where the search starts: a usual host
 
 
@@ -43,19 +49,72 @@ class Trials:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Coefficients, their covariance, and the estimated standard deviations of noise and drift."""
+    """Coefficients, their covariance, and the estimated standard deviations of noise and drift.
+
+    `models` holds the probability of each model that was averaged, and what it estimates; it is
+    empty where there are trials enough to choose one.
+    """
 
     level: Array
     covariance: Array
     noise_sd: float
     drift_sd: float
     df: int
+    models: Sequence[tuple[float, "Levels"]] = ()
 
-    def contrast(self, treatment: int, baseline: int) -> tuple[float, float]:
-        """Return a treatment's log ratio to the baseline and its standard error."""
+    def contrast(self, treatment: int, baseline: int) -> "Contrast":
+        """Return a treatment's log ratio to the baseline."""
+        models = [(p, *one.difference(treatment, baseline)) for p, one in self.models]
+        alone = (1.0, *self.difference(treatment, baseline))
+        return Contrast(*self.difference(treatment, baseline), np.array(models or [alone]))
+
+    def difference(self, treatment: int, baseline: int) -> tuple[float, float]:
+        """Return the difference of two coefficients and its standard error."""
         c = self.covariance
         variance = c[treatment, treatment] + c[baseline, baseline] - 2 * c[treatment, baseline]
         return float(self.level[treatment] - self.level[baseline]), float(np.sqrt(variance))
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A log ratio and its error; `models` (n, 3): probability, log ratio and error of each."""
+
+    log_ratio: float
+    se: float
+    models: Array
+
+    def critical(self, error: float) -> float:
+        """Return the half width of an interval, in standard errors, that misses so often."""
+        probability, log_ratios, errors = self.models.T
+        apart = log_ratios - self.log_ratio
+
+        def missed(critical: float) -> float:
+            half = critical * self.se
+            outside = ndtr((apart - half) / errors) + ndtr((-half - apart) / errors)
+            return float(probability @ outside) - error
+
+        return float(brentq(missed, 0.0, _MOST_SES, xtol=1e-4))
+
+    def with_own_noise(self, left: Array, noise: float) -> "Contrast":
+        """Return the log ratio of a treatment that may be less steady than the others.
+
+        `left` are the residuals of its trials, `noise` is the standard deviation of all trials.
+        How probable each larger noise is follows from a prior and from its own trials.
+        """
+        scales, prior = np.array(_SCALES).T
+        squares, count = float((left - left.mean()) @ (left - left.mean())), len(left)
+        likely = -(count - 1) * np.log(scales) - squares / (2 * (scales * noise) ** 2)
+        posterior = prior * np.exp(likely - likely.max())
+        posterior /= posterior.sum()
+        more = (scales**2 - 1) * noise**2 / count
+        probability, log_ratios, errors = self.models.T
+        models = np.stack([
+            np.outer(posterior, probability).ravel(),
+            np.tile(log_ratios, len(scales)),
+            np.sqrt(errors**2 + more[:, None]).ravel(),
+        ])  # fmt: skip
+        se = sqrt(self.se**2 + float(posterior @ more))
+        return replace(self, se=se, models=models.T)
 
 
 def levels(trials: Trials, memory_s: float = TAU_S) -> Levels:
@@ -99,7 +158,8 @@ def _averaged(found: Sequence[tuple[float, Levels]]) -> Levels:
         float(np.sqrt(weight @ np.array([getattr(one, name) ** 2 for one in every])))
         for name in ("noise_sd", "drift_sd")
     )
-    return Levels(level, spread, noise, drift, every[0].df)
+    models = [(float(w), one) for w, one in zip(weight, every, strict=True) if w > _LIKELY]
+    return Levels(level, spread, noise, drift, every[0].df, models)
 
 
 def _solved(trials: Trials, sds: tuple[float, float], memory_s: float) -> tuple[float, Levels]:

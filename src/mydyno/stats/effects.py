@@ -1,12 +1,14 @@
-"""Effects and their intervals: within blocks, valid at any time, and as forecast."""
+"""Effects and their intervals: within blocks, and as forecast."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, expm1, inf, sqrt
 from typing import TypeVar
+
+from mydyno.stats.looks import each_of, nominal
 
 _MOST = 300.0  # e^300 is 1e130: products and quotients of such ratios are finite as well
 
@@ -44,7 +46,9 @@ class Effect:
     `critical` times `se` is the half width of the interval; `simultaneous` is the critical value
     that holds for all treatments of the workload together: the probability of any false adoption
     is at most one minus the confidence.  `bias` is the selection bias (winner's curse) that is
-    subtracted from the estimate of the best of several.
+    subtracted from the estimate of the best of several.  `promise` is the probability that the
+    lower bound is above 0 at the campaign's last look, if the log ratio is what it seems to be;
+    `share` is that of the campaign which has passed.
     """
 
     log_ratio: float
@@ -53,6 +57,8 @@ class Effect:
     pairs: int
     simultaneous: float = 0.0
     bias: float = 0.0
+    promise: float = 1.0
+    share: float = 1.0
 
     @property
     def interval(self) -> tuple[float, float, float]:
@@ -107,6 +113,13 @@ def contrasts(
     }
 
 
+def student(error: float, df: float) -> float:
+    """Return the critical value of a two-sided interval that misses so often."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - as below
+
+    return float(-stdtrit(df, error / 2))
+
+
 @cache
 def dunnett_critical(treatments: int, df: int, confidence: float) -> float:
     """Return the two-sided critical value of `treatments` comparisons with one control.
@@ -135,41 +148,19 @@ def dunnett_critical(treatments: int, df: int, confidence: float) -> float:
     return float(brentq(excess, 0.5, 500.0))
 
 
-_G = 0.5  # prior precision of the effect, in units of one observation's precision
-_PRIOR_DF = 8.0  # prior degrees of freedom of the pooled variance
-
-
-def critical(n: int, df: float, alpha: float, g: float = _G) -> float:
-    """Return the half width of the interval, in standard errors of a mean of `n` values.
-
-    The confidence sequence of the t statistic with a normal prior of variance ``sigma^2 / g`` on
-    the effect (Lindon, Ham, Tingley and Bojinov, 2022, theorem 2, for one coefficient): valid at
-    all `n` together.  Infinite while `n` and `df` are too small for a finite interval.
-    """
-    r = g / (g + n)
-    k = (1 / (alpha * sqrt(r))) ** (2 / (df + 1))
-    if k * r >= 1:
-        return inf
-    return sqrt(df * (k - 1) / (1 - k * r))
-
-
-def moderated(own: Sequence[float], pooled_variance: float, prior_df: float = _PRIOR_DF) -> float:
-    """Return the variance of one arm's observations, shrunk towards the pooled one.
-
-    ``(d0 s0^2 + d s^2) / (d0 + d)`` (Smyth, 2004, eq. 3).
-    """
-    if len(own) < 2:  # noqa: PLR2004 - a variance needs two values
-        return pooled_variance
-    mean = sum(own) / len(own)
-    squares = sum((value - mean) ** 2 for value in own)
-    return (prior_df * pooled_variance + squares) / (prior_df + len(own) - 1)
-
-
 DEFAULT_TRIAL_SD = 0.02  # standard deviation of trials of one treatment (logs), until measured
 TRIAL_S = 320.0  # length of a trial with its restart, until measured
+_START_SD = 0.015  # the part of it that is due to the server's start
+_SECOND_VARIANCE = 0.034  # variance of a window's mean, times its length in seconds
 _NOISE_PRIOR_DF = 2.0  # prior weight of the default noise, in trials
+_KNOWN_DF = 3  # degrees of freedom that the prior of the noise is worth in an interval, about
 _ALPHA = 0.05
 _MOST_BLOCKS = 200  # blocks
+
+
+def noise_of(window_s: float) -> float:
+    """Return the expected standard deviation of trials whose windows are so long, as logs."""
+    return sqrt(_START_SD**2 + _SECOND_VARIANCE / window_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +186,11 @@ class Size:
         return self.workloads * (self.arms + self.baselines)
 
 
-def needed_blocks(size: Size, margin_log: float, noise_sd: float, *, anytime: bool) -> int:
+def needed_blocks(size: Size, margin_log: float, noise_sd: float, *, looking: bool) -> int:
     """Return how many blocks show a difference of the margin, for trials of this noise (logs)."""
     every = range(2, _MOST_BLOCKS)
     first = bisect_left(
-        every, 1, key=lambda n: reach(size, n, noise_sd, anytime=anytime) <= margin_log
+        every, 1, key=lambda n: reach(size, n, noise_sd, looking=looking) <= margin_log
     )
     return every[first] if first < len(every) else _MOST_BLOCKS
 
@@ -213,15 +204,21 @@ def expected_sd(seen: list[float]) -> float:
     return sqrt(squares / (len(seen) - 1 + _NOISE_PRIOR_DF))
 
 
-def reach(size: Size, blocks: int, noise_sd: float, *, anytime: bool) -> float:
-    """Return half the width of an interval after `blocks` blocks with all treatments in, as a log.
+def reach(size: Size, blocks: int, noise_sd: float, *, looking: bool) -> float:
+    """Return the smallest effect that is adopted after `blocks` blocks with all treatments in.
 
-    Infinite where so few blocks have no interval.  `anytime`: the interval holds at every look.
+    It is half the width of a simultaneous interval, as a log; infinite where so few blocks have
+    none.  `looking`: treatments may leave after each block (`mydyno.stats.looks`).
     """
     baselines = blocks * size.baselines + size.checks
-    if anytime:
-        factor = critical(blocks, (blocks - 1) * size.arms + baselines - 1, _ALPHA)
+    if blocks < _FEWEST:
+        return inf
+    if looking:
+        df = (blocks - 1) * size.arms + baselines - 1 + _KNOWN_DF
+        correlation = round(blocks / (blocks + baselines), 1)
+        alpha = min(2 * each_of(size.arms, correlation, _ALPHA), _ALPHA)
+        looks = range(_FEWEST, blocks + 1)
+        factor = student(nominal(looks, [n / blocks for n in looks], alpha), df)
     else:
-        df = (blocks - 1) * size.arms
-        factor = dunnett_critical(size.arms, df, 1 - _ALPHA) if df > 0 else inf
-    return inf if factor == inf else factor * noise_sd * sqrt(1 / blocks + 1 / baselines)
+        factor = dunnett_critical(size.arms, (blocks - 1) * size.arms, 1 - _ALPHA)
+    return factor * noise_sd * sqrt(1 / blocks + 1 / baselines)

@@ -24,10 +24,12 @@ _UNSURE = 0.03  # standard deviation of a level that is too large at any cost
 BIAS = 0.02  # share of a usual warm-up that may be left at the end of a trial
 _LONGER = 1.5  # times the last trial of a treatment that was still moving
 _BLOCKS = 3  # least number of blocks of a treatment
-_REACH = 4.5  # half width of its interval then, in standard errors (anytime)
+_REACH = 3.0  # half width of its interval then, in standard errors
 _TRIALS = 16  # the latest ones are used
 _AHEAD = 4.0  # lengths up to this multiple of the present one are considered
 _WORTH = 0.95  # another length must lower the price to this share
+_STRETCH = 1.35  # times the end of a usual warm-up: beyond, another trial is worth more than length
+_UNLEARNED_S = 340.0  # the same, while nothing is known of warm-ups
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Terms:
         """Return the relative cost of measuring a treatment by trials of this variance and length.
 
         That is the time of a trial times the number of trials, which grows with the standard
-        deviation: with few trials, the width of an anytime-valid interval falls about as their
+        deviation: with few trials, the width of an interval falls about as their
         number grows.  No trial needs to be more precise than the margin requires, since a few
         blocks are run in any case.
         """
@@ -84,7 +86,12 @@ class Lengths:
         learned = self.learned or learn_noise([*self.before, series])
         found = fit(series[None, :], learned.noise, learned.prior)
         now_s = len(series) * BIN_S
-        if now_s < self.looks_s[-1] - BIN_S and self._worth_more(found, learned, now_s):
+        most_s = _UNLEARNED_S if self.learned is None else _STRETCH * self.least_s
+        if (
+            now_s < most_s - BIN_S / 2
+            and now_s < self.looks_s[-1] - BIN_S
+            and self._worth_more(found, learned, now_s)
+        ):
             return None
         return Window(BIN_S * steady.begin(len(series)), now_s)
 

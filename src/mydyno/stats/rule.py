@@ -1,11 +1,12 @@
 """The decision rule: responses, directions, guards and their limits."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import log, sqrt
 
 from mydyno.stats.effects import Effect, ratio
+from mydyno.stats.looks import Looks
 from mydyno.stats.result import Ratio
 
 HIGHER, LOWER = "higher", "lower"
@@ -67,7 +68,7 @@ class Estimator(Enum):
     """How trials become effects against the baseline."""
 
     BLOCKS = auto()  # means of windows, within blocks whose number was fixed before
-    WINDOWS = auto()  # means of windows; valid whenever a treatment is dropped by what was seen
+    WINDOWS = auto()  # means of windows; treatments leave at planned looks
     STEADY = auto()  # levels of trials that may still have been warming up; valid in the same way
 
 
@@ -86,7 +87,8 @@ class Method:
     Trials of blocks before `proving_from` are exploratory: they do not count as evidence for what
     they found.  `segment_s` is the length of trials, in seconds, for which one running server was
     switched between treatments; longer ones let it settle, and are measurements with
-    `settling_counts`.  `guards_may_lack`: a guard that no trial measured blocks nothing.
+    `settling_counts`.  `guards_may_lack`: a guard that no trial measured blocks nothing.  The error
+    is spent over the `looks` at which treatments may leave.
     """
 
     estimator: Estimator = Estimator.BLOCKS
@@ -95,6 +97,7 @@ class Method:
     segment_s: float | None = None
     guards_may_lack: bool = False
     settling_counts: bool = True
+    looks: Looks = field(default_factory=Looks)
 
 
 @dataclass(frozen=True, slots=True)

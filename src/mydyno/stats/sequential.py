@@ -1,23 +1,33 @@
 """Estimates for sequential designs, where trials and campaign end by what was seen.
 
-Intervals are anytime-valid.  Each trial gives a steady level, though it may still have been warming
-up; the levels of a treatment are compared with the baseline's on a host that drifts.
+Intervals hold over all planned looks.  Each trial gives a steady level, though it may still have
+been warming up; the levels of a treatment are compared with the baseline's on a host that drifts.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf, isfinite, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import fdtrc, ndtr
 
 from mydyno.model import Outcome, Series, TrialStatus
 from mydyno.stats import steady
-from mydyno.stats.drift import TAU_S, Levels, LoadSeries, Trials, carries, levels, one_hot
-from mydyno.stats.effects import Effect, by_key, critical, moderated
+from mydyno.stats.drift import (
+    TAU_S,
+    Contrast,
+    Levels,
+    LoadSeries,
+    Trials,
+    carries,
+    levels,
+    one_hot,
+)
+from mydyno.stats.effects import Effect, by_key
 from mydyno.stats.estimates import BIN_S, Estimates, log_of
+from mydyno.stats.looks import each_of, last_bound, nominal, thinned
 from mydyno.stats.rule import CONFIDENCE, Estimator, Goal, Method, Rule, is_lower
 from mydyno.stats.steady import Learned, NoiseModel, fit, learn
 
@@ -124,6 +134,7 @@ _MEDIAN = 0.6  # of squares of few trials, about, where their mean is 1
 _HOT_TAU_S = 120.0  # time constant of disturbances of segments: neighbours, checkpoints
 _LOOKED = "~"  # suffix of the name of exploratory trials
 _LONGEST_S = 1e8  # three years
+_MANY_TREATMENTS = 4  # the baseline included: so few are measured to the end
 _LEAST = 1e-3  # of the mean: the value of a bin without work, as log 0 does not exist
 
 
@@ -151,15 +162,19 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
     found = _compared(trials, steady.level, rule, relative)
     if found is None:
         return Estimates(values=values)
-    effects = found.effects(rule.baseline)
+    shares = _shares(outcomes, rule)
+    effects = found.effects(rule.baseline, shares)
     if rule.method.goal is Goal.BEST:
-        effects = shrink_best(effects, lambda a, b: found.contrast(a, b)[1])
+        effects = shrink_best(effects, lambda a, b: found.contrast(a, b).se)
     effects = effects if sign > 0 else {name: e.inverse() for name, e in effects.items()}
     response, segment_s = rule.responses[workload], rule.method.segment_s
     mine = [o for o in outcomes if o.trial.workload == workload]
     return Estimates(
         effects=effects,
-        guards={name: _guard(outcomes, rule, workload, name) for name in rule.guards_of(workload)},
+        guards={
+            name: _guard(outcomes, rule, workload, name, shares)
+            for name in rule.guards_of(workload)
+        },
         values=values,
         spreads={name: [float(v) for v in found.left[which]] for name, which in found.of.items()},
         unsteady=unsteady,
@@ -267,28 +282,67 @@ class _Compared:
     of: Mapping[str, Sequence[int]]
     left: Array
     weight: Array
+    blocks: Sequence[int]
 
-    def contrast(self, treatment: str, baseline: str) -> tuple[float, float]:
-        """Return a treatment's log ratio to the baseline and its standard error."""
-        number = list(self.of).index
-        return self.levels.contrast(number(treatment), number(baseline))
+    def contrast(self, treatment: str, baseline: str) -> Contrast:
+        """Return a treatment's log ratio to the baseline."""
+        number, which = list(self.of).index, self.of[treatment]
+        found = self.levels.contrast(number(treatment), number(baseline))
+        left = self.left[which] / np.sqrt(self.weight[which])
+        return found.with_own_noise(left, self.levels.noise_sd)
 
-    def effects(self, baseline: str) -> dict[str, Effect]:
-        """Return each treatment's effect against the baseline, where an interval can be given."""
-        left, df, noise_sd = self.left / np.sqrt(self.weight), self.levels.df, self.levels.noise_sd
-        comparisons = max(1, sum(not name.endswith(_LOOKED) for name in self.of) - 1)
-        alpha = 1 - CONFIDENCE
-        effects = {}
-        for name, which in self.of.items():
-            reach = critical(len(which), df, alpha)
-            if name == baseline or name.endswith(_LOOKED) or reach == inf:
-                continue
-            log_ratio, se = self.contrast(name, baseline)
-            own = moderated([float(v) for v in left[which]], noise_sd**2)
-            se *= max(1.0, sqrt(own) / noise_sd)
-            simultaneous = critical(len(which), df, alpha / comparisons)
-            effects[name] = Effect(log_ratio, se, reach, len(which), simultaneous)
+    def effects(self, baseline: str, shares: Mapping[int, float]) -> dict[str, Effect]:
+        """Return each treatment's effect against the baseline, where an interval can be given.
+
+        `shares` are those of the error that may be spent by the end of each block, none where there
+        is one look.  A treatment
+        whose bound is above 0 no longer takes part in the bounds of the others (Holm, 1979).
+        """
+        names = [n for n in self.of if n != baseline and not n.endswith(_LOOKED)]
+        effects = {n: self._effect(n, baseline, shares) for n in names if len(self.of[n]) > 1}
+        ordered = sorted(effects, key=lambda n: -effects[n].log_ratio / effects[n].se)
+        open_ = max(len(names), 1)
+        for name in ordered:
+            effects[name] = self._with_bound(effects[name], name, baseline, open_, shares)
+            open_ -= effects[name].lower_bound > 0 and open_ > 1
         return effects
+
+    def _effect(self, name: str, baseline: str, shares: Mapping[int, float]) -> Effect:
+        contrast = self.contrast(name, baseline)
+        critical = contrast.critical(self._error(name, 1 - CONFIDENCE, shares))
+        return Effect(contrast.log_ratio, contrast.se, critical, len(self.of[name]))
+
+    def _with_bound(
+        self, effect: Effect, name: str, baseline: str, among: int, shares: Mapping[int, float]
+    ) -> Effect:
+        own, control = len(self.of[name]), len(self.of[baseline])
+        one_sided = each_of(among, round(own / (own + control), 1), 1 - CONFIDENCE)
+        alpha = min(2 * one_sided, 1 - CONFIDENCE)
+        error = self._error(name, alpha, shares)
+        simultaneous = self.contrast(name, baseline).critical(error)
+        if not shares or len(self.of) <= _MANY_TREATMENTS:
+            return replace(effect, simultaneous=simultaneous)
+        looks = self._looks(name, shares)
+        last, bound = last_bound(*looks, alpha)
+        spread = effect.se * sqrt(1 - own / last)
+        above = effect.log_ratio - bound * effect.se * sqrt(own / last)
+        promise = float(ndtr(above / spread)) if spread > 0 else 1.0
+        return replace(effect, simultaneous=simultaneous, promise=promise, share=looks[1][-1])
+
+    def _error(self, name: str, alpha: float, shares: Mapping[int, float]) -> float:
+        """Return the error of a treatment's interval at its last look."""
+        return nominal(*self._looks(name, shares), alpha) if shares else alpha
+
+    def _looks(
+        self, name: str, shares: Mapping[int, float]
+    ) -> tuple[Sequence[int], Sequence[float]]:
+        """Return the number of trials at each of a treatment's looks, and the shares of the error.
+
+        The first look is at its second trial.
+        """
+        blocks = sorted(self.blocks[i] for i in self.of[name])
+        looks = thinned(len(blocks))
+        return looks, [shares[blocks[n - 1]] for n in looks]
 
 
 def _compared(
@@ -312,7 +366,8 @@ def _compared(
     if (wild > 1).any():
         runs = replace(runs, weight=weight * wild)
         found = levels(runs, memory_s)
-    return _Compared(found, of, level - found.level[numbers], runs.weight)
+    left = level - found.level[numbers]
+    return _Compared(found, of, left, runs.weight, [t.block for t in trials])
 
 
 def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:
@@ -328,12 +383,27 @@ def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:
 
 
 def _guard(
-    outcomes: Sequence[Outcome], rule: Rule, workload: str, metric: str
+    outcomes: Sequence[Outcome],
+    rule: Rule,
+    workload: str,
+    metric: str,
+    shares: Mapping[int, float],
 ) -> dict[str, Effect]:
     """Return the effects on a metric of the measured windows; not simultaneous."""
     trials, level = _windows(outcomes, workload, metric, rule.method)
     found = _compared(trials, level, rule)
-    return found.effects(rule.baseline) if found else {}
+    return found.effects(rule.baseline, shares) if found else {}
+
+
+def _shares(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, float]:
+    """Return the share of the error that may be spent by the end of each block.
+
+    None where there is one look, which may spend all of it.
+    """
+    if rule.method.looks.once:
+        return {}
+    spent_s = {o.trial.block: began_s + o.machine_time_s for o, began_s in _timed(outcomes)}
+    return {block: rule.method.looks.share(block, s) for block, s in spent_s.items()}
 
 
 def _unsteady(trials: Sequence[LoadSeries]) -> tuple[list[str], list[str]]:

@@ -339,9 +339,14 @@ class Learned:
         return float(likely.mean(axis=0) @ variances)
 
     def usually_left(self) -> Array:
-        """Return how far each bin of a usual trial lies from its steady level, as logs."""
+        """Return how far each bin of a usual trial lies from its steady level, as logs.
+
+        Above or below it: where some treatments warm up and others slow down, neither is less far.
+        """
         weight = np.exp(self.prior.weights)
-        curves = np.einsum("mbi,mi->mb", warmup_curves().columns[:, :, 1:], self.prior.means[:, 1:])
+        size = math.hypot(self.prior.missing, self.prior.missing_sd)
+        share = np.where(warmup_curves().free[:, None] == 1, (1.0, 0.0), _TWO)
+        curves = np.einsum("mbi,mi->mb", warmup_curves().columns[:, :, 1:], size * share)
         return np.asarray(weight @ np.abs(curves))
 
 
