@@ -183,3 +183,36 @@ def test_a_stream_that_is_closed_or_full_ends_in_no_traceback(tmp_path, closed):
     text = (tmp_path / "errors").read_text() if errors else ""
     assert "Traceback" not in text
     assert "Exception" not in text
+
+
+FOREIGN = {
+    "missing": None,
+    "bytes": bytes(range(256)) * 9,
+    "nul": b'[campaign]\nname = "a\0b"\n',
+    "utf16": '[campaign]\nname = "a"\n'.encode("utf-16"),
+    "of\na line": b"x",
+    "\udcff\udcfe": b"x",
+}
+WAYS = {"import": ["-o", "out"], "run": ["-o", "out"], "compare": ["--json"]}
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"lab", "recipes"}))
+def test_whatever_a_path_leads_to_the_message_names_it_and_the_next_step(name, tmp_path):
+    for file, content in FOREIGN.items():
+        if content is not None:
+            (tmp_path / file).write_bytes(content)
+        argv = [sys.executable, "-c", MAIN, name, file, *WAYS.get(name, [])]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False)
+        text = done.stderr.decode(errors="backslashreplace")
+        assert "Traceback" not in text, (file, text)
+        assert "panicked" not in text, (file, text)
+        without_events = name == "digest" and content is not None
+        assert done.returncode in ((0, 2) if without_events else (2,)), (file, text)
+        assert file.isascii() <= (file.split("\n")[0] in text), (file, text)
+
+
+def test_an_argument_that_is_no_text_is_refused(tmp_path):
+    argv = [sys.executable, "-c", MAIN, "lab", "up", "x", "--class", "\udcff"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"is not UTF-8" in done.stderr

@@ -17,7 +17,7 @@ import typer
 from mydyno import __version__
 from mydyno.cli.terminal import guarded
 from mydyno.host import adopt_strays, install_signals
-from mydyno.model import HostError, Interrupted, MydynoError
+from mydyno.model import HostError, Interrupted, MydynoError, SpecError
 
 COMMANDS = {
     "run": "Run or resume a campaign: verdicts on stdout, progress on stderr.",
@@ -102,6 +102,9 @@ def _main() -> None:
     except KeyboardInterrupt:
         _print_error("mydyno: interrupted")
         sys.exit(Interrupted.exit_code)
+    except UnicodeEncodeError as error:  # bytes of an argument
+        _print_error(f"mydyno: {error.object!r}: is not UTF-8; write it in UTF-8")
+        sys.exit(SpecError.exit_code)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has closed the pipe
         sys.exit(0)
