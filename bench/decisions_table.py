@@ -91,7 +91,7 @@ def _choice(kind: str, world: str, rows: Sequence[Figures]) -> list[str]:
         world,
         str(len(rows)),
         share(_sum(rows, "near"), len(rows)),
-        share(_sum(rows, "far"), len(rows)),
+        share(_sum(rows, "off" if "off" in rows[0] else "far"), len(rows)),
         f"{_mean(rows, 'regret') * 100:.2f}",
         share(_sum(rows, "worse"), len(rows)),
         _points(_sum(rows, "overstated"), _sum(rows, "claims")),
