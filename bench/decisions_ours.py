@@ -229,7 +229,8 @@ def screened(world: str, seed: int) -> Figures:
     }
     rule = replace(VERDICTS, baseline=STOCK, method=Method(Estimator.STEADY, Goal.FACTORS))
     design = Blocks(tuple(cells), ("w",), 1, None, seed)
-    outcomes = play(design, Adaptive({"w": "tps"}), Machine(WORLDS[world], arms, seed))
+    stops = Adaptive({"w": "tps"}, alone=True)
+    outcomes = play(design, stops, Machine(WORLDS[world], arms, seed))
     first = {FIRST: dict.fromkeys(next(iter(cells.values())), "0")}
     parts = compare(outcomes, rule, list(cells), first | cells).parts
     ranked = sorted(parts, key=lambda part: -abs(math.log(part.effect.ratio)))

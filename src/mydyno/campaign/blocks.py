@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mydyno.campaign.designs import (
+    Adaptive,
     DesignKind,
     Grid,
     PlanInput,
+    Stops,
     exhausted,
     grouped,
     over,
@@ -127,11 +129,16 @@ def _screen(inputs: PlanInput, rule: Rule) -> Blocks:
     return _of(inputs, runs, inputs.blocks or 1)
 
 
+def _screen_lengths(inputs: PlanInput) -> Stops:
+    stops = trial_lengths(inputs)
+    return replace(stops, alone=True) if isinstance(stops, Adaptive) else stops
+
+
 SCREEN = DesignKind(
     "a screen: a Plackett-Burman design and its foldover rank the settings in the smallest number "
     "of runs",
     _screen,
-    trial_lengths,
+    _screen_lengths,
     Method(goal=Goal.FACTORS),
     select=_runs,
 )

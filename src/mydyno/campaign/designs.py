@@ -367,7 +367,8 @@ class Adaptive:
 
     `most_s` is the longest a trial may take, overhead included, if it is limited; `margin` is that
     of the decision, a ratio less one; `bias` is the share of the level that the warm-up may still
-    contribute at a trial's end; `lower` names the metrics for which lower is better.
+    contribute at a trial's end; `lower` names the metrics for which lower is better.  `alone`: each
+    treatment has one trial.
     """
 
     responses: Mapping[str, str]
@@ -375,6 +376,7 @@ class Adaptive:
     margin: float = 0.03
     bias: float | None = None
     lower: Collection[str] = field(default=(), repr=False)
+    alone: bool = False
     label = SEQUENTIAL
 
     @cached_property
@@ -427,7 +429,7 @@ class Adaptive:
         besides_s = overhead_s(history)
         most_s = LENGTHS_S[-1] if self.most_s is None else self.most_s - besides_s
         bias, lower = self.bias or BIAS, frozenset(self.lower)
-        return Terms(besides_s, most_s, log1p(self.margin), bias, lower)
+        return Terms(besides_s, most_s, log1p(self.margin), bias, lower, self.alone)
 
 
 @dataclass(frozen=True, slots=True)

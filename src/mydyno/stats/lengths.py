@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,8 @@ class Terms:
     """Overhead of a trial and its longest length, both in seconds, and the margin as a log.
 
     `bias` is how far the end of a usual trial may still be from its steady level, as a log;
-    `lower` names the metrics that the spec declares better if lower.
+    `lower` names the metrics that the spec declares better if lower; `alone`: a treatment has one
+    trial, which must be as long as it is worth.
     """
 
     overhead_s: float = 20.0
@@ -45,6 +46,7 @@ class Terms:
     margin_log: float = 0.03
     bias: float = BIAS
     lower: frozenset[str] = frozenset()
+    alone: bool = False
 
     def price(self, variance: float, seconds: float) -> float:
         """Return the relative cost of measuring a treatment by trials of this variance and length.
@@ -86,14 +88,16 @@ class Lengths:
         learned = self.learned or learn_noise([*self.before, series])
         found = fit(series[None, :], learned.noise, learned.prior)
         now_s = len(series) * BIN_S
-        most_s = _UNLEARNED_S if self.learned is None else _STRETCH * self.least_s
-        if (
-            now_s < most_s - BIN_S / 2
-            and now_s < self.looks_s[-1] - BIN_S
-            and self._worth_more(found, learned, now_s)
-        ):
+        most_s = min(self._most_s - BIN_S / 2, self.looks_s[-1] - BIN_S)
+        if now_s < most_s and self._worth_more(found, learned, now_s):
             return None
         return Window(BIN_S * steady.begin(len(series)), now_s)
+
+    @property
+    def _most_s(self) -> float:
+        if self.terms.alone:
+            return inf
+        return _UNLEARNED_S if self.learned is None else _STRETCH * self.least_s
 
     def _worth_more(self, found: Fit, learned: Learned, now_s: float) -> bool:
         if found.variance[0] > max(_UNSURE, self.terms.margin_log / 2) ** 2:
