@@ -18,6 +18,7 @@ import decisions_table as table
 import decisions_trials as trials
 
 WORLDS = ("bare", "cloud", "noisy")
+UNSEEN = {"aa", "race", "aa-12", "race-12", "search-0.100", "hot"}
 HELD_OUT = {
     "aa",
     "race",
@@ -91,10 +92,11 @@ def cells(main: int, others: int) -> list[Cell]:
         ("hour-welch-aa", others, partial(rivals.welch, null=True)),
         ("next", 3, trials.deciding),
     ]
+    aside = {"held-out": HELD_OUT, "unseen": UNSEEN}
     return [
-        Cell(kind, world, min(seeds, others) if world == "held-out" else seeds, run)
+        Cell(kind, world, min(seeds, others) if world in aside else seeds, run)
         for kind, seeds, run in kinds
-        for world in (*WORLDS, *(["held-out"] if kind in HELD_OUT else []))
+        for world in (*WORLDS, *(world for world, of in aside.items() if kind in of))
     ]
 
 

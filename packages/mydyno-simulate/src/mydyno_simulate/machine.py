@@ -171,7 +171,18 @@ HELD_OUT = World(
     ),
     restart_s=30.0,
 )
-WORLDS = {world.name: world for world in (BARE, CLOUD, NOISY, HELD_OUT)}
+# Written when the looks were planned (ADR 0011), for which the one above had been looked at.
+UNSEEN = World(
+    "unseen",
+    Noise(
+        Seconds(0.08, 0.03, 0.85),
+        Runs(0.01, 5.0),
+        Drift(0.02, 1800.0),
+        Neighbour(0.15, 0.15, 300.0),
+    ),
+    restart_s=45.0,
+)
+WORLDS = {world.name: world for world in (BARE, CLOUD, NOISY, HELD_OUT, UNSEEN)}
 
 POPULATION = Population()
 POPULATIONS = {
@@ -179,7 +190,13 @@ POPULATIONS = {
         warmups={"none": 0.2, "exponential": 0.2, "two-scale": 0.2, "slow-down": 0.2, "power": 0.2},
         tau_s=(10.0, 120.0),
         unstable=0.1,
-    )
+    ),
+    UNSEEN.name: Population(
+        warmups={"none": 0.2, "power": 0.3, "stepwise": 0.3, "two-scale": 0.2},
+        tau_s=(5.0, 60.0),
+        unstable=0.05,
+        unstable_factor=4.0,
+    ),
 }
 """The populations of worlds that have one of their own."""
 GRID = Grid()
