@@ -376,7 +376,7 @@ class Adaptive:
     margin: float = 0.03
     bias: float | None = None
     lower: Collection[str] = field(default=(), repr=False)
-    alone: bool = False
+    alone: bool = field(default=False, repr=False)
     label = SEQUENTIAL
 
     @cached_property
