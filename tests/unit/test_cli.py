@@ -216,3 +216,30 @@ def test_an_argument_that_is_no_text_is_refused(tmp_path):
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 2
     assert b"is not UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("mydyno pla", "plan"),
+        ("mydyno plan de", "demo"),
+        ("mydyno plan ./m", "./my.toml"),
+        ("mydyno run tls-cost --scale ", "small"),
+        ("mydyno recipes tls", "tls-cost"),
+        ("mydyno compare ru", "runs/"),
+        ("mydyno compare x --fail-unless ", "adopt"),
+        ("mydyno lab up d --class azure-p1", "azure-p15"),
+        ("mydyno lab up d --vm azure-d2", "azure-d2s-v3"),
+    ],
+)
+def test_a_shell_completes(line, wanted, tmp_path, monkeypatch):
+    (tmp_path / "my.toml").write_text("")
+    (tmp_path / "runs").mkdir()
+    words = line.split(" ")
+    monkeypatch.setenv("_MYDYNO_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    argv = [sys.executable, "-c", f"import sys; sys.argv[0] = 'mydyno'; {MAIN}"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert wanted in done.stdout, done
+    assert done.stderr == ""

@@ -256,3 +256,16 @@ def test_the_sentence_counts_valid_trials_of_both():
     assert "8 valid trials each" in compare(campaign(), RULE, "AB").sentence
     fewer = compare(harmed(campaign(), "A", {2, 5}, void), RULE, "AB").sentence
     assert "8 valid trials, 6 of A)" in fewer
+
+
+def test_where_all_treatments_are_unstable_that_is_the_reason():
+    def wild(outcome):
+        factor = 2.0 if outcome.trial.block % 2 else 0.5
+        (first, *rest) = outcome.metrics
+        return replace(outcome, metrics=(replace(first, value=first.value * factor), *rest))
+
+    found = compare(harmed(campaign(), "B", range(8), wild), RULE, ["A", "B"])
+    assert next(r for r in found.treatments if r.name == "B").verdict == "unstable"
+    assert found.sentence == (
+        "Keep the baseline: the trials of each treatment disagree by too much."
+    )

@@ -15,6 +15,7 @@ FailUnless = Annotated[
     str | None,
     typer.Option(
         metavar="VERDICT",
+        autocompletion=lambda: GATES,
         help="Exit with 1 for another verdict, 3 if a treatment failed, 5 without a verdict.",
     ),
 ]

@@ -9,7 +9,7 @@ import typer
 
 from mydyno.cli.terminal import Json, print_json
 from mydyno.host import Local
-from mydyno.lab import LabSpec, Stripe, classes, create, listing, older
+from mydyno.lab import LabSpec, Stripe, class_names, classes, create, listing, older
 from mydyno.lab import down as take_down
 from mydyno.lab.values import HOME
 from mydyno.model import SpecError
@@ -34,11 +34,30 @@ if "vm" not in labs():
     for _name in ("boot", "build", "reboot"):
         lab.command(_name, hidden=True, context_settings=_anything)(_absent)
 
-Name = Annotated[str, typer.Argument(help="Name of the disk.")]
+
+def _there(incomplete: str) -> list[str]:
+    """Return the disks and machines that are there."""
+    disks = [state.spec.lab for state in listing(Local())]
+    machines = [machine.name for kind in labs().values() for machine in kind.machines()]
+    return [name for name in (*disks, *machines) if name.startswith(incomplete)]
+
+
+Name = Annotated[str, typer.Argument(help="Name of the disk.", autocompletion=_there)]
 Class = Annotated[
-    str, typer.Option("--class", help="Each disk's class, of `mydyno lab classes`; else uncapped.")
+    str,
+    typer.Option(
+        "--class",
+        help="Each disk's class, of `mydyno lab classes`; else uncapped.",
+        autocompletion=lambda: class_names(vm=False),
+    ),
 ]
-Vm = Annotated[str, typer.Option(help="The VM's class; its caps apply to all disks together.")]
+Vm = Annotated[
+    str,
+    typer.Option(
+        help="The VM's class; its caps apply to all disks together.",
+        autocompletion=lambda: class_names(vm=True),
+    ),
+]
 Size = Annotated[str, typer.Option(help="The size of the device: 8G.")]
 Disks = Annotated[int, typer.Option(help="Number of disks it is striped over.")]
 Chunk = Annotated[str, typer.Option(help="Chunk size of the stripe: 64K.")]

@@ -14,11 +14,16 @@ import typer
 from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.treatments import Environment
-from mydyno.cli.terminal import Json, print_json
+from mydyno.cli.terminal import Json, print_json, recipe_names
 from mydyno.model import SpecError
 
 Name = Annotated[
-    str | None, typer.Argument(help="Print its spec, as a start for your own.", metavar="NAME")
+    str | None,
+    typer.Argument(
+        help="Print its spec, as a start for your own.",
+        metavar="NAME",
+        autocompletion=recipe_names,
+    ),
 ]
 
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -20,13 +20,58 @@ from typing import Annotated, TextIO
 import msgspec
 import typer
 
-from mydyno.model import Interval, Outcome, Trial, TrialStatus
+from mydyno.model import Interval, MydynoError, Outcome, Trial, TrialStatus
+
+
+def _paths(begun: str, suffix: str = "") -> list[str]:
+    """Return the folders, and the files with a suffix, whose paths begin so."""
+    folder, slash, name = begun.rpartition("/")
+    within = f"{folder}{slash}"
+    with suppress(OSError):
+        found = sorted(p for p in Path(within or ".").iterdir() if p.name.startswith(name))
+        folders = [f"{within}{p.name}/" for p in found if p.is_dir() and (name or p.name[0] != ".")]
+        files = [f"{within}{p.name}" for p in found if suffix and p.suffix == suffix]
+        return [*folders, *files]
+    return []
+
+
+def _folders(incomplete: str) -> list[str]:
+    return _paths(incomplete)
+
+
+def recipe_names(incomplete: str) -> list[str]:
+    """Return the recipes that a word of the command line may become."""
+    from mydyno.cli.recipes import shipped  # noqa: PLC0415 - recipes takes its options from here
+
+    return [name for name in shipped() if name.startswith(incomplete)]
+
+
+def _specs(incomplete: str) -> list[str]:
+    return [*recipe_names(incomplete), *_paths(incomplete, ".toml")]
+
+
+def _scales(context: typer.Context, incomplete: str) -> list[str]:
+    from mydyno.cli.recipes import find  # noqa: PLC0415 - as above
+
+    # an option without its value ends the parsing, and what came before it is left in args
+    words = (context.params.get("spec"), *context.args)
+    with suppress(MydynoError):
+        sizes = find(next((str(w) for w in words if w), ""), {}).decode().scale
+        return [name for name in sizes if name.startswith(incomplete)]
+    return []
+
 
 SpecName = Annotated[
     str,
-    typer.Argument(help="A spec file (my.toml) or the name of a recipe.", metavar="SPEC|RECIPE"),
+    typer.Argument(
+        help="A spec file (my.toml) or the name of a recipe.",
+        metavar="SPEC|RECIPE",
+        autocompletion=_specs,
+    ),
 ]
-Dir = Annotated[Path, typer.Argument(help="A run directory.", metavar="DIR")]
+Dir = Annotated[
+    Path, typer.Argument(help="A run directory.", metavar="DIR", autocompletion=_folders)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 HostOption = Annotated[
     str, typer.Option("--host", metavar="HOST", help="local, or ssh://user@host:port.")
@@ -37,7 +82,12 @@ Set = Annotated[
 ]
 Budget = Annotated[str | None, typer.Option(help="Machine time to spend at most: 20m, 2h.")]
 Scale = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The size to run it at, from [scale.NAME].")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The size to run it at, from [scale.NAME].",
+        autocompletion=_scales,
+    ),
 ]
 Allow = Annotated[
     list[str] | None,

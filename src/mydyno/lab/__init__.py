@@ -5,6 +5,7 @@ from mydyno.lab.lab_link import LabLink, measure_throughput, sweep_links
 from mydyno.lab.loop_lab import (
     attach,
     available,
+    class_names,
     classes,
     create,
     down,
@@ -26,6 +27,7 @@ __all__ = [
     "Stripe",
     "attach",
     "available",
+    "class_names",
     "classes",
     "create",
     "down",

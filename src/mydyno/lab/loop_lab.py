@@ -272,13 +272,18 @@ def classes(*, json: bool) -> str:
     return Local().run(Action((binary(), "classes", *more))).check().stdout.decode()
 
 
+def class_names(*, vm: bool) -> list[str]:
+    """Return the names of the classes of disks, or of VMs."""
+    known = msgspec.json.decode(classes(json=True), type=_Classes)
+    return [row.name for row in (known.vms if vm else known.disks)]
+
+
 def refuse_unknown_class(disk_class: str, vm: str = "") -> None:
     """Raise `SpecError` for a disk or VM class that mydyno-disk does not know, if it is built."""
     if not (disk_class or vm) or not binary():
         return
-    known = msgspec.json.decode(classes(json=True), type=_Classes)
-    for key, name, rows in (("class", disk_class, known.disks), ("vm", vm, known.vms)):
-        names = [row.name for row in rows]
+    for key, name in (("class", disk_class), ("vm", vm)):
+        names = class_names(vm=key == "vm")
         if name and name not in names:
             raise SpecError(f"stack.device.{key}: {unknown_value(name, names, listed=False)}")
 

@@ -23,6 +23,7 @@ _Figures = Mapping[str, Any]
 # One message for each code; `_figures` has the names in it.
 _MESSAGES: Mapping[str, str] = {
     "all-lost": "Keep the baseline:",
+    "all-unstable": "Keep the baseline: the trials of each treatment disagree by too much.",
     "baseline-lost-trials": "the baseline {lost}: verdicts use the other trials",
     "carry-over": (
         "the previous treatment carries over into the measured segments, so there is no verdict; "

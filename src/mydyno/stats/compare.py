@@ -106,6 +106,8 @@ def _no_winner(comparison: Comparison, rule: Rule) -> list[Finding]:
         return [_none_better(comparison, rows, rule), *lost]
     if lost:
         return [Finding("all-lost"), *lost]
+    if all(r.verdict in _UNFIT for r in rows):
+        return [Finding("all-unstable")]
     ran_once = max(row.trials for row in rows) == 1
     return [Finding("ran-once" if ran_once else "too-few-trials")]
 
