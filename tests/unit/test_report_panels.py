@@ -248,3 +248,13 @@ def _result(trials):
     rows = [Row(n, "rw", "adopt", "same", 1, None, None, {}, []) for n in ("STOCK", "A")]
     compared = Comparison("c", "tps", "STOCK", 1.0, None, {}, rows, "", [])
     return Result(compared, "", "", "", "", "", trials, {}, [], {}, 1)
+
+
+def test_one_sample_is_no_course_over_time():
+    def result(seconds):
+        work = [Curve("tps", "/s", seconds, [5.0] * len(seconds))]
+        about = ("ok", "", (0.0, 3.0), {"tps": 5.0}, work, [])
+        return _result([TrialView(1, "STOCK", "rw", 0, *about)])
+
+    assert timeseries.charts(result([3.0]), "rw") == []
+    assert len(timeseries.charts(result([1.0, 2.0, 3.0]), "rw")) == 1

@@ -30,6 +30,9 @@ Samples = list[float | None]
 TAIL = "latency_p99_s"
 
 
+_TWO = 2  # samples: one is no course over time
+
+
 @dataclass(frozen=True, slots=True)
 class TrialCurve:
     """One trial's curve; sample `i` belongs to ``t = i * step_s`` of its chart."""
@@ -71,7 +74,10 @@ class Chart:
 
 
 def charts(result: Result, workload: str) -> list[Chart]:
-    """Return the response over time and then the p99 over time, without those nobody measured."""
+    """Return the response over time and then the p99 over time.
+
+    Without those that nobody measured, or only once in each trial.
+    """
     trials = [
         t for t in result.trials if t.workload == workload and t.status == "ok" and not t.soak
     ]
@@ -92,7 +98,7 @@ def response(result: Result, workload: str) -> str:
 
 def _chart(workload: str, metric: str, trials: Sequence[TrialView]) -> Chart | None:
     pairs = [(t, c) for t in trials for c in t.curves if c.name == metric and c.t_s]
-    if not pairs:
+    if all(len(c.t_s) < _TWO for _, c in pairs):
         return None
     step = _step([pairs[0][1]])
     tracks = tuple(TrialCurve(t.treatment, t.block, _gridded(c, 0.0, step)) for t, c in pairs)
