@@ -57,6 +57,7 @@ def test_odd_statements(bench, case, tmp_path):
         "forged_headers": 2,
         "cut_events": 0,
         "unreadable_bytes": 0,
+        "unknown_lines": 0,
         "impossible_values": 0,
     }
     assert {one["fingerprint"] for one in digested["classes"]} >= CLASSES
