@@ -136,7 +136,7 @@ def deciding(world: str, seed: int) -> Figures:
     names = tuple(arms)
     always = {("w", name) for name in names}
     design = Race(names, BASE, ("w",), None, None, seed, undecided(RACED, names), 3)
-    forced = replace(design, undecided=lambda _: always, _orders={}, blocks=9)
+    forced = replace(design, undecided=lambda _: always, blocks=9)
     outcomes = play(forced, Fixed(60.0, 60.0), Machine(WORLDS[world], arms, seed))
     times = []
     for n in range(len(outcomes) - 40, len(outcomes)):
