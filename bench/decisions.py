@@ -71,6 +71,7 @@ def cells(main: int, others: int) -> list[Cell]:
             for minutes in lengths
             for percent in small.EFFECTS
         ),
+        ("forecast", others, small.foretold),
         ("warm-up", others, trials.warmed(0.40)),
         ("warm-up-preloaded", others, trials.warmed(0.10)),
         ("aa-bias", others, partial(ours.aa, bias=BIAS)),

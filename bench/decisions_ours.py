@@ -40,7 +40,7 @@ from mydyno_simulate import (
     Population,
     World,
 )
-from mydyno_simulate.noise import SIGMA
+from mydyno_simulate.noise import SIGMA, Neighbour, Weather
 from mydyno_simulate.play import play
 
 Figures = Mapping[str, float]
@@ -157,9 +157,45 @@ def ablated(world: str, seed: int) -> Figures:
         parts["each look by itself"] = again()
     with patch.object(sequential, "each_of", lambda *_: 0.025):
         parts["each arm by itself"] = again()
-    with patch.object(drift, "_SCALES", ((1.0, 1.0),)):
+    with patch.object(drift, "SCALES", ((1.0, 1.0),)):
         parts["one variance"] = again()
+    for hours, memory_s in (("20 min", 1200.0), ("8 h", 28_800.0)):
+        with patch.object(sequential, "TAU_S", memory_s):
+            parts[f"memory of {hours}"] = again()
+    parts["paired"] = paired(found)
+    known = replace(found, outcomes=without_drift(found.outcomes, world, seed))
+    parts["drift known"] = scored(found.arms, compare(known.outcomes, RACED, names).treatments)
     return {f"{part}/{name}": v for part, one in parts.items() for name, v in one.items()}
+
+
+def without_drift(outcomes: Sequence[Outcome], world: str, seed: int) -> Sequence[Outcome]:
+    """Return the outcomes as on a host without its slow drift, which is known here."""
+    noise = replace(WORLDS[world].noise, neighbour=Neighbour(0.0))
+    weather, found, clock_s = Weather(noise, seed), [], 0.0
+    for outcome in outcomes:
+        (series,) = outcome.series
+        clock_s += outcome.machine_time_s
+        logs = weather.at(clock_s - series.t_s[-1], round(series.t_s[-1]))
+        drifts = logs.reshape(len(series.values), -1).mean(axis=1)
+        values = tuple(np.asarray(series.values) / np.exp(drifts))
+        found.append(replace(outcome, series=(replace(series, values=values),)))
+    return found
+
+
+def paired(found: Raced) -> Figures:
+    """Return the errors of estimates beside the nearest baselines, before and after each trial."""
+    trials, steady = sequential.steady_of(found.outcomes, RACED, "w")
+    base = [i for i, trial in enumerate(trials) if trial.treatment == BASE]
+    gains: dict[str, list[float]] = {}
+    for i, trial in enumerate(trials):
+        if trial.treatment != BASE:
+            sides = ([b for b in base if b < i][-1:], [b for b in base if b > i][:1])
+            near = [steady.level[b] for side in sides for b in side]
+            gains.setdefault(trial.treatment, []).append(steady.level[i] - float(np.mean(near)))
+    truths = {name: arm.effect - found.arms[BASE].effect for name, arm in found.arms.items()}
+    several = {name: one for name, one in gains.items() if len(one) > 1}
+    squares = sum((float(np.mean(one)) - truths[name]) ** 2 for name, one in several.items())
+    return {"estimates": len(several), "squares": squares}
 
 
 def searched(share: float) -> Callable[[str, int], Figures]:
@@ -265,8 +301,7 @@ def scored(arms: Mapping[str, Arm], rows: Sequence[Row]) -> dict[str, float]:
     figures = dict.fromkeys(
         ("arms", "adopted", "wrong", "intervals", "covered", "far", "far_undecided", "undecided"),
         0.0,
-    )
-    figures["overstated"] = 0.0
+    ) | dict.fromkeys(("overstated", "estimates", "squares"), 0.0)
     widths = []
     for row in rows:
         if row.name == BASE:
@@ -277,6 +312,8 @@ def scored(arms: Mapping[str, Arm], rows: Sequence[Row]) -> dict[str, float]:
         if row.effect:
             figures["intervals"] += 1
             figures["covered"] += row.effect.low <= math.exp(truth) <= row.effect.high
+            figures["estimates"] += 1
+            figures["squares"] += (math.log(row.effect.ratio) - truth) ** 2
             widths.append(math.log(row.effect.high / row.effect.low) / 2)
         if row.verdict == "adopt" and row.effect:
             figures["adopted"] += 1

@@ -48,11 +48,18 @@ def _line(kind: str, world: str, rows: Sequence[Figures], hours: float) -> list[
         share(_sum(rows, "p99_covered"), _sum(rows, "p99_intervals")),
         share(_sum(rows, "far_undecided"), _sum(rows, "far")),
         _points(_sum(rows, "overstated"), _sum(rows, "adopted") if "overstated" in rows[0] else 0),
+        _rms(rows),
         f"{median(r['width'] for r in rows if 'width' in r) * 100:.1f}"
         if "width" in rows[0]
         else "-",
         f"{_mean(rows, 'hours') / hours * 100:.1f}" if "hours" in rows[0] else "-",
     ]
+
+
+def _rms(rows: Sequence[Figures]) -> str:
+    """Return the root of the estimates' mean squared error, in per cent."""
+    count = _sum(rows, "estimates")
+    return f"{math.sqrt(_sum(rows, 'squares') / count) * 100:.2f}" if count else "-"
 
 
 def _points(total: float, of: float) -> str:
@@ -69,6 +76,7 @@ _HEAD = [
     "p99 covered, %",
     "far undecided, %",
     "overstated, points",
+    "rms error, %",
     "half width, %",
     "time, % of hour grid",
 ]
@@ -157,6 +165,16 @@ def _other(kind: str, world: str, rows: Sequence[Figures]) -> str:
             f"end of a burst flagged {share(_sum(rows, 'flagged'), _sum(rows, 'campaigns'))} %, "
             f"compared across {share(_sum(rows, 'crossed'), _sum(rows, 'campaigns'))} %; flagged "
             f"where there was none {share(_sum(rows, 'wrongly'), _sum(rows, 'campaigns'))} %"
+        ),
+        "forecast": lambda: "; ".join(
+            f"{words}: within 20 % of the price {share(_sum(rows, f'{name}_price'), len(rows))} %, "
+            f"of the detectable effect {share(_sum(rows, f'{name}_shown'), len(rows))} % "
+            f"(median {math.exp(median(r[f'{name}_log'] for r in rows)):.2f} times)"
+            for name, words in (
+                ("new", "as assumed"),
+                ("again", "after an earlier campaign"),
+                ("checked", "after the check trials"),
+            )
         ),
         "warm-up": lambda: (
             f"bias within 0.5 %: {share(_sum(rows, 'near'), _sum(rows, 'trials'))} % of "

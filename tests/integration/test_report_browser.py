@@ -249,18 +249,19 @@ _OVERLAPPING = """() => [...document.querySelectorAll('svg')].flatMap((svg) => {
   const boxes = [...svg.children].filter((e) => e.matches('text')).map((e) =>
     [e.textContent, e.getBoundingClientRect()]).filter(([, b]) => b.width);
   return boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([, y]) =>
-    x.left < y.right && y.left < x.right && x.top < y.bottom && y.top < x.bottom)
+    x.left < y.right + 2 && y.left < x.right + 2 && x.top < y.bottom && y.top < x.bottom)
     .map(([b]) => `${a} and ${b}`));
 })"""
 
 
 @pytest.mark.parametrize("name", [*_NAMES, "long"])
-def test_no_label_is_cut_on_paper(opened, name):
+def test_no_label_is_cut_or_touches_another_on_paper(opened, name):
     page = opened(name, viewport={"width": 688, "height": 1000})  # A4 less its margins
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("svg text").count() > 0
     assert page.evaluate(_OUTSIDE) == []
+    assert page.evaluate(_OVERLAPPING) == []
 
 
 @pytest.mark.parametrize("name", [*_NAMES, "long"])

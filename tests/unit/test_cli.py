@@ -229,6 +229,9 @@ def test_an_argument_that_is_no_text_is_refused(tmp_path):
         ("mydyno compare ru", "runs/"),
         ("mydyno compare x --fail-unless ", "adopt"),
         ("mydyno lab up d --class azure-p1", "azure-p15"),
+        ("mydyno digest --rev", "--review"),
+        ("mydyno digest x.log --rev", "--reverse"),
+        ("mydyno digest x.log --gr", "--group-by"),
         ("mydyno lab up d --vm azure-d2", "azure-d2s-v3"),
     ],
 )

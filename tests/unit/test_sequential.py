@@ -10,8 +10,9 @@ from mydyno.campaign.designs import Adaptive, Fixed
 from mydyno.campaign.race import Race
 from mydyno.model import Metric, Outcome, Series, TrialStatus
 from mydyno.stats import Estimator, Method, Rule, undecided
-from mydyno.stats.sequential import learn_from, load_series, measure
+from mydyno.stats.sequential import error_shares, learn_from, load_series, measure
 from mydyno_simulate import BARE, CLOUD, Arm, Machine, Warmup
+from mydyno_simulate.noise import Drift, Neighbour, Noise, Runs, Seconds
 from mydyno_simulate.play import play
 from worded import compare
 
@@ -196,3 +197,23 @@ def test_an_outcome_without_a_series_gives_no_evidence():
     outcomes = raced({"a": 0.1}, blocks=3)
     bare = [Outcome(o.trial, o.status, o.window, o.metrics, (), o.machine_time_s) for o in outcomes]
     assert measure(bare, RULE, "w").effects == {}
+
+
+def test_each_part_of_the_error_is_largest_where_it_is_there():
+    """A wrong part would send a user to longer trials where more of them are needed."""
+    quiet = Seconds(0.01, 0.01)
+    worlds = {
+        "starts": Noise(quiet, Runs(0.05), Drift(0.0), Neighbour(0.0)),
+        "drift": Noise(quiet, Runs(0.003), Drift(0.10), Neighbour(0.0)),
+        "seconds": Noise(Seconds(0.10, 0.12), Runs(0.0), Drift(0.0), Neighbour(0.0)),
+    }
+    arms = {name: Arm() for name in ("base", "a", "b", "c", "d", "e")}
+    found = {}
+    for name, noise in worlds.items():
+        outcomes = raced({}, arms=arms, world=replace(CLOUD, noise=noise), blocks=8)
+        found[name] = error_shares(outcomes, RULE, "w")
+        assert sum(found[name].values()) == pytest.approx(1)
+    for part in worlds:
+        assert max(found, key=lambda name, part=part: found[name][part]) == part, found
+        assert found[part][part] > 0.3, found
+    assert error_shares(outcomes[:3], RULE, "w") == {}

@@ -12,14 +12,16 @@ from mydyno.campaign.timing import (
     Costs,
     fewer_treatments,
     played,
+    relative_noise,
     schedule,
     smallest_budget,
 )
 from mydyno.campaign.treatments import Environment
 from mydyno.journal.register import MeasuredCosts, remember, remembered
 from mydyno.model import Outcome, TrialStatus, Window
-from mydyno_simulate import BARE, CLOUD, Arm, Machine, Warmup
+from mydyno_simulate import BARE, CLOUD, NOISY, Arm, Machine, Warmup
 from mydyno_simulate import play as simulated
+from mydyno_simulate.noise import Runs, Seconds
 from worded import compare
 
 ENVIRONMENT = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
@@ -141,7 +143,7 @@ def test_a_budget_that_cannot_show_the_margin_names_one_that_can():
 
 
 def test_a_smaller_question_that_fits_is_named():
-    text = spec_of("abcdef", "race", 900)
+    text = spec_of("abcdef", "race", 1200)
     replan = lambda more: campaign(text, {"decide.margin": "0.1", **more})  # noqa: E731
     c = replan({})
     assert not schedule(c, MEASURED).shows(0.1)
@@ -204,9 +206,26 @@ def test_costs_are_those_of_the_last_campaign_of_its_kind(tmp_path, monkeypatch)
     assert remembered("a") is None
     remember("a", MeasuredCosts(5.0, 60.0))
     remember("b", MeasuredCosts(9.0, 1.0))
-    remember("a", MeasuredCosts(6.0, 61.0))
-    assert remembered("a") == MeasuredCosts(6.0, 61.0)
+    remember("a", MeasuredCosts(6.0, 61.0, 0.5))
+    assert remembered("a") == MeasuredCosts(6.0, 61.0, 0.5)
     assert remembered("b") == MeasuredCosts(9.0, 1.0)
+
+
+def test_the_noise_of_an_earlier_campaign_counts_in_the_next_plan():
+    c = campaign(spec_of("abcd", "race", 7200))
+    arms = {name: Arm() for name in c.treatments}
+    quiet = replace(
+        BARE, noise=replace(BARE.noise, seconds=Seconds(0.005, 0.006), runs=Runs(0.002))
+    )
+    noises = []
+    for world in (quiet, NOISY):
+        outcomes = simulated.play(c.design, c.stops, Machine(world, arms, 1))
+        noises.append(relative_noise(c, outcomes))
+    assert noises[0] < 0.4 < noises[1]
+    assert relative_noise(c, outcomes[:5]) is None
+    plans = [schedule(c, replace(MEASURED, noise=noise)) for noise in (noises[0], None, 2.0)]
+    shown = [found.detectable - 1 for found in plans]
+    assert shown[0] < 0.5 * shown[1] < shown[2]
 
 
 def test_a_damaged_file_of_costs_is_no_costs(tmp_path, monkeypatch):

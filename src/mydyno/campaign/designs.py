@@ -328,6 +328,7 @@ class DesignKind:
     runs: bool = True
 
 
+_WARM = 6  # a level at the end of a warm-up varies as the mean of so small a part of its trial
 _FIRST = 0.1  # the first share of it is not measured
 
 
@@ -405,7 +406,7 @@ class Adaptive:
         usual_s = min(max(TRIAL_S - RESTART_S, least_s), most_s)
         return TrialForecast(
             usual_s + overhead_s,
-            noise_of(usual_s / 3),
+            noise_of(usual_s / _WARM),
             least_s=least_s + overhead_s,
             most_s=most_s + overhead_s,
         )

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, log, log1p
+from math import inf, log, log1p, sqrt
+from statistics import fmean
 
 import msgspec
 
@@ -11,8 +12,11 @@ from mydyno.campaign.plan import Campaign
 from mydyno.model import Outcome, TrialStatus
 from mydyno.stats import Estimator, Goal
 from mydyno.stats.effects import Size, expected_sd, needed_blocks, ratio, reach
+from mydyno.stats.estimates import log_of
 
 _FEWEST = 2  # blocks before any decision
+_FEWEST_DF = 6  # degrees of freedom that show how noisy trials are
+_NOISES = (0.05, 20.0)  # times what is assumed: beyond, something else was wrong
 _PREPARE_S = 40.0  # until data sets of such a load were made here
 _OVERHEAD_S = 8.0  # of a trial: a small data set restored, a server started and stopped
 _ASSUMED = (0.1, 6.0)  # of an assumed cost: the least and the most it usually turns out to be
@@ -24,12 +28,14 @@ class Costs:
     """What a campaign costs besides its load, in seconds.
 
     `overhead_s` is that of each trial, `prepare_s` comes once; `measured` where they were measured
-    on this host, and not assumed.
+    on this host, and not assumed.  `noise` is how noisy the trials of an earlier campaign here
+    were, over what had been forecast.
     """
 
     overhead_s: float = _OVERHEAD_S
     prepare_s: float = _PREPARE_S
     measured: bool = False
+    noise: float | None = None
 
     @property
     def within(self) -> tuple[float, float]:
@@ -65,7 +71,8 @@ class Schedule:
 def schedule(campaign: Campaign, costs: Costs, seen: Sequence[Outcome] = ()) -> Schedule:
     """Return what a campaign takes, assumed until the good check trials in `seen` show it."""
     design, stops, size = campaign.design, campaign.stops, campaign.design.size
-    of = _measured(campaign, stops.forecast(costs.overhead_s), seen)
+    usual = stops.forecast(costs.overhead_s)
+    of = _measured(campaign, replace(usual, noise_sd=usual.noise_sd * (costs.noise or 1.0)), seen)
     low, high = costs.within
     few, many = stops.forecast(costs.overhead_s * low), stops.forecast(costs.overhead_s * high)
     shortest = replace(few, seconds=few.least_s or few.seconds)
@@ -75,8 +82,8 @@ def schedule(campaign: Campaign, costs: Costs, seen: Sequence[Outcome] = ()) -> 
         blocks, trials = design.blocks, design.total
         shown = needed = None
     else:
-        usual, ends = _of_blocks(size, design, shortest, of, longest)
-        blocks, trials = usual.blocks, usual.trials
+        full, ends = _of_blocks(size, design, shortest, of, longest)
+        blocks, trials = full.blocks, full.trials
         shown, needed = _shown(campaign, size, blocks, of.noise_sd)
     besides_s = campaign.soak.seconds if campaign.soak else 0.0
     prepare_s = (costs.prepare_s * low, costs.prepare_s, costs.prepare_s * high)
@@ -176,8 +183,28 @@ def _measured(campaign: Campaign, of: TrialForecast, seen: Sequence[Outcome]) ->
     if not checks:
         return of
     values = (m.value for o in checks for m in o.metrics if m.name == load.info.response)
+    logs = [log(v) for v in values if v > 0]
     trial_s = sum(o.machine_time_s for o in checks) / len(checks)
-    return replace(of, seconds=trial_s, noise_sd=expected_sd([log(v) for v in values if v > 0]))
+    return replace(of, seconds=trial_s, noise_sd=expected_sd(logs, of.noise_sd))
+
+
+def relative_noise(campaign: Campaign, outcomes: Sequence[Outcome]) -> float | None:
+    """Return how noisy the trials of one treatment were, over what was forecast.
+
+    None where too few trials show it.
+    """
+    logs: dict[tuple[str, str], list[float]] = {}
+    for outcome in outcomes:
+        trial = outcome.trial
+        level = log_of(outcome, campaign.rule.responses[trial.workload])
+        if level is not None and not trial.soak:
+            logs.setdefault((trial.workload, trial.treatment), []).append(level)
+    df = sum(len(some) - 1 for some in logs.values())
+    if df < _FEWEST_DF:
+        return None
+    squares = sum((level - fmean(some)) ** 2 for some in logs.values() for level in some)
+    relative = sqrt(squares / df) / campaign.stops.forecast().noise_sd
+    return min(max(relative, _NOISES[0]), _NOISES[1])
 
 
 Replan = Callable[[Mapping[str, str]], Campaign]

@@ -164,6 +164,7 @@ def _add(app: typer.Typer, name: str) -> None:
     else:
         app.command(
             name,
+            cls=getattr(module, "CommandClass", None),
             short_help=COMMANDS[name],
             epilog=_examples(name),
             context_settings=getattr(module, "CONTEXT", None),

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined] # no other name
 
 from mydyno.cli.terminal import print_message
 from mydyno.model import HostError, SpecError, os_errors_as
@@ -39,14 +40,14 @@ _NUMBERS = {  # the columns that pt-query-digest's table has for each attribute
 }
 _CHECKSUM = "checksum CHAR(32) NOT NULL"
 _REVIEW_COLUMNS = (
-    f"{_CHECKSUM} PRIMARY KEY, fingerprint TEXT NOT NULL, sample TEXT NOT NULL, "
+    f"{_CHECKSUM} PRIMARY KEY, fingerprint LONGTEXT NOT NULL, sample LONGTEXT NOT NULL, "
     "first_seen DATETIME, last_seen DATETIME, reviewed_by VARCHAR(20), reviewed_on DATETIME, "
     "comments TEXT"
 )
 _HISTORY_COLUMNS = ", ".join(
     (
         _CHECKSUM,
-        "sample TEXT NOT NULL, ts_min DATETIME, ts_max DATETIME, ts_cnt FLOAT",
+        "sample LONGTEXT NOT NULL, ts_min DATETIME, ts_max DATETIME, ts_cnt FLOAT",
         *(f"{name}_{one} FLOAT" for name, figures in _NUMBERS.items() for one in figures),
         "PRIMARY KEY (checksum, ts_min, ts_max)",
     )
@@ -107,7 +108,7 @@ class TableWriter:
         """Return the type of each column, of a table that is made first if that was asked for."""
         made = (
             f"CREATE DATABASE IF NOT EXISTS {_ticked(table.database)}",
-            f"CREATE TABLE IF NOT EXISTS {table} ({definition})",
+            f"CREATE TABLE IF NOT EXISTS {table} ({definition}) DEFAULT CHARSET=utf8mb4",
         )
         look = (
             "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS "  # noqa: S608 - names are ticked, texts are hexadecimal
@@ -122,7 +123,9 @@ class TableWriter:
         return types
 
     def _ask(self, statements: Iterable[str]) -> str:
-        text = ";\n".join(("SET NAMES utf8mb4", "START TRANSACTION", *statements, "COMMIT", ""))
+        # a table of others may be too narrow for a statement, in length or in characters
+        first = ("SET NAMES utf8mb4", "SET SESSION sql_mode = ''", "START TRANSACTION")
+        text = ";\n".join((*first, *statements, "COMMIT", ""))
         done = subprocess.run(
             self._argv, input=text.encode(), capture_output=True, check=False, timeout=600
         )
@@ -223,6 +226,23 @@ def _ticked(name: str) -> str:
 
 # all options except those below are passed to mydyno-probe, --help too
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+_OPTION = re.compile(r"^ +(?:-\w, )?(--[a-z-]+)", re.MULTILINE)
+
+
+class CommandClass(TyperCommand):
+    """A command whose other options, those of mydyno-probe, are completed by a shell too."""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:  # noqa: ANN401 - typer's own
+        """Return what the word can become: options of either; files are the shell's own work."""
+        found = super().shell_complete(ctx, incomplete)
+        program = probe_binary() if incomplete.startswith("-") else None
+        if not program:
+            return found
+        argv = [program, "digest", "--help"]
+        text = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+        names = (name for name in _OPTION.findall(text) if name.startswith(incomplete))
+        return [*found, *(CompletionItem(name) for name in names)]
+
 
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page.")]
 Review = Annotated[
@@ -241,7 +261,8 @@ Create = Annotated[bool, typer.Option("--create-tables", help="Make tables that 
 
 OURS = """mydyno adds:
   --html FILE             write an HTML page that needs no network; together with --json if wanted
-  --review D=DB,t=TABLE   add the classes to a table as pt-query-digest keeps it
+  --review D=DB,t=TABLE   add the classes (as many as --limit shows) to a table as
+                          pt-query-digest keeps it
   --history D=DB,t=TABLE  write a row of figures for each class; both imply --compat pt
   --server-defaults FILE  the option file ([client]) to log in with
   --create-tables         make the tables that are not there

@@ -27,14 +27,13 @@ from mydyno.cli.terminal import (
     Scale,
     Set,
     SpecName,
-    duration,
     print_json,
     print_message,
 )
 from mydyno.host import Remote, ask
 from mydyno.journal.register import remembered
 from mydyno.model import Action, Cost, Outcome, Reset
-from mydyno.report.units import counted, quantity, setting
+from mydyno.report.units import counted, duration, quantity, setting
 from mydyno.snapshot.store import free as free_bytes
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stack.protocol import spec_key
@@ -46,7 +45,9 @@ from mydyno.testbed.stores import key_of, needed
 def costs_of(built: Built) -> Costs:
     """Return what the last campaign of such servers and data cost on this machine, or a guess."""
     found = remembered(cost_key(built))
-    return Costs(found.overhead_s, found.prepare_s, measured=True) if found else Costs()
+    if found is None:
+        return Costs()
+    return Costs(found.overhead_s, found.prepare_s, measured=True, noise=found.noise)
 
 
 def cost_key(built: Built) -> str:
@@ -228,7 +229,12 @@ def _guess(found: Schedule, costs: Costs, campaign: Campaign) -> str:
     text = (
         f"assumed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
     )
-    if costs.measured:
+    if costs.noise:
+        text = (
+            f"by the last such campaign here: trials repeat to {_percent(found.noise_sd)} and take "
+            f"{duration(found.trial_s)}"
+        )
+    elif costs.measured:
         text = (
             f"trials take {duration(found.trial_s)} by the last such campaign here; assumed: they "
             f"repeat to {_percent(found.noise_sd)}"

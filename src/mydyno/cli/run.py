@@ -16,7 +16,7 @@ from mydyno.campaign.designs import overhead_s
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
-from mydyno.campaign.timing import Costs
+from mydyno.campaign.timing import Costs, relative_noise
 from mydyno.cli.analysis import RunFacts, must_run, result, save
 from mydyno.cli.benches import Built, build
 from mydyno.cli.plan import LabCheck, advice, cost_key, costs_of
@@ -176,7 +176,8 @@ def _remember(built: Built, journal: FileJournal, progress: Progress) -> None:
     if progress.prepared_s is None or not done:
         return
     restarted = [o for o in done if o.trial.reset is not Reset.NONE] or done[:1]
-    remember(cost_key(built), MeasuredCosts(overhead_s(restarted), progress.prepared_s))
+    noise = relative_noise(built.campaign, done)
+    remember(cost_key(built), MeasuredCosts(overhead_s(restarted), progress.prepared_s, noise))
 
 
 def _progress(built: Built, costs: Costs, already: Sequence[Outcome]) -> Progress:

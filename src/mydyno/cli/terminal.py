@@ -99,7 +99,6 @@ Allow = Annotated[
 ]
 
 TAIL = "latency_p99_s"
-_MINUTE = 60
 _CLEAR = "\r\x1b[2K"  # back to the first column, and the line is empty
 _C0, _ASTRAL = 0x20, 0x10000  # JSON escapes what is below, so that \x cannot get into it
 # controls but tab and newline, C1, line separators, bidirectional and invisible marks, surrogates
@@ -198,15 +197,6 @@ def print_json(value: object) -> None:
     sys.stdout.flush()
 
 
-def duration(seconds: float) -> str:
-    """Return a length of time for prose: 45 s, 7 min, 2.5 h."""
-    if seconds < 2 * _MINUTE:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * _MINUTE * _MINUTE:
-        return f"{seconds / _MINUTE:.0f} min"
-    return f"{seconds / _MINUTE / _MINUTE:.1f} h"
-
-
 def _shown(value: float, metric: str) -> str:
     """Return the value of a metric as the table and the report show it."""
     from mydyno.report.units import quantity  # noqa: PLC0415 - help needs none of it
@@ -279,6 +269,8 @@ class Progress:
 
     def _left(self, since_s: float = 0.0) -> str:
         """Return the time left, `since_s` seconds into a trial."""
+        from mydyno.report.units import duration  # noqa: PLC0415 - as above
+
         left_s = (self.left(self.outcomes) or 0.0) - since_s
         return f"   {duration(left_s)} left" if left_s > 0 else ""
 

@@ -297,10 +297,15 @@ _MOST = 200  # campaigns; the oldest are forgotten
 
 
 class MeasuredCosts(msgspec.Struct, frozen=True):
-    """Seconds: `overhead_s` of each trial besides its load, `prepare_s` before the first one."""
+    """Seconds: `overhead_s` of each trial besides its load, `prepare_s` before the first one.
+
+    `noise` is the standard deviation of the trials of one treatment over the one that was
+    forecast; None where too few trials showed it.
+    """
 
     overhead_s: _Seconds
     prepare_s: _Seconds
+    noise: Annotated[float, msgspec.Meta(ge=0.01, le=100)] | None = None
 
 
 def remembered(key: str) -> MeasuredCosts | None:

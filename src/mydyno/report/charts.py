@@ -51,15 +51,18 @@ def linear(low: float, high: float, ticks: int = 5) -> Axis:
     return Axis(values[0], values[-1], log=False, ticks=values)
 
 
-def logarithmic(low: float, high: float, ticks: int = 5) -> Axis:
-    """Return a logarithmic axis exactly from `low` to `high`, both above 0."""
+def logarithmic(low: float, high: float, ticks: int = 5, dense: int = _LONG_DECADES) -> Axis:
+    """Return a logarithmic axis exactly from `low` to `high`, both above 0.
+
+    Between decades there are ticks up to `dense` of them.
+    """
     low, high = (min(max(x, 1 / _FARTHEST), _FARTHEST) for x in (low, high))
     if not high / low > 1 + _APART:
         low, high = low / 1.5, low * 1.5
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if high / low < _NARROW:
         inside: Iterable[float] = linear(low, high, ticks).ticks
-    elif len(decades) > _LONG_DECADES:
+    elif len(decades) > dense:
         inside = (10.0**d for d in decades[:: math.ceil(len(decades) / _MOST_DECADES)])
     else:
         inside = (m * 10.0**d for d in decades for m in (1, 2, 5))

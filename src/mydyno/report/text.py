@@ -45,7 +45,7 @@ def render_text(result: Result, width: int, report: str = "") -> str:
         _main_effects(compared, width),
         _wrapped(_prose(result), width),
     ]
-    blocks += [_stored(compared, workload, width) for workload in verdicts.workloads(compared)]
+    blocks += [_notes(compared, workload, width) for workload in verdicts.workloads(compared)]
     blocks += [_wrapped(f"! {message}", width, "  ") for message in _warnings(compared)]
     if report:
         blocks.append(f"Report: {_clean(report)}")
@@ -228,10 +228,11 @@ def _prose(result: Result) -> str:
     return footing
 
 
-def _stored(compared: Comparison, workload: str, width: int) -> str:
-    size = verdicts.storage_sentence(compared, workload)
+def _notes(compared: Comparison, workload: str, width: int) -> str:
+    sentences = (verdicts.error_sentence, verdicts.storage_sentence)
+    notes = " ".join(filter(None, (sentence(compared, workload) for sentence in sentences)))
     several = f"{workload}: " if len(verdicts.workloads(compared)) > 1 else ""
-    return _wrapped(f"{several}{size}", width) if size else ""
+    return _wrapped(f"{several}{notes}", width) if notes else ""
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:

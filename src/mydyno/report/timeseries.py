@@ -370,7 +370,8 @@ def _upright(samples: Samples, *, log: bool) -> Axis:
     """Return the y axis of a series over time: from 0 to the greatest sample, or logarithmic."""
     seen = [s for s in samples if drawable(s, log=log)]
     low, high = min(seen, default=1.0), max(seen, default=1.0)
-    return logarithmic(low, high, _TICKS) if log else linear(0, high, _TICKS)
+    # a drawing is not tall: where it spans more decades, only these are labelled
+    return logarithmic(low, high, _TICKS, dense=3) if log else linear(0, high, _TICKS)
 
 
 def _over_time(
@@ -384,8 +385,8 @@ def _over_time(
 
 
 def _seconds(x: Axis) -> tuple[AxisTick, ...]:
-    """Return the ticks of an axis of time."""
-    return tuple(AxisTick(x.at(t), f"{t:g} s") for t in x.ticks)
+    """Return the ticks of an axis of time; the last one has the unit."""
+    return tuple(AxisTick(x.at(t), f"{t:g}{' s' * (t == x.ticks[-1])}") for t in x.ticks)
 
 
 def legend(panel: Panel) -> tuple[Style, ...]:

@@ -152,6 +152,28 @@ def storage_sentence(compared: Comparison, workload: str) -> str:
     return f"On disk after a trial: {sizes}." if sizes else ""
 
 
+_SEEN = 0.005
+_SOURCES = {
+    "starts": "differences between server starts",
+    "seconds": "noise within trials",
+    "drift": "drift of the host",
+}
+
+
+def error_sentence(compared: Comparison, workload: str) -> str:
+    """Return what the width of the intervals is due to, the largest part first; ``""`` if unknown.
+
+    Parts below half a per cent are left out.
+    """
+    shares = compared.errors.get(workload, {})
+    parts = [
+        f"{share:.0%} {_SOURCES[name]}".replace("%", " %")
+        for name, share in sorted(shares.items(), key=lambda item: -item[1])
+        if share >= _SEEN
+    ]
+    return f"The variance of the ratios is {units.listed(parts)}." if parts else ""
+
+
 def _size(row: Row) -> str:
     size = units.quantity(row.plain["storage_bytes"].estimate, "B")
     ratio = row.plain.get("compression_ratio")

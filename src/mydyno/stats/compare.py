@@ -272,11 +272,22 @@ def compare(
         winners=winners,
         treatments=found,
         directions={workload: rule.direction(workload) for workload in rule.responses},
+        errors=_errors(outcomes, rule),
         findings=of_campaign(outcomes, rule),
     )
     comparison, few_changes = _with_parts(comparison, outcomes, rule, cells or {})
     conclusion = [*conclude(comparison, rule), *few_changes, *soak]
     return structs.replace(comparison, conclusion=conclusion)
+
+
+def _errors(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, dict[str, float]]:
+    """Return by workload what the error of its ratios is due to, where a model estimates that."""
+    if rule.method.estimator is Estimator.BLOCKS or rule.method.goal is Goal.FACTORS:
+        return {}
+    from mydyno.stats.sequential import error_shares  # noqa: PLC0415 - numpy and scipy
+
+    found = {workload: error_shares(outcomes, rule, workload) for workload in rule.responses}
+    return {workload: shares for workload, shares in found.items() if shares}
 
 
 def _with_parts(

@@ -228,9 +228,9 @@ def is_open(row: Row, rule: Rule) -> bool:
     return row.verdict == "adopt" and bool(unproven_guards(held(row, rule)))
 
 
-_UNLIKELY = 0.15  # promise below which a treatment leaves, ...
+_UNLIKELY = 0.2  # promise below which a treatment leaves, ...
 _HALF = 0.5  # of a budget: treatments that leave make room for more trials of the others
-_EARLY = 0.4  # ... and less in an earlier part of the campaign, by the square of the share
+_EARLY = 0.25  # ... and less in an earlier part of the campaign, by the square of the share
 
 
 def given_up(effect: Effect | None, rule: Rule, workload: str) -> bool:

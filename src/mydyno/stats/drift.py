@@ -24,12 +24,13 @@ Array = NDArray[np.float64]
 
 TAU_S = 7200.0  # time constant of the host's drift; its size is estimated
 _NOISES = (0.002, 0.004, 0.008, 0.015, 0.02, 0.025, 0.03, 0.04, 0.06, 0.1, 0.16, 0.25, 0.5)
-_DRIFTS = (0.0, 0.005, 0.015, 0.03, 0.05, 0.08)
+_DRIFTS = (0.0, 0.005, 0.015, 0.03, 0.05, 0.08, 0.16)
 _APART_S = 1e-3  # least time between two trials, so that the covariance can be inverted
 _MANY = 60  # degrees of freedom from which on noise and drift can be separated
 _MOST_SES = 1e4
-_SCALES = ((1.0, 0.88), (2.0, 0.05), (4.0, 0.04), (8.0, 0.03))
+SCALES = ((1.0, 0.88), (2.0, 0.05), (4.0, 0.04), (8.0, 0.03))
 # ^ a treatment's noise beside that of the others, and how probable that is before its trials
+HOT_SCALES = ((1.0, 0.97), (2.0, 0.015), (4.0, 0.01), (8.0, 0.005))  # where no server starts
 _LIKELY = 1e-6  # probability of a model that is not left out
 _BEGIN = (4, 2)  # grid indices where the search starts: a usual host
 
@@ -95,13 +96,16 @@ class Contrast:
 
         return float(brentq(missed, 0.0, _MOST_SES, xtol=1e-4))
 
-    def with_own_noise(self, left: Array, noise: float) -> "Contrast":
+    def with_own_noise(
+        self, left: Array, noise: float, prior_of: Sequence[tuple[float, float]] = SCALES
+    ) -> "Contrast":
         """Return the log ratio of a treatment that may be less steady than the others.
 
         `left` are the residuals of its trials, `noise` is the standard deviation of all trials.
-        How probable each larger noise is follows from a prior and from its own trials.
+        How probable each larger noise is follows from `prior_of` (noise and probability of each)
+        and from its own trials.
         """
-        scales, prior = np.array(_SCALES).T
+        scales, prior = np.array(prior_of).T
         squares, count = float((left - left.mean()) @ (left - left.mean())), len(left)
         likely = -(count - 1) * np.log(scales) - squares / (2 * (scales * noise) ** 2)
         posterior = prior * np.exp(likely - likely.max())
@@ -174,6 +178,23 @@ def _solved(trials: Trials, sds: tuple[float, float], memory_s: float) -> tuple[
     reml = -(log_det + np.linalg.slogdet(information)[1] + rest) / 2
     df = len(trials.level) - trials.design.shape[1]
     return float(reml), Levels(level, covariance, noise_sd, drift_sd, df)
+
+
+def variances(
+    trials: Trials, found: Levels, pair: tuple[int, int], memory_s: float
+) -> tuple[Array, float]:
+    """Return what each trial's noise, and what the drift, adds to the variance of a log ratio.
+
+    The estimate is a weighted sum of the trials' levels; `pair` are the coefficients of a treatment
+    and of the baseline.
+    """
+    variance = found.noise_sd**2 * trials.weight
+    solved, _ = _whitened(trials.design, variance, _drifting(trials.at_s, found.drift_sd, memory_s))
+    inverse = np.linalg.inv(trials.design.T @ solved)
+    difference = inverse[:, pair[0]] - inverse[:, pair[1]]
+    of_noise = (solved @ difference) ** 2 * variance
+    total = float(difference[pair[0]] - difference[pair[1]])
+    return np.asarray(of_noise), max(total - float(of_noise.sum()), 0.0)
 
 
 def _whitened(both: Array, variance: Array, drift: Array | None) -> tuple[Array, float]:

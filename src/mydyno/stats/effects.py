@@ -195,12 +195,12 @@ def needed_blocks(size: Size, margin_log: float, noise_sd: float, *, looking: bo
     return every[first] if first < len(every) else _MOST_BLOCKS
 
 
-def expected_sd(seen: list[float]) -> float:
+def expected_sd(seen: list[float], assumed_sd: float = DEFAULT_TRIAL_SD) -> float:
     """Return the expected noise, given the log levels of some trials of one treatment."""
     if not seen:
-        return DEFAULT_TRIAL_SD
+        return assumed_sd
     mean = sum(seen) / len(seen)
-    squares = sum((v - mean) ** 2 for v in seen) + _NOISE_PRIOR_DF * DEFAULT_TRIAL_SD**2
+    squares = sum((v - mean) ** 2 for v in seen) + _NOISE_PRIOR_DF * assumed_sd**2
     return sqrt(squares / (len(seen) - 1 + _NOISE_PRIOR_DF))
 
 

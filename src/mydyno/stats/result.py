@@ -93,7 +93,9 @@ class Comparison(msgspec.Struct, frozen=True):
     `parts` (main effects) and `together` (interactions) are present where treatments are made of
     factors or bundles; `share` is a sentence on which few changes give most of the winner's gain,
     `soak` one on whether the winner held its throughput in the soak.  `directions` gives for each
-    workload whether ``higher`` or ``lower`` is better for its response.  `conclusion` and
+    workload whether ``higher`` or ``lower`` is better for its response.  `errors` gives for each
+    workload the shares of the variance of its ratios that are due to server ``starts``, to the
+    ``seconds`` within trials and to the host's ``drift``, where that is known.  `conclusion` and
     `findings` are the values that `sentence`, `share`, `soak` and `warnings` put into words
     (`mydyno.report.words`).
     """
@@ -112,6 +114,7 @@ class Comparison(msgspec.Struct, frozen=True):
     share: str = ""
     soak: str = ""
     directions: dict[str, str] = {}
+    errors: dict[str, dict[str, float]] = {}
     conclusion: list[Finding] = []
     findings: list[Finding] = []
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, ndtr
 
 from mydyno.model import Outcome, Series, TrialStatus
-from mydyno.stats import steady
+from mydyno.stats import drift, steady
 from mydyno.stats.drift import (
     TAU_S,
     Contrast,
@@ -24,6 +24,7 @@ from mydyno.stats.drift import (
     carries,
     levels,
     one_hot,
+    variances,
 )
 from mydyno.stats.effects import Effect, by_key
 from mydyno.stats.estimates import BIN_S, Estimates, log_of
@@ -158,8 +159,7 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
     }
     warming = rule.method.estimator is Estimator.STEADY
     unsteady, wavering = _unsteady(trials) if warming else ([], [])
-    relative = (SERVER_START_SD**2 + steady.variance) / SERVER_START_SD**2 if warming else None
-    found = _compared(trials, steady.level, rule, relative)
+    found = _compared(trials, steady, rule)
     if found is None:
         return Estimates(values=values)
     shares = _shares(outcomes, rule)
@@ -181,6 +181,20 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
         wavering=wavering,
         carries=segment_s is not None and carries(mine, response, effects, segment_s),
     )
+
+
+def error_shares(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> dict[str, float]:
+    """Return what share of the variance of the log ratios is due to what, empty where unknown.
+
+    ``seconds`` is the noise within trials, ``starts`` what one server start differs from the next,
+    ``drift`` that of the host.  Without restarts there are no starts.
+    """
+    trials, steady = steady_of(outcomes, rule, workload)
+    found = _compared(trials, steady, rule) if trials else None
+    if found is None:
+        return {}
+    own = steady.variance if rule.method.estimator is Estimator.STEADY else None
+    return found.shares(rule.baseline, own)
 
 
 def steady_of(
@@ -275,21 +289,48 @@ def _timed(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, float]]:
 class _Compared:
     """The levels of treatments; `of` holds the trials of each.
 
-    `left` is a trial's distance from the level of its treatment, `weight` its relative variance.
+    `runs` are the trials as they were compared, `left` is a trial's distance from the level of its
+    treatment; `restarts`: each trial has a server of its own.
     """
 
     levels: Levels
     of: Mapping[str, Sequence[int]]
+    runs: Trials
     left: Array
-    weight: Array
     blocks: Sequence[int]
+    restarts: bool
+
+    @property
+    def memory_s(self) -> float:
+        """Return the time constant of what disturbs the trials alike."""
+        return TAU_S if self.restarts else _HOT_TAU_S
 
     def contrast(self, treatment: str, baseline: str) -> Contrast:
         """Return a treatment's log ratio to the baseline."""
         number, which = list(self.of).index, self.of[treatment]
         found = self.levels.contrast(number(treatment), number(baseline))
-        left = self.left[which] / np.sqrt(self.weight[which])
-        return found.with_own_noise(left, self.levels.noise_sd)
+        left = self.left[which] / np.sqrt(self.runs.weight[which])
+        scales = drift.SCALES if self.restarts else drift.HOT_SCALES
+        return found.with_own_noise(left, self.levels.noise_sd, scales)
+
+    def shares(self, baseline: str, own: Array | None) -> dict[str, float]:
+        """Return the shares of the variance, summed over the treatments.
+
+        `own` is each trial's variance about its steady level; what its level varies by beyond that
+        is due to the server's start.  Without it all is due to seconds.
+        """
+        number = list(self.of).index
+        varying = self.levels.noise_sd**2 * self.runs.weight
+        of_seconds = np.ones(len(varying)) if own is None else np.minimum(own / varying, 1.0)
+        parts = dict.fromkeys(("starts", "seconds", "drift"), 0.0)
+        for name in (n for n in self.of if n != baseline):
+            pair = (number(name), number(baseline))
+            noise, drifting = variances(self.runs, self.levels, pair, self.memory_s)
+            parts["seconds"] += float(noise @ of_seconds)
+            parts["starts"] += float(noise @ (1 - of_seconds))
+            parts["drift"] += drifting
+        total = sum(parts.values())
+        return {name: part / total for name, part in parts.items()} if total > 0 else {}
 
     def effects(self, baseline: str, shares: Mapping[int, float]) -> dict[str, Effect]:
         """Return each treatment's effect against the baseline, where an interval can be given.
@@ -345,20 +386,20 @@ class _Compared:
         return looks, [shares[blocks[n - 1]] for n in looks]
 
 
-def _compared(
-    trials: Sequence[LoadSeries], level: Array, rule: Rule, relative: Array | None = None
-) -> _Compared | None:
+def _compared(trials: Sequence[LoadSeries], steady: Steady, rule: Rule) -> _Compared | None:
     """Return the treatments' levels, None without a baseline or without spare degrees of freedom.
 
-    The relative variance of a trial is `relative`, if given, and larger for a treatment that varies
+    A trial's variance is that of server starts and its own, and larger for a treatment that varies
     far more than the others, so that it does not widen their intervals.
     """
+    level = steady.level
     names = [_role(t, rule) for t in trials]
     of = by_key((name, i) for i, name in enumerate(names))
     if rule.baseline not in of or len(names) < len(of) + _ENOUGH:
         return None
-    weight = np.ones(len(level)) if relative is None else relative
-    memory_s = TAU_S if rule.method.segment_s is None else _HOT_TAU_S
+    weight = 1 + steady.variance / SERVER_START_SD**2
+    restarts = rule.method.segment_s is None
+    memory_s = TAU_S if restarts else _HOT_TAU_S
     numbers = np.array([list(of).index(name) for name in names])
     runs = Trials(one_hot(numbers), np.array([t.at_s for t in trials]), level, weight)
     found = levels(runs, memory_s)
@@ -367,7 +408,7 @@ def _compared(
         runs = replace(runs, weight=weight * wild)
         found = levels(runs, memory_s)
     left = level - found.level[numbers]
-    return _Compared(found, of, left, runs.weight, [t.block for t in trials])
+    return _Compared(found, of, runs, left, [t.block for t in trials], restarts)
 
 
 def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:
@@ -391,7 +432,7 @@ def _guard(
 ) -> dict[str, Effect]:
     """Return the effects on a metric of the measured windows; not simultaneous."""
     trials, level = _windows(outcomes, workload, metric, rule.method)
-    found = _compared(trials, level, rule)
+    found = _compared(trials, Steady(level, np.zeros(len(level))), rule)
     return found.effects(rule.baseline, shares) if found else {}
 
 
