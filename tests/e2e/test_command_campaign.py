@@ -219,7 +219,8 @@ def test_another_spec_in_the_same_directory_is_refused(tmp_path):
     assert mydyno("run", path, "-o", tmp_path / "run").returncode == 0
     done = mydyno("run", path, "-o", tmp_path / "run", "--set", "design.blocks=3")
     assert done.returncode == 2
-    assert "another version of its spec" in done.stderr
+    assert "this one with another spec, scale, --set or --budget" in done.stderr
+    assert "progress saved" not in done.stderr  # that of another campaign: not to be resumed so
 
 
 def test_the_winner_is_soaked_when_asked(tmp_path):

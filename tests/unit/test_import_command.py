@@ -108,7 +108,7 @@ def test_single_runs_give_no_verdict(repeats, tmp_path):
     found = compared(folder)
     assert [r["verdict"] for r in found["treatments"]] == ["baseline", "inconclusive"]
     assert found["treatments"][1]["effect"] is None
-    assert "each treatment ran once; at least two runs of each are needed" in found["sentence"]
+    assert "no treatment ran twice; at least two runs of each are needed" in found["sentence"]
     assert any(
         "repeat each treatment at least three times" in warning for warning in found["warnings"]
     )

@@ -83,8 +83,9 @@ def _open(r: CampaignRun) -> None:
         case Opened(digest=digest, build=build, name=name):
             if digest != opened.digest:
                 raise JournalError(
-                    f"{r.files.path}: contains another campaign ({name}) or another version of its "
-                    "spec; choose a new directory with -o, or remove this one"
+                    f"{r.files.path}: contains another campaign ({name}), or this one with another "
+                    "spec, scale, --set or --budget; "
+                    "choose a new directory with -o, or remove this one"
                 )
             if build != opened.build:
                 raise JournalError(

@@ -271,11 +271,11 @@ def advice(built: Built, source: SpecSource, costs: Costs) -> str:
 
 
 def _option(seconds: float) -> str:
-    """Return a length of time as an option takes it: ``90s``, ``40m``, ``2.5h``."""
-    minutes = seconds / 60
-    if minutes < 120:  # noqa: PLR2004 - two hours
-        return f"{minutes:g}m"
-    return f"{round(minutes / 60, 1):g}h" if minutes % 6 == 0 else f"{minutes:g}m"
+    """Return a length of time, to the minute, as an option takes it: ``40m``, ``2h30m``."""
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours < 2:  # noqa: PLR2004 - below two hours minutes are easier to compare
+        return f"{60 * hours + minutes}m"
+    return f"{hours}h{minutes}m" if minutes else f"{hours}h"
 
 
 def _devices(campaign: Campaign) -> dict[str, str]:

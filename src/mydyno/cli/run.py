@@ -101,7 +101,8 @@ def run(  # noqa: PLR0913 - one parameter an option
         run_trials(CampaignRun(campaign, bench, files, journal, progress, built.name))
         _remember(built, journal, progress)
     except (KeyboardInterrupt, MydynoError):
-        if any(journal.events()):  # a campaign that was refused has no events
+        first = next(iter(journal.events()), None)  # none, or another's, if this one was refused
+        if isinstance(first, Opened) and first.digest == campaign.digest:
             print_message(
                 f"mydyno: progress saved in {shown}; run the same command again to resume"
             )

@@ -12,7 +12,7 @@ from msgspec import structs
 from mydyno.report import units, verdicts
 from mydyno.report.names import legend, short_names
 from mydyno.report.verdicts import warned
-from mydyno.stats.result import Comparison, Result, Row
+from mydyno.stats.result import Comparison, Ratio, Result, Row
 
 _GUARD = "latency_p99_s"
 _GAP = "  "
@@ -195,12 +195,21 @@ def render_csv(compared: Comparison) -> str:
         writer.writerow(
             (
                 *(row.name, row.workload, row.verdict, row.durability, row.trials, row.ends.lost),
-                *((value.estimate, value.unit) if value else ("", "")),
-                *((effect.ratio, effect.low, effect.high) if effect else ("", "", "")),
-                *((tail.ratio, tail.low, tail.high) if tail else ("", "", "")),
+                *((_cell(value.estimate), value.unit) if value else ("", "")),
+                *_cells(effect),
+                *_cells(tail),
             )
         )
     return out.getvalue()
+
+
+def _cells(ratio: Ratio | None) -> Sequence[str]:
+    return [_cell(x) for x in (ratio.ratio, ratio.low, ratio.high)] if ratio else ("", "", "")
+
+
+def _cell(value: float) -> str:
+    """Return a number without the last digits, in which processors differ."""
+    return f"{value:.10g}"
 
 
 _CSV = (

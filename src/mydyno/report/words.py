@@ -94,7 +94,7 @@ _MESSAGES: Mapping[str, str] = {
         "Keep the baseline: only {names} would win, with weaker durability; to allow that, set "
         'decide.durability = "weaker" in the spec.'
     ),
-    "ran-once": "No verdict: each treatment ran once; at least two runs of each are needed.",
+    "ran-once": "No verdict: no treatment ran twice; at least two runs of each are needed.",
     "recorded": "{text}",
     "screened-none": "None of {settings} settings has a significant effect.",
     "screening-lost-trials": (
