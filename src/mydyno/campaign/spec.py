@@ -276,18 +276,41 @@ def _override(tables: dict[str, Any], path: str, value: str) -> None:
         parsed = value
     except (ValueError, RecursionError) as error:
         raise SpecError(f"--set {path}: {_beyond(error)}") from error
-    rest = path
-    while rest not in tables and "." in rest:
-        part, rest = rest.split(".", 1)
-        inner = tables.setdefault(part, {})
-        if not isinstance(inner, dict):
+    *outer, last = _parts(path, tables)
+    for part in outer:
+        tables = tables.setdefault(part, {})
+        if not isinstance(tables, dict):
             raise SpecError(f"--set {path}: {part} is a value, not a table")
-        tables = inner
-    if parsed is False and isinstance(tables.get(rest), dict):
-        del tables[rest]
+    if parsed is False and isinstance(tables.get(last), dict):
+        del tables[last]
     else:
-        tables[rest] = parsed
+        tables[last] = parsed
 
+
+def _parts(path: str, tables: Mapping[str, Any]) -> list[str]:
+    """Return the keys along `path`, of which the last one may have dots, quoted as in TOML or not.
+
+    A setting has them (``treatments.pool.mysqld.max_connections``), and what a table holds.
+    """
+    parts = path.split(".") if '"' not in path else list[str]()
+    try:
+        inner = tomllib.loads("" if parts else f"{path} = 0")
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"--set {path}: not a key; write design.blocks=5") from error
+    while isinstance(inner, dict) and inner:
+        key, inner = next(iter(inner.items()))
+        parts.append(key)
+    for depth in range(len(parts)):
+        rest = ".".join(parts[depth:])
+        if rest in tables or depth == _SETTINGS.get(parts[0]):
+            return [*parts[:depth], rest]
+        tables = tables.get(parts[depth], {})
+        if not isinstance(tables, Mapping):
+            break
+    return parts
+
+
+_SETTINGS = {"factors": 1, "treatments": 2, "scale": 2}  # below how many keys settings stand
 
 KEY = "server.build"
 SETTING = f"db/{KEY}"

@@ -56,7 +56,7 @@ Server = Annotated[
 
 File = Annotated[
     Path | None,
-    typer.Argument(help="A file of mydyno-probe sample, instead of a host.", metavar="[FILE]"),
+    typer.Argument(help="A file of mydyno-probe sample, instead of a host.", metavar="FILE"),
 ]
 
 
