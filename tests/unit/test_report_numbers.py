@@ -244,3 +244,20 @@ def test_values_that_are_one_still_have_an_axis(make, low, apart):
     found = make(low, high)
     assert found.low < found.high
     assert 0 <= found.at(low) <= found.at(high) <= 100
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (1600, "/s", "1.60 k/s"),
+        (2000, "/s", "2.00 k/s"),
+        (345.6, "/s", "346 /s"),
+        (85, "/s", "85.0 /s"),
+        (0.05, "/s", "0.0500 /s"),
+        (0, "/s", "0 /s"),
+        (1024**3, "B", "1 GiB"),
+        (float("nan"), "/s", units.NOTHING),
+    ],
+)
+def test_measured_rates_have_all_their_figures(value, unit, shown):
+    assert units.measurement(value, unit) == shown

@@ -199,10 +199,10 @@ def print_json(value: object) -> None:
 
 def _shown(value: float, metric: str) -> str:
     """Return the value of a metric as the table and the report show it."""
-    from mydyno.report.units import quantity  # noqa: PLC0415 - help needs none of it
+    from mydyno.report.units import measurement  # noqa: PLC0415 - help needs none of it
     from mydyno.stats.estimates import unit_of  # noqa: PLC0415
 
-    return quantity(value, unit_of(metric))
+    return measurement(value, unit_of(metric))
 
 
 @dataclass(slots=True)

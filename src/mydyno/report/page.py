@@ -182,6 +182,11 @@ class Page:
         return list(dict.fromkeys(row.name for row in rows if row.durability == "weaker"))
 
     @property
+    def judged(self) -> bool:
+        """Return whether any treatment was compared with the baseline."""
+        return any(row.effect for row in self.result.comparison.treatments)
+
+    @property
     def has_charts(self) -> bool:
         """Return whether any trial left a curve."""
         return any(work.charts for work in self.workloads)
@@ -295,7 +300,7 @@ def _row(row: Row, rows: Sequence[Row], axis: Forest, ordered: Sequence[Style]) 
     return RowView(
         next(style for style in ordered if style.name == row.name),
         row,
-        units.quantity(row.value.estimate, row.value.unit) if row.value else units.NOTHING,
+        units.measurement(row.value.estimate, row.value.unit) if row.value else units.NOTHING,
         _texts(row.effect),
         axis.whisker(row.effect) if row.effect else None,
         tuple((units.heading(name), _texts(row.guards.get(name))) for name in guards),
@@ -332,7 +337,7 @@ def _trial(result: Result, trial: TrialView, drawn: dict[str, Style]) -> TrialRo
     return TrialRow(
         trial,
         drawn[trial.treatment],
-        units.NOTHING if value is None else units.quantity(value, unit),
+        units.NOTHING if value is None else units.measurement(value, unit),
         units.NOTHING if tail is None else units.quantity(tail, "s"),
         f"{start:g} to {end:g} s" if end > start else units.NOTHING,
         trial.error or ("" if trial.status == "ok" else "no reason was recorded"),

@@ -134,7 +134,7 @@ def aligned(rows: Sequence[Sequence[str]], right: Container[int]) -> list[str]:
 
 
 def _value(row: Row) -> str:
-    return units.quantity(row.value.estimate, row.value.unit) if row.value else "-"
+    return units.measurement(row.value.estimate, row.value.unit) if row.value else "-"
 
 
 def _effect(row: Row) -> str:

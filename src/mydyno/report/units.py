@@ -46,6 +46,16 @@ def quantity(value: float, unit: str) -> str:
     return f"{_figures(value / factor)} {prefix}{unit}"
 
 
+def measurement(value: float, unit: str) -> str:
+    """Return `quantity` with all its three figures: ``1.60 k/s``, so that a column lines up."""
+    figures, space, rest = quantity(value, unit).partition(" ")
+    missing = 3 - sum(c.isdigit() for c in figures.lstrip("-0."))
+    if unit != "/s" or not space or value == 0 or missing <= 0:
+        return f"{figures}{space}{rest}"
+    point = "" if "." in figures else "."
+    return f"{figures}{point}{'0' * missing} {rest}"
+
+
 def duration(seconds: float) -> str:
     """Return a length of time for prose: ``48 s``, ``27 min``, ``3.4 h``."""
     if seconds < _MINUTES_FROM_S:
