@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 FILE, FUNCTION, FIELDS = 500, 50, 10
 RECORDS = {"LabState"}  # the record of a lab, whose fields are the format of a file
 FILES = 150  # what a reader can know; never more
-CODE = 21_760  # lines of code in src; raised only with what a user can do more
+CODE = 21_780  # lines of code in src; raised only with what a user can do more
 # Files and lines of code of each distribution of its own, which an extra requires; as above.
 EXTRAS = {"mydyno-simulate": (7, 510), "mydyno-vm": (10, 1230)}
 CORE = 12_000  # lines of code on the way of a plain campaign: from its spec to the text report
