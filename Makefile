@@ -118,7 +118,7 @@ bench-digest: setup-bench ## the digest beside its peers
 	@$(PY) bench/digest.py $(ARGS)
 
 bench-decisions: setup-bench ## how often decisions are right, on simulated hosts; ARGS=… shortens it
-	@$(PY) bench/decisions.py $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(PY) bench/decisions.py $(ARGS)  # its matrices are small; threads only wait for each other
 
 bench-real: setup-bench servers ## decisions on a real server: doses live, and injected into its traces
 	@$(PY) bench/real.py $(ARGS)

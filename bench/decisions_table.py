@@ -42,7 +42,7 @@ def _line(kind: str, world: str, rows: Sequence[Figures], hours: float) -> list[
         kind,
         world,
         str(len(rows)),
-        share(sum(row["adopted"] > 0 for row in rows), len(rows)),
+        share(sum(row.get("adopted", 0) > 0 for row in rows), _sum(rows, "arms") and len(rows)),
         share(_sum(rows, "wrong"), _sum(rows, "arms")),
         share(_sum(rows, "covered"), _sum(rows, "intervals")),
         share(_sum(rows, "p99_covered"), _sum(rows, "p99_intervals")),
