@@ -84,7 +84,7 @@ def test_the_live_line_has_block_of_blocks_and_time_left(monkeypatch):
     progress.started(outcome(0).trial)
     progress.interval(Interval(5.0, {"tps": 9.0}))
     assert out.getvalue().endswith(
-        "1/8  block 1 of 4  w  A                5/10 s  9 /s   75 s left"
+        "1/8  block 1 of 4  w  A                5/10 s  9.00 /s   75 s left"
     )
 
 

@@ -10,6 +10,7 @@ pub mod reading;
 mod run;
 pub mod schedule;
 pub mod server;
+pub mod states;
 pub mod table;
 
 pub use run::run;

@@ -34,6 +34,10 @@ pub struct Options {
     /// A process to watch whose number is in a file, which may come later and change.
     #[arg(long, value_name = "ROLE=FILE")]
     pub process_file: Vec<Named<PathBuf>>,
+    /// Look so often at what the threads of these processes do, such as each 50ms; needs root, or
+    /// their user.
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub states: Option<Duration>,
     /// End when this process is gone.
     #[arg(long, value_name = "PID")]
     pub owner: Option<u32>,
@@ -88,7 +92,7 @@ impl Options {
     /// Reports what is wrong with the options in combination.
     ///
     /// # Errors
-    /// A role that is given twice.
+    /// A role that is given twice; states of no process.
     pub fn check(&self) -> Result<(), String> {
         let mut roles: Vec<&str> = self
             .process
@@ -102,6 +106,10 @@ impl Options {
                 "{}: given for two processes; name each once",
                 pair[0]
             )),
+            None if self.states.is_some() && roles.is_empty() => Err(
+                "--states: no process to look at; name one with --process or --process-file"
+                    .to_owned(),
+            ),
             None => Ok(()),
         }
     }

@@ -42,6 +42,15 @@ impl Reading {
         self.sources.iter().any(Stamped::is_unreached)
     }
 
+    /// Lets the sources look at what changes between ticks; nanoseconds until the next look.
+    pub fn look(&mut self) -> Option<i64> {
+        let looks = self
+            .sources
+            .iter_mut()
+            .filter_map(|stamped| stamped.source.look());
+        looks.min()
+    }
+
     /// Reads every source, and last what the probe costs; times count from `zero_ns`.
     pub fn read(&mut self, zero_ns: i64, late_ns: i64, missed: u64, table: &mut Table) {
         for stamped in &mut self.sources {

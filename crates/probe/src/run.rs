@@ -15,7 +15,8 @@ use crate::options::Options;
 use crate::process::Processes;
 use crate::reading::Reading;
 use crate::schedule::{monotonic_ns, wall_ns, Schedule};
-use crate::server::Server;
+use crate::server::{Connections, Server};
+use crate::states::States;
 use crate::table::{Event, Source, Table};
 
 /// A jump of the wall clock that is worth a note; slewing is far below.
@@ -58,11 +59,16 @@ fn prepare(options: &Options) -> Result<(Life, Vec<Box<dyn Source>>), String> {
     let life = Life::new(&root, options.owner)?;
     let mut sources: Vec<Box<dyn Source>> = vec![Box::new(Host::new(&root))];
     let processes = Processes::new(&root, &options.process, &options.process_file);
+    let found = processes.found();
     if !processes.is_empty() {
         sources.push(Box::new(processes));
     }
-    if let Some(server) = Server::start(&options.server)? {
+    let connections = options.states.map(|_| Connections::default());
+    if let Some(server) = Server::start(&options.server, connections.clone())? {
         sources.push(Box::new(server));
+    }
+    if let Some((interval, connections)) = options.states.zip(connections) {
+        sources.push(Box::new(States::new(&root, interval, found, connections)));
     }
     Ok((life, sources))
 }
@@ -77,6 +83,8 @@ struct Sampler {
     wall_ns: i64,
     schedule: Schedule,
     drift_ns: i64,
+    /// When a source wants to look again, where one does.
+    look_ns: Option<i64>,
 }
 
 impl Sampler {
@@ -96,6 +104,7 @@ impl Sampler {
             wall_ns: wall_ns(),
             schedule: Schedule::new(options.interval, options.duration),
             drift_ns: 0,
+            look_ns: None,
         }
     }
 
@@ -118,13 +127,31 @@ impl Sampler {
             let Some(deadline_ns) = self.schedule.done(self.now_ns()) else {
                 return Ok(Reason::Duration);
             };
-            if let Some(reason) = self.life.wait_until(self.mono_ns + deadline_ns) {
+            if let Some(reason) = self.wait_until(deadline_ns) {
                 return Ok(reason);
             }
             if !self.schedule.skip(self.now_ns()) {
                 return Ok(Reason::Duration);
             }
         }
+    }
+
+    /// Waits for the deadline, and looks meanwhile; or less long, and returns why.
+    fn wait_until(&mut self, deadline_ns: i64) -> Option<Reason> {
+        loop {
+            let look_ns = self.look_ns.filter(|look_ns| *look_ns < deadline_ns);
+            let until_ns = self.mono_ns + look_ns.unwrap_or(deadline_ns);
+            if let Some(reason) = self.life.wait_until(until_ns) {
+                return Some(reason);
+            }
+            look_ns?;
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        let now_ns = self.now_ns();
+        self.look_ns = self.reading.look().map(|next_ns| now_ns + next_ns);
     }
 
     fn tick(&mut self) -> io::Result<()> {
@@ -140,6 +167,9 @@ impl Sampler {
             took_ns: self.now_ns() - begin_ns,
             drift_ns: self.drift_ns,
         };
+        if self.look_ns.is_none() {
+            self.look();
+        }
         self.recorder.tick(&tick, &mut self.table)
     }
 

@@ -111,6 +111,11 @@ pub trait Source {
     /// Why it could not be read; noted as a gap, once until it is read again.
     fn read(&mut self, table: &mut Table) -> Result<bool, String>;
 
+    /// Looks at what changes between two ticks; returns nanoseconds until it wants to look again.
+    fn look(&mut self) -> Option<i64> {
+        None
+    }
+
     /// Whether the request named it, so that it is an error if it was never read.
     fn is_asked_for(&self) -> bool {
         false

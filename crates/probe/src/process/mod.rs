@@ -2,10 +2,11 @@
 
 mod threads;
 
-pub use threads::Stat;
+pub use threads::{class_of, Stat};
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use threads::Threads;
@@ -15,6 +16,9 @@ use crate::host::cgroup::Group;
 use crate::host::SELDOM;
 use crate::options::Named;
 use crate::table::{Column, Event, Source, Table};
+
+/// What the watched processes are now: the number of each by its role.
+pub type Found = Arc<Mutex<Vec<(String, u32)>>>;
 
 /// How a process is found.
 #[derive(Debug)]
@@ -39,6 +43,7 @@ pub struct Processes {
     look: Look,
     looked: Instant,
     first: bool,
+    found: Found,
 }
 
 impl Processes {
@@ -63,7 +68,14 @@ impl Processes {
             look: Look::default(),
             looked: Instant::now(),
             first: true,
+            found: Found::default(),
         }
+    }
+
+    /// Where others see which process each role has now.
+    #[must_use]
+    pub fn found(&self) -> Found {
+        Arc::clone(&self.found)
     }
 
     /// Whether there is nothing to watch.
@@ -81,6 +93,13 @@ impl Source for Processes {
     fn read(&mut self, table: &mut Table) -> Result<bool, String> {
         for watched in &mut self.watched {
             watched.read(&self.root, self.first, &mut self.look, table);
+        }
+        if let Ok(mut found) = self.found.lock() {
+            found.clear();
+            found.extend(self.watched.iter().filter_map(|watched| {
+                let living = watched.living.as_ref()?;
+                Some((watched.role.clone(), living.pid))
+            }));
         }
         self.first = false;
         self.look.seldom = self.looked.elapsed() >= SELDOM;

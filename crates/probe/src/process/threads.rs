@@ -179,7 +179,8 @@ impl Thread {
 }
 
 /// `ib_io_rd-1` and `ib_io_rd-2` are of one class, as `handlers#3` and `worker7` are.
-fn class_of(comm: &str) -> &str {
+#[must_use]
+pub fn class_of(comm: &str) -> &str {
     let stem = comm.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.len() == comm.len() {
         return comm;

@@ -9,6 +9,7 @@ mod wire;
 mod worker;
 
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender, TryRecvError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,9 @@ use crate::table::{Column, Source, Table};
 const FAREWELL: Duration = Duration::from_millis(200);
 const STACK: usize = 512 * 1024;
 const NANOSECOND: f64 = 1e-9;
+
+/// The numbers of the server's threads that serve a connection, as it last listed them.
+pub type Connections = Arc<Mutex<Vec<u32>>>;
 
 /// The server as a source; one question is under way at a time.
 pub struct Server {
@@ -56,11 +60,14 @@ struct Own {
 
 impl Server {
     /// Reads the option file and starts the thread; nothing if there is no file.  The server
-    /// need not be there.
+    /// need not be there.  Where there are `connections`, it is asked for them as well.
     ///
     /// # Errors
     /// The option file cannot be used, or there can be no further thread.
-    pub fn start(options: &options::Server) -> Result<Option<Self>, String> {
+    pub fn start(
+        options: &options::Server,
+        connections: Option<Connections>,
+    ) -> Result<Option<Self>, String> {
         let Some(path) = &options.defaults else {
             return Ok(None);
         };
@@ -70,7 +77,7 @@ impl Server {
         thread::Builder::new()
             .name("server".to_owned())
             .stack_size(STACK)
-            .spawn(move || worker::serve(login, &asked, &answering))
+            .spawn(move || worker::serve(login, connections, &asked, &answering))
             .map_err(|error| format!("the thread that asks the server: {error}"))?;
         Ok(Some(Self {
             questions: Some(questions),

@@ -57,6 +57,14 @@ const MORE_METRICS: &str = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_M
     'ibuf_merges_discard_delete', 'ibuf_merges', 'ibuf_size', 'innodb_activity_count', \
     'innodb_dblwr_writes', 'innodb_dblwr_pages_written', 'innodb_page_size')";
 
+// The threads of all connections but our own; those of daemons serve nobody.  MySQL 5.6 and MariaDB
+// before 10.1 do not list them.
+const CONNECTIONS: &str = "SELECT THREAD_OS_ID FROM performance_schema.threads \
+    WHERE PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_ID <> CONNECTION_ID() \
+    AND THREAD_OS_ID IS NOT NULL AND PROCESSLIST_COMMAND <> 'Daemon'";
+const CONNECTIONS_OF_MARIADB: &str = "SELECT TID FROM information_schema.PROCESSLIST \
+    WHERE ID <> CONNECTION_ID() AND TID IS NOT NULL AND COMMAND <> 'Daemon'";
+
 const BAD_FIELD: u16 = 1054;
 const ACCESS_DENIED: u16 = 1045;
 // "Connections using insecure transport are prohibited", as MySQL and MariaDB number it.
@@ -69,6 +77,7 @@ pub struct Session {
     pub number: u32,
     status: &'static str,
     metrics: Option<&'static str>,
+    connections: &'static str,
     /// Why there are no metrics of the engine.
     pub refused: Option<String>,
 }
@@ -87,6 +96,7 @@ impl Session {
             number,
             status: STATUS,
             metrics: None,
+            connections: CONNECTIONS,
             refused: None,
         };
         session.prepare().map_err(Fault::words)?;
@@ -112,12 +122,25 @@ impl Session {
         }
     }
 
+    /// Gives the number of each thread that serves a connection; none where the server does not
+    /// list them.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn connections(&mut self, each: impl FnMut([&[u8]; 1])) -> Result<(), Fault> {
+        match self.wire.ask(self.connections, each) {
+            Err(Fault::Refused(..)) => Ok(()),
+            done => done,
+        }
+    }
+
     fn prepare(&mut self) -> Result<(), Fault> {
         for statement in QUIET {
             self.refused(statement)?;
         }
         if self.is_true(IS_MARIADB)? {
             self.status = STATUS_OF_MARIADB;
+            self.connections = CONNECTIONS_OF_MARIADB;
         }
         if self.refused(FEW_ROWS)?.is_some() && self.is_true(LOGS_FEW_ROWS)? {
             self.refused = Some(WOULD_BE_LOGGED.to_owned());

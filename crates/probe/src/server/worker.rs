@@ -11,6 +11,7 @@ use crate::server::meaning;
 use crate::server::rows::Rows;
 use crate::server::session::{Session, Sign};
 use crate::server::wire::Fault;
+use crate::server::Connections;
 use crate::table::{Column, Event};
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -21,8 +22,13 @@ const EARLY: Duration = Duration::from_millis(100);
 const LONGEST_WORDS: usize = 400;
 
 /// Answers each question until nobody asks any more; then the connection is closed in order.
-pub fn serve(login: Login, asked: &Receiver<Answer>, answers: &Sender<Answer>) {
-    let mut worker = Worker::new(login);
+pub fn serve(
+    login: Login,
+    connections: Option<Connections>,
+    asked: &Receiver<Answer>,
+    answers: &Sender<Answer>,
+) {
+    let mut worker = Worker::new(login, connections);
     for mut answer in asked {
         answer.clear();
         worker.answer(&mut answer);
@@ -34,6 +40,8 @@ pub fn serve(login: Login, asked: &Receiver<Answer>, answers: &Sender<Answer>) {
 
 struct Worker {
     login: Login,
+    /// Where the threads of connections are listed, if anybody wants them.
+    connections: Option<Connections>,
     session: Option<Session>,
     before: Option<Sign>,
     /// Why there are no metrics of the engine, as it was noted.
@@ -51,9 +59,10 @@ struct Retry {
 }
 
 impl Worker {
-    fn new(login: Login) -> Self {
+    fn new(login: Login, connections: Option<Connections>) -> Self {
         Self {
             login,
+            connections,
             session: None,
             before: None,
             refused: None,
@@ -142,6 +151,15 @@ impl Worker {
             let meaning = |name: &str| meaning::of_metric(name, kind);
             self.metrics.take(name, value, meaning, answer);
         })?;
+        if let Some(connections) = &self.connections {
+            let mut found = Vec::<u32>::new();
+            session.connections(|[tid]| {
+                found.extend(number(tid).and_then(|number| u32::try_from(number).ok()));
+            })?;
+            if let Ok(mut listed) = connections.lock() {
+                *listed = found;
+            }
+        }
         Ok(Sign {
             connection: session.number,
             uptime_s: uptime_s.unwrap_or_default(),

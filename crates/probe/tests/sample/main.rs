@@ -7,3 +7,4 @@ mod group;
 mod host;
 mod process;
 mod run;
+mod states;
