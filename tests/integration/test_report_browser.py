@@ -245,8 +245,8 @@ _OUTSIDE = """() => [...document.querySelectorAll('svg text')].filter((e) => {
   const box = e.getBoundingClientRect(), around = (e.closest('.scroll') ?? document.body);
   const print = matchMedia('print').matches, within = around.getBoundingClientRect();
   const [left, right] = print ? [0, innerWidth] : [within.left, within.right];
-  return box.width && (box.left < Math.max(left, 0) - 1 ||
-    box.right > Math.min(right, document.documentElement.clientWidth) + 1);
+  return box.width && (box.left < Math.max(left, 0) ||
+    box.right > Math.min(right, document.documentElement.clientWidth));
 }).map((e) => `${e.textContent} at ${e.getBoundingClientRect().left}`)"""
 _OVERLAPPING = """() => [...document.querySelectorAll('svg')].flatMap((svg) => {
   const boxes = [...svg.children].filter((e) => e.matches('text')).map((e) =>

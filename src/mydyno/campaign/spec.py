@@ -292,14 +292,7 @@ def _parts(path: str, tables: Mapping[str, Any]) -> list[str]:
 
     A setting has them (``treatments.pool.mysqld.max_connections``), and what a table holds.
     """
-    parts = path.split(".") if '"' not in path else list[str]()
-    try:
-        inner = tomllib.loads("" if parts else f"{path} = 0")
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"--set {path}: not a key; write design.blocks=5") from error
-    while isinstance(inner, dict) and inner:
-        key, inner = next(iter(inner.items()))
-        parts.append(key)
+    parts = _quoted(path) if '"' in path else path.split(".")
     for depth in range(len(parts)):
         rest = ".".join(parts[depth:])
         if rest in tables or depth == _SETTINGS.get(parts[0]):
@@ -307,6 +300,18 @@ def _parts(path: str, tables: Mapping[str, Any]) -> list[str]:
         tables = tables.get(parts[depth], {})
         if not isinstance(tables, Mapping):
             break
+    return parts
+
+
+def _quoted(path: str) -> list[str]:
+    """Return the keys of a dotted path as TOML reads it; raise `SpecError`."""
+    try:
+        inner, parts = tomllib.loads(f"{path} = 0"), list[str]()
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"--set {path}: not a key; write design.blocks=5") from error
+    while isinstance(inner, dict):
+        key, inner = next(iter(inner.items()))
+        parts.append(key)
     return parts
 
 

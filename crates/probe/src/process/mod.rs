@@ -78,6 +78,17 @@ impl Processes {
         Arc::clone(&self.found)
     }
 
+    fn share(&self) {
+        let Ok(mut found) = self.found.lock() else {
+            return;
+        };
+        found.clear();
+        found.extend(self.watched.iter().filter_map(|watched| {
+            let living = watched.living.as_ref()?;
+            Some((watched.role.clone(), living.pid))
+        }));
+    }
+
     /// Whether there is nothing to watch.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -94,12 +105,8 @@ impl Source for Processes {
         for watched in &mut self.watched {
             watched.read(&self.root, self.first, &mut self.look, table);
         }
-        if let Ok(mut found) = self.found.lock() {
-            found.clear();
-            found.extend(self.watched.iter().filter_map(|watched| {
-                let living = watched.living.as_ref()?;
-                Some((watched.role.clone(), living.pid))
-            }));
+        if Arc::strong_count(&self.found) > 1 {
+            self.share();
         }
         self.first = false;
         self.look.seldom = self.looked.elapsed() >= SELDOM;
