@@ -182,11 +182,6 @@ class Page:
         return list(dict.fromkeys(row.name for row in rows if row.durability == "weaker"))
 
     @property
-    def judged(self) -> bool:
-        """Return whether any treatment was compared with the baseline."""
-        return any(row.effect for row in self.result.comparison.treatments)
-
-    @property
     def has_charts(self) -> bool:
         """Return whether any trial left a curve."""
         return any(work.charts for work in self.workloads)
