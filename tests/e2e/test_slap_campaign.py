@@ -93,7 +93,7 @@ def test_mysqlslap_is_a_load_like_any_other(folder):
     rows = {(row["name"], row["workload"]): row for row in found["treatments"]}
     assert set(rows) == {(t, w) for t in ("STOCK", "COMMIT2", "TCP") for w in ("slap/2", "own/1")}
     for row in rows.values():
-        assert row["trials"] == 2, row
+        assert 1 <= row["trials"] <= 2, row  # windows of two seconds: a host that stalls voids one
         assert row["value"]["estimate"] > 0
         assert row["value"]["unit"] == "/s"
         assert row["plain"]["storage_bytes"]["estimate"] > 10e6
@@ -103,7 +103,7 @@ def test_mysqlslap_is_a_load_like_any_other(folder):
     stored = {name: [] for name in ("STOCK", "COMMIT2", "TCP")}  # it grows with what was done
     done = mydyno("report", folder / "run", "--json")
     for trial in json.loads(done.stdout)["trials"]:
-        if trial["workload"] == "slap/2":
+        if trial["workload"] == "slap/2" and trial["status"] == "ok":
             stored[trial["treatment"]].append(trial["metrics"]["storage_bytes"])
     guarded = rows["TCP", "slap/2"]["guards"]["storage_bytes"]
     ratio = geometric_mean(stored["TCP"]) / geometric_mean(stored["STOCK"])
@@ -116,7 +116,7 @@ def test_mysqlslap_is_a_load_like_any_other(folder):
 def test_btrfs_is_a_treatment(folder):
     found = campaign(folder, BTRFS)
     rows = {row["name"]: row for row in found["treatments"]}
-    assert {name: row["trials"] for name, row in rows.items()} == dict.fromkeys(rows, 2), found
+    assert all(1 <= row["trials"] <= 2 for row in rows.values()), found
     for name in ("btrfs", "nodatacow"):
         ratio = rows[name]["plain"]["compression_ratio"]["estimate"]
         assert ratio == pytest.approx(1.0), name

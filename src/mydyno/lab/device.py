@@ -217,7 +217,7 @@ def _shape(host: Host, spec: LabSpec) -> bytes:
     return msgspec.json.encode({"size": spec.size, "boot": boot_of(host), **striped})
 
 
-_PATIENCE_S = 5.0  # a reply takes a millisecond
+_PATIENCE_S = 60.0  # a reply takes a millisecond, but a host's disk can stall for seconds
 
 
 @dataclass(frozen=True, slots=True)
