@@ -163,6 +163,21 @@ class Series:
     values: tuple[float, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a sample holds, as one figure each over a window, by the probe's names of columns.
+
+    ``name:instance`` where there are several; those of the data's disk and of the load's interface
+    have no instance.  `means` are rates per second of counters, and means of gauges, in base units;
+    `spread` is the standard deviation over the seconds, and `rise` what the second half has more
+    than the first, both as shares of the mean.
+    """
+
+    means: dict[str, float] = field(default_factory=dict)
+    spread: dict[str, float] = field(default_factory=dict)
+    rise: dict[str, float] = field(default_factory=dict)
+
+
 Figure = int | float | str | Sequence[str]
 
 

@@ -255,9 +255,22 @@ def sampled_series(folder: Path, more: Table | None = None) -> tuple[Series, ...
     Those of the table `more` are added.  Raises `ProbeFileError` for a file that is not one of the
     sampler's.
     """
+    made = opened(folder)
+    if made is None:
+        return ()
+    sampled, where, origin_s = made
+    found = series(sampled, where, origin_s, more)
+    return tuple(since for one in found if (since := _since_start(one)).values)
+
+
+def opened(folder: Path) -> tuple[Sampled, Where, float] | None:
+    """Return a trial's sample, what it was of, and when its load began in the time of the head.
+
+    None where it was not sampled; raises `ProbeFileError` for a file that is not one.
+    """
     path, start = folder / FILE, folder / START
     if not path.exists() or not start.exists():
-        return ()
+        return None
     try:
         where = msgspec.json.decode((folder / WHERE).read_bytes(), type=Where)
         origin_ns, _, clock = start.read_text(encoding="ascii").strip().partition(" ")
@@ -270,8 +283,7 @@ def sampled_series(folder: Path, more: Table | None = None) -> tuple[Series, ...
         origin_s = (began_ns - since_ns) * 1e-9
     except OverflowError as error:
         raise ProbeFileError(f"{folder / START}: {error}") from error
-    found = series(sampled, where, origin_s, more)
-    return tuple(since for one in found if (since := _since_start(one)).values)
+    return sampled, where, origin_s
 
 
 def _since_start(one: Series) -> Series:

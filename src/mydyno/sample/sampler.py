@@ -137,6 +137,7 @@ FILE, ERRORS, WHERE = "probe.bin", "probe.err", "probe.json"
 LOAD, START = "load.pid", "load.start"
 WALL = "wall"  # in `load.start`: the number is the sampled host's wall clock, not its uptime
 _GRACE_S = 3.0
+STATES = "100ms"  # between two looks at what the threads do
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ def _complain(folder: Path, text: str) -> None:
 def _action(host: Host, there: Path, watch: Watch) -> Action:
     argv = [uploaded_program(host, probe_binary()), "sample", "--out", str(there / FILE)]
     argv += [] if isinstance(host, Remote) else ["--owner", str(os.getpid())]
-    argv += ["--process-file", f"load={there / LOAD}"]
+    argv += ["--process-file", f"load={there / LOAD}", "--states", STATES]
     for role, pid in watch.processes.items():
         argv += ["--process", f"{role}={pid}"]
     if watch.server:

@@ -1,0 +1,117 @@
+"""`mydyno why`: where the connections of a finished run are, and what limits it; no host is asked."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mydyno.campaign.plan import Campaign
+from mydyno.campaign.run_loop import reread
+from mydyno.cli.analysis import Read, recorded, reopen
+from mydyno.cli.terminal import Dir, Json, print_json, print_message, width
+from mydyno.diagnose import Diagnosis, Subject, diagnosis
+from mydyno.journal import outcomes
+from mydyno.journal.register import RunDir
+from mydyno.model import Figures, HostError, SpecError, TrialStatus, unknown_value
+from mydyno.report.limits import render_limits
+from mydyno.sample.figures import figures, mean
+from mydyno.stats.estimates import merged, unit_of, within
+
+Treatment = Annotated[
+    str | None,
+    typer.Option("--treatment", "-t", metavar="NAME", help="Only this treatment; else all."),
+]
+
+
+def why(directory: Dir, *, treatment: Treatment = None, json: Json = False) -> None:
+    """Show where the connections of a run spend their time, and which limits fit that."""
+    campaign, _ = reopen(directory)
+    if treatment is not None and treatment not in campaign.treatments:
+        raise SpecError(unknown_value(treatment, campaign.treatments, "treatment"))
+    contents, warnings = recorded(directory, campaign)
+    chosen = [
+        o
+        for o in outcomes(contents.events)
+        if o.status is TrialStatus.OK and treatment in {None, o.trial.treatment}
+    ]
+    for line in warnings:
+        print_message(f"warning: {line}")
+    found = diagnoses(directory, campaign, reread(RunDir(directory), chosen, campaign.workloads))
+    if not any(one.lines for one in found):
+        raise SpecError(
+            f"{directory}: no trial has a sample of what threads do (taken since version 0.9, on "
+            "Linux, where mydyno-probe is built); run the campaign again"
+        )
+    if json:
+        print_json(found)
+    else:
+        sys.stdout.write(render_limits(found, width()))
+
+
+def diagnoses(path: Path, campaign: Campaign, trials: Sequence[Read]) -> list[Diagnosis]:
+    """Return the diagnosis of each treatment under each workload, from its valid trials."""
+    cells: dict[tuple[str, str], list[Read]] = {}
+    for outcome, intervals in trials:
+        usable = outcome.status is TrialStatus.OK and not outcome.trial.soak
+        if usable and campaign.workloads[outcome.trial.workload].info.needs_server:
+            cells.setdefault((outcome.trial.workload, outcome.trial.treatment), []).append(
+                (outcome, intervals)
+            )
+    found = []
+    for workload, by_name in _by_workload(campaign, cells).items():
+        found += [
+            one
+            for name in by_name
+            if (one := _diagnosed(path, campaign, cells[workload, name])) is not None
+        ]
+    return found
+
+
+def _by_workload(
+    campaign: Campaign, cells: dict[tuple[str, str], list[Read]]
+) -> dict[str, list[str]]:
+    """Return the treatments that were measured under each workload, in the spec's order."""
+    return {
+        workload: [name for name in campaign.treatments if (workload, name) in cells]
+        for workload in campaign.workloads
+    }
+
+
+def _diagnosed(path: Path, campaign: Campaign, trials: Sequence[Read]) -> Diagnosis | None:
+    sampled: list[Figures] = []
+    for outcome, _ in trials:
+        try:
+            made = figures(RunDir(path).trial(outcome.trial.id), outcome.window)
+        except HostError as error:
+            print_message(f"warning: {error}; the account leaves it out")
+            continue
+        sampled += [made] if made else []
+    if not sampled:
+        return None
+    first = trials[0][0]
+    workload = campaign.workloads[first.trial.workload]
+    rates = [m.value for o, _ in trials for m in o.metrics if m.name == workload.info.response]
+    if not rates:
+        return None
+    starts = [o.window.start_s for o, _ in trials], [o.window.end_s for o, _ in trials]
+    subject = Subject(
+        first.trial.treatment,
+        first.trial.workload,
+        len(sampled),
+        sum(rates) / len(rates),
+        unit_of(workload.info.response),
+        float(getattr(workload, "threads", 0) or 1),
+        _in_flight(trials, sum(rates) / len(rates)) if workload.info.closed_loop else None,
+        (min(starts[0]), max(starts[1])),
+    )
+    return diagnosis(subject, mean(sampled))
+
+
+def _in_flight(trials: Sequence[Read], rate: float) -> float | None:
+    """Return the rate times the mean latency, None where the load reports no histogram."""
+    encoded = [i.latency for o, seen in trials for i in within(seen, o.window) if i.latency]
+    if not encoded:
+        return None
+    return rate * float(merged(encoded).get_mean_value()) * 1e-6

@@ -1,0 +1,22 @@
+"""What limits a load: the account of its connections, suspects, and proof by doses; pure."""
+
+from mydyno.diagnose.account import Account, Line, account
+from mydyno.diagnose.diagnosis import Diagnosis, Proof, Subject, diagnosis
+from mydyno.diagnose.suspects import Evidence, Limit, Seen, Suspect, Suspicion, known_limits, suspects
+
+__all__ = [
+    "Account",
+    "Diagnosis",
+    "Evidence",
+    "Limit",
+    "Line",
+    "Proof",
+    "Seen",
+    "Subject",
+    "Suspect",
+    "Suspicion",
+    "account",
+    "diagnosis",
+    "known_limits",
+    "suspects",
+]

@@ -1,0 +1,214 @@
+"""The account: where the connections of a closed loop are, on average, while a load runs.
+
+A closed loop of N connections spends N connection-seconds in a second.  Each line is the part of
+it that one cause takes; what no line explains is `UNKNOWN`.  The inputs are the figures of a
+sample (`mydyno.sample.figures`): means over the measured window, by the names of the probe's
+columns.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from mydyno.diagnose import network
+
+Figures = Mapping[str, float]
+
+CPU, RUN_QUEUE, FAULT = "server_cpu", "server_run_queue", "page_fault"
+READ, WRITE, LOG, JOURNAL, TEMPORARY = "disk_read", "disk_write", "log", "journal", "temporary"
+ROW_LOCK, LATCH = "row_lock", "latch"
+LOAD_CPU, LOAD_RUN_QUEUE, THINK = "load_cpu", "load_run_queue", "think"
+NETWORK, CLIENT, UNKNOWN = "network", "client", "unknown"
+
+STATES: Mapping[str, str] = {
+    CPU: "on a CPU of the server",
+    RUN_QUEUE: "waiting for a CPU of the server",
+    READ: "reading data from disk",
+    WRITE: "writing data to disk",
+    LOG: "flushing the log",
+    JOURNAL: "waiting for the filesystem's journal",
+    TEMPORARY: "temporary files",
+    ROW_LOCK: "row locks",
+    LATCH: "latches, other locks, group commit",
+    FAULT: "page faults",
+    LOAD_CPU: "on a CPU of the load",
+    LOAD_RUN_QUEUE: "waiting for a CPU of the load",
+    THINK: "the load asks for nothing",
+    NETWORK: "network, and the kernel between both",
+    CLIENT: "network and load, not told apart",
+    UNKNOWN: "unknown",
+}
+"""Every state of a connection, in the order in which it is shown, and its words."""
+
+QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
+"""States in which connections wait for each other at one station; the CPU's include its queue."""
+
+_CLOSES = 0.03  # share of N by which an account may miss it
+_OWN = "mysqld/connection"
+_READS = ("data", "undo")
+_WRITES = ("data", "doublewrite", "undo", "other")
+_LOGS = ("redo", "binlog", "relay")
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One state: so many connections are in it on average, a share of all.
+
+    `exact` says that the kernel or server counted it; else it was sampled or is a remainder.
+    """
+
+    state: str
+    connections: float
+    share: float
+    source: str = ""
+    exact: bool = False
+
+
+class Account(msgspec.Struct, frozen=True):
+    """The lines of `n` connections; `doubts` says which of its checks did not hold.
+
+    `listed` is how many connections the server listed, `in_flight` Little's product of the load's
+    own rate and mean latency; both are None where they are not known.
+    """
+
+    n: float
+    lines: list[Line]
+    unknown: float
+    listed: float | None = None
+    in_flight: float | None = None
+    doubts: list[str] = []
+
+    def of(self, *states: str) -> float:
+        """Return how many connections are in these states together."""
+        return sum(line.connections for line in self.lines if line.state in states)
+
+
+def account(figures: Figures, n: float, in_flight: float | None = None) -> Account | None:
+    """Return the account of `n` connections, None where the threads' states were not sampled.
+
+    `in_flight` is the throughput times the mean latency, for loads without a pause or a rate.
+    """
+    listed = figures.get(f"state.threads:{_OWN}")
+    if listed:
+        own, shared = _of(figures, _OWN), False
+    elif own := _of(figures, *_classes(figures, "mysqld")):
+        own, shared = own, True
+    else:
+        return None
+    lines = dict(_server(figures, own, n, shared=shared))
+    # less the connections that serve no load; else less the thread that waits for new ones
+    waiting = _asleep(own) - (max(0.0, listed - n) if listed else 1.0)
+    lines |= _client(figures, max(0.0, waiting), n)
+    unknown = n - sum(lines.values())
+    doubts = [*_doubts(figures, n, unknown, in_flight), *(["shared"] if shared else [])]
+    sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
+    found = [
+        Line(state, lines[state], lines[state] / n, sources.get(state, "sampled"), state in sources)
+        for state in STATES
+        if state in lines
+    ]
+    found.append(Line(UNKNOWN, unknown, unknown / n, "remainder"))
+    return Account(n, found, unknown, listed, in_flight, doubts)
+
+
+def expected(found: Account) -> dict[str, float]:
+    """Return each state's elasticity as a product-form network would have it; only a rank.
+
+    States of a queue get what is saturated, those without one their share.
+    """
+    lengths = {
+        line.state: line.connections
+        for line in found.lines
+        if line.state not in {RUN_QUEUE, LOAD_RUN_QUEUE}
+    }
+    for cpu, queue in ((CPU, RUN_QUEUE), (LOAD_CPU, LOAD_RUN_QUEUE)):
+        if cpu in lengths:
+            lengths[cpu] += found.of(queue)
+    lengths = {name: max(length, 0.0) for name, length in lengths.items()}
+    n = max(1, round(found.n))
+    if sum(lengths.values()) <= 0:
+        return {}
+    return network.elasticities(network.fitted(lengths, QUEUES, n), n)
+
+
+def _classes(figures: Figures, role: str) -> list[str]:
+    start = f"state.threads:{role}/"
+    return [key.partition(":")[2] for key in figures if key.startswith(start)]
+
+
+def _of(figures: Figures, *classes: str) -> dict[str, float]:
+    """Return the threads of some classes by state, with what the kernel counted of their CPU."""
+    found: dict[str, float] = {}
+    for one in classes:
+        start = f"state.seconds:{one}/"
+        for key, value in figures.items():
+            if key.startswith(start):
+                state = key.removeprefix(start)
+                found[state] = found.get(state, 0.0) + value
+        for name in ("cpu", "run_delay"):
+            if (value := figures.get(f"state.{name}:{one}")) is not None:
+                found[name] = found.get(name, 0.0) + value
+    return found
+
+
+def _asleep(own: Mapping[str, float]) -> float:
+    """Return how many threads wait for what their connection sends, or for it to take something."""
+    return own.get("poll", 0.0) + own.get("read.socket", 0.0) + own.get("write.socket", 0.0)
+
+
+def _server(
+    figures: Figures, own: Mapping[str, float], n: float, *, shared: bool
+) -> Iterator[tuple[str, float]]:
+    """Yield the lines of the server's threads; of all its threads where they are `shared`."""
+
+    def total(call: str, files: Sequence[str]) -> float:
+        return sum(own.get(f"{call}.{file}", 0.0) for file in files)
+
+    journals = sum(value for state, value in own.items() if state.endswith(".journal"))
+    yield CPU, own.get("cpu", 0.0)
+    yield RUN_QUEUE, own.get("run_delay", 0.0)
+    yield READ, total("read", _READS)
+    yield (
+        WRITE,
+        total("write", _WRITES) + total("sync", _WRITES) + (0 if shared else own.get("aio", 0.0)),
+    )
+    yield LOG, total("write", _LOGS) + total("sync", _LOGS) + total("read", _LOGS)
+    yield JOURNAL, journals
+    yield TEMPORARY, sum(own.get(f"{call}.temporary", 0.0) for call in ("read", "write", "sync"))
+    yield FAULT, own.get("fault", 0.0)
+    locked = min(figures.get("status.innodb_row_lock_time", 0.0) * 1e-3, n)  # milliseconds
+    if shared:  # background threads sleep in the same call
+        yield ROW_LOCK, locked
+        return
+    futex = own.get("futex", 0.0)
+    yield ROW_LOCK, min(locked, futex)
+    yield LATCH, max(0.0, futex - locked)
+
+
+def _client(figures: Figures, waiting: float, n: float) -> dict[str, float]:
+    """Split the connections for which the server waits by what the load's threads do."""
+    load = _of(figures, *_classes(figures, "load"))
+    if not load:
+        return {CLIENT: waiting}
+    threads = sum(v for k, v in figures.items() if k.startswith("state.threads:load/"))
+    helpers = max(0.0, threads - n)  # the tool's own: they wait for its end
+    idle = sum(load.get(s, 0.0) for s in ("sleep", "futex")) - helpers
+    found = {
+        LOAD_CPU: load.get("cpu", 0.0),
+        LOAD_RUN_QUEUE: load.get("run_delay", 0.0),
+        THINK: max(0.0, idle),
+    }
+    busy = sum(found.values())
+    if busy > waiting:  # both ends can be on a CPU at once for a moment
+        found = {state: value * waiting / busy for state, value in found.items()}
+    return {**found, NETWORK: waiting - sum(found.values())}
+
+
+def _doubts(figures: Figures, n: float, unknown: float, in_flight: float | None) -> Iterator[str]:
+    """Yield the checks that do not hold."""
+    if unknown < -_CLOSES * n:
+        yield "over"
+    listed = figures.get(f"state.threads:{_OWN}")
+    if listed is not None and listed < n * (1 - _CLOSES):
+        yield "unlisted"
+    if in_flight is not None and abs(in_flight - n) > _CLOSES * n:
+        yield "little"

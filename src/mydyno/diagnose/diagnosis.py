@@ -1,0 +1,131 @@
+"""A diagnosis: the account of one treatment under one load, its suspects, and what was proven."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from mydyno.diagnose.account import Line, account
+from mydyno.diagnose.suspects import Evidence, Suspect, Unseen, suspects
+from mydyno.model import Figures
+
+SHOWN: Mapping[str, str] = {
+    "cpu_per_query_s": "s",
+    "server_cpu_cores": "cores",
+    "server_run_queue": "",
+    "server_minor_faults": "/s",
+    "server_major_faults": "/s",
+    "server_rss_bytes": "B",
+    "server_throttled": "s/s",
+    "log_waits": "/s",
+    "busy_time": "s/s",
+}
+"""Figures that a diagnosis shows beside the account, with their units."""
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """One dose: what its resource's speed is worth, with a simultaneous interval.
+
+    `dose` is the factor of the speed; `elasticity` the change of ln(throughput) for one of
+    ln(speed); `verdict` one of `the_limit`, `a_limit`, `not_it`, `undecided`.
+    """
+
+    limit: str
+    title: str
+    dose: float
+    elasticity: float
+    low: float
+    high: float
+    verdict: str
+    segments: int = 0
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Where the connections of a load are, what is suspected, and what is proven.
+
+    `answer` is a limit's name, or `unknown`; `proven` says that doses have shown it.  `n` and the
+    account are None where the threads' states were not sampled.
+    """
+
+    treatment: str
+    workload: str
+    trials: int
+    throughput: float
+    unit: str
+    n: float | None
+    lines: list[Line]
+    unknown: float | None
+    suspects: list[Suspect]
+    unseen: list[Unseen]
+    answer: str
+    doubts: list[str] = []
+    shown: dict[str, float] = {}
+    listed: float | None = None
+    in_flight: float | None = None
+    window: tuple[float, float] = (0.0, 0.0)
+    proven: bool = False
+    proofs: list[Proof] = []
+    explained: Proof | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is diagnosed: a treatment under a workload, its trials, its throughput in `unit`.
+
+    `in_flight` is throughput times mean latency, for loads without a pause or a rate.
+    """
+
+    treatment: str
+    workload: str
+    trials: int
+    throughput: float
+    unit: str
+    n: float
+    in_flight: float | None = None
+    window: tuple[float, float] = (0.0, 0.0)
+
+
+def diagnosis(subject: Subject, figures: Figures) -> Diagnosis:
+    """Return the account of a subject and the limits that fit it, without proof."""
+    about = (subject.treatment, subject.workload, subject.trials, subject.throughput, subject.unit)
+    found = account(figures.means, subject.n, subject.in_flight)
+    if found is None:
+        return Diagnosis(*about, None, [], None, [], [], "unknown", shown=_shown(figures.means))
+    suspicion = suspects(Evidence.of(figures, found))
+    return Diagnosis(
+        *about,
+        subject.n,
+        found.lines,
+        found.unknown,
+        suspicion.suspects,
+        suspicion.unseen,
+        suspicion.answer,
+        doubts=found.doubts,
+        shown=_shown(figures.means),
+        listed=found.listed,
+        in_flight=found.in_flight,
+        window=subject.window,
+    )
+
+
+def _shown(means: Mapping[str, float]) -> dict[str, float]:
+    """Return the figures beside the account that the sample has."""
+
+    def total(*names: str) -> float | None:
+        values = [means.get(name) for name in names]
+        return None if None in values else sum(v for v in values if v is not None)
+
+    used = total("process.cpu_user:mysqld", "process.cpu_system:mysqld")
+    queries = means.get("status.questions")
+    found = {
+        "cpu_per_query_s": used / queries if used is not None and queries else None,
+        "server_cpu_cores": used,
+        "server_run_queue": means.get("process.run_delay:mysqld"),
+        "server_minor_faults": means.get("process.minor_faults:mysqld"),
+        "server_major_faults": means.get("process.major_faults:mysqld"),
+        "server_rss_bytes": means.get("process.rss:mysqld"),
+        "server_throttled": means.get("cgroup.throttled:mysqld"),
+        "log_waits": means.get("status.innodb_log_waits"),
+        "busy_time": means.get("status.busy_time") or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}

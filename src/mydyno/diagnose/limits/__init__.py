@@ -1,0 +1,4 @@
+"""The limits that a load can meet, one file each; an entry point `mydyno.limits` adds one.
+
+Thresholds without a source are judgements, marked [J].
+"""

@@ -1,0 +1,38 @@
+"""The disk's cap on I/Os a second, or a rate that stays flat under a queue."""
+
+from mydyno.diagnose.account import JOURNAL, LOG, READ, WRITE
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+
+
+_FLAT = 0.05  # relative spread of the seconds, where the cap is not known: FACTS says 3 %, seen 5
+
+
+def _capped(evidence: Evidence) -> float | None:
+    """Return the share of the cap that is used; 1 less the spread for a disk of unknown cap."""
+    cap, done = evidence.get("disk.cap_ios"), evidence.total("disk.reads", "disk.writes")
+    if done is None:
+        return None
+    if cap:
+        return done / cap
+    spread = evidence.figures.spread.get("disk.reads", 1.0)
+    return 1.0 - spread if spread < _FLAT else 0.0
+
+
+def _bytes(evidence: Evidence) -> float | None:
+    done = evidence.total("disk.read_bytes", "disk.write_bytes")
+    cap = evidence.get("disk.cap_bytes")
+    return done / cap if done is not None and cap else None
+
+
+LIMIT = Limit(
+    "disk_ios",
+    "the disk's I/Os per second",
+    (READ, WRITE, LOG, JOURNAL),
+    signs=(
+        Sign("I/Os of the disk of its cap, or their evenness", _capped, 0.9, "ratio"),
+        figure("disk.weighted_s", 2.0, "I/Os waiting"),
+        share(0.2, READ, WRITE, LOG, JOURNAL),
+    ),
+    against=(Sign("bytes of the disk of their cap", _bytes, 0.9, "ratio"),),
+    doses=("disk.rate",),
+)

@@ -1,0 +1,27 @@
+"""Commits wait for the disk's flush."""
+
+from mydyno.diagnose.account import LATCH, LOG
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+
+
+def _flush_s(evidence: Evidence) -> float | None:
+    return evidence.ratio("disk.flush_s", "disk.flushes")
+
+
+def _busy(evidence: Evidence) -> float | None:
+    return evidence.get("disk.flush_s")
+
+
+LIMIT = Limit(
+    "flush_latency",
+    "the disk's flush latency",
+    (LOG, LATCH),
+    signs=(
+        share(0.3, LOG, LATCH),
+        share(0.03, LOG),
+        figure("disk.flushes", 1.0, "/s"),
+        Sign("mean time of a flush", _flush_s, 0.0005, "s"),
+    ),
+    against=(Sign("time in flushes", _busy, 0.2, "s/s", below=True),),
+    doses=("disk.flush_latency",),
+)

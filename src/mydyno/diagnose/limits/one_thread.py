@@ -1,0 +1,32 @@
+"""One thread of the server that is always busy, while CPUs are idle."""
+
+from mydyno.diagnose.account import CPU, LATCH, LOG
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+
+
+def _busiest(evidence: Evidence) -> float | None:
+    """Return the cores that one thread uses or waits for, of the class where that is most."""
+    found = [
+        (cpu + evidence.figures.means.get(f"state.run_delay:{of}", 0.0)) / threads
+        for key, threads in evidence.figures.means.items()
+        if key.startswith("state.threads:mysqld/") and threads > 0
+        for of in [key.partition(":")[2]]
+        if (cpu := evidence.get(f"state.cpu:{of}")) is not None
+    ]
+    return max(found, default=None)
+
+
+def _idle(evidence: Evidence) -> float | None:
+    return evidence.ratio("cpu.idle:all", "cpus")
+
+
+LIMIT = Limit(
+    "one_thread",
+    "one thread of the server",
+    (CPU, LATCH, LOG),
+    signs=(
+        Sign("CPU of the busiest thread of the server", _busiest, 0.9, "cores"),
+        Sign("idle share of all CPUs", _idle, 0.2, "ratio"),
+    ),
+    doses=("slow.server", "slow.host"),
+)

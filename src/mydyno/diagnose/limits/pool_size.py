@@ -1,0 +1,28 @@
+"""The buffer pool misses: pages are read that a larger one would hold."""
+
+from mydyno.diagnose.account import READ
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+
+
+def _pages(evidence: Evidence) -> float | None:
+    return evidence.ratio("status.innodb_pages_read", "disk.reads")
+
+
+def _cold(evidence: Evidence) -> float | None:
+    """Return by how much the reads fall: a pool that is still filling."""
+    rise = evidence.figures.rise.get("status.innodb_pages_read")
+    return None if rise is None else -rise
+
+
+LIMIT = Limit(
+    "pool_size",
+    "reads that a larger buffer pool would save",
+    (READ,),
+    signs=(
+        share(0.3, READ),
+        figure("status.innodb_pages_read", 10.0, "/s"),
+        Sign("reads of the disk that are pages of InnoDB", _pages, 0.7, "ratio"),
+    ),
+    against=(Sign("fall of the page reads within the window", _cold, 0.3, "ratio"),),
+    doses=("mysqld.innodb_buffer_pool_size",),
+)

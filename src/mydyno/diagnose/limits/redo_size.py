@@ -1,0 +1,26 @@
+"""The redo log is small: pages must be flushed before more may be logged."""
+
+from mydyno.diagnose.account import LATCH, LOG, WRITE
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+
+
+def _age(evidence: Evidence) -> float | None:
+    known = evidence.ratio("status.innodb_checkpoint_age", "status.innodb_checkpoint_max_age")
+    return known if known is not None else evidence.ratio("redo.age", "redo.capacity")
+
+
+def _redo(evidence: Evidence) -> float | None:
+    return evidence.get("status.innodb_os_log_written")
+
+
+LIMIT = Limit(
+    "redo_size",
+    "the size of the redo log",
+    (WRITE, LATCH, LOG),
+    signs=(
+        Sign("checkpoint age of its maximum", _age, 0.75, "ratio"),
+        share(0.1, WRITE, LATCH, LOG),
+    ),
+    against=(Sign("redo written", _redo, 1e5, "B/s", below=True),),
+    doses=("mysqld.innodb_log_file_size",),
+)

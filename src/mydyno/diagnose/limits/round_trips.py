@@ -1,0 +1,22 @@
+"""Statements wait for the round trips of a link that is not full."""
+
+from mydyno.diagnose.account import CLIENT, NETWORK
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+
+
+def _used(evidence: Evidence) -> float | None:
+    ways = [evidence.ratio(name, "net.capacity") for name in ("net.rx_bytes", "net.tx_bytes")]
+    return max((way for way in ways if way is not None), default=None)
+
+
+LIMIT = Limit(
+    "round_trips",
+    "the link's round trips",
+    (NETWORK,),
+    signs=(
+        share(0.3, NETWORK, CLIENT),
+        figure("net.tx_packets", 1.0, "/s"),
+    ),
+    against=(Sign("bytes of the link of its speed", _used, 0.5, "ratio"),),
+    doses=("link.delay",),
+)

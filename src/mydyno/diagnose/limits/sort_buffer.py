@@ -1,0 +1,29 @@
+"""Large sort buffers are mapped and zeroed for each sort: the kernel works more than the server."""
+
+from mydyno.diagnose.account import CPU, FAULT, RUN_QUEUE
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+
+
+def _system(evidence: Evidence) -> float | None:
+    used = evidence.total("process.cpu_user:mysqld", "process.cpu_system:mysqld")
+    system = evidence.get("process.cpu_system:mysqld")
+    return system / used if used and system is not None else None
+
+
+def _faults(evidence: Evidence) -> float | None:
+    sorts = evidence.total("status.sort_scan", "status.sort_range")
+    faults = evidence.get("process.minor_faults:mysqld")
+    return faults / sorts if sorts and faults is not None else None
+
+
+LIMIT = Limit(
+    "sort_buffer",
+    "memory mapped for each sort",
+    (CPU, FAULT),
+    signs=(
+        Sign("system share of the server's CPU", _system, 0.3, "ratio"),
+        Sign("page faults of the server per sort", _faults, 100.0, ""),
+        share(0.2, CPU, RUN_QUEUE, FAULT),
+    ),
+    doses=("mysqld.sort_buffer_size",),
+)

@@ -1,0 +1,20 @@
+"""Temporary tables and sorts are written to disk."""
+
+from mydyno.diagnose.account import CPU, LATCH, TEMPORARY, WRITE
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+
+
+def _made(evidence: Evidence) -> float | None:
+    return evidence.total("status.created_tmp_disk_tables", "status.sort_merge_passes")
+
+
+LIMIT = Limit(
+    "temporary_tables",
+    "temporary tables on disk",
+    (TEMPORARY, WRITE),
+    signs=(
+        Sign("temporary tables on disk and merges of sorts", _made, 5.0, "/s"),
+        share(0.05, TEMPORARY, WRITE, CPU, LATCH),
+    ),
+    doses=("mysqld.tmp_table_size",),
+)

@@ -1,0 +1,192 @@
+"""Suspects: which limits fit a load's account and figures; ranked, never convicted.
+
+A limit is one file in `mydyno.diagnose.limits`, or a plug-in: the states of the account where it
+shows, the signs that all must hold, and those that speak against it.  A sign whose figure the
+sample does not have is missing, and a limit that misses one could not be seen.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+import msgspec
+
+from mydyno.diagnose.account import UNKNOWN, Account, expected
+from mydyno.model import Figures
+from mydyno.model.plugins import with_plugins
+
+SUSPECTED = 0.3  # least expected elasticity of an answer: [J], to be calibrated on the bench
+_BLIND = 0.35  # share of the connections that may be unknown under any answer
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a load: the figures of its sample, its account, and what follows of it.
+
+    `expected` is each state's elasticity in a product-form network.
+    """
+
+    figures: Figures
+    account: Account
+    expected: Mapping[str, float]
+
+    @classmethod
+    def of(cls, figures: Figures, found: Account) -> "Evidence":
+        """Return the evidence of a load."""
+        return cls(figures, found, expected(found))
+
+    def get(self, name: str) -> float | None:
+        """Return a mean, None where it was not sampled."""
+        return self.figures.means.get(name)
+
+    def ratio(self, part: str, total: str) -> float | None:
+        """Return one mean over another, None where one is missing or the other is 0."""
+        value, divisor = self.get(part), self.get(total)
+        return value / divisor if value is not None and divisor else None
+
+    def total(self, *names: str) -> float | None:
+        """Return the sum of means, None where one is missing."""
+        values = [self.get(name) for name in names]
+        return None if None in values else sum(v for v in values if v is not None)
+
+    def share(self, *states: str) -> float:
+        """Return the share of the connections in some states."""
+        return self.account.of(*states) / self.account.n
+
+
+Value = Callable[[Evidence], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A figure with a threshold: `counter` names it as a reader can look it up.
+
+    It holds at `threshold` or above, with `below` at it or below.
+    """
+
+    counter: str
+    value: Value
+    threshold: float
+    unit: str = ""
+    below: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value is on the sign's side of the threshold."""
+        return value <= self.threshold if self.below else value >= self.threshold
+
+
+def figure(name: str, threshold: float, unit: str = "", *, below: bool = False) -> Sign:
+    """Return the sign of one mean of the sample."""
+    return Sign(name, lambda evidence: evidence.get(name), threshold, unit, below)
+
+
+def share(threshold: float, *states: str) -> Sign:
+    """Return the sign that a share of the connections is in some states."""
+    return Sign(
+        f"connections in {'+'.join(states)}",
+        lambda evidence: evidence.share(*states),
+        threshold,
+        "ratio",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What may limit a load: its name, its words, the states of the account where it shows.
+
+    All `signs` must hold; each of `against` that holds speaks against it.  `doses` are the keys
+    whose experiment proves it, the best first.
+    """
+
+    name: str
+    title: str
+    states: Sequence[str]
+    signs: Sequence[Sign]
+    against: Sequence[Sign] = ()
+    doses: Sequence[str] = ()
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """One figure that was looked at: its value, and the threshold that it reached."""
+
+    counter: str
+    value: float
+    threshold: float
+    unit: str = ""
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """A limit whose signs all hold, and the elasticity to expect of it."""
+
+    limit: str
+    title: str
+    expected: float
+    evidence: list[Seen]
+    against: list[Seen] = []
+    doses: list[str] = []
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """A limit that could not be judged: these figures were not sampled."""
+
+    limit: str
+    title: str
+    missing: list[str]
+
+
+class Suspicion(msgspec.Struct, frozen=True):
+    """The suspects by rank, what could not be seen, and the limit that is the answer, if any."""
+
+    suspects: list[Suspect]
+    unseen: list[Unseen]
+    answer: str = "unknown"
+
+
+@cache
+def known_limits() -> Mapping[str, Limit]:
+    """Return every limit by its name: ours, in the order of their names, and plug-ins."""
+    from mydyno.diagnose import limits as here  # noqa: PLC0415 - its files import this one
+
+    names = sorted(module.name for module in iter_modules(here.__path__))
+    found = [import_module(f"{here.__name__}.{name}").LIMIT for name in names]
+    return with_plugins("mydyno.limits", Limit, {limit.name: limit for limit in found})
+
+
+def suspects(evidence: Evidence) -> Suspicion:
+    """Return what the evidence suggests; `unknown` is an answer."""
+    found: list[Suspect] = []
+    unseen: list[Unseen] = []
+    for limit in known_limits().values():
+        values = [(sign, sign.value(evidence)) for sign in limit.signs]
+        if missing := [sign.counter for sign, value in values if value is None]:
+            if all(sign.holds(value) for sign, value in values if value is not None):
+                unseen.append(Unseen(limit.name, limit.title, missing))
+        elif all(sign.holds(value or 0.0) for sign, value in values):
+            found.append(_suspect(limit, evidence))
+    found.sort(key=lambda s: (-round(s.expected, 2), len(s.against), -len(s.evidence)))
+    blind = evidence.account.of(UNKNOWN) > _BLIND * evidence.account.n
+    known = found and found[0].expected >= SUSPECTED and not blind
+    return Suspicion(found, unseen, found[0].limit if known else "unknown")
+
+
+def _suspect(limit: Limit, evidence: Evidence) -> Suspect:
+    worth = sum(evidence.expected.get(state, 0.0) for state in limit.states)
+    return Suspect(
+        limit.name,
+        limit.title,
+        max(0.0, worth),
+        _seen(limit.signs, evidence),
+        _seen(limit.against, evidence),
+        list(limit.doses),
+    )
+
+
+def _seen(signs: Sequence[Sign], evidence: Evidence) -> list[Seen]:
+    found = [(sign, sign.value(evidence)) for sign in signs]
+    return [
+        Seen(sign.counter, value, sign.threshold, sign.unit)
+        for sign, value in found
+        if value is not None and sign.holds(value)
+    ]

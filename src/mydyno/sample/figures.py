@@ -1,0 +1,93 @@
+"""All that a trial's sample holds, as one figure each over a window: the evidence of `diagnose`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mydyno.model import Figures, Window
+from mydyno.sample.derive import opened
+from mydyno.sample.probe_file import READ_AT, Column, Sampled, Values
+from mydyno.sample.sampler import Where
+
+_LEAST = 2  # readings that a rate needs
+
+
+def figures(folder: Path, window: Window) -> Figures | None:
+    """Return the figures of a trial's window, None where it was not sampled.
+
+    Raises `ProbeFileError` for a file that is not one of the sampler's.
+    """
+    found = opened(folder)
+    if found is None:
+        return None
+    sampled, where, origin_s = found
+    made = of_window(sampled, where, Window(window.start_s + origin_s, window.end_s + origin_s))
+    made.means["cpus"] = float(sampled.head.cpus)
+    if where.link_bytes_per_s:
+        made.means["net.capacity"] = where.link_bytes_per_s
+    return made
+
+
+def of_window(sampled: Sampled, where: Where, window: Window) -> Figures:
+    """Return the figures of a window in the time of the sample's head."""
+    made = Figures()
+    by_source: dict[str, list[int]] = {}
+    for number, column in enumerate(sampled.columns):
+        if column.name != READ_AT:
+            by_source.setdefault(column.source, []).append(number)
+    for source, numbers in by_source.items():
+        stamps = sampled.find(READ_AT, source)
+        times = sampled.mono_s if stamps is None else stamps
+        inside = (times > window.start_s) & (times <= window.end_s)
+        if inside.sum() >= _LEAST:
+            columns = [sampled.columns[n] for n in numbers]
+            _add(made, columns, times[inside], sampled.values[np.ix_(inside, numbers)], where)
+    return made
+
+
+def mean(several: Sequence[Figures]) -> Figures:
+    """Return the mean figures of several trials; what one of them lacks is the others' mean."""
+    return Figures(
+        _mean([f.means for f in several]),
+        _mean([f.spread for f in several]),
+        _mean([f.rise for f in several]),
+    )
+
+
+def _mean(tables: Sequence[dict[str, float]]) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for table in tables:
+        for name, value in table.items():
+            found.setdefault(name, []).append(value)
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def _add(
+    made: Figures, columns: Sequence[Column], times: Values, values: Values, where: Where
+) -> None:
+    counts = np.array([column.kind == "counter" for column in columns])
+    passed = np.diff(times)[:, None]
+    steps = np.diff(values, axis=0)
+    with np.errstate(invalid="ignore"):
+        rates = np.where(steps >= 0, steps / passed, np.nan)  # one that fell began again
+    shown = np.where(counts[None, :], rates, values[1:])
+    weights = np.where(np.isnan(shown), 0.0, passed)
+    total = weights.sum(axis=0)
+    half = len(shown) // 2
+    for number in np.flatnonzero(total > 0):
+        name = _name(columns[number], where)
+        series, weight = shown[:, number], weights[:, number]
+        made.means[name] = middle = float(np.nansum(series * weight) / total[number])
+        known = series[weight > 0]
+        if middle > 0 and len(known) > _LEAST:
+            made.spread[name] = float(known.std(ddof=1) / middle)
+            early, late = (part[~np.isnan(part)] for part in (series[:half], series[half:]))
+            if len(early) and len(late):
+                made.rise[name] = float((late.mean() - early.mean()) / middle)
+
+
+def _name(column: Column, where: Where) -> str:
+    own = where.disk if column.name.startswith("disk.") else ""
+    own = where.interface if column.name.startswith("net.") else own
+    return column.name if column.of in {"", own} else f"{column.name}:{column.of}"
