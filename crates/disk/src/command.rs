@@ -1,5 +1,7 @@
 //! The lines that `ctl` understands.
 
+use std::time::Duration;
+
 /// One order to the disk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Command {
@@ -11,7 +13,15 @@ pub enum Command {
     Drop,
     /// Make what is written so far the base.
     Freeze,
+    /// Do all at this share of the caps.
+    Scale(f64),
+    /// Take so much longer for each read, write and flush.
+    Latency([Duration; 3]),
 }
+
+/// Beyond these a dose would be a fault.
+const SCALES: std::ops::RangeInclusive<f64> = 0.1..=10.0;
+const LONGEST_US: f64 = 1e6;
 
 /// Reads one line; the error lists what is accepted.
 pub fn parse(line: &str) -> Result<Command, String> {
@@ -22,10 +32,31 @@ pub fn parse(line: &str) -> Result<Command, String> {
         ["credits", level] => parse_level(level).map(Command::Credits),
         ["drop"] => Ok(Command::Drop),
         ["freeze"] => Ok(Command::Freeze),
+        ["scale", share] => share
+            .parse()
+            .ok()
+            .filter(|share| SCALES.contains(share))
+            .map(Command::Scale)
+            .ok_or_else(|| format!("{share:?}: a scale is between 0.1 and 10")),
+        ["latency", read, write, flush] => Ok(Command::Latency([
+            parse_us(read)?,
+            parse_us(write)?,
+            parse_us(flush)?,
+        ])),
         _ => Err(format!(
-            "{line:?}: not one of: cap on|off, credits empty|full|<0..1>, drop, freeze"
+            "{line:?}: not one of: cap on|off, credits empty|full|<0..1>, drop, freeze, \
+             scale <0.1..10>, latency READ WRITE FLUSH (microseconds)"
         )),
     }
+}
+
+/// Reads microseconds, up to a second.
+fn parse_us(text: &str) -> Result<Duration, String> {
+    text.parse()
+        .ok()
+        .filter(|us| (0.0..=LONGEST_US).contains(us))
+        .map(|us| Duration::from_secs_f64(us * 1e-6))
+        .ok_or_else(|| format!("{text:?}: a latency is between 0 and 1000000 microseconds"))
 }
 
 /// Reads `empty`, `full` or a share between 0 and 1.
@@ -55,6 +86,15 @@ mod tests {
             ("credits 0.25", Command::Credits(0.25)),
             ("drop", Command::Drop),
             ("freeze", Command::Freeze),
+            ("scale 0.8", Command::Scale(0.8)),
+            (
+                "latency 0 0 250.5",
+                Command::Latency([
+                    Duration::ZERO,
+                    Duration::ZERO,
+                    Duration::from_nanos(250_500),
+                ]),
+            ),
         ];
         for (line, want) in cases {
             assert_eq!(parse(line), Ok(want), "{line:?}");
@@ -72,6 +112,12 @@ mod tests {
             "credits -1",
             "credits NaN",
             "drop it",
+            "scale 0",
+            "scale NaN",
+            "scale 11",
+            "latency 1 2",
+            "latency -1 0 0",
+            "latency 0 0 1e7",
         ];
         for line in lines {
             assert!(parse(line).is_err(), "{line:?}");

@@ -43,6 +43,8 @@ pub struct Disk {
     pub timer: Timer,
     class: Option<String>,
     latency: Latency,
+    /// What each kind of request takes longer, while a dose is in force.
+    dose: Mutex<Latency>,
     throttle: Throttle,
     counters: Counters,
     last_error: Mutex<String>,
@@ -57,6 +59,7 @@ impl Disk {
             timer,
             class: setup.class,
             latency: setup.latency,
+            dose: Mutex::default(),
             counters: Counters::default(),
             last_error: Mutex::default(),
         }
@@ -66,14 +69,14 @@ impl Disk {
     pub fn admit_read(&self, at: u64, len: u32) -> Instant {
         count(&self.counters.reads, 1);
         count(&self.counters.bytes_read, u64::from(len));
-        self.admit(at, len, self.latency.read)
+        self.admit(at, len, self.latency.read + lock(&self.dose).read)
     }
 
     /// Counts a write of `len` bytes at `at`; returns when it may be answered.
     pub fn admit_write(&self, at: u64, len: u32) -> Instant {
         count(&self.counters.writes, 1);
         count(&self.counters.bytes_written, u64::from(len));
-        self.admit(at, len, self.latency.write)
+        self.admit(at, len, self.latency.write + lock(&self.dose).write)
     }
 
     /// Counts a flush, which no cloud counts as an I/O; returns when it may be answered.
@@ -81,7 +84,7 @@ impl Disk {
     /// It goes to all disks at once, which take the same time for it.
     pub fn admit_flush(&self) -> Instant {
         count(&self.counters.flushes, 1);
-        Instant::now() + self.latency.flush
+        Instant::now() + self.latency.flush + lock(&self.dose).flush
     }
 
     /// Obeys each line of `text`, up to the first that cannot be obeyed.
@@ -105,6 +108,10 @@ impl Disk {
         state["chunk"] = json!(stripe.chunk());
         state["mode"] = json!(if pages.is_some() { "overlay" } else { "direct" });
         state["class"] = json!(self.class);
+        state["scale"] = json!(self.throttle.scale());
+        let dose = *lock(&self.dose);
+        state["dose_us"] =
+            json!([dose.read, dose.write, dose.flush].map(|d| d.as_secs_f64() * 1e6));
         state["counters"] = self.counters.json();
         state["overlay_pages"] = json!(pages.unwrap_or(0));
         state["last_error"] = json!(*lock(&self.last_error));
@@ -131,6 +138,10 @@ impl Disk {
                 return Err(refused("freeze: the base is frozen already"));
             }
             Command::Drop | Command::Freeze => {}
+            Command::Scale(share) => self.throttle.set_scale(share),
+            Command::Latency([read, write, flush]) => {
+                *lock(&self.dose) = Latency { read, write, flush };
+            }
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ mod options;
 mod overlay;
 mod pacer;
 mod pages;
+mod spin;
 mod store;
 #[cfg(test)]
 mod store_tests;
@@ -41,6 +42,15 @@ fn main() -> ExitCode {
         Task::Classes { json: true } => classes::json().to_string(),
         Task::Classes { json: false } => classes::text(),
         Task::Serve(serve) => return run(&serve),
+        Task::Spin(options) => {
+            return match spin::run(&options) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("mydyno-disk: spin: {error}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
     };
     match writeln!(std::io::stdout(), "{table}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::caps::CapOptions;
 use crate::command::parse_level;
 use crate::disk::{Latency, Setup};
+use crate::spin::Spin;
 use crate::store::Files;
 use crate::stripe::Stripe;
 use crate::throttle::Limits;
@@ -24,6 +25,8 @@ pub struct Options {
 pub enum Task {
     /// Serve one device until it is unmounted or terminated.
     Serve(Box<Serve>),
+    /// Take slices of CPUs as ordered, so that the rest runs at a known share of its speed.
+    Spin(Spin),
     /// List the disk and VM classes.
     Classes {
         /// As JSON.
@@ -152,7 +155,7 @@ mod tests {
         let options = Options::try_parse_from(all).map_err(|error| error.to_string())?;
         match options.task {
             Task::Serve(serve) => serve.setup(),
-            Task::Classes { .. } => Err("not serve".into()),
+            Task::Classes { .. } | Task::Spin(_) => Err("not serve".into()),
         }
     }
 

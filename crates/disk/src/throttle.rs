@@ -39,6 +39,8 @@ struct Lane {
 /// Decides when each request may be answered.
 pub struct Throttle {
     stripe: Stripe,
+    /// The share of all caps that is in force, as the bits of a float.
+    scale: AtomicU64,
     io_unit: usize,
     lanes: Vec<Lane>,
     vm: Option<(String, Mutex<Pacer>)>,
@@ -54,6 +56,7 @@ impl Throttle {
         };
         Self {
             stripe,
+            scale: AtomicU64::new(1f64.to_bits()),
             io_unit: usize::try_from(limits.io_unit).unwrap_or(usize::MAX),
             lanes: (0..stripe.disks()).map(lane).collect(),
             vm: limits
@@ -87,6 +90,16 @@ impl Throttle {
             }
             _ => due,
         }
+    }
+
+    /// Does everything at this share of the caps from now on: each I/O counts for more or less.
+    pub fn set_scale(&self, share: f64) {
+        self.scale.store(share.to_bits(), Ordering::Relaxed);
+    }
+
+    /// The share of the caps that is in force.
+    pub fn scale(&self) -> f64 {
+        f64::from_bits(self.scale.load(Ordering::Relaxed))
     }
 
     /// Switches all caps on or off.
@@ -130,9 +143,10 @@ impl Throttle {
     /// An I/O of up to the unit counts as one; a larger one counts per unit.
     fn demand(&self, share: usize) -> Demand {
         let count = |n: usize| u32::try_from(n).map_or(f64::from(u32::MAX), f64::from);
+        let scale = self.scale();
         Demand {
-            ios: count(share.div_ceil(self.io_unit)),
-            bytes: count(share),
+            ios: count(share.div_ceil(self.io_unit)) / scale,
+            bytes: count(share) / scale,
         }
     }
 

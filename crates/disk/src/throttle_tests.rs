@@ -115,3 +115,13 @@ fn credits_are_each_disks_own_and_the_vms() {
     throttle.switch(false, now);
     assert_eq!(throttle.state(now)["capped"], false);
 }
+
+#[test]
+fn a_scale_slows_disks_and_vm_alike() {
+    let throttle = Throttle::new(Stripe::new(4, 16 * 1024), &limits(100.0, Some(200.0)));
+    throttle.set_scale(0.8);
+    assert!((last_due(&throttle, 16 * KIB, 162) - 1.0).abs() < 0.02);
+    let throttle = Throttle::new(Stripe::new(1, 4096), &limits(100.0, None));
+    throttle.set_scale(1.25);
+    assert!((last_due(&throttle, 4096, 126) - 1.0).abs() < 0.01);
+}

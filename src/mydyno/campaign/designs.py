@@ -316,7 +316,8 @@ class DesignKind:
     are evaluated, unless its `stops` ask for another: by default intervals hold over all looks,
     as treatments leave by what was seen.
     `select` returns the cells of the factors' grid that it runs, `more` the treatments that it
-    needs besides those of the spec.  `runs` is False where no trial follows.
+    needs besides those of the spec.  `runs` is False where no trial follows; `alone`: it takes
+    one treatment.
     """
 
     label: str
@@ -326,6 +327,7 @@ class DesignKind:
     select: Callable[[Spec, str, Callable[[], Grid]], Grid] = all_cells
     more: Callable[[PlanInput], Mapping[str, Settings]] = lambda _: {}
     runs: bool = True
+    alone: bool = False
 
 
 _WARM = 6  # a level at the end of a warm-up varies as the mean of so small a part of its trial

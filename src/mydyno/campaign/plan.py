@@ -10,6 +10,7 @@ import msgspec
 
 from mydyno.campaign.blocks import BLOCKS, SCREEN, screened
 from mydyno.campaign.designs import Design, DesignKind, PlanInput, Soak, Stop, Stops, all_cells
+from mydyno.campaign.doses import DIAGNOSE
 from mydyno.campaign.importing import IMPORTED
 from mydyno.campaign.race import FRACTION, GRID, LADDER, RACE
 from mydyno.campaign.search import SEARCH
@@ -47,6 +48,7 @@ def designs() -> Mapping[str, DesignKind]:
     """
     own = {
         "blocks": BLOCKS,
+        "diagnose": DIAGNOSE,
         "fraction": FRACTION,
         "grid": GRID,
         "imported": IMPORTED,
@@ -92,12 +94,13 @@ def _kind(inputs: PlanInput) -> str:
     Fixed lengths imply complete blocks.
     """
     kind, spec = inputs.spec.design.kind, inputs.spec
-    if runs(spec) and len(inputs.treatments) < 2:  # noqa: PLR2004 - a comparison takes two
+    alone = kind in designs() and designs()[kind].alone
+    if runs(spec) and not alone and len(inputs.treatments) < 2:  # noqa: PLR2004 - it takes two
         raise SpecError(f"{inputs.place}: only one treatment; add another to compare it with")
     if kind not in {AUTO, *designs()}:
         problem = unknown_value(kind, sorted({AUTO, *designs()}))
         raise SpecError(f"{inputs.place}: design.kind: {problem}")
-    fixed = runs(spec) and inputs.fixed
+    fixed = runs(spec) and not alone and inputs.fixed
     if fixed and kind in {AUTO, "ladder", "grid"} and not screened(spec):
         return "blocks"
     if kind != AUTO:
@@ -157,17 +160,8 @@ def plan(
     `stored`: the spec is that of a run directory; a response without a known direction is then
     taken as "higher is better", as older versions did, instead of being refused.
     """
-    programs(spec, place, text)
-    try:
-        found = treatments_of(spec, place, environment, select_of(spec))
-        treatments = {name: split(settings) for name, settings in found.items()}
-        for name, settings in treatments.items():
-            _refuse_unmet(spec, settings, f"{place}: {name}: ")
-    except SpecError as error:
-        raise SpecError(located(str(error), place, text)) from error
-    baseline = _baseline(spec, treatments, place)
-    treatments = {baseline: treatments.get(baseline, split({})), **treatments}
-    workloads = {w.info.name: w for w in _workloads(spec, text, place)}
+    resolved = resolve(spec, text, place, environment)
+    treatments, baseline, workloads = dict(resolved.treatments), resolved.baseline, resolved.loads
     lower = _lower(spec, text, place, ask=not stored and runs(spec))
     if spec.stack.server == "none":
         _no_server(treatments, workloads, place)
@@ -187,6 +181,31 @@ def plan(
         raise RefusedError(f"{place}: {'; '.join(torn)}")
     cells, soak = _levels(spec, treatments, place), _soak(spec, place, rule, tuple(treatments))
     return Campaign(spec, name, treatments, workloads, kind, design, stops, rule, cells, soak)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The names of a spec, resolved: treatments with their settings, the baseline, the loads."""
+
+    treatments: Mapping[str, StackSettings]
+    baseline: str
+    loads: Mapping[str, Workload]
+
+
+def resolve(spec: Spec, text: str, place: str, environment: Environment) -> Resolved:
+    """Return what a spec names, whatever its design; raise `SpecError`."""
+    programs(spec, place, text)
+    try:
+        found = treatments_of(spec, place, environment, select_of(spec))
+        treatments = {name: split(settings) for name, settings in found.items()}
+        for name, settings in treatments.items():
+            _refuse_unmet(spec, settings, f"{place}: {name}: ")
+    except SpecError as error:
+        raise SpecError(located(str(error), place, text)) from error
+    baseline = _baseline(spec, treatments, place)
+    treatments = {baseline: treatments.get(baseline, split({})), **treatments}
+    loads = {w.info.name: w for w in _workloads(spec, text, place)}
+    return Resolved(treatments, baseline, loads)
 
 
 def _name(spec: Spec, place: str) -> str:

@@ -1,6 +1,6 @@
 """The trial loop; to resume a campaign is to run the loop again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -52,7 +52,10 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CampaignRun:
-    """One run of a campaign: its run directory, journal, bench and watcher."""
+    """One run of a campaign: its run directory, journal, bench and watcher.
+
+    `note` returns what the design is to know of a finished trial besides the load's metrics.
+    """
 
     campaign: Campaign
     bench: Bench
@@ -60,6 +63,7 @@ class CampaignRun:
     journal: Journal
     watcher: Watcher
     build: str = ""
+    note: Callable[[Outcome], Sequence[Metric]] = lambda _: ()
 
 
 def run(r: CampaignRun) -> None:
@@ -129,6 +133,8 @@ def _one(r: CampaignRun, trial: Trial) -> None:
         outcome, lost = unknown(trial, error), True
     used_s = spent.seconds + lost_s(r.journal.events(), trial)
     outcome = replace(outcome, machine_time_s=used_s)
+    if outcome.status is TrialStatus.OK:
+        outcome = replace(outcome, metrics=(*outcome.metrics, *r.note(outcome)))
     r.journal.append(Finished(outcome))
     r.watcher.finished(outcome)
     if lost:

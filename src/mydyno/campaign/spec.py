@@ -75,6 +75,8 @@ class DesignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 1
     cells: Annotated[int, msgspec.Meta(ge=1)] | None = None
     soak: str | None = None
+    # the doses of a diagnosis; unset, so that the digest of a spec without them stays the same
+    doses: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": "Show which treatment is better, by how much, and with which interval.",
     "report": "Write DIR/report.html: the verdict first, then the data it is based on.",
     "why": "Show where the connections of a run spend their time, and which limits fit that.",
+    "diagnose": "Prove what limits a load: slow one resource at a time, and see what it does.",
     "import": "Import existing benchmark logs into a run directory, to compare and report.",
     "rollback": "Restore what a campaign changed on its host, and remove what it made there.",
     "inspect": "Show a host: hardware, kernel, servers and tools.",
@@ -44,6 +45,7 @@ EXAMPLES = {
     ),
     "report": ("report demo-run",),
     "why": ("why demo-run", "why demo-run --treatment STOCK"),
+    "diagnose": ("diagnose demo -o why", "diagnose demo-run --treatment STOCK --budget 4m"),
     "import": (
         "import before.log after.log --label old=before* --label new=after* -o runs/old",
         "compare runs/old",

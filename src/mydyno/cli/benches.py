@@ -130,6 +130,25 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     except SpecError as error:
         raise SpecError(located(str(error), source.place, source.text)) from error
     host = hosts.db
+    known = _known(host, source)
+    ground, found = known.ground, known.facts
+    campaign = source.plan(ground)
+    if _bare(campaign):
+        return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
+    try:
+        return _on_a_bench(hosts, campaign, known, allow, folder)
+    except SpecError as error:
+        reason = f"{source.place}: {error}"
+        raise SpecError(located(reason, source.place, source.text)) from error
+
+
+def environment(host: Host, source: SpecSource) -> Environment:
+    """Return what a spec is planned for on a host."""
+    return _known(host, source).ground
+
+
+def _known(host: Host, source: SpecSource) -> _Known:
+    spec = source.decode()
     found = facts(host)
     servers = {
         program: _find(host, program, source)
@@ -145,15 +164,7 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
         schedulers=found.schedulers,
         servers=kinds if len(kinds) > 1 else {},
     )
-    campaign = source.plan(ground)
-    if _bare(campaign):
-        return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
-    known = _Known(ground, found, servers)
-    try:
-        return _on_a_bench(hosts, campaign, known, allow, folder)
-    except SpecError as error:
-        reason = f"{source.place}: {error}"
-        raise SpecError(located(reason, source.place, source.text)) from error
+    return _Known(ground, found, servers)
 
 
 def _find(host: Host, program: str, source: SpecSource) -> Build:

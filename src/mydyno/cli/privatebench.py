@@ -30,6 +30,7 @@ from mydyno.testbed.lock import HOME, open_work, random_folder
 from mydyno.testbed.preflight import beneath, existing_parent, mount_point
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
+from mydyno.testbed.spinner import Spinner
 from mydyno.testbed.stores import StoreKey, needed
 
 
@@ -86,7 +87,10 @@ def private(
     make = _maker(host, campaign, log, work, on_lab)
     crossed = any(map(uses_lab_link, campaign.treatments.values()))
     crossing = CalibratedLink(planned(host)) if crossed else None
+    slowed = any(settings.of("slow") for settings in campaign.treatments.values())
+    spinner = Spinner(host, work / "spin") if slowed else None
     layers = [*_grounded(host, campaign, log, work), *([crossing.layer] if crossing else [])]
+    layers += [spinner.layer] if spinner else []
     parts = BenchSetup(hosts, campaign, log, work, make, layers)
     link = crossing.link.state.address if crossing else ""
     data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
@@ -94,7 +98,7 @@ def private(
         program: ServerRunner(host, instance, parts.ledger, link=link)
         for program, instance in _instances(hosts, campaign, (work, data), servers, log).items()
     }
-    return PrivateBench(parts, runners, crossing)
+    return PrivateBench(parts, runners, crossing, spinner)
 
 
 def _grounded(host: Host, campaign: Campaign, log: CampaignLog, work: Path) -> Sequence[Layer]:

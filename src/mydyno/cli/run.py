@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ from mydyno.campaign.timing import Costs, relative_noise
 from mydyno.cli.analysis import RunFacts, must_run, result, save
 from mydyno.cli.benches import Built, build
 from mydyno.cli.plan import LabCheck, advice, cost_key, costs_of
-from mydyno.cli.recipes import find, overrides
+from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.rollback import Done, restore
 from mydyno.cli.status import left_s
@@ -46,6 +46,7 @@ from mydyno.journal.register import find as find_records
 from mydyno.model import (
     HostError,
     JournalError,
+    Metric,
     MydynoError,
     Outcome,
     Reset,
@@ -75,7 +76,21 @@ def run(  # noqa: PLR0913 - one parameter an option
     if output:
         must_run(RunDir(output))
     source = find(spec, overrides(settings, budget), scale)
-    built = build(source, allow or [], output or Path("runs"))
+    shown = execute(source, output, allow or [])
+    _print_result(shown, json=json)
+
+
+Note = Callable[[Campaign, RunDir, Outcome], Sequence[Metric]]
+
+
+def execute(
+    source: SpecSource, output: Path | None, allow: Sequence[str], note: Note | None = None
+) -> Path:
+    """Run or resume the campaign of a spec; return its run directory as the user named it.
+
+    `note` returns what its design is to know of a finished trial besides the load's metrics.
+    """
+    built = build(source, allow, output or Path("runs"))
     campaign, costs = built.campaign, costs_of(built)
     files = RunDir(resolved(Local(), output or Path("runs") / campaign.name))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
@@ -94,11 +109,13 @@ def run(  # noqa: PLR0913 - one parameter an option
         )
         save(files, source, run_facts, begun=any(journal.events()))
         _save_facts(files, built)
-        if not any(journal.events()) and (warning := advice(built, source, costs)):
-            print_message(f"warning: {warning}")
+        if note is None and not any(journal.events()):
+            for warning in filter(None, [advice(built, source, costs)]):
+                print_message(f"warning: {warning}")
         bench = _opened(built, CampaignLog(files, journal, records, print_message))
         progress = _progress(built, costs, outcomes(journal.events()))
-        run_trials(CampaignRun(campaign, bench, files, journal, progress, built.name))
+        noted = partial(note, campaign, files) if note else lambda _: ()
+        run_trials(CampaignRun(campaign, bench, files, journal, progress, built.name, noted))
         _remember(built, journal, progress)
     except (KeyboardInterrupt, MydynoError):
         first = next(iter(journal.events()), None)  # none, or another's, if this one was refused
@@ -110,7 +127,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     finally:
         journal.close()
         _close(records)
-    _print_result(shown, json=json)
+    return shown
 
 
 def _journal(files: RunDir, campaign: Campaign, build: str) -> FileJournal:

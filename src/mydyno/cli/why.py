@@ -1,20 +1,31 @@
-"""`mydyno why`: where the connections of a finished run are, and what limits it; no host is asked."""
+"""`mydyno why`: where the connections of a finished run are, and what limits it; from its files."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mydyno.campaign.doses import Doses, proven
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import reread
 from mydyno.cli.analysis import Read, recorded, reopen
 from mydyno.cli.terminal import Dir, Json, print_json, print_message, width
-from mydyno.diagnose import Diagnosis, Subject, diagnosis
+from mydyno.diagnose import (
+    Diagnosis,
+    Evidence,
+    Subject,
+    Suspicion,
+    account,
+    diagnosis,
+    suspects,
+    with_proofs,
+)
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
-from mydyno.model import Figures, HostError, SpecError, TrialStatus, unknown_value
+from mydyno.loads import Workload
+from mydyno.model import Figures, HostError, Outcome, SpecError, TrialStatus, unknown_value
 from mydyno.report.limits import render_limits
 from mydyno.sample.figures import figures, mean
 from mydyno.stats.estimates import merged, unit_of, within
@@ -30,15 +41,7 @@ def why(directory: Dir, *, treatment: Treatment = None, json: Json = False) -> N
     campaign, _ = reopen(directory)
     if treatment is not None and treatment not in campaign.treatments:
         raise SpecError(unknown_value(treatment, campaign.treatments, "treatment"))
-    contents, warnings = recorded(directory, campaign)
-    chosen = [
-        o
-        for o in outcomes(contents.events)
-        if o.status is TrialStatus.OK and treatment in {None, o.trial.treatment}
-    ]
-    for line in warnings:
-        print_message(f"warning: {line}")
-    found = diagnoses(directory, campaign, reread(RunDir(directory), chosen, campaign.workloads))
+    found = [one for one in read_diagnoses(directory) if treatment in {None, one.treatment}]
     if not any(one.lines for one in found):
         raise SpecError(
             f"{directory}: no trial has a sample of what threads do (taken since version 0.9, on "
@@ -48,6 +51,43 @@ def why(directory: Dir, *, treatment: Treatment = None, json: Json = False) -> N
         print_json(found)
     else:
         sys.stdout.write(render_limits(found, width()))
+
+
+def read_diagnoses(directory: Path) -> list[Diagnosis]:
+    """Return the diagnoses of a run directory; those of a diagnosis have their proofs."""
+    campaign, _ = reopen(directory)
+    contents, warnings = recorded(directory, campaign)
+    for line in warnings:
+        print_message(f"warning: {line}")
+    return of_history(directory, campaign, outcomes(contents.events))
+
+
+def of_history(directory: Path, campaign: Campaign, history: Sequence[Outcome]) -> list[Diagnosis]:
+    """Return the diagnoses of finished trials."""
+    done = [o for o in history if o.status is TrialStatus.OK]
+    if not isinstance(campaign.design, Doses):
+        return diagnoses(directory, campaign, reread(RunDir(directory), done, campaign.workloads))
+    read = reread(RunDir(directory), done[:1], campaign.workloads)
+    design = campaign.design
+    worse, better = proven(history, design.baseline, design.response, design.budget_s)
+    return [with_proofs(one, worse, better) for one in diagnoses(directory, campaign, read)]
+
+
+def evidence(
+    directory: Path, campaign: Campaign, outcome: Outcome
+) -> tuple[Suspicion, Mapping[str, float]] | None:
+    """Return what a trial's sample suggests, and its figures; None where it was not sampled."""
+    made = figures(RunDir(directory).trial(outcome.trial.id), outcome.window)
+    workload = campaign.workloads[outcome.trial.workload]
+    found = account(made.means, threads_of(workload)) if made else None
+    if made is None or found is None:
+        return None
+    return suspects(Evidence.of(made, found)), made.means
+
+
+def threads_of(workload: Workload) -> float:
+    """Return how many connections a load has."""
+    return float(getattr(workload, "threads", 0) or 1)
 
 
 def diagnoses(path: Path, campaign: Campaign, trials: Sequence[Read]) -> list[Diagnosis]:
@@ -102,7 +142,7 @@ def _diagnosed(path: Path, campaign: Campaign, trials: Sequence[Read]) -> Diagno
         len(sampled),
         sum(rates) / len(rates),
         unit_of(workload.info.response),
-        float(getattr(workload, "threads", 0) or 1),
+        threads_of(workload),
         _in_flight(trials, sum(rates) / len(rates)) if workload.info.closed_loop else None,
         (min(starts[0]), max(starts[1])),
     )

@@ -1,8 +1,16 @@
 """What limits a load: the account of its connections, suspects, and proof by doses; pure."""
 
 from mydyno.diagnose.account import Account, Line, account
-from mydyno.diagnose.diagnosis import Diagnosis, Proof, Subject, diagnosis
-from mydyno.diagnose.suspects import Evidence, Limit, Seen, Suspect, Suspicion, known_limits, suspects
+from mydyno.diagnose.diagnosis import Diagnosis, Proof, Subject, diagnosis, with_proofs
+from mydyno.diagnose.suspects import (
+    Evidence,
+    Limit,
+    Seen,
+    Suspect,
+    Suspicion,
+    known_limits,
+    suspects,
+)
 
 __all__ = [
     "Account",
@@ -19,4 +27,5 @@ __all__ = [
     "diagnosis",
     "known_limits",
     "suspects",
+    "with_proofs",
 ]

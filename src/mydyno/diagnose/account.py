@@ -88,11 +88,9 @@ def account(figures: Figures, n: float, in_flight: float | None = None) -> Accou
     `in_flight` is the throughput times the mean latency, for loads without a pause or a rate.
     """
     listed = figures.get(f"state.threads:{_OWN}")
-    if listed:
-        own, shared = _of(figures, _OWN), False
-    elif own := _of(figures, *_classes(figures, "mysqld")):
-        own, shared = own, True
-    else:
+    shared = not listed
+    own = _of(figures, *(_classes(figures, "mysqld") if shared else [_OWN]))
+    if not own:
         return None
     lines = dict(_server(figures, own, n, shared=shared))
     # less the connections that serve no load; else less the thread that waits for new ones
@@ -145,8 +143,8 @@ def _of(figures: Figures, *classes: str) -> dict[str, float]:
                 state = key.removeprefix(start)
                 found[state] = found.get(state, 0.0) + value
         for name in ("cpu", "run_delay"):
-            if (value := figures.get(f"state.{name}:{one}")) is not None:
-                found[name] = found.get(name, 0.0) + value
+            if (key := f"state.{name}:{one}") in figures:
+                found[name] = found.get(name, 0.0) + figures[key]
     return found
 
 

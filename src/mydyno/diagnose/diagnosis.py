@@ -1,6 +1,6 @@
 """A diagnosis: the account of one treatment under one load, its suspects, and what was proven."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -21,6 +21,9 @@ SHOWN: Mapping[str, str] = {
     "busy_time": "s/s",
 }
 """Figures that a diagnosis shows beside the account, with their units."""
+
+
+ALL = "all"  # the dose that slows all at once
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -66,6 +69,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     proven: bool = False
     proofs: list[Proof] = []
     explained: Proof | None = None
+    relaxed: list[Proof] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,22 @@ def diagnosis(subject: Subject, figures: Figures) -> Diagnosis:
         listed=found.listed,
         in_flight=found.in_flight,
         window=subject.window,
+    )
+
+
+def with_proofs(one: Diagnosis, worse: Sequence[Proof], better: Sequence[Proof]) -> Diagnosis:
+    """Return a diagnosis with what doses have shown: those that slow, and those that relax."""
+    every = [proof for proof in worse if proof.limit != ALL]
+    main = next((proof for proof in every if proof.verdict == "the_limit"), None)
+    together = next((proof for proof in worse if proof.limit == ALL), None)
+    answer = main.limit.partition(" ")[0] if main else "unknown"
+    return msgspec.structs.replace(
+        one,
+        answer=answer if worse else one.answer,
+        proven=main is not None,
+        proofs=every,
+        explained=together,
+        relaxed=list(better),
     )
 
 

@@ -13,6 +13,7 @@ from mydyno.lab.loop_lab import (
     refuse_unknown_class,
     sweep,
 )
+from mydyno.lab.loop_lab import binary as disk_binary
 from mydyno.lab.teardown import InUseError
 from mydyno.lab.values import Caps, LabSpec, LabState, Latency, Stripe, older
 
@@ -30,6 +31,7 @@ __all__ = [
     "class_names",
     "classes",
     "create",
+    "disk_binary",
     "down",
     "listing",
     "measure_throughput",

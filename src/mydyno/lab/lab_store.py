@@ -38,7 +38,8 @@ class LabStore:
     @property
     def place(self) -> StorePlace:
         """Return the folder on the mounted disk, and the loop device's name: ``loop3``."""
-        return StorePlace(self.where / "data", self.device.name, "overlay dropped")
+        control = self.device.state.paths.control
+        return StorePlace(self.where / "data", self.device.name, "overlay dropped", control)
 
     @property
     def device(self) -> LabDevice:

@@ -89,7 +89,10 @@ def interval(proof: Proof) -> str:
 def _one(one: Diagnosis, width: int) -> list[str]:
     made = _wrapped(sentence(one), width)
     if one.n is None:
-        return [*made, *_wrapped("No sample of what the threads do, so there is no account.", width)]
+        return [
+            *made,
+            *_wrapped("What threads do was not sampled: there is no account.", width),
+        ]
     rate = units.measurement(one.throughput, one.unit)
     trials = units.counted(one.trials, "trial")
     made += ["", f"Where {one.n:g} connections are, on average ({rate}, {trials}):"]

@@ -100,7 +100,7 @@ def series(
         for name, unit, track in tracks(table, sampled, of)
     ]
     made += _link_used(made, where.link_bytes_per_s)
-    for role in ("mysqld", "load"):
+    for role in ("mysqld", "load", "slow"):
         for name, unit, track in tracks(PROCESS, sampled, role):
             made.append(_series(name.format(role=role), unit, track, origin_s))
     return tuple(one for one in made if one.values)
@@ -244,7 +244,7 @@ _BUSY = ("cpu.user", "cpu.system", "cpu.irq")
 _STEAL = ("cpu.steal",)
 _ALL = (*_BUSY, *_STEAL, "cpu.iowait", "cpu.idle")
 _LOAD = "process.load.cpu"
-_OURS = (_LOAD, "process.mysqld.cpu", "probe.cpu")
+_OURS = (_LOAD, "process.mysqld.cpu", "process.slow.cpu", "probe.cpu")
 _SPARE_PAGES = 2048  # that a full pool may have free: more than innodb_lru_scan_depth by default
 _LEAST_S = 1e-3  # what cannot be distinguished from a load's very beginning
 

@@ -24,6 +24,7 @@ def figures(folder: Path, window: Window) -> Figures | None:
     sampled, where, origin_s = found
     made = of_window(sampled, where, Window(window.start_s + origin_s, window.end_s + origin_s))
     made.means["cpus"] = float(sampled.head.cpus)
+    made.means.update(where.caps)
     if where.link_bytes_per_s:
         made.means["net.capacity"] = where.link_bytes_per_s
     return made
@@ -42,7 +43,7 @@ def of_window(sampled: Sampled, where: Where, window: Window) -> Figures:
         inside = (times > window.start_s) & (times <= window.end_s)
         if inside.sum() >= _LEAST:
             columns = [sampled.columns[n] for n in numbers]
-            _add(made, columns, times[inside], sampled.values[np.ix_(inside, numbers)], where)
+            _add(made, columns, times[inside], sampled.values[inside][:, numbers], where)
     return made
 
 
@@ -75,7 +76,7 @@ def _add(
     weights = np.where(np.isnan(shown), 0.0, passed)
     total = weights.sum(axis=0)
     half = len(shown) // 2
-    for number in np.flatnonzero(total > 0):
+    for number in np.flatnonzero(total > 0).tolist():
         name = _name(columns[number], where)
         series, weight = shown[:, number], weights[:, number]
         made.means[name] = middle = float(np.nansum(series * weight) / total[number])

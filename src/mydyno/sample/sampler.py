@@ -41,12 +41,14 @@ class Where:
     """Which disk holds the data and which interface carries the load, as the kernel names them.
 
     Each is empty where there is none, or it is unknown.  `link_bytes_per_s` is how fast
-    the interface's link is, None where that is not known.
+    the interface's link is, None where that is not known.  `caps` are those of a lab disk, by the
+    names of `Figures`.
     """
 
     disk: str = ""
     interface: str = ""
     link_bytes_per_s: float | None = None
+    caps: Mapping[str, float] = field(default_factory=dict)
 
 
 def disk_of(host: Host, folder: Path) -> str:

@@ -16,12 +16,14 @@ class StorePlace:
     """Where the data of an open store are.
 
     `live` is the folder that they are used in, `disk` the name in /sys/block of a disk made for
-    them, empty in a plain directory.  `method` is a short name of how they are restored.
+    them, empty in a plain directory.  `method` is a short name of how they are restored; `control`
+    is where a lab disk takes orders.
     """
 
     live: Path
     disk: str
     method: str
+    control: Path | None = None
 
 
 class Store(Protocol):

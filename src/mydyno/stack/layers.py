@@ -9,7 +9,7 @@ from pathlib import Path
 from mydyno.journal.records import Acting
 from mydyno.model import Change, Cost, Durability, HostError, Settings
 from mydyno.model.plugins import with_plugins
-from mydyno.stack import zfs
+from mydyno.stack import doses, zfs
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs, unsafe
@@ -226,6 +226,22 @@ def layers() -> Mapping[str, LayerKind]:
             validate=lambda settings, _: refuse_bad_rate(settings),
             needs=Needs(root=True, tools=lambda _: ("ip", "tc"), server=True),
             keys=("rate",),
+            literal=True,
+        ),
+        "disk": LayerKind(
+            Scope.LAB,
+            lambda _: Cost.ONLINE,
+            validate=lambda settings, _: doses.validate(settings),
+            needs=Needs(root=True, lab=True),
+            keys=doses.DISK_KEYS,
+            literal=True,
+        ),
+        "slow": LayerKind(
+            Scope.LAB,
+            lambda _: Cost.ONLINE,
+            validate=lambda settings, _: doses.validate(settings),
+            needs=Needs(root=True, tools=lambda _: ("chrt",)),
+            keys=doses.CPU_KEYS,
             literal=True,
         ),
         "server": LayerKind(

@@ -16,6 +16,7 @@ from mydyno.snapshot import Store
 from mydyno.stack import Layer, LayerPlan, Ledger, Site, mysqld
 from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
+from mydyno.stack.doses import LabDisk
 from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
 from mydyno.stack.known.variables import Variable, describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
@@ -113,7 +114,9 @@ class BenchSetup:
         """Return the host with the layers that are set from outside the server."""
         outside = any(layer.name == "block" for layer in self.host_layers)
         name = store.place.disk
-        disk = (Block(name, ours=True),) if name and not outside else ()
+        disk: tuple[Layer, ...] = (Block(name, ours=True),) if name and not outside else ()
+        if store.place.control:
+            disk += (LabDisk(store.place.control),)
         return Site("db", self.host, (*disk, *self.host_layers))
 
     def made(self, name: str) -> Path:

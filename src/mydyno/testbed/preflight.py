@@ -17,7 +17,7 @@ from mydyno.server import Build
 from mydyno.server.programs import option_names, read_options
 from mydyno.snapshot import existing, store
 from mydyno.snapshot.device import require_empty
-from mydyno.stack import Layer, refuse_reboot
+from mydyno.stack import Layer, doses, refuse_reboot
 from mydyno.stack.alloc import installed
 from mydyno.stack.known.variables import Variable, rejected
 from mydyno.stack.layers import ServerPlace
@@ -97,7 +97,8 @@ def refuse_host_settings(
 ) -> None:
     """Raise for a setting that a layer of the host, seen as `now`, does not take or restore."""
     for name, settings in treatments.items():
-        wanted = resolved(settings, "", {})  # a share of the traffic is no rate yet
+        # a share of the traffic is no rate yet, nor one of a latency what is added to it
+        wanted = doses.resolved(resolved(settings, "", {}), {})
         try:
             refuse_reboot(host, layer.plan(now, wanted.of(layer.name)))
         except SpecError as error:

@@ -1,15 +1,16 @@
 """A bench with a private server, or with files only, on a lab disk or in a directory."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from mydyno.campaign.bench import TrialBench, TrialInput
+from mydyno.campaign.doses import OWN
 from mydyno.host import Host, Rebootable, ask, interruptible, shielded
-from mydyno.journal import Prepared, outcomes
+from mydyno.journal import Event, Prepared, outcomes
 from mydyno.journal.records import Records, first_values
 from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
@@ -39,6 +40,7 @@ from mydyno.sample.sampler import (
 from mydyno.server import sweep as sweep_servers
 from mydyno.snapshot import Store, settle
 from mydyno.stack import Site, converge
+from mydyno.stack.doses import parse_caps, resolved
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.layers import Scope, cost_of, judged, of_scope
 from mydyno.stack.link import UNLIMITED, bytes_per_s
@@ -49,6 +51,7 @@ from mydyno.testbed.lock import host_lock, post, remove_leftovers, restored, wit
 from mydyno.testbed.preflight import tls_mismatch
 from mydyno.testbed.preparing import Cell, Preparation
 from mydyno.testbed.server_runner import SAVED_LOG, ServerRunner, target_of
+from mydyno.testbed.spinner import Spinner
 from mydyno.testbed.stores import StoreKey, rebuilt, reformats
 
 _RELEASE = full_key("kernel", RELEASE)
@@ -66,6 +69,7 @@ class PrivateBench:
     setup: BenchSetup
     runners: Mapping[str, ServerRunner]
     lab_link: CalibratedLink | None = None
+    spinner: Spinner | None = None
     timed: bool = True
     stores: dict[StoreKey, Store] = field(default_factory=dict)
     live: Store | None = None
@@ -112,6 +116,8 @@ class PrivateBench:
     def _prepare(self) -> None:
         if self.lab_link:
             self.lab_link.link.up()
+        if self.spinner:
+            self.spinner.start()
         Preparation(self.setup, self.runners, self.stores, self.unfit).prepare()
         if self.lab_link:
             self.lab_link.prepare(self.setup, self)
@@ -181,6 +187,7 @@ class PrivateBench:
             steps.append(partial(runner.stop, grace_s=0.0))
             steps += [] if keep else [runner.instance.close]
         steps.append(self._restore)
+        steps += [self.spinner.stop] if self.spinner else []
         steps += [self.lab_link.link.down] if self.lab_link else []
         steps += [partial(store.close, keep=keep) for store in self.stores.values()]
         if not keep:
@@ -224,6 +231,9 @@ class PrivateTrial:
             raise HostError(str(unfit))
         if b.lab_link:
             settings = b.lab_link.settings(p, settings, workload)
+        settings = resolved(settings, _own_latencies(p.journal.events()))
+        if b.spinner:
+            b.spinner.check()
         self._boot_kernel(settings)
         key, stock = (p.key(chosen, workload) for chosen in (settings, p.stock))
         store = b.stores[key]
@@ -267,10 +277,12 @@ class PrivateTrial:
         b, host, folder = self.bench, self.bench.setup.host, self.inputs.folder
         place = b.live.place if b.live else None
         disk = (place.disk or disk_of(host, place.live)) if place else ""
+        caps = _caps(host, place.control) if place and place.control else {}
         if b.runner is None or not (pid := b.runner.instance.pid):
-            return sampling(host, folder, Watch(Where(disk)))
-        where = Where(disk, *self._interface(b.runner.instance.endpoint.tcp_host))
-        return sampling(host, folder, Watch(where, {"mysqld": pid}, b.runner.instance.place.admin))
+            return sampling(host, folder, Watch(Where(disk, caps=caps)))
+        where = Where(disk, *self._interface(b.runner.instance.endpoint.tcp_host), caps=caps)
+        watched = {"mysqld": pid, **({"slow": b.spinner.pid} if b.spinner else {})}
+        return sampling(host, folder, Watch(where, watched, b.runner.instance.place.admin))
 
     def verify_session(self) -> None:
         """Raise `DriftError` where the load's session does not have the wanted TLS."""
@@ -349,6 +361,18 @@ def _host_part(settings: StackSettings, store: Store) -> Settings:
     outside = {k: v for k, v in settings.items() if of_scope(k, Scope.HOST, Scope.DISK, Scope.LAB)}
     made = {k for k in outside if store.place.disk and of_scope(k, Scope.DISK)}
     return {k: v for k, v in outside.items() if k not in made or cost_of(k) is Cost.ONLINE}
+
+
+def _own_latencies(events: Iterable[Event]) -> dict[str, float]:
+    """Return the seconds that requests take without a dose, as a diagnosis' first trial found."""
+    first = next(iter(outcomes(events)), None)
+    metrics = first.metrics if first else ()
+    return {m.name.removeprefix(OWN): m.value for m in metrics if m.name.startswith(OWN)}
+
+
+def _caps(host: Host, control: Path) -> Mapping[str, float]:
+    """Return the caps that are in force on a lab disk."""
+    return parse_caps(host.run(Action(("cat", str(control)))).check().stdout)
 
 
 def _host_changes(settings: Settings, records: Records) -> list[Change]:

@@ -1,7 +1,7 @@
 """A control group's CPU quota withholds CPUs that the host has."""
 
 from mydyno.diagnose.account import CPU
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure
 
 
 def _used(evidence: Evidence) -> float | None:

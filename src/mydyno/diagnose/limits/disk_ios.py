@@ -3,7 +3,6 @@
 from mydyno.diagnose.account import JOURNAL, LOG, READ, WRITE
 from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
 
-
 _FLAT = 0.05  # relative spread of the seconds, where the cap is not known: FACTS says 3 %, seen 5
 
 

@@ -1,7 +1,7 @@
 """One thread of the server that is always busy, while CPUs are idle."""
 
 from mydyno.diagnose.account import CPU, LATCH, LOG
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Evidence, Limit, Sign
 
 
 def _busiest(evidence: Evidence) -> float | None:

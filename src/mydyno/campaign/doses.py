@@ -1,0 +1,265 @@
+"""A diagnosis as a design: one treatment, and the same with one resource slowed by a known factor.
+
+The first trial is long: it settles the server and gives the account.  Then follow blocks of short
+segments of the running server: the treatment twice, each chosen dose once, and all doses at once.
+"""
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mydyno.campaign.designs import DesignKind, Fixed, PlanInput, Stop, Stops, TrialForecast, spent
+from mydyno.campaign.spec import DeviceTable
+from mydyno.campaign.switchback import Settled
+from mydyno.diagnose.diagnosis import ALL, Proof
+from mydyno.diagnose.elasticity import (
+    FIRST_LOOK,
+    Looks,
+    Segment,
+    all_refuted,
+    main_limit,
+    proofs,
+)
+from mydyno.model import (
+    Outcome,
+    Reset,
+    Settings,
+    SpecError,
+    Trial,
+    TrialStatus,
+    unknown_value,
+)
+from mydyno.stack.doses import LATENCIES, share
+from mydyno.stack.link import bytes_per_s, normal, text, uses_lab_link
+from mydyno.stack.protocol import full_key, split
+from mydyno.stats import Estimator, Method, Rule
+from mydyno.stats.effects import Size
+
+EXPECTED = "expected "  # the first trial's metrics of the elasticity to expect, by dose
+OWN = "own "  # and of the seconds that a request takes, by bare key
+BUDGET_S = 360.0
+WASHOUT_S, SEGMENT_S, _SWITCH_S = 2.0, 7.0, 1.0
+SETTLED_S = (30.0, 45.0, 60.0, 90.0, 120.0)  # a look at the first trial's end
+_WORSE, _BETTER = "80%", "125%"
+_TITLES = {
+    "disk.rate": "rate of the disk",
+    "disk.read_latency": "latency of its reads",
+    "disk.flush_latency": "latency of its flushes",
+    "link.rate": "rate of the link",
+    "slow.host": "CPUs of this host",
+    ALL: "all of these at once",
+}
+_MOST = 4  # doses that are tried at first
+_PROMISING = 0.05  # expected elasticity
+_FOR_BLOCKS = 0.8  # share of the budget that is left for blocks
+_RELAXED = 4  # segments of the dose that relaxes the limit
+
+
+def title(dose: str) -> str:
+    """Return the words for a dose."""
+    return _TITLES.get(dose.partition(" ")[0], dose)
+
+
+def factor(dose: str) -> float:
+    """Return the speed under a dose such as ``disk.rate 80%``, relative to that without it."""
+    if dose == ALL:
+        return share(_WORSE)
+    key, _, value = dose.partition(" ")
+    ratio = share(value)
+    return 1 / ratio if key.partition(".")[2] in LATENCIES else ratio
+
+
+def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[Segment]:
+    """Return the segments of a diagnosis that were measured; the first trial is none."""
+    found = []
+    for outcome in history[1:]:
+        values = [m.value for m in outcome.metrics if m.name == response]
+        if outcome.status is TrialStatus.OK and values:
+            dose = "" if outcome.trial.treatment == baseline else outcome.trial.treatment
+            found.append(Segment(dose, outcome.trial.block, values[0]))
+    return found
+
+
+def proven(
+    history: Sequence[Outcome], baseline: str, response: str, budget_s: float | None
+) -> tuple[list[Proof], list[Proof]]:
+    """Return the proofs by doses that slow, and those by doses that relax."""
+    every = segments(history, baseline, response)
+    worse = _proofs(every, budget_s, relaxing=False)
+    return worse, _proofs(every, budget_s, relaxing=True)
+
+
+def _proofs(every: Sequence[Segment], budget_s: float | None, *, relaxing: bool) -> list[Proof]:
+    blocks = {s.block for s in every if s.dose and (factor(s.dose) > 1) == relaxing}
+    chosen = [s for s in every if s.block in blocks]
+    names = {s.dose for s in chosen if s.dose}
+    arms = len(names) + 2
+    block_s = arms * (SEGMENT_S + _SWITCH_S)
+    planned = max(FIRST_LOOK + 1, int((budget_s or BUDGET_S) * _FOR_BLOCKS / block_s))
+    factors = {name: factor(name) for name in names}
+    return proofs(chosen, factors, Looks(planned), title)
+
+
+@dataclass(frozen=True)
+class Doses:
+    """Blocks of doses that the account makes likely, until one is proven or all are refuted."""
+
+    baseline: str
+    workload: str
+    doses: tuple[str, ...]
+    response: str
+    budget_s: float | None
+    seed: int
+    blocks: int | None = None
+    total = None
+    size: Size | None = field(default=None, repr=False)
+
+    def next(self, history: Sequence[Outcome]) -> Trial | None:
+        """Return the next segment, or None where the answer is known or the budget is used up."""
+        if not history:
+            return self._trial(0, self.baseline, 0)
+        if history[0].status is not TrialStatus.OK:
+            return None
+        begun, block = 1, 1
+        while order := self._order(history[:begun], block):
+            if len(history) < begun + len(order):
+                return self._trial(len(history), order[len(history) - begun], block)
+            begun, block = begun + len(order), block + 1
+        return None
+
+    def _trial(self, number: int, treatment: str, block: int) -> Trial:
+        return Trial(number, treatment, self.workload, block, self.seed + number, Reset.NONE)
+
+    def _order(self, before: Sequence[Outcome], block: int) -> Sequence[str]:
+        """Return the segments of a block, none where the diagnosis is over."""
+        arms = self._arms(before, block)
+        cost_s = len(arms) * (SEGMENT_S + _SWITCH_S)
+        budget_s = BUDGET_S if self.budget_s is None else self.budget_s
+        if not arms or (block > FIRST_LOOK and spent(before) + cost_s > budget_s):
+            return ()
+        return random.Random(f"{self.seed}/{block}").sample(arms, len(arms))
+
+    def _arms(self, before: Sequence[Outcome], block: int) -> list[str]:
+        slowing = [dose for dose in self.doses if dose != ALL and factor(dose) < 1]
+        chosen = self._chosen(before[0], slowing)
+        together = [ALL] if len(slowing) > 1 else []
+        own = [self.baseline, self.baseline]
+        if block <= FIRST_LOOK:
+            return [*own, *chosen, *together]
+        worse, better = proven(before, self.baseline, self.response, self.budget_s)
+        if limit := main_limit(worse):
+            relaxed = f"{limit.limit.partition(' ')[0]} {_BETTER}"
+            enough = any(p.segments >= _RELAXED for p in better)
+            return [*own, relaxed, relaxed] if relaxed in self.doses and not enough else []
+        if all_refuted(worse):
+            rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
+            return [*own, *rest, *together] if rest else []
+        tried = [p.limit for p in worse if p.limit != ALL]
+        return [*own, *tried, *together]
+
+    def _chosen(self, first: Outcome, slowing: Sequence[str]) -> list[str]:
+        """Return the doses that the first trial's account makes likely, the likeliest first."""
+        worth = {
+            m.name.removeprefix(EXPECTED): m.value
+            for m in first.metrics
+            if m.name.startswith(EXPECTED)
+        }
+        likely = sorted(slowing, key=lambda dose: -worth.get(dose.partition(" ")[0], 0.0))
+        promising = [d for d in likely if worth.get(d.partition(" ")[0], 0.0) >= _PROMISING]
+        return (promising or likely)[:_MOST]
+
+
+@dataclass(frozen=True, slots=True)
+class DoseStops:
+    """A long trial first, then segments of the same short length."""
+
+    responses: Mapping[str, str]
+    lower: Collection[str] = ()
+    label = "a first trial of at least half a minute, then segments of seven seconds"
+
+    def method(self, method: Method) -> Method:
+        """Return one of these segments."""
+        return replace(method, segment_s=SEGMENT_S)
+
+    def forecast(self, overhead_s: float = 20.0) -> TrialForecast:
+        """Return a segment; the first trial is longer."""
+        one_s = SEGMENT_S + _SWITCH_S
+        return TrialForecast(
+            one_s, checked=False, least_s=one_s, most_s=one_s, first_s=SETTLED_S[0] + overhead_s
+        )
+
+    def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
+        """Return the rule of the trial that follows `history`."""
+        if history and history[-1].status is TrialStatus.OK:
+            return Fixed(WASHOUT_S, SEGMENT_S - WASHOUT_S)
+        return Settled(self.responses[trial.workload], self.lower, 20.0, SETTLED_S)
+
+
+def doses_of(inputs: PlanInput) -> dict[str, Settings]:
+    """Return the treatment under each dose that this campaign's lab, link and host allow."""
+    own = split(inputs.treatments[inputs.baseline])
+    stack, device = inputs.spec.stack, inputs.spec.stack.device
+    found: dict[str, dict[str, str]] = {}
+    if isinstance(device, DeviceTable) and not device.machine:
+        if device.disk_class or device.vm:
+            found[f"disk.rate {_WORSE}"] = {full_key("disk", "rate"): _WORSE}
+            found[f"disk.rate {_BETTER}"] = {full_key("disk", "rate"): _BETTER}
+        for key in ("read_latency", "flush_latency"):
+            found[f"disk.{key} {_BETTER}"] = {full_key("disk", key): _BETTER}
+    rate = own.of("link").get("rate", "")
+    if uses_lab_link(own) and rate and "%" not in rate:
+        for change in (_WORSE, _BETTER):
+            bits = bytes_per_s(normal(rate)) * 8 * share(change)
+            found[f"link.rate {change}"] = {full_key("link", "rate"): text(bits)}
+    if stack.host == "local" and stack.load in {"", "local"}:
+        found[f"slow.host {_WORSE}"] = {full_key("slow", "host"): _WORSE}
+    found = _only(inputs, found)
+    slowing = {name: settings for name, settings in found.items() if factor(name) < 1}
+    if len(slowing) > 1:
+        found[ALL] = {key: value for one in slowing.values() for key, value in one.items()}
+    return {name: {**own, **settings} for name, settings in found.items()}
+
+
+def _only(inputs: PlanInput, found: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Return the doses that the spec asks for, or all; raise `SpecError` for others."""
+    asked = inputs.spec.design.doses
+    if not isinstance(asked, list):
+        return found
+    known = dict.fromkeys(name.partition(" ")[0] for name in found)
+    for key in asked:
+        if key not in known:
+            raise SpecError(f"{inputs.place}: {unknown_value(key, known, 'dose here')}")
+    return {name: settings for name, settings in found.items() if name.partition(" ")[0] in asked}
+
+
+def _make(inputs: PlanInput, rule: Rule) -> Doses:
+    doses = tuple(doses_of(inputs))
+    if len(inputs.workloads) != 1:
+        raise SpecError(
+            f"{inputs.place}: a diagnosis is of one workload; choose one of "
+            f"{', '.join(inputs.workloads)} with --workload"
+        )
+    if not doses:
+        raise SpecError(
+            f"{inputs.place}: nothing can be slowed here: server and load are on other hosts and "
+            "there is no lab disk or link; `mydyno why` gives the account of a run"
+        )
+    name = next(iter(inputs.workloads))
+    return Doses(
+        rule.baseline, name, doses, inputs.responses[name], inputs.budget_s, inputs.spec.design.seed
+    )
+
+
+def _stops(inputs: PlanInput) -> Stops:
+    return DoseStops(inputs.responses, inputs.lower)
+
+
+DIAGNOSE = DesignKind(
+    "a diagnosis: one treatment, and the same with one resource slowed by a known factor, in "
+    "randomised segments of seven seconds",
+    _make,
+    _stops,
+    Method(Estimator.WINDOWS, segment_s=SEGMENT_S),
+    more=doses_of,
+    alone=True,
+)

@@ -1,0 +1,195 @@
+"""`mydyno diagnose`: what limits a load, proven by slowing one resource at a time while it runs."""
+
+import json as text_of
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mydyno.campaign.doses import EXPECTED, OWN
+from mydyno.campaign.plan import Campaign, Resolved, resolve
+from mydyno.campaign.spec import DeviceTable, Spec
+from mydyno.cli.analysis import reopen
+from mydyno.cli.benches import environment
+from mydyno.cli.recipes import SpecSource, find, overrides
+from mydyno.cli.run import execute
+from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
+from mydyno.cli.why import evidence, read_diagnoses
+from mydyno.host import Remote, reach
+from mydyno.journal.register import RunDir
+from mydyno.loads import Workload as Load
+from mydyno.model import Metric, Outcome, RefusedError, SpecError, unknown_value
+from mydyno.report.limits import render_limits
+from mydyno.stack.protocol import spec_key
+from mydyno.testbed.spinner import other_databases
+
+Subject = Annotated[
+    str,
+    typer.Argument(help="A spec file, a recipe, or a run directory.", metavar="SPEC|RECIPE|DIR"),
+]
+Treatment = Annotated[
+    str | None,
+    typer.Option("--treatment", "-t", metavar="NAME", help="Which treatment; else the baseline."),
+]
+Workload = Annotated[
+    str | None, typer.Option("--workload", "-w", metavar="NAME", help="Which load; else the first.")
+]
+Only = Annotated[
+    str | None,
+    typer.Option(metavar="KEY,KEY", help="Slow only these: disk.rate, link.rate, slow.host, …"),
+]
+Budget = Annotated[str, typer.Option(help="Machine time: 6m.", metavar="TIME")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="The run directory.", metavar="DIR")
+]
+
+
+def diagnose(  # noqa: PLR0913 - one parameter an option
+    subject: Subject,
+    *,
+    treatment: Treatment = None,
+    workload: Workload = None,
+    budget: Budget = "6m",
+    only: Only = None,
+    output: Output = None,
+    settings: Set = None,
+    scale: Scale = None,
+    allow: Allow = None,
+    json: Json = False,
+) -> None:
+    """Prove what limits a load: slow one resource at a time, and see what the load does."""
+    source, spec, named = _subject(subject, overrides(settings, None), scale)
+    name = treatment or named.baseline
+    if name not in named.treatments:
+        raise SpecError(unknown_value(name, named.treatments, "treatment"))
+    load = workload or next(iter(named.loads))
+    if load not in named.loads:
+        raise SpecError(unknown_value(load, named.loads, "workload"))
+    _refuse(spec, named.loads[load])
+    narrowed_to = _Narrow(spec, named, name, load)
+    narrowed = SpecSource(
+        source.text,
+        source.place,
+        {**source.overrides, **_narrowed(narrowed_to, budget, only)},
+    )
+    shown = execute(
+        narrowed, output or Path("runs") / f"{Path(source.place).stem}-why", allow or [], _note
+    )
+    found = read_diagnoses(shown)
+    if json:
+        print_json(found)
+    else:
+        sys.stdout.write("\n" + render_limits(found, width()))
+    print_message(f"\nrun directory: {shown}")
+
+
+def _subject(
+    subject: str, changed: Mapping[str, str], scale: str | None
+) -> tuple[SpecSource, Spec, Resolved]:
+    """Return the spec of a file, recipe or run directory, and what it names on this host."""
+    path = Path(subject)
+    if (path / "journal.jsonl").exists():
+        _, run_facts = reopen(path)
+        text = RunDir(path).spec.read_text(encoding="utf-8")
+        source = SpecSource(text, run_facts.place, {**run_facts.overrides, **changed})
+    else:
+        source = find(subject, changed, scale)
+    spec = source.decode()
+    ground = environment(reach(spec.stack.host), source)
+    return source, spec, resolve(spec, source.text, source.place, ground)
+
+
+def _refuse(spec: Spec, load: Load) -> None:
+    """Raise an error for what cannot be diagnosed, or must not be."""
+    device = spec.stack.device
+    if not load.info.needs_server:
+        raise SpecError(
+            f"{load.info.name}: needs no server, so there are no connections to account for"
+        )
+    if isinstance(device, DeviceTable) and device.machine:
+        raise SpecError(
+            "stack.device: a virtual machine has no doses yet; `mydyno why` gives its account"
+        )
+    host = reach(spec.stack.host)
+    if isinstance(host, Remote):
+        return
+    if others := other_databases(host):
+        raise RefusedError(
+            f"this host runs {', '.join(others)}: a dose would slow that, too; diagnose on a host "
+            "without other databases, or read the account with `mydyno why`"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Narrow:
+    """What is diagnosed: one treatment and one load of a spec."""
+
+    spec: Spec
+    named: Resolved
+    treatment: str
+    load: str
+
+
+def _narrowed(of: _Narrow, budget: str, only: str | None) -> dict[str, str]:
+    """Return the overrides that leave one treatment and one load of a spec, to be diagnosed."""
+    spec, name = of.spec, of.treatment
+    own = {spec_key(k): v for k, v in of.named.treatments[name].items()}
+    table = of.load if of.load in spec.workloads else of.load.rpartition("/")[0]
+    tool = dict(spec.workloads[table])
+    if isinstance(tool.get("threads"), list):
+        tool["threads"] = [getattr(of.named.loads[of.load], "threads", tool["threads"][0])]
+    chosen = {} if only is None else {"doses": _keys(only)}
+    found = {
+        "treatments": _toml({name: own}),
+        "workloads": _toml({table: tool}),
+        "design": _toml({"kind": "diagnose", "budget": budget, "seed": spec.design.seed, **chosen}),
+        "protocol": _toml({"preload": spec.protocol.preload}),
+        "decide": _toml({"baseline": name}),
+    }
+    for part in ("factors", "bundles", "scale"):
+        if getattr(spec, part):
+            found[part] = "{}"
+    return found
+
+
+def _keys(only: str) -> list[str]:
+    return [key.strip() for key in only.split(",") if key.strip()]
+
+
+def _toml(value: Any) -> str:  # noqa: ANN401 - any value of a spec
+    """Return a value as TOML in one line."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{text_of.dumps(str(k))} = {_toml(v)}" for k, v in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return text_of.dumps(value)
+
+
+def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:
+    """Return what the doses are chosen and dimensioned by, from the first trial's sample."""
+    if outcome.trial.id:
+        return ()
+    found = evidence(files.path, campaign, outcome)
+    if found is None:
+        return ()
+    suspicion, figures = found
+    worth: dict[str, float] = {}
+    for suspect in suspicion.suspects:
+        for dose in suspect.doses:
+            worth[dose] = max(worth.get(dose, 0.0), suspect.expected)
+    own = {
+        "read_latency": _ratio(figures, "disk.read_s", "disk.reads"),
+        "flush_latency": _ratio(figures, "disk.flush_s", "disk.flushes"),
+    }
+    return [
+        *(Metric(f"{EXPECTED}{dose}", value, "ratio") for dose, value in worth.items()),
+        *(Metric(f"{OWN}{key}", value, "s") for key, value in own.items() if value),
+    ]
+
+
+def _ratio(figures: Mapping[str, float], part: str, total: str) -> float | None:
+    return figures[part] / figures[total] if figures.get(part) and figures.get(total) else None

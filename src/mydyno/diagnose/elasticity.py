@@ -1,0 +1,135 @@
+"""Elasticities: what throughput loses when one resource's speed is lowered by a known factor.
+
+e = d ln(throughput) / d ln(speed).  In a closed loop the elasticities to all speeds add up to 1: if
+every time in the system grows by a factor, throughput falls by that factor.  So an interval that
+lies above one half proves the main limit, whatever was not tested, and one less the elasticity of
+all doses at once is the share that none of them explains.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from mydyno.diagnose.diagnosis import ALL, Proof
+from mydyno.stats.effects import student
+from mydyno.stats.looks import each_of, nominal
+
+FIRST_LOOK = 3  # blocks
+MAIN, NOTABLE, SMALL, REFUTED = 0.5, 0.15, 0.25, 0.35
+_ERROR = 0.05
+_MOST_ERROR = 0.999  # of a look that may spend almost nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The throughput of one segment; `dose` is ``""`` for the baseline."""
+
+    dose: str
+    block: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The blocks that may be run, which set how the error is spent over the looks at their ends."""
+
+    planned: int
+
+    def shares(self, done: int) -> tuple[list[int], list[float]]:
+        """Return the numbers of blocks at the looks so far, and the share of the error by each."""
+        blocks = [*range(FIRST_LOOK, done + 1)] or [done]
+        last = max(self.planned, done)
+        return blocks, [round(n / last, 3) for n in blocks]
+
+
+def proofs(
+    segments: Sequence[Segment],
+    factors: Mapping[str, float],
+    looks: Looks,
+    title: Callable[[str], str] = str,
+) -> list[Proof]:
+    """Return the elasticity of each dose that the segments have, that of `ALL` last.
+
+    `factors` are the speeds under each dose, relative to the baseline's.  Intervals hold together,
+    at 95 %, over the doses and the looks; none is returned before the second block.
+    """
+    doses = sorted({s.dose for s in segments if s.dose}, key=lambda name: (name == ALL, name))
+    fitted = _fit(segments, doses)
+    if fitted is None:
+        return []
+    effects, errors, df = fitted
+    blocks = len({s.block for s in segments})
+    singles = max(1, sum(dose != ALL for dose in doses))
+    alpha = min(2 * each_of(singles, 0.5, _ERROR), _ERROR)
+    numbers, shares = looks.shares(blocks)
+    wide = student(min(nominal(numbers, shares, alpha), _MOST_ERROR), df)
+    found = []
+    for dose, effect, error in zip(doses, effects, errors, strict=True):
+        strength = log(factors[dose])
+        e, half = effect / strength, wide * error / abs(strength)
+        count = sum(s.dose == dose for s in segments)
+        found.append(Proof(dose, title(dose), factors[dose], e, e - half, e + half, "", count))
+    return judged(found)
+
+
+def judged(found: Sequence[Proof]) -> list[Proof]:
+    """Return the proofs with their verdicts, which depend on each other."""
+    judged: list[Proof] = []
+    for proof in found:
+        others = [p.high for p in found if p.limit not in {proof.limit, ALL}]
+        judged.append(
+            Proof(
+                proof.limit,
+                proof.title,
+                proof.dose,
+                proof.elasticity,
+                proof.low,
+                proof.high,
+                "" if proof.limit == ALL else _verdict(proof, others),
+                proof.segments,
+            )
+        )
+    return judged
+
+
+def main_limit(found: Sequence[Proof]) -> Proof | None:
+    """Return the proof of the main limit, if there is one."""
+    return next((proof for proof in found if proof.verdict == "the_limit"), None)
+
+
+def all_refuted(found: Sequence[Proof]) -> bool:
+    """Return whether no dose that was tried can be worth much."""
+    single = [proof for proof in found if proof.limit != ALL]
+    return bool(single) and all(proof.high < REFUTED for proof in single)
+
+
+def _verdict(proof: Proof, others: Sequence[float]) -> str:
+    above_all = bool(others) and proof.low > max(others)
+    if proof.low > MAIN or (above_all and proof.low > NOTABLE):
+        return "the_limit"
+    if proof.low > NOTABLE:
+        return "a_limit"
+    return "not_it" if proof.high < SMALL else "undecided"
+
+
+def _fit(
+    segments: Sequence[Segment], doses: Sequence[str]
+) -> tuple[list[float], list[float], int] | None:
+    """Return each dose's effect on the logarithm and its standard error: dose + block + error."""
+    blocks = sorted({s.block for s in segments})
+    df = len(segments) - len(blocks) - len(doses)
+    if not doses or len(blocks) < 2 or df < 1:  # noqa: PLR2004 - one block has no spread
+        return None
+    design = np.zeros((len(segments), len(blocks) + len(doses)))
+    for row, segment in enumerate(segments):
+        design[row, blocks.index(segment.block)] = 1.0
+        if segment.dose:
+            design[row, len(blocks) + doses.index(segment.dose)] = 1.0
+    values = np.log([max(s.value, 1e-9) for s in segments])
+    inverse = np.linalg.pinv(design.T @ design)
+    fit = inverse @ design.T @ values
+    variance = float(((values - design @ fit) ** 2).sum()) / df
+    errors = np.sqrt(np.diag(inverse) * variance)
+    return fit[len(blocks) :].tolist(), errors[len(blocks) :].tolist(), df

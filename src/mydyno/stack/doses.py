@@ -1,0 +1,182 @@
+"""Doses: settings that slow one resource by a known factor while a load runs; all are ours.
+
+`disk.*` are orders to the daemon of a lab disk, `slow.*` slices of CPUs that a process of ours
+takes.  Both end with what they are given to: a disk that is removed, a process that ends with
+mydyno.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+
+from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
+from mydyno.stack.protocol import StackSettings
+
+NONE = "100%"
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+_MICROS = re.compile(r"(\d+(?:\.\d+)?)us")
+_MOST_US = 1e6
+_SLOWEST, _FASTEST = 0.7, 1.5
+_LONGEST = 4.0  # times its own latency
+LATENCIES = ("read_latency", "write_latency", "flush_latency")
+DISK_KEYS = ("rate", *LATENCIES)
+CPU_KEYS = ("server", "load", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class LabDisk:
+    """Keys `rate`, `read_latency`, `write_latency` and `flush_latency` of a lab disk.
+
+    A rate is a share of its caps (``80%``); a latency is what is added to each request
+    (``250us``).  `control` is the daemon's file.
+    """
+
+    name: ClassVar[str] = "disk"
+    owned: ClassVar[bool] = True
+    control: Path
+
+    def observe(self) -> Probe[Settings]:
+        """Return the probe for the daemon's state."""
+        return Probe(Action(("cat", str(self.control))), parse_disk)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the orders; raise `SpecError` for a key or a value that cannot be."""
+        for key in want.keys() - {*DISK_KEYS}:
+            raise SpecError(unknown_value(key, DISK_KEYS, "setting", prefix="disk."))
+        rate = share_text(want.get("rate", NONE), "disk.rate", _SLOWEST, _FASTEST)
+        added = {key: _micros(want.get(key, "0us"), key) for key in LATENCIES}
+        latency = " ".join(f"{us:g}" for us in added.values())
+        lines = f"scale {share(rate)}\nlatency {latency}\n"
+        order = Action(("tee", str(self.control)), lines.encode())
+        after = {"rate": rate, **{key: f"{us:g}us" for key, us in added.items()}}
+        return [
+            Change(key, now.get(key, ""), after[key], order)
+            for key in DISK_KEYS
+            if now.get(key) != after[key]
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """Keys `server`, `load` and `host`: the share of their CPUs' time that is left (``80%``).
+
+    `folder` holds the order to the process that takes the rest, and its state.
+    """
+
+    name: ClassVar[str] = "slow"
+    owned: ClassVar[bool] = True
+    folder: Path
+    roles: tuple[str, ...] = CPU_KEYS
+
+    def observe(self) -> Probe[Settings]:
+        """Return the probe for what is in force."""
+        return Probe(Action(("cat", str(self.folder / "state"))), parse_slow)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the order; raise `SpecError` for a key or a share that cannot be."""
+        for key in want.keys() - {*self.roles}:
+            raise SpecError(unknown_value(key, self.roles, "setting", prefix="slow."))
+        after = {
+            role: share_text(want.get(role, NONE), f"slow.{role}", _SLOWEST, 1.0)
+            for role in self.roles
+        }
+        lines = "".join(f"{role} {share(value)}\n" for role, value in after.items())
+        # the process looks each 50 ms
+        argv = ("sh", "-c", 'cat >"$1" && sleep 0.15', "order", str(self.folder / "order"))
+        order = Action(argv, lines.encode())
+        return [
+            Change(role, now.get(role, ""), value, order)
+            for role, value in after.items()
+            if now.get(role) != value
+        ]
+
+
+def parse_disk(raw: bytes) -> Settings:
+    """Return the doses in force on a lab disk."""
+    state = msgspec.json.decode(raw, type=dict[str, Any])
+    added = dict(zip(LATENCIES, state.get("dose_us", (0, 0, 0)), strict=True))
+    return {
+        "rate": _percent(float(state.get("scale", 1.0))),
+        **{key: f"{us:g}us" for key, us in added.items()},
+    }
+
+
+def parse_caps(raw: bytes) -> Mapping[str, float]:
+    """Return the caps of a lab disk and its VM by the names of `Figures`; what has none is absent.
+
+    Those of a stripe are the sum over its disks, at most the VM's.
+    """
+    state = msgspec.json.decode(raw, type=dict[str, Any])
+    disks = max(1, len(state.get("disks") or ()))
+    vm = (state.get("vm") or {}).get("caps") or {}
+    found: dict[str, float] = {}
+    for name, of in (("ios", "iops"), ("bytes", "bytes_per_s")):
+        for word, part in (("cap", "base"), ("burst", "burst")):
+            own = (state["caps"].get(of) or {}).get(part) if state.get("capped") else None
+            total = (vm.get(of) or {}).get(part)
+            least = [v for v in (own * disks if own else None, total) if v]
+            if least:
+                found[f"disk.{word}_{name}"] = float(min(least))
+    return found
+
+
+def parse_slow(raw: bytes) -> Settings:
+    """Return the shares in force, by role."""
+    pairs = (line.split() for line in raw.decode(errors="replace").splitlines())
+    return {pair[0]: _percent(float(pair[1])) for pair in pairs if len(pair) == 2}  # noqa: PLR2004
+
+
+def share(text: str) -> float:
+    """Return the ratio that ``80%`` stands for."""
+    found = _SHARE.fullmatch(text)
+    if found is None:
+        raise SpecError(f"{text!r}: write a share such as 80%")
+    return float(found[1]) / 100
+
+
+def share_text(text: str, name: str, least: float, most: float) -> str:
+    """Return a share in its one form; raise `SpecError` for another value or one out of range."""
+    found = _SHARE.fullmatch(text)
+    if found is None or not least <= float(found[1]) / 100 <= most:
+        raise SpecError(f"{name} = {text!r}: write a share from {least:.0%} to {most:.0%}")
+    return _percent(float(found[1]) / 100)
+
+
+def validate(settings: StackSettings) -> None:
+    """Raise `SpecError` for doses of a treatment that cannot be, on any host."""
+    wanted = dict(settings.of("disk"))
+    for key in LATENCIES:
+        if _SHARE.fullmatch(wanted.get(key, "")):
+            share_text(wanted.pop(key), f"disk.{key}", 1.0, _LONGEST)
+    LabDisk(Path()).plan({}, wanted)
+    Slow(Path()).plan({}, settings.of("slow"))
+
+
+def resolved(settings: StackSettings, measured: Mapping[str, float]) -> StackSettings:
+    """Return the settings with latencies given as a share (``125%``) as what must be added.
+
+    `measured` are the seconds that a request takes without a dose, by bare key; a dose on a latency
+    that was not measured is left out.
+    """
+    wanted = dict(settings.of("disk"))
+    for key in LATENCIES:
+        if _SHARE.fullmatch(wanted.get(key, "")):
+            more = share(wanted.pop(key)) - 1.0
+            if own_s := measured.get(key):
+                wanted[key] = f"{round(min(own_s * more * 1e6, _MOST_US), 1):g}us"
+    return settings if wanted == settings.of("disk") else settings.with_layer("disk", wanted)
+
+
+def _micros(text: str, key: str) -> float:
+    found = _MICROS.fullmatch(text)
+    if found is None or float(found[1]) > _MOST_US:
+        raise SpecError(f"disk.{key} = {text!r}: write what is added, such as 250us, up to 1s")
+    return float(found[1])
+
+
+def _percent(value: float) -> str:
+    return f"{round(value * 100, 3):g}%"
