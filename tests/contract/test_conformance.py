@@ -36,6 +36,7 @@ from mydyno.loads import (
 )
 from mydyno.model import Action, Reset, SpecError, Trial
 from mydyno.stack.block import Block
+from mydyno.stack.doses import LabDisk, Slow
 from mydyno.stack.layers import layers
 from mydyno.stack.protocol import split
 from mydyno.testing import FakeBench, FakeHost, FakeLayer
@@ -66,9 +67,12 @@ def golden_layers():
 
 
 BLOCK = {"scheduler": "none", "scheduler.choices": "none mq-deadline", "read_ahead_kb": "128"}
+DISK = {"rate": "100%", "read_latency": "0us", "write_latency": "0us", "flush_latency": "0us"}
 OTHERS = {
     "block": (Block("vda", ours=False), BLOCK, {"scheduler": "mq-deadline"}),
     "dice": (dice.Dice(), {"sides": "6"}, {"sides": "20"}),
+    "disk": (LabDisk(Path("ctl")), DISK, {"rate": "80%", "flush_latency": "250us"}),
+    "slow": (Slow(Path("spin"), ("host",)), {"host": "100%"}, {"host": "80%"}),
 }
 NO_LAYER = {"server"}  # names the program of a server; nothing observes or plans it
 
@@ -217,6 +221,7 @@ FACTORS = """
 HOST = Environment(2**30, 2)
 KINDS = {
     "blocks": (TREATMENTS, "blocks = 5"),
+    "diagnose": ("[treatments.STOCK]\n", 'budget = "20m"'),
     "fraction": (FACTORS, 'budget = "3h"'),
     "grid": (FACTORS, 'budget = "3h"'),
     "ladder": (TREATMENTS.replace("treatments.", "bundles."), 'rungs = ["STOCK", "A", "A+B"]'),

@@ -19,6 +19,7 @@ ORDER = [
     "sample",
     "lab",
     "stats",
+    "diagnose",
     "campaign",
     "testbed",
     "report",
@@ -27,7 +28,7 @@ ORDER = [
     "testing",
 ]
 MAIN = 3  # files of a room that the map names
-MAIN_BESIDE = 2  # files of a distribution of its own, or a crate, that the map names
+MAIN_BESIDE = 1  # file of a distribution of its own, or a crate, that the map names
 LONGEST = 150  # lines that a new reader can hold in mind
 PACKAGES = ("vm", "simulate")  # distributions of their own: mydyno-NAME, which an extra requires
 CRATES = {

@@ -16,6 +16,7 @@ from mydyno.cli.plan import Plan
 from mydyno.cli.recipes import RecipeRow
 from mydyno.cli.rollback import Done, _print
 from mydyno.cli.status import Status
+from mydyno.diagnose import Diagnosis
 from mydyno.report.digestpage import Digest
 from mydyno.sample.live import Moment
 from mydyno.stats.result import Comparison, Result
@@ -25,6 +26,7 @@ LOGS = ROOT / "tests" / "golden" / "import"
 SLOW = ROOT / "tests" / "golden" / "digest" / "administrator-commands" / "input.log"
 KINDS = {
     "compare": Comparison,
+    "diagnose": list[Diagnosis],
     "digest": Digest,
     "import": Imported,
     "inspect": Inspection,
@@ -38,6 +40,7 @@ KINDS = {
     "rollback": list[str],
     "run": Comparison,
     "status": Status,
+    "why": list[Diagnosis],
 }
 PARTIAL = {"digest"}  # docs/reference/digest.md has the fields that the page does not read
 SPEC = """

@@ -8,13 +8,22 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mydyno.campaign.designs import DesignKind, Fixed, PlanInput, Stop, Stops, TrialForecast, spent
+from mydyno.campaign.designs import (
+    DesignKind,
+    Fixed,
+    PlanInput,
+    Stop,
+    Stops,
+    TrialForecast,
+    exhausted,
+    spent,
+)
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.switchback import Settled
 from mydyno.diagnose.diagnosis import ALL, Proof
 from mydyno.diagnose.elasticity import (
     FIRST_LOOK,
-    Looks,
+    BlockLooks,
     Segment,
     all_refuted,
     main_limit,
@@ -97,7 +106,7 @@ def _proofs(every: Sequence[Segment], budget_s: float | None, *, relaxing: bool)
     block_s = arms * (SEGMENT_S + _SWITCH_S)
     planned = max(FIRST_LOOK + 1, int((budget_s or BUDGET_S) * _FOR_BLOCKS / block_s))
     factors = {name: factor(name) for name in names}
-    return proofs(chosen, factors, Looks(planned), title)
+    return proofs(chosen, factors, BlockLooks(planned), title)
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,8 @@ class Doses:
         if not history:
             return self._trial(0, self.baseline, 0)
         if history[0].status is not TrialStatus.OK:
+            return None
+        if exhausted(self.budget_s, history):
             return None
         begun, block = 1, 1
         while order := self._order(history[:begun], block):
@@ -150,7 +161,8 @@ class Doses:
         if limit := main_limit(worse):
             relaxed = f"{limit.limit.partition(' ')[0]} {_BETTER}"
             enough = any(p.segments >= _RELAXED for p in better)
-            return [*own, relaxed, relaxed] if relaxed in self.doses and not enough else []
+            known = relaxed in self.doses and factor(relaxed) > 1
+            return [*own, relaxed, relaxed] if known and not enough else []
         if all_refuted(worse):
             rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
             return [*own, *rest, *together] if rest else []

@@ -25,8 +25,8 @@ COMMANDS = {
     "status": "Show the progress of a campaign, and what to do next.",
     "compare": "Show which treatment is better, by how much, and with which interval.",
     "report": "Write DIR/report.html: the verdict first, then the data it is based on.",
-    "why": "Show where the connections of a run spend their time, and which limits fit that.",
-    "diagnose": "Prove what limits a load: slow one resource at a time, and see what it does.",
+    "why": "Show where connections spend their time, and what limits fit that; nothing is changed.",
+    "diagnose": "Prove what limits a load: slow one resource at a time, and see what follows.",
     "import": "Import existing benchmark logs into a run directory, to compare and report.",
     "rollback": "Restore what a campaign changed on its host, and remove what it made there.",
     "inspect": "Show a host: hardware, kernel, servers and tools.",
@@ -44,7 +44,11 @@ EXAMPLES = {
         "compare demo-run --fail-unless adopt",
     ),
     "report": ("report demo-run",),
-    "why": ("why demo-run", "why demo-run --treatment STOCK"),
+    "why": (
+        "why demo-run",
+        "why demo-run --treatment STOCK",
+        "why --live --server-defaults ~/.my.cnf",
+    ),
     "diagnose": ("diagnose demo -o why", "diagnose demo-run --treatment STOCK --budget 4m"),
     "import": (
         "import before.log after.log --label old=before* --label new=after* -o runs/old",

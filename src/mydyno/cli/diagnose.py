@@ -60,7 +60,7 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
     allow: Allow = None,
     json: Json = False,
 ) -> None:
-    """Prove what limits a load: slow one resource at a time, and see what the load does."""
+    """Prove what limits a load: slow one resource at a time, and see what follows."""
     source, spec, named = _subject(subject, overrides(settings, None), scale)
     name = treatment or named.baseline
     if name not in named.treatments:

@@ -10,6 +10,7 @@ import typer
 from mydyno.cli.analysis import result
 from mydyno.cli.machine import machine
 from mydyno.cli.terminal import Json, print_json, print_message
+from mydyno.cli.why import read_diagnoses
 from mydyno.host import Local
 from mydyno.host.files import distrust, resolved
 from mydyno.model import JournalError, RefusedError, os_errors_as
@@ -67,7 +68,7 @@ def write(directory: Path, output: Path | None = None, *, with_names: bool = Fal
     """
     path = output or directory / "report.html"
     _refuse(path, asked=output is not None)
-    _place(path, render_html(result(directory), names=with_names))
+    _place(path, render_html(result(directory), read_diagnoses(directory), names=with_names))
     return path
 
 

@@ -35,7 +35,8 @@ def _paths(begun: str, suffix: str = "") -> list[str]:
     return []
 
 
-def _folders(incomplete: str) -> list[str]:
+def folders(incomplete: str) -> list[str]:
+    """Return the folders that a word of the command line may become."""
     return _paths(incomplete)
 
 
@@ -70,7 +71,7 @@ SpecName = Annotated[
     ),
 ]
 Dir = Annotated[
-    Path, typer.Argument(help="A run directory.", metavar="DIR", autocompletion=_folders)
+    Path, typer.Argument(help="A run directory.", metavar="DIR", autocompletion=folders)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 HostOption = Annotated[

@@ -1,6 +1,8 @@
 """`mydyno why`: where the connections of a finished run are, and what limits it; from its files."""
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +13,10 @@ from mydyno.campaign.doses import Doses, proven
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import reread
 from mydyno.cli.analysis import Read, recorded, reopen
-from mydyno.cli.terminal import Dir, Json, print_json, print_message, width
+from mydyno.cli.terminal import Json, folders, print_json, print_message, width
 from mydyno.diagnose import (
     Diagnosis,
-    Evidence,
+    LoadEvidence,
     Subject,
     Suspicion,
     account,
@@ -22,12 +24,26 @@ from mydyno.diagnose import (
     suspects,
     with_proofs,
 )
+from mydyno.host import Local
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload
-from mydyno.model import Figures, HostError, Outcome, SpecError, TrialStatus, unknown_value
+from mydyno.model import (
+    Action,
+    Figures,
+    HostError,
+    Outcome,
+    SpecError,
+    TrialStatus,
+    Window,
+    unknown_value,
+)
 from mydyno.report.limits import render_limits
-from mydyno.sample.figures import figures, mean
+from mydyno.sample import NOT_BUILT, probe_binary
+from mydyno.sample.figures import figures, mean, of_window
+from mydyno.sample.probe_file import read
+from mydyno.sample.sampler import Where, disk_of
+from mydyno.server.client import query
 from mydyno.stats.estimates import merged, unit_of, within
 
 Treatment = Annotated[
@@ -36,21 +52,106 @@ Treatment = Annotated[
 ]
 
 
-def why(directory: Dir, *, treatment: Treatment = None, json: Json = False) -> None:
-    """Show where the connections of a run spend their time, and which limits fit that."""
+Directory = Annotated[
+    Path | None, typer.Argument(help="A run directory.", metavar="DIR", autocompletion=folders)
+]
+Live = Annotated[bool, typer.Option("--live", help="Look at a server of this host instead.")]
+Server = Annotated[
+    Path | None,
+    typer.Option(
+        "--server-defaults",
+        metavar="FILE",
+        help="With --live: log in with [client] of this option file.",
+    ),
+]
+Seconds = Annotated[int, typer.Option(help="With --live: for so long.", min=2, max=3600)]
+
+
+def why(
+    directory: Directory = None,
+    *,
+    treatment: Treatment = None,
+    live: Live = False,
+    server_defaults: Server = None,
+    seconds: Seconds = 30,
+    json: Json = False,
+) -> None:
+    """Show where connections spend their time, and what limits fit that; nothing is changed."""
+    if live == (directory is not None):
+        raise SpecError(
+            "name a run directory (mydyno why demo-run), or a running server "
+            "(mydyno why --live --server-defaults FILE)"
+        )
+    if directory is None:
+        found = [_live(server_defaults, seconds)]
+    else:
+        found = _of_run(directory, treatment)
+    if json:
+        print_json(found)
+    else:
+        sys.stdout.write(render_limits(found, width()))
+
+
+def _of_run(directory: Path, treatment: str | None) -> list[Diagnosis]:
     campaign, _ = reopen(directory)
     if treatment is not None and treatment not in campaign.treatments:
         raise SpecError(unknown_value(treatment, campaign.treatments, "treatment"))
     found = [one for one in read_diagnoses(directory) if treatment in {None, one.treatment}]
     if not any(one.lines for one in found):
         raise SpecError(
-            f"{directory}: no trial has a sample of what threads do (taken since version 0.9, on "
-            "Linux, where mydyno-probe is built); run the campaign again"
+            f"{directory}: no valid trial has a sample of what threads do; run the campaign again "
+            "with this version of mydyno, its mydyno-probe built, and a load that needs a server"
         )
-    if json:
-        print_json(found)
-    else:
-        sys.stdout.write(render_limits(found, width()))
+    return found
+
+
+_WHICH = b"SELECT @@pid_file, @@datadir, @@version;"
+
+
+def _live(options: Path | None, seconds: int) -> Diagnosis:
+    """Return the account of a running server of this host; nothing of it is changed.
+
+    Raises `SpecError` where it cannot be asked, `HostError` where its threads cannot be seen.
+    """
+    if options is None:
+        raise SpecError("--live: which server? name its option file with --server-defaults FILE")
+    if not options.is_file():
+        raise SpecError(f"{options}: no such file; name an option file with a [client] section")
+    if not probe_binary():
+        raise HostError(NOT_BUILT)
+    host = Local()
+    client = shutil.which("mariadb") or shutil.which("mysql")
+    if client is None:
+        raise HostError("no mariadb or mysql client; install mariadb-client or mysql-client")
+    argv = (client, f"--defaults-file={options}", "--batch", "--skip-column-names")
+    (pid_file, data, version), *_ = query(host, argv, _WHICH.decode(), 30.0)
+    place = Path(data) / pid_file
+    with tempfile.TemporaryDirectory(prefix="mydyno-") as made:
+        out = Path(made) / "probe.bin"
+        asked = ("--out", str(out), "--duration", f"{seconds}s", "--states", "50ms")
+        watched = ("--process-file", f"mysqld={place}", "--server-defaults", str(options))
+        done = host.run(
+            Action((probe_binary(), "sample", *asked, *watched)), timeout_s=seconds + 30.0
+        )
+        if done.returncode:
+            raise HostError(done.stderr.decode(errors="replace").strip()[-400:])
+        sampled = read(out)
+    where = Where(disk_of(host, Path(data)))
+    seen = of_window(sampled, where, Window(0.0, float(sampled.mono_s[-1])))
+    if not any(key.startswith("state.threads:mysqld/") for key in seen.means):
+        raise HostError(
+            f"the threads of the server (pid file {place}) cannot be seen; run as root, or as its "
+            "user, on its host"
+        )
+    n = seen.means.get("state.threads:mysqld/connection") or seen.means.get(
+        "status.threads_connected", 1.0
+    )
+    rate = seen.means.get("status.questions", 0.0)
+    window = (0.0, float(sampled.mono_s[-1]))
+    subject = Subject(
+        f"server {version}", "live", 1, rate, "/s", round(max(n, 1.0), 2), None, window
+    )
+    return diagnosis(subject, seen)
 
 
 def read_diagnoses(directory: Path) -> list[Diagnosis]:
@@ -82,7 +183,7 @@ def evidence(
     found = account(made.means, threads_of(workload)) if made else None
     if made is None or found is None:
         return None
-    return suspects(Evidence.of(made, found)), made.means
+    return suspects(LoadEvidence.of(made, found)), made.means
 
 
 def threads_of(workload: Workload) -> float:

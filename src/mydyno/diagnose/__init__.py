@@ -1,10 +1,10 @@
 """What limits a load: the account of its connections, suspects, and proof by doses; pure."""
 
-from mydyno.diagnose.account import Account, Line, account
+from mydyno.diagnose.account import Account, AccountLine, account
 from mydyno.diagnose.diagnosis import Diagnosis, Proof, Subject, diagnosis, with_proofs
 from mydyno.diagnose.suspects import (
-    Evidence,
     Limit,
+    LoadEvidence,
     Seen,
     Suspect,
     Suspicion,
@@ -14,10 +14,10 @@ from mydyno.diagnose.suspects import (
 
 __all__ = [
     "Account",
+    "AccountLine",
     "Diagnosis",
-    "Evidence",
     "Limit",
-    "Line",
+    "LoadEvidence",
     "Proof",
     "Seen",
     "Subject",

@@ -35,7 +35,7 @@ STATES: Mapping[str, str] = {
     LOAD_RUN_QUEUE: "waiting for a CPU of the load",
     THINK: "the load asks for nothing",
     NETWORK: "network, and the kernel between both",
-    CLIENT: "network and load, not told apart",
+    CLIENT: "waiting for the client or the network",
     UNKNOWN: "unknown",
 }
 """Every state of a connection, in the order in which it is shown, and its words."""
@@ -43,6 +43,7 @@ STATES: Mapping[str, str] = {
 QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
 """States in which connections wait for each other at one station; the CPU's include its queue."""
 
+_HALF, _STEP, _FARTHEST = 0.5, 1.1, 20.0  # of an elasticity; of a speed, in steps and at most
 _CLOSES = 0.03  # share of N by which an account may miss it
 _OWN = "mysqld/connection"
 _READS = ("data", "undo")
@@ -50,10 +51,10 @@ _WRITES = ("data", "doublewrite", "undo", "other")
 _LOGS = ("redo", "binlog", "relay")
 
 
-class Line(msgspec.Struct, frozen=True):
+class AccountLine(msgspec.Struct, frozen=True):
     """One state: so many connections are in it on average, a share of all.
 
-    `exact` says that the kernel or server counted it; else it was sampled or is a remainder.
+    `exact`: the kernel or server counted it; else it was sampled or is a remainder.
     """
 
     state: str
@@ -64,14 +65,14 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """The lines of `n` connections; `doubts` says which of its checks did not hold.
+    """The lines of `n` connections; `doubts` names the checks that did not hold.
 
     `listed` is how many connections the server listed, `in_flight` Little's product of the load's
     own rate and mean latency; both are None where they are not known.
     """
 
     n: float
-    lines: list[Line]
+    lines: list[AccountLine]
     unknown: float
     listed: float | None = None
     in_flight: float | None = None
@@ -100,11 +101,13 @@ def account(figures: Figures, n: float, in_flight: float | None = None) -> Accou
     doubts = [*_doubts(figures, n, unknown, in_flight), *(["shared"] if shared else [])]
     sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
     found = [
-        Line(state, lines[state], lines[state] / n, sources.get(state, "sampled"), state in sources)
+        AccountLine(
+            state, lines[state], lines[state] / n, sources.get(state, "sampled"), state in sources
+        )
         for state in STATES
         if state in lines
     ]
-    found.append(Line(UNKNOWN, unknown, unknown / n, "remainder"))
+    found.append(AccountLine(UNKNOWN, unknown, unknown / n, "remainder"))
     return Account(n, found, unknown, listed, in_flight, doubts)
 
 
@@ -113,19 +116,40 @@ def expected(found: Account) -> dict[str, float]:
 
     States of a queue get what is saturated, those without one their share.
     """
-    lengths = {
-        line.state: line.connections
-        for line in found.lines
-        if line.state not in {RUN_QUEUE, LOAD_RUN_QUEUE}
-    }
+    stations = _stations(found.lines, found.n)
+    return network.elasticities(stations, max(1, round(found.n))) if stations else {}
+
+
+def following(
+    lines: Sequence[AccountLine], n: float, limit: Sequence[str]
+) -> tuple[str, float] | None:
+    """Return which state limits next once those of `limit` are faster, and how much faster.
+
+    None where another does not follow within `_FARTHEST` times.
+    """
+    stations, times = _stations(lines, n), 1.0
+    while stations and times < _FARTHEST:
+        times *= _STEP
+        faster = [
+            network.Station(s.name, s.demand_s / (times if s.name in limit else 1.0), s.queues)
+            for s in stations
+        ]
+        worth = network.elasticities(faster, max(1, round(n)))
+        if sum(worth.get(name, 0.0) for name in limit) < _HALF:
+            others = {name: e for name, e in worth.items() if name not in {*limit, UNKNOWN}}
+            return max(others, key=lambda name: others[name]), times
+    return None
+
+
+def _stations(lines: Sequence[AccountLine], n: float) -> list[network.Station]:
+    """Return the network that has its connections where an account has them."""
+    lengths = {line.state: max(line.connections, 0.0) for line in lines}
     for cpu, queue in ((CPU, RUN_QUEUE), (LOAD_CPU, LOAD_RUN_QUEUE)):
         if cpu in lengths:
-            lengths[cpu] += found.of(queue)
-    lengths = {name: max(length, 0.0) for name, length in lengths.items()}
-    n = max(1, round(found.n))
+            lengths[cpu] += lengths.pop(queue, 0.0)
     if sum(lengths.values()) <= 0:
-        return {}
-    return network.elasticities(network.fitted(lengths, QUEUES, n), n)
+        return []
+    return network.fitted(lengths, QUEUES, max(1, round(n)))
 
 
 def _classes(figures: Figures, role: str) -> list[str]:

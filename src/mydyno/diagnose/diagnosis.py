@@ -5,8 +5,18 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mydyno.diagnose.account import Line, account
-from mydyno.diagnose.suspects import Evidence, Suspect, Unseen, suspects
+from mydyno.diagnose.account import (
+    CPU,
+    LOAD_CPU,
+    LOG,
+    NETWORK,
+    READ,
+    WRITE,
+    AccountLine,
+    account,
+    following,
+)
+from mydyno.diagnose.suspects import LoadEvidence, Suspect, Unseen, suspects
 from mydyno.model import Figures
 
 SHOWN: Mapping[str, str] = {
@@ -23,6 +33,14 @@ SHOWN: Mapping[str, str] = {
 """Figures that a diagnosis shows beside the account, with their units."""
 
 
+DOSED: Mapping[str, Sequence[str]] = {
+    "disk.rate": (READ, WRITE),
+    "disk.read_latency": (READ,),
+    "disk.flush_latency": (LOG,),
+    "link.rate": (NETWORK,),
+    "slow.host": (CPU, LOAD_CPU),
+}
+"""The states of the account that a dose acts on."""
 ALL = "all"  # the dose that slows all at once
 
 
@@ -46,7 +64,7 @@ class Proof(msgspec.Struct, frozen=True):
 class Diagnosis(msgspec.Struct, frozen=True):
     """Where the connections of a load are, what is suspected, and what is proven.
 
-    `answer` is a limit's name, or `unknown`; `proven` says that doses have shown it.  `n` and the
+    `answer` is a limit's name, or `unknown`; `proven`: doses have shown it.  `n` and the
     account are None where the threads' states were not sampled.
     """
 
@@ -56,7 +74,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     throughput: float
     unit: str
     n: float | None
-    lines: list[Line]
+    lines: list[AccountLine]
     unknown: float | None
     suspects: list[Suspect]
     unseen: list[Unseen]
@@ -70,6 +88,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     proofs: list[Proof] = []
     explained: Proof | None = None
     relaxed: list[Proof] = []
+    next_limit: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +114,7 @@ def diagnosis(subject: Subject, figures: Figures) -> Diagnosis:
     found = account(figures.means, subject.n, subject.in_flight)
     if found is None:
         return Diagnosis(*about, None, [], None, [], [], "unknown", shown=_shown(figures.means))
-    suspicion = suspects(Evidence.of(figures, found))
+    suspicion = suspects(LoadEvidence.of(figures, found))
     return Diagnosis(
         *about,
         subject.n,
@@ -118,6 +137,7 @@ def with_proofs(one: Diagnosis, worse: Sequence[Proof], better: Sequence[Proof])
     main = next((proof for proof in every if proof.verdict == "the_limit"), None)
     together = next((proof for proof in worse if proof.limit == ALL), None)
     answer = main.limit.partition(" ")[0] if main else "unknown"
+    states = DOSED.get(answer, ())
     return msgspec.structs.replace(
         one,
         answer=answer if worse else one.answer,
@@ -125,6 +145,7 @@ def with_proofs(one: Diagnosis, worse: Sequence[Proof], better: Sequence[Proof])
         proofs=every,
         explained=together,
         relaxed=list(better),
+        next_limit=following(one.lines, one.n or 1.0, states) if states else None,
     )
 
 

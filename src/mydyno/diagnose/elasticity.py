@@ -19,6 +19,7 @@ from mydyno.stats.looks import each_of, nominal
 FIRST_LOOK = 3  # blocks
 MAIN, NOTABLE, SMALL, REFUTED = 0.5, 0.15, 0.25, 0.35
 _ERROR = 0.05
+_CORRELATION = 1 / 3  # of two doses, as the baseline has two segments for each of theirs
 _MOST_ERROR = 0.999  # of a look that may spend almost nothing
 
 
@@ -32,7 +33,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class BlockLooks:
     """The blocks that may be run, which set how the error is spent over the looks at their ends."""
 
     planned: int
@@ -47,7 +48,7 @@ class Looks:
 def proofs(
     segments: Sequence[Segment],
     factors: Mapping[str, float],
-    looks: Looks,
+    looks: BlockLooks,
     title: Callable[[str], str] = str,
 ) -> list[Proof]:
     """Return the elasticity of each dose that the segments have, that of `ALL` last.
@@ -62,7 +63,7 @@ def proofs(
     effects, errors, df = fitted
     blocks = len({s.block for s in segments})
     singles = max(1, sum(dose != ALL for dose in doses))
-    alpha = min(2 * each_of(singles, 0.5, _ERROR), _ERROR)
+    alpha = 2 * each_of(singles, _CORRELATION, _ERROR / 2)  # to either side
     numbers, shares = looks.shares(blocks)
     wide = student(min(nominal(numbers, shares, alpha), _MOST_ERROR), df)
     found = []

@@ -22,7 +22,7 @@ _BLIND = 0.35  # share of the connections that may be unknown under any answer
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class LoadEvidence:
     """What is known of a load: the figures of its sample, its account, and what follows of it.
 
     `expected` is each state's elasticity in a product-form network.
@@ -33,7 +33,7 @@ class Evidence:
     expected: Mapping[str, float]
 
     @classmethod
-    def of(cls, figures: Figures, found: Account) -> "Evidence":
+    def of(cls, figures: Figures, found: Account) -> "LoadEvidence":
         """Return the evidence of a load."""
         return cls(figures, found, expected(found))
 
@@ -42,9 +42,11 @@ class Evidence:
         return self.figures.means.get(name)
 
     def ratio(self, part: str, total: str) -> float | None:
-        """Return one mean over another, None where one is missing or the other is 0."""
+        """Return one mean over another, None where one is missing; nothing of nothing is 0."""
         value, divisor = self.get(part), self.get(total)
-        return value / divisor if value is not None and divisor else None
+        if value is None or divisor is None:
+            return None
+        return value / divisor if divisor else 0.0
 
     def total(self, *names: str) -> float | None:
         """Return the sum of means, None where one is missing."""
@@ -56,7 +58,7 @@ class Evidence:
         return self.account.of(*states) / self.account.n
 
 
-Value = Callable[[Evidence], float | None]
+Value = Callable[[LoadEvidence], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def known_limits() -> Mapping[str, Limit]:
     return with_plugins("mydyno.limits", Limit, {limit.name: limit for limit in found})
 
 
-def suspects(evidence: Evidence) -> Suspicion:
+def suspects(evidence: LoadEvidence) -> Suspicion:
     """Return what the evidence suggests; `unknown` is an answer."""
     found: list[Suspect] = []
     unseen: list[Unseen] = []
@@ -171,7 +173,7 @@ def suspects(evidence: Evidence) -> Suspicion:
     return Suspicion(found, unseen, found[0].limit if known else "unknown")
 
 
-def _suspect(limit: Limit, evidence: Evidence) -> Suspect:
+def _suspect(limit: Limit, evidence: LoadEvidence) -> Suspect:
     worth = sum(evidence.expected.get(state, 0.0) for state in limit.states)
     return Suspect(
         limit.name,
@@ -183,7 +185,7 @@ def _suspect(limit: Limit, evidence: Evidence) -> Suspect:
     )
 
 
-def _seen(signs: Sequence[Sign], evidence: Evidence) -> list[Seen]:
+def _seen(signs: Sequence[Sign], evidence: LoadEvidence) -> list[Seen]:
     found = [(sign, sign.value(evidence)) for sign in signs]
     return [
         Seen(sign.counter, value, sign.threshold, sign.unit)

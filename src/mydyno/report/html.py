@@ -16,7 +16,9 @@ import msgspec
 from markupsafe import Markup
 from msgspec.structs import replace
 
+from mydyno.diagnose import Diagnosis
 from mydyno.report import units, verdicts
+from mydyno.report.limits import views
 from mydyno.report.page import Page, page
 from mydyno.report.redact import Redactor, mapped, secrets_hidden, spec_without_literals
 from mydyno.report.resources import Resources, SampledTrial
@@ -74,6 +76,7 @@ _SECTIONS = (
     ("changes", "Changes"),
     ("load", "Load"),
     ("time", "Over time"),
+    ("limits", "Limits"),
     ("resources", "Resources"),
     ("distributions", "Distributions"),
     ("trials", "Trials"),
@@ -83,15 +86,18 @@ _SECTIONS = (
 )
 
 
-def render_html(result: Result, *, names: bool = False) -> str:
+def render_html(result: Result, limits: Sequence[Diagnosis] = (), *, names: bool = False) -> str:
     """Return the page; every name and message in it is escaped.
 
-    Without `names` it leaves out what identifies hosts and users, paths, addresses and literals of
-    statements (`mydyno.report.redact`); passwords it leaves out in any case.
+    `limits` are the diagnoses of its treatments.  Without `names` it leaves out what identifies
+    hosts and users, paths, addresses and literals of statements (`mydyno.report.redact`); passwords
+    it leaves out in any case.
     Its content security policy forbids all loading and allows exactly its own two scripts and
     its one style sheet, by their hashes.
     """
+    hidden = secrets_hidden if names else cache(Redactor(result.names))
     shown = page(mapped(result, secrets_hidden) if names else _redacted(result))
+    seen = views(mapped(list(limits), hidden))
     style = "".join(text(name) for name in _SHEETS)
     # uPlot's licence asks to travel with every copy
     licence, chart_library = text("vendor/uPlot.LICENSE.txt"), text("vendor/uPlot.iife.min.js")
@@ -108,7 +114,8 @@ def render_html(result: Result, *, names: bool = False) -> str:
             policy=policy(style, scripts),
             style=Markup(style),  # noqa: S704 - our own files
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own files
-            sections=_SECTIONS,
+            sections=[s for s in _SECTIONS if s[0] != "limits" or seen],
+            limits=seen,
             key=key,
             data=data,
             sampled=encoded_samples(shown.resources) if shown.resources else None,

@@ -2,15 +2,18 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
 from mydyno.diagnose.diagnosis import SHOWN
 from mydyno.report import units
+from mydyno.report.charts import Axis, AxisTick, Table
 
 _BAR = 24  # characters of a full bar
 _LEAST = 0.005  # share below which a line is left out
 _SUSPECTS = 3
+_AXIS = Axis(-0.25, 1.25, log=False, ticks=(0.0, 0.5, 1.0))
 
 VERDICTS = {
     "the_limit": "the limit",
@@ -46,12 +49,13 @@ def render_limits(found: Sequence[Diagnosis], width: int) -> str:
 def sentence(one: Diagnosis) -> str:
     """Return the answer in one sentence."""
     about = f"{one.treatment}, {one.workload}"
-    titles = {s.limit: s.title for s in one.suspects} | {p.limit: p.title for p in one.proofs}
+    titles = {s.limit: s.title for s in one.suspects}
+    titles |= {p.limit.partition(" ")[0]: p.title for p in one.proofs}
     if one.proven:
-        return f"{about}: the limit is {titles.get(one.answer, one.answer)}, proven by doses."
+        return f"{about}: the limit is the {titles.get(one.answer, one.answer)}, proven by doses."
     if one.answer == "unknown":
-        return f"{about}: what limits it is unknown."
-    return f"{about}: suspected is {titles[one.answer]}; not proven."
+        return f"{about}: the limit is unknown."
+    return f"{about}: the limit is probably {titles[one.answer]}; this is not proven."
 
 
 def lines(one: Diagnosis) -> list[tuple[str, float, float]]:
@@ -86,6 +90,133 @@ def interval(proof: Proof) -> str:
     return f"{proof.elasticity:.2f} [{proof.low:.2f}..{proof.high:.2f}]"
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One state in a bar: its class in the style sheet, where it begins and how long it is."""
+
+    css: str
+    at: float
+    length: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountBar:
+    """One treatment: its account as a bar, its answer, its suspects and doubts in words."""
+
+    name: str
+    total: str
+    pieces: tuple[Piece, ...]
+    answer: str
+    because: tuple[tuple[str, str], ...]
+    doubts: tuple[str, ...]
+    shown: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticityMark:
+    """One elasticity: its words, its interval in text and in per cent of the axis."""
+
+    title: str
+    text: str
+    verdict: str
+    at: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsView:
+    """The account of each treatment under one workload, and elasticities where doses were given."""
+
+    workload: str
+    bars: tuple[AccountBar, ...]
+    legend: tuple[tuple[str, str], ...]
+    table: Table
+    whiskers: tuple[ElasticityMark, ...]
+    ticks: tuple[AxisTick, ...]
+    unexplained: str
+
+
+def views(found: Sequence[Diagnosis]) -> tuple[LimitsView, ...]:
+    """Return what the page shows, a view for each workload that has an account."""
+    known = [one for one in found if one.lines]
+    return tuple(
+        _view(name, [one for one in known if one.workload == name])
+        for name in dict.fromkeys(one.workload for one in known)
+    )
+
+
+def _view(workload: str, found: Sequence[Diagnosis]) -> LimitsView:
+    every = [line.state for one in found for line in one.lines if line.share >= _LEAST]
+    states = [state for state in STATES if state in every]
+    table = Table(
+        ("Treatment", *(STATES[state] for state in states)),
+        [(one.treatment, *(_cell(one, state) for state in states)) for one in found],
+    )
+    proven = next((one for one in found if one.proofs), None)
+    whiskers = _whiskers(proven) if proven else ()
+    ticks = tuple(AxisTick(_AXIS.at(value), f"{value:g}") for value in _AXIS.ticks)
+    return LimitsView(
+        workload,
+        tuple(map(_bar, found)),
+        tuple((state, STATES[state]) for state in states),
+        table,
+        whiskers,
+        ticks,
+        _unexplained(proven) if proven else "",
+    )
+
+
+def _cell(one: Diagnosis, state: str) -> str:
+    value = next((line.connections for line in one.lines if line.state == state), 0.0)
+    return f"{value:.2f}"
+
+
+def _bar(one: Diagnosis) -> AccountBar:
+    pieces, at = [], 0.0
+    total = sum(max(line.share, 0.0) for line in one.lines) or 1.0
+    for line in one.lines:
+        length = 100 * max(line.share, 0.0) / total
+        label = f"{STATES[line.state]}: {line.connections:.2f} connections, {line.share:.0%}"
+        if length > 0:
+            pieces.append(Piece(f"state-{line.state}", round(at, 2), round(length, 2), label))
+        at += length
+    because = tuple((s.title, _because(s)) for s in one.suspects[:_SUSPECTS])
+    total_words = f"{one.n:g} connections, {units.measurement(one.throughput, one.unit)}"
+    answer = sentence(one).partition(": ")[2]
+    return AccountBar(
+        one.treatment,
+        total_words,
+        tuple(pieces),
+        answer[:1].upper() + answer[1:],
+        because,
+        tuple(doubts(one)),
+        tuple(shown(one)),
+    )
+
+
+def _whiskers(one: Diagnosis) -> tuple[ElasticityMark, ...]:
+    every = [*one.proofs, *([one.explained] if one.explained else [])]
+    return tuple(
+        ElasticityMark(
+            proof.title,
+            interval(proof),
+            VERDICTS.get(proof.verdict, ""),
+            _AXIS.at(proof.elasticity),
+            _AXIS.at(proof.low),
+            _AXIS.at(proof.high),
+        )
+        for proof in every
+    )
+
+
+def _unexplained(one: Diagnosis) -> str:
+    if one.explained is None:
+        return ""
+    return f"{1 - one.explained.high:.2f} to {1 - one.explained.low:.2f}"
+
+
 def _one(one: Diagnosis, width: int) -> list[str]:
     made = _wrapped(sentence(one), width)
     if one.n is None:
@@ -114,8 +245,10 @@ def _account(one: Diagnosis, width: int) -> list[str]:
     name = max(len(words) for words, _, _ in rows)
     drawn = width - name - 22 >= _BAR
     return [
-        f"  {words:<{name}}  {n:6.2f}  {share:4.0%}"
-        + (f"  {'▇' * round(max(share, 0.0) * _BAR)}" if drawn else "")
+        (
+            f"  {words:<{name}}  {n:6.2f}  {share:4.0%}"
+            + (f"  {'▇' * round(max(share, 0.0) * _BAR)}" if drawn else "")
+        ).rstrip()
         for words, n, share in rows
     ]
 
@@ -131,22 +264,41 @@ def _suspects(one: Diagnosis, width: int) -> list[str]:
 
 
 def _because(suspect: Suspect) -> str:
-    said = "; ".join(seen(each) for each in suspect.evidence)
+    signs = "; ".join(seen(each) for each in suspect.evidence)
     against = "; ".join(seen(each) for each in suspect.against)
-    return f"{said}; against it: {against}" if against else said
+    return f"{signs}; against it: {against}" if against else signs
 
 
 def _proofs(one: Diagnosis, width: int) -> list[str]:
-    made = ["Proof, by slowing one thing down (elasticity, 95 % simultaneous):"]
+    made = ["Proof: what throughput loses when one speed is lowered (elasticity, 95 % intervals):"]
     every = [*one.proofs, *([one.explained] if one.explained else [])]
     name = max(len(proof.title) for proof in every)
     for proof in every:
         verdict = VERDICTS.get(proof.verdict, "")
         made.append(f"  {proof.title:<{name}}  {interval(proof)}  {verdict}".rstrip())
     if one.explained:
-        left = [1 - one.explained.high, 1 - one.explained.low]
-        made += _wrapped(f"  Not explained by all of them: {left[0]:.2f} to {left[1]:.2f}.", width)
-    return made
+        made += _wrapped(f"  Not explained by any of them: {_unexplained(one)}.", width)
+    return made + _relaxed(one, width)
+
+
+def _relaxed(one: Diagnosis, width: int) -> list[str]:
+    """Return what more of the limit gives, and until which limit is next."""
+    made: list[str] = []
+    for proof in one.relaxed:
+        low, middle, high = (proof.dose**e - 1 for e in (proof.low, proof.elasticity, proof.high))
+        line = (
+            f"{proof.dose - 1:.0%} more of it gives {middle:+.0%} [{low:+.0%}..{high:+.0%}] "
+            f"of throughput (elasticity {interval(proof)})."
+        )
+        made += _wrapped(line, width)
+    if one.next_limit:
+        state, times = one.next_limit
+        made += _wrapped(
+            f"By the account, the next limit comes at about {times:.1f} times as much: "
+            f"{STATES[state]}.",
+            width,
+        )
+    return ["", *made] if made else []
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:

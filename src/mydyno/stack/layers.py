@@ -185,6 +185,36 @@ def _alloc(place: ServerPlace) -> Alloc:
     return Alloc(place.file("alloc"), place.libraries, place.kind.allocator)
 
 
+def _lab_layers() -> dict[str, LayerKind]:
+    """Return the layers of what mydyno makes to emulate a stack: its disks, its link, its CPUs."""
+    return {
+        "link": LayerKind(
+            Scope.LAB,
+            lambda _: Cost.ONLINE,
+            validate=lambda settings, _: refuse_bad_rate(settings),
+            needs=Needs(root=True, tools=lambda _: ("ip", "tc"), server=True),
+            keys=("rate",),
+            literal=True,
+        ),
+        "disk": LayerKind(
+            Scope.LAB,
+            lambda _: Cost.ONLINE,
+            validate=lambda settings, _: doses.validate(settings),
+            needs=Needs(root=True, lab=True),
+            keys=doses.DISK_KEYS,
+            literal=True,
+        ),
+        "slow": LayerKind(
+            Scope.LAB,
+            lambda _: Cost.ONLINE,
+            validate=lambda settings, _: doses.validate(settings),
+            needs=Needs(root=True, tools=lambda _: ("chrt",)),
+            keys=doses.CPU_KEYS,
+            literal=True,
+        ),
+    }
+
+
 @cache
 def layers() -> Mapping[str, LayerKind]:
     """Return every layer by its name: ours, in the order in which they take effect, and plug-ins.
@@ -220,30 +250,7 @@ def layers() -> Mapping[str, LayerKind]:
             _server(_mysqld), validate=_validate_variables, durability=_variable_durability
         ),
         "net": _server(_net),
-        "link": LayerKind(
-            Scope.LAB,
-            lambda _: Cost.ONLINE,
-            validate=lambda settings, _: refuse_bad_rate(settings),
-            needs=Needs(root=True, tools=lambda _: ("ip", "tc"), server=True),
-            keys=("rate",),
-            literal=True,
-        ),
-        "disk": LayerKind(
-            Scope.LAB,
-            lambda _: Cost.ONLINE,
-            validate=lambda settings, _: doses.validate(settings),
-            needs=Needs(root=True, lab=True),
-            keys=doses.DISK_KEYS,
-            literal=True,
-        ),
-        "slow": LayerKind(
-            Scope.LAB,
-            lambda _: Cost.ONLINE,
-            validate=lambda settings, _: doses.validate(settings),
-            needs=Needs(root=True, tools=lambda _: ("chrt",)),
-            keys=doses.CPU_KEYS,
-            literal=True,
-        ),
+        **_lab_layers(),
         "server": LayerKind(
             Scope.SERVER,
             lambda _: Cost.REFORMAT,

@@ -63,10 +63,10 @@ class Spinner:
         end_s = time.monotonic() + _READY_S
         while not (self.folder / "state").exists():
             if not self.pid or time.monotonic() > end_s:
-                said = errors.read_text(errors="replace").strip() if errors.exists() else ""
+                printed = errors.read_text(errors="replace").strip() if errors.exists() else ""
                 self.stop()
                 raise HostError(
-                    f"slow.host: CPUs cannot be slowed here: {said or 'no answer'}; run as root "
+                    f"slow.host: CPUs cannot be slowed here: {printed or 'no answer'}; run as root "
                     "with CAP_SYS_NICE, or leave it out with --only"
                 )
             time.sleep(_STEP_S)

@@ -1,10 +1,10 @@
 """Connections are made and refused, rather than used."""
 
 from mydyno.diagnose.account import CPU, LATCH, NETWORK
-from mydyno.diagnose.suspects import Evidence, Limit, Sign
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
 
 
-def _share(evidence: Evidence) -> float | None:
+def _share(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("status.connections", "status.questions")
 
 

@@ -1,10 +1,10 @@
 """A control group's CPU quota withholds CPUs that the host has."""
 
 from mydyno.diagnose.account import CPU
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure
 
 
-def _used(evidence: Evidence) -> float | None:
+def _used(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("cgroup.cpu:mysqld", "cgroup.cpu_limit:mysqld")
 
 

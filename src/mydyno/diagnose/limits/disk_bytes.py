@@ -1,10 +1,10 @@
 """The disk's cap on bytes a second."""
 
 from mydyno.diagnose.account import JOURNAL, LOG, READ, WRITE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
 
 
-def _capped(evidence: Evidence) -> float | None:
+def _capped(evidence: LoadEvidence) -> float | None:
     done = evidence.total("disk.read_bytes", "disk.write_bytes")
     cap = evidence.get("disk.cap_bytes")
     return done / cap if done is not None and cap else None

@@ -1,15 +1,15 @@
 """Burst credits are spent: the disk does its base rate, below its burst."""
 
 from mydyno.diagnose.account import JOURNAL, LOG, READ, WRITE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _base(evidence: Evidence) -> float | None:
+def _base(evidence: LoadEvidence) -> float | None:
     done, cap = evidence.total("disk.reads", "disk.writes"), evidence.get("disk.cap_ios")
     return done / cap if done is not None and cap else None
 
 
-def _burst(evidence: Evidence) -> float | None:
+def _burst(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("disk.burst_ios", "disk.cap_ios")
 
 

@@ -1,12 +1,12 @@
 """The disk's cap on I/Os a second, or a rate that stays flat under a queue."""
 
 from mydyno.diagnose.account import JOURNAL, LOG, READ, WRITE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
 
-_FLAT = 0.05  # relative spread of the seconds, where the cap is not known: FACTS says 3 %, seen 5
+_FLAT = 0.05  # relative spread of the seconds, where the cap is not known; seen: 5 %
 
 
-def _capped(evidence: Evidence) -> float | None:
+def _capped(evidence: LoadEvidence) -> float | None:
     """Return the share of the cap that is used; 1 less the spread for a disk of unknown cap."""
     cap, done = evidence.get("disk.cap_ios"), evidence.total("disk.reads", "disk.writes")
     if done is None:
@@ -17,7 +17,7 @@ def _capped(evidence: Evidence) -> float | None:
     return 1.0 - spread if spread < _FLAT else 0.0
 
 
-def _bytes(evidence: Evidence) -> float | None:
+def _bytes(evidence: LoadEvidence) -> float | None:
     done = evidence.total("disk.read_bytes", "disk.write_bytes")
     cap = evidence.get("disk.cap_bytes")
     return done / cap if done is not None and cap else None

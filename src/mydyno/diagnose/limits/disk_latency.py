@@ -1,14 +1,14 @@
 """The disk is slow, not full: each read takes long at a rate below any cap."""
 
 from mydyno.diagnose.account import READ
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _read_s(evidence: Evidence) -> float | None:
+def _read_s(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("disk.read_s", "disk.reads")
 
 
-def _capped(evidence: Evidence) -> float | None:
+def _capped(evidence: LoadEvidence) -> float | None:
     done, cap = evidence.total("disk.reads", "disk.writes"), evidence.get("disk.cap_ios")
     return done / cap if done is not None and cap else None
 

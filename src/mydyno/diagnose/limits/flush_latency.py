@@ -1,14 +1,14 @@
 """Commits wait for the disk's flush."""
 
 from mydyno.diagnose.account import LATCH, LOG
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
 
 
-def _flush_s(evidence: Evidence) -> float | None:
+def _flush_s(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("disk.flush_s", "disk.flushes")
 
 
-def _busy(evidence: Evidence) -> float | None:
+def _busy(evidence: LoadEvidence) -> float | None:
     return evidence.get("disk.flush_s")
 
 

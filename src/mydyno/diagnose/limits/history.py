@@ -1,10 +1,10 @@
 """Old row versions pile up: purge is behind, or a transaction holds an old view."""
 
 from mydyno.diagnose.account import CPU, LATCH, READ
-from mydyno.diagnose.suspects import Evidence, Limit, Sign
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
 
 
-def _length(evidence: Evidence) -> float | None:
+def _length(evidence: LoadEvidence) -> float | None:
     known = evidence.get("status.innodb_history_list_length")
     return known if known is not None else evidence.get("innodb.trx_rseg_history_len")
 

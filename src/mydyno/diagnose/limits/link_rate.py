@@ -1,10 +1,10 @@
 """The link is full: one direction runs at its speed."""
 
 from mydyno.diagnose.account import CLIENT, NETWORK
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _used(evidence: Evidence) -> float | None:
+def _used(evidence: LoadEvidence) -> float | None:
     ways = [evidence.ratio(name, "net.capacity") for name in ("net.rx_bytes", "net.tx_bytes")]
     return max((way for way in ways if way is not None), default=None)
 

@@ -1,10 +1,10 @@
 """The load's CPUs: the client is slower than the server."""
 
 from mydyno.diagnose.account import CPU, LOAD_CPU, LOAD_RUN_QUEUE, RUN_QUEUE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _server(evidence: Evidence) -> float | None:
+def _server(evidence: LoadEvidence) -> float | None:
     return evidence.share(CPU, RUN_QUEUE)
 
 

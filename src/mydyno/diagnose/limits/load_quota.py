@@ -1,10 +1,10 @@
 """A control group's CPU quota holds the load back."""
 
 from mydyno.diagnose.account import LOAD_CPU, LOAD_RUN_QUEUE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
 
 
-def _used(evidence: Evidence) -> float | None:
+def _used(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("cgroup.cpu:load", "cgroup.cpu_limit:load")
 
 

@@ -1,10 +1,10 @@
 """Memory is short: pages are swapped in, or read again after they were reclaimed."""
 
 from mydyno.diagnose.account import FAULT, READ, UNKNOWN
-from mydyno.diagnose.suspects import Evidence, Limit, Sign
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
 
 
-def _in(evidence: Evidence) -> float | None:
+def _in(evidence: LoadEvidence) -> float | None:
     return evidence.total("vm.pswpin", "process.major_faults:mysqld")
 
 

@@ -1,10 +1,10 @@
 """One thread of the server that is always busy, while CPUs are idle."""
 
 from mydyno.diagnose.account import CPU, LATCH, LOG
-from mydyno.diagnose.suspects import Evidence, Limit, Sign
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
 
 
-def _busiest(evidence: Evidence) -> float | None:
+def _busiest(evidence: LoadEvidence) -> float | None:
     """Return the cores that one thread uses or waits for, of the class where that is most."""
     found = [
         (cpu + evidence.figures.means.get(f"state.run_delay:{of}", 0.0)) / threads
@@ -16,7 +16,7 @@ def _busiest(evidence: Evidence) -> float | None:
     return max(found, default=None)
 
 
-def _idle(evidence: Evidence) -> float | None:
+def _idle(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("cpu.idle:all", "cpus")
 
 

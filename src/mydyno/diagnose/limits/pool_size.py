@@ -1,14 +1,14 @@
 """The buffer pool misses: pages are read that a larger one would hold."""
 
 from mydyno.diagnose.account import READ
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, figure, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
 
 
-def _pages(evidence: Evidence) -> float | None:
+def _pages(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("status.innodb_pages_read", "disk.reads")
 
 
-def _cold(evidence: Evidence) -> float | None:
+def _cold(evidence: LoadEvidence) -> float | None:
     """Return by how much the reads fall: a pool that is still filling."""
     rise = evidence.figures.rise.get("status.innodb_pages_read")
     return None if rise is None else -rise

@@ -1,15 +1,15 @@
 """The redo log is small: pages must be flushed before more may be logged."""
 
 from mydyno.diagnose.account import LATCH, LOG, WRITE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _age(evidence: Evidence) -> float | None:
+def _age(evidence: LoadEvidence) -> float | None:
     known = evidence.ratio("status.innodb_checkpoint_age", "status.innodb_checkpoint_max_age")
     return known if known is not None else evidence.ratio("redo.age", "redo.capacity")
 
 
-def _redo(evidence: Evidence) -> float | None:
+def _redo(evidence: LoadEvidence) -> float | None:
     return evidence.get("status.innodb_os_log_written")
 
 

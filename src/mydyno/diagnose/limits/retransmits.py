@@ -1,10 +1,10 @@
 """Packets are lost and sent again."""
 
 from mydyno.diagnose.account import CLIENT, NETWORK
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _lost(evidence: Evidence) -> float | None:
+def _lost(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("tcp.retransmits", "tcp.out_segments")
 
 

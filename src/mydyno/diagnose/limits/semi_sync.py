@@ -1,10 +1,10 @@
 """Commits wait for a replica to acknowledge them."""
 
 from mydyno.diagnose.account import LATCH
-from mydyno.diagnose.suspects import Evidence, Limit, Sign
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
 
 
-def _waits(evidence: Evidence) -> float | None:
+def _waits(evidence: LoadEvidence) -> float | None:
     names = ("master", "source")
     found = [evidence.get(f"status.rpl_semi_sync_{name}_tx_wait_time") for name in names]
     return max((value * 1e-6 for value in found if value is not None), default=None)

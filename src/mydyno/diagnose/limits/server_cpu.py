@@ -1,14 +1,14 @@
 """The CPUs of the server: more work than they can do."""
 
 from mydyno.diagnose.account import CPU, RUN_QUEUE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _idle(evidence: Evidence) -> float | None:
+def _idle(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("cpu.idle:all", "cpus")
 
 
-def _queue(evidence: Evidence) -> float | None:
+def _queue(evidence: LoadEvidence) -> float | None:
     return evidence.share(RUN_QUEUE)
 
 

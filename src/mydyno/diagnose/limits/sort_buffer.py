@@ -1,16 +1,16 @@
 """Large sort buffers are mapped and zeroed for each sort: the kernel works more than the server."""
 
 from mydyno.diagnose.account import CPU, FAULT, RUN_QUEUE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _system(evidence: Evidence) -> float | None:
+def _system(evidence: LoadEvidence) -> float | None:
     used = evidence.total("process.cpu_user:mysqld", "process.cpu_system:mysqld")
     system = evidence.get("process.cpu_system:mysqld")
     return system / used if used and system is not None else None
 
 
-def _faults(evidence: Evidence) -> float | None:
+def _faults(evidence: LoadEvidence) -> float | None:
     sorts = evidence.total("status.sort_scan", "status.sort_range")
     faults = evidence.get("process.minor_faults:mysqld")
     return faults / sorts if sorts and faults is not None else None

@@ -1,10 +1,10 @@
 """The hypervisor gives the CPUs of this machine to others."""
 
 from mydyno.diagnose.account import CPU, RUN_QUEUE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _stolen(evidence: Evidence) -> float | None:
+def _stolen(evidence: LoadEvidence) -> float | None:
     return evidence.ratio("cpu.steal:all", "cpus")
 
 

@@ -1,10 +1,10 @@
 """Temporary tables and sorts are written to disk."""
 
 from mydyno.diagnose.account import CPU, LATCH, TEMPORARY, WRITE
-from mydyno.diagnose.suspects import Evidence, Limit, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
-def _made(evidence: Evidence) -> float | None:
+def _made(evidence: LoadEvidence) -> float | None:
     return evidence.total("status.created_tmp_disk_tables", "status.sort_merge_passes")
 
 

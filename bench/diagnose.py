@@ -1,0 +1,206 @@
+"""Diagnoses of simulated closed networks whose elasticities are known: `make bench-diagnose`.
+
+Each case is a random network of stations: those that a dose can slow (a disk's rate, the latency of
+its reads and flushes, a link, the host's CPUs) and some that none can (locks, think time).  The
+design that `mydyno diagnose` runs chooses doses by the account, runs segments with noise, and
+stops; its answer is compared with the true elasticities.
+"""
+
+import argparse
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from mydyno.campaign.doses import (
+    BUDGET_S,
+    EXPECTED,
+    SEGMENT_S,
+    SETTLED_S,
+    Doses,
+    factor,
+    proven,
+)
+from mydyno.diagnose.account import CPU, LATCH, LOG, NETWORK, READ, THINK
+from mydyno.diagnose.diagnosis import ALL
+from mydyno.diagnose.elasticity import main_limit
+from mydyno.diagnose.network import Station, elasticities, fitted, solve
+from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
+
+DOSED = {  # dose: the station that it slows
+    "disk.rate 80%": READ,
+    "disk.flush_latency 125%": LOG,
+    "link.rate 80%": NETWORK,
+    "slow.host 80%": CPU,
+    "disk.rate 125%": READ,
+    "link.rate 125%": NETWORK,
+}
+QUEUED = (READ, NETWORK, CPU)
+HIDDEN = (LATCH, THINK)
+NOISES = (0.015, 0.03, 0.06)
+_SWITCH_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A network with `n` connections; segments have this noise (logs)."""
+
+    stations: tuple[Station, ...]
+    n: int
+    noise: float
+    seed: int
+
+    def throughput(self, dose: str) -> float:
+        """Return the true throughput under a dose, `""` for none."""
+        return solve(self._under(dose), self.n)[0].throughput
+
+    def elasticity(self, dose: str) -> float:
+        """Return the true local elasticity of what a dose slows."""
+        worth = elasticities(self.stations, self.n)
+        if dose == ALL:
+            return sum(worth[name] for name in {*DOSED.values()})
+        return worth[DOSED[dose]]
+
+    def _under(self, dose: str) -> list[Station]:
+        slowed = {*DOSED.values()} if dose == ALL else {DOSED[dose]} if dose else set()
+        speed = factor(dose) if dose else 1.0
+        return [
+            Station(s.name, s.demand_s / (speed if s.name in slowed else 1.0), s.queues)
+            for s in self.stations
+        ]
+
+
+def case(seed: int, noise: float) -> Case:
+    """Return a random network: demands over three decades, 1 to 64 connections."""
+    chance = random.Random(seed)
+    names = (*QUEUED, LOG, *HIDDEN)
+    stations = tuple(
+        Station(name, 10 ** chance.uniform(-4.5, -2), name in QUEUED) for name in names
+    )
+    return Case(stations, chance.choice((1, 2, 4, 8, 16, 32, 64)), noise, seed)
+
+
+def outcome(of: Case, trial: Trial, chance: random.Random) -> Outcome:
+    """Return a trial of the simulated load, the first one with what its account suggests."""
+    dose = "" if trial.treatment == "BASE" else trial.treatment
+    value = of.throughput(dose) * exp(chance.gauss(0.0, of.noise))
+    metrics = [Metric("tps", value, "/s")]
+    if not trial.id:
+        lengths = solve(of.stations, of.n)[0].lengths
+        seen = {name: max(0.0, x + chance.gauss(0, 0.01 * of.n)) for name, x in lengths.items()}
+        worth = elasticities(fitted(seen, frozenset(QUEUED), of.n), of.n)
+        metrics += [
+            Metric(f"{EXPECTED}{name.partition(' ')[0]}", worth[station], "ratio")
+            for name, station in DOSED.items()
+        ]
+    spent_s = SETTLED_S[0] + 5.0 if not trial.id else SEGMENT_S + _SWITCH_S
+    return Outcome(
+        trial, TrialStatus.OK, Window(0.0, SEGMENT_S), tuple(metrics), machine_time_s=spent_s
+    )
+
+
+def diagnosed(of: Case) -> dict[str, Any]:
+    """Return the answer to one case and the truth."""
+    design = Doses("BASE", "w", (*DOSED, ALL), "tps", BUDGET_S, of.seed)
+    chance, history = random.Random(f"{of.seed}/{of.noise}"), list[Outcome]()
+    while trial := design.next(history):
+        history.append(outcome(of, trial, chance))
+    worse, _ = proven(history, "BASE", "tps", BUDGET_S)
+    limit = main_limit(worse)
+    truth = {name: of.elasticity(name) for name in DOSED if factor(name) < 1}
+    best = max(truth, key=lambda name: truth[name])
+    answer = limit.limit if limit else ""
+    inside = [
+        # the finite dose's own effect is what an interval is about
+        p.low <= _finite(of, p.limit) <= p.high
+        for p in worse
+    ]
+    together = next((p for p in worse if p.limit == ALL), None)
+    return {
+        "noise": of.noise,
+        "n": of.n,
+        "answer": answer,
+        "best": best,
+        "true_e": truth.get(answer, 0.0),
+        "best_e": truth[best],
+        "right": bool(answer) and (answer == best or truth[answer] > truth[best] - 0.1),
+        "inside": sum(inside),
+        "intervals": len(inside),
+        "held": all(inside),
+        "explained": None
+        if together is None
+        else together.low <= _finite(of, ALL) <= together.high,
+        "seconds": sum(o.machine_time_s for o in history),
+        "proofs": len(worse),
+    }
+
+
+def _finite(of: Case, dose: str) -> float:
+    """Return the elasticity over a dose's full step, from the true throughputs."""
+
+    return log(of.throughput(dose) / of.throughput("")) / log(factor(dose))
+
+
+def wilson(hits: int, n: int) -> str:
+    """Return a share with its 95 % Wilson interval, in per cent."""
+    if not n:
+        return "-"
+    z, p = 1.96, hits / n
+    middle, half = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    low, high = ((middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n))
+    return f"{100 * p:.1f} [{100 * low:.1f}..{100 * high:.1f}]"
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the figures of all cases as Markdown."""
+    head = (
+        "| noise | cases | proven, a limit ≥ 0.6 exists | wrong of proven | right of proven | "
+        "unknown where no limit > 0.5 | intervals hold | all hold | explained holds | median s |"
+    )
+    lines = [head, "|" + "---|" * 10]
+    for noise in NOISES:
+        mine = [r for r in rows if r["noise"] == noise]
+        clear = [r for r in mine if r["best_e"] >= 0.6]
+        none = [r for r in mine if r["best_e"] < 0.4]
+        answered = [r for r in mine if r["answer"]]
+        wrong = [r for r in answered if not r["right"]]
+        explained = [r for r in mine if r["explained"] is not None]
+        lines.append(
+            f"| {noise:.1%} | {len(mine)} | "
+            f"{wilson(sum(bool(r['answer']) for r in clear), len(clear))} | "
+            f"{wilson(len(wrong), len(answered))} | "
+            f"{wilson(len(answered) - len(wrong), len(answered))} | "
+            f"{wilson(sum(not r['answer'] for r in none), len(none))} | "
+            f"{wilson(sum(r['inside'] for r in mine), sum(r['intervals'] for r in mine))} | "
+            f"{wilson(sum(bool(r['held']) for r in mine), len(mine))} | "
+            f"{wilson(sum(bool(r['explained']) for r in explained), len(explained))} | "
+            f"{median(r['seconds'] for r in answered) if answered else 0:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the simulated cases and print the table."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--seeds", type=int, default=600)
+    asked.add_argument("--first", type=int, default=1)
+    asked.add_argument("-o", "--output", type=Path)
+    given = asked.parse_args()
+    rows = [
+        diagnosed(case(seed, noise))
+        for noise in NOISES
+        for seed in range(given.first, given.first + given.seeds)
+    ]
+    if given.output:
+        given.output.write_text("".join(f"{json.dumps(r)}\n" for r in rows))
+    print(table(rows))
+    print(Counter(str(r["answer"] or "unknown") for r in rows))
+
+
+if __name__ == "__main__":
+    main()

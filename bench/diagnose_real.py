@@ -1,0 +1,334 @@
+"""Diagnoses of real faults, by evidence alone and by doses: `make bench-diagnose-real`.
+
+Each case is a spec with one planted fault, and the same without it: a case counts only where taking
+the fault away raises throughput by a tenth, else nothing of it limits the load.  Rivals read the
+same figures.  Rows are written as they come; a run again goes on where it was cut off.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from diagnose import wilson
+from mydyno.cli.analysis import recorded, reopen
+from mydyno.cli.why import threads_of
+from mydyno.diagnose import LoadEvidence, account, suspects
+from mydyno.journal import outcomes
+from mydyno.journal.register import RunDir
+from mydyno.sample.figures import figures
+
+HERE = Path(__file__).parent
+MYDYNO = str(Path(sys.executable).with_name("mydyno"))
+_WINDOW = "[protocol]\nwarmup_s = 5\nwindow_s = 15\nblocks = 1\n"
+_LAB = 'device = {{ lab = "loop", size = "3G"{device} }}'
+SMALL, LARGE = "32M", "512M"
+
+# name: (right limits, device, settings with the fault, settings without it, load)
+Fault = tuple[tuple[str, ...], str, Mapping[str, str], Mapping[str, str] | str, str]
+RW = """script = "oltp_read_write"
+tables = 4
+table_size = 150000
+threads = [16]
+options = { rand_type = "uniform" }"""
+RO = RW.replace("read_write", "read_only")
+POINT = RW.replace("oltp_read_write", "oltp_point_select")
+UPDATE = RW.replace("oltp_read_write", "oltp_update_index").replace("[16]", "[4]")
+POOL = "innodb_buffer_pool_size"
+FAULTS: dict[str, Fault] = {
+    "io-cap": (("disk_ios", "pool_size"), ', class = "aws-gp3"', {POOL: SMALL}, {POOL: LARGE}, RW),
+    "io-cap-weak": (
+        ("disk_ios", "pool_size"),
+        ', class = "aws-gp3"',
+        {POOL: "128M"},
+        {POOL: LARGE},
+        RO,
+    ),
+    "read-latency": (
+        ("disk_latency", "pool_size"),
+        ", read_latency_us = 3000",
+        {POOL: SMALL},
+        {POOL: LARGE},
+        RO,
+    ),
+    "flush-latency": (
+        ("flush_latency",),
+        ", flush_latency_us = 4000",
+        {POOL: LARGE},
+        {POOL: LARGE, "innodb_flush_log_at_trx_commit": "2"},
+        UPDATE,
+    ),
+    "flush-latency-weak": (
+        ("flush_latency",),
+        ", flush_latency_us = 700",
+        {POOL: LARGE},
+        {POOL: LARGE, "innodb_flush_log_at_trx_commit": "2"},
+        UPDATE,
+    ),
+    "cpu": (("server_cpu",), "", {POOL: LARGE}, "threads", RO),
+    "one-connection": (
+        ("one_thread", "load_idle"),
+        "",
+        {POOL: LARGE},
+        "threads up",
+        RO.replace("[16]", "[1]"),
+    ),
+    "rate": (
+        ("load_idle",),
+        "",
+        {POOL: LARGE},
+        "rate",
+        RO + "\nrate = 60",
+    ),
+    "link": (("link_rate",), "", {POOL: LARGE, "link.rate": "30mbit"}, "link", RO),
+    "link-weak": (("link_rate",), "", {POOL: LARGE, "link.rate": "80mbit"}, "link", RO),
+    "hot-row": (
+        ("row_locks",),
+        ", flush_latency_us = 1000",
+        {POOL: LARGE},
+        "rows",
+        UPDATE.replace("150000", "1").replace("tables = 4", "tables = 1").replace("[4]", "[16]"),
+    ),
+    "redo-size": (
+        ("redo_size", "flushing", "disk_ios"),
+        ', class = "aws-gp3"',
+        {POOL: LARGE, "innodb_log_file_size": "8M"},
+        {POOL: LARGE, "innodb_log_file_size": "512M"},
+        UPDATE.replace("[4]", "[16]").replace("update_index", "update_non_index"),
+    ),
+    "table-cache": (
+        ("table_cache",),
+        "",
+        {POOL: LARGE, "table_open_cache": "10"},
+        {POOL: LARGE, "table_open_cache": "2000"},
+        POINT.replace("tables = 4", "tables = 64").replace("150000", "2000"),
+    ),
+    "connect": (
+        ("connects",),
+        "",
+        {POOL: LARGE},
+        "reconnect",
+        POINT.replace("{ rand_type", "{ reconnect = 1, rand_type"),
+    ),
+    "temporary": (
+        ("temporary_tables",),
+        "",
+        {POOL: LARGE, "tmp_table_size": "1K", "max_heap_table_size": "16K"},
+        {POOL: LARGE, "tmp_table_size": "64M", "max_heap_table_size": "64M"},
+        RO,
+    ),
+    "sort-buffer": (
+        ("sort_buffer",),
+        "",
+        {POOL: LARGE, "sort_buffer_size": "33M"},
+        {POOL: LARGE, "sort_buffer_size": "256K"},
+        RO,
+    ),
+}
+CONTROLS: dict[str, tuple[str, Mapping[str, str], str]] = {
+    f"healthy-{share}": ("", {POOL: LARGE}, f"{RO}\nrate = {share}")
+    for share in (20, 35, 50, 70, 90)
+}
+
+
+def spec(server: str, device: str, arms: Mapping[str, Mapping[str, str]], load: str) -> str:
+    """Return a spec of these treatments."""
+    made = ["[stack]", f'server = "{server}"', _LAB.format(device=device)]
+    for name, settings in arms.items():
+        made.append(f"[treatments.{name}]")
+        if "5.6" not in server:
+            made.append('"mysqld.innodb_flush_method" = "O_DIRECT"')
+        for key, value in settings.items():
+            if key == "link.rate":
+                made += ['"net.address" = "lab"', '"net.transport" = "tcp"']
+                made += [f'"link.rate" = "{value}"'] if value else []
+            else:
+                made.append(f'"mysqld.{key}" = "{value}"')
+    made += ["[workloads.w]", 'tool = "sysbench-oltp"', load]
+    return "\n".join(made) + f'\n[design]\nkind = "blocks"\n{_WINDOW}[decide]\nbaseline = "FAULT"\n'
+
+
+def without(relief: str, settings: Mapping[str, str], load: str) -> tuple[Mapping[str, str], str]:
+    """Return the settings and the load without a fault of the load's or the link's."""
+    match relief:
+        case "link":
+            return {**settings, "link.rate": "1gbit"}, load
+        case "rate":
+            return settings, load.partition("\nrate")[0]
+        case "rows":
+            return settings, load.replace("table_size = 1\n", "table_size = 150000\n")
+        case "reconnect":
+            return settings, load.replace("reconnect = 1, ", "")
+        case "threads up":
+            return settings, load.replace("[1]", "[16]")
+    return settings, load
+
+
+def ran(text: str, folder: Path, *more: str) -> list[dict[str, Any]]:
+    """Run a spec and return its diagnoses."""
+    path = folder / "spec.toml"
+    path.write_text(text)
+    command = more or ("run",)
+    done = subprocess.run(
+        [MYDYNO, command[0], str(path), "-o", str(folder / "run"), *command[1:], "--json"],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode()[-800:])
+    why = subprocess.run(
+        [MYDYNO, "why", str(folder / "run"), "--json"], capture_output=True, check=True
+    )
+    return json.loads(why.stdout)
+
+
+class Noted(dict[str, float]):
+    """Figures that note which of them are looked at."""
+
+    def __init__(self, found: Mapping[str, float]) -> None:
+        super().__init__(found)
+        self.seen = {key for key in found if key.startswith("state.")}
+
+    def get(self, key: str, default: float | None = None) -> float | None:
+        """Return a figure, noted."""
+        self.seen.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> float:
+        self.seen.add(key)
+        return super().__getitem__(key)
+
+
+def looked_at(run: Path, treatment: str) -> dict[str, dict[str, float]]:
+    """Return the figures of a run's first trial of a treatment that account and limits look at."""
+    campaign, _ = reopen(run)
+    contents, _ = recorded(run, campaign)
+    first = next(o for o in outcomes(contents.events) if o.trial.treatment == treatment)
+    made = figures(RunDir(run).trial(first.trial.id), first.window)
+    noted = replace(made, means=Noted(made.means))
+    found = account(noted.means, threads_of(campaign.workloads[first.trial.workload]))
+    suspects(LoadEvidence.of(noted, found))
+    return {
+        part: {k: round(v, 6) for k, v in sorted(getattr(made, part).items()) if k in kept}
+        for part, kept in (
+            ("means", noted.means.seen),
+            ("spread", {"disk.reads"}),
+            ("rise", {"status.innodb_pages_read"}),
+        )
+    }
+
+
+def evidence(server: str, name: str) -> dict[str, Any]:
+    """Run a fault and the same without it; return what the evidence suggests."""
+    right, device, settings, relief, load = FAULTS[name]
+    healthy, calm = (relief, load) if isinstance(relief, dict) else without(relief, settings, load)
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        folder = Path(made)
+        (folder / "a").mkdir()
+        (folder / "b").mkdir()
+        arms = {"FAULT": settings, "RELIEF": healthy}
+        if calm == load and relief != "threads":
+            found = ran(spec(server, device, arms, load), folder / "a")
+            pair = [next(d for d in found if d["treatment"] == name) for name in arms]
+        elif relief == "threads":
+            twice = {"FAULT": settings, "AGAIN": settings}
+            found = ran(spec(server, device, twice, load), folder / "a")
+            pair = [found[0], {**found[0], "throughput": 2 * found[0]["throughput"]}]
+        else:
+            arms = {"FAULT": settings, "AGAIN": settings}
+            pair = [
+                ran(spec(server, device, arms, load), folder / "a")[0],
+                ran(spec(server, device, arms, calm), folder / "b")[0],
+            ]
+        seen = looked_at(folder / "a" / "run", "FAULT")
+    one, other = pair
+    n = float(one["n"])
+    return {
+        "kind": name,
+        "server": server,
+        "right": list(right),
+        "validated": other["throughput"] / one["throughput"],
+        "answer": one["answer"],
+        "suspects": [s["limit"] for s in one["suspects"]],
+        "closes": abs(one["unknown"]) / n,
+        "doubts": one["doubts"],
+        "lines": {line["state"]: round(line["connections"], 3) for line in one["lines"]},
+        "largest": max(one["lines"], key=lambda line: line["connections"])["state"],
+        "figures": seen,
+    }
+
+
+def proof(server: str, name: str) -> dict[str, Any]:
+    """Diagnose a fault by doses."""
+    _, device, settings, _, load = FAULTS[name]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        text = spec(server, device, {"FAULT": settings, "AGAIN": settings}, load)
+        (one,) = ran(text, Path(made), "diagnose", "--treatment", "FAULT")
+    return {
+        "kind": name,
+        "server": server,
+        "answer": one["answer"],
+        "proven": one["proven"],
+        "proofs": {
+            p["limit"]: [round(p[k], 3) for k in ("elasticity", "low", "high")]
+            for p in one["proofs"]
+        },
+        "all": one["explained"]
+        and [round(one["explained"][k], 3) for k in ("elasticity", "low", "high")],
+        "relaxed": [round(p["elasticity"], 3) for p in one["relaxed"]],
+    }
+
+
+def main() -> None:
+    """Run the cases that the results do not have yet, and print the table."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("what", choices=("evidence", "proof", "table"))
+    asked.add_argument("--server", default="auto")
+    asked.add_argument("--only", default="")
+    given = asked.parse_args()
+    place = HERE / "results" / f"diagnose-{given.what}.jsonl"
+    rows = [json.loads(line) for line in place.read_text().splitlines()] if place.exists() else []
+    if given.what == "table":
+        print(table())
+        return
+    done = {(r["kind"], r["server"]) for r in rows}
+    for name in given.only.split(",") if given.only else FAULTS:
+        if (name, given.server) in done:
+            continue
+        try:
+            row = (evidence if given.what == "evidence" else proof)(given.server, name)
+        except RuntimeError as error:
+            row = {"kind": name, "server": given.server, "error": str(error)}
+        with place.open("a") as out:
+            out.write(json.dumps(row) + "\n")
+        print(json.dumps(row), flush=True)
+
+
+def table() -> str:
+    """Return the share of right answers, by evidence and by proof."""
+    lines = []
+    for what in ("evidence", "proof"):
+        place = HERE / "results" / f"diagnose-{what}.jsonl"
+        if not place.exists():
+            continue
+        rows = [r for r in map(json.loads, place.read_text().splitlines()) if "error" not in r]
+        lines.append(f"{what}: {len(rows)} cases")
+        if what == "evidence":
+            valid = [r for r in rows if r["validated"] >= 1.1]
+            first = [r for r in valid if r["suspects"][:1] and r["suspects"][0] in r["right"]]
+            three = [r for r in valid if {*r["suspects"][:3]} & {*r["right"]}]
+            closes = [r for r in rows if r["closes"] <= 0.03]
+            lines.append(
+                f"  top-1 {wilson(len(first), len(valid))}, top-3 {wilson(len(three), len(valid))}"
+            )
+            lines.append(f"  account closes within 3 %: {wilson(len(closes), len(rows))}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""The account of a closed loop: its lines add up to all connections, and its doubts are named."""
+
+import pytest
+
+from mydyno.diagnose.account import (
+    CLIENT,
+    CPU,
+    LATCH,
+    LOAD_CPU,
+    LOG,
+    NETWORK,
+    READ,
+    ROW_LOCK,
+    RUN_QUEUE,
+    THINK,
+    UNKNOWN,
+    account,
+    expected,
+    following,
+)
+
+# As sampled on MariaDB 10.11 under sysbench with 16 threads, 2 cores, a disk capped at 3,000 I/Os.
+DISK = {
+    "state.threads:mysqld/connection": 16.0,
+    "state.cpu:mysqld/connection": 0.2782,
+    "state.run_delay:mysqld/connection": 0.1293,
+    "state.seconds:mysqld/connection/futex": 1.4013,
+    "state.seconds:mysqld/connection/poll": 0.0716,
+    "state.seconds:mysqld/connection/read.data": 13.0996,
+    "state.seconds:mysqld/connection/running": 0.6509,
+    "state.seconds:mysqld/connection/write.redo": 0.7066,
+    "state.threads:mysqld/mariadbd": 15.0,
+    "state.seconds:mysqld/mariadbd/futex": 9.4495,
+    "state.threads:load/sysbench": 18.0,
+    "state.cpu:load/sysbench": 0.0696,
+    "state.run_delay:load/sysbench": 0.0355,
+    "state.seconds:load/sysbench/futex": 0.9969,
+    "state.seconds:load/sysbench/poll": 15.7825,
+    "state.seconds:load/sysbench/sleep": 0.9884,
+    "status.innodb_row_lock_time": 0.0,
+}
+
+
+def test_the_lines_add_up_to_all_connections():
+    found = account(DISK, 16)
+    assert sum(line.connections for line in found.lines) == pytest.approx(16)
+    assert found.of(READ) == pytest.approx(13.0996)
+    assert found.of(CPU, RUN_QUEUE) == pytest.approx(0.4075)
+    assert found.of(LOG) == pytest.approx(0.7066)
+    assert found.of(LATCH) == pytest.approx(1.4013)
+    assert abs(found.unknown) < 0.03 * 16
+    assert found.doubts == []
+
+
+def test_the_helpers_of_the_load_are_no_think_time():
+    """Sysbench has two threads that wait for its end; they ask for nothing, but are no load."""
+    assert account(DISK, 16).of(THINK) == 0.0
+    idle = {**DISK, "state.seconds:mysqld/connection/read.data": 3.0996}
+    idle["state.seconds:mysqld/connection/poll"] = 10.0716
+    idle["state.seconds:load/sysbench/poll"] = 5.8
+    idle["state.seconds:load/sysbench/sleep"] = 11.0
+    assert account(idle, 16).of(THINK) == pytest.approx(9.97, abs=0.02)
+
+
+def test_both_ends_waiting_is_the_network():
+    full = {**DISK, "state.seconds:mysqld/connection/read.data": 0.1}
+    full["state.seconds:mysqld/connection/read.socket"] = 13.0
+    found = account(full, 16)
+    assert found.of(NETWORK) == pytest.approx(13.0 + 0.0716 - 0.0696 - 0.0355, abs=0.01)
+    assert found.of(LOAD_CPU) == pytest.approx(0.0696)
+
+
+def test_without_the_loads_threads_network_and_load_are_one_line():
+    there = {k: v for k, v in DISK.items() if ":load" not in k}
+    found = account(there, 16)
+    assert found.of(CLIENT) == pytest.approx(0.0716)
+    assert found.of(NETWORK, LOAD_CPU) == 0.0
+
+
+def test_row_locks_are_taken_from_the_other_waits():
+    """InnoDB counts milliseconds: 900 of them in a second are 0.9 connections."""
+    locked = {**DISK, "status.innodb_row_lock_time": 900.0}
+    found = account(locked, 16)
+    assert found.of(ROW_LOCK) == pytest.approx(0.9)
+    assert found.of(LATCH) == pytest.approx(0.5013)
+
+
+def test_what_no_line_explains_is_unknown():
+    found = account({**DISK, "state.seconds:mysqld/connection/read.data": 5.0}, 16)
+    assert found.of(UNKNOWN) == pytest.approx(8.4, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("change", "n", "in_flight", "doubt"),
+    [
+        ({"state.seconds:mysqld/connection/read.data": 15.0}, 16, None, "over"),
+        ({"state.threads:mysqld/connection": 9.0}, 16, None, "unlisted"),
+        ({}, 16, 12.0, "little"),
+        ({"state.threads:mysqld/connection": 0.0}, 16, None, "shared"),
+    ],
+)
+def test_a_check_that_does_not_hold_makes_it_doubtful(change, n, in_flight, doubt):
+    assert doubt in account({**DISK, **change}, n, in_flight).doubts
+
+
+def test_without_states_there_is_no_account():
+    assert account({"status.questions": 1.0}, 16) is None
+
+
+def test_one_connection_more_than_the_load_has_is_idle():
+    """MySQL lists a session of an administrator's, too; it waits for its client all the time."""
+    more = {**DISK, "state.threads:mysqld/connection": 17.0}
+    more["state.seconds:mysqld/connection/poll"] = 1.0716
+    assert sum(line.connections for line in account(more, 16).lines) == pytest.approx(16)
+
+
+def test_the_saturated_queue_is_expected_to_be_the_limit_and_the_next_one_follows():
+    found = account(DISK, 16)
+    assert expected(found)[READ] > 0.95
+    state, times = following(found.lines, found.n, (READ,))
+    assert state in {LATCH, CPU}
+    assert times > 1

@@ -1,0 +1,141 @@
+"""Elasticities from segments: intervals that hold together, verdicts, and when a run ends."""
+
+import random
+from math import exp, log
+
+import pytest
+
+from mydyno.campaign.doses import Doses, factor, proven, segments, title
+from mydyno.diagnose.diagnosis import ALL
+from mydyno.diagnose.elasticity import BlockLooks, Segment, all_refuted, main_limit, proofs
+from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
+
+FACTORS = {"disk.rate 80%": 0.8, "slow.host 80%": 0.8, ALL: 0.8}
+
+
+def made(truth, noise=0.02, blocks=6, seed=1, drift=0.0):
+    """Return segments of a load with these elasticities."""
+    chance = random.Random(seed)
+    return [
+        Segment(
+            dose,
+            block,
+            100 * exp(chance.gauss(drift * block, noise) + truth.get(dose, 0.0) * log(0.8)),
+        )
+        for block in range(1, blocks + 1)
+        for dose in ("", "", *FACTORS)
+    ]
+
+
+def test_elasticities_are_recovered_whatever_the_drift_between_blocks():
+    truth = {"disk.rate 80%": 1.0, "slow.host 80%": 0.0, ALL: 1.0}
+    found = {p.limit: p for p in proofs(made(truth, drift=0.2), FACTORS, BlockLooks(6))}
+    for name, e in truth.items():
+        assert found[name].low <= e <= found[name].high
+        assert found[name].elasticity == pytest.approx(e, abs=0.15)
+    assert found["disk.rate 80%"].verdict == "the_limit"
+    assert found["slow.host 80%"].verdict == "not_it"
+    assert found[ALL].verdict == ""
+
+
+def test_a_latency_that_is_longer_is_a_speed_that_is_lower():
+    assert factor("disk.flush_latency 125%") == pytest.approx(0.8)
+    assert factor("disk.rate 125%") == pytest.approx(1.25)
+    assert factor(ALL) == pytest.approx(0.8)
+
+
+def test_one_block_has_no_interval_and_nothing_is_concluded_from_noise():
+    assert proofs(made({}, blocks=1), FACTORS, BlockLooks(6)) == []
+    loud = proofs(made({"disk.rate 80%": 0.4}, noise=0.3, blocks=3), FACTORS, BlockLooks(6))
+    assert main_limit(loud) is None
+
+
+def test_nothing_tested_limits_it():
+    found = proofs(made({}, noise=0.005), FACTORS, BlockLooks(6))
+    assert all_refuted(found)
+    assert main_limit(found) is None
+
+
+def test_intervals_hold_together_over_doses_and_looks():
+    """The error that is promised is spent once, although each block's end is a look."""
+    truth = {"disk.rate 80%": 0.5, "slow.host 80%": 0.3, ALL: 0.8}
+    missed = 0
+    for seed in range(300):
+        every = made(truth, seed=seed, blocks=8)
+        missed += any(
+            not p.low <= truth[p.limit] <= p.high
+            for blocks in range(3, 9)
+            for p in proofs([s for s in every if s.block <= blocks], FACTORS, BlockLooks(8))
+            if p.limit != ALL
+        )
+    assert missed <= 300 * 0.08  # 5 % are promised
+
+
+def trial(number, treatment, block, value, metrics=()):
+    return Outcome(
+        Trial(number, treatment, "w", block, 1),
+        TrialStatus.OK,
+        Window(0, 5),
+        (Metric("tps", value, "/s"), *metrics),
+        machine_time_s=35.0 if number == 0 else 8.0,
+    )
+
+
+def play(truth, expected=(), budget_s=360.0, noise=0.01, doses=None):
+    """Run a diagnosis of a load with these elasticities; return its design and its trials."""
+    known = doses or ("disk.rate 80%", "disk.rate 125%", "slow.host 80%", ALL)
+    design = Doses("BASE", "w", tuple(known), "tps", budget_s, 1)
+    chance, history = random.Random(4), []
+    while one := design.next(history):
+        e = truth.get(one.treatment.partition(" ")[0], 0.0)
+        shift = e * log(factor(one.treatment)) if one.treatment != "BASE" else 0.0
+        value = 100 * exp(shift + chance.gauss(0, noise))
+        more = [Metric(f"expected {k}", v, "ratio") for k, v in expected] if not history else ()
+        history.append(trial(one.id, one.treatment, one.block, value, more))
+    return design, history
+
+
+def test_a_diagnosis_begins_with_a_long_trial_and_relaxes_what_it_has_proven():
+    _, history = play({"disk.rate": 1.0, ALL: 1.0})
+    assert history[0].trial.treatment == "BASE"
+    names = [o.trial.treatment for o in history]
+    assert names.count("disk.rate 125%") >= 2
+    assert names.index("disk.rate 125%") > names.index("disk.rate 80%")
+    worse, better = proven(history, "BASE", "tps", 360.0)
+    assert main_limit(worse).limit == "disk.rate 80%"
+    assert better[0].elasticity == pytest.approx(1.0, abs=0.2)
+
+
+def test_the_account_chooses_the_doses_and_the_rest_follows_where_they_are_refuted():
+    doses = ("disk.rate 80%", "disk.flush_latency 125%", "slow.host 80%", ALL)
+    _, history = play({"slow.host": 0.9, ALL: 0.9}, [("disk.rate", 0.9)], doses=doses)
+    first = {o.trial.treatment for o in history if 1 <= o.trial.block <= 3}
+    assert first == {"BASE", "disk.rate 80%", ALL}
+    assert "slow.host 80%" in {o.trial.treatment for o in history}
+    worse, _ = proven(history, "BASE", "tps", 360.0)
+    assert main_limit(worse).limit == "slow.host 80%"
+
+
+def test_it_is_over_within_its_budget_and_where_nothing_is_left_to_try():
+    _, history = play({"disk.rate": 0.3, "slow.host": 0.3, ALL: 0.6}, noise=0.05)
+    assert sum(o.machine_time_s for o in history) <= 360 + 8
+    _, none = play({})
+    assert sum(o.machine_time_s for o in none) < 300  # all refuted: no more would be learnt
+    assert none[-1].trial.block == 3
+
+
+def test_a_failed_first_trial_ends_it():
+    design = Doses("BASE", "w", ("disk.rate 80%",), "tps", 360.0, 1)
+    failed = Outcome(design.next([]), TrialStatus.FAILED, Window(0, 0), error="no server")
+    assert design.next([failed]) is None
+
+
+def test_failed_segments_are_left_out():
+    history = [trial(0, "BASE", 0, 100.0), trial(1, "BASE", 1, 99.0)]
+    lost = Outcome(Trial(2, "disk.rate 80%", "w", 1, 1), TrialStatus.FAILED, Window(0, 0))
+    assert segments([*history, lost], "BASE", "tps") == [Segment("", 1, 99.0)]
+
+
+def test_every_dose_has_words():
+    assert title("disk.rate 80%") == "rate of the disk"
+    assert title(ALL) == "all of these at once"

@@ -1,0 +1,56 @@
+"""Closed networks: exact lengths and elasticities, and the network that fits an account."""
+
+import math
+
+import pytest
+
+from mydyno.diagnose.network import Station, elasticities, fitted, solve
+
+TWO = (Station("a", 0.01), Station("b", 0.01))
+
+
+def test_two_balanced_queues_share_their_customers_and_their_elasticity():
+    now, before = solve(TWO, 16)
+    assert now.lengths == pytest.approx({"a": 8.0, "b": 8.0})
+    assert now.throughput == pytest.approx(16 / (16 + 1) / 0.01)  # N / (N + K - 1) / D
+    assert before.throughput < now.throughput
+    assert elasticities(TWO, 16) == pytest.approx({"a": 0.5, "b": 0.5})
+
+
+def test_one_saturated_queue_gets_all():
+    stations = (Station("disk", 0.02), Station("cpu", 0.001), Station("think", 0.01, queues=False))
+    worth = elasticities(stations, 64)
+    assert worth["disk"] == pytest.approx(1.0, abs=1e-6)
+    assert sum(worth.values()) == pytest.approx(1.0)
+
+
+def test_one_connection_spends_its_time_where_it_is():
+    stations = (Station("a", 0.03), Station("b", 0.01, queues=False))
+    assert elasticities(stations, 1) == pytest.approx({"a": 0.75, "b": 0.25})
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 64])
+def test_an_elasticity_is_the_derivative(n):
+    """What the sum rule rests on: Q(N) - Q(N-1) is d ln X / d ln speed, for queues and delays."""
+    stations = (Station("q", 0.004), Station("r", 0.003), Station("z", 0.02, queues=False))
+    step = 1e-5
+    for station in stations:
+        faster = [
+            Station(s.name, s.demand_s * (math.exp(-step) if s is station else 1.0), s.queues)
+            for s in stations
+        ]
+        slope = math.log(solve(faster, n)[0].throughput / solve(stations, n)[0].throughput) / step
+        assert elasticities(stations, n)[station.name] == pytest.approx(slope, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        {"read": 13.1, "cpu": 0.4, "latch": 2.5},
+        {"read": 1.0, "cpu": 1.0, "latch": 14.0},
+        {"read": 0.0, "cpu": 16.0, "latch": 0.0},
+    ],
+)
+def test_the_fitted_network_has_its_connections_where_the_account_has_them(lengths):
+    found = solve(fitted(lengths, frozenset({"read", "cpu"}), 16), 16)[0].lengths
+    assert found == pytest.approx(lengths, abs=0.02)
