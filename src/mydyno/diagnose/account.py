@@ -101,11 +101,9 @@ def account(figures: Figures, n: float, in_flight: float | None = None) -> Accou
     doubts = [*_doubts(figures, n, unknown, in_flight), *(["shared"] if shared else [])]
     sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
     found = [
-        AccountLine(
-            state, lines[state], lines[state] / n, sources.get(state, "sampled"), state in sources
-        )
+        AccountLine(state, x, x / n, sources.get(state, "sampled"), state in sources)
         for state in STATES
-        if state in lines
+        if (x := lines.get(state)) is not None
     ]
     found.append(AccountLine(UNKNOWN, unknown, unknown / n, "remainder"))
     return Account(n, found, unknown, listed, in_flight, doubts)
