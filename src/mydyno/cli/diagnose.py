@@ -15,6 +15,7 @@ from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.cli.analysis import reopen
 from mydyno.cli.benches import environment
 from mydyno.cli.recipes import SpecSource, find, overrides
+from mydyno.cli.report import write
 from mydyno.cli.run import execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
 from mydyno.cli.why import evidence, read_diagnoses
@@ -22,6 +23,7 @@ from mydyno.host import Remote, reach
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload as Load
 from mydyno.model import Metric, Outcome, RefusedError, SpecError, unknown_value
+from mydyno.model.text import duration_s
 from mydyno.report.limits import render_limits
 from mydyno.stack.protocol import spec_key
 from mydyno.testbed.spinner import other_databases
@@ -47,6 +49,9 @@ Output = Annotated[
 ]
 
 
+_LEAST_S = 150.0  # the first trial, and three blocks of one dose
+
+
 def diagnose(  # noqa: PLR0913 - one parameter an option
     subject: Subject,
     *,
@@ -69,6 +74,10 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
     if load not in named.loads:
         raise SpecError(unknown_value(load, named.loads, "workload"))
     _refuse(spec, named.loads[load])
+    if duration_s(budget, "--budget") < _LEAST_S:
+        raise SpecError(
+            f"--budget {budget}: too short for three blocks of segments; write 3m or more"
+        )
     narrowed_to = _Narrow(spec, named, name, load)
     narrowed = SpecSource(
         source.text,
@@ -83,7 +92,7 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
         print_json(found)
     else:
         sys.stdout.write("\n" + render_limits(found, width()))
-    print_message(f"\nrun directory: {shown}")
+    print_message(f"\nreport: {write(shown)}")
 
 
 def _subject(

@@ -2,21 +2,26 @@
 
 import os
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from mydyno.cli.analysis import result
 from mydyno.cli.machine import machine
 from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.cli.why import read_diagnoses
+from mydyno.diagnose import Diagnosis
 from mydyno.host import Local
 from mydyno.host.files import distrust, resolved
 from mydyno.model import JournalError, RefusedError, os_errors_as
 from mydyno.report.html import render_html
+from mydyno.report.limits import sentence
 from mydyno.report.machine import render_machine
 from mydyno.report.redact import redacted
+from mydyno.stats.result import Result
 
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the report.")]
 
@@ -68,8 +73,28 @@ def write(directory: Path, output: Path | None = None, *, with_names: bool = Fal
     """
     path = output or directory / "report.html"
     _refuse(path, asked=output is not None)
-    _place(path, render_html(result(directory), read_diagnoses(directory), names=with_names))
+    limits = read_diagnoses(directory)
+    shown = _diagnosed(result(directory), limits)
+    _place(path, render_html(shown, limits, names=with_names))
     return path
+
+
+def _diagnosed(found: Result, limits: Sequence[Diagnosis]) -> Result:
+    """Return the result of a diagnosis with its answer, instead of a verdict on its doses."""
+    answers = [sentence(one) for one in limits if one.proofs or one.dosed]
+    if not answers:
+        return found
+    compared = replace(
+        found.comparison,
+        sentence=" ".join(answers),
+        winner=None,
+        winners=dict.fromkeys(found.comparison.winners),
+        treatments=[r for r in found.comparison.treatments if r.name == found.comparison.baseline],
+        conclusion=[],
+        findings=[f for f in found.comparison.findings if f.code == "recorded"],
+        warnings=[],
+    )
+    return replace(found, comparison=compared)
 
 
 def _refuse(path: Path, *, asked: bool) -> None:

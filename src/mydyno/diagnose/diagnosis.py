@@ -64,8 +64,8 @@ class Proof(msgspec.Struct, frozen=True):
 class Diagnosis(msgspec.Struct, frozen=True):
     """Where the connections of a load are, what is suspected, and what is proven.
 
-    `answer` is a limit's name, or `unknown`; `proven`: doses have shown it.  `n` and the
-    account are None where the threads' states were not sampled.
+    `answer` is a limit's name, or `unknown`; `proven`: doses have shown it, in a run with doses
+    (`dosed`).  `n` and the account are None where the threads' states were not sampled.
     """
 
     treatment: str
@@ -85,6 +85,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     in_flight: float | None = None
     window: tuple[float, float] = (0.0, 0.0)
     proven: bool = False
+    dosed: bool = False
     proofs: list[Proof] = []
     explained: Proof | None = None
     relaxed: list[Proof] = []
@@ -142,6 +143,7 @@ def with_proofs(one: Diagnosis, worse: Sequence[Proof], better: Sequence[Proof])
         one,
         answer=answer if worse else one.answer,
         proven=main is not None,
+        dosed=True,
         proofs=every,
         explained=together,
         relaxed=list(better),

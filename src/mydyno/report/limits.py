@@ -54,7 +54,8 @@ def sentence(one: Diagnosis) -> str:
     if one.proven:
         return f"{about}: the limit is the {titles.get(one.answer, one.answer)}, proven by doses."
     if one.answer == "unknown":
-        return f"{about}: the limit is unknown."
+        doses = "; no dose has proven one" if one.dosed else ""
+        return f"{about}: the limit is unknown{doses}."
     return f"{about}: the limit is probably {titles[one.answer]}; this is not proven."
 
 

@@ -1,0 +1,161 @@
+"""A diagnosis on a real server: the limit is proven, and a kill at any moment leaves no dose."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from command_line import COMMAND, mydyno
+from mydyno.lab import listing
+
+pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow, pytest.mark.alone]
+
+SPEC = """
+[stack]
+server = "auto"
+device = { lab = "loop", size = "1G", class = "aws-gp3" }
+[treatments.SMALL]
+"mysqld.innodb_flush_method" = "O_DIRECT"
+"mysqld.innodb_buffer_pool_size" = "32M"
+[workloads.ro]
+tool = "sysbench-oltp"
+script = "oltp_read_only"
+tables = 4
+table_size = 60000
+threads = [8]
+options = { rand_type = "uniform" }
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "capped.toml"
+    path.write_text(SPEC)
+    return path
+
+
+def spinning(out):
+    """Return the processes that take slices of CPUs for a run directory's campaign."""
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = line.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"spin" in words and str(out).encode() in b" ".join(words):
+            found.append(int(line.parent.name))
+    return found
+
+
+def test_the_limit_of_a_capped_disk_is_proven(spec, tmp_path):
+    out = tmp_path / "why"
+    done = mydyno(
+        "diagnose",
+        spec,
+        "-o",
+        out,
+        "--only",
+        "disk.rate",
+        "--budget",
+        "150s",
+        "--json",
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    assert found["answer"] == "disk.rate", found["proofs"]
+    (proof,) = found["proofs"]
+    assert proof["verdict"] == "the_limit"
+    assert proof["low"] <= 1.0 <= proof["high"]
+    lines = {line["state"]: line["connections"] for line in found["lines"]}
+    assert sum(lines.values()) == pytest.approx(8)
+    assert lines["disk_read"] > 4
+    assert abs(lines["unknown"]) < 0.1 * 8
+    assert found["suspects"][0]["limit"] in {"disk_ios", "pool_size", "disk_latency"}
+    why = mydyno("why", out)
+    assert "the limit is the rate of the disk, proven by doses" in why.stdout
+    assert mydyno("report", out).returncode == 0
+    page = (out / "report.html").read_text()
+    assert "What one speed is worth" in page
+    assert "the limit is the rate of the disk" in page
+    refused = mydyno("compare", out)
+    assert refused.returncode == 2
+    assert "a diagnosis compares no treatments" in refused.stderr
+    changes = [json.loads(p.read_text()) for p in sorted(out.glob("trials/*/changes.json"))]
+    doses = [{c["key"]: c["after"] for c in some} for some in changes]
+    assert {d.get("db/disk.rate") for d in doses} >= {None, "80%"}
+    journal = (out / "journal.jsonl").read_text()
+    assert journal.index('"db/disk.rate"') > journal.index('"finished"')  # recorded, then done
+
+
+def test_a_kill_while_cpus_are_slowed_leaves_no_dose(spec, tmp_path):
+    """What takes slices of CPUs ends with mydyno, whatever ends that; the rest is rolled back."""
+    out = tmp_path / "why"
+    argv = [*COMMAND, "diagnose", str(spec), "-o", str(out), "--only", "slow.host"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        state = next(iter(_until(lambda: list(out.glob("work/spin/state")) or _elsewhere(), 120)))
+        _until(lambda: "0.8" in state.read_text(), 180)
+        assert spinning(state.parent) != []
+        os.kill(running.pid, signal.SIGKILL)
+    _until(lambda: not spinning(state.parent), 5)
+    done = mydyno("rollback", out, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert not [lab for lab in listing() if Path(lab.home).is_relative_to(out)]
+    assert not state.exists()
+
+
+def _elsewhere():
+    """Return the state of a work folder that is not in the run directory."""
+    return list(Path("/var/tmp").glob("mydyno-*/spin/state"))  # noqa: S108 - where ours are
+
+
+def _until(true, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := true():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def test_a_host_with_another_database_is_refused(spec, tmp_path):
+    other = tmp_path / "postgres"  # a name is what it is found by
+    other.write_bytes(Path("/bin/sleep").read_bytes())
+    other.chmod(0o755)
+    with subprocess.Popen([other, "60"]) as running:
+        try:
+            done = mydyno("diagnose", spec, "-o", tmp_path / "why")
+        finally:
+            running.kill()
+    assert done.returncode == 4
+    assert f"postgres (pid {running.pid})" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--treatment", "SMAL"), "did you mean 'SMALL'"),
+        (("--workload", "rw"), "unknown workload"),
+        (("--budget", "1m"), "too short for three blocks"),
+        (("--only", "disk.rat"), "did you mean 'disk.rate'"),
+    ],
+)
+def test_bad_input_names_the_next_step(spec, tmp_path, arguments, message):
+    done = mydyno("diagnose", spec, "-o", tmp_path / "why", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_run_without_samples_and_no_run_at_all_are_answered(tmp_path):
+    done = mydyno("why")
+    assert done.returncode == 2
+    assert "--live" in done.stderr
+    done = mydyno("why", tmp_path)
+    assert done.returncode == 2
+    done = mydyno("why", "--live")
+    assert done.returncode == 2
+    assert "--server-defaults" in done.stderr
