@@ -110,7 +110,7 @@ def diagnosed(of: Case) -> dict[str, Any]:
     chance, history = random.Random(f"{of.seed}/{of.noise}"), list[Outcome]()
     while trial := design.next(history):
         history.append(outcome(of, trial, chance))
-    worse, _ = proven(history, "BASE", "tps", BUDGET_S)
+    worse = proven(history, "BASE", "tps", BUDGET_S).worse
     limit = main_limit(worse)
     truth = {name: of.elasticity(name) for name in DOSED if factor(name) < 1}
     best = max(truth, key=lambda name: truth[name])

@@ -4,9 +4,12 @@ The first trial is long: it settles the server and gives the account.  Then foll
 segments of the running server: the treatment twice, each chosen dose once, and all doses at once.
 """
 
+import math
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from mydyno.campaign.designs import (
     DesignKind,
@@ -30,6 +33,7 @@ from mydyno.diagnose.elasticity import (
     proofs,
 )
 from mydyno.model import (
+    Durability,
     Outcome,
     Reset,
     Settings,
@@ -39,8 +43,10 @@ from mydyno.model import (
     unknown_value,
 )
 from mydyno.stack.doses import LATENCIES, share
+from mydyno.stack.layers import kind_of
 from mydyno.stack.link import bytes_per_s, normal, text, uses_lab_link
-from mydyno.stack.protocol import full_key, split
+from mydyno.stack.link import share as share_of_traffic
+from mydyno.stack.protocol import StackSettings, full_key, split
 from mydyno.stats import Estimator, Method, Rule
 from mydyno.stats.effects import Size
 
@@ -58,6 +64,13 @@ _TITLES = {
     "slow.host": "CPUs of this host",
     ALL: "all of these at once",
 }
+TRY = "try "  # how the treatments that take a suspected limit away are named
+# Settings that show their entire effect at once, by what they relieve; never kept.
+RELIEFS = {
+    "mysqld.innodb_flush_log_at_trx_commit": "2",
+    "mysqld.sort_buffer_size": "256K",
+    "mysqld.tmp_table_size": "64M",
+}
 _MOST = 4  # doses that are tried at first
 _PROMISING = 0.05  # expected elasticity
 _FOR_BLOCKS = 0.8  # share of the budget that is left for blocks
@@ -65,14 +78,24 @@ _RELAXED = 4  # segments of the dose that relaxes the limit
 
 
 def title(dose: str) -> str:
-    """Return the words for a dose."""
+    """Return the words for a dose, of a relief the setting and what it costs."""
+    if dose.startswith(TRY):
+        key, _, value = dose.removeprefix(TRY).partition("=")
+        kind, bare = kind_of(key)
+        weaker = kind.durability(bare, "", value, split({})) is Durability.WEAKER
+        return f"{key} = {value}{', which weakens durability' if weaker else ''}"
     return _TITLES.get(dose.partition(" ")[0], dose)
 
 
 def factor(dose: str) -> float:
-    """Return the speed under a dose such as ``disk.rate 80%``, relative to that without it."""
+    """Return the speed under a dose such as ``disk.rate 80%``, relative to that without it.
+
+    A relief is no speed: e, so that its elasticity is the logarithm of its gain.
+    """
     if dose == ALL:
         return share(_WORSE)
+    if dose.startswith(TRY):
+        return math.e
     key, _, value = dose.partition(" ")
     ratio = share(value)
     return 1 / ratio if key.partition(".")[2] in LATENCIES else ratio
@@ -89,18 +112,36 @@ def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[S
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """What segments have shown: doses that slow, doses that relax, settings that relieve."""
+
+    worse: list[Proof]
+    better: list[Proof]
+    reliefs: list[Proof]
+
+
 def proven(
     history: Sequence[Outcome], baseline: str, response: str, budget_s: float | None
-) -> tuple[list[Proof], list[Proof]]:
-    """Return the proofs by doses that slow, and those by doses that relax."""
+) -> Proven:
+    """Return what the segments of a diagnosis have shown so far."""
     every = segments(history, baseline, response)
-    worse = _proofs(every, budget_s, relaxing=False)
-    return worse, _proofs(every, budget_s, relaxing=True)
+    worse, better, reliefs = (_proofs(every, budget_s, kind) for kind in _KINDS)
+    return Proven(worse, better, reliefs)
 
 
-def _proofs(every: Sequence[Segment], budget_s: float | None, *, relaxing: bool) -> list[Proof]:
-    blocks = {s.block for s in every if s.dose and (factor(s.dose) > 1) == relaxing}
-    chosen = [s for s in every if s.block in blocks]
+_KINDS = ("worse", "better", "relief")
+
+
+def _kind(dose: str) -> str:
+    if dose.startswith(TRY):
+        return "relief"
+    return "worse" if factor(dose) < 1 else "better"
+
+
+def _proofs(every: Sequence[Segment], budget_s: float | None, kind: str) -> list[Proof]:
+    blocks = {s.block for s in every if s.dose and _kind(s.dose) == kind}
+    chosen = [s for s in every if s.block in blocks and (not s.dose or _kind(s.dose) == kind)]
     names = {s.dose for s in chosen if s.dose}
     arms = len(names) + 2
     block_s = arms * (SEGMENT_S + _SWITCH_S)
@@ -153,14 +194,16 @@ class Doses:
     def _arms(self, before: Sequence[Outcome], block: int) -> list[str]:
         slowing = [dose for dose in self.doses if dose != ALL and factor(dose) < 1]
         chosen = self._chosen(before[0], slowing)
-        together = [ALL] if len(slowing) > 1 else []
+        together = [ALL] if ALL in self.doses else []
+        together += self._relieving(before[0])
         own = [self.baseline, self.baseline]
         if block <= FIRST_LOOK:
             return [*own, *chosen, *together]
-        worse, better = proven(before, self.baseline, self.response, self.budget_s)
+        seen = proven(before, self.baseline, self.response, self.budget_s)
+        worse = seen.worse
         if limit := main_limit(worse):
             relaxed = f"{limit.limit.partition(' ')[0]} {_BETTER}"
-            enough = any(p.segments >= _RELAXED for p in better)
+            enough = any(p.segments >= _RELAXED for p in seen.better)
             known = relaxed in self.doses and factor(relaxed) > 1
             return [*own, relaxed, relaxed] if known and not enough else []
         if all_refuted(worse):
@@ -169,16 +212,25 @@ class Doses:
         tried = [p.limit for p in worse if p.limit != ALL]
         return [*own, *tried, *together]
 
+    def _relieving(self, first: Outcome) -> list[str]:
+        """Return the settings that would take a suspected limit away."""
+        worth = _worth(first)
+        tries = [dose for dose in self.doses if dose.startswith(TRY)]
+        keys = {dose: dose.removeprefix(TRY).partition("=")[0] for dose in tries}
+        return [dose for dose in tries if worth.get(keys[dose], 0.0) >= _PROMISING]
+
     def _chosen(self, first: Outcome, slowing: Sequence[str]) -> list[str]:
         """Return the doses that the first trial's account makes likely, the likeliest first."""
-        worth = {
-            m.name.removeprefix(EXPECTED): m.value
-            for m in first.metrics
-            if m.name.startswith(EXPECTED)
-        }
+        worth = _worth(first)
         likely = sorted(slowing, key=lambda dose: -worth.get(dose.partition(" ")[0], 0.0))
         promising = [d for d in likely if worth.get(d.partition(" ")[0], 0.0) >= _PROMISING]
         return (promising or likely)[:_MOST]
+
+
+def _worth(first: Outcome) -> dict[str, float]:
+    """Return the elasticity to expect of each dose, as the first trial's metrics have it."""
+    metrics = [m for m in first.metrics if m.name.startswith(EXPECTED)]
+    return {m.name.removeprefix(EXPECTED): m.value for m in metrics}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,26 +262,55 @@ class DoseStops:
 def doses_of(inputs: PlanInput) -> dict[str, Settings]:
     """Return the treatment under each dose that this campaign's lab, link and host allow."""
     own = split(inputs.treatments[inputs.baseline])
-    stack, device = inputs.spec.stack, inputs.spec.stack.device
-    found: dict[str, dict[str, str]] = {}
-    if isinstance(device, DeviceTable) and not device.machine:
-        if device.disk_class or device.vm:
-            found[f"disk.rate {_WORSE}"] = {full_key("disk", "rate"): _WORSE}
-            found[f"disk.rate {_BETTER}"] = {full_key("disk", "rate"): _BETTER}
-        for key in ("read_latency", "flush_latency"):
-            found[f"disk.{key} {_BETTER}"] = {full_key("disk", key): _BETTER}
-    rate = own.of("link").get("rate", "")
-    if uses_lab_link(own) and rate and "%" not in rate:
-        for change in (_WORSE, _BETTER):
-            bits = bytes_per_s(normal(rate)) * 8 * share(change)
-            found[f"link.rate {change}"] = {full_key("link", "rate"): text(bits)}
-    if stack.host == "local" and stack.load in {"", "local"}:
-        found[f"slow.host {_WORSE}"] = {full_key("slow", "host"): _WORSE}
-    found = _only(inputs, found)
+    found = _only(inputs, {**_of_disk(inputs), **_of_link(own), **_of_cpus(inputs)})
     slowing = {name: settings for name, settings in found.items() if factor(name) < 1}
     if len(slowing) > 1:
         found[ALL] = {key: value for one in slowing.values() for key, value in one.items()}
+    if inputs.spec.design.doses is msgspec.UNSET:
+        found |= _reliefs(own)
     return {name: {**own, **settings} for name, settings in found.items()}
+
+
+def _of_disk(inputs: PlanInput) -> dict[str, dict[str, str]]:
+    device = inputs.spec.stack.device
+    if not isinstance(device, DeviceTable) or device.machine:
+        return {}
+    capped = device.disk_class or device.vm
+    doses = [("rate", _WORSE), ("rate", _BETTER)] if capped else []
+    doses += [("read_latency", _BETTER), ("flush_latency", _BETTER)]
+    return {f"disk.{key} {value}": {full_key("disk", key): value} for key, value in doses}
+
+
+def _of_link(own: StackSettings) -> dict[str, dict[str, str]]:
+    rate = own.of("link").get("rate", "")
+    if not rate or not uses_lab_link(own):
+        return {}
+    return {
+        f"link.rate {change}": {full_key("link", "rate"): _scaled(rate, share(change))}
+        for change in (_WORSE, _BETTER)
+    }
+
+
+def _of_cpus(inputs: PlanInput) -> dict[str, dict[str, str]]:
+    stack = inputs.spec.stack
+    here = stack.host == "local" and stack.load in {"", "local"}
+    return {f"slow.host {_WORSE}": {full_key("slow", "host"): _WORSE}} if here else {}
+
+
+def _scaled(rate: str, by: float) -> str:
+    """Return a link's rate times a factor; one that is a share of the traffic stays one."""
+    if (of_traffic := share_of_traffic(rate)) is not None:
+        return f"{100 * of_traffic * by:g}%"
+    return text(bytes_per_s(normal(rate)) * 8 * by)
+
+
+def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
+    """Return the settings that take a suspected limit away at once, where they differ."""
+    return {
+        f"{TRY}{key}={value}": {f"db/{key}": value}
+        for key, value in RELIEFS.items()
+        if own.get(f"db/{key}") != value
+    }
 
 
 def _only(inputs: PlanInput, found: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:

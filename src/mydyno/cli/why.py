@@ -52,6 +52,8 @@ Treatment = Annotated[
 ]
 
 
+_MOST = 6  # trials of a treatment that its account is the mean of
+
 Directory = Annotated[
     Path | None, typer.Argument(help="A run directory.", metavar="DIR", autocompletion=folders)
 ]
@@ -167,11 +169,22 @@ def of_history(directory: Path, campaign: Campaign, history: Sequence[Outcome]) 
     """Return the diagnoses of finished trials."""
     done = [o for o in history if o.status is TrialStatus.OK]
     if not isinstance(campaign.design, Doses):
-        return diagnoses(directory, campaign, reread(RunDir(directory), done, campaign.workloads))
+        few = _few(done)
+        return diagnoses(directory, campaign, reread(RunDir(directory), few, campaign.workloads))
     read = reread(RunDir(directory), done[:1], campaign.workloads)
     design = campaign.design
-    worse, better = proven(history, design.baseline, design.response, design.budget_s)
-    return [with_proofs(one, worse, better) for one in diagnoses(directory, campaign, read)]
+    seen = proven(history, design.baseline, design.response, design.budget_s)
+    made = diagnoses(directory, campaign, read)
+    return [with_proofs(one, seen.worse, seen.better, seen.reliefs) for one in made]
+
+
+def _few(done: Sequence[Outcome]) -> list[Outcome]:
+    """Return the last trials of each cell: more of them change a mean account little."""
+    cells: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in done:
+        if not outcome.trial.soak:
+            cells.setdefault((outcome.trial.workload, outcome.trial.treatment), []).append(outcome)
+    return [outcome for several in cells.values() for outcome in several[-_MOST:]]
 
 
 def evidence(

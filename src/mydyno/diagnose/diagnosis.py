@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 
 import msgspec
 
@@ -41,6 +42,7 @@ DOSED: Mapping[str, Sequence[str]] = {
     "slow.host": (CPU, LOAD_CPU),
 }
 """The states of the account that a dose acts on."""
+_MOST_LOG = 20.0  # of a ratio: beyond, an interval has no end
 ALL = "all"  # the dose that slows all at once
 
 
@@ -58,6 +60,16 @@ class Proof(msgspec.Struct, frozen=True):
     low: float
     high: float
     verdict: str
+    segments: int = 0
+
+
+class Gain(msgspec.Struct, frozen=True):
+    """What a setting gives that takes a suspected limit away: a ratio with its interval."""
+
+    setting: str
+    ratio: float
+    low: float
+    high: float
     segments: int = 0
 
 
@@ -90,6 +102,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     explained: Proof | None = None
     relaxed: list[Proof] = []
     next_limit: tuple[str, float] | None = None
+    reliefs: list[Gain] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +145,19 @@ def diagnosis(subject: Subject, figures: Figures) -> Diagnosis:
     )
 
 
-def with_proofs(one: Diagnosis, worse: Sequence[Proof], better: Sequence[Proof]) -> Diagnosis:
-    """Return a diagnosis with what doses have shown: those that slow, and those that relax."""
+def _gain(proof: Proof) -> Gain:
+    logs = (proof.elasticity, proof.low, proof.high)
+    ratio, low, high = (exp(min(x, _MOST_LOG)) for x in logs)
+    return Gain(proof.title, ratio, low, high, proof.segments)
+
+
+def with_proofs(
+    one: Diagnosis,
+    worse: Sequence[Proof],
+    better: Sequence[Proof],
+    reliefs: Sequence[Proof] = (),
+) -> Diagnosis:
+    """Return a diagnosis with what doses have shown: that slow, that relax, that relieve."""
     every = [proof for proof in worse if proof.limit != ALL]
     main = next((proof for proof in every if proof.verdict == "the_limit"), None)
     together = next((proof for proof in worse if proof.limit == ALL), None)
@@ -147,6 +171,7 @@ def with_proofs(one: Diagnosis, worse: Sequence[Proof], better: Sequence[Proof])
         proofs=every,
         explained=together,
         relaxed=list(better),
+        reliefs=[_gain(proof) for proof in reliefs],
         next_limit=following(one.lines, one.n or 1.0, states) if states else None,
     )
 

@@ -13,6 +13,7 @@ from mydyno.report.charts import Axis, AxisTick, Table
 _BAR = 24  # characters of a full bar
 _LEAST = 0.005  # share below which a line is left out
 _SUSPECTS = 3
+_ENDLESS = 10_000  # characters of a line that a browser breaks
 _AXIS = Axis(-0.25, 1.25, log=False, ticks=(0.0, 0.5, 1.0))
 
 VERDICTS = {
@@ -137,6 +138,7 @@ class LimitsView:
     whiskers: tuple[ElasticityMark, ...]
     ticks: tuple[AxisTick, ...]
     unexplained: str
+    notes: tuple[str, ...]
 
 
 def views(found: Sequence[Diagnosis]) -> tuple[LimitsView, ...]:
@@ -166,6 +168,7 @@ def _view(workload: str, found: Sequence[Diagnosis]) -> LimitsView:
         whiskers,
         ticks,
         _unexplained(proven) if proven else "",
+        tuple(filter(None, _notes(proven, _ENDLESS))) if proven else (),
     )
 
 
@@ -259,6 +262,8 @@ def _suspects(one: Diagnosis, width: int) -> list[str]:
     for suspect in one.suspects[:_SUSPECTS]:
         made += _wrapped(f"  {suspect.expected:.2f}  {suspect.title}", width, "        ")
         made += _wrapped(f"        {_because(suspect)}", width, "        ")
+        for key in (key for key in suspect.doses if key.startswith("mysqld.")):
+            made.append(f"        compare it: mydyno run SPEC --set treatments.TRY.{key}=VALUE")
     if rest := one.suspects[_SUSPECTS:]:
         made += _wrapped(f"        also: {', '.join(s.title for s in rest)}", width, "        ")
     return made
@@ -279,7 +284,21 @@ def _proofs(one: Diagnosis, width: int) -> list[str]:
         made.append(f"  {proof.title:<{name}}  {interval(proof)}  {verdict}".rstrip())
     if one.explained:
         made += _wrapped(f"  Not explained by any of them: {_unexplained(one)}.", width)
-    return made + _relaxed(one, width)
+    return made + _notes(one, width)
+
+
+def _notes(one: Diagnosis, width: int) -> list[str]:
+    """Return what more of the limit gives, and what settings do."""
+    return _relaxed(one, width) + _relieved(one, width)
+
+
+def _relieved(one: Diagnosis, width: int) -> list[str]:
+    """Return what settings give that take a suspected limit away."""
+    made: list[str] = []
+    for gain in one.reliefs:
+        ratio = f"{gain.ratio:.2f} [{gain.low:.2f}..{gain.high:.2f}]"
+        made += _wrapped(f"  {gain.setting}: {ratio} times the throughput", width, "    ")
+    return ["", "Settings tried in the same segments, not kept:", *made] if made else []
 
 
 def _relaxed(one: Diagnosis, width: int) -> list[str]:

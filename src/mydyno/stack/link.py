@@ -22,6 +22,7 @@ _QUEUE = 1000 * 1514  # bytes: a network card's usual queue of a thousand frames
 
 
 RATE = full_key("link", "rate")
+_DOSES = (full_key("disk", ""), full_key("slow", ""))
 
 
 def uses_lab_link(settings: StackSettings) -> bool:
@@ -43,8 +44,9 @@ def refuse_bad_rate(settings: StackSettings) -> None:
 
 
 def traffic_key(settings: Settings, workload: str) -> str:
-    """Return the key of a load's traffic, which depends on all settings except the rate."""
-    rest = " ".join(f"{k}={v}" for k, v in sorted(settings.items()) if k != RATE)
+    """Return the key of a load's traffic: it depends on all settings but the rate and doses."""
+    own = {k: v for k, v in settings.items() if k != RATE and not k.startswith(_DOSES)}
+    rest = " ".join(f"{k}={v}" for k, v in sorted(own.items()))
     return f"traffic of {workload} with {rest}"
 
 
@@ -65,12 +67,19 @@ def unmeasured(
 ) -> dict[str, tuple[StackSettings, str]]:
     """Return the traffic that is not measured yet, by key: settings and workload."""
     return {
-        key: (settings.with_layer("link", {}), workload)
+        key: (_plain(settings), workload)
         for settings in treatments
         if share(settings.of("link").get("rate", "")) is not None
         for workload in workloads
         if (key := traffic_key(settings, workload)) not in measured
     }
+
+
+def _plain(settings: StackSettings) -> StackSettings:
+    """Return the settings without the link's and without doses."""
+    for layer in ("link", "disk", "slow"):
+        settings = settings.with_layer(layer, {})
+    return settings
 
 
 class _Options(msgspec.Struct, frozen=True):

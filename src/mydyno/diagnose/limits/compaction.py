@@ -8,5 +8,4 @@ LIMIT = Limit(
     "compaction for huge pages",
     (FAULT, CPU),
     signs=(figure("vm.compact_stall", 10.0, "/s"),),
-    doses=("kernel.thp",),
 )

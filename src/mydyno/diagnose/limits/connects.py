@@ -13,5 +13,4 @@ LIMIT = Limit(
     "new connections",
     (CPU, NETWORK, LATCH),
     signs=(Sign("new connections per query", _share, 0.02, "ratio"),),
-    doses=("load.reconnect",),
 )

@@ -16,5 +16,4 @@ LIMIT = Limit(
         figure("cgroup.throttled:mysqld", 0.05, "s/s"),
         Sign("share of the quota used", _used, 0.8, "ratio"),
     ),
-    doses=("cgroup.cpu",),
 )

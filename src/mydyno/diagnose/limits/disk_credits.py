@@ -23,5 +23,5 @@ LIMIT = Limit(
         share(0.2, READ, WRITE, LOG, JOURNAL),
     ),
     against=(Sign("I/Os of the disk of its base rate", _base, 1.15, "ratio"),),
-    doses=("disk.credits", "disk.rate"),
+    doses=("disk.rate",),
 )

@@ -23,5 +23,5 @@ LIMIT = Limit(
         Sign("mean time of a flush", _flush_s, 0.0005, "s"),
     ),
     against=(Sign("time in flushes", _busy, 0.2, "s/s", below=True),),
-    doses=("disk.flush_latency",),
+    doses=("disk.flush_latency", "mysqld.innodb_flush_log_at_trx_commit"),
 )

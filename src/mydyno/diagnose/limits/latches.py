@@ -12,5 +12,4 @@ LIMIT = Limit(
         share(0.03, LOG),
         figure("status.innodb_log_waits", 0.1, "/s"),
     ),
-    doses=("load.threads",),
 )

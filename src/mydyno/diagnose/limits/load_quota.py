@@ -17,5 +17,4 @@ LIMIT = Limit(
         Sign("share of the quota used", _used, 0.8, "ratio"),
         share(0.1, LOAD_CPU, LOAD_RUN_QUEUE),
     ),
-    doses=("cgroup.cpu",),
 )

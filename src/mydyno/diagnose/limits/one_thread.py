@@ -28,5 +28,5 @@ LIMIT = Limit(
         Sign("CPU of the busiest thread of the server", _busiest, 0.9, "cores"),
         Sign("idle share of all CPUs", _idle, 0.2, "ratio"),
     ),
-    doses=("slow.server", "slow.host"),
+    doses=("slow.host",),
 )

@@ -18,5 +18,4 @@ LIMIT = Limit(
         figure("net.tx_packets", 1.0, "/s"),
     ),
     against=(Sign("bytes of the link of its speed", _used, 0.5, "ratio"),),
-    doses=("link.delay",),
 )

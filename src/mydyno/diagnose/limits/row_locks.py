@@ -8,5 +8,4 @@ LIMIT = Limit(
     "row locks",
     (ROW_LOCK,),
     signs=(share(0.2, ROW_LOCK),),
-    doses=("load.threads",),
 )

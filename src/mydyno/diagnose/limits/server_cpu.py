@@ -21,5 +21,5 @@ LIMIT = Limit(
         Sign("idle share of all CPUs", _idle, 0.3, "ratio"),
         Sign("connections waiting for a CPU", _queue, 0.02, "ratio", below=True),
     ),
-    doses=("slow.server", "slow.host"),
+    doses=("slow.host",),
 )
