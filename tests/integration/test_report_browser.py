@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from golden.report.campaigns import simulated
+from golden.report.limits import diagnosed
 from integration.browser_steps import PHONE, WIDE, browsing, painted, watched
 from mydyno.cli.analysis import result
 from mydyno.report.html import render_html
@@ -13,7 +14,7 @@ from mydyno.report.redact import mapped
 
 pytestmark = pytest.mark.browser
 
-_NAMES = ("ladder", "sampled", "no-winner", "failing", "many", "hostile")
+_NAMES = ("ladder", "sampled", "no-winner", "failing", "many", "hostile", "limits")
 # The pixels of a chart that are neither its background, nor its grid, nor as bright as its medians.
 _SEEN = """canvas => {
   const { width, height } = canvas;
@@ -54,10 +55,13 @@ def chromium():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("reports")
-    for name in _NAMES:
+    for name in _NAMES[:-1]:
         page = render_html(simulated(name, made / name))
         (made / f"{name}.html").write_text(page, encoding="utf-8")
     sampled = result(made / "sampled")
+    names = [row.name for row in sampled.comparison.treatments]
+    limits = diagnosed(names, sampled.comparison.treatments[0].workload)
+    (made / "limits.html").write_text(render_html(sampled, limits), encoding="utf-8")
     (made / "grid.html").write_text(render_html(_grid(sampled)), encoding="utf-8")
     (made / "long.html").write_text(render_html(_long(sampled)), encoding="utf-8")
     return made
@@ -418,3 +422,20 @@ def test_panels_without_script_and_on_paper(opened):
     page.emulate_media(media="print")
     assert page.locator("#resources .drawing").first.is_visible()
     assert page.locator("#resources .canvas").first.is_hidden()
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_each_treatment_has_a_bar_whose_parts_fill_it(opened, size):
+    """Where connections are is drawn for each treatment, with the same words beside it."""
+    page = opened("limits", viewport=size)
+    bars = page.locator("#limits .bar")
+    assert bars.count() == page.locator("#limits .account").count() > 2
+    for bar in bars.all():
+        parts = bar.locator(".part").all()
+        widths = [float(part.get_attribute("width").rstrip("%")) for part in parts]
+        assert sum(widths) == pytest.approx(100, abs=0.5)
+        assert "connections" in bar.get_attribute("aria-label")
+    marks = page.locator("#limits .worth tbody tr:not(.axis)")
+    assert marks.count() == 4
+    assert "the limit" in marks.first.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
