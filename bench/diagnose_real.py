@@ -72,7 +72,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "cpu": (("server_cpu",), "", {POOL: LARGE}, "threads", RO),
     "one-connection": (
-        ("one_thread", "load_idle"),
+        ("one_thread", "server_cpu", "load_idle"),
         "",
         {POOL: LARGE},
         "threads up",
@@ -302,7 +302,7 @@ def main() -> None:
             continue
         try:
             row = (evidence if given.what == "evidence" else proof)(given.server, name)
-        except RuntimeError as error:
+        except (RuntimeError, subprocess.CalledProcessError) as error:
             row = {"kind": name, "server": given.server, "error": str(error)}
         with place.open("a") as out:
             out.write(json.dumps(row) + "\n")

@@ -18,6 +18,7 @@ from mydyno.model import Figures
 from mydyno.model.plugins import with_plugins
 
 SUSPECTED = 0.3  # least expected elasticity of an answer: [J], to be calibrated on the bench
+_SHARE = "connections in "
 _BLIND = 0.35  # share of the connections that may be unknown under any answer
 
 
@@ -87,7 +88,7 @@ def figure(name: str, threshold: float, unit: str = "", *, below: bool = False) 
 def share(threshold: float, *states: str) -> Sign:
     """Return the sign that a share of the connections is in some states."""
     return Sign(
-        f"connections in {'+'.join(states)}",
+        f"{_SHARE}{'+'.join(states)}",
         lambda evidence: evidence.share(*states),
         threshold,
         "ratio",
@@ -167,10 +168,15 @@ def suspects(evidence: LoadEvidence) -> Suspicion:
                 unseen.append(Unseen(limit.name, limit.title, missing))
         elif all(sign.holds(value or 0.0) for sign, value in values):
             found.append(_suspect(limit, evidence))
-    found.sort(key=lambda s: (-round(s.expected, 2), len(s.against), -len(s.evidence)))
+    found.sort(key=lambda s: (-round(s.expected, 1), len(s.against), -_specific(s)))
     blind = evidence.account.of(UNKNOWN) > _BLIND * evidence.account.n
     known = found and found[0].expected >= SUSPECTED and not blind
     return Suspicion(found, unseen, found[0].limit if known else "unknown")
+
+
+def _specific(suspect: Suspect) -> int:
+    """Return how many counters of its own a suspect has, besides shares of the account."""
+    return sum(not seen.counter.startswith(_SHARE) for seen in suspect.evidence)
 
 
 def _suspect(limit: Limit, evidence: LoadEvidence) -> Suspect:

@@ -23,6 +23,7 @@ def figures(folder: Path, window: Window) -> Figures | None:
         return None
     sampled, where, origin_s = found
     made = of_window(sampled, where, Window(window.start_s + origin_s, window.end_s + origin_s))
+    made.means["window.seconds"] = window.end_s - window.start_s
     made.means["cpus"] = float(sampled.head.cpus)
     made.means.update(where.caps)
     if where.link_bytes_per_s:

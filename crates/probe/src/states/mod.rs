@@ -27,6 +27,8 @@ const OPEN: usize = 512;
 const LATEST: i64 = 4;
 /// The class of the threads that serve a connection, where the server lists them.
 const CONNECTION: &str = "connection";
+/// The class of other threads that `MySQL` names so: our own connection, and those it has kept.
+const UNLISTED: &str = "connection unlisted";
 
 /// The states of all watched processes.
 pub struct States {
@@ -200,7 +202,11 @@ impl Watched {
             } else {
                 let comm = fs::read(entry.path().join("comm")).unwrap_or_default();
                 let comm = name(comm.trim_ascii_end());
-                self.class(class_of(&comm))
+                match class_of(&comm) {
+                    // As MySQL names them: one that it does not list is ours, or waits for its next.
+                    CONNECTION if !connections.is_empty() => self.class(UNLISTED),
+                    other => self.class(other),
+                }
             };
             match known {
                 Some(at) => self.threads[at].class = class,
