@@ -288,7 +288,7 @@ def main() -> None:
     """Run the cases that the results do not have yet, and print the table."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("what", choices=("evidence", "proof", "table"))
-    asked.add_argument("--server", default="auto")
+    asked.add_argument("--server", default="auto", help="auto, or a basedir")
     asked.add_argument("--only", default="")
     given = asked.parse_args()
     place = HERE / "results" / f"diagnose-{given.what}.jsonl"
@@ -296,14 +296,16 @@ def main() -> None:
     if given.what == "table":
         print(table())
         return
+    label = Path(given.server).name
     done = {(r["kind"], r["server"]) for r in rows}
     for name in given.only.split(",") if given.only else FAULTS:
-        if (name, given.server) in done:
+        if (name, label) in done:
             continue
         try:
             row = (evidence if given.what == "evidence" else proof)(given.server, name)
         except (RuntimeError, subprocess.CalledProcessError) as error:
-            row = {"kind": name, "server": given.server, "error": str(error)}
+            row = {"kind": name, "error": str(error)}
+        row["server"] = label
         with place.open("a") as out:
             out.write(json.dumps(row) + "\n")
         print(json.dumps(row), flush=True)

@@ -227,7 +227,7 @@ def _client(figures: Figures, waiting: float, n: float) -> dict[str, float]:
 def _doubts(figures: Figures, n: float, unknown: float, in_flight: float | None) -> Iterator[str]:
     """Yield the checks that do not hold."""
     looks = figures.get("state.looks:mysqld", 0.0) * figures.get("window.seconds", 0.0)
-    if unknown < -n * max(_CLOSES, 1.0 / sqrt(max(looks * n, 1.0))):
+    if unknown < -n * max(_CLOSES, 1.0 / sqrt(looks * n) if looks else 0.0):
         yield "over"
     listed = figures.get(f"state.threads:{_OWN}")
     if listed is not None and listed < n * (1 - _CLOSES):
