@@ -153,7 +153,12 @@ def validate(settings: StackSettings) -> None:
         if _SHARE.fullmatch(wanted.get(key, "")):
             share_text(wanted.pop(key), f"disk.{key}", 1.0, _LONGEST)
     LabDisk(Path()).plan({}, wanted)
-    Slow(Path()).plan({}, settings.of("slow"))
+
+
+def refuse_slow(settings: StackSettings) -> None:
+    """Raise `SpecError` for a treatment that slows CPUs: all that runs on the host is slower."""
+    for key in settings.of("slow"):
+        raise SpecError(f"slow.{key}: is a dose of `mydyno diagnose` only; remove it")
 
 
 def resolved(settings: StackSettings, measured: Mapping[str, float]) -> StackSettings:

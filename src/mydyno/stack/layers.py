@@ -207,7 +207,7 @@ def _lab_layers() -> dict[str, LayerKind]:
         "slow": LayerKind(
             Scope.LAB,
             lambda _: Cost.ONLINE,
-            validate=lambda settings, _: doses.validate(settings),
+            validate=lambda settings, _: doses.refuse_slow(settings),
             needs=Needs(root=True, tools=lambda _: ("chrt",)),
             keys=doses.CPU_KEYS,
             literal=True,
