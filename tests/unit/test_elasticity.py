@@ -90,7 +90,8 @@ def play(truth, expected=(), budget_s=360.0, noise=0.01, doses=None):
         e = truth.get(one.treatment.partition(" ")[0], 0.0)
         shift = e * log(factor(one.treatment)) if one.treatment != "BASE" else 0.0
         value = 100 * exp(shift + chance.gauss(0, noise))
-        more = [Metric(f"expected {k}", v, "ratio") for k, v in expected] if not history else ()
+        more = [Metric(f"expected {k}", v, "ratio") for k, v in expected] if not history else []
+        more += [Metric("own flush_latency", 0.003, "s")] if not history else []
         history.append(trial(one.id, one.treatment, one.block, value, more))
     return design, history
 
@@ -122,6 +123,13 @@ def test_it_is_over_within_its_budget_and_where_nothing_is_left_to_try():
     _, none = play({})
     assert sum(o.machine_time_s for o in none) < 300  # all refuted: no more would be learnt
     assert none[-1].trial.block == 3
+
+
+def test_a_latency_that_was_not_measured_is_no_dose():
+    """Nothing is read: a longer read would slow nothing, and "not it" would be no finding."""
+    doses = ("disk.read_latency 125%", "disk.flush_latency 125%", ALL)
+    _, history = play({"disk.flush_latency": 1.0, ALL: 1.0}, doses=doses)
+    assert {o.trial.treatment for o in history} == {"BASE", "disk.flush_latency 125%", ALL}
 
 
 def test_a_failed_first_trial_ends_it():

@@ -192,7 +192,11 @@ class Doses:
         return random.Random(f"{self.seed}/{block}").sample(arms, len(arms))
 
     def _arms(self, before: Sequence[Outcome], block: int) -> list[str]:
-        slowing = [dose for dose in self.doses if dose != ALL and factor(dose) < 1]
+        slowing = [
+            dose
+            for dose in self.doses
+            if dose != ALL and factor(dose) < 1 and _possible(before[0], dose)
+        ]
         chosen = self._chosen(before[0], slowing)
         together = [ALL] if ALL in self.doses else []
         together += self._relieving(before[0])
@@ -225,6 +229,12 @@ class Doses:
         likely = sorted(slowing, key=lambda dose: -worth.get(dose.partition(" ")[0], 0.0))
         promising = [d for d in likely if worth.get(d.partition(" ")[0], 0.0) >= _PROMISING]
         return (promising or likely)[:_MOST]
+
+
+def _possible(first: Outcome, dose: str) -> bool:
+    """Return whether a dose has a size: a latency is lengthened by a share of the measured one."""
+    key = dose.partition(" ")[0].removeprefix("disk.")
+    return key not in LATENCIES or any(m.name == f"{OWN}{key}" for m in first.metrics)
 
 
 def _worth(first: Outcome) -> dict[str, float]:

@@ -50,6 +50,7 @@ from mydyno.model import (
     MydynoError,
     Outcome,
     Reset,
+    SpecError,
     TrialStatus,
     os_errors_as,
 )
@@ -76,6 +77,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     if output:
         must_run(RunDir(output))
     source = find(spec, overrides(settings, budget), scale)
+    if source.decode().design.kind == "diagnose":
+        raise SpecError(f"{source.place}: design.kind: `mydyno diagnose {spec}` runs a diagnosis")
     shown = execute(source, output, allow or [])
     _print_result(shown, json=json)
 
