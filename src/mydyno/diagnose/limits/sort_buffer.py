@@ -22,7 +22,7 @@ LIMIT = Limit(
     (CPU, FAULT),
     signs=(
         Sign("system share of the server's CPU", _system, 0.3, "ratio"),
-        Sign("page faults of the server per sort", _faults, 100.0, ""),
+        Sign("page faults of the server per sort", _faults, 1.0, ""),
         share(0.2, CPU, RUN_QUEUE, FAULT),
     ),
     doses=("mysqld.sort_buffer_size",),

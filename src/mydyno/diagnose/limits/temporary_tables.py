@@ -11,7 +11,7 @@ def _made(evidence: LoadEvidence) -> float | None:
 LIMIT = Limit(
     "temporary_tables",
     "temporary tables on disk",
-    (TEMPORARY, WRITE),
+    (TEMPORARY, WRITE, CPU),
     signs=(
         Sign("temporary tables on disk and merges of sorts", _made, 5.0, "/s"),
         share(0.05, TEMPORARY, WRITE, CPU, LATCH),
