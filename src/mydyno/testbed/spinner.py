@@ -44,6 +44,11 @@ class Spinner:
         return Slow(self.folder, ("host",))
 
     @property
+    def cpus(self) -> list[int]:
+        """Return the CPUs of which slices are taken."""
+        return sorted(os.sched_getaffinity(0))
+
+    @property
     def pid(self) -> int:
         """Return its process id, 0 where it does not run."""
         return self.running.pid if self.running and self.running.returncode() is None else 0
@@ -55,9 +60,8 @@ class Spinner:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         for name in ("order", "state"):
             (self.folder / name).unlink(missing_ok=True)
-        cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         argv = ("chrt", "--fifo", "1", disk_binary(), "spin", "--dir", str(self.folder))
-        owned = ("--cpus", f"host={cpus}", "--owner-pid", str(os.getpid()))
+        owned = ("--cpus", f"host={','.join(map(str, self.cpus))}", "--owner-pid", str(os.getpid()))
         errors = self.folder / "errors"
         self.running = self.host.start(Action((*argv, *owned)), stderr=errors)
         end_s = time.monotonic() + _READY_S
@@ -80,4 +84,6 @@ class Spinner:
         """End it, and with it every dose."""
         if self.running is not None:
             self.running.stop(grace_s=0.0)
+            for _ in self.running.lines():
+                pass  # it prints nothing; reading to the end closes the pipe
             self.running = None

@@ -1,0 +1,98 @@
+"""Slices of CPUs: taken as ordered, given back, and refused without the right to real-time."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mydyno.host import Local, ask
+from mydyno.testbed.spinner import Spinner, other_databases
+
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.alone]
+_PLAIN = """
+import sys
+from pathlib import Path
+from mydyno.host import Local
+from mydyno.model import HostError
+from mydyno.testbed.spinner import Spinner
+try:
+    Spinner(Local(), Path(sys.argv[1])).start()
+except HostError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def spinner(tmp_path):
+    made = Spinner(Local(), tmp_path / "spin")
+    made.start()
+    yield made
+    made.stop()
+
+
+def ordered(spinner, share):
+    layer, host = spinner.layer, Local()
+    for change in layer.plan(ask(host, layer.observe()), {"host": share} if share else {}):
+        host.run(change.action).check()
+    return ask(host, layer.observe())
+
+
+def used(pid):
+    """Return the CPU seconds of all threads of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def cores_taken(pid, seconds=2.0):
+    before, began = used(pid), time.monotonic()
+    time.sleep(seconds)
+    return (used(pid) - before) / (time.monotonic() - began)
+
+
+def test_a_fifth_of_each_cpu_is_taken_and_given_back(spinner):
+    cpus = len(spinner.cpus)
+    assert cores_taken(spinner.pid, 0.5) < 0.05
+    assert ordered(spinner, "80%") == {"host": "80%"}
+    assert cores_taken(spinner.pid) == pytest.approx(0.2 * cpus, rel=0.15)
+    assert ordered(spinner, "") == {"host": "100%"}
+    assert cores_taken(spinner.pid, 0.5) < 0.05
+
+
+def test_it_ends_when_it_is_stopped(spinner):
+    pid = spinner.pid
+    spinner.stop()
+    assert not _alive(pid)
+
+
+def _alive(pid):
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return stat.rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def test_without_the_right_to_real_time_the_next_step_is_named(tmp_path):
+    argv = ("setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice")
+    done = subprocess.run(
+        [*argv, sys.executable, "-c", _PLAIN, str(tmp_path / "spin")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "CAP_SYS_NICE" in done.stdout
+    assert "--only" in done.stdout
+
+
+def test_what_mydyno_started_is_no_other_database(tmp_path):
+    assert isinstance(other_databases(Local()), list)
+    program = tmp_path / "mongod"
+    program.write_bytes(Path("/bin/sleep").read_bytes())
+    program.chmod(0o755)
+    with subprocess.Popen([program, "30"]) as running:
+        try:
+            assert f"mongod (pid {running.pid})" in other_databases(Local())
+        finally:
+            running.kill()
