@@ -61,7 +61,7 @@ def test_the_limit_of_a_capped_disk_is_proven(spec, tmp_path):
         "--only",
         "disk.rate",
         "--budget",
-        "150s",
+        "4m",
         "--json",
         timeout=600,
     )
