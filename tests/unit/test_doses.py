@@ -118,7 +118,7 @@ def test_the_daemons_state_is_read_back():
     (back,) = LabDisk(Path("ctl")).plan({**now, "flush_latency": "0us"}, {"rate": "100%"})
     assert back.action.stdin == b"scale 1.0\nlatency 0 0 0\n"
     assert parse_caps(raw) == {"disk.cap_ios": 1000.0, "disk.burst_ios": 7000.0}
-    assert parse_caps(raw.replace(b'"capped":true', b'"capped":false')) == {}
+    assert parse_caps(raw.replace(b'"capped":true', b'"capped":false')) == {"disk.uncapped": 1.0}
 
 
 def test_an_older_daemon_has_no_dose():

@@ -108,7 +108,8 @@ def parse_disk(raw: bytes) -> Settings:
 def parse_caps(raw: bytes) -> Mapping[str, float]:
     """Return the caps of a lab disk and its VM by the names of `Figures`; what has none is absent.
 
-    Those of a stripe are the sum over its disks, at most the VM's.
+    Those of a stripe are the sum over its disks, at most the VM's; ``disk.uncapped`` is that there
+    are none at all.
     """
     state = msgspec.json.decode(raw, type=dict[str, Any])
     disks = max(1, len(state.get("disks") or ()))
@@ -121,7 +122,7 @@ def parse_caps(raw: bytes) -> Mapping[str, float]:
             least = [v for v in (own * disks if own else None, total) if v]
             if least:
                 found[f"disk.{word}_{name}"] = float(min(least))
-    return found
+    return found or {"disk.uncapped": 1.0}
 
 
 def parse_slow(raw: bytes) -> Settings:

@@ -11,6 +11,8 @@ def _capped(evidence: LoadEvidence) -> float | None:
     cap, done = evidence.get("disk.cap_ios"), evidence.total("disk.reads", "disk.writes")
     if done is None:
         return None
+    if evidence.get("disk.uncapped"):
+        return 0.0
     if cap:
         return done / cap
     spread = evidence.figures.spread.get("disk.reads", 1.0)
