@@ -1,4 +1,4 @@
-"""Slices of CPUs: taken as ordered, given back, and refused without the right to real-time."""
+"""Slices of CPUs: taken as ordered, left again, and refused without the right to real-time."""
 
 import subprocess
 import sys
@@ -51,7 +51,7 @@ def cores_taken(pid, seconds=2.0):
     return (used(pid) - before) / (time.monotonic() - began)
 
 
-def test_a_fifth_of_each_cpu_is_taken_and_given_back(spinner):
+def test_a_fifth_of_each_cpu_is_taken_and_left_again(spinner):
     cpus = len(spinner.cpus)
     assert cores_taken(spinner.pid, 0.5) < 0.05
     assert ordered(spinner, "80%") == {"host": "80%"}
