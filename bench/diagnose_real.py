@@ -28,6 +28,7 @@ MYDYNO = str(Path(sys.executable).with_name("mydyno"))
 _WINDOW = "[protocol]\nwarmup_s = 5\nwindow_s = 15\nblocks = 1\n"
 _LAB = 'device = {{ lab = "loop", size = "3G"{device} }}'
 SMALL, LARGE = "32M", "512M"
+VALID, CLOSES = 1.1, 0.03
 
 # name: (right limits, device, settings with the fault, settings without it, load)
 Fault = tuple[tuple[str, ...], str, Mapping[str, str], Mapping[str, str] | str, str]
@@ -311,24 +312,69 @@ def main() -> None:
         print(json.dumps(row), flush=True)
 
 
+LINES = {  # the limits that each line of an account would be blamed for
+    "server_cpu": {"server_cpu"},
+    "server_run_queue": {"server_cpu"},
+    "disk_read": {"disk_ios", "disk_latency", "pool_size"},
+    "disk_write": {"disk_ios", "flushing", "redo_size"},
+    "log": {"flush_latency"},
+    "latch": {"latches"},
+    "row_lock": {"row_locks"},
+    "think": {"load_idle"},
+    "network": {"link_rate"},
+}
+RESOURCES = {"cpu": {"server_cpu"}, "disk": {"disk_ios", "pool_size"}, "net": {"link_rate"}}
+USED = 0.7  # of a resource: the usual alarm of the USE method
+
+
+def utilisations(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the used share of each resource whose capacity is known."""
+    m = row["figures"]["means"]
+    found = {"cpu": 1 - m.get("cpu.idle:all", 0.0) / 2}
+    if cap := m.get("disk.cap_ios"):
+        found["disk"] = (m.get("disk.reads", 0.0) + m.get("disk.writes", 0.0)) / cap
+    if cap := m.get("net.capacity"):
+        found["net"] = max(m.get("net.rx_bytes", 0.0), m.get("net.tx_bytes", 0.0)) / cap
+    return found
+
+
+def rivals(row: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return what simpler rules would blame, on the same figures."""
+    used = utilisations(row)
+    highest = max(used, key=lambda name: used[name])
+    beyond = [name for name in ("cpu", "disk", "net") if used.get(name, 0.0) > USED]
+    return {
+        "largest line of the account": LINES.get(row["largest"], set()),
+        "highest utilisation": RESOURCES[highest],
+        "USE, first above 70 %": RESOURCES[beyond[0]] if beyond else set(),
+        "always the CPU": {"server_cpu"},
+    }
+
+
 def table() -> str:
-    """Return the share of right answers, by evidence and by proof."""
-    lines = []
-    for what in ("evidence", "proof"):
-        place = HERE / "results" / f"diagnose-{what}.jsonl"
-        if not place.exists():
-            continue
-        rows = [r for r in map(json.loads, place.read_text().splitlines()) if "error" not in r]
-        lines.append(f"{what}: {len(rows)} cases")
-        if what == "evidence":
-            valid = [r for r in rows if r["validated"] >= 1.1]
-            first = [r for r in valid if r["suspects"][:1] and r["suspects"][0] in r["right"]]
-            three = [r for r in valid if {*r["suspects"][:3]} & {*r["right"]}]
-            closes = [r for r in rows if r["closes"] <= 0.03]
-            lines.append(
-                f"  top-1 {wilson(len(first), len(valid))}, top-3 {wilson(len(three), len(valid))}"
-            )
-            lines.append(f"  account closes within 3 %: {wilson(len(closes), len(rows))}")
+    """Return the share of right answers, by evidence and by rivals, and the proofs."""
+    place = HERE / "results" / "diagnose-evidence.jsonl"
+    rows = [r for r in map(json.loads, place.read_text().splitlines()) if "error" not in r]
+    valid = [r for r in rows if r["validated"] >= VALID]
+    first = [r for r in valid if r["suspects"][:1] and r["suspects"][0] in r["right"]]
+    three = [r for r in valid if {*r["suspects"][:3]} & {*r["right"]}]
+    closes = [r for r in rows if r["closes"] <= CLOSES]
+    lines = [
+        f"{len(rows)} cases, {len(valid)} validated (taking the fault away gives a tenth and more)",
+        f"top-1 {wilson(len(first), len(valid))}, top-3 {wilson(len(three), len(valid))}",
+        f"account closes within 3 %: {wilson(len(closes), len(rows))}",
+    ]
+    for name in rivals(rows[0]):
+        hits = sum(bool(rivals(r)[name] & {*r["right"]}) for r in valid)
+        lines.append(f"{name}: {wilson(hits, len(valid))}")
+    for r in rows:
+        lines.append(
+            f"| {r['kind']} | {r['server']} | {r['validated']:.2f} | "
+            f"{', '.join(r['suspects'][:3]) or 'none'} | {r['answer']} | {r['closes']:.1%} |"
+        )
+    proofs = HERE / "results" / "diagnose-proof.jsonl"
+    if proofs.exists():
+        lines += proofs.read_text().splitlines()
     return "\n".join(lines)
 
 
