@@ -21,6 +21,7 @@ from mydyno.cli.why import threads_of
 from mydyno.diagnose import LoadEvidence, account, suspects
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
+from mydyno.model import Figures
 from mydyno.sample.figures import figures
 
 HERE = Path(__file__).parent
@@ -256,7 +257,7 @@ def evidence(server: str, name: str) -> dict[str, Any]:
         "validated": other["throughput"] / one["throughput"],
         "answer": one["answer"],
         "suspects": [s["limit"] for s in one["suspects"]],
-        "closes": abs(one["unknown"]) / n,
+        "closes": abs(one["gap"]) / n,
         "doubts": one["doubts"],
         "lines": {line["state"]: round(line["connections"], 3) for line in one["lines"]},
         "largest": max(one["lines"], key=lambda line: line["connections"])["state"],
@@ -351,10 +352,22 @@ def rivals(row: Mapping[str, Any]) -> dict[str, set[str]]:
     }
 
 
+def again(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a case as the limits of this version judge its figures."""
+    kept = row["figures"]
+    seen = Figures(kept["means"], kept["spread"], kept["rise"])
+    found = account(seen.means, float(round(sum(row["lines"].values()))))
+    judged = suspects(LoadEvidence.of(seen, found))
+    names = [suspect.limit for suspect in judged.suspects]
+    largest = max(found.lines, key=lambda line: line.connections).state
+    kept = {"largest": largest, "closes": abs(found.gap) / found.n, "doubts": found.doubts}
+    return {**row, "suspects": names, "answer": judged.answer, **kept}
+
+
 def table() -> str:
     """Return the share of right answers, by evidence and by rivals, and the proofs."""
     place = HERE / "results" / "diagnose-evidence.jsonl"
-    rows = [r for r in map(json.loads, place.read_text().splitlines()) if "error" not in r]
+    rows = [again(r) for r in map(json.loads, place.read_text().splitlines()) if "error" not in r]
     valid = [r for r in rows if r["validated"] >= VALID]
     first = [r for r in valid if r["suspects"][:1] and r["suspects"][0] in r["right"]]
     three = [r for r in valid if {*r["suspects"][:3]} & {*r["right"]}]
@@ -367,11 +380,11 @@ def table() -> str:
     for name in rivals(rows[0]):
         hits = sum(bool(rivals(r)[name] & {*r["right"]}) for r in valid)
         lines.append(f"{name}: {wilson(hits, len(valid))}")
-    for r in rows:
-        lines.append(
-            f"| {r['kind']} | {r['server']} | {r['validated']:.2f} | "
-            f"{', '.join(r['suspects'][:3]) or 'none'} | {r['answer']} | {r['closes']:.1%} |"
-        )
+    lines += [
+        f"| {r['kind']} | {r['server']} | {r['validated']:.2f} | "
+        f"{', '.join(r['suspects'][:3]) or 'none'} | {r['answer']} | {r['closes']:.1%} |"
+        for r in rows
+    ]
     proofs = HERE / "results" / "diagnose-proof.jsonl"
     if proofs.exists():
         lines += proofs.read_text().splitlines()

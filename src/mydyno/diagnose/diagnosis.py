@@ -93,6 +93,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     answer: str
     doubts: list[str] = []
     shown: dict[str, float] = {}
+    gap: float | None = None
     listed: float | None = None
     in_flight: float | None = None
     window: tuple[float, float] = (0.0, 0.0)
@@ -139,6 +140,7 @@ def diagnosis(subject: Subject, figures: Figures) -> Diagnosis:
         suspicion.answer,
         doubts=found.doubts,
         shown=_shown(figures.means),
+        gap=found.gap,
         listed=found.listed,
         in_flight=found.in_flight,
         window=subject.window,

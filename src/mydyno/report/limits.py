@@ -23,7 +23,7 @@ VERDICTS = {
     "undecided": "undecided",
 }
 DOUBTS = {
-    "over": "the states add up to more than all connections",
+    "looks": "the looks at threads and the kernel's count of their CPU time differ",
     "unlisted": "the server listed fewer connections than the load has threads",
     "little": "throughput times mean latency is not the number of connections (Little's law)",
     "shared": "the server does not list the threads of connections, so its background threads are "
