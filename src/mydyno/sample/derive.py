@@ -171,7 +171,7 @@ def _dirty_share(sampled: Sampled, of: str) -> Track | None:
     return dirty.over(total) if dirty and total else None
 
 
-def _checkpoint_age(sampled: Sampled, of: str) -> Track | None:
+def checkpoint_age(sampled: Sampled, of: str) -> Track | None:
     """Return how many bytes of redo a crash would have to read, by the server's own names."""
     known = redo_columns()
     for one in known:
@@ -224,7 +224,7 @@ NET: Table = {
 SERVER: Table = {
     "innodb.hit_ratio": (_RATIO, _hit_ratio),
     "innodb.dirty_share": (_RATIO, _dirty_share),
-    "innodb.checkpoint_age": ("B", _checkpoint_age),
+    "innodb.checkpoint_age": ("B", checkpoint_age),
     "innodb.redo_rate": (_BYTES_PER_S, _redo_rate),
     "innodb.reads": (_PER_S, rates("status.innodb_pages_read")),
     "innodb.writes": (_PER_S, rates("status.innodb_pages_written")),

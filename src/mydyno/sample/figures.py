@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mydyno.model import Figures, Window
-from mydyno.sample.derive import opened
+from mydyno.sample.derive import checkpoint_age, opened
 from mydyno.sample.probe_file import READ_AT, Column, Sampled, Values
 from mydyno.sample.sampler import Where
 
@@ -22,10 +22,15 @@ def figures(folder: Path, window: Window) -> Figures | None:
     if found is None:
         return None
     sampled, where, origin_s = found
-    made = of_window(sampled, where, Window(window.start_s + origin_s, window.end_s + origin_s))
+    inside = Window(window.start_s + origin_s, window.end_s + origin_s)
+    made = of_window(sampled, where, inside)
     made.means["window.seconds"] = window.end_s - window.start_s
     made.means["cpus"] = float(sampled.head.cpus)
     made.means.update(where.caps)
+    if age := checkpoint_age(sampled, ""):
+        there = (age.at_s > inside.start_s) & (age.at_s <= inside.end_s) & ~np.isnan(age.values)
+        if there.any():
+            made.means["redo.age"] = float(age.values[there].mean())
     if where.link_bytes_per_s:
         made.means["net.capacity"] = where.link_bytes_per_s
     return made

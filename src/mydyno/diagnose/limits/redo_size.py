@@ -5,8 +5,11 @@ from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
 def _age(evidence: LoadEvidence) -> float | None:
+    """Return the checkpoint age of the most that may be; MySQL names it from 8.0.30 on."""
     known = evidence.ratio("status.innodb_checkpoint_age", "status.innodb_checkpoint_max_age")
-    return known if known is not None else evidence.ratio("redo.age", "redo.capacity")
+    if known is not None:
+        return known
+    return evidence.ratio("redo.age", "status.innodb_redo_log_capacity_resized")
 
 
 def _redo(evidence: LoadEvidence) -> float | None:
