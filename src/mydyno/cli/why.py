@@ -3,7 +3,7 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -52,6 +52,7 @@ Treatment = Annotated[
 ]
 
 
+Say = Callable[[str], object]
 _MOST = 6  # trials of a treatment that its account is the mean of
 
 Directory = Annotated[
@@ -156,25 +157,31 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
     return diagnosis(subject, seen)
 
 
-def read_diagnoses(directory: Path) -> list[Diagnosis]:
-    """Return the diagnoses of a run directory; those of a diagnosis have their proofs."""
+def read_diagnoses(directory: Path, say: Say = print_message) -> list[Diagnosis]:
+    """Return the diagnoses of a run directory; those of a diagnosis have their proofs.
+
+    What is left out is a warning to `say`.
+    """
     campaign, _ = reopen(directory)
     contents, warnings = recorded(directory, campaign)
     for line in warnings:
-        print_message(f"warning: {line}")
-    return of_history(directory, campaign, outcomes(contents.events))
+        say(f"warning: {line}")
+    return of_history(directory, campaign, outcomes(contents.events), say)
 
 
-def of_history(directory: Path, campaign: Campaign, history: Sequence[Outcome]) -> list[Diagnosis]:
+def of_history(
+    directory: Path, campaign: Campaign, history: Sequence[Outcome], say: Say = print_message
+) -> list[Diagnosis]:
     """Return the diagnoses of finished trials."""
     done = [o for o in history if o.status is TrialStatus.OK]
     if not isinstance(campaign.design, Doses):
         few = _few(done)
-        return diagnoses(directory, campaign, reread(RunDir(directory), few, campaign.workloads))
+        read = reread(RunDir(directory), few, campaign.workloads)
+        return diagnoses(directory, campaign, read, say)
     read = reread(RunDir(directory), done[:1], campaign.workloads)
     design = campaign.design
     seen = proven(history, design.baseline, design.response, design.budget_s)
-    made = diagnoses(directory, campaign, read)
+    made = diagnoses(directory, campaign, read, say)
     return [with_proofs(one, seen.worse, seen.better, seen.reliefs) for one in made]
 
 
@@ -204,7 +211,9 @@ def threads_of(workload: Workload) -> float:
     return float(getattr(workload, "threads", 0) or 1)
 
 
-def diagnoses(path: Path, campaign: Campaign, trials: Sequence[Read]) -> list[Diagnosis]:
+def diagnoses(
+    path: Path, campaign: Campaign, trials: Sequence[Read], say: Say = print_message
+) -> list[Diagnosis]:
     """Return the diagnosis of each treatment under each workload, from its valid trials."""
     cells: dict[tuple[str, str], list[Read]] = {}
     for outcome, intervals in trials:
@@ -218,7 +227,7 @@ def diagnoses(path: Path, campaign: Campaign, trials: Sequence[Read]) -> list[Di
         found += [
             one
             for name in by_name
-            if (one := _diagnosed(path, campaign, cells[workload, name])) is not None
+            if (one := _diagnosed(path, campaign, cells[workload, name], say)) is not None
         ]
     return found
 
@@ -233,13 +242,15 @@ def _by_workload(
     }
 
 
-def _diagnosed(path: Path, campaign: Campaign, trials: Sequence[Read]) -> Diagnosis | None:
+def _diagnosed(
+    path: Path, campaign: Campaign, trials: Sequence[Read], say: Say
+) -> Diagnosis | None:
     sampled: list[Figures] = []
     for outcome, _ in trials:
         try:
             made = figures(RunDir(path).trial(outcome.trial.id), outcome.window)
         except HostError as error:
-            print_message(f"warning: {error}; the account leaves it out")
+            say(f"warning: {error}; the account leaves it out")
             continue
         sampled += [made] if made else []
     if not sampled:
