@@ -83,6 +83,7 @@ def test_the_sampler_gets_its_targets_and_ends_with_the_load(program, folder, tm
         "--out": str(folder / "probe.bin"),
         "--owner": str(os.getpid()),
         "--process-file": f"load={folder / 'load.pid'}",
+        "--states": "100ms",
         "--process": "mysqld=4711",
         "--server-defaults": str(tmp_path / "admin.cnf"),
     }
@@ -91,6 +92,7 @@ def test_the_sampler_gets_its_targets_and_ends_with_the_load(program, folder, tm
         "disk": "loop3",
         "interface": "lo",
         "link_bytes_per_s": None,
+        "caps": {},
     }
     assert complaint(folder) == ""
 
