@@ -64,6 +64,7 @@ def test_all_at_once_is_every_dose_that_slows_and_no_other():
 def test_a_rate_that_is_a_share_of_the_traffic_stays_one():
     found = campaign(settings=LINK.format("40%")).treatments
     assert found["link.rate 80%"]["db/link.rate"] == "32%"
+    assert not [name for name in found if name.startswith("try ")]  # it would change the traffic
 
 
 def test_chosen_doses_only_and_an_unknown_one_is_refused():

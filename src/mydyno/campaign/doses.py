@@ -315,7 +315,12 @@ def _scaled(rate: str, by: float) -> str:
 
 
 def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
-    """Return the settings that take a suspected limit away at once, where they differ."""
+    """Return the settings that take a suspected limit away at once, where they differ.
+
+    None where the link's rate is a share of the traffic, which such a setting changes.
+    """
+    if "%" in own.get(full_key("link", "rate"), ""):
+        return {}
     return {
         f"{TRY}{key}={value}": {f"db/{key}": value}
         for key, value in RELIEFS.items()
