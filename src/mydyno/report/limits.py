@@ -16,6 +16,7 @@ _SUSPECTS = 3
 _ENDLESS = 10_000  # characters of a line that a browser breaks
 _AXIS = Axis(-0.25, 1.25, log=False, ticks=(0.0, 0.5, 1.0))
 
+_AT_MOST = "Of CPUs it is at most this: a thread that is preempted may hold a latch."
 VERDICTS = {
     "the_limit": "the limit",
     "a_limit": "a limit",
@@ -284,6 +285,8 @@ def _proofs(one: Diagnosis, width: int) -> list[str]:
         made.append(f"  {proof.title:<{name}}  {interval(proof)}  {verdict}".rstrip())
     if one.explained:
         made += _wrapped(f"  Not explained by any of them: {_unexplained(one)}.", width)
+    if any(proof.limit.startswith("slow.") for proof in every):
+        made += _wrapped(f"  {_AT_MOST}", width, "  ")
     return made + _notes(one, width)
 
 
