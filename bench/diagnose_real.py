@@ -360,7 +360,13 @@ def again(row: dict[str, Any]) -> dict[str, Any]:
     judged = suspects(LoadEvidence.of(seen, found))
     names = [suspect.limit for suspect in judged.suspects]
     largest = max(found.lines, key=lambda line: line.connections).state
-    kept = {"largest": largest, "closes": abs(found.gap) / found.n, "doubts": found.doubts}
+    right = list(FAULTS[row["kind"]][0])
+    kept = {
+        "right": right,
+        "largest": largest,
+        "closes": abs(found.gap) / found.n,
+        "doubts": found.doubts,
+    }
     return {**row, "suspects": names, "answer": judged.answer, **kept}
 
 

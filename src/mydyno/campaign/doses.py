@@ -208,8 +208,10 @@ class Doses:
         if limit := main_limit(worse):
             relaxed = f"{limit.limit.partition(' ')[0]} {_BETTER}"
             enough = any(p.segments >= _RELAXED for p in seen.better)
-            known = relaxed in self.doses and factor(relaxed) > 1
-            return [*own, relaxed, relaxed] if known and not enough else []
+            if relaxed in self.doses and factor(relaxed) > 1 and not enough:
+                return [*own, relaxed, relaxed]
+            open_ = [p.limit for p in seen.reliefs if p.low < 0 < p.high]
+            return [*own, *open_, *open_] if open_ else []
         if all_refuted(worse):
             rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
             return [*own, *rest, *together] if rest else []

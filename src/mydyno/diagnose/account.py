@@ -44,7 +44,7 @@ STATES: Mapping[str, str] = {
 QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
 """States in which connections wait for each other at one station; the CPU's include its queue."""
 
-_HALF, _STEP, _FARTHEST = 0.5, 1.1, 20.0  # of an elasticity; of a speed, in steps and at most
+_HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in steps and at most
 _CLOSES = 0.03  # share of N by which an account may miss it
 _OWN = "mysqld/connection"
 _READS = ("data", "undo")
@@ -130,7 +130,7 @@ def following(
     None where another does not follow within `_FARTHEST` times.
     """
     stations, times = _stations(lines, n), 1.0
-    while stations and times < _FARTHEST:
+    while stations and times * _STEP <= _FARTHEST:
         times *= _STEP
         faster = [
             network.Station(s.name, s.demand_s / (times if s.name in limit else 1.0), s.queues)
