@@ -13,7 +13,9 @@ def _system(evidence: LoadEvidence) -> float | None:
 def _faults(evidence: LoadEvidence) -> float | None:
     sorts = evidence.total("status.sort_scan", "status.sort_range")
     faults = evidence.get("process.minor_faults:mysqld")
-    return faults / sorts if sorts and faults is not None else None
+    if sorts is None or faults is None:
+        return None
+    return faults / sorts if sorts else 0.0
 
 
 LIMIT = Limit(
