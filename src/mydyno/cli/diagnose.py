@@ -34,7 +34,12 @@ Subject = Annotated[
 ]
 Treatment = Annotated[
     str | None,
-    typer.Option("--treatment", "-t", metavar="NAME", help="Which treatment; else the baseline."),
+    typer.Option(
+        "--treatment",
+        "-t",
+        metavar="NAME",
+        help="Which treatment; else the only one, or the baseline.",
+    ),
 ]
 Workload = Annotated[
     str | None, typer.Option("--workload", "-w", metavar="NAME", help="Which load; else the first.")
@@ -67,7 +72,8 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Prove what limits a load: slow one resource at a time, and see what follows."""
     source, spec, named = _subject(subject, overrides(settings, None), scale)
-    name = treatment or named.baseline
+    only_one = next(iter(spec.treatments)) if len(spec.treatments) == 1 else named.baseline
+    name = treatment or spec.decide.baseline or only_one
     if name not in named.treatments:
         raise SpecError(unknown_value(name, named.treatments, "treatment"))
     load = workload or next(iter(named.loads))
