@@ -148,10 +148,12 @@ def test_the_host_is_restored_with_a_full_state_folder(ending: signal.Signals) -
                     rolled_back(there, *inside)
                 same(there, before)
             finally:
-                fill_gone = Path(f"/proc/{holder.pid}/root{STATE}/filler")
-                fill_gone.unlink(missing_ok=True)
-                rolled_back(there, *inside)
-                holder.kill()
+                try:
+                    fill_gone = Path(f"/proc/{holder.pid}/root{STATE}/filler")
+                    fill_gone.unlink(missing_ok=True)
+                    rolled_back(there, *inside)
+                finally:
+                    holder.kill()
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda s: s.name)
