@@ -12,14 +12,16 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, log
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from decisions_table import share
 from mydyno.campaign.doses import (
     BUDGET_S,
     EXPECTED,
+    OWN,
     SEGMENT_S,
     SETTLED_S,
     Doses,
@@ -44,6 +46,7 @@ QUEUED = (READ, NETWORK, CPU)
 HIDDEN = (LATCH, THINK)
 NOISES = (0.015, 0.03, 0.06)
 _SWITCH_S = 1.0
+_FLUSH_S = 0.003  # as the first trial measures it, so that there is a dose of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ def outcome(of: Case, trial: Trial, chance: random.Random) -> Outcome:
             Metric(f"{EXPECTED}{name.partition(' ')[0]}", worth[station], "ratio")
             for name, station in DOSED.items()
         ]
+        metrics.append(Metric(f"{OWN}flush_latency", _FLUSH_S, "s"))
     spent_s = SETTLED_S[0] + 5.0 if not trial.id else SEGMENT_S + _SWITCH_S
     return Outcome(
         trial, TrialStatus.OK, Window(0.0, SEGMENT_S), tuple(metrics), machine_time_s=spent_s
@@ -146,16 +150,6 @@ def _finite(of: Case, dose: str) -> float:
     return log(of.throughput(dose) / of.throughput("")) / log(factor(dose))
 
 
-def wilson(hits: int, n: int) -> str:
-    """Return a share with its 95 % Wilson interval, in per cent."""
-    if not n:
-        return "-"
-    z, p = 1.96, hits / n
-    middle, half = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    low, high = ((middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n))
-    return f"{100 * p:.1f} [{100 * low:.1f}..{100 * high:.1f}]"
-
-
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the figures of all cases as Markdown."""
     head = (
@@ -172,13 +166,13 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         explained = [r for r in mine if r["explained"] is not None]
         lines.append(
             f"| {noise:.1%} | {len(mine)} | "
-            f"{wilson(sum(bool(r['answer']) for r in clear), len(clear))} | "
-            f"{wilson(len(wrong), len(answered))} | "
-            f"{wilson(len(answered) - len(wrong), len(answered))} | "
-            f"{wilson(sum(not r['answer'] for r in none), len(none))} | "
-            f"{wilson(sum(r['inside'] for r in mine), sum(r['intervals'] for r in mine))} | "
-            f"{wilson(sum(bool(r['held']) for r in mine), len(mine))} | "
-            f"{wilson(sum(bool(r['explained']) for r in explained), len(explained))} | "
+            f"{share(sum(bool(r['answer']) for r in clear), len(clear))} | "
+            f"{share(len(wrong), len(answered))} | "
+            f"{share(len(answered) - len(wrong), len(answered))} | "
+            f"{share(sum(not r['answer'] for r in none), len(none))} | "
+            f"{share(sum(r['inside'] for r in mine), sum(r['intervals'] for r in mine))} | "
+            f"{share(sum(bool(r['held']) for r in mine), len(mine))} | "
+            f"{share(sum(bool(r['explained']) for r in explained), len(explained))} | "
             f"{median(r['seconds'] for r in answered) if answered else 0:.0f} |"
         )
     return "\n".join(lines)

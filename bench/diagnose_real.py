@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from diagnose import wilson
+from decisions_table import share
 from mydyno.cli.analysis import recorded, reopen
 from mydyno.cli.why import threads_of
 from mydyno.diagnose import LoadEvidence, account, suspects
@@ -380,12 +380,12 @@ def table() -> str:
     closes = [r for r in rows if r["closes"] <= CLOSES]
     lines = [
         f"{len(rows)} cases, {len(valid)} validated (taking the fault away gives a tenth and more)",
-        f"top-1 {wilson(len(first), len(valid))}, top-3 {wilson(len(three), len(valid))}",
-        f"account closes within 3 %: {wilson(len(closes), len(rows))}",
+        f"top-1 {share(len(first), len(valid))}, top-3 {share(len(three), len(valid))}",
+        f"account closes within 3 %: {share(len(closes), len(rows))}",
     ]
     for name in rivals(rows[0]):
         hits = sum(bool(rivals(r)[name] & {*r["right"]}) for r in valid)
-        lines.append(f"{name}: {wilson(hits, len(valid))}")
+        lines.append(f"{name}: {share(hits, len(valid))}")
     lines += [
         f"| {r['kind']} | {r['server']} | {r['validated']:.2f} | "
         f"{', '.join(r['suspects'][:3]) or 'none'} | {r['answer']} | {r['closes']:.1%} |"
