@@ -72,7 +72,7 @@ OTHERS = {
     "block": (Block("vda", ours=False), BLOCK, {"scheduler": "mq-deadline"}),
     "dice": (dice.Dice(), {"sides": "6"}, {"sides": "20"}),
     "disk": (LabDisk(Path("ctl")), DISK, {"rate": "80%", "flush_latency": "250us"}),
-    "slow": (Slow(Path("spin"), ("host",)), {"host": "100%"}, {"host": "80%"}),
+    "slow": (Slow(Path("spin")), {"host": "100%"}, {"host": "80%"}),
 }
 NO_LAYER = {"server"}  # names the program of a server; nothing observes or plans it
 

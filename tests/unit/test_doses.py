@@ -127,7 +127,7 @@ def test_an_older_daemon_has_no_dose():
 
 
 def test_slices_of_cpus_are_ordered_in_one_file():
-    layer = Slow(Path("spin"), ("host",))
+    layer = Slow(Path("spin"))
     assert parse_slow(b"host 0.8\n") == {"host": "80%"}
     (change,) = layer.plan({"host": "100%"}, {"host": "80%"})
     assert change.action.stdin == b"host 0.8\n"

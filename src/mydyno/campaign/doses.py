@@ -42,10 +42,9 @@ from mydyno.model import (
     TrialStatus,
     unknown_value,
 )
-from mydyno.stack.doses import LATENCIES, share
+from mydyno.stack.doses import LATENCIES, ratio
 from mydyno.stack.layers import kind_of
-from mydyno.stack.link import bytes_per_s, normal, text, uses_lab_link
-from mydyno.stack.link import share as share_of_traffic
+from mydyno.stack.link import bytes_per_s, normal, share, text, uses_lab_link
 from mydyno.stack.protocol import StackSettings, full_key, split
 from mydyno.stats import Estimator, Method, Rule
 from mydyno.stats.effects import Size
@@ -93,12 +92,12 @@ def factor(dose: str) -> float:
     A relief is no speed: e, so that its elasticity is the logarithm of its gain.
     """
     if dose == ALL:
-        return share(_WORSE)
+        return ratio(_WORSE)
     if dose.startswith(TRY):
         return math.e
     key, _, value = dose.partition(" ")
-    ratio = share(value)
-    return 1 / ratio if key.partition(".")[2] in LATENCIES else ratio
+    times = ratio(value)
+    return 1 / times if key.partition(".")[2] in LATENCIES else times
 
 
 def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[Segment]:
@@ -298,7 +297,7 @@ def _of_link(own: StackSettings) -> dict[str, dict[str, str]]:
     if not rate or not uses_lab_link(own):
         return {}
     return {
-        f"link.rate {change}": {full_key("link", "rate"): _scaled(rate, share(change))}
+        f"link.rate {change}": {full_key("link", "rate"): _scaled(rate, ratio(change))}
         for change in (_WORSE, _BETTER)
     }
 
@@ -311,7 +310,7 @@ def _of_cpus(inputs: PlanInput) -> dict[str, dict[str, str]]:
 
 def _scaled(rate: str, by: float) -> str:
     """Return a link's rate times a factor; one that is a share of the traffic stays one."""
-    if (of_traffic := share_of_traffic(rate)) is not None:
+    if (of_traffic := share(rate)) is not None:
         return f"{100 * of_traffic * by:g}%"
     return text(bytes_per_s(normal(rate)) * 8 * by)
 

@@ -6,7 +6,7 @@ import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import gethostname
 from typing import Any, TypeVar
@@ -141,11 +141,30 @@ def rule_of(campaign: Campaign, changes: dict[str, list[ChangeView]]) -> Rule:
     return replace(campaign.rule, durability=weaker)
 
 
-def result(path: Path) -> Result:
-    """Return the content of the report of a run directory, read again from its raw output."""
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run directory that was read: its campaign, facts and journal, and warnings about that."""
+
+    campaign: Campaign
+    facts: RunFacts
+    contents: Contents
+    warnings: Sequence[str]
+
+
+def opened(path: Path) -> OpenRun:
+    """Return a run directory, read once for all that is made of it."""
     campaign, run_facts = reopen(path)
+    return OpenRun(campaign, run_facts, *recorded(path, campaign))
+
+
+def result(path: Path, run: OpenRun | None = None) -> Result:
+    """Return the content of the report of a run directory, read again from its raw output.
+
+    `run` is the directory where it was opened already.
+    """
+    run = run or opened(path)
+    campaign, run_facts, contents, warnings = run.campaign, run.facts, run.contents, run.warnings
     files = RunDir(path)
-    contents, warnings = recorded(path, campaign)
     trials = reread(files, outcomes(contents.events), campaign.workloads)
     changes = _changes(files, campaign, trials)
     rule = rule_of(campaign, changes)

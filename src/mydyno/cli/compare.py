@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from mydyno.campaign.doses import Doses
-from mydyno.cli.analysis import reopen, result
+from mydyno.campaign.doses import DIAGNOSE
+from mydyno.cli.analysis import result
 from mydyno.cli.terminal import Dir, Json, print_json, width
 from mydyno.model import SpecError
 from mydyno.report.text import render_csv, render_markdown, render_text
@@ -39,11 +39,11 @@ def compare(
         raise SpecError("--json, --markdown, --csv: several forms of output; give one of them")
     if fail_unless is not None and fail_unless not in GATES:
         raise SpecError(f"--fail-unless {fail_unless}: unknown verdict; write {', '.join(GATES)}")
-    if isinstance(reopen(directory)[0].design, Doses):
+    found = result(directory)
+    if found.design == DIAGNOSE.label:
         raise SpecError(
             f"{directory}: a diagnosis compares no treatments; see `mydyno why {directory}`"
         )
-    found = result(directory)
     if json:
         print_json(found.comparison)
     elif csv:

@@ -16,7 +16,7 @@ from mydyno.cli.analysis import reopen
 from mydyno.cli.benches import environment
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
-from mydyno.cli.run import execute
+from mydyno.cli.run import Output, execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
 from mydyno.cli.why import evidence, read_diagnoses
 from mydyno.host import Remote, reach
@@ -49,9 +49,6 @@ Only = Annotated[
     typer.Option(metavar="KEY,KEY", help="Slow only these: disk.rate, link.rate, slow.host, …"),
 ]
 Budget = Annotated[str, typer.Option(help="Machine time: 6m.", metavar="TIME")]
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="The run directory.", metavar="DIR")
-]
 
 
 _LEAST_S = 150.0  # the first trial, and three blocks of one dose

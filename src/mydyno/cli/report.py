@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from mydyno.cli.analysis import result
+from mydyno.cli.analysis import opened, result
 from mydyno.cli.machine import machine
 from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.cli.why import read_diagnoses
@@ -73,15 +73,16 @@ def write(directory: Path, output: Path | None = None, *, with_names: bool = Fal
     """
     path = output or directory / "report.html"
     _refuse(path, asked=output is not None)
-    limits = read_diagnoses(directory, lambda _: None)  # `result` warns of the same
-    shown = _diagnosed(result(directory), limits)
+    run = opened(directory)
+    limits = read_diagnoses(directory, run, lambda _: None)  # `result` warns of the same
+    shown = _diagnosed(result(directory, run), limits)
     _place(path, render_html(shown, limits, names=with_names))
     return path
 
 
 def _diagnosed(found: Result, limits: Sequence[Diagnosis]) -> Result:
     """Return the result of a diagnosis with its answer, instead of a verdict on its doses."""
-    answers = [sentence(one) for one in limits if one.proofs or one.dosed]
+    answers = [sentence(one) for one in limits if one.dosed]
     if not answers:
         return found
     compared = replace(

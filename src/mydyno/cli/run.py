@@ -112,9 +112,9 @@ def execute(
         )
         save(files, source, run_facts, begun=any(journal.events()))
         _save_facts(files, built)
-        if note is None and not any(journal.events()):
-            for warning in filter(None, [advice(built, source, costs)]):
-                print_message(f"warning: {warning}")
+        new = note is None and not any(journal.events())
+        if new and (warning := advice(built, source, costs)):
+            print_message(f"warning: {warning}")
         bench = _opened(built, CampaignLog(files, journal, records, print_message))
         progress = _progress(built, costs, outcomes(journal.events()))
         noted = partial(note, campaign, files) if note else lambda _: ()

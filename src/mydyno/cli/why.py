@@ -12,7 +12,7 @@ import typer
 from mydyno.campaign.doses import Doses, proven
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import reread
-from mydyno.cli.analysis import Read, recorded, reopen
+from mydyno.cli.analysis import OpenRun, Read, opened
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
 from mydyno.diagnose import (
     Diagnosis,
@@ -96,10 +96,10 @@ def why(
 
 
 def _of_run(directory: Path, treatment: str | None) -> list[Diagnosis]:
-    campaign, _ = reopen(directory)
-    if treatment is not None and treatment not in campaign.treatments:
-        raise SpecError(unknown_value(treatment, campaign.treatments, "treatment"))
-    found = [one for one in read_diagnoses(directory) if treatment in {None, one.treatment}]
+    run = opened(directory)
+    if treatment is not None and treatment not in run.campaign.treatments:
+        raise SpecError(unknown_value(treatment, run.campaign.treatments, "treatment"))
+    found = [one for one in read_diagnoses(directory, run) if treatment in {None, one.treatment}]
     if not any(one.lines for one in found):
         raise SpecError(
             f"{directory}: no valid trial has a sample of what threads do; run the campaign again "
@@ -108,7 +108,7 @@ def _of_run(directory: Path, treatment: str | None) -> list[Diagnosis]:
     return found
 
 
-_WHICH = b"SELECT @@pid_file, @@datadir, @@version;"
+_WHICH = "SELECT @@pid_file, @@datadir, @@version;"
 
 
 def _live(options: Path | None, seconds: int) -> Diagnosis:
@@ -127,7 +127,7 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
     if client is None:
         raise HostError("no mariadb or mysql client; install mariadb-client or mysql-client")
     argv = (client, f"--defaults-file={options}", "--batch", "--skip-column-names")
-    (pid_file, data, version), *_ = query(host, argv, _WHICH.decode(), 30.0)
+    (pid_file, data, version), *_ = query(host, argv, _WHICH, 30.0)
     place = Path(data) / pid_file
     with tempfile.TemporaryDirectory(prefix="mydyno-") as made:
         out = Path(made) / "probe.bin"
@@ -140,7 +140,8 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
             raise HostError(done.stderr.decode(errors="replace").strip()[-400:])
         sampled = read(out)
     where = Where(disk_of(host, Path(data)))
-    seen = of_window(sampled, where, Window(0.0, float(sampled.mono_s[-1])))
+    window = Window(0.0, float(sampled.mono_s[-1]))
+    seen = of_window(sampled, where, window)
     if not any(key.startswith("state.threads:mysqld/") for key in seen.means):
         raise HostError(
             f"the threads of the server (pid file {place}) cannot be seen; run as root, or as its "
@@ -150,48 +151,45 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
         "status.threads_connected", 1.0
     )
     rate = seen.means.get("status.questions", 0.0)
-    window = (0.0, float(sampled.mono_s[-1]))
-    subject = Subject(
-        f"server {version}", "live", 1, rate, "/s", round(max(n, 1.0), 2), None, window
-    )
+    times, n = (window.start_s, window.end_s), round(max(n, 1.0), 2)
+    subject = Subject(f"server {version}", "live", 1, rate, "/s", n, None, times)
     return diagnosis(subject, seen)
 
 
-def read_diagnoses(directory: Path, say: Say = print_message) -> list[Diagnosis]:
+def read_diagnoses(
+    directory: Path, run: OpenRun | None = None, say: Say = print_message
+) -> list[Diagnosis]:
     """Return the diagnoses of a run directory; those of a diagnosis have their proofs.
 
-    What is left out is a warning to `say`.
+    `run` is the directory where it was opened already.  What is left out is a warning to `say`.
     """
-    campaign, _ = reopen(directory)
-    contents, warnings = recorded(directory, campaign)
-    for line in warnings:
+    run = run or opened(directory)
+    for line in run.warnings:
         say(f"warning: {line}")
-    return of_history(directory, campaign, outcomes(contents.events), say)
-
-
-def of_history(
-    directory: Path, campaign: Campaign, history: Sequence[Outcome], say: Say = print_message
-) -> list[Diagnosis]:
-    """Return the diagnoses of finished trials."""
-    done = [o for o in history if o.status is TrialStatus.OK]
-    if not isinstance(campaign.design, Doses):
-        few = _few(done)
-        read = reread(RunDir(directory), few, campaign.workloads)
-        return diagnoses(directory, campaign, read, say)
-    read = reread(RunDir(directory), done[:1], campaign.workloads)
+    campaign, history = run.campaign, outcomes(run.contents.events)
     design = campaign.design
+    done = [o for o in history if o.status is TrialStatus.OK]
+    used = done[:1] if isinstance(design, Doses) else done
+    made = [_diagnosed(directory, campaign, cell, say) for cell in _cells(campaign, used)]
+    found = [one for one in made if one is not None]
+    if not isinstance(design, Doses):
+        return found
     seen = proven(history, design.baseline, design.response, design.budget_s)
-    made = diagnoses(directory, campaign, read, say)
-    return [with_proofs(one, seen.worse, seen.better, seen.reliefs) for one in made]
+    return [with_proofs(one, seen.worse, seen.better, seen.reliefs) for one in found]
 
 
-def _few(done: Sequence[Outcome]) -> list[Outcome]:
-    """Return the last trials of each cell: more of them change a mean account little."""
+def _cells(campaign: Campaign, done: Sequence[Outcome]) -> list[Sequence[Outcome]]:
+    """Return the last trials of each treatment under each load with a server, in the spec's order.
+
+    More of them change a mean account little.
+    """
     cells: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in done:
-        if not outcome.trial.soak:
-            cells.setdefault((outcome.trial.workload, outcome.trial.treatment), []).append(outcome)
-    return [outcome for several in cells.values() for outcome in several[-_MOST:]]
+        trial = outcome.trial
+        if not trial.soak and campaign.workloads[trial.workload].info.needs_server:
+            cells.setdefault((trial.workload, trial.treatment), []).append(outcome)
+    every = ((load, name) for load in campaign.workloads for name in campaign.treatments)
+    return [cells[cell][-_MOST:] for cell in every if cell in cells]
 
 
 def evidence(
@@ -211,40 +209,12 @@ def threads_of(workload: Workload) -> float:
     return float(getattr(workload, "threads", 0) or 1)
 
 
-def diagnoses(
-    path: Path, campaign: Campaign, trials: Sequence[Read], say: Say = print_message
-) -> list[Diagnosis]:
-    """Return the diagnosis of each treatment under each workload, from its valid trials."""
-    cells: dict[tuple[str, str], list[Read]] = {}
-    for outcome, intervals in trials:
-        usable = outcome.status is TrialStatus.OK and not outcome.trial.soak
-        if usable and campaign.workloads[outcome.trial.workload].info.needs_server:
-            cells.setdefault((outcome.trial.workload, outcome.trial.treatment), []).append(
-                (outcome, intervals)
-            )
-    found = []
-    for workload, by_name in _by_workload(campaign, cells).items():
-        found += [
-            one
-            for name in by_name
-            if (one := _diagnosed(path, campaign, cells[workload, name], say)) is not None
-        ]
-    return found
-
-
-def _by_workload(
-    campaign: Campaign, cells: dict[tuple[str, str], list[Read]]
-) -> dict[str, list[str]]:
-    """Return the treatments that were measured under each workload, in the spec's order."""
-    return {
-        workload: [name for name in campaign.treatments if (workload, name) in cells]
-        for workload in campaign.workloads
-    }
-
-
 def _diagnosed(
-    path: Path, campaign: Campaign, trials: Sequence[Read], say: Say
+    path: Path, campaign: Campaign, cell: Sequence[Outcome], say: Say
 ) -> Diagnosis | None:
+    """Return the diagnosis of the trials of one treatment under one load, None without a sample."""
+    read_again = reread(RunDir(path), cell, campaign.workloads)
+    trials = [(o, seen) for o, seen in read_again if o.status is TrialStatus.OK]
     sampled: list[Figures] = []
     for outcome, _ in trials:
         try:
@@ -260,16 +230,16 @@ def _diagnosed(
     rates = [m.value for o, _ in trials for m in o.metrics if m.name == workload.info.response]
     if not rates:
         return None
-    starts = [o.window.start_s for o, _ in trials], [o.window.end_s for o, _ in trials]
+    rate = sum(rates) / len(rates)
     subject = Subject(
         first.trial.treatment,
         first.trial.workload,
         len(sampled),
-        sum(rates) / len(rates),
+        rate,
         unit_of(workload.info.response),
         threads_of(workload),
-        _in_flight(trials, sum(rates) / len(rates)) if workload.info.closed_loop else None,
-        (min(starts[0]), max(starts[1])),
+        _in_flight(trials, rate) if workload.info.closed_loop else None,
+        (min(o.window.start_s for o, _ in trials), max(o.window.end_s for o, _ in trials)),
     )
     return diagnosis(subject, mean(sampled))
 

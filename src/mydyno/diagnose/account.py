@@ -13,7 +13,7 @@ import msgspec
 
 from mydyno.diagnose import network
 
-Figures = Mapping[str, float]
+Means = Mapping[str, float]
 
 CPU, RUN_QUEUE, FAULT = "server_cpu", "server_run_queue", "page_fault"
 READ, WRITE, LOG, JOURNAL, TEMPORARY = "disk_read", "disk_write", "log", "journal", "temporary"
@@ -86,7 +86,7 @@ class Account(msgspec.Struct, frozen=True):
         return sum(line.connections for line in self.lines if line.state in states)
 
 
-def account(figures: Figures, n: float, in_flight: float | None = None) -> Account | None:
+def account(figures: Means, n: float, in_flight: float | None = None) -> Account | None:
     """Return the account of `n` connections, None where the threads' states were not sampled.
 
     `in_flight` is the throughput times the mean latency, for loads without a pause or a rate.
@@ -154,12 +154,12 @@ def _stations(lines: Sequence[AccountLine], n: float) -> list[network.Station]:
     return network.fitted(lengths, QUEUES, max(1, round(n)))
 
 
-def _classes(figures: Figures, role: str) -> list[str]:
+def _classes(figures: Means, role: str) -> list[str]:
     start = f"state.threads:{role}/"
     return [key.partition(":")[2] for key in figures if key.startswith(start)]
 
 
-def _of(figures: Figures, *classes: str) -> dict[str, float]:
+def _of(figures: Means, *classes: str) -> dict[str, float]:
     """Return the threads of some classes by state, with what the kernel counted of their CPU."""
     found: dict[str, float] = {}
     for one in classes:
@@ -197,7 +197,7 @@ def _asleep(own: Mapping[str, float]) -> float:
 
 
 def _server(
-    figures: Figures, own: Mapping[str, float], n: float, *, shared: bool
+    figures: Means, own: Mapping[str, float], n: float, *, shared: bool
 ) -> Iterator[tuple[str, float]]:
     """Yield the lines of the server's threads; of all its threads where they are `shared`."""
 
@@ -225,7 +225,7 @@ def _server(
     yield LATCH, max(0.0, futex - locked)
 
 
-def _client(figures: Figures, waiting: float, n: float) -> dict[str, float]:
+def _client(figures: Means, waiting: float, n: float) -> dict[str, float]:
     """Split the connections for which the server waits by what the load's threads do."""
     load = _of(figures, *_classes(figures, "load"))
     if not load:
@@ -244,7 +244,7 @@ def _client(figures: Figures, waiting: float, n: float) -> dict[str, float]:
     return {**found, NETWORK: waiting - sum(found.values())}
 
 
-def _doubts(figures: Figures, n: float, gap: float, in_flight: float | None) -> Iterator[str]:
+def _doubts(figures: Means, n: float, gap: float, in_flight: float | None) -> Iterator[str]:
     """Yield the checks that do not hold."""
     looks = figures.get("state.looks:mysqld", 0.0) * figures.get("window.seconds", 0.0)
     if abs(gap) > n * max(_CLOSES, 1.0 / sqrt(looks * n) if looks else 0.0):

@@ -17,7 +17,7 @@ from mydyno.diagnose.account import (
     account,
     following,
 )
-from mydyno.diagnose.suspects import LoadEvidence, Suspect, Unseen, suspects
+from mydyno.diagnose.suspects import LoadEvidence, Suspect, Unseen, suspects, total
 from mydyno.model import Figures
 
 SHOWN: Mapping[str, str] = {
@@ -180,12 +180,7 @@ def with_proofs(
 
 def _shown(means: Mapping[str, float]) -> dict[str, float]:
     """Return the figures beside the account that the sample has."""
-
-    def total(*names: str) -> float | None:
-        values = [means.get(name) for name in names]
-        return None if None in values else sum(v for v in values if v is not None)
-
-    used = total("process.cpu_user:mysqld", "process.cpu_system:mysqld")
+    used = total(means, "process.cpu_user:mysqld", "process.cpu_system:mysqld")
     queries = means.get("status.questions")
     found = {
         "cpu_per_query_s": used / queries if used is not None and queries else None,

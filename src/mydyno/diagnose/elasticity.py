@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
+from msgspec.structs import replace
 
 from mydyno.diagnose.diagnosis import ALL, Proof
 from mydyno.stats.effects import student
@@ -77,22 +78,12 @@ def proofs(
 
 def judged(found: Sequence[Proof]) -> list[Proof]:
     """Return the proofs with their verdicts, which depend on each other."""
-    judged: list[Proof] = []
+    made: list[Proof] = []
     for proof in found:
         others = [p.high for p in found if p.limit not in {proof.limit, ALL}]
-        judged.append(
-            Proof(
-                proof.limit,
-                proof.title,
-                proof.dose,
-                proof.elasticity,
-                proof.low,
-                proof.high,
-                "" if proof.limit == ALL else _verdict(proof, others),
-                proof.segments,
-            )
-        )
-    return judged
+        verdict = "" if proof.limit == ALL else _verdict(proof, others)
+        made.append(replace(proof, verdict=verdict))
+    return made
 
 
 def main_limit(found: Sequence[Proof]) -> Proof | None:

@@ -51,12 +51,34 @@ class LoadEvidence:
 
     def total(self, *names: str) -> float | None:
         """Return the sum of means, None where one is missing."""
-        values = [self.get(name) for name in names]
-        return None if None in values else sum(v for v in values if v is not None)
+        return total(self.figures.means, *names)
 
     def share(self, *states: str) -> float:
         """Return the share of the connections in some states."""
         return self.account.of(*states) / self.account.n
+
+    def ios_of_cap(self) -> float | None:
+        """Return the disk's I/Os a second over its cap, None where that is not known."""
+        return _over(self.total("disk.reads", "disk.writes"), self.get("disk.cap_ios"))
+
+    def bytes_of_cap(self) -> float | None:
+        """Return the disk's bytes a second over their cap, None where that is not known."""
+        done = self.total("disk.read_bytes", "disk.write_bytes")
+        return _over(done, self.get("disk.cap_bytes"))
+
+    def link_used(self) -> float | None:
+        """Return the busier direction's bytes over the link's speed, None where that is unknown."""
+        ways = [self.ratio(name, "net.capacity") for name in ("net.rx_bytes", "net.tx_bytes")]
+        return max((way for way in ways if way is not None), default=None)
+
+
+def total(means: Mapping[str, float], *names: str) -> float | None:
+    """Return the sum of some means, None where one is missing."""
+    return sum(means[name] for name in names) if means.keys() >= {*names} else None
+
+
+def _over(done: float | None, cap: float | None) -> float | None:
+    return done / cap if done is not None and cap else None
 
 
 Value = Callable[[LoadEvidence], float | None]
@@ -80,9 +102,14 @@ class Sign:
         return value <= self.threshold if self.below else value >= self.threshold
 
 
-def figure(name: str, threshold: float, unit: str = "", *, below: bool = False) -> Sign:
+def figure(name: str, threshold: float, unit: str = "") -> Sign:
     """Return the sign of one mean of the sample."""
-    return Sign(name, lambda evidence: evidence.get(name), threshold, unit, below)
+    return Sign(name, lambda evidence: evidence.get(name), threshold, unit)
+
+
+def quotient(counter: str, of: tuple[str, str], threshold: float, unit: str = "ratio") -> Sign:
+    """Return the sign of one mean over another."""
+    return Sign(counter, lambda evidence: evidence.ratio(*of), threshold, unit)
 
 
 def share(threshold: float, *states: str) -> Sign:

@@ -121,7 +121,8 @@ class ElasticityMark:
     """One elasticity: its words, its interval in text and in per cent of the axis."""
 
     title: str
-    text: str
+    estimate: str
+    interval: str
     verdict: str
     at: float
     low: float
@@ -140,6 +141,11 @@ class LimitsView:
     ticks: tuple[AxisTick, ...]
     unexplained: str
     notes: tuple[str, ...]
+
+    @property
+    def proven(self) -> ElasticityMark | None:
+        """Return the mark of the limit, if one is proven."""
+        return next((one for one in self.whiskers if one.verdict == VERDICTS["the_limit"]), None)
 
 
 def views(found: Sequence[Diagnosis]) -> tuple[LimitsView, ...]:
@@ -202,18 +208,23 @@ def _bar(one: Diagnosis) -> AccountBar:
 
 
 def _whiskers(one: Diagnosis) -> tuple[ElasticityMark, ...]:
-    every = [*one.proofs, *([one.explained] if one.explained else [])]
     return tuple(
         ElasticityMark(
             proof.title,
-            interval(proof),
+            f"{proof.elasticity:.2f}",
+            f"{proof.low:.2f}..{proof.high:.2f}",
             VERDICTS.get(proof.verdict, ""),
             _AXIS.at(proof.elasticity),
             _AXIS.at(proof.low),
             _AXIS.at(proof.high),
         )
-        for proof in every
+        for proof in _every(one)
     )
+
+
+def _every(one: Diagnosis) -> list[Proof]:
+    """Return the proofs of single doses, and that of all at once, last."""
+    return [*one.proofs, *([one.explained] if one.explained else [])]
 
 
 def _unexplained(one: Diagnosis) -> str:
@@ -278,7 +289,7 @@ def _because(suspect: Suspect) -> str:
 
 def _proofs(one: Diagnosis, width: int) -> list[str]:
     made = ["Proof: what throughput loses when one speed is lowered (elasticity, 95 % intervals):"]
-    every = [*one.proofs, *([one.explained] if one.explained else [])]
+    every = _every(one)
     name = max(len(proof.title) for proof in every)
     for proof in every:
         verdict = VERDICTS.get(proof.verdict, "")
@@ -325,6 +336,7 @@ def _relaxed(one: Diagnosis, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a text in lines; its own spaces are columns, and stay."""
     return textwrap.wrap(
         text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

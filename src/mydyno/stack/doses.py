@@ -14,17 +14,17 @@ from typing import Any, ClassVar
 import msgspec
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
+from mydyno.stack.link import share
 from mydyno.stack.protocol import StackSettings
 
 NONE = "100%"
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 _MICROS = re.compile(r"(\d+(?:\.\d+)?)us")
 _MOST_US = 1e6
 _SLOWEST, _FASTEST = 0.7, 1.5
 _LONGEST = 4.0  # times its own latency
 LATENCIES = ("read_latency", "write_latency", "flush_latency")
 DISK_KEYS = ("rate", *LATENCIES)
-CPU_KEYS = ("server", "load", "host")
+CPU_KEYS = ("host",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LabDisk:
         rate = share_text(want.get("rate", NONE), "disk.rate", _SLOWEST, _FASTEST)
         added = {key: _micros(want.get(key, "0us"), key) for key in LATENCIES}
         latency = " ".join(f"{us:g}" for us in added.values())
-        lines = f"scale {share(rate)}\nlatency {latency}\n"
+        lines = f"scale {ratio(rate)}\nlatency {latency}\n"
         order = Action(("tee", str(self.control)), lines.encode())
         after = {"rate": rate, **{key: f"{us:g}us" for key, us in added.items()}}
         return [
@@ -62,7 +62,7 @@ class LabDisk:
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """Keys `server`, `load` and `host`: the share of their CPUs' time that is left (``80%``).
+    """Key `host`: the share of its CPUs' time that is left (``80%``).
 
     `folder` holds the order to the process that takes the rest, and its state.
     """
@@ -70,7 +70,6 @@ class Slow:
     name: ClassVar[str] = "slow"
     owned: ClassVar[bool] = True
     folder: Path
-    roles: tuple[str, ...] = CPU_KEYS
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for what is in force."""
@@ -78,13 +77,13 @@ class Slow:
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the order; raise `SpecError` for a key or a share that cannot be."""
-        for key in want.keys() - {*self.roles}:
-            raise SpecError(unknown_value(key, self.roles, "setting", prefix="slow."))
+        for key in want.keys() - {*CPU_KEYS}:
+            raise SpecError(unknown_value(key, CPU_KEYS, "setting", prefix="slow."))
         after = {
             role: share_text(want.get(role, NONE), f"slow.{role}", _SLOWEST, 1.0)
-            for role in self.roles
+            for role in CPU_KEYS
         }
-        lines = "".join(f"{role} {share(value)}\n" for role, value in after.items())
+        lines = "".join(f"{role} {ratio(value)}\n" for role, value in after.items())
         # the process looks each 50 ms
         argv = ("sh", "-c", 'cat >"$1" && sleep 0.15', "order", str(self.folder / "order"))
         order = Action(argv, lines.encode())
@@ -131,27 +130,27 @@ def parse_slow(raw: bytes) -> Settings:
     return {pair[0]: _percent(float(pair[1])) for pair in pairs if len(pair) == 2}  # noqa: PLR2004
 
 
-def share(text: str) -> float:
-    """Return the ratio that ``80%`` stands for."""
-    found = _SHARE.fullmatch(text)
+def ratio(text: str) -> float:
+    """Return the ratio that ``80%`` stands for; raise `SpecError` for another text."""
+    found = share(text)
     if found is None:
         raise SpecError(f"{text!r}: write a share such as 80%")
-    return float(found[1]) / 100
+    return found
 
 
 def share_text(text: str, name: str, least: float, most: float) -> str:
     """Return a share in its one form; raise `SpecError` for another value or one out of range."""
-    found = _SHARE.fullmatch(text)
-    if found is None or not least <= float(found[1]) / 100 <= most:
+    found = share(text)
+    if found is None or not least <= found <= most:
         raise SpecError(f"{name} = {text!r}: write a share from {least:.0%} to {most:.0%}")
-    return _percent(float(found[1]) / 100)
+    return _percent(found)
 
 
 def validate(settings: StackSettings) -> None:
     """Raise `SpecError` for doses of a treatment that cannot be, on any host."""
     wanted = dict(settings.of("disk"))
     for key in LATENCIES:
-        if _SHARE.fullmatch(wanted.get(key, "")):
+        if share(wanted.get(key, "")) is not None:
             share_text(wanted.pop(key), f"disk.{key}", 1.0, _LONGEST)
     LabDisk(Path()).plan({}, wanted)
 
@@ -170,10 +169,11 @@ def resolved(settings: StackSettings, measured: Mapping[str, float]) -> StackSet
     """
     wanted = dict(settings.of("disk"))
     for key in LATENCIES:
-        if _SHARE.fullmatch(wanted.get(key, "")):
-            more = share(wanted.pop(key)) - 1.0
+        of_own = share(wanted.get(key, ""))
+        if of_own is not None:
+            del wanted[key]
             if own_s := measured.get(key):
-                wanted[key] = f"{round(min(own_s * more * 1e6, _MOST_US), 1):g}us"
+                wanted[key] = f"{round(min(own_s * (of_own - 1.0) * 1e6, _MOST_US), 1):g}us"
     return settings if wanted == settings.of("disk") else settings.with_layer("disk", wanted)
 
 

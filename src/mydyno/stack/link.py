@@ -22,7 +22,7 @@ _QUEUE = 1000 * 1514  # bytes: a network card's usual queue of a thousand frames
 
 
 RATE = full_key("link", "rate")
-_DOSES = (full_key("disk", ""), full_key("slow", ""))
+_PASSING = (RATE, full_key("disk", ""), full_key("slow", ""))  # what traffic does not depend on
 
 
 def uses_lab_link(settings: StackSettings) -> bool:
@@ -45,8 +45,7 @@ def refuse_bad_rate(settings: StackSettings) -> None:
 
 def traffic_key(settings: Settings, workload: str) -> str:
     """Return the key of a load's traffic: it depends on all settings but the rate and doses."""
-    own = {k: v for k, v in settings.items() if k != RATE and not k.startswith(_DOSES)}
-    rest = " ".join(f"{k}={v}" for k, v in sorted(own.items()))
+    rest = " ".join(f"{k}={v}" for k, v in sorted(_plain(settings).items()))
     return f"traffic of {workload} with {rest}"
 
 
@@ -75,11 +74,9 @@ def unmeasured(
     }
 
 
-def _plain(settings: StackSettings) -> StackSettings:
-    """Return the settings without the link's and without doses."""
-    for layer in ("link", "disk", "slow"):
-        settings = settings.with_layer(layer, {})
-    return settings
+def _plain(settings: Settings) -> StackSettings:
+    """Return the settings without the link's rate and without doses."""
+    return StackSettings({k: v for k, v in settings.items() if not k.startswith(_PASSING)})
 
 
 class _Options(msgspec.Struct, frozen=True):

@@ -231,7 +231,8 @@ class PrivateTrial:
             raise HostError(str(unfit))
         if b.lab_link:
             settings = b.lab_link.settings(p, settings, workload)
-        settings = resolved(settings, _own_latencies(p.journal.events()))
+        if settings.of("disk"):
+            settings = resolved(settings, _own_latencies(p.journal.events()))
         if b.spinner:
             b.spinner.check()
         self._boot_kernel(settings)

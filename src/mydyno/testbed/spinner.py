@@ -41,7 +41,7 @@ class Spinner:
     @property
     def layer(self) -> Slow:
         """Return the layer that orders doses."""
-        return Slow(self.folder, ("host",))
+        return Slow(self.folder)
 
     @property
     def cpus(self) -> list[int]:

@@ -8,21 +8,14 @@ _FLAT = 0.05  # relative spread of the seconds, where the cap is not known; seen
 
 def _capped(evidence: LoadEvidence) -> float | None:
     """Return the share of the cap that is used; 1 less the spread for a disk of unknown cap."""
-    cap, done = evidence.get("disk.cap_ios"), evidence.total("disk.reads", "disk.writes")
-    if done is None:
+    if evidence.total("disk.reads", "disk.writes") is None:
         return None
     if evidence.get("disk.uncapped"):
         return 0.0
-    if cap:
-        return done / cap
+    if (known := evidence.ios_of_cap()) is not None:
+        return known
     spread = evidence.figures.spread.get("disk.reads", 1.0)
     return 1.0 - spread if spread < _FLAT else 0.0
-
-
-def _bytes(evidence: LoadEvidence) -> float | None:
-    done = evidence.total("disk.read_bytes", "disk.write_bytes")
-    cap = evidence.get("disk.cap_bytes")
-    return done / cap if done is not None and cap else None
 
 
 LIMIT = Limit(
@@ -34,6 +27,6 @@ LIMIT = Limit(
         figure("disk.weighted_s", 2.0, "I/Os waiting"),
         share(0.2, READ, WRITE, LOG, JOURNAL),
     ),
-    against=(Sign("bytes of the disk of their cap", _bytes, 0.9, "ratio"),),
+    against=(Sign("bytes of the disk of their cap", LoadEvidence.bytes_of_cap, 0.9, "ratio"),),
     doses=("disk.rate",),
 )

@@ -1,11 +1,7 @@
 """Commits wait for the disk's flush."""
 
 from mydyno.diagnose.account import LATCH, LOG
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
-
-
-def _flush_s(evidence: LoadEvidence) -> float | None:
-    return evidence.ratio("disk.flush_s", "disk.flushes")
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, quotient, share
 
 
 def _busy(evidence: LoadEvidence) -> float | None:
@@ -20,7 +16,7 @@ LIMIT = Limit(
         share(0.3, LOG, LATCH),
         share(0.03, LOG),
         figure("disk.flushes", 1.0, "/s"),
-        Sign("mean time of a flush", _flush_s, 0.0005, "s"),
+        quotient("mean time of a flush", ("disk.flush_s", "disk.flushes"), 0.0005, "s"),
     ),
     against=(Sign("time in flushes", _busy, 0.2, "s/s", below=True),),
     doses=("disk.flush_latency", "mysqld.innodb_flush_log_at_trx_commit"),

@@ -1,12 +1,7 @@
 """A control group's CPU quota holds the load back."""
 
 from mydyno.diagnose.account import LOAD_CPU, LOAD_RUN_QUEUE
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
-
-
-def _used(evidence: LoadEvidence) -> float | None:
-    return evidence.ratio("cgroup.cpu:load", "cgroup.cpu_limit:load")
-
+from mydyno.diagnose.suspects import Limit, figure, quotient, share
 
 LIMIT = Limit(
     "load_quota",
@@ -14,7 +9,7 @@ LIMIT = Limit(
     (LOAD_CPU,),
     signs=(
         figure("cgroup.throttled:load", 0.05, "s/s"),
-        Sign("share of the quota used", _used, 0.8, "ratio"),
+        quotient("share of the quota used", ("cgroup.cpu:load", "cgroup.cpu_limit:load"), 0.8),
         share(0.1, LOAD_CPU, LOAD_RUN_QUEUE),
     ),
 )

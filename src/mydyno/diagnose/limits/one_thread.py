@@ -1,7 +1,7 @@
 """One thread of the server that is always busy, while CPUs are idle."""
 
 from mydyno.diagnose.account import CPU, LATCH, LOG
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, quotient
 
 
 def _busiest(evidence: LoadEvidence) -> float | None:
@@ -16,17 +16,13 @@ def _busiest(evidence: LoadEvidence) -> float | None:
     return max(found, default=None)
 
 
-def _idle(evidence: LoadEvidence) -> float | None:
-    return evidence.ratio("cpu.idle:all", "cpus")
-
-
 LIMIT = Limit(
     "one_thread",
     "one thread of the server",
     (CPU, LATCH, LOG),
     signs=(
         Sign("CPU of the busiest thread of the server", _busiest, 0.9, "cores"),
-        Sign("idle share of all CPUs", _idle, 0.2, "ratio"),
+        quotient("idle share of all CPUs", ("cpu.idle:all", "cpus"), 0.2),
     ),
     doses=("slow.host",),
 )

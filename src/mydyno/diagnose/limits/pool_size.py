@@ -1,11 +1,7 @@
 """The buffer pool misses: pages are read that a larger one would hold."""
 
 from mydyno.diagnose.account import READ
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
-
-
-def _pages(evidence: LoadEvidence) -> float | None:
-    return evidence.ratio("status.innodb_pages_read", "disk.reads")
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, quotient, share
 
 
 def _cold(evidence: LoadEvidence) -> float | None:
@@ -21,7 +17,11 @@ LIMIT = Limit(
     signs=(
         share(0.3, READ),
         figure("status.innodb_pages_read", 10.0, "/s"),
-        Sign("reads of the disk that are pages of InnoDB", _pages, 0.7, "ratio"),
+        quotient(
+            "reads of the disk that are pages of InnoDB",
+            ("status.innodb_pages_read", "disk.reads"),
+            0.7,
+        ),
     ),
     against=(Sign("fall of the page reads within the window", _cold, 0.3, "ratio"),),
     doses=("mysqld.innodb_buffer_pool_size",),

@@ -3,12 +3,6 @@
 from mydyno.diagnose.account import CLIENT, NETWORK
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
 
-
-def _used(evidence: LoadEvidence) -> float | None:
-    ways = [evidence.ratio(name, "net.capacity") for name in ("net.rx_bytes", "net.tx_bytes")]
-    return max((way for way in ways if way is not None), default=None)
-
-
 LIMIT = Limit(
     "round_trips",
     "the link's round trips",
@@ -17,5 +11,5 @@ LIMIT = Limit(
         share(0.3, NETWORK, CLIENT),
         figure("net.tx_packets", 1.0, "/s"),
     ),
-    against=(Sign("bytes of the link of its speed", _used, 0.5, "ratio"),),
+    against=(Sign("bytes of the link of its speed", LoadEvidence.link_used, 0.5, "ratio"),),
 )

@@ -1,17 +1,14 @@
 """Tables are opened again and again: the table cache is too small."""
 
 from mydyno.diagnose.account import CPU, FAULT, LATCH
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
-
-
-def _opened(evidence: LoadEvidence) -> float | None:
-    return evidence.ratio("status.opened_tables", "status.questions")
-
+from mydyno.diagnose.suspects import Limit, quotient
 
 LIMIT = Limit(
     "table_cache",
     "the table cache",
     (LATCH, CPU, FAULT),
-    signs=(Sign("tables opened per query", _opened, 0.05, "ratio"),),
+    signs=(
+        quotient("tables opened per query", ("status.opened_tables", "status.questions"), 0.05),
+    ),
     doses=("mysqld.table_open_cache",),
 )
