@@ -22,23 +22,19 @@ def figures(folder: Path, window: Window) -> Figures | None:
     if found is None:
         return None
     sampled, where, origin_s = found
-    inside = Window(window.start_s + origin_s, window.end_s + origin_s)
-    made = of_window(sampled, where, inside)
-    made.means["window.seconds"] = window.end_s - window.start_s
-    made.means["cpus"] = float(sampled.head.cpus)
-    made.means.update(where.caps)
-    if age := checkpoint_age(sampled, ""):
-        there = (age.at_s > inside.start_s) & (age.at_s <= inside.end_s) & ~np.isnan(age.values)
-        if there.any():
-            made.means["redo.age"] = float(age.values[there].mean())
-    if where.link_bytes_per_s:
-        made.means["net.capacity"] = where.link_bytes_per_s
-    return made
+    return of_window(sampled, where, Window(window.start_s + origin_s, window.end_s + origin_s))
 
 
 def of_window(sampled: Sampled, where: Where, window: Window) -> Figures:
     """Return the figures of a window in the time of the sample's head."""
-    made = Figures()
+    made = Figures({"window.seconds": window.end_s - window.start_s, "cpus": sampled.head.cpus})
+    made.means.update(where.caps)
+    if where.link_bytes_per_s:
+        made.means["net.capacity"] = where.link_bytes_per_s
+    if age := checkpoint_age(sampled, ""):
+        there = (age.at_s > window.start_s) & (age.at_s <= window.end_s) & ~np.isnan(age.values)
+        if there.any():
+            made.means["redo.age"] = float(age.values[there].mean())
     by_source: dict[str, list[int]] = {}
     for number, column in enumerate(sampled.columns):
         if column.name != READ_AT:

@@ -1,0 +1,33 @@
+"""The figures of a window: what diagnoses look at, of a run and of a live server alike."""
+
+import pytest
+
+from mydyno.model import Window
+from mydyno.sample.figures import of_window
+from mydyno.sample.probe_file import read
+from mydyno.sample.sampler import Where
+from unit.sampler_file import File
+
+COLUMNS = (("disk.reads", "vda", "counter", 1.0), ("cpu.running", "", "gauge", 1.0))
+
+
+def seen(tmp_path, where=Where("vda")):  # noqa: B008 - frozen
+    file = File().define("host", *COLUMNS)
+    for seq, (reads, running) in enumerate([(0, 1), (100, 3), (300, 5), (50, 7), (150, 9)]):
+        file.tick(seq, {("disk.reads", "vda"): reads, ("cpu.running", ""): running})
+    return of_window(read(file.written(tmp_path)), where, Window(0.0, 5.0)).means
+
+
+def test_counters_are_rates_and_gauges_are_means(tmp_path):
+    """A counter that fell began again: that step counts for nothing."""
+    means = seen(tmp_path)
+    assert means["disk.reads"] == pytest.approx((100 + 200 + 100) / 3)
+    assert means["cpu.running"] == pytest.approx((3 + 5 + 7 + 9) / 4)
+    assert seen(tmp_path, Where())["disk.reads:vda"] == means["disk.reads"]
+
+
+def test_what_is_known_of_host_and_window_is_among_them(tmp_path):
+    """`why --live` has no run directory: without these a limit of the CPUs could not be seen."""
+    means = seen(tmp_path, Where("vda", "eth0", 125e6, {"disk.cap_ios": 500.0}))
+    assert (means["cpus"], means["window.seconds"]) == (2, 5.0)
+    assert (means["net.capacity"], means["disk.cap_ios"]) == (125e6, 500.0)
