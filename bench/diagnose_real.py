@@ -276,20 +276,36 @@ def proof(server: str, name: str) -> dict[str, Any]:
         "server": server,
         "answer": one["answer"],
         "proven": one["proven"],
-        "proofs": {
-            p["limit"]: [round(p[k], 3) for k in ("elasticity", "low", "high")]
-            for p in one["proofs"]
-        },
-        "all": one["explained"]
-        and [round(one["explained"][k], 3) for k in ("elasticity", "low", "high")],
+        **proofs(one),
         "relaxed": [round(p["elasticity"], 3) for p in one["relaxed"]],
     }
+
+
+def control(server: str, name: str) -> dict[str, Any]:
+    """Diagnose a load that nothing of the host limits; a limit proven of it is wrong."""
+    device, settings, load = CONTROLS[name]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        text = spec(server, device, {"FAULT": settings, "AGAIN": settings}, load)
+        (one,) = ran(text, Path(made), "diagnose", "--treatment", "FAULT")
+    return {"kind": name, "answer": one["answer"], "proven": one["proven"], **proofs(one)}
+
+
+def proofs(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Return elasticities with their intervals, of each dose and of all at once."""
+    keys = ("elasticity", "low", "high")
+    return {
+        "proofs": {p["limit"]: [round(p[k], 3) for k in keys] for p in one["proofs"]},
+        "all": one["explained"] and [round(one["explained"][k], 3) for k in keys],
+    }
+
+
+MODES = {"evidence": (evidence, FAULTS), "proof": (proof, FAULTS), "control": (control, CONTROLS)}
 
 
 def main() -> None:
     """Run the cases that the results do not have yet, and print the table."""
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("what", choices=("evidence", "proof", "table"))
+    asked.add_argument("what", choices=(*MODES, "table"))
     asked.add_argument("--server", default="auto", help="auto, or a basedir")
     asked.add_argument("--only", default="")
     given = asked.parse_args()
@@ -300,11 +316,12 @@ def main() -> None:
         return
     label = Path(given.server).name
     done = {(r["kind"], r["server"]) for r in rows}
-    for name in given.only.split(",") if given.only else FAULTS:
+    measure, every = MODES[given.what]
+    for name in given.only.split(",") if given.only else every:
         if (name, label) in done:
             continue
         try:
-            row = (evidence if given.what == "evidence" else proof)(given.server, name)
+            row = measure(given.server, name)
         except (RuntimeError, subprocess.CalledProcessError) as error:
             row = {"kind": name, "error": str(error)}
         row["server"] = label
@@ -391,9 +408,9 @@ def table() -> str:
         f"{', '.join(r['suspects'][:3]) or 'none'} | {r['answer']} | {r['closes']:.1%} |"
         for r in rows
     ]
-    proofs = HERE / "results" / "diagnose-proof.jsonl"
-    if proofs.exists():
-        lines += proofs.read_text().splitlines()
+    for name in ("proof", "control"):
+        place = HERE / "results" / f"diagnose-{name}.jsonl"
+        lines += place.read_text().splitlines() if place.exists() else []
     return "\n".join(lines)
 
 
