@@ -106,7 +106,9 @@ def help_of(*argv: str) -> str:
     return subprocess.run([*argv, "--help"], capture_output=True, text=True, check=True).stdout
 
 
-def page_of(words: tuple[str, ...], command: Any, every: list[tuple[str, ...]], version: str) -> str:
+def page_of(
+    words: tuple[str, ...], command: Any, every: list[tuple[str, ...]], version: str
+) -> str:
     """Return the page of one command of mydyno."""
     below = [one for one in every if len(one) == len(words) + 1 and one[: len(words)] == words]
     rows = "\n".join(
@@ -144,9 +146,7 @@ def program_page(name: str, version: str) -> str:
     listed = top.partition("Commands:\n")[2].partition("\n\n")[0]
     below = [line.split()[0] for line in listed.splitlines() if line.strip()]
     sections = {"DESCRIPTION": shown(top)}
-    sections |= {
-        roff(one.upper()): shown(help_of(program, one)) for one in below if one != "help"
-    }
+    sections |= {roff(one.upper()): shown(help_of(program, one)) for one in below if one != "help"}
     return page(name, PROGRAMS[name], version, sections | {"SEE ALSO": ".BR mydyno (1)"})
 
 

@@ -37,7 +37,9 @@ NOT_NEEDED = {"python3-venv", "gcc", "libc6-dev"}  # of apt.txt: only a checkout
 def wanted(*, optional: bool) -> list[list[str]]:
     """Return the packages of apt.txt that a campaign uses; each is a list of alternatives."""
     lines = [line.partition("#")[0].strip() for line in (HERE / "apt.txt").read_text().splitlines()]
-    named = [line.removeprefix("? ").split("|") for line in lines if line.startswith("? ") == optional]
+    named = [
+        line.removeprefix("? ").split("|") for line in lines if line.startswith("? ") == optional
+    ]
     return [one for one in named if one[0] and one[0] not in NOT_NEEDED]
 
 
@@ -105,7 +107,9 @@ def make_tree(tree: Path, arch: str, python: str) -> None:
     (binaries / "mydyno").write_text(start)
     # checked by no date, so that root never writes below /usr: nothing is left when it is removed
     compiled = ["--invalidation-mode", "unchecked-hash", "-q", "-s", str(tree), "-p", "/"]
-    subprocess.run([f"/usr/bin/python{python}", "-m", "compileall", *compiled, str(site)], check=True)
+    subprocess.run(
+        [f"/usr/bin/python{python}", "-m", "compileall", *compiled, str(site)], check=True
+    )
     documents(tree)
     for path in tree.rglob("*"):
         if not path.is_symlink():
@@ -136,7 +140,10 @@ def contents(tree: Path, *, rpm: bool) -> list[dict[str, str]]:
     """Return what the packages hold, by the folders that are theirs alone; links lead to programs."""
     site = "site-functions" if rpm else "vendor-completions"
     found = [{"src": str(tree / HOME), "dst": f"/{HOME}", "type": "tree"}]
-    found += [{"src": f"../lib/mydyno/bin/{one}", "dst": f"/usr/bin/{one}", "type": "symlink"} for one in PROGRAMS]
+    found += [
+        {"src": f"../lib/mydyno/bin/{one}", "dst": f"/usr/bin/{one}", "type": "symlink"}
+        for one in PROGRAMS
+    ]
     found.append({"dst": "/usr/share/doc/mydyno", "type": "dir"})
     for path in sorted((tree / "usr" / "share").rglob("*")):
         if path.is_file():
@@ -177,9 +184,17 @@ def config(tree: Path, arch: str, python: str, kind: str) -> dict[str, object]:
     else:
         names = other_names("dnf")
         soname = [f"{one}()(64bit)" for two in LIBRARIES.values() for one in two]
-        found["depends"] = [f"/usr/bin/python{python}", f"libc.so.6(GLIBC_2.{GLIBC})(64bit)", *soname]
+        found["depends"] = [
+            f"/usr/bin/python{python}",
+            f"libc.so.6(GLIBC_2.{GLIBC})(64bit)",
+            *soname,
+        ]
         found["recommends"] = [names[one[0]] for one in wanted(optional=False) if one[0] in names]
-        found["rpm"] = {"compression": "zstd", "group": "Applications/Databases", "summary": summary}
+        found["rpm"] = {
+            "compression": "zstd",
+            "group": "Applications/Databases",
+            "summary": summary,
+        }
     return found
 
 
@@ -191,7 +206,9 @@ def main() -> None:
     asked = parser.parse_args()
     python = system_python()
     home = ROOT / "target" / "packages" / asked.arch
-    nfpm = subprocess.run([HERE / "nfpm.sh"], capture_output=True, text=True, check=True).stdout.strip()
+    nfpm = subprocess.run(
+        [HERE / "nfpm.sh"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     make_tree(home / "tree", asked.arch, python)
     for kind in asked.kinds:
         path = home / f"{kind}.yaml"  # JSON is YAML

@@ -20,6 +20,7 @@ ORDER = [
     "lab",
     "stats",
     "diagnose",
+    "audit",
     "campaign",
     "testbed",
     "report",
@@ -59,9 +60,8 @@ def section(
     """Return a room: what it is, and its largest files, which lead to the others."""
     main = sorted(files, key=lambda f: (-f.stat().st_size, str(f)))[:most]
     rows = [f"- `{f.relative_to(folder)}`: {sentence_of(f)}" for f in sorted(main)]
-    rest = len(files) - len(main)
-    more = [f"- and {rest} more" if rest > 1 else "- and one more"] if rest else []
-    return [f"## {name}", summary, *rows, *more, ""]
+    more = f" {len(files)} files." if len(files) > len(main) else ""
+    return [f"## {name}", summary + more, *rows, ""]
 
 
 def drawn() -> str:

@@ -9,6 +9,7 @@ import pytest
 from command_line import mydyno, shown
 from golden.rewrite import hold
 from mydyno.cli import COMMANDS
+from mydyno.cli.audit import AuditReport
 from mydyno.cli.import_ import Imported
 from mydyno.cli.inspect import Inspection
 from mydyno.cli.lab import LabMade, LabRow
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "tests" / "golden" / "import"
 SLOW = ROOT / "tests" / "golden" / "digest" / "administrator-commands" / "input.log"
 KINDS = {
+    "audit": AuditReport,
     "compare": Comparison,
     "diagnose": list[Diagnosis],
     "digest": Digest,

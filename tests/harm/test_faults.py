@@ -128,15 +128,9 @@ def test_rollback_restores_the_host_with_a_full_run_directory() -> None:
 def test_the_host_is_restored_with_a_full_state_folder(ending: signal.Signals) -> None:
     """A record that cannot be written does not stop the restoring."""
     with campaign_disk() as there:
-        argv = [
-            "unshare",
-            "-m",
-            "sh",
-            "-c",
-            # without its records, each notice of this machine's campaigns is a stranger's
-            f"mount -t tmpfs -o size=128k,mode=700 x {STATE} && "
-            "mount -t tmpfs -o mode=755 y /run && exec sleep 600",
-        ]
+        # without its records, each notice of this machine's campaigns is a stranger's
+        hide = f"mount -t tmpfs -o size=128k,mode=700 x {STATE}; mount -t tmpfs -o mode=755 y /run"
+        argv = ["unshare", "-m", "sh", "-c", f"{hide} && exec sleep 600"]
         with subprocess.Popen(argv) as holder:
             try:
                 inside = ("nsenter", "-m", "-t", str(holder.pid), "--")

@@ -1,6 +1,5 @@
 """`mydyno why`: where the connections of a finished run are, and what limits it; from its files."""
 
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +42,7 @@ from mydyno.sample import NOT_BUILT, probe_binary
 from mydyno.sample.figures import figures, mean, of_window
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import Where, disk_of
-from mydyno.server.client import query
+from mydyno.server.existing import reached
 from mydyno.stats.estimates import merged, unit_of, within
 
 Treatment = Annotated[
@@ -108,9 +107,6 @@ def _of_run(directory: Path, treatment: str | None) -> list[Diagnosis]:
     return found
 
 
-_WHICH = "SELECT @@pid_file, @@datadir, @@version;"
-
-
 def _live(options: Path | None, seconds: int) -> Diagnosis:
     """Return the account of a running server of this host; nothing of it is changed.
 
@@ -123,12 +119,8 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
     if not probe_binary():
         raise HostError(NOT_BUILT)
     host = Local()
-    client = shutil.which("mariadb") or shutil.which("mysql")
-    if client is None:
-        raise HostError("no mariadb or mysql client; install mariadb-client or mysql-client")
-    argv = (client, f"--defaults-file={options}", "--batch", "--skip-column-names")
-    (pid_file, data, version), *_ = query(host, argv, _WHICH, 30.0)
-    place = Path(data) / pid_file
+    there = reached(host, str(options))
+    place, data, version = Path(there.pid_file), there.data, there.text
     with tempfile.TemporaryDirectory(prefix="mydyno-") as made:
         out = Path(made) / "probe.bin"
         asked = ("--out", str(out), "--duration", f"{seconds}s", "--states", "50ms")

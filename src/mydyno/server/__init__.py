@@ -1,4 +1,4 @@
-"""Private servers: found, initialised, started, queried and stopped; never the host's own."""
+"""Servers: private ones, made, started and stopped by us; existing ones are looked at only."""
 
 from mydyno.server.instance import Endpoint, Instance, prepare, sweep
 from mydyno.server.place import Build, Place

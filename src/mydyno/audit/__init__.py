@@ -1,0 +1,1 @@
+"""Audits: what rules find in a running server; pure, no host is touched."""

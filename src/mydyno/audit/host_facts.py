@@ -1,0 +1,136 @@
+"""What the outputs of a host's commands say of machine, disk, filesystem and process."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from mydyno.audit.expression import Value
+from mydyno.audit.option_files import number
+
+_SHOWN = 3  # of a list in a message
+
+
+def listed(kind: str, lines: Sequence[str]) -> dict[str, Value]:
+    """Return how many there are, and the first of them as text."""
+    more = f"; and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    text = "; ".join(lines[:_SHOWN]) + more
+    return {f"fact.{kind}": float(len(lines)), f"fact.{kind}_list": text}
+
+
+def plain(text: str) -> Value:
+    """Return a value as it is compared: a number where it is one, else the text (ON stays ON)."""
+    found = re.fullmatch(r"[+-]?\d+(\.\d+)?", text.strip())
+    return float(text) if found else text.strip()
+
+
+_KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
+_LIMITS = {
+    "nofile": r"Max open files\s+(\S+)",
+    "memlock": r"Max locked memory\s+(\S+)",
+    "nproc": r"Max processes\s+(\S+)",
+}
+_UNLIMITED, _NO_LIMIT = 2.0**63, 2.0**60
+_SIZES = {
+    "meminfo": {
+        "host.memory": "MemTotal",
+        "host.available": "MemAvailable",
+        "host.swap": "SwapTotal",
+    },
+    "process": {"process.rss": "VmRSS", "process.peak": "VmHWM", "process.swapped": "VmSwap"},
+}
+_PAIRS = {"sysctl": "sysctl.", "queue": "disk.", "system": "host."}
+_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
+
+
+def of_host(host: Mapping[str, str]) -> dict[str, Value]:
+    """Return what the outputs of a host's commands hold; each is left out where it was not read."""
+    found: dict[str, Value] = {}
+    for section, named in _SIZES.items():
+        sizes = dict(_KIB.findall(host.get(section, "")))
+        found |= {name: 1024.0 * float(sizes[k]) for name, k in named.items() if k in sizes}
+    for name, pattern in _LIMITS.items():
+        if got := re.search(pattern, host.get("limits", "")):
+            found[f"limit.{name}"] = _UNLIMITED if got[1] == "unlimited" else float(got[1])
+    for section, prefix in _PAIRS.items():
+        pairs = (line.partition("=") for line in host.get(section, "").splitlines())
+        found |= {prefix + k.strip(): plain(_chosen(v)) for k, _, v in pairs if v.strip()}
+    found |= _of_group(host.get("cgroup", ""))
+    found |= _of_mount(host.get("mount", ""))
+    if host.get("unit", "").strip():
+        found["host.unit"] = host["unit"].strip()
+    if "maps" in host:
+        known = (name for name in _ALLOCATORS if name in host["maps"])
+        found["process.allocator"] = next(known, "glibc")
+    return found | _of_files(host, found)
+
+
+def _of_group(text: str) -> dict[str, Value]:
+    """Return the limits of the control group; one without a limit has a number beyond all."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    sizes = {key.strip(): number(value) for key, _, value in pairs}
+    return {f"cgroup.{k}": size for k, size in sizes.items() if size and size < _NO_LIMIT}
+
+
+def _of_files(host: Mapping[str, str], mount: Mapping[str, Value]) -> dict[str, Value]:
+    """Return which settings in files of the host are not those in force."""
+    found: dict[str, Value] = {}
+    if "limits_conf" in host:
+        found["host.limits_conf"] = float(len(host["limits_conf"].splitlines()))
+    if "sysctl_files" in host:
+        last = {row[1]: row for row in _rows(host["sysctl_files"])}
+        lines = [
+            f"{path} sets {key} = {wanted}, in force is {present}"
+            for path, key, wanted, present in last.values()
+            if wanted.split() != present.split()
+        ]
+        found |= listed("sysctl", lines)
+    if "modes" in host:
+        rows = (line.partition("=") for line in host["modes"].splitlines())
+        open_ = [path for path, _, mode in rows if int(mode[-1:] or "0") & _WRITABLE]
+        found |= listed("unread", open_)
+    if "fstab" in host and "mount" in host:
+        asked = ",".join(host["fstab"].split()).split(",")
+        missing = [o for o in asked if o.partition("=")[0] in _MOUNTED and not _in_force(o, mount)]
+        found |= listed("fstab", missing)
+    return found
+
+
+_WRITABLE = 2  # of a mode's digit
+# options that the list of mounts shows where they are in force
+_MOUNTED = {"noatime", "nodiratime", "discard", "commit", "data", "barrier", "nobarrier"}
+
+
+def _in_force(option: str, mount: Mapping[str, Value]) -> bool:
+    key, mark, value = option.partition("=")
+    present = mount.get(f"mount.{key}")
+    if (key, value) in {("barrier", "1"), ("data", "ordered")}:  # a default is not shown
+        return present in {None, plain(value)} and f"mount.no{key}" not in mount
+    return present is not None and (not mark or present == plain(value))
+
+
+_COLUMNS = 4  # path, key, value in the file, value in force
+
+
+def _rows(text: str) -> list[tuple[str, str, str, str]]:
+    rows = (line.split("\t") for line in text.splitlines())
+    return [
+        (row[0], row[1], row[2].strip(), row[3].strip()) for row in rows if len(row) == _COLUMNS
+    ]
+
+
+def _chosen(value: str) -> str:
+    """Return the choice in brackets: ``none [mq-deadline] kyber``, or the value itself."""
+    found = re.search(r"\[([\w-]+)\]", value)
+    return found[1] if found else value
+
+
+def _of_mount(text: str) -> dict[str, Value]:
+    """Return type and options of the filesystem: ``ext4 rw,noatime,barrier=0``."""
+    kind, _, options = text.strip().partition(" ")
+    if not kind:
+        return {}
+    found: dict[str, Value] = {"mount.type": kind}
+    for option in options.split(","):
+        key, mark, value = option.strip().partition("=")
+        if re.fullmatch(r"\w+", key):
+            found[f"mount.{key}"] = plain(value) if mark else 1.0
+    return found

@@ -1,0 +1,105 @@
+"""What a server's memory is, was and may become: three numbers, never one.
+
+The sum of all buffers times ``max_connections`` is no forecast: most of those buffers are never
+allocated at once.  What is promised is what is global, what idle connections cost, and what those
+that are at work at the same time take.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+from mydyno.audit.expression import Value
+from mydyno.audit.option_files import number
+
+# Bytes of an idle connection, measured on stock servers (docs/reference/audit.md).
+IDLE = {"mariadb": 118 * 1024.0, "mysql": 342 * 1024.0, "percona": 342 * 1024.0}
+_POOL = 1.05  # control structures beside the pages
+_GLOBAL = (
+    "innodb_log_buffer_size",
+    "key_buffer_size",
+    "aria_pagecache_buffer_size",
+    "query_cache_size",
+)
+# A statement allocates these where it needs them; a counter shows whether any does.
+_USED = {
+    "sort_buffer_size": "rate.sort_rows",
+    "join_buffer_size": "rate.select_full_join",
+    "read_rnd_buffer_size": "rate.handler_read_rnd",
+    "read_buffer_size": "rate.key_read_requests",
+}
+_TYPICAL_BASE = 150 * 2.0**20  # bytes of a server without pool and connections
+_AT_ONCE = 2.0  # so many times the statements at once that were seen
+
+Get = Callable[[str], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes: `now` resident, `peak` resident since its start, `promised` at the level seen.
+
+    `worst` is what would be promised if all of ``max_connections`` worked at once.  `limit` is what
+    the server may use.  A number that cannot be known is None.
+    """
+
+    promised: float
+    worst: float
+    now: float | None = None
+    peak: float | None = None
+    limit: float | None = None
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """Return the numbers that are known, as facts."""
+        return {f"memory.{k}": v for k, v in asdict(self).items() if v is not None}
+
+
+def getter(values: Mapping[str, Value]) -> Get:
+    """Return a function that returns a fact that is a number, else None."""
+
+    def get(name: str) -> float | None:
+        found = values.get(name)
+        return found if isinstance(found, float) else None
+
+    return get
+
+
+def memory_of(flavour: str, values: Mapping[str, Value]) -> Memory:
+    """Return the memory of a server with these facts."""
+    get = getter(values)
+    idle = IDLE.get(flavour, IDLE["mysql"])
+    connections = get("status.threads_connected") or 1.0
+    most = max(get("status.max_used_connections") or 1.0, connections)
+    at_once = min(most, _AT_ONCE * max(1.0, get("fact.running_peak") or 1.0))
+    sizes = {name: _size(values, name) for name in _USED}
+    seen = sum(size for name, size in sizes.items() if get(_USED[name]))
+    fixed = _base(get, idle * connections) + _shared(values)
+    allowed = _size(values, "max_connections") or most
+    limits = [size for size in (get("host.memory"), get("cgroup.memory_max")) if size]
+    return Memory(
+        promised=fixed + idle * most + seen * at_once,
+        worst=fixed + (idle + sum(sizes.values())) * allowed,
+        now=get("process.rss"),
+        peak=get("process.peak"),
+        limit=min(limits) if limits else None,
+    )
+
+
+def _shared(values: Mapping[str, Value]) -> float:
+    """Return the buffers that a server has once, at their full size."""
+    return _POOL * _size(values, "innodb_buffer_pool_size") + sum(
+        _size(values, name) for name in _GLOBAL
+    )
+
+
+def _size(values: Mapping[str, Value], name: str) -> float:
+    value = values.get(f"var.{name}", 0.0)
+    return value if isinstance(value, float) else number(value) or 0.0
+
+
+def _base(get: Get, idle: float) -> float:
+    """Return what a server uses besides pool and connections: measured, or as is usual."""
+    now, size = get("process.rss"), get("status.innodb_page_size")
+    total, free = (get(f"status.innodb_buffer_pool_pages_{name}") for name in ("total", "free"))
+    if now is None or size is None or total is None or free is None:
+        return _TYPICAL_BASE
+    return max(now - _POOL * (total - free) * size - idle, 0.25 * _TYPICAL_BASE)

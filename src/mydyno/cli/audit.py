@@ -1,0 +1,198 @@
+"""`mydyno audit`: faults, promises and advice worth a test, of a running server; read-only."""
+
+import hashlib
+import sys
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.audit.campaign_text import campaign_text
+from mydyno.audit.facts import ServerEvidence, ServerFacts, facts
+from mydyno.audit.findings import Audit, Remembered, RuleFinding, Unevaluated, evaluate, remembered
+from mydyno.audit.rules import rules
+from mydyno.cli.terminal import HostOption, Json, print_json, print_message, width
+from mydyno.host import LOCAL, reach
+from mydyno.journal.register import state_folder, state_place
+from mydyno.model import MydynoError, SpecError
+from mydyno.model.text import duration_s
+from mydyno.report import units
+from mydyno.report.findings import message, render_audit
+from mydyno.server.existing import Existing, host_outputs, look, option_files, reached
+
+_FOLDER = "audit"
+_LONGEST_S = 3600.0
+FOUND = 1  # exit code where there are findings
+
+Options = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        "--server-defaults",
+        metavar="FILE",
+        help="Which server: a client option file, or a socket, on the host.",
+    ),
+]
+Watch = Annotated[str, typer.Option(help="How long the server is watched for rates; 0s: not.")]
+SpecFile = Annotated[
+    Path | None,
+    typer.Option("--spec", metavar="FILE", help="Write the campaign that tests the advice."),
+]
+WhyNot = Annotated[bool, typer.Option("--why-not", help="Also list rules without an answer.")]
+
+
+class AuditReport(msgspec.Struct, frozen=True):
+    """What `audit --json` prints: the server, the findings with their messages, the memory.
+
+    Bytes; `promised` at the level that was seen, `worst` with every connection at work.
+    """
+
+    server: str
+    flavour: str
+    version: tuple[int, ...]
+    watched_s: float
+    findings: list["Reported"]
+    unevaluated: list[Unevaluated]
+    evaluated: int
+    memory: dict[str, float]
+    problems: list[str]
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """A finding, and its message as text."""
+
+    message: str
+    finding: RuleFinding
+
+
+def audit(
+    *,
+    host: HostOption = LOCAL,
+    server: Options = "",
+    watch: Watch = "60s",
+    spec: SpecFile = None,
+    why_not: WhyNot = False,
+    json: Json = False,
+) -> None:
+    """Look at a running server: what is wrong, and what is worth testing; nothing is changed."""
+    seconds = duration_s(watch, "--watch")
+    if seconds > _LONGEST_S:
+        raise SpecError(f"--watch: at most {units.duration(_LONGEST_S)}; write 60s or 5m")
+    if spec is not None and spec.exists():
+        raise SpecError(f"{spec}: exists already; remove it, or name another file")
+    existing = reached(reach(host), server)
+    if seconds:
+        print_message(f"watching {existing.text} for {units.duration(seconds)}")
+    seen = gathered(existing, round(seconds))
+    known = facts(seen)
+    found = judged(seen, known)
+    if spec is not None:
+        spec.write_text(campaign_text(seen, known, found), encoding="utf-8")
+        print_message(f"{spec} written; next: mydyno plan {spec}")
+    if json:
+        print_json(_report(seen, known, found))
+    else:
+        sys.stdout.write(render_audit(_heading(seen, known), found, width(), unevaluated=why_not))
+    for problem in seen.problems:
+        print_message(f"warning: not read: {problem}")
+    if any(one.kind in {"fault", "promise", "test"} for one in found.findings):
+        raise typer.Exit(FOUND)
+
+
+def gathered(existing: Existing, seconds: int) -> ServerEvidence:
+    """Return what is read of a server, of its option files and of its host."""
+    looked = look(existing, seconds)
+    start, files, modes = option_files(existing)
+    host = host_outputs(existing)
+    if files:
+        host["modes"] = "\n".join(f"{path}={mode}" for path, mode in modes.items())
+    return ServerEvidence(
+        name=looked.variables.get("hostname", existing.host.name),
+        flavour=existing.flavour,
+        version=existing.version,
+        text=existing.text,
+        variables=dict(looked.variables),
+        looks=(dict(looked.looks[0]), dict(looked.looks[1])),
+        seconds=looked.seconds,
+        running=tuple(looked.running),
+        origins=dict(looked.origins),
+        replica=dict(looked.replica),
+        data_bytes=looked.data_bytes,
+        start=start,
+        files=files,
+        host=host,
+        problems=tuple(looked.problems),
+    )
+
+
+def judged(seen: ServerEvidence, known: ServerFacts) -> Audit:
+    """Return the findings, and remember them for the next audit of this server."""
+    path = state_place() / _FOLDER / f"{_id(seen)}.json"
+    before: dict[str, Remembered] = {}
+    with suppress(OSError, msgspec.DecodeError):
+        before = msgspec.json.decode(path.read_bytes(), type=dict[str, Remembered])
+    found = evaluate(seen, known, rules(), _today(), before)
+    with suppress(OSError, MydynoError):  # what cannot be remembered is found again
+        (state_folder(_FOLDER) / path.name).write_bytes(msgspec.json.encode(remembered(found)))
+    return found
+
+
+def _id(seen: ServerEvidence) -> str:
+    """Return an id of the server: its uuid, or its host and data folder."""
+    own = seen.variables.get("server_uuid") or seen.variables.get("server_uid", "")
+    text = own or f"{seen.name} {seen.variables.get('datadir', '')}"
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _heading(seen: ServerEvidence, known: ServerFacts) -> str:
+    memory = known.memory
+    values = known.values
+    words = [f"{seen.name}: {seen.text}"]
+    unit = values.get("host.unit")
+    words += [str(unit)] if unit else []
+    uptime = values.get("fact.uptime")
+    words += [f"{units.duration(uptime)} up"] if isinstance(uptime, float) else []
+    lines = [", ".join(words)]
+    size = values.get("host.memory")
+    if isinstance(size, float):
+        cores = values.get("host.cores", 0.0)
+        disk = (
+            f"; {values['disk.name']}, {values.get('mount.type')}" if "disk.name" in values else ""
+        )
+        text = f"{units.counted(int(float(cores)), 'CPU')}, {units.quantity(size, 'B')}{disk}"
+        lines.append(text)
+    else:
+        lines.append("of its host nothing is known: it is another machine, or its files are closed")
+    asked = values.get("rate.questions")
+    if isinstance(asked, float):
+        watched = units.duration(seen.seconds)
+        lines.append(f"watched {watched} at {units.quantity(asked, '/s')} statements")
+    numbers = [("in use", memory.now), ("at most so far", memory.peak)]
+    numbers += [("promised", memory.promised)]
+    shown = [f"{name} {units.quantity(size, 'B')}" for name, size in numbers if size]
+    limit = f" of {units.quantity(memory.limit, 'B')}" if memory.limit else ""
+    lines.append(f"memory{limit}: {', '.join(shown)}")
+    return "\n".join(lines)
+
+
+def _report(seen: ServerEvidence, known: ServerFacts, found: Audit) -> AuditReport:
+    memory = known.memory
+    sizes = {name: getattr(memory, name) for name in ("promised", "worst", "now", "peak", "limit")}
+    return AuditReport(
+        server=seen.text,
+        flavour=seen.flavour,
+        version=seen.version,
+        watched_s=seen.seconds,
+        findings=[Reported(message(one.message), one) for one in found.findings],
+        unevaluated=list(found.unevaluated),
+        evaluated=found.evaluated,
+        memory={name: size for name, size in sizes.items() if size is not None},
+        problems=list(seen.problems),
+    )

@@ -1,0 +1,91 @@
+"""Findings of an audit as text: faults, promises, what is worth a test, notes."""
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+
+from mydyno.audit.findings import Audit, MessagePart, RuleFinding
+from mydyno.report import units
+
+TITLES = {
+    "fault": "faults (a crash or a restart shows them)",
+    "promise": "promises that may not be kept",
+    "test": "worth testing here (a campaign at this shape decides)",
+    "note": "notes",
+}
+_NAME = 26  # columns of a rule's name
+
+_FORMS: Mapping[str, Callable[[float], str]] = {
+    "size": lambda value: units.quantity(value, "B"),
+    "span": units.duration,
+    "share": units.share,
+    "rate": lambda value: units.quantity(value, "/s"),
+    "number": units.number,
+}
+
+
+def message(found: Sequence[MessagePart]) -> str:
+    """Return a finding's message."""
+    return "".join(_part(part) for part in found)
+
+
+def _part(part: MessagePart) -> str:
+    if part.text:
+        return part.text
+    if isinstance(part.value, str):
+        return part.value
+    return _FORMS.get(part.form, units.number)(part.value)
+
+
+def render_audit(heading: str, found: Audit, width: int, *, unevaluated: bool) -> str:
+    """Return an audit as text of at most `width` columns, ending in a newline."""
+    lines = [heading]
+    for kind, title in TITLES.items():
+        chosen = [one for one in found.findings if one.kind == kind]
+        lines += [title] if chosen else []
+        for one in chosen:
+            lines += _finding(one, width)
+    if not found.findings:
+        lines.append("no findings")
+    lines.append(_counts(found))
+    if unevaluated:
+        lines += [f"  {one.rule}: needs {one.needs}" for one in found.unevaluated]
+    return "\n".join(lines) + "\n"
+
+
+def _finding(one: RuleFinding, width: int) -> list[str]:
+    place = f" [{one.where}]" if one.where else ""
+    expired = " (the rule has expired: check it again)" if one.expired else ""
+    words = f"{message(one.message)}{place}{expired}"
+    lines = _wrapped(f"  {one.rule:<{_NAME}}", words, width)
+    for proposal in one.proposals[:1]:
+        settings = ", ".join(f"{key} = {value}" for key, value in proposal.settings.items())
+        more = f" and {len(one.proposals) - 1} more" if len(one.proposals) > 1 else ""
+        cost = f"; {one.cost}" if one.cost else ""
+        lines += _wrapped(" " * (_NAME + 2), f"treatment: {settings}{more}{cost}", width)
+    if one.fix:
+        lines += _wrapped(" " * (_NAME + 2), f"next: {one.fix}", width)
+    return lines
+
+
+def _wrapped(head: str, words: str, width: int) -> list[str]:
+    room = max(width, 60)
+    return textwrap.wrap(
+        words,
+        room,
+        initial_indent=head if head.endswith(" ") else f"{head} ",
+        subsequent_indent=" " * (_NAME + 4),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _counts(found: Audit) -> str:
+    numbers = {kind: sum(one.kind == kind for one in found.findings) for kind in TITLES}
+    words = [
+        units.counted(numbers["fault"], "fault"),
+        units.counted(numbers["promise"], "promise"),
+        f"{numbers['test']} worth testing",
+        units.counted(numbers["note"], "note"),
+    ]
+    skipped = f"; {len(found.unevaluated)} rules not evaluated" if found.unevaluated else ""
+    return f"{', '.join(words)}; {found.evaluated} rules evaluated{skipped}"

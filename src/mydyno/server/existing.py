@@ -1,0 +1,343 @@
+"""A server that is not ours, looked at: a fixed list of statements, and files of its host.
+
+Nothing is changed: the session is read-only, no statement sets anything global, none opens tables.
+"""
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import PurePosixPath
+
+from mydyno.host import Host
+from mydyno.model import Action, HostError, SpecError
+from mydyno.server.client import rows
+from mydyno.stack.flavours import recognised
+
+_MARK = "mydyno:"
+_SQL_S = 60.0  # for all statements that do not wait
+_CLIENTS = "command -v mariadb || command -v mysql"
+_LARGEST = 1 << 20  # bytes of an option file
+
+# What is looked for among the processes: pid, program, words of its command line.
+_RUNNING = """
+for p in /proc/[0-9]*; do
+    read -r name <"$p/comm" 2>/dev/null || continue
+    case $name in mysqld|mariadbd) ;; *) continue;; esac
+    printf '%s\\t%s\\t%s\\n' "${p#/proc/}" "$name" "$(tr '\\0\\n' '\\t ' <"$p/cmdline")"
+done; :
+"""
+
+_FILES = """
+mark=$1; shift
+for f; do
+    if [ -d "$f" ]; then for g in "$f"/*.cnf; do [ -f "$g" ] && set -- "$@" "$g"; done; fi
+done
+for f; do
+    [ -f "$f" ] && [ "$(stat -Lc %s "$f")" -le 1048576 ] || continue
+    printf '%s %s %s\\n' "$mark" "$(stat -Lc %a "$f")" "$f"; cat "$f"; echo
+done; :
+"""
+_ORDER = ("/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/etc/my.cnf")
+_INCLUDES = re.compile(r"^\s*!include(?:dir)?\s+(.+?)\s*$", re.MULTILINE)
+_SECRET = re.compile(r"^.*pass(?:word|wd|phrase).*$", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProcess:
+    """A running server of a host: its pid, its program, its command line."""
+
+    pid: int
+    program: str
+    words: Sequence[str]
+
+    def option(self, name: str) -> str:
+        """Return the value of an option of its command line, or ``""``."""
+        found = [w.partition("=")[2] for w in self.words if w.startswith(f"--{name}=")]
+        return found[-1] if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """A server that answers: its version, and how its client is called.
+
+    `process` is None where it runs on another machine than `host`.
+    """
+
+    host: Host
+    argv: tuple[str, ...]
+    flavour: str
+    version: tuple[int, int, int]
+    text: str
+    pid_file: str
+    data: str
+    process: ServerProcess | None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the statements returned; `looks` are the status before and after `seconds`."""
+
+    variables: Mapping[str, str]
+    looks: tuple[Mapping[str, str], Mapping[str, str]]
+    seconds: float
+    running: Sequence[float]
+    origins: Mapping[str, tuple[str, str]]
+    replica: Mapping[str, str]
+    data_bytes: float | None
+    problems: Sequence[str] = field(default_factory=tuple)
+
+
+def processes(host: Host) -> list[ServerProcess]:
+    """Return the servers that run on a host."""
+    done = host.run(Action(("sh", "-c", _RUNNING))).check()
+    found = []
+    for line in done.stdout.decode(errors="replace").splitlines():
+        pid, program, *words = line.split("\t")
+        found.append(ServerProcess(int(pid), program, [w for w in words if w]))
+    return sorted(found, key=lambda one: one.pid)
+
+
+def reached(host: Host, named: str = "") -> Existing:
+    """Return the server to look at: by a client option file or a socket, or the only one there.
+
+    Raises `SpecError` where there is none, or several and none is named.
+    """
+    there = processes(host)
+    argv = (_client(host), *_named(host, named, there), "--batch", "--skip-column-names")
+    asked = "SELECT @@version, @@version_comment, @@pid_file, @@datadir;"
+    done = host.run(Action(argv, asked.encode()), timeout_s=_SQL_S)
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip()[-300:]
+        raise HostError(
+            f"{host.name}: the server does not answer: {words}; name a client option file with "
+            "--server FILE"
+        )
+    ((number, comment, pid_file, data),) = rows(done.stdout)
+    place = PurePosixPath(data) / pid_file
+    return Existing(
+        host,
+        argv,
+        recognised(f"{number} {comment}"),
+        _version(number),
+        f"{number} ({comment})",
+        str(place),
+        data,
+        _own(host, place, there),
+    )
+
+
+def _client(host: Host) -> str:
+    found = host.run(Action(("sh", "-c", _CLIENTS))).stdout.decode().split()
+    if not found:
+        raise HostError(
+            f"{host.name}: no mariadb or mysql client; install mariadb-client or mysql-client"
+        )
+    return found[0]
+
+
+def _named(host: Host, named: str, there: Sequence[ServerProcess]) -> tuple[str, ...]:
+    """Return the client's options for the server that is meant."""
+    if "://" in named:
+        raise SpecError(
+            f"{named}: write host, port, user and password into [client] of an option file, and "
+            "name that with --server FILE"
+        )
+    if named:
+        is_socket = host.run(Action(("test", "-S", named))).returncode == 0
+        return (f"--{'socket' if is_socket else 'defaults-file'}={named}",)
+    if len(there) != 1:
+        raise SpecError(_unclear(host, there))
+    socket = there[0].option("socket")
+    return (f"--socket={socket}",) if socket else ()
+
+
+def _unclear(host: Host, there: Sequence[ServerProcess]) -> str:
+    if not there:
+        return (
+            f"{host.name}: no server runs here; start it, or name one elsewhere with --server FILE"
+        )
+    listed = "; ".join(
+        f"pid {one.pid}: --server {one.option('socket') or 'its socket'}" for one in there
+    )
+    return f"{host.name}: {len(there)} servers run here; name one ({listed})"
+
+
+def _version(text: str) -> tuple[int, int, int]:
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    if not found:
+        raise HostError(f"the server's version is {text[:80]!r}; expected one such as 8.0.36")
+    major, minor, patch = map(int, found.groups())
+    return major, minor, patch
+
+
+def _own(host: Host, place: PurePosixPath, there: Sequence[ServerProcess]) -> ServerProcess | None:
+    """Return the process that the pid file names, where it is a server of this host."""
+    read = host.run(Action(("head", "-c", "20", str(place)))).stdout.decode(errors="replace")
+    pid = int(read) if read.strip().isdigit() else 0
+    return next((one for one in there if one.pid == pid), None)
+
+
+def statements(flavour: str, version: Sequence[int], seconds: int) -> list[str]:
+    """Return every statement that an audit runs, in order; no other is sent."""
+    maria = flavour == "mariadb"
+    limit = "max_statement_time = 10" if maria else "max_execution_time = 10000"
+    found = ["SET SESSION lock_wait_timeout = 1", "SET SESSION TRANSACTION READ ONLY"]
+    if maria or tuple(version) >= (5, 7, 8):
+        found.append(f"SET SESSION {limit}")
+    found += [_mark("variables"), "SHOW GLOBAL VARIABLES", _mark("before"), "SHOW GLOBAL STATUS"]
+    found += [_mark("origins"), *_origins(maria=maria, version=version)]
+    found += [_mark("data"), *_data(maria=maria, version=version)]
+    newer = tuple(version) >= ((10, 5, 1) if maria else (8, 0, 22))
+    found += [_mark("replica"), f"SHOW {'REPLICA' if newer else 'SLAVE'} STATUS\\G"]
+    found.append(_mark("running"))
+    found += ["DO SLEEP(1)", "SHOW GLOBAL STATUS LIKE 'Threads_running'"] * seconds
+    return [*found, _mark("after"), "SHOW GLOBAL STATUS", _mark("end")]
+
+
+def _mark(name: str) -> str:
+    return f"SELECT '{_MARK}{name}', UNIX_TIMESTAMP(SYSDATE(6))"
+
+
+def _origins(*, maria: bool, version: Sequence[int]) -> list[str]:
+    if maria:
+        path = "global_value_path" if tuple(version) >= (10, 5, 0) else "NULL"
+        names = f"LOWER(variable_name), LOWER(global_value_origin), {path}"
+        return [f"SELECT {names} FROM information_schema.system_variables"]  # noqa: S608 - constants
+    if tuple(version) < (8, 0):
+        return []
+    names = "variable_name, LOWER(variable_source), variable_path"
+    return [f"SELECT {names} FROM performance_schema.variables_info"]  # noqa: S608 - constants
+
+
+def _data(*, maria: bool, version: Sequence[int]) -> list[str]:
+    if not maria and tuple(version) < (5, 7):
+        return []
+    table = "innodb_sys_tablespaces" if maria or tuple(version) < (8, 0) else "innodb_tablespaces"
+    return [f"SELECT SUM(file_size) FROM information_schema.{table}"]  # noqa: S608 - constants
+
+
+def look(server: Existing, seconds: int) -> Looked:
+    """Return variables, status and more of a server, watched for so long; it is one session."""
+    lines = statements(server.flavour, server.version, seconds)
+    script = "".join(f"{s}\n" if s.endswith("\\G") else f"{s};\n" for s in lines)
+    argv = (*server.argv, "--force")  # a statement without the right is a gap, not the end
+    done = server.host.run(Action(argv, script.encode()), timeout_s=_SQL_S + seconds)
+    parts, times = _sections(done.stdout)
+    if "end" not in times:
+        words = done.stderr.decode(errors="replace").strip()[-300:]
+        raise HostError(f"{server.host.name}: the server ended the session: {words}")
+    status = [_pairs(parts["before"]), _pairs(parts["after"])]
+    if not _pairs(parts["variables"]) or not status[1]:
+        raise HostError(f"{server.host.name}: the server returned no variables; check the account")
+    summed = parts["data"][0][0] if parts["data"] else "NULL"
+    return Looked(
+        variables={name.lower(): value for name, value in _pairs(parts["variables"]).items()},
+        looks=(status[0], status[1]),
+        seconds=times["after"] - times["before"] if seconds else 0.0,
+        running=[float(value) for _, value in _pairs_of(parts["running"])],
+        origins=_origin(parts["origins"]),
+        replica=_vertical(parts["replica"]),
+        data_bytes=float(summed) if re.fullmatch(r"\d+(\.\d+)?", summed) else None,
+        problems=tuple(done.stderr.decode(errors="replace").splitlines()[:10]),
+    )
+
+
+def _sections(raw: bytes) -> tuple[dict[str, list[tuple[str, ...]]], dict[str, float]]:
+    parts: dict[str, list[tuple[str, ...]]] = {}
+    times: dict[str, float] = {}
+    name = ""
+    for row in rows(raw):
+        if row[0].startswith(_MARK):
+            name = row[0].removeprefix(_MARK)
+            parts[name], times[name] = [], float(row[1])
+        elif name:
+            parts[name].append(row)
+    return parts, times
+
+
+def _pairs_of(found: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    return ((row[0], row[1]) for row in found if len(row) == len(("name", "value")))
+
+
+def _pairs(found: Sequence[tuple[str, ...]]) -> dict[str, str]:
+    return dict(_pairs_of(found))
+
+
+# where a value comes from, by either flavour's word
+_SAME = {
+    "config": "file", "global": "file", "explicit": "file", "extra": "file", "user": "file",
+    "command-line": "command_line", "command_line": "command_line", "sql": "dynamic",
+    "dynamic": "dynamic", "persisted": "persisted", "auto": "auto",
+}  # fmt: skip
+
+
+def _origin(found: Sequence[tuple[str, ...]]) -> dict[str, tuple[str, str]]:
+    return {
+        row[0]: (_SAME.get(row[1], "default"), "" if row[2] == "NULL" else row[2])
+        for row in found
+        if len(row) == len(("name", "origin", "path"))
+    }
+
+
+def _vertical(found: Sequence[tuple[str, ...]]) -> dict[str, str]:
+    """Return the columns of a row that was printed one a line."""
+    pairs = (row[0].strip().partition(": ") for row in found)
+    return {name.lower(): value for name, mark, value in pairs if mark}
+
+
+def host_outputs(server: Existing) -> dict[str, str]:
+    """Return what the host printed of itself and of the server's process, by section.
+
+    A server on another machine has none.
+    """
+    if server.process is None:
+        return {}
+    mark = f"@{secrets.token_hex(8)}"  # no file that is shown can hold it
+    script = files("mydyno.server").joinpath("existing.sh").read_text()
+    argv = ("sh", "-c", script, "audit", str(server.process.pid), server.data, mark)
+    done = server.host.run(Action(argv), timeout_s=_SQL_S)
+    parts: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in done.stdout.decode(errors="replace").splitlines():
+        if line.startswith(f"{mark} "):
+            lines = parts.setdefault(line.partition(" ")[2], [])
+        else:
+            lines.append(line)
+    return {name: "\n".join(found) for name, found in parts.items()}
+
+
+def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:
+    """Return the option files that are read first, all files by path, and their modes.
+
+    Lines with a password are left out.
+    """
+    if server.process is None:
+        return (), {}, {}
+    only = server.process.option("defaults-file")
+    extra = server.process.option("defaults-extra-file")
+    start = (only,) if only else (*_ORDER, *([extra] if extra else []))
+    texts: dict[str, str] = {}
+    modes: dict[str, str] = {}
+    asked, seen = set(start), set[str]()
+    while asked:
+        seen |= asked
+        mark = f"@{secrets.token_hex(8)}"
+        done = server.host.run(Action(("sh", "-c", _FILES, "read", mark, *sorted(asked))))
+        new = _read(done.stdout.decode(errors="replace"), mark, modes)
+        texts |= new
+        asked = {path for text in new.values() for path in _INCLUDES.findall(text)} - seen
+    return start, texts, modes
+
+
+def _read(printed: str, mark: str, modes: dict[str, str]) -> dict[str, str]:
+    texts: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in printed.splitlines():
+        if found := re.fullmatch(rf"{mark} (\d+) (/.+)", line):
+            modes[found[2]] = found[1]
+            lines = texts.setdefault(found[2], [])
+        else:
+            lines.append(_SECRET.sub("# a password was here", line))
+    return {path: "\n".join(found) for path, found in texts.items()}

@@ -1,0 +1,105 @@
+"""`mydyno audit` on real servers: read-only by their own log, and right about what is there."""
+
+import json
+
+import pytest
+
+from command_line import mydyno
+from integration.probe_steps import account, login, watched
+from integration.server_steps import MARIADB
+from mydyno.server.existing import statements
+
+pytestmark = [pytest.mark.mysqld, pytest.mark.root, pytest.mark.slow]
+# what each server writes to its log of a session that only looks
+_SELF = ("Connect", "Quit", "Init DB")
+
+
+@pytest.fixture(params=(MARIADB, "mysql-8.0.33", "mysql-5.6.14", "mariadb-11.4.5"))
+def server(bench, request):
+    yield from watched(bench, request.param)
+
+
+def variables(instance):
+    moving = "'%timestamp%' AND Variable_name NOT LIKE 'gtid%' AND Variable_name NOT LIKE 'last%'"
+    return instance.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE {moving}")
+
+
+def audited(defaults, *more):
+    done = mydyno("audit", "--server-defaults", defaults, "--json", *more, timeout=120)
+    assert done.returncode in {0, 1}, done.stderr
+    return json.loads(done.stdout)
+
+
+def rules_of(found):
+    return {one["finding"]["rule"]: one["finding"] for one in found["findings"]}
+
+
+def test_only_listed_statements_are_sent_and_nothing_is_changed(server, tmp_path):
+    """What the server's general log holds of the session is the list, in its order."""
+    log = server.place.tmp / "general.log"
+    server.query(f"SET GLOBAL general_log_file = '{log}'")
+    server.query("SET GLOBAL log_output = 'FILE'")
+    server.query("SET GLOBAL general_log = ON")
+    try:
+        before = variables(server)
+        found = audited(server.place.admin, "--watch", "2s")
+        assert [row for row in variables(server) if row not in before] == []
+        raw = log.read_text(errors="replace")
+    finally:
+        server.query("SET GLOBAL general_log = OFF")
+    listed = statements(found["flavour"], tuple(found["version"]), 2)
+    sent = [line.split("\t")[-1] for line in raw.splitlines() if "Query\t" in line]
+    own = [
+        text for text in sent if not text.startswith(("SHOW GLOBAL VARIABLES WHERE", "SET GLOBAL"))
+    ]
+    first = [text for text in own if "@@version_comment" in text]
+    expected = [text.removesuffix("\\G") for text in listed]
+    assert [t for t in own if t not in first] == expected
+    assert len(found["findings"]) >= 1
+
+
+def test_an_account_with_process_alone_suffices(server, tmp_path):
+    account(server, grant="PROCESS")
+    found = audited(login(tmp_path, server), "--watch", "0s")
+    assert found["evaluated"] > 30
+    assert rules_of(found).keys() & {"queue-scheduler", "pool-cold-start", "thp-always"}
+
+
+def test_what_was_set_at_run_time_is_found_and_named(server):
+    name, other = "innodb_flush_log_at_trx_commit", 2
+    server.query(f"SET GLOBAL {name} = {other}")
+    try:
+        found = rules_of(audited(server.place.admin, "--watch", "0s"))
+    finally:
+        server.query(f"SET GLOBAL {name} = 1")
+    assert found["trx-commit-weak"]["figures"] == {f"var.{name}": 2.0}
+    assert "trx-commit-weak" not in rules_of(audited(server.place.admin, "--watch", "0s"))
+
+
+def test_advice_becomes_a_campaign_that_plan_accepts(server, tmp_path):
+    spec = tmp_path / "db1.toml"
+    server.query("SET GLOBAL sort_buffer_size = 67108864")
+    try:
+        audited(server.place.admin, "--watch", "0s", "--spec", spec)
+    finally:
+        server.query("SET GLOBAL sort_buffer_size = 262144")
+    done = mydyno("plan", spec, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "sort_buffer_size=256K" in done.stdout
+    again = mydyno("audit", "--server-defaults", server.place.admin, "--spec", spec)
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+
+
+def test_a_server_must_be_named_where_it_is_not_clear(server, tmp_path):
+    done = mydyno("audit", "--watch", "0s")
+    assert done.returncode in {0, 1, 2, 3}  # the machine may have others, or only this one
+    if done.returncode == 2:
+        assert "name one" in done.stderr
+    wrong = mydyno("audit", "--server-defaults", tmp_path / "none.cnf")
+    assert wrong.returncode == 3
+    assert "Traceback" not in wrong.stderr
+    for watch in ("2h", "soon"):
+        bad = mydyno("audit", "--server-defaults", server.place.admin, "--watch", watch)
+        assert bad.returncode == 2
+        assert "--watch" in bad.stderr

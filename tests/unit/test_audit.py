@@ -1,0 +1,280 @@
+"""The language of rules, option files, facts and memory of an audit."""
+
+import math
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mydyno.audit.campaign_text import FOUND, as_found, campaign_text
+from mydyno.audit.expression import LackingError, parsed, steps
+from mydyno.audit.facts import ServerEvidence, facts
+from mydyno.audit.findings import evaluate
+from mydyno.audit.option_files import every, groups, number, written
+from mydyno.audit.rules import read_rule, rules, within
+from mydyno.campaign.spec import decode
+from mydyno.model import SpecError
+
+VALUES = {"var.pool": 4.0 * 2**30, "rate.redo": 2e6, "var.mode": "O_DIRECT", "fact.zero": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("900 * rate.redo < 2 * GiB", 1.0),
+        ("var.mode == 'o_direct'", 1.0),
+        ("var.mode in ('fsync', 'O_DIRECT') and not has(var.other)", 1.0),
+        ("var.pool not in (0, 1)", 1.0),
+        ("steps(clamp(900 * rate.redo, 512 * MiB, 16 * GiB))", 1.5 * 2**30),
+        ("1 < 2 < 3 or var.unknown", 1.0),
+        ("0 and var.unknown", 0.0),
+        ("max(-3, min(2, 1))", 1.0),
+    ],
+)
+def test_an_expression_has_a_value(text, value):
+    assert parsed(text, "here").value(VALUES) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ("var.unknown > 1", "var.unknown"),
+        ("rate.redo / fact.zero > 1", "division by zero"),
+        ("var.mode > 3", "text and a number"),
+        ("var.mode * 2", "as a number"),
+    ],
+)
+def test_what_cannot_be_evaluated_names_the_reason(text, lacks):
+    with pytest.raises(LackingError, match=lacks):
+        parsed(text, "here").value(VALUES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')", "open('/etc/passwd')", "var.x.__class__", "[1][0]", "lambda: 1", "var",
+        "f'{var.x}'", "1 if var.x else 2", "var.x ** 9", "True", "x := 1", "min(1)", "(1, 2)[0]",
+        "var.x in [1]", "var.x is 3", "var.x == (1, 2)", "has(3)", "min(*var.x)", "9" * 1001, "1 +",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_an_expression(text):
+    with pytest.raises(SpecError, match=r"rule\.toml: when"):
+        parsed(text, "rule.toml: when")
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_refused_or_evaluated(text):
+    try:
+        parsed(text, "here").value(VALUES)
+    except (SpecError, LackingError):
+        return
+
+
+@given(st.floats(1, 1e15))
+def test_steps_are_a_quarter_apart_at_most(value):
+    found = steps(value)
+    assert value / 1.25 <= found <= value
+    assert math.log2(found).is_integer() or found / 2 ** math.floor(math.log2(found)) in {
+        1.25,
+        1.5,
+        1.75,
+    }
+
+
+def test_a_range_names_its_flavour():
+    assert within(("mysql >= 8.0 < 8.4",), "mysql", (8, 0, 33))
+    assert within(("mysql >= 8.0",), "percona", (8, 0, 33))
+    assert not within(("mysql >= 5.6",), "mariadb", (10, 11, 19))
+    assert not within(("mysql >= 8.0 < 8.4",), "mysql", (8, 4, 0))
+    with pytest.raises(SpecError, match=r"write 'mysql >= 8\.0'"):
+        within((">= 8.0",), "mysql", (8, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("message = 3", "rule-x.toml"),
+        ('mesage = "x"', "mesage"),
+        ("", "missing required field"),
+    ],
+)
+def test_a_rule_is_read_strictly(text, wrong):
+    with pytest.raises(SpecError, match=wrong):
+        read_rule("rule-x", text.encode())
+
+
+MAIN = """
+[client]
+password = secret
+[mysqld]
+innodb-buffer-pool-size = 4G   # of 16
+skip-name-resolve
+skip-external-locking
+disable-log-bin
+loose_query_cache_size = "16M"
+!includedir /etc/mysql/conf.d
+[mariadb-10.11]
+max_connections = 300
+[mariadb-10.6]
+max_connections = 100
+[mysqld]
+!include /etc/mysql/last.cnf
+"""
+
+
+def test_option_files_are_read_in_order_with_their_places():
+    texts = {
+        "/etc/my.cnf": MAIN,
+        "/etc/mysql/conf.d/b.cnf": "[mysqld]\nsync_binlog=1\n",
+        "/etc/mysql/conf.d/a.cnf": "[mariadb]\nsync_binlog=0\n!include /etc/my.cnf\n",
+        "/etc/mysql/conf.d/notes.txt": "[mysqld]\nsync_binlog=7\n",
+        "/etc/mysql/last.cnf": "[server]\nmax_connections = 400\n",
+    }
+    found = every(("/etc/my.cnf", "/none"), texts, groups("mariadb", (10, 11, 19)))
+    assert [(o.name, o.value, o.where) for o in found] == [
+        ("innodb_buffer_pool_size", "4G", "/etc/my.cnf:5"),
+        ("skip_name_resolve", "ON", "/etc/my.cnf:6"),
+        ("skip_external_locking", "ON", "/etc/my.cnf:7"),
+        ("log_bin", "OFF", "/etc/my.cnf:8"),
+        ("query_cache_size", "16M", "/etc/my.cnf:9"),
+        ("sync_binlog", "0", "/etc/mysql/conf.d/a.cnf:2"),
+        ("sync_binlog", "1", "/etc/mysql/conf.d/b.cnf:2"),
+        ("max_connections", "300", "/etc/my.cnf:12"),
+        ("max_connections", "400", "/etc/mysql/last.cnf:2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("64M", 2.0**26), ("on", 1.0), ("-1", -1.0), ("0.5", 0.5), ("x", None)]
+)
+def test_numbers_of_option_files(text, value):
+    assert number(text) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(2**29, "512M"), (2**16, "64K"), (2000, "2000"), (4096, "4096"), (0, "0"), (0.5, "0.5")],
+)
+def test_numbers_for_option_files(value, text):
+    assert written(value) == text
+
+
+VARIABLES = {
+    "innodb_buffer_pool_size": str(2**30), "innodb_log_file_size": str(48 * 2**20),
+    "innodb_log_files_in_group": "2", "max_connections": "200", "sort_buffer_size": str(2**26),
+    "join_buffer_size": "262144", "sync_binlog": "0", "log_bin": "ON", "hostname": "db1",
+    "innodb_flush_log_at_trx_commit": "1", "general_log": "OFF", "datadir": "/var/lib/mysql/",
+    "innodb_doublewrite": "ON",
+}  # fmt: skip
+BEFORE = {"Questions": "1000", "Com_select": "700", "Com_update": "300", "Uptime": "90000",
+          "Innodb_os_log_written": "0", "Aborted_clients": "9", "Sort_rows": "5"}  # fmt: skip
+AFTER = {"Questions": "61000", "Com_select": "42700", "Com_update": "18300", "Uptime": "90060",
+         "Innodb_os_log_written": "120000000", "Aborted_clients": "2", "Sort_rows": "50",
+         "Threads_connected": "40", "Max_used_connections": "90",
+         "Innodb_buffer_pool_pages_total": "65536", "Innodb_buffer_pool_pages_free": "6553",
+         "Innodb_page_size": "16384"}  # fmt: skip
+HOST = {
+    "meminfo": "MemTotal:       16777216 kB\nSwapTotal: 0 kB",
+    "process": "VmRSS:\t 1400000 kB\nVmHWM:\t 1500000 kB",
+    "limits": "Max open files            1024                 524288               files",
+    "sysctl": "vm_swappiness=60\nnet_core_somaxconn=4096",
+    "system": "thp=always [madvise] never\ncores=8",
+    "queue": "name=sdc\nscheduler=none [mq-deadline] kyber\nread_ahead_kb=128",
+    "mount": "ext4 rw,relatime,nobarrier,commit=30",
+    "fstab": "defaults,noatime,barrier=1",
+    "maps": "jemalloc",
+    "unit": "mariadb.service",
+    "limits_conf": "mysql soft nofile 65535",
+    "sysctl_files": "/etc/sysctl.d/1.conf\tvm.swappiness\t1\t60\n/x.conf\tvm.dirty_ratio\t20\t20",
+    "modes": "/etc/my.cnf=644\n/etc/zz.cnf=666",
+    "cgroup": "memory_max=8589934592",
+}  # fmt: skip
+
+
+def evidence(**changed):
+    given = {
+        "name": "db1", "flavour": "mariadb", "version": (10, 6, 4), "text": "10.6.4 (MariaDB)",
+        "variables": VARIABLES, "looks": (BEFORE, AFTER), "seconds": 60.0,
+        "running": (1.0, 5.0, 9.0), "data_bytes": 5e9, "start": ("/etc/my.cnf",),
+        "origins": {"max_connections": ("dynamic", ""), "sync_binlog": ("default", "")},
+        "files": {"/etc/my.cnf": "[mysqld]\nmax_connections=500\nsort_buffer_size=64M\n"
+                  "innodb_buffer_pool_size=1000M\nthread_concurrency=8\ngeneral_log=1\n"},
+        "host": HOST,
+    }  # fmt: skip
+    return ServerEvidence(**{**given, **changed})
+
+
+def test_facts_are_rates_shares_and_what_the_host_printed():
+    known = facts(evidence())
+    values = known.values
+    assert values["rate.questions"] == 1000.0
+    assert "rate.aborted_clients" not in values  # it was reset
+    assert values["fact.read_share"] == pytest.approx(0.7)
+    assert values["fact.redo"] == 96 * 2**20
+    assert (values["fact.running"], values["fact.running_peak"]) == (4.0, 8.0)
+    assert (values["host.thp"], values["host.cores"], values["host.memory"]) == (
+        "madvise",
+        8.0,
+        2.0**34,
+    )
+    assert (values["disk.scheduler"], values["disk.name"]) == ("mq-deadline", "sdc")
+    assert (values["mount.type"], values["mount.nobarrier"], values["mount.commit"]) == (
+        "ext4",
+        1.0,
+        30.0,
+    )
+    assert (values["limit.nofile"], values["process.allocator"]) == (1024.0, "jemalloc")
+    assert values["fact.changed_list"] == (
+        "/etc/my.cnf:2 sets max_connections = 500, in force is 200, changed at run time"
+    )
+    assert values["fact.ignored_list"] == "/etc/my.cnf:6 sets general_log = 1, in force is OFF"
+    assert values["fact.dead_list"] == "thread_concurrency (/etc/my.cnf:5, removed in 10.5)"
+    assert (
+        values["fact.sysctl_list"] == "/etc/sysctl.d/1.conf sets vm.swappiness = 1, in force is 60"
+    )
+    assert (values["fact.unread_list"], values["fact.fstab_list"]) == (
+        "/etc/zz.cnf",
+        "noatime; barrier=1",
+    )
+    assert known.where["max_connections"] == "set at run time"
+    assert known.where["sort_buffer_size"] == "/etc/my.cnf:3"
+    assert known.memory.limit == 8 * 2**30
+
+
+def test_a_remote_server_has_no_facts_of_its_host():
+    values = facts(evidence(host={}, files={}, start=())).values
+    assert not [name for name in values if name.startswith(("host.", "disk.", "limit.", "mount."))]
+    found = evaluate(evidence(), facts(evidence(host={})), rules(), date(2026, 11, 26))
+    lacking = {one.rule: one.needs for one in found.unevaluated}
+    assert lacking["thp-always"] == "host.thp"
+    assert lacking["queue-scheduler"] == "disk.scheduler"
+
+
+def test_buffers_count_for_connections_at_work_only():
+    """Not max_connections times all buffers: 200 * 64 MiB are not promised to 8 that sort."""
+    memory = facts(evidence()).memory
+    assert memory.promised < 4 * 2**30
+    assert memory.worst > 200 * 2**26
+    assert memory.peak == 1500000 * 1024
+    assert memory.now == 1400000 * 1024
+
+
+def test_the_spec_of_an_audit_is_one_that_is_read():
+    seen = evidence()
+    known = facts(seen)
+    found = evaluate(seen, known, rules(), date(2026, 11, 26))
+    text = campaign_text(seen, known, found)
+    spec = decode(text, "db1.toml")
+    proposed = {p.name for f in found.findings for p in f.proposals}
+    assert spec.bundles.keys() >= {FOUND, *proposed}  # and one more where two rules differ in it
+    assert len(spec.design.rungs) == len(spec.bundles)
+    assert as_found(seen, known) == {
+        "mysqld.general_log": "OFF",
+        "mysqld.innodb_buffer_pool_size": "1G",
+        "mysqld.max_connections": "200",
+        "mysqld.sort_buffer_size": "64M",
+        "alloc.library": "jemalloc",
+    }
+    assert f'baseline = "{FOUND}"' in text
+    assert 'script = "oltp_read_write"' in text
