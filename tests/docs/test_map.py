@@ -21,6 +21,7 @@ ORDER = [
     "stats",
     "diagnose",
     "audit",
+    "keep",
     "campaign",
     "testbed",
     "report",

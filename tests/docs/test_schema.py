@@ -10,6 +10,7 @@ from command_line import mydyno, shown
 from golden.rewrite import hold
 from mydyno.cli import COMMANDS
 from mydyno.cli.audit import AuditReport
+from mydyno.cli.export import Exported
 from mydyno.cli.import_ import Imported
 from mydyno.cli.inspect import Inspection
 from mydyno.cli.lab import LabMade, LabRow
@@ -30,6 +31,7 @@ KINDS = {
     "compare": Comparison,
     "diagnose": list[Diagnosis],
     "digest": Digest,
+    "export": Exported,
     "import": Imported,
     "inspect": Inspection,
     "inspect --live": Moment,

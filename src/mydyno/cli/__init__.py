@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "Write DIR/report.html: the verdict first, then the data it is based on.",
     "why": "Show where connections spend their time, and what limits fit that; nothing is changed.",
     "diagnose": "Prove what limits a load: slow one resource at a time, and see what follows.",
+    "export": "Write a treatment as files of other tools, each with its inverse.",
     "import": "Import existing benchmark logs into a run directory, to compare and report.",
     "rollback": "Restore what a campaign changed on its host, and remove what it made there.",
     "audit": "Look at a running server: faults, promises, and what is worth a test; read-only.",
@@ -51,6 +52,10 @@ EXAMPLES = {
         "why --live --server-defaults ~/.my.cnf",
     ),
     "diagnose": ("diagnose demo -o why", "diagnose demo-run --treatment STOCK --budget 4m"),
+    "export": (
+        "export demo-run --format mycnf -o kept",
+        "export my-run FAST --format ansible --target disk=sdc -o role",
+    ),
     "import": (
         "import before.log after.log --label old=before* --label new=after* -o runs/old",
         "compare runs/old",

@@ -1,0 +1,210 @@
+"""`mydyno export`: a treatment as files of other people's tools, each with its inverse."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.cli.analysis import OpenRun, opened, result
+from mydyno.cli.terminal import Dir, Json, print_json, print_message
+from mydyno.journal import Changing
+from mydyno.journal.register import RunDir
+from mydyno.keep.kept import Bundle, Kept, KeptFile, KeptOn, bundle, form_of, forms
+from mydyno.model import RefusedError, SpecError, unknown_value
+from mydyno.report import units
+from mydyno.stack.protocol import spec_key
+from mydyno.stats.result import Comparison, Row
+
+WEAKER = "weaker-durability"
+_WRITE, _INVERSE, _README = "apply", "revert", "README.txt"
+
+Name = Annotated[str | None, typer.Argument(help="A treatment; else the winner.")]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format", "-f", help="One of the formats below.", autocompletion=lambda: [*forms()]
+    ),
+]
+Out = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A new folder.")]
+On = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="KEY=VALUE",
+        help="Of the host that keeps it: disk=sdc, unit=mysqld.service, include=/etc/my.cnf.d, "
+        "fstab=FILE, mount=/var/lib/mysql.",
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(metavar="WHAT", help=f"{WEAKER}: also what loses more in a crash."),
+]
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """What `export` wrote: files below `folder`, the keys that the format carries, and the others.
+
+    `use` is the command that applies it.
+    """
+
+    treatment: str
+    format: str
+    folder: str
+    files: list[str]
+    carried: list[str]
+    left_out: list[str]
+    use: str
+
+
+def export(  # noqa: PLR0913 - one parameter an option
+    directory: Dir,
+    treatment: Name = None,
+    *,
+    form: Format = "native",
+    output: Out,
+    target: On = None,
+    allow: Allow = None,
+    json: Json = False,
+) -> None:
+    """Write a treatment as files of other tools, each with its inverse."""
+    chosen = form_of(form)
+    if output.exists() and any(output.iterdir()):
+        raise SpecError(f"{output}: is not empty; name a new folder with -o")
+    run = opened(directory)
+    found = result(directory, run).comparison
+    name = _chosen(directory, found, treatment)
+    rows = [row for row in found.treatments if row.name == name]
+    _refuse_weaker(rows, allow or [])
+    kept = _kept(directory, run, found, rows, _target(target or []))
+    made = bundle(kept, chosen)
+    files = _written(output, made)
+    for row in rows:
+        if row.verdict != "adopt":
+            print_message(f"warning: {name} under {row.workload}: the verdict is {row.verdict}")
+    if made.left_out:
+        print_message(f"warning: not carried by {form}: {', '.join(made.left_out)}")
+    if json:
+        shown = Exported(
+            name, form, str(output), files, list(made.carried), list(made.left_out), chosen.use
+        )
+        print_json(shown)
+    else:
+        sys.stdout.write("".join(f"{output}/{file}\n" for file in files) + f"next: {chosen.use}\n")
+
+
+def _chosen(directory: Path, found: Comparison, named: str | None) -> str:
+    names = [row.name for row in found.treatments]
+    if named is not None and named not in names:
+        raise SpecError(unknown_value(named, names, "treatment"))
+    name = named or found.winner
+    if name is None:
+        raise SpecError(
+            f"{directory}: no treatment won; name one (mydyno export {directory} TREATMENT), or "
+            f"see `mydyno compare {directory}`"
+        )
+    if name == found.baseline:
+        raise SpecError(f"{name}: is the baseline, what the host has already; name another")
+    return name
+
+
+def _refuse_weaker(rows: Sequence[Row], allowed: Sequence[str]) -> None:
+    for what in allowed:
+        if what != WEAKER:
+            raise SpecError(f"--allow {unknown_value(what, [WEAKER], 'consent')}")
+    if WEAKER not in allowed and any(row.durability == "weaker" for row in rows):
+        raise RefusedError(
+            f"{rows[0].name}: loses more in a crash than the baseline; add --allow {WEAKER} if "
+            "that is what you want"
+        )
+
+
+def _target(pairs: Sequence[str]) -> KeptOn:
+    given: dict[str, str] = {}
+    for pair in pairs:
+        key, mark, value = pair.partition("=")
+        if key not in KeptOn.__slots__:
+            raise SpecError(f"--target {pair}: {unknown_value(key, KeptOn.__slots__, 'key')}")
+        if not mark or not value:
+            raise SpecError(f"--target {pair}: write {key}=VALUE")
+        given[key] = _text(value) if key == "fstab" else value
+    return KeptOn(**given)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"--target fstab={path}: cannot be read: {error}") from error
+
+
+def _kept(
+    directory: Path, run: OpenRun, found: Comparison, rows: Sequence[Row], target: KeptOn
+) -> Kept:
+    """Return the settings by which a treatment differs from the baseline, and the evidence."""
+    treatments = run.campaign.treatments
+    base = treatments[found.baseline]
+    settings = {k: v for k, v in treatments[rows[0].name].items() if base.get(k) != v}
+    first: dict[str, str] = {}
+    for event in run.contents.events:
+        if isinstance(event, Changing) and not event.owned:
+            first.setdefault(spec_key(event.key), event.before)
+    ground = run.facts.ground
+    when = datetime.fromtimestamp(RunDir(directory).journal.stat().st_mtime, UTC)
+    size = units.quantity(float(ground.memory_bytes), "B")
+    version = ".".join(map(str, ground.version))
+    evidence = [
+        f"mydyno: {rows[0].name} of the campaign {found.campaign}, {when:%Y-%m-%d}",
+        *(_effect(row, found.baseline) for row in rows),
+        f"measured with {ground.flavour} {version}, {ground.cores} CPUs, {size}",
+        "measure again when the server, the host or the data differ",
+    ]
+    return Kept(
+        {spec_key(key): value for key, value in settings.items()},
+        evidence,
+        first,
+        ground.flavour or "mariadb",
+        tuple(ground.version),
+        target,
+    )
+
+
+def _effect(row: Row, baseline: str) -> str:
+    effect = row.effect
+    ratio = f"{effect.ratio:.3f} [{effect.low:.3f}..{effect.high:.3f}]" if effect else "no effect"
+    return (
+        f"{row.workload}: {ratio} of {baseline}; verdict {row.verdict}, durability {row.durability}"
+    )
+
+
+def _written(output: Path, made: Bundle) -> list[str]:
+    """Write all files; return their paths below the folder."""
+    found = []
+    for folder, files in ((_WRITE, made.write), (_INVERSE, made.inverse)):
+        for file in files:
+            name = f"{folder}/{file.path.lstrip('/')}"
+            path = output / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text, encoding="utf-8")
+            found.append(name)
+    (output / _README).write_text(_readme(made), encoding="utf-8")
+    return [*found, _README]
+
+
+def _readme(made: Bundle) -> str:
+    lines = [
+        f"{_WRITE}/ is {made.form.title}, {_INVERSE}/ its inverse.",
+        f"To apply it: {made.form.use}.",
+        *(_reload(file) for file in made.write if file.reload),
+        "It carries: " + ", ".join(made.carried) + ".",
+    ]
+    if made.left_out:
+        lines.append("It does not carry: " + ", ".join(made.left_out) + ".")
+    return "\n".join(lines) + "\n"
+
+
+def _reload(file: KeptFile) -> str:
+    return f"After a change of {file.path}: {' '.join(file.reload)}"

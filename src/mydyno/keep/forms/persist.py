@@ -1,0 +1,50 @@
+"""SET PERSIST: statements that MySQL writes to its own mysqld-auto.cnf."""
+
+from collections.abc import Sequence
+
+from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
+from mydyno.model.text import size_bytes
+
+_OLDEST = (8, 0)
+
+
+def literal(name: str, value: str) -> str:
+    """Return a value as SQL takes it: sizes as numbers, words quoted."""
+    if value.upper() in {"ON", "OFF"}:
+        return value.upper()
+    if value[:1].isdigit() and value[-1:].upper() in "0123456789KMGT":
+        return f"{float(value):g}" if "." in value else str(size_bytes(value, name))
+    text = value.replace("\\", "\\\\").replace("'", "''")
+    return f"'{text}'"
+
+
+def _write(kept: Kept) -> Sequence[KeptFile]:
+    lines = [
+        f"SET PERSIST_ONLY {name} = {literal(name, value)};"
+        for name, value in kept.of("mysqld").items()
+    ]
+    return [KeptFile("persist.sql", "\n".join([*kept.heading("--"), *lines]) + "\n")]
+
+
+def _inverse(kept: Kept) -> Sequence[KeptFile]:
+    lines = [f"RESET PERSIST IF EXISTS {name};" for name in kept.of("mysqld")]
+    return [KeptFile("reset.sql", "\n".join(lines) + "\n")]
+
+
+def _refusal(kept: Kept) -> str:
+    if kept.flavour == "mariadb":
+        return "MariaDB has no SET PERSIST; choose --format mycnf"
+    if kept.version and kept.version < _OLDEST:
+        return "SET PERSIST needs MySQL 8.0; choose --format mycnf"
+    return ""
+
+
+FORM = Form(
+    "persist",
+    "SET PERSIST statements",
+    prefixed("mysqld."),
+    _write,
+    _inverse,
+    "mysql < persist.sql, then restart the server",
+    _refusal,
+)

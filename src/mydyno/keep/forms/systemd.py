@@ -1,0 +1,63 @@
+"""A drop-in of the server's unit: limits, allocator, environment."""
+
+from collections.abc import Sequence
+
+from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
+
+_LIMITS = {"nofile": "LimitNOFILE", "nproc": "LimitNPROC", "memlock": "LimitMEMLOCK"}
+LIBRARIES = {  # as the loader finds them; the package of Debian and Ubuntu beside it
+    "jemalloc": "libjemalloc.so.2",
+    "tcmalloc": "libtcmalloc_minimal.so.4",
+    "mimalloc": "libmimalloc.so.2",
+}
+
+
+def environment(kept: Kept) -> dict[str, str]:
+    """Return the environment of the server's process: allocator, its tunables, ``env.NAME``."""
+    alloc = kept.of("alloc")
+    found = dict(kept.of("env"))
+    library = alloc.get("library", "glibc")
+    if library in LIBRARIES:
+        found["LD_PRELOAD"] = LIBRARIES[library]
+    if tunables := alloc.get("tunables"):
+        found["GLIBC_TUNABLES" if library == "glibc" else "MALLOC_CONF"] = tunables
+    return found
+
+
+def limits(kept: Kept) -> dict[str, str]:
+    """Return the limits as systemd names them."""
+    return {
+        _LIMITS[name]: "infinity" if value == "unlimited" else value
+        for name, value in kept.of("limits").items()
+    }
+
+
+def _quoted(text: str) -> str:
+    """Return a word for a unit file: percent signs, backslashes and quotes mean more there."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{plain}"'
+
+
+def _write(kept: Kept) -> Sequence[KeptFile]:
+    lines = [f"{name}={value}" for name, value in limits(kept).items()]
+    lines += [f"Environment={_quoted(f'{k}={v}')}" for k, v in environment(kept).items()]
+    return [_file(kept, "\n".join([*kept.heading(), "[Service]", *lines]) + "\n")]
+
+
+def _inverse(kept: Kept) -> Sequence[KeptFile]:
+    return [_file(kept, "# empty on purpose: the unit's own values are in force after a restart\n")]
+
+
+def _file(kept: Kept, text: str) -> KeptFile:
+    path = f"/etc/systemd/system/{kept.unit}.d/zz-mydyno.conf"
+    return KeptFile(path, text, ("systemctl", "daemon-reload"))
+
+
+FORM = Form(
+    "systemd",
+    "a drop-in of the server's unit",
+    prefixed("limits.", "alloc.", "env."),
+    _write,
+    _inverse,
+    "copy it to the host, systemctl daemon-reload, then restart the server",
+)
