@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test test-servers test-alone test-attacks test-statistics test-timed test-harm sbom audit check check-lint check-rust check-python golden wheel man deb rpm packages-arm64 container setup-packages test-packages fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-audit bench-diagnose bench-diagnose-real bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
+.PHONY: setup setup-test setup-bench servers demo test test-servers test-alone test-attacks test-statistics test-timed test-harm sbom audit check check-lint check-rust check-python golden wheel man deb rpm packages-arm64 container setup-packages test-packages fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-effect bench-audit bench-diagnose bench-diagnose-real bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
 SHORT = not statistics and not timed
 SIDE_BY_SIDE = -n 2 --dist loadscope
@@ -122,6 +122,9 @@ bench-decisions: setup-bench ## how often decisions are right, on simulated host
 
 bench-diagnose: setup-test ## diagnoses of simulated networks whose elasticities are known: a minute
 	@OPENBLAS_NUM_THREADS=1 $(PY) bench/diagnose.py $(ARGS)
+
+bench-effect: setup-test ## effects in simulated production whose truth is known: ten minutes
+	@OPENBLAS_NUM_THREADS=1 $(PY) bench/effect.py $(ARGS)
 
 bench-audit: setup-bench servers ## planted faults: audit beside MySQLTuner and pt-variable-advisor
 	@cd bench && $(CURDIR)/$(PY) audit_planted.py

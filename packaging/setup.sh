@@ -106,6 +106,11 @@ if [ ${#chosen[@]} -gt 0 ]; then
   apt-get install -y -qq --no-install-recommends "${chosen[@]}" >"$log" 2>&1 || { tail -20 "$log" >&2; exit 3; }
 fi
 
+if [ "$kind" = test ] && command -v systemctl >/dev/null; then
+  for one in ${chosen[@]+"${chosen[@]}"}; do
+    [ "$one" != prometheus ] || systemctl disable --quiet prometheus.service 2>/dev/null || true
+  done
+fi
 if [ "$kind" = bench ] && command -v systemctl >/dev/null; then
   units=(atop atopacct atop-rotate.timer sysstat sysstat-collect.timer sysstat-summary.timer
     prometheus-node-exporter prometheus-mysqld-exporter)

@@ -20,6 +20,7 @@ from mydyno.cli.rollback import Done, _print
 from mydyno.cli.status import Status
 from mydyno.diagnose import Diagnosis
 from mydyno.report.digestpage import Digest
+from mydyno.report.production import EffectReport
 from mydyno.sample.live import Moment
 from mydyno.stats.result import Comparison, Result
 
@@ -31,6 +32,7 @@ KINDS = {
     "compare": Comparison,
     "diagnose": list[Diagnosis],
     "digest": Digest,
+    "effect": EffectReport,
     "export": Exported,
     "import": Imported,
     "inspect": Inspection,

@@ -1,0 +1,189 @@
+"""`mydyno effect`: what a change did in production, with an interval that holds."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.cli.analysis import result
+from mydyno.cli.terminal import Json, folders, print_json, width
+from mydyno.keep.history import LOAD, VALUE, from_csv, from_prometheus, seconds_of
+from mydyno.model import SpecError
+from mydyno.report.production import EffectReport, render_effect
+from mydyno.stats.production import (
+    LEAST_H,
+    WEEK_H,
+    History,
+    TooLittleError,
+    can_show,
+)
+from mydyno.stats.production import (
+    effect as measured,
+)
+
+_HOUR_S = 3600
+_BEFORE_H = 8 * WEEK_H
+_LENGTHS_H = (24, 72, 168)
+REVERT = 1  # exit code where the change is worse
+
+Subject = Annotated[
+    str, typer.Argument(metavar="SERVER", help="A value of the label instance, or a CSV file.")
+]
+Before = Annotated[
+    str, typer.Option(metavar="FROM..TO", help="Hours before the change; else 8 weeks.")
+]
+After = Annotated[
+    str, typer.Option(metavar="FROM..TO", help="Hours after it; without it, what could be shown.")
+]
+Url = Annotated[str, typer.Option(metavar="URL", help="Prometheus: http://mon:9090.")]
+Control = Annotated[str, typer.Option(help="An untouched server of the same load.")]
+ValueQuery = Annotated[
+    str,
+    typer.Option(
+        "--value", metavar="PROMQL", help="What is judged, less is better; {instance} in it."
+    ),
+]
+LoadQuery = Annotated[str, typer.Option("--load", metavar="PROMQL", help="What is asked for.")]
+RunDirectory = Annotated[
+    Path | None,
+    typer.Option(help="The run that foretold it: shown beside it.", autocompletion=folders),
+]
+
+
+class Foretold(msgspec.Struct, frozen=True):
+    """What a campaign found of its winner: a ratio of its own response."""
+
+    treatment: str
+    workload: str
+    response: str
+    ratio: float
+    low: float
+    high: float
+
+
+def effect(  # noqa: PLR0913 - one parameter an option
+    subject: Subject,
+    *,
+    before: Before = "",
+    after: After = "",
+    prometheus: Url = "",
+    control: Control = "",
+    value: ValueQuery = VALUE,
+    load: LoadQuery = LOAD,
+    run: RunDirectory = None,
+    json: Json = False,
+) -> None:
+    """Show what a change did in production, or what this history could show."""
+    now_h = int(datetime.now(UTC).timestamp()) // _HOUR_S
+    change_h, end_h = _range("--after", after) if after else (now_h, now_h)
+    begin_h, last_h = _range("--before", before) if before else (change_h - _BEFORE_H, change_h)
+    if not after:
+        change_h = end_h = last_h
+    if not begin_h < last_h <= change_h <= end_h:
+        raise SpecError("--before must end where --after begins, or earlier")
+
+    def history(name: str) -> History:
+        if not prometheus:
+            found = _table(name)
+        else:
+            queries = [_with(query, name) for query in (value, load)]
+            found = from_prometheus(prometheus, queries[0], queries[1], begin_h, end_h)
+        hour = found.hour
+        chosen = ((hour >= begin_h) & (hour < last_h)) | ((hour >= change_h) & (hour < end_h))
+        return History(hour[chosen], found.value[chosen], found.load[chosen])
+
+    own, other = history(subject), history(control) if control else None
+    report = _judged(subject, own, other, change_h, end_h - change_h)
+    foretold = _foretold(run) if run else []
+    if json:
+        print_json(msgspec.structs.replace(report, foretold=[_shown(one) for one in foretold]))
+    else:
+        sys.stdout.write(render_effect(report, [_shown(one) for one in foretold], width()))
+    if report.verdict == "revert":
+        raise typer.Exit(REVERT)
+
+
+def _judged(
+    subject: str, own: History, control: History | None, change_h: int, hours: int
+) -> EffectReport:
+    """Return the effect, or, without hours after the change, what could be shown."""
+    at = f"{datetime.fromtimestamp(change_h * _HOUR_S, UTC):%Y-%m-%d %H:%M} UTC"
+    try:
+        if not hours:
+            lengths = {n: can_show(own, change_h, n, control) for n in _LENGTHS_H}
+            return EffectReport(subject, at, control is not None, can_show=lengths)
+        found = measured(own, change_h, hours, control)
+    except TooLittleError as error:
+        raise SpecError(
+            f"{subject}: {error}; give a longer --before (at least {LEAST_H // WEEK_H} weeks), a "
+            "--control, or compare other hours"
+        ) from error
+    return EffectReport(
+        subject,
+        at,
+        control is not None,
+        verdict=found.verdict,
+        ratio=found.ratio,
+        low=found.low,
+        high=found.high,
+        hours=found.hours,
+        outside=found.outside,
+        placebos=list(found.placebos),
+        can_show={hours: found.half_width},
+    )
+
+
+def _range(option: str, text: str) -> tuple[int, int]:
+    """Return the first hour of ``FROM..TO`` and the one after its last."""
+    first, mark, last = text.partition("..")
+    try:
+        begin, end = (int(seconds_of(one) // _HOUR_S) for one in (first, last))
+    except ValueError as error:
+        raise SpecError(f"{option} {text}: write 2026-11-10..2026-11-17, or with T14:00") from error
+    if not mark or end <= begin:
+        raise SpecError(f"{option} {text}: ends before it begins; write FROM..TO")
+    return begin, end
+
+
+def _table(name: str) -> History:
+    path = Path(name)
+    if not path.is_file():
+        raise SpecError(
+            f"{name}: no such file; name a CSV file with columns time, value and load, or add "
+            "--prometheus URL"
+        )
+    return from_csv(path)
+
+
+def _with(query: str, instance: str) -> str:
+    """Return a query for one instance; its name may hold no quote that would end the matcher."""
+    if "'" in instance or "\\" in instance:
+        raise SpecError(f"{instance!r}: is not a value of the label instance")
+    return query.replace("{{", "{").replace("}}", "}").replace("{instance}", instance)
+
+
+def _foretold(run: Path) -> list[Foretold]:
+    """Return what a campaign found of its winner under each load."""
+    found = result(run).comparison
+    if found.winner is None:
+        raise SpecError(f"{run}: no treatment won there; leave --run out")
+    return [
+        Foretold(
+            row.name,
+            row.workload,
+            found.response,
+            row.effect.ratio,
+            row.effect.low,
+            row.effect.high,
+        )
+        for row in found.treatments
+        if row.name == found.winner and row.effect
+    ]
+
+
+def _shown(one: Foretold) -> str:
+    ratio = f"{one.ratio:.2f} [{one.low:.2f}..{one.high:.2f}]"
+    return f"{one.treatment} under {one.workload}: {ratio} of {one.response}"

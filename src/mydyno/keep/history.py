@@ -1,0 +1,137 @@
+"""Histories of a production server: hours from Prometheus, or from a table as CSV."""
+
+import csv
+import json
+import math
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mydyno.model import HostError, SpecError
+from mydyno.stats.production import History
+
+# What mysqld_exporter shows without performance_schema: statements at once over statements a second
+# is the mean time of a statement (Little's law).
+VALUE = (
+    "avg_over_time(mysql_global_status_threads_running{{instance=~'{instance}'}}[1h]) / "
+    "rate(mysql_global_status_questions{{instance=~'{instance}'}}[1h])"
+)
+LOAD = "rate(mysql_global_status_questions{{instance=~'{instance}'}}[1h])"
+_STEP_S = 3600
+_MOST = 10_000  # points of one question; Prometheus answers 11,000
+_TRIES, _PAUSE_S, _TIMEOUT_S = 4, 0.5, 60.0
+_LARGEST = 64 << 20  # bytes of an answer
+
+
+def from_prometheus(
+    url: str, value: str, load: str, begin_h: int, end_h: int, pause_s: float = _PAUSE_S
+) -> History:
+    """Return the hours of two expressions, each of one series; an hour is that before its mark.
+
+    Raises `SpecError` for an expression that is refused or gives no or several series, `HostError`
+    where the server cannot be reached.
+    """
+    values = dict(_points(url, value, begin_h, end_h, pause_s))
+    loads = dict(_points(url, load, begin_h, end_h, pause_s))
+    return _history({hour: (v, loads[hour]) for hour, v in values.items() if hour in loads})
+
+
+def _history(pairs: dict[int, tuple[float, float]]) -> History:
+    """Return the hours whose value and load are numbers above 0: others are gaps."""
+    rows = [(h, v, q) for h, (v, q) in sorted(pairs.items()) if _positive(v) and _positive(q)]
+    hours, values, loads = zip(*rows, strict=True) if rows else ((), (), ())
+    return History(np.array(hours, dtype=np.int64), np.array(values), np.array(loads))
+
+
+def _positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def _points(
+    url: str, query: str, begin_h: int, end_h: int, pause_s: float
+) -> Iterator[tuple[int, float]]:
+    for first in range(begin_h, end_h, _MOST):
+        last = min(first + _MOST, end_h) - 1
+        # what is measured over an hour is known at its end
+        asked = {"query": query, "start": (first + 1) * _STEP_S, "end": (last + 1) * _STEP_S}
+        text = urllib.parse.urlencode({**asked, "step": _STEP_S})
+        found = _answered(f"{url.rstrip('/')}/api/v1/query_range?{text}", url, query, pause_s)
+        series = found.get("data", {}).get("result", [])
+        if len(series) > 1:
+            raise SpecError(f"{query}: gives {len(series)} series; select one instance")
+        for at, value in series[0]["values"] if series else ():
+            yield int(at) // _STEP_S - 1, float(value)
+
+
+def _answered(address: str, url: str, query: str, pause_s: float) -> dict[str, Any]:
+    """Return the answer; one that fails by chance (5xx, a lost connection) is asked for again."""
+    if not address.startswith(("http://", "https://")):
+        raise SpecError(f"--prometheus {url}: write http://HOST:9090")
+    problem = ""
+    for attempt in range(_TRIES):
+        time.sleep(pause_s * attempt**2)
+        try:
+            with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - above
+                found = json.loads(answer.read(_LARGEST))
+        except urllib.error.HTTPError as error:
+            problem = _message(error)
+            if error.code < 500:  # noqa: PLR2004 - the first code of a server's own failure
+                raise SpecError(f"{query}: Prometheus refuses it: {problem}") from error
+        except (OSError, ValueError) as error:
+            problem = str(getattr(error, "reason", error))
+        else:
+            return found if isinstance(found, dict) else {}
+    raise HostError(f"{url}: no answer after {_TRIES} tries: {problem}; check that it is reachable")
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.loads(error.read(_LARGEST))["error"])[:200]
+    except (ValueError, KeyError, TypeError, OSError):
+        return f"{error.code} {error.reason}"
+
+
+_COLUMNS = ("time", "value", "load")
+
+
+def from_csv(path: Path) -> History:
+    """Return the hours of a table with columns time, value and load; several of an hour are a mean.
+
+    A time is seconds since the epoch, or ISO 8601, in UTC where it names no zone.  Raises
+    `SpecError` with the line.
+    """
+    sums: dict[int, list[tuple[float, float]]] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        missing = [name for name in _COLUMNS if name not in (rows.fieldnames or ())]
+        if missing:
+            raise SpecError(f"{path}:1: no column {missing[0]!r}; name them {', '.join(_COLUMNS)}")
+        for row in rows:
+            try:
+                hour = int(_seconds(row["time"]) // _STEP_S)
+                sums.setdefault(hour, []).append((float(row["value"]), float(row["load"])))
+            except (TypeError, ValueError) as error:
+                raise SpecError(f"{path}:{rows.line_num}: {error}") from error
+    return _history({hour: _mean(pairs) for hour, pairs in sums.items()})
+
+
+def _mean(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    values, loads = zip(*pairs, strict=True)
+    return sum(values) / len(values), sum(loads) / len(loads)
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.replace(".", "", 1).isdigit() else seconds_of(text)
+
+
+def seconds_of(text: str) -> float:
+    """Return a moment in ISO 8601 as seconds since the epoch; without a zone it is UTC."""
+    moment = datetime.fromisoformat(text.strip())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
