@@ -1,10 +1,11 @@
 """Kills a diagnosis at random instants and counts what is left: doses, processes, caps, links.
 
 `python bench/diagnose_kills.py --kills 200`; each takes half a minute.  A killed diagnosis is run
-again, which goes on; every fifth is rolled back instead, and must leave nothing at all.
+again, which goes on; every tenth is rolled back, and must leave nothing at all.
 """
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -59,37 +60,72 @@ def left_after(seconds: float) -> list[str]:
     return []
 
 
+def treatment(run: Path) -> str:
+    """Return the treatment of the trial that is under way, or ``""``."""
+    try:
+        lines = (run / "journal.jsonl").read_bytes().split(b"\n")
+    except OSError:
+        return ""
+    name = ""
+    for line in lines:
+        if line.endswith(b"}"):
+            event = json.loads(line)["event"]
+            if event["type"] in {"started", "finished"}:
+                trial = event.get("trial") or event["outcome"]["trial"]
+                name = trial["treatment"] if event["type"] == "started" else ""
+    return name
+
+
+def under_way(run: Path, running: "subprocess.Popen[bytes]", done: int) -> None:
+    """Wait until this start of it has begun another trial than the last one did."""
+    end_s = time.monotonic() + 180
+    while running.poll() is None and time.monotonic() < end_s:
+        if treatment(run) and journal(run) > done:
+            return
+        time.sleep(0.05)
+
+
+def journal(run: Path) -> int:
+    """Return the length of the run's journal."""
+    path = run / "journal.jsonl"
+    return path.stat().st_size if path.exists() else 0
+
+
 def main() -> None:
     """Kill, look, go on; print what was left."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--kills", type=int, default=200)
     given = asked.parse_args()
-    chance, left, phases = random.Random(17), [], {"dose": 0, "other": 0}
+    chance, left, phases = random.Random(17), list[str](), dict[str, int]()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
         spec, run = Path(made) / "kill.toml", Path(made) / "run"
         spec.write_text(SPEC)
         for number in range(1, given.kills + 1):
             argv = [MYDYNO, "diagnose", str(spec), "-o", str(run), "--budget", "60m"]
+            before = journal(run)
             with subprocess.Popen(argv, stdout=-3, stderr=-3) as running:
-                time.sleep(chance.uniform(4, 45))
-                doses = list(Path("/var/tmp").glob("mydyno-*/spin/state"))  # noqa: S108 - where ours are
-                doses += list(run.glob("work/spin/state"))
-                dosed = any("0.8" in p.read_text() for p in doses if p.exists())
+                if number % 4:  # a quarter of the kills falls into preparing or resuming
+                    under_way(run, running, before)
+                time.sleep(chance.uniform(0.5, 25))
+                phase = treatment(run) or "between trials"
                 os.kill(running.pid, signal.SIGKILL)
-            phases["dose" if dosed else "other"] += 1
+            phases[phase] = phases.get(phase, 0) + 1
             left += left_after(_ENDS_S)
-            if number % 5 == 0 or number == given.kills:
-                done = subprocess.run(
-                    [MYDYNO, "rollback", str(run)], capture_output=True, check=False
-                )
-                left += [done.stderr.decode()] if done.returncode else []
-                left += [str(lab.home) for lab in listing() if made in str(lab.home)]
-                links = subprocess.run(
-                    ["ip", "-br", "link"], capture_output=True, check=True
-                ).stdout
-                left += [line for line in links.decode().splitlines() if line.startswith("mydyno")]
-                subprocess.run(["rm", "-rf", str(run)], check=True)
+            if number % 10 == 0 or number == given.kills:
+                left += rolled_back(run, made)
             print(f"{number} kills, {phases}, left: {left}", flush=True)
+
+
+def rolled_back(run: Path, made: str) -> list[str]:
+    """Roll back, and return what is left then: lab disks, links, the state of a dose."""
+    done = subprocess.run([MYDYNO, "rollback", str(run)], capture_output=True, check=False)
+    left = [done.stderr.decode()] if done.returncode else []
+    left += [str(lab.home) for lab in listing() if made in str(lab.home)]
+    links = subprocess.run(["ip", "-br", "link"], capture_output=True, check=True).stdout
+    left += [line for line in links.decode().splitlines() if line.startswith("mydyno")]
+    left += [str(p) for p in Path("/var/tmp").glob("mydyno-*/spin/state")]  # noqa: S108 - ours
+    subprocess.run(["rm", "-rf", str(run)], check=True)
+    return left
 
 
 if __name__ == "__main__":

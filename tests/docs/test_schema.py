@@ -19,6 +19,7 @@ from mydyno.cli.recipes import RecipeRow
 from mydyno.cli.rollback import Done, _print
 from mydyno.cli.status import Status
 from mydyno.diagnose import Diagnosis
+from mydyno.keep.drift import DriftRow
 from mydyno.report.digestpage import Digest
 from mydyno.report.production import EffectReport
 from mydyno.sample.live import Moment
@@ -46,6 +47,7 @@ KINDS = {
     "rollback": list[str],
     "run": Comparison,
     "status": Status,
+    "verify": list[DriftRow],
     "why": list[Diagnosis],
 }
 PARTIAL = {"digest"}  # docs/reference/digest.md has the fields that the page does not read

@@ -62,6 +62,7 @@ def test_the_files_lie_as_on_the_host_and_name_their_evidence(run, tmp_path):
         "revert/etc/systemd/system/mariadb.service.d/zz-mydyno.conf",
         "revert/etc/udev/rules.d/99-mydyno.rules",
         "README.txt",
+        "kept.json",
     }
     option = (out / "apply/etc/mysql/mariadb.conf.d/zz-mydyno.cnf").read_text()
     assert "LARGE of the campaign small" in option
@@ -123,3 +124,33 @@ def test_weaker_durability_is_carried_with_consent_and_a_warning(run, tmp_path):
     done = mydyno(*argv)
     assert done.returncode == 0, done.stderr
     assert "durability weaker" in next(out.glob("apply/**/*.cnf")).read_text()
+
+
+def test_a_server_without_what_was_kept_has_drift(run, tmp_path):
+    """A server that runs with none of it: each setting is named; one that has it, kept."""
+    out = tmp_path / "kept"
+    assert mydyno("export", run, "LARGE", "-o", out, "--target", "disk=sdc").returncode == 0
+    folder = open_folder()
+    instance = prepare(Local(), find(Local(), "auto"), places=(folder / "home", folder / "data"))
+    instance.place.owned.write_text("[mysqld]\n")
+    try:
+        instance.initialise()
+        instance.start()
+        defaults = instance.place.admin
+        done = mydyno("verify", out, "--server", defaults, "--json")
+        assert done.returncode == 1, done.stderr
+        found = {row["key"]: row["state"] for row in json.loads(done.stdout)}
+        assert found["mysqld.sort_buffer_size"] == "changed"
+        assert found["limits.nofile"] == "changed"
+        option = next(out.glob("apply/**/*.cnf")).read_text()
+        instance.stop()
+        instance.place.owned.write_text(option)
+        instance.start()
+        done = mydyno("verify", out, "--server", defaults)
+        assert "mysqld.sort_buffer_size  512K         512K    524288\n" in done.stdout
+    finally:
+        instance.close()
+        shutil.rmtree(folder)
+    lost = mydyno("verify", tmp_path)
+    assert lost.returncode == 2
+    assert "name a folder that mydyno export wrote" in lost.stderr

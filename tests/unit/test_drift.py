@@ -1,75 +1,119 @@
-"""Levels beside drift: the banded solution against the dense one, and known truth."""
+"""Drift: each way in which a host is not as it was kept has its name."""
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
-from mydyno.stats.drift import TAU_S, Trials, levels, one_hot
+from mydyno.audit.facts import ServerEvidence
+from mydyno.keep.drift import HostFiles, drift, paths
+from mydyno.keep.forms import native
+from mydyno.keep.kept import Kept, KeptOn
+from mydyno.model import SpecError
+from mydyno.report.drift import render_drift
+
+SETTINGS = {
+    "mysqld.sort_buffer_size": "512K",
+    "mysqld.max_connections": "500",
+    "kernel.sysctl.vm.swappiness": "1",
+    "kernel.thp": "never",
+    "block.scheduler": "none",
+    "limits.nofile": "65536",
+    "alloc.library": "jemalloc",
+    "fs.mount": "noatime",
+}
+KEPT = Kept(SETTINGS, ("e",), {}, "mariadb", (10, 11, 19), KeptOn(disk="sdc"))
+SWAPPINESS = "/proc/sys/vm/swappiness"
+THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+SCHEDULER = "/sys/block/sdc/queue/scheduler"
+LIMITS = (
+    "Limit                     Soft Limit\nMax open files            65536       65536    files"
+)
 
 
-def campaign(seed, *, drift, noise=0.025, treatments=5, blocks=16, apart_s=400.0):
-    """Return trials in randomised blocks on a host that drifts, and the true levels."""
-    chance = np.random.default_rng(seed)
-    truth = chance.normal(0.0, 0.1, treatments)
-    order = np.concatenate([chance.permutation(treatments) for _ in range(blocks)])
-    at_s = np.arange(len(order)) * apart_s
-    apart = np.abs(np.subtract.outer(at_s, at_s))
-    weather = chance.multivariate_normal(np.zeros(len(order)), drift**2 * np.exp(-apart / TAU_S))
-    level = truth[order] + weather + chance.normal(0.0, noise, len(order))
-    return Trials(one_hot(order), at_s, level, np.ones(len(level))), truth
+def seen(**changed):
+    files = {file.path: file.text for file in native.write(KEPT)}
+    option = next(text for path, text in files.items() if path.endswith("zz-mydyno.cnf"))
+    path = "/etc/mysql/mariadb.conf.d/zz-mydyno.cnf"
+    given = {
+        "name": "db1", "flavour": "mariadb", "version": (10, 11, 19), "text": "", "looks": ({}, {}),
+        "variables": {"sort_buffer_size": "524288", "max_connections": "500"},
+        "start": (path,), "files": {path: option},
+        "host": {"limits": LIMITS, "maps": "jemalloc", "mount": "ext4 rw,noatime"},
+    }  # fmt: skip
+    values = {SWAPPINESS: "1", THP: "always madvise [never]", SCHEDULER: "[none] mq-deadline"}
+    return ServerEvidence(**{**given, **changed}), HostFiles({**files, **values})
 
 
-def dense(trials, found):
-    """Return levels and covariance by the textbook."""
-    apart = np.abs(np.subtract.outer(trials.at_s, trials.at_s))
-    covariance = found.drift_sd**2 * np.exp(-apart / TAU_S)
-    covariance += np.diag(found.noise_sd**2 * trials.weight)
-    design = trials.design
-    inverse = np.linalg.inv(covariance)
-    spread = np.linalg.inv(design.T @ inverse @ design)
-    return spread @ design.T @ inverse @ trials.level, spread
+def states(evidence, files):
+    return {row.key: row.state for row in drift(KEPT, evidence, files)}
 
 
-@pytest.mark.parametrize("drift", [0.0, 0.05])
-def test_it_is_generalised_least_squares(drift):
-    trials, _ = campaign(1, drift=drift)
-    weights = 1 + trials.design.argmax(axis=1) / 3
-    weighted = replace(trials, weight=weights)
-    for one in (trials, weighted):
-        found = levels(one)
-        level, spread = dense(one, found)
-        assert found.level == pytest.approx(level, abs=1e-9)
-        assert found.covariance == pytest.approx(spread, abs=1e-9)
+def test_a_host_as_it_was_kept_has_no_drift_but_what_no_file_stores():
+    found = states(*seen())
+    assert found.pop("fs.mount") == "not stored"  # fstab is not looked at
+    assert set(found.values()) == {"kept"}
 
 
-@pytest.mark.statistics
-def test_intervals_of_contrasts_cover_at_their_nominal_rate():
-    z = []
-    for seed in range(200):
-        trials, truth = campaign(seed, drift=0.04)
-        found = levels(trials)
-        for treatment in range(1, 5):
-            ratio, se = found.difference(treatment, 0)
-            z.append((ratio - truth[treatment] + truth[0]) / se)
-    assert np.std(z) == pytest.approx(1.0, abs=0.12)
+@pytest.mark.parametrize(
+    ("change", "key", "state"),
+    [
+        ({SWAPPINESS: "60"}, "kernel.sysctl.vm.swappiness", "not loaded"),
+        ({SCHEDULER: "none [kyber]"}, "block.scheduler", "not loaded"),
+        (
+            {"/etc/sysctl.d/90-mydyno.conf": "vm.swappiness = 10"},
+            "kernel.sysctl.vm.swappiness",
+            "not stored",
+        ),
+        ({"/etc/tmpfiles.d/mydyno.conf": None}, "kernel.thp", "not stored"),
+        ({"/etc/tmpfiles.d/mydyno.conf": None, THP: "[always] never"}, "kernel.thp", "changed"),
+        (
+            {"/etc/systemd/system/mariadb.service.d/zz-mydyno.conf": "[Service]"},
+            "alloc.library",
+            "not stored",
+        ),
+    ],
+)
+def test_what_happened_to_a_file_or_a_value(change, key, state):
+    evidence, files = seen()
+    texts = {k: v for k, v in {**files.texts, **change}.items() if v is not None}
+    found = states(evidence, HostFiles(texts))
+    assert found[key] == state
+    assert [
+        k for k, v in found.items() if v != "kept" and k not in {key, "fs.mount", "limits.nofile"}
+    ] == []
 
 
-def test_a_drift_is_found_where_there_is_one():
-    still = [levels(campaign(s, drift=0.0)[0]).drift_sd for s in range(30)]
-    moved = [levels(campaign(s, drift=0.05)[0]).drift_sd for s in range(30)]
-    assert np.median(still) <= 0.005
-    assert np.median(moved) >= 0.03
+def test_a_variable_that_was_set_and_one_that_another_file_sets():
+    evidence, files = seen(variables={"sort_buffer_size": "524288", "max_connections": "900"})
+    assert states(evidence, files)["mysqld.max_connections"] == "not loaded"
+    evidence, files = seen(files={}, start=())
+    assert states(evidence, files)["mysqld.sort_buffer_size"] == "not stored"
+    path = "/etc/mysql/mariadb.conf.d/zzz.cnf"
+    evidence, files = seen(files={path: "[mysqld]\nmax_connections = 300\n"}, start=(path,))
+    row = next(r for r in drift(KEPT, evidence, files) if r.key == "mysqld.max_connections")
+    assert (row.state, row.stored, row.where) == ("not stored", "300", f"{path}:2")
 
 
-@pytest.mark.statistics
-def test_few_trials_average_over_parameters_that_they_do_not_determine():
-    inside = []
-    for seed in range(150):
-        trials, truth = campaign(seed, drift=0.04, blocks=4)
-        found = levels(trials)
-        for treatment in range(1, 5):
-            contrast = found.contrast(treatment, 0)
-            error = contrast.log_ratio - truth[treatment] + truth[0]
-            inside.append(abs(error) < contrast.critical(0.05) * contrast.se)
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.03)
+def test_all_paths_are_below_etc_proc_and_sys():
+    assert all(path.startswith(("/etc/", "/proc/sys/", "/sys/")) for path in paths(KEPT))
+    assert {SWAPPINESS, THP, SCHEDULER} <= set(paths(KEPT))
+
+
+@pytest.mark.parametrize(
+    ("settings", "disk"),
+    [
+        ({"kernel.module.x.../../../../etc/shadow": "1"}, "sdc"),
+        ({"kernel.sysctl.a b": "1"}, "sdc"),
+        ({"block.scheduler": "none"}, "../../../etc"),
+        ({"block.scheduler": "none"}, ""),
+    ],
+)
+def test_a_name_that_leads_elsewhere_is_refused(settings, disk):
+    """Whoever can write to the folder of an export chooses what root reads, else."""
+    with pytest.raises(SpecError):
+        paths(Kept(settings, target=KeptOn(disk=disk)))
+
+
+def test_the_table_has_three_columns_and_a_count():
+    text = render_drift("db1", drift(KEPT, *seen()), 100)
+    assert text.splitlines()[0].split() == ["setting", "kept", "stored", "in", "force"]
+    assert text.endswith("db1: 8 settings, 1 not as kept\n")
+    assert "not stored: a restart loses it" in text

@@ -217,7 +217,7 @@ def _differences(seen: ServerEvidence, last: Mapping[str, Option]) -> Sequence[D
     found = []
     for name, option in last.items():
         present = seen.variables.get(name)
-        if present is None or _same(name, option.value, present):
+        if present is None or same(name, option.value, present):
             continue
         origin = seen.origins.get(name, ("", ""))[0]
         by = _BY.get(origin, "")
@@ -226,10 +226,10 @@ def _differences(seen: ServerEvidence, last: Mapping[str, Option]) -> Sequence[D
 
 
 _ROUNDED_UP = {"innodb_buffer_pool_size", "innodb_redo_log_capacity"}
-_BLOCK = 4096.0
+_SIZES, _BLOCK = ("_size", "_capacity", "_packet", "_length"), 4096.0  # rounded to blocks
 
 
-def _same(name: str, wanted: str, present: str) -> bool:
+def same(name: str, wanted: str, present: str) -> bool:
     """Return whether a value in a file is the one in force; what is neither number nor word is."""
     left, right = number(wanted), number(present)
     if left is None and right is None:
@@ -239,7 +239,8 @@ def _same(name: str, wanted: str, present: str) -> bool:
         return True
     if name in _ROUNDED_UP and right >= left:
         return True
-    return abs(left - right) <= max(0.02 * abs(left), _BLOCK if left > _BLOCK else 0.0)
+    rounded = max(0.02 * abs(left), _BLOCK) if name.endswith(_SIZES) and left > _BLOCK else 0.0
+    return abs(left - right) <= rounded
 
 
 def _shown(one: Difference) -> str:

@@ -28,6 +28,7 @@ COMMANDS = {
     "why": "Show where connections spend their time, and what limits fit that; nothing is changed.",
     "diagnose": "Prove what limits a load: slow one resource at a time, and see what follows.",
     "export": "Write a treatment as files of other tools, each with its inverse.",
+    "verify": "Compare what was exported with what a host stores and has in force; read-only.",
     "effect": "Show what a change did in production, or what this history could show.",
     "import": "Import existing benchmark logs into a run directory, to compare and report.",
     "rollback": "Restore what a campaign changed on its host, and remove what it made there.",
@@ -57,6 +58,7 @@ EXAMPLES = {
         "export demo-run --format mycnf -o kept",
         "export my-run FAST --format ansible --target disk=sdc -o role",
     ),
+    "verify": ("verify kept", "verify kept --host ssh://root@db1 --server /root/.my.cnf"),
     "effect": (
         "effect db1:9104 --prometheus http://mon:9090 --after 2026-11-10..2026-11-17",
         "effect db1.csv --control db2.csv --after 2026-11-10T14:00..2026-11-11T14:00",

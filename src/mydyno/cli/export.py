@@ -13,7 +13,7 @@ from mydyno.cli.analysis import OpenRun, opened, result
 from mydyno.cli.terminal import Dir, Json, print_json, print_message
 from mydyno.journal import Changing
 from mydyno.journal.register import RunDir
-from mydyno.keep.kept import Bundle, Kept, KeptFile, KeptOn, bundle, form_of, forms
+from mydyno.keep.kept import KEPT, Bundle, Kept, KeptFile, KeptOn, bundle, form_of, forms
 from mydyno.model import RefusedError, SpecError, unknown_value
 from mydyno.report import units
 from mydyno.stack.protocol import spec_key
@@ -81,7 +81,7 @@ def export(  # noqa: PLR0913 - one parameter an option
     _refuse_weaker(rows, allow or [])
     kept = _kept(directory, run, found, rows, _target(target or []))
     made = bundle(kept, chosen)
-    files = _written(output, made)
+    files = _written(output, kept, made)
     for row in rows:
         if row.verdict != "adopt":
             print_message(f"warning: {name} under {row.workload}: the verdict is {row.verdict}")
@@ -180,7 +180,7 @@ def _effect(row: Row, baseline: str) -> str:
     )
 
 
-def _written(output: Path, made: Bundle) -> list[str]:
+def _written(output: Path, kept: Kept, made: Bundle) -> list[str]:
     """Write all files; return their paths below the folder."""
     found = []
     for folder, files in ((_WRITE, made.write), (_INVERSE, made.inverse)):
@@ -191,7 +191,8 @@ def _written(output: Path, made: Bundle) -> list[str]:
             path.write_text(file.text, encoding="utf-8")
             found.append(name)
     (output / _README).write_text(_readme(made), encoding="utf-8")
-    return [*found, _README]
+    (output / KEPT).write_bytes(msgspec.json.encode(kept))
+    return [*found, _README, KEPT]
 
 
 def _readme(made: Bundle) -> str:

@@ -1,5 +1,6 @@
 """A treatment to keep, and the forms that write it: one file each in `forms`, found by name."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -14,6 +15,8 @@ _INCLUDES = {
     "mysql": "/etc/mysql/mysql.conf.d",
     "percona": "/etc/mysql/mysql.conf.d",
 }
+_NAME = re.compile(r"[\w.:/-]+")  # some become a path below /proc or /sys
+KEPT = "kept.json"  # what an export holds for `verify`
 _UNITS = {"mariadb": "mariadb.service", "mysql": "mysql.service", "percona": "mysql.service"}
 
 
@@ -53,6 +56,8 @@ class Kept:
         Every form is lines, and the rest of such a value would be a setting of its own.
         """
         found = {k: v for k, v in self.settings.items() if k.startswith(f"{layer}.")}
+        if bad := [key for key in found if not _NAME.fullmatch(key) or ".." in key]:
+            raise SpecError(f"{bad[0]!r}: is not the name of a setting")
         return {k.removeprefix(f"{layer}."): _printable(k, v) for k, v in found.items()}
 
     def only(self, keys: Sequence[str]) -> "Kept":

@@ -308,6 +308,28 @@ def host_outputs(server: Existing) -> dict[str, str]:
     return {name: "\n".join(found) for name, found in parts.items()}
 
 
+_TEXTS = """
+mark=$1; shift
+for f; do
+    [ -f "$f" ] && [ -r "$f" ] && printf '%s %s\\n' "$mark" "$f" && head -c 65536 -- "$f" && echo
+done; :
+"""
+
+
+def texts_of(host: Host, paths: Sequence[str]) -> dict[str, str]:
+    """Return the begin of each file that is there, by path; one round trip."""
+    mark = f"@{secrets.token_hex(8)}"
+    done = host.run(Action(("sh", "-c", _TEXTS, "read", mark, *paths)))
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in done.stdout.decode(errors="replace").splitlines():
+        if line.startswith(f"{mark} "):
+            lines = found.setdefault(line.partition(" ")[2], [])
+        else:
+            lines.append(line)
+    return {path: "\n".join(text) for path, text in found.items()}
+
+
 def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:
     """Return the option files that are read first, all files by path, and their modes.
 

@@ -1,0 +1,159 @@
+"""Drift: whether what was kept is stored on a host, and in force there; three columns."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from mydyno.audit.facts import ServerEvidence, same
+from mydyno.audit.option_files import Option, every, groups
+from mydyno.keep.forms import native
+from mydyno.keep.forms.systemd import LIBRARIES, environment
+from mydyno.keep.forms.tmpfiles import places
+from mydyno.keep.kept import Kept, KeptFile
+from mydyno.model import SpecError
+
+UNKNOWN = ""
+_LIMIT = re.compile(r"^(Max [a-z ]+?)\s{2,}(\S+)", re.MULTILINE)
+_LIMITS = {
+    "nofile": "Max open files",
+    "nproc": "Max processes",
+    "memlock": "Max locked memory",
+}
+
+
+class DriftRow(msgspec.Struct, frozen=True):
+    """One setting: as it was kept, as a file of the host has it, as it is in force.
+
+    `state` is ``kept``, or what happened: ``not stored``, ``not loaded``, ``changed``, ``unknown``.
+    `where` is the file that has it.
+    """
+
+    key: str
+    wanted: str
+    stored: str
+    effective: str
+    where: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostFiles:
+    """What was read of a host: the text of each file by path, absent where there is none."""
+
+    texts: Mapping[str, str]
+
+    def value(self, path: str) -> str:
+        """Return a file's value, of several the one in brackets."""
+        text = self.texts.get(path, UNKNOWN).strip()
+        chosen = re.search(r"\[([\w-]+)\]", text)
+        return chosen[1] if chosen else text
+
+
+def paths(kept: Kept) -> list[str]:
+    """Return the files of a host that must be read: values in force, and what stores them.
+
+    Raises `SpecError` where a name is none, as what was exported may have been changed.
+    """
+    if refusal := native.refusal(kept):
+        raise SpecError(refusal)
+    found = [file.path for file in native.write(kept)]
+    found += [_place(key, kept) for key in kept.settings if key.startswith(("kernel.", "block."))]
+    return found
+
+
+def drift(kept: Kept, seen: ServerEvidence, files: HostFiles) -> list[DriftRow]:
+    """Return each setting that was kept with what the host has of it."""
+    options = {o.name: o for o in every(seen.start, seen.files, groups(seen.flavour, seen.version))}
+    rows = []
+    for key, wanted in kept.settings.items():
+        effective = _effective(key, kept, seen, files)
+        stored, where = _stored(key, kept, options, files)
+        rows.append(
+            DriftRow(key, wanted, stored, effective, where, _state(key, wanted, stored, effective))
+        )
+    return rows
+
+
+def _state(key: str, wanted: str, stored: str, effective: str) -> str:
+    name = key.rpartition(".")[2]
+    is_stored = bool(stored) and same(name, wanted, stored)
+    if not effective:
+        return "unknown" if is_stored else "not stored"
+    if same(name, wanted, effective):
+        return "kept" if is_stored else "not stored"
+    return "not loaded" if is_stored else "changed"
+
+
+def _effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> str:
+    """Return the value in force; ``""`` where it cannot be seen."""
+    layer, _, name = key.partition(".")
+    if layer == "mysqld":
+        return seen.variables.get(name, UNKNOWN)
+    if layer in {"block", "kernel"}:
+        return files.value(_place(key, kept))
+    if layer == "limits":
+        limits = {str(k): str(v) for k, v in _LIMIT.findall(seen.host.get("limits", ""))}
+        return limits.get(_LIMITS.get(name, ""), UNKNOWN)
+    if key == "fs.mount":
+        return _mounted(kept.settings[key], seen.host.get("mount", ""))
+    if key == "alloc.library" and "maps" in seen.host:
+        return next((one for one in LIBRARIES if one in seen.host["maps"]), "glibc")
+    return UNKNOWN
+
+
+def _place(key: str, kept: Kept) -> str:
+    """Return the file below /proc or /sys of a setting of kernel or disk."""
+    name = key.partition(".")[2]
+    if key.startswith("block."):
+        return f"/sys/block/{kept.target.disk}/queue/{name.replace('.', '/')}"
+    if name.startswith("sysctl."):
+        return f"/proc/sys/{name.removeprefix('sysctl.').replace('.', '/')}"
+    return places(kept).get(key, "")
+
+
+def _mounted(wanted: str, present: str) -> str:
+    """Return the options that are wanted if all are in force, else those in force."""
+    options = set(present.partition(" ")[2].split(","))
+    return wanted if options >= set(wanted.split(",")) else ",".join(sorted(options - {""}))
+
+
+def _stored(
+    key: str, kept: Kept, options: Mapping[str, Option], files: HostFiles
+) -> tuple[str, str]:
+    """Return the value that a file of the host has, and the file."""
+    layer, _, name = key.partition(".")
+    if layer == "mysqld":
+        option = options.get(name)
+        return (option.value, option.where) if option else (UNKNOWN, UNKNOWN)
+    file = _file(key, native.write(kept), kept)
+    if file is None or file.path not in files.texts:
+        return UNKNOWN, UNKNOWN
+    own = [line for line in file.text.splitlines() if line and line[0] not in "#["]
+    there = {line.strip() for line in files.texts[file.path].splitlines()}
+    mine = [line for line in own if _names(key, kept, line)]
+    found = bool(mine) and all(line.strip() in there for line in mine)
+    return (kept.settings[key] if found else UNKNOWN), file.path
+
+
+def _file(key: str, written: Sequence[KeptFile], kept: Kept) -> KeptFile | None:
+    for form, part in native.parts(kept):
+        if key in part.settings:
+            path = form.write(part)[0].path
+            return next((file for file in written if file.path == path), None)
+    return None
+
+
+def _names(key: str, kept: Kept, line: str) -> bool:
+    """Return whether a line of one of our files sets this key."""
+    layer, _, name = key.partition(".")
+    if layer == "alloc":
+        return any(word in line for word in ("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_CONF"))
+    if layer == "env":
+        return name in environment(kept) and f"{name}=" in line
+    if layer == "limits":
+        return line.lower().startswith(f"limit{name}")
+    if layer == "kernel":
+        return (name.removeprefix("sysctl.") in line) or places(kept).get(key, "\0") in line
+    return name.replace("iosched.", "iosched/") in line
