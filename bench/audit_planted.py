@@ -216,6 +216,7 @@ def asked(server: str, options: str) -> dict[str, object]:
 def variables(instance: Instance) -> list[tuple[str, ...]]:
     """Return all variables that do not move by themselves."""
     moving = "'%timestamp%' AND Variable_name NOT LIKE 'gtid%' AND Variable_name NOT LIKE 'last_%'"
+    moving += " AND Variable_name <> 'innodb_thread_sleep_delay'"
     return instance.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE {moving}")
 
 

@@ -58,7 +58,7 @@ EXAMPLES = {
         "export demo-run --format mycnf -o kept",
         "export my-run FAST --format ansible --target disk=sdc -o role",
     ),
-    "verify": ("verify kept", "verify kept --host ssh://root@db1 --server /root/.my.cnf"),
+    "verify": ("verify kept", "verify kept --host ssh://root@db1 --server /etc/mysql/verify.cnf"),
     "effect": (
         "effect db1:9104 --prometheus http://mon:9090 --after 2026-11-10..2026-11-17",
         "effect db1.csv --control db2.csv --after 2026-11-10T14:00..2026-11-11T14:00",
