@@ -8,6 +8,7 @@ wanted() { sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$@"; }
 lists=(packaging/apt.txt)
 [ "$kind" = run ] || lists+=(packaging/apt-test.txt)
 [ "$kind" = bench ] && lists+=(packaging/apt-bench.txt)
+[ "$kind" = keep ] && lists+=(packaging/apt-keep.txt)
 [ "$kind" = vm ] && lists+=(packaging/apt-vm.txt)
 [ "$kind" = packages ] && lists+=(packaging/apt-packages.txt)
 

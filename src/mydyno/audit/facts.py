@@ -131,7 +131,7 @@ def _derived(seen: ServerEvidence, values: Mapping[str, Value]) -> dict[str, Val
     found: dict[str, float | None] = {
         "fact.watched": seen.seconds,
         "fact.uptime": get("status.uptime"),
-        "fact.data": seen.data_bytes,
+        "fact.data": seen.data_bytes or number(seen.host.get("data", "")) or None,
         "fact.redo": _redo(get),
         "fact.read_share": _read_share(get),
         "fact.replica": 1.0 if any("io_running" in key for key in seen.replica) else None,

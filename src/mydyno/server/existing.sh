@@ -33,6 +33,7 @@ path=$(sed -n 's/^0:://p' "/proc/$pid/cgroup"); v1=$(sed -n 's/^[0-9]*:memory://
 line memory_max "/sys/fs/cgroup$path/memory.max"
 line memory_peak "/sys/fs/cgroup$path/memory.peak"
 [ -n "$v1" ] && line memory_max "/sys/fs/cgroup/memory$v1/memory.limit_in_bytes"
+say data; find "$data" -xdev \( -name "*.ibd" -o -name "ibdata*" \) -printf "%s\n" 2>/dev/null | awk "{s+=\$1} END {print s+0}"
 say unit; sed -n 's/.*\/\([^/]*\.service\).*/\1/p' "/proc/$pid/cgroup" | head -n1
 say mount; findmnt -n -o FSTYPE,OPTIONS -T "$data"
 say fstab; target=$(findmnt -n -o TARGET -T "$data")

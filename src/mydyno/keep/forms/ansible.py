@@ -52,10 +52,12 @@ def _handlers(kept: Kept, file: KeptFile) -> dict[str, tuple[str, ...]]:
 def _handler(name: str, argv: tuple[str, ...]) -> list[str]:
     if not argv:
         unit = name.removeprefix("Restart ")
-        module = ["      ansible.builtin.systemd_service:", f"        name: {unit}"]
+        module = ["      ansible.builtin.service:", f"        name: {unit}"]
         return [f"    - name: {name}", *module, "        state: restarted"]
+    # the module for systemd has one name up to ansible-core 2.14 and another from 2.15 on
+    known = " # noqa: command-instead-of-module" if argv[0] == "systemctl" else ""
     return [
-        f"    - name: {name}",
+        f"    - name: {name}{known}",
         "      ansible.builtin.command:",
         "        argv:",
         *(f"          - {json.dumps(word, ensure_ascii=False)}" for word in argv),

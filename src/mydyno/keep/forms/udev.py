@@ -8,9 +8,10 @@ PATH = "/etc/udev/rules.d/99-mydyno.rules"  # after those that distributions shi
 _RELOAD = ("sh", "-c", "udevadm control --reload && udevadm trigger --subsystem-match=block")
 
 
-def _rule(disk: str, attributes: Sequence[tuple[str, str]]) -> str:
-    match = ('ACTION=="add|change"', 'SUBSYSTEM=="block"', f'KERNEL=="{disk}"')
-    return ", ".join([*match, *(f'ATTR{{queue/{name}}}="{value}"' for name, value in attributes)])
+def _rules(disk: str, attributes: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a rule for each attribute, in order."""
+    match = f'ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="{disk}"'
+    return [f'{match}, ATTR{{queue/{name}}}="{value}"' for name, value in attributes]
 
 
 def attributes(kept: Kept) -> list[tuple[str, str]]:
@@ -20,15 +21,15 @@ def attributes(kept: Kept) -> list[tuple[str, str]]:
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
-    rule = _rule(kept.target.disk, attributes(kept))
-    return [KeptFile(PATH, "\n".join([*kept.heading(), rule]) + "\n", _RELOAD)]
+    lines = [*kept.heading(), *_rules(kept.target.disk, attributes(kept))]
+    return [KeptFile(PATH, "\n".join(lines) + "\n", _RELOAD)]
 
 
 def _inverse(kept: Kept) -> Sequence[KeptFile]:
     first = [(name, kept.before(f"block.{name.replace('/', '.')}")) for name, _ in attributes(kept)]
     known = [(name, value) for name, value in first if value]
     lines = [f"# queue/{name}: no first value is recorded" for name, value in first if not value]
-    lines += [_rule(kept.target.disk, known)] if known else []
+    lines += _rules(kept.target.disk, known)
     return [KeptFile(PATH, "\n".join(lines) + "\n", _RELOAD)]
 
 
