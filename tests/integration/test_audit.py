@@ -1,6 +1,9 @@
 """`mydyno audit` on real servers: read-only by their own log, and right about what is there."""
 
 import json
+import os
+import time
+from pathlib import Path
 
 import pytest
 
@@ -91,11 +94,7 @@ def test_advice_becomes_a_campaign_that_plan_accepts(server, tmp_path):
     assert "exists already" in again.stderr
 
 
-def test_a_server_must_be_named_where_it_is_not_clear(server, tmp_path):
-    done = mydyno("audit", "--watch", "0s")
-    assert done.returncode in {0, 1, 2, 3}  # the machine may have others, or only this one
-    if done.returncode == 2:
-        assert "name one" in done.stderr
+def test_bad_input_names_the_next_step(server, tmp_path):
     wrong = mydyno("audit", "--server-defaults", tmp_path / "none.cnf")
     assert wrong.returncode == 3
     assert "Traceback" not in wrong.stderr
@@ -103,3 +102,37 @@ def test_a_server_must_be_named_where_it_is_not_clear(server, tmp_path):
         bad = mydyno("audit", "--server-defaults", server.place.admin, "--watch", watch)
         assert bad.returncode == 2
         assert "--watch" in bad.stderr
+
+
+def cpu_s(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_audit_takes_half_a_second_of_the_servers_cpu_at_most(server):
+    """Besides what the idle server takes in the same time."""
+    pid = int(server.place.pid_file.read_text())
+    audited(server.place.admin, "--watch", "0s")  # caches of the server are filled
+    idle = cpu_s(pid)
+    time.sleep(6)
+    began = cpu_s(pid)
+    audited(server.place.admin, "--watch", "5s")
+    assert cpu_s(pid) - began - (began - idle) < 0.5
+
+
+def test_of_two_servers_one_must_be_named(bench):
+    """Never guessed: the sockets of both are in the message."""
+    one, other = (bench.take(name).instance for name in (MARIADB, "mysql-8.0.33"))
+    one.start()
+    other.start()
+    try:
+        done = mydyno("audit", "--watch", "0s")
+        assert done.returncode == 2
+        assert "servers run here; name one" in done.stderr
+        options = f"pid {int(one.place.pid_file.read_text())}"
+        assert options in done.stderr
+        found = audited(other.place.admin, "--watch", "0s")
+        assert found["flavour"] == "mysql"
+    finally:
+        one.stop()
+        other.stop()

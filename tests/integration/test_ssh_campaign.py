@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import time
@@ -12,8 +13,11 @@ import pytest
 
 import command_line
 from command_line import MAIN
+from integration.server_steps import open_folder
 from integration.ssh_steps import hosts, join
+from mydyno.host import Local
 from mydyno.loads.sysbench import parse_session
+from mydyno.server import find, prepare
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
@@ -157,6 +161,29 @@ def test_plan_and_inspect(net):
     assert "MariaDB" in done.stdout
     done = mydyno(net, "inspect", "--host", f"ssh://root@{net.db.address}", "--json")
     assert json.loads(done.stdout)["memory_bytes"] > 1 << 28
+    clean(net)
+
+
+def test_an_audit_of_a_server_on_a_far_host(net):
+    """Its process, disk and option files are read there; nothing is left."""
+    host = Local()
+    folder = open_folder()
+    instance = prepare(host, find(host, "auto"), places=(folder / "home", folder / "data"))
+    instance.place.owned.write_text("[mysqld]\nsort_buffer_size = 64M\n")
+    try:
+        instance.initialise()
+        instance.start()
+        far = ("--host", f"ssh://root@{net.db.address}", "--server", instance.place.admin)
+        done = mydyno(net, "audit", *far, "--watch", "1s", "--json")
+        assert done.returncode == 1, done.stderr
+        found = {
+            one["finding"]["rule"]: one["finding"] for one in json.loads(done.stdout)["findings"]
+        }
+        assert found["sort-buffer-cliff"]["where"] == f"{instance.place.owned}:2"
+        assert found["sort-buffer-cliff"]["figures"]["process.allocator"] == "glibc"
+    finally:
+        instance.close()
+        shutil.rmtree(folder)
     clean(net)
 
 

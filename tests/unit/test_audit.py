@@ -1,6 +1,8 @@
 """The language of rules, option files, facts and memory of an audit."""
 
+import itertools
 import math
+import random
 from datetime import date
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from mydyno.audit.campaign_text import FOUND, as_found, campaign_text
 from mydyno.audit.expression import LackingError, parsed, steps
 from mydyno.audit.facts import ServerEvidence, facts
-from mydyno.audit.findings import evaluate
+from mydyno.audit.findings import Remembered, evaluate, remembered
 from mydyno.audit.option_files import every, groups, number, written
 from mydyno.audit.rules import read_rule, rules, within
 from mydyno.campaign.spec import decode
@@ -278,3 +280,31 @@ def test_the_spec_of_an_audit_is_one_that_is_read():
     }
     assert f'baseline = "{FOUND}"' in text
     assert 'script = "oltp_read_write"' in text
+
+
+def test_a_week_of_hourly_audits_changes_at_most_one_proposal_of_a_rule():
+    """Load that moves by 30 % up and down, with its daily curve: the advice does not flap."""
+    chance = random.Random(18)
+    seen: dict[str, list[str]] = {}
+    before: dict[str, Remembered] = {}
+    for hour in range(7 * 24):
+        load = (1 + 0.2 * math.sin(2 * math.pi * hour / 24)) * chance.uniform(0.85, 1.15)
+        after = {
+            name: str(int(BEFORE.get(name, 0)) + (int(value) - int(BEFORE.get(name, 0))) * load)
+            if name in {"Questions", "Com_select", "Com_update", "Innodb_os_log_written"}
+            else value
+            for name, value in AFTER.items()
+        }
+        running = tuple(max(1.0, round(n * load)) for n in (1, 60, 90, 120))
+        variables = {**VARIABLES, "thread_handling": "one-thread-per-connection"}
+        one = evidence(looks=(BEFORE, after), running=running, variables=variables)
+        found = evaluate(one, facts(one), rules(), date(2026, 11, 26), before)
+        before = remembered(found)
+        for finding in found.findings:
+            for proposal in finding.proposals[:1]:
+                seen.setdefault(finding.rule, []).append(proposal.name)
+    assert {"redo-small", "thread-pool"} <= seen.keys()
+    for rule, names in seen.items():
+        changes = sum(a != b for a, b in itertools.pairwise(names))
+        assert changes <= 1, (rule, names)
+        assert len(names) == 7 * 24, rule  # nor does a finding come and go
