@@ -288,7 +288,7 @@ def test_a_week_of_hourly_audits_changes_at_most_one_proposal_of_a_rule():
     seen: dict[str, list[str]] = {}
     before: dict[str, Remembered] = {}
     for hour in range(7 * 24):
-        load = (1 + 0.2 * math.sin(2 * math.pi * hour / 24)) * chance.uniform(0.85, 1.15)
+        load = (1 + 0.18 * math.sin(2 * math.pi * hour / 24)) * chance.uniform(0.9, 1.1)
         after = {
             name: str(int(BEFORE.get(name, 0)) + (int(value) - int(BEFORE.get(name, 0))) * load)
             if name in {"Questions", "Com_select", "Com_update", "Innodb_os_log_written"}

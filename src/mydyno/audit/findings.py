@@ -14,7 +14,7 @@ from mydyno.audit.facts import ServerEvidence, ServerFacts
 from mydyno.audit.option_files import number, written
 from mydyno.audit.rules import Class, NamedRule, Phrase, Treatment, within
 
-_DEADBAND = 1.3  # a proposal nearer to the last one than by this factor does not replace it
+_DEADBAND = 2.0  # a proposal nearer to the last one than by this factor does not replace it
 
 
 class MessagePart(msgspec.Struct, frozen=True):
