@@ -98,16 +98,18 @@ def main() -> None:
     given = asked.parse_args()
     chance, left, phases = random.Random(17), list[str](), dict[str, int]()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
-        spec, run = Path(made) / "kill.toml", Path(made) / "run"
+        spec, run, log = Path(made) / "kill.toml", Path(made) / "run", Path("/var/tmp/kills.out")  # noqa: S108 - shown where it fails
         spec.write_text(SPEC)
         for number in range(1, given.kills + 1):
             argv = [MYDYNO, "diagnose", str(spec), "-o", str(run), "--budget", "60m"]
             before = journal(run)
-            with subprocess.Popen(argv, stdout=-3, stderr=-3) as running:
+            with log.open("w") as out, subprocess.Popen(argv, stdout=out, stderr=out) as running:
                 if number % 4:  # a quarter of the kills falls into preparing or resuming
                     under_way(run, running, before)
                 time.sleep(chance.uniform(0.5, 25))
                 phase = treatment(run) or "between trials"
+                if running.poll() is not None:
+                    raise SystemExit(f"it ended by itself with {running.returncode}: see {log}")
                 os.kill(running.pid, signal.SIGKILL)
             phases[phase] = phases.get(phase, 0) + 1
             left += left_after(_ENDS_S)

@@ -96,3 +96,17 @@ def test_what_mydyno_started_is_no_other_database(tmp_path):
             assert f"mongod (pid {running.pid})" in other_databases(Local())
         finally:
             running.kill()
+
+
+def test_a_database_that_is_ending_is_none(tmp_path):
+    """A server of ours that was killed with its owner must not refuse the run that goes on."""
+    other = tmp_path / "mariadbd"
+    other.write_bytes(Path("/bin/sleep").read_bytes())
+    other.chmod(0o755)
+    with subprocess.Popen([other, "60"]) as running:
+        assert f"mariadbd (pid {running.pid})" in other_databases(Local())
+        running.kill()
+        until = time.monotonic() + 10
+        while Path(f"/proc/{running.pid}/cmdline").read_bytes() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert f"mariadbd (pid {running.pid})" not in other_databases(Local())  # not yet reaped

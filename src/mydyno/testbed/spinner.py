@@ -17,7 +17,9 @@ _OTHERS = """
 for at in /proc/[0-9]*; do
   read -r name <"$at/comm" || continue
   case $name in mysqld|mariadbd|postgres|mongod|redis-server|valkey-server) ;; *) continue ;; esac
-  file=$(tr '\\0' '\\n' <"$at/cmdline" | sed -n 's/^--defaults-file=//p' | head -n 1)
+  words=$(tr '\\0' '\\n' <"$at/cmdline")
+  [ -n "$words" ] || continue  # it is ending: a server of ours that was killed with its owner, too
+  file=$(echo "$words" | sed -n 's/^--defaults-file=//p' | head -n 1)
   [ -n "$file" ] && [ -d "${file%/*}/launch" ] && continue
   echo "$name (pid ${at#/proc/})"
 done 2>/dev/null
