@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from datetime import date
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,10 @@ from mydyno.audit.findings import Remembered, evaluate, remembered
 from mydyno.audit.option_files import every, groups, number, written
 from mydyno.audit.rules import read_rule, rules, within
 from mydyno.campaign.spec import decode
+from mydyno.cli import audit as command
 from mydyno.model import SpecError
+from mydyno.report.findings import render_audit
+from mydyno.stats.result import Comparison, Ratio, Row
 
 VALUES = {"var.pool": 4.0 * 2**30, "rate.redo": 2e6, "var.mode": "O_DIRECT", "fact.zero": 0.0}
 
@@ -308,3 +312,43 @@ def test_a_week_of_hourly_audits_changes_at_most_one_proposal_of_a_rule():
         changes = sum(a != b for a, b in itertools.pairwise(names))
         assert changes <= 1, (rule, names)
         assert len(names) == 7 * 24, rule  # nor does a finding come and go
+
+
+def run_with(verdicts):
+    """Return what `result` returns of a run with these verdicts."""
+    rows = [
+        Row(name, "observed", verdict, "same", 6, None, Ratio(1.01, 0.99, 1.03), {})
+        for name, verdict in verdicts.items()
+    ]
+    return SimpleNamespace(comparison=Comparison("audit-db1", "tps", FOUND, 1.0, None, {}, rows))
+
+
+def test_what_a_campaign_has_tested_is_no_advice_any_more(monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "state_folder", lambda *_: tmp_path)
+    monkeypatch.setattr(command, "state_place", lambda: tmp_path.parent)
+    (tmp_path.parent / "audit").symlink_to(tmp_path)
+    seen = evidence()
+    known = facts(seen)
+    kinds = {one.rule: one.kind for one in command.judged(seen, known).findings}
+    assert kinds["queue-scheduler"] == kinds["sort-buffer-cliff"] == "test"
+    verdicts = {
+        "FOUND": "baseline",
+        "FOUND+scheduler=none": "equivalent",
+        "FOUND+sort_buffer_size=256K": "reject",
+        "FOUND+sort_buffer_size=2M": "adopt",
+    }
+    monkeypatch.setattr(command, "result", lambda _: run_with(verdicts))
+    found = command.judged(seen, known, tmp_path)
+    kinds = {one.rule: one.kind for one in found.findings}
+    assert kinds["queue-scheduler"] == "tested"
+    assert kinds["sort-buffer-cliff"] == "test"  # one of its values is worth it
+    text = render_audit("db1", found, 100, unevaluated=False)
+    assert "scheduler=none: equivalent, 1.010 [0.990..1.030], by audit-db1" in text
+    again = command.judged(seen, known)
+    assert {one.rule: one.kind for one in again.findings} == kinds
+    larger = evidence(host={**HOST, "cgroup": "memory_max=17179869184"})
+    kinds = {one.rule: one.kind for one in command.judged(larger, facts(larger)).findings}
+    assert kinds["queue-scheduler"] == "test"  # another shape: nobody knows again
+    monkeypatch.setattr(command, "result", lambda _: run_with({"FOUND+x=1": "reject"}))
+    with pytest.raises(SpecError, match="decides nothing that this audit proposes"):
+        command.judged(seen, known, tmp_path)

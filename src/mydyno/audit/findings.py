@@ -4,8 +4,9 @@ A rule that fired stays until its `until` holds, and a proposal moves only by mo
 What cannot be evaluated names the fact that it lacks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Literal
 
 import msgspec
 
@@ -14,6 +15,8 @@ from mydyno.audit.facts import ServerEvidence, ServerFacts
 from mydyno.audit.option_files import number, written
 from mydyno.audit.rules import Class, NamedRule, Phrase, Treatment, within
 
+_SHAPE = 0.25  # share by which memory may differ for a tested finding to hold
+WORTH = "adopt"  # the verdict of a proposal that is worth it
 _DEADBAND = 2.0  # a proposal nearer to the last one than by this factor does not replace it
 
 
@@ -32,15 +35,36 @@ class Proposal(msgspec.Struct, frozen=True):
     settings: dict[str, str]
 
 
+class Tested(msgspec.Struct, frozen=True):
+    """What a campaign found of a proposal, and the shape of the server: it holds for that only.
+
+    `effect` is the ratio with its interval as text.
+    """
+
+    proposal: str
+    verdict: str
+    effect: str
+    campaign: str
+    flavour: str
+    series: tuple[int, ...]
+    memory_bytes: float
+
+    def holds_for(self, seen: ServerEvidence, memory_bytes: float) -> bool:
+        """Return whether the server is still of that shape: its series, and its memory."""
+        same = (self.flavour, self.series) == (seen.flavour, seen.version[:2])
+        return same and abs(memory_bytes - self.memory_bytes) <= _SHAPE * self.memory_bytes
+
+
 class RuleFinding(msgspec.Struct, frozen=True):
     """What one rule sees; `figures` are the facts that it looked at, `where` the line that set it.
 
-    `since` is the day on which it was seen first.  An `expired` rule is only a note: somebody must
-    look at it again.
+    `kind` is the rule's class, or ``tested`` where a campaign at this shape has found each of its
+    proposals not to be worth it.  `since` is the day on which it was seen first.  An `expired` rule
+    is only a note: somebody must look at it again.
     """
 
     rule: str
-    kind: Class
+    kind: Class | Literal["tested"]
     message: tuple[MessagePart, ...]
     figures: dict[str, float | str]
     where: str
@@ -51,6 +75,7 @@ class RuleFinding(msgspec.Struct, frozen=True):
     since: str
     proposals: tuple[Proposal, ...] = ()
     expired: bool = False
+    tested: tuple[Tested, ...] = ()
 
 
 class Unevaluated(msgspec.Struct, frozen=True):
@@ -65,6 +90,7 @@ class Remembered(msgspec.Struct, frozen=True):
 
     since: str
     proposed: list[dict[str, str]] = []
+    tested: list[Tested] = []
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -75,7 +101,7 @@ class Audit(msgspec.Struct, frozen=True):
     evaluated: int
 
 
-_ORDER: tuple[Class, ...] = ("fault", "promise", "test", "note")
+_ORDER = ("fault", "promise", "test", "tested", "note")
 
 
 def evaluate(
@@ -108,7 +134,7 @@ def evaluate(
 def remembered(found: Audit) -> dict[str, Remembered]:
     """Return what the next audit of this server must know of this one."""
     return {
-        one.rule: Remembered(one.since, [p.settings for p in one.proposals])
+        one.rule: Remembered(one.since, [p.settings for p in one.proposals], list(one.tested))
         for one in found.findings
     }
 
@@ -137,9 +163,13 @@ def _finding(
 ) -> RuleFinding:
     data, expired = rule.rule, rule.expired(today)
     names = rule.when.names
+    proposals = () if expired else _proposals(rule, seen, known.values, before)
+    tested = _tested(before, proposals, seen, known)
+    rejected = {one.proposal for one in tested if one.verdict != WORTH}
+    settled = bool(proposals) and rejected >= {one.name for one in proposals}
     return RuleFinding(
         rule=rule.name,
-        kind="note" if expired else data.kind,
+        kind="note" if expired else "tested" if settled else data.kind,
         message=tuple(_part(phrase, known.values) for phrase in rule.phrases),
         figures={name: known.values[name] for name in sorted(names) if name in known.values},
         where=known.where.get(data.setting, ""),
@@ -148,8 +178,25 @@ def _finding(
         fix=data.fix,
         source=data.source,
         since=before.since if before else f"{today:%Y-%m-%d}",
-        proposals=() if expired else _proposals(rule, seen, known.values, before),
+        proposals=proposals,
         expired=expired,
+        tested=tested,
+    )
+
+
+def _tested(
+    before: Remembered | None,
+    proposals: Sequence[Proposal],
+    seen: ServerEvidence,
+    known: ServerFacts,
+) -> tuple[Tested, ...]:
+    """Return what campaigns have found of these proposals for a server of this shape."""
+    memory = known.memory.limit or 0.0
+    names = {one.name for one in proposals}
+    return tuple(
+        one
+        for one in (before.tested if before else ())
+        if one.proposal in names and one.holds_for(seen, memory)
     )
 
 
@@ -175,11 +222,14 @@ def _proposals(
     if before and before.proposed and _near(before.proposed[0], made[0]):
         made = list(before.proposed)
     return tuple(
-        {_named(settings): Proposal(_named(settings), settings) for settings in made}.values()
+        {
+            proposal_name(settings): Proposal(proposal_name(settings), settings)
+            for settings in made
+        }.values()
     )
 
 
-def _named(settings: Mapping[str, str]) -> str:
+def proposal_name(settings: Mapping[str, str]) -> str:
     """Return what a treatment is called: ``innodb_log_file_size=512M``, its first setting."""
     key, value = next(iter(settings.items()))
     return f"{key.rpartition('.')[2]}={value}"

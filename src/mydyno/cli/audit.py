@@ -10,11 +10,22 @@ from typing import Annotated
 import msgspec
 import typer
 
+from mydyno.audit.campaign_text import FOUND as FOUND_AS
 from mydyno.audit.campaign_text import campaign_text
 from mydyno.audit.facts import ServerEvidence, ServerFacts, facts
-from mydyno.audit.findings import Audit, Remembered, RuleFinding, Unevaluated, evaluate, remembered
+from mydyno.audit.findings import (
+    Audit,
+    Remembered,
+    RuleFinding,
+    Tested,
+    Unevaluated,
+    evaluate,
+    proposal_name,
+    remembered,
+)
 from mydyno.audit.rules import rules
-from mydyno.cli.terminal import HostOption, Json, print_json, print_message, width
+from mydyno.cli.analysis import result
+from mydyno.cli.terminal import HostOption, Json, folders, print_json, print_message, width
 from mydyno.host import LOCAL, reach
 from mydyno.journal.register import state_folder, state_place
 from mydyno.model import MydynoError, SpecError
@@ -40,6 +51,15 @@ Watch = Annotated[str, typer.Option(help="How long the server is watched for rat
 SpecFile = Annotated[
     Path | None,
     typer.Option("--spec", metavar="FILE", help="Write the campaign that tests the advice."),
+]
+TestedBy = Annotated[
+    Path | None,
+    typer.Option(
+        "--tested",
+        metavar="RUN",
+        help="Remember what a run of such a campaign found.",
+        autocompletion=folders,
+    ),
 ]
 WhyNot = Annotated[bool, typer.Option("--why-not", help="Also list rules without an answer.")]
 
@@ -68,12 +88,13 @@ class Reported(msgspec.Struct, frozen=True):
     finding: RuleFinding
 
 
-def audit(
+def audit(  # noqa: PLR0913 - one parameter an option
     *,
     host: HostOption = LOCAL,
     server: Options = "",
     watch: Watch = "60s",
     spec: SpecFile = None,
+    tested: TestedBy = None,
     why_not: WhyNot = False,
     json: Json = False,
 ) -> None:
@@ -88,7 +109,7 @@ def audit(
         print_message(f"watching {existing.text} for {units.duration(seconds)}")
     seen = gathered(existing, round(seconds))
     known = facts(seen)
-    found = judged(seen, known)
+    found = judged(seen, known, tested)
     if spec is not None:
         spec.write_text(campaign_text(seen, known, found), encoding="utf-8")
         print_message(f"{spec} written; next: mydyno plan {spec}")
@@ -128,16 +149,57 @@ def gathered(existing: Existing, seconds: int) -> ServerEvidence:
     )
 
 
-def judged(seen: ServerEvidence, known: ServerFacts) -> Audit:
-    """Return the findings, and remember them for the next audit of this server."""
+def judged(seen: ServerEvidence, known: ServerFacts, tested: Path | None = None) -> Audit:
+    """Return the findings, and remember them for the next audit of this server.
+
+    What the run `tested` is remembered with those that propose it.
+    """
     path = state_place() / _FOLDER / f"{_id(seen)}.json"
     before: dict[str, Remembered] = {}
     with suppress(OSError, msgspec.DecodeError):
         before = msgspec.json.decode(path.read_bytes(), type=dict[str, Remembered])
     found = evaluate(seen, known, rules(), _today(), before)
+    if tested is not None:
+        before = _with_verdicts(remembered(found), tested, seen, known)
+        found = evaluate(seen, known, rules(), _today(), before)
     with suppress(OSError, MydynoError):  # what cannot be remembered is found again
         (state_folder(_FOLDER) / path.name).write_bytes(msgspec.json.encode(remembered(found)))
     return found
+
+
+def _with_verdicts(
+    before: dict[str, Remembered], run: Path, seen: ServerEvidence, known: ServerFacts
+) -> dict[str, Remembered]:
+    """Return what is remembered with the verdicts of a run; raise `SpecError` if it has none."""
+    found = result(run).comparison
+    verdicts = {
+        row.name.removeprefix(f"{FOUND_AS}+"): Tested(
+            row.name.removeprefix(f"{FOUND_AS}+"),
+            row.verdict,
+            f"{row.effect.ratio:.3f} [{row.effect.low:.3f}..{row.effect.high:.3f}]",
+            found.campaign,
+            seen.flavour,
+            seen.version[:2],
+            known.memory.limit or 0.0,
+        )
+        for row in found.treatments
+        if row.effect and row.verdict in _DECIDED
+    }
+    made = {}
+    for rule, one in before.items():
+        names = [proposal_name(settings) for settings in one.proposed]
+        new = [verdicts[name] for name in names if name in verdicts]
+        old = [t for t in one.tested if t.proposal not in verdicts]
+        made[rule] = Remembered(one.since, one.proposed, [*old, *new])
+    if not any(one.tested for one in made.values()):
+        raise SpecError(
+            f"{run}: decides nothing that this audit proposes; name a run of a campaign that "
+            "mydyno audit --spec wrote for this server"
+        )
+    return made
+
+
+_DECIDED = ("adopt", "reject", "equivalent")
 
 
 def _id(seen: ServerEvidence) -> str:

@@ -10,6 +10,7 @@ TITLES = {
     "fault": "faults (a crash or a restart shows them)",
     "promise": "promises that may not be kept",
     "test": "worth testing here (a campaign at this shape decides)",
+    "tested": "tested here, and not worth it",
     "note": "notes",
 }
 _NAME = 26  # columns of a rule's name
@@ -57,6 +58,11 @@ def _finding(one: RuleFinding, width: int) -> list[str]:
     expired = " (the rule has expired: check it again)" if one.expired else ""
     words = f"{message(one.message)}{place}{expired}"
     lines = _wrapped(f"  {one.rule:<{_NAME}}", words, width)
+    for tested in one.tested:
+        found = f"{tested.proposal}: {tested.verdict}, {tested.effect}, by {tested.campaign}"
+        lines += _wrapped(" " * (_NAME + 2), found, width)
+    if one.kind == "tested":
+        return lines
     for proposal in one.proposals[:1]:
         settings = ", ".join(f"{key} = {value}" for key, value in proposal.settings.items())
         more = f" and {len(one.proposals) - 1} more" if len(one.proposals) > 1 else ""
