@@ -76,6 +76,8 @@ def test_what_was_set_at_run_time_is_found_and_named(server):
     finally:
         server.query(f"SET GLOBAL {name} = 1")
     assert found["trx-commit-weak"]["figures"] == {f"var.{name}": 2.0}
+    if server.build.flavour == "mariadb" or server.build.version >= (8, 0):
+        assert found["trx-commit-weak"]["where"] == "set at run time"
     assert "trx-commit-weak" not in rules_of(audited(server.place.admin, "--watch", "0s"))
 
 
@@ -136,3 +138,14 @@ def test_of_two_servers_one_must_be_named(bench):
     finally:
         one.stop()
         other.stop()
+
+
+def test_the_inventory_has_the_place_of_each_setting(server):
+    found = audited(server.place.admin, "--watch", "0s")
+    settings = {row["name"]: row for row in found["settings"]}
+    assert settings["datadir"]["where"].startswith(f"{server.place.options}:")
+    assert found["host"]["limit.nofile"].isdigit()
+    assert found["host"]["mount.type"]
+    shown = mydyno("audit", "--server", server.place.admin, "--watch", "0s", "--inventory")
+    assert "settings that are not defaults" in shown.stdout
+    assert f"[{server.place.options}:" in shown.stdout

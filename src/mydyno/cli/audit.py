@@ -31,7 +31,7 @@ from mydyno.journal.register import state_folder, state_place
 from mydyno.model import MydynoError, SpecError
 from mydyno.model.text import duration_s
 from mydyno.report import units
-from mydyno.report.findings import message, render_audit
+from mydyno.report.findings import message, render_audit, render_inventory
 from mydyno.server.existing import Existing, host_outputs, look, option_files, reached
 
 _FOLDER = "audit"
@@ -62,6 +62,9 @@ TestedBy = Annotated[
     ),
 ]
 WhyNot = Annotated[bool, typer.Option("--why-not", help="Also list rules without an answer.")]
+Inventory = Annotated[
+    bool, typer.Option("--inventory", help="Also list host, disk, limits and settings.")
+]
 
 
 class AuditReport(msgspec.Struct, frozen=True):
@@ -79,6 +82,16 @@ class AuditReport(msgspec.Struct, frozen=True):
     evaluated: int
     memory: dict[str, float]
     problems: list[str]
+    host: dict[str, str]
+    settings: list["SettingRow"]
+
+
+class SettingRow(msgspec.Struct, frozen=True):
+    """A variable that is not at its default, and where it is set: ``/etc/my.cnf:31``."""
+
+    name: str
+    value: str
+    where: str
 
 
 class Reported(msgspec.Struct, frozen=True):
@@ -96,12 +109,11 @@ def audit(  # noqa: PLR0913 - one parameter an option
     spec: SpecFile = None,
     tested: TestedBy = None,
     why_not: WhyNot = False,
+    inventory: Inventory = False,
     json: Json = False,
 ) -> None:
     """Look at a running server: what is wrong, and what is worth testing; nothing is changed."""
-    seconds = duration_s(watch, "--watch")
-    if seconds > _LONGEST_S:
-        raise SpecError(f"--watch: at most {units.duration(_LONGEST_S)}; write 60s or 5m")
+    seconds = _seconds(watch)
     if spec is not None and spec.exists():
         raise SpecError(f"{spec}: exists already; remove it, or name another file")
     existing = reached(reach(host), server)
@@ -111,16 +123,25 @@ def audit(  # noqa: PLR0913 - one parameter an option
     known = facts(seen)
     found = judged(seen, known, tested)
     if spec is not None:
-        spec.write_text(campaign_text(seen, known, found), encoding="utf-8")
+        with spec.open("x", encoding="utf-8") as file:  # never through a link that lies there
+            file.write(campaign_text(seen, known, found))
         print_message(f"{spec} written; next: mydyno plan {spec}")
     if json:
         print_json(_report(seen, known, found))
     else:
         sys.stdout.write(render_audit(_heading(seen, known), found, width(), unevaluated=why_not))
+        sys.stdout.write(render_inventory(*_inventory(seen, known), width()) if inventory else "")
     for problem in seen.problems:
         print_message(f"warning: not read: {problem}")
     if any(one.kind in {"fault", "promise", "test"} for one in found.findings):
         raise typer.Exit(FOUND)
+
+
+def _seconds(watch: str) -> float:
+    seconds = duration_s(watch, "--watch")
+    if seconds > _LONGEST_S:
+        raise SpecError(f"--watch: at most {units.duration(_LONGEST_S)}; write 60s or 5m")
+    return seconds
 
 
 def gathered(existing: Existing, seconds: int) -> ServerEvidence:
@@ -257,4 +278,31 @@ def _report(seen: ServerEvidence, known: ServerFacts, found: Audit) -> AuditRepo
         evaluated=found.evaluated,
         memory={name: size for name, size in sizes.items() if size is not None},
         problems=list(seen.problems),
+        host=_inventory(seen, known)[0],
+        settings=[SettingRow(*row) for row in _inventory(seen, known)[1]],
     )
+
+
+_LISTED = ("disk.", "limit.", "mount.type", "process.allocator", "host.thp", "host.kernel")
+
+
+def _inventory(
+    seen: ServerEvidence, known: ServerFacts
+) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
+    """Return what the host is by name, and each setting that is no default with its place."""
+    host = {
+        name: str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        for name, value in known.values.items()
+        if name.startswith((*_LISTED, "sysctl.", "host.numa", "host.governor", "host.unit"))
+    }
+    if mount := seen.host.get("mount", "").strip():
+        host["mount.options"] = mount.partition(" ")[2]
+    for line in seen.host.get("nic", "").splitlines():
+        name, _, rest = line.partition(" ")
+        host[f"nic.{name}"] = rest
+    settings = [
+        (name, seen.variables[name], where)
+        for name, where in sorted(known.where.items())
+        if name in seen.variables
+    ]
+    return dict(sorted(host.items())), settings

@@ -188,11 +188,17 @@ def _written(output: Path, kept: Kept, made: Bundle) -> list[str]:
             name = f"{folder}/{file.path.lstrip('/')}"
             path = output / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text, encoding="utf-8")
+            _new(path, file.text)
             found.append(name)
-    (output / _README).write_text(_readme(made), encoding="utf-8")
-    (output / KEPT).write_bytes(msgspec.json.encode(kept))
+    _new(output / _README, _readme(made))
+    _new(output / KEPT, msgspec.json.encode(kept).decode())
     return [*found, _README, KEPT]
+
+
+def _new(path: Path, text: str) -> None:
+    """Write a new file; never through a link that lies there."""
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _readme(made: Bundle) -> str:

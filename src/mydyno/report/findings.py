@@ -53,6 +53,18 @@ def render_audit(heading: str, found: Audit, width: int, *, unevaluated: bool) -
     return "\n".join(lines) + "\n"
 
 
+def render_inventory(
+    host: Mapping[str, str], settings: Sequence[tuple[str, str, str]], width: int
+) -> str:
+    """Return what the host is, and each setting with the line that set it, ending in a newline."""
+    lines = ["host"] if host else []
+    lines += [f"  {name:<{_NAME}} {value}" for name, value in host.items()]
+    lines += ["settings that are not defaults"] if settings else []
+    for name, value, where in settings:
+        lines += _wrapped(f"  {name:<{_NAME}}", f"{value} [{where}]", width)
+    return "\n".join([*lines, ""]) if lines else ""
+
+
 def _finding(one: RuleFinding, width: int) -> list[str]:
     place = f" [{one.where}]" if one.where else ""
     expired = " (the rule has expired: check it again)" if one.expired else ""

@@ -34,6 +34,11 @@ line memory_max "/sys/fs/cgroup$path/memory.max"
 line memory_peak "/sys/fs/cgroup$path/memory.peak"
 [ -n "$v1" ] && line memory_max "/sys/fs/cgroup/memory$v1/memory.limit_in_bytes"
 say data; find "$data" -xdev \( -name "*.ibd" -o -name "ibdata*" \) -printf "%s\n" 2>/dev/null | awk "{s+=\$1} END {print s+0}"
+say nic
+for n in /sys/class/net/*; do
+    [ -e "$n/device" ] || continue
+    printf '%s %s Mbit/s %s\n' "${n##*/}" "$(cat "$n/speed" 2>/dev/null || echo unknown)" "$(basename "$(readlink -f "$n/device/driver")")"
+done
 say unit; sed -n 's/.*\/\([^/]*\.service\).*/\1/p' "/proc/$pid/cgroup" | head -n1
 say mount; findmnt -n -o FSTYPE,OPTIONS -T "$data"
 say fstab; target=$(findmnt -n -o TARGET -T "$data")
