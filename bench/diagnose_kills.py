@@ -76,11 +76,12 @@ def treatment(run: Path) -> str:
     return name
 
 
-def under_way(run: Path, running: "subprocess.Popen[bytes]", done: int) -> None:
-    """Wait until this start of it has begun another trial than the last one did."""
-    end_s = time.monotonic() + 180
+def under_way(run: Path, running: "subprocess.Popen[bytes]", done: int, *, dosed: bool) -> None:
+    """Wait until this start of it has begun a trial, or with `dosed` one under a dose."""
+    end_s = time.monotonic() + 300
     while running.poll() is None and time.monotonic() < end_s:
-        if treatment(run) and journal(run) > done:
+        name = treatment(run)
+        if name and journal(run) > done and (not dosed or " " in name):
             return
         time.sleep(0.05)
 
@@ -105,8 +106,8 @@ def main() -> None:
             before = journal(run)
             with log.open("w") as out, subprocess.Popen(argv, stdout=out, stderr=out) as running:
                 if number % 4:  # a quarter of the kills falls into preparing or resuming
-                    under_way(run, running, before)
-                time.sleep(chance.uniform(0.5, 25))
+                    under_way(run, running, before, dosed=number % 4 > 1)
+                time.sleep(chance.uniform(0.1, 25 if number % 4 < 2 else 8))
                 phase = treatment(run) or "between trials"
                 if running.poll() is not None:
                     raise SystemExit(f"it ended by itself with {running.returncode}: see {log}")
