@@ -114,7 +114,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Look at a running server: what is wrong, and what is worth testing; nothing is changed."""
     seconds = _seconds(watch)
-    if spec is not None and spec.exists():
+    if spec is not None and (spec.exists() or spec.is_symlink()):  # nor through a link
         raise SpecError(f"{spec}: exists already; remove it, or name another file")
     existing = reached(reach(host), server)
     if seconds:
@@ -123,7 +123,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     known = facts(seen)
     found = judged(seen, known, tested)
     if spec is not None:
-        with spec.open("x", encoding="utf-8") as file:  # never through a link that lies there
+        with spec.open("x", encoding="utf-8") as file:
             file.write(campaign_text(seen, known, found))
         print_message(f"{spec} written; next: mydyno plan {spec}")
     if json:
