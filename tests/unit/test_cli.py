@@ -193,7 +193,12 @@ FOREIGN = {
     "of\na line": b"x",
     "\udcff\udcfe": b"x",
 }
-WAYS = {"import": ["-o", "out"], "run": ["-o", "out"], "compare": ["--json"]}
+WAYS = {
+    "export": ["-o", "out"],
+    "import": ["-o", "out"],
+    "run": ["-o", "out"],
+    "compare": ["--json"],
+}
 
 
 @pytest.mark.parametrize("name", sorted({*COMMANDS} - {"lab", "recipes"}))

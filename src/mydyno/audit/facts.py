@@ -7,8 +7,10 @@ Units are base units: bytes, seconds, per second, shares from 0 to 1.
 """
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 import msgspec
 
@@ -16,6 +18,7 @@ from mydyno.audit.expression import Value
 from mydyno.audit.host_facts import listed, of_host, plain
 from mydyno.audit.memory import Get, Memory, getter, memory_of
 from mydyno.audit.option_files import Option, every, groups, number, written
+from mydyno.stack.flavours import known_as
 
 Version = tuple[int, ...]
 
@@ -159,7 +162,8 @@ def _read_share(get: Get) -> float | None:
 
 def _removed(flavour: str, last: Mapping[str, Option]) -> dict[str, Value]:
     """Return which options in files a later release no longer knows."""
-    gone = REMOVED["mariadb" if flavour == "mariadb" else "mysql"]
+    table = tomllib.loads(files("mydyno.audit").joinpath("removed.toml").read_text())
+    gone = {k: v for name in known_as(flavour) for k, v in table.get(name, {}).items()}
     dead = [f"{o.name} ({o.where}, removed in {gone[n]})" for n, o in last.items() if n in gone]
     return listed("dead", dead)
 
@@ -180,35 +184,6 @@ _SHARES = {
     "binlog_spill_share": ("rate.binlog_cache_disk_use", "rate.binlog_cache_use"),
     "table_miss_share": ("rate.table_open_cache_misses", "rate.table_open_cache_hits"),
 }
-
-# variables that a later release no longer knows: it does not start with them in an option file
-REMOVED: Mapping[str, Mapping[str, str]] = {
-    "mysql": {
-        "query_cache_size": "8.0", "query_cache_type": "8.0", "query_cache_limit": "8.0",
-        "query_cache_min_res_unit": "8.0", "innodb_locks_unsafe_for_binlog": "8.0",
-        "innodb_file_format": "8.0", "innodb_file_format_max": "8.0", "innodb_large_prefix": "8.0",
-        "innodb_support_xa": "8.0", "innodb_undo_logs": "8.0", "log_warnings": "8.0",
-        "metadata_locks_hash_instances": "8.0", "metadata_locks_cache_size": "8.0",
-        "multi_range_count": "8.0", "sync_frm": "8.0", "tx_isolation": "8.0", "date_format": "8.0",
-        "innodb_additional_mem_pool_size": "5.7", "innodb_use_sys_malloc": "5.7",
-        "storage_engine": "5.7", "thread_concurrency": "5.7", "timed_mutexes": "8.0",
-        "innodb_mirrored_log_groups": "5.7", "expire_logs_days": "8.4",
-        "default_authentication_plugin": "8.4", "innodb_log_file_size": "9.3",
-        "innodb_log_files_in_group": "9.3", "master_info_repository": "8.4",
-        "relay_log_info_repository": "8.4", "slave_parallel_type": "9.3",
-        "transaction_write_set_extraction": "8.4", "avoid_temporal_upgrade": "8.4", "ssl": "8.4",
-    },
-    "mariadb": {
-        "innodb_additional_mem_pool_size": "10.2", "innodb_use_sys_malloc": "10.2",
-        "innodb_file_format": "10.6", "innodb_large_prefix": "10.6",
-        "innodb_locks_unsafe_for_binlog": "10.5",
-        "innodb_buffer_pool_instances": "10.6", "innodb_page_cleaners": "10.6",
-        "innodb_thread_concurrency": "10.6", "innodb_log_files_in_group": "10.6",
-        "thread_concurrency": "10.5", "timed_mutexes": "10.5",
-        "innodb_scrub_log": "10.6", "innodb_change_buffering": "11.0", "innodb_undo_logs": "10.6",
-    },
-}  # fmt: skip
-
 
 _BY = {"dynamic": _DYNAMIC, "command_line": _COMMAND_LINE, "persisted": _PERSISTED}
 

@@ -6,13 +6,12 @@ that are at work at the same time take.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from mydyno.audit.expression import Value
 from mydyno.audit.option_files import number
+from mydyno.stack.flavours import flavours
 
-# Bytes of an idle connection, measured on stock servers (docs/reference/audit.md).
-IDLE = {"mariadb": 118 * 1024.0, "mysql": 342 * 1024.0, "percona": 342 * 1024.0}
 _POOL = 1.05  # control structures beside the pages
 _GLOBAL = (
     "innodb_log_buffer_size",
@@ -50,7 +49,9 @@ class Memory:
     @property
     def values(self) -> dict[str, Value]:
         """Return the numbers that are known, as facts."""
-        return {f"memory.{k}": v for k, v in asdict(self).items() if v is not None}
+        names = ("promised", "worst", "now", "peak", "limit")
+        found = {f"memory.{name}": getattr(self, name) for name in names}
+        return {name: size for name, size in found.items() if size is not None}
 
 
 def getter(values: Mapping[str, Value]) -> Get:
@@ -66,7 +67,7 @@ def getter(values: Mapping[str, Value]) -> Get:
 def memory_of(flavour: str, values: Mapping[str, Value]) -> Memory:
     """Return the memory of a server with these facts."""
     get = getter(values)
-    idle = IDLE.get(flavour, IDLE["mysql"])
+    idle = flavours()[flavour].usual.idle_bytes
     connections = get("status.threads_connected") or 1.0
     most = max(get("status.max_used_connections") or 1.0, connections)
     at_once = min(most, _AT_ONCE * max(1.0, get("fact.running_peak") or 1.0))

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from mydyno.stack.flavours import flavours
+
 _INCLUDE = re.compile(r"!include(dir)?\s+(.+)")
 _GROUP = re.compile(r"\[([^\]]+)\]")
 _SUFFIX = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
@@ -40,10 +42,8 @@ class Include:
 def groups(flavour: str, version: Sequence[int]) -> frozenset[str]:
     """Return the groups of an option file that a server reads."""
     series = ".".join(map(str, version[:2]))
-    names = {"mysqld", "server", f"mysqld-{series}"}
-    if flavour == "mariadb":
-        names |= {"mariadb", "mariadbd", f"mariadb-{series}", f"mariadbd-{series}"}
-    return frozenset(names)
+    names = flavours()[flavour].usual.groups
+    return frozenset([*names, *(f"{name}-{series}" for name in names)])
 
 
 def read(path: str, text: str, wanted: frozenset[str]) -> Iterator[Option | Include]:

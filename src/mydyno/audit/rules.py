@@ -16,6 +16,7 @@ import msgspec
 
 from mydyno.audit.expression import Expression, parsed
 from mydyno.model import SpecError, unknown_value
+from mydyno.stack.flavours import known_as
 
 Class = Literal["fault", "promise", "test", "note"]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -96,7 +97,7 @@ class NamedRule:
 
 def within(ranges: tuple[str, ...], flavour: str, version: Version) -> bool:
     """Return whether one of ``mysql >= 5.6 < 8.0`` contains a version; Percona's is MySQL's."""
-    names = {flavour, "mysql"} if flavour == "percona" else {flavour}
+    names = known_as(flavour)
     for text in ranges:
         found = _RANGE.fullmatch(text.strip())
         if found is None:

@@ -112,7 +112,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     inventory: Inventory = False,
     json: Json = False,
 ) -> None:
-    """Look at a running server: what is wrong, and what is worth testing; nothing is changed."""
+    """Look at a running server: what is wrong, and what to test; nothing is changed."""
     seconds = _seconds(watch)
     if spec is not None and (spec.exists() or spec.is_symlink()):  # nor through a link
         raise SpecError(f"{spec}: exists already; remove it, or name another file")

@@ -27,7 +27,7 @@ Folder = Annotated[
 def verify(
     directory: Folder, *, host: HostOption = LOCAL, server: Options = "", json: Json = False
 ) -> None:
-    """Compare what was exported with what a host stores and has in force; nothing is changed."""
+    """Compare what was exported with what a host stores and has in force."""
     kept = _read(directory)
     there = reach(host)
     existing = reached(there, server)

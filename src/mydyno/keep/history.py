@@ -108,17 +108,19 @@ def from_csv(path: Path) -> History:
     `SpecError` with the line.
     """
     sums: dict[int, list[tuple[float, float]]] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        missing = [name for name in _COLUMNS if name not in (rows.fieldnames or ())]
-        if missing:
-            raise SpecError(f"{path}:1: no column {missing[0]!r}; name them {', '.join(_COLUMNS)}")
-        for row in rows:
-            try:
+    number = 1
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            missing = [name for name in _COLUMNS if name not in (rows.fieldnames or ())]
+            if missing:
+                raise SpecError(f"{path}:1: no column {missing[0]!r}; name {', '.join(_COLUMNS)}")
+            for row in rows:
+                number = rows.line_num
                 hour = int(_seconds(row["time"]) // _STEP_S)
                 sums.setdefault(hour, []).append((float(row["value"]), float(row["load"])))
-            except (TypeError, ValueError) as error:
-                raise SpecError(f"{path}:{rows.line_num}: {error}") from error
+    except (TypeError, ValueError, OverflowError, csv.Error) as error:
+        raise SpecError(f"{path}:{number}: {error}; write numbers as UTF-8 text") from error
     return _history({hour: _mean(pairs) for hour, pairs in sums.items()})
 
 

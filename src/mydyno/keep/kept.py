@@ -9,15 +9,10 @@ from pkgutil import iter_modules
 from mydyno.keep import forms as package
 from mydyno.model import SpecError, one_line, unknown_value
 from mydyno.model.plugins import with_plugins
+from mydyno.stack.flavours import flavours
 
-_INCLUDES = {
-    "mariadb": "/etc/mysql/mariadb.conf.d",
-    "mysql": "/etc/mysql/mysql.conf.d",
-    "percona": "/etc/mysql/mysql.conf.d",
-}
 _NAME = re.compile(r"[\w.:/-]+")  # some become a path below /proc or /sys
 KEPT = "kept.json"  # what an export holds for `verify`
-_UNITS = {"mariadb": "mariadb.service", "mysql": "mysql.service", "percona": "mysql.service"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +66,12 @@ class Kept:
     @property
     def unit(self) -> str:
         """Return the server's systemd unit."""
-        return self.target.unit or _UNITS[self.flavour]
+        return self.target.unit or flavours()[self.flavour].usual.unit
 
     @property
     def include(self) -> str:
         """Return the folder of the server's option files."""
-        return self.target.include or _INCLUDES[self.flavour]
+        return self.target.include or flavours()[self.flavour].usual.include
 
     def heading(self, mark: str = "#") -> list[str]:
         """Return the evidence as comment lines."""

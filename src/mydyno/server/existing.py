@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from mydyno.host import Host
 from mydyno.model import Action, HostError, SpecError
 from mydyno.server.client import rows
-from mydyno.stack.flavours import recognised
+from mydyno.stack.flavours import quirks, recognised
 
 _MARK = "mydyno:"
 _SQL_S = 60.0  # for all statements that do not wait
@@ -181,41 +181,21 @@ def _own(host: Host, place: PurePosixPath, there: Sequence[ServerProcess]) -> Se
 
 def statements(flavour: str, version: Sequence[int], seconds: int) -> list[str]:
     """Return every statement that an audit runs, in order; no other is sent."""
-    maria = flavour == "mariadb"
-    limit = "max_statement_time = 10" if maria else "max_execution_time = 10000"
+    look = quirks(flavour, tuple(version)).look
     found = ["SET SESSION lock_wait_timeout = 1", "SET SESSION TRANSACTION READ ONLY"]
-    if maria or tuple(version) >= (5, 7, 8):
-        found.append(f"SET SESSION {limit}")
+    found += [f"SET SESSION {look.limit}"] if look.limit else []
     found += [_mark("variables"), "SHOW GLOBAL VARIABLES", _mark("before"), "SHOW GLOBAL STATUS"]
-    found += [_mark("origins"), *_origins(maria=maria, version=version)]
-    found += [_mark("data"), *_data(maria=maria, version=version)]
-    newer = tuple(version) >= ((10, 5, 1) if maria else (8, 0, 22))
-    found += [_mark("replica"), f"SHOW {'REPLICA' if newer else 'SLAVE'} STATUS\\G"]
-    found.append(_mark("running"))
+    found += [_mark("origins"), look.origins, _mark("data")]
+    if look.tablespaces:
+        sizes = f"information_schema.{look.tablespaces}"
+        found.append(f"SELECT SUM(file_size) FROM {sizes}")  # noqa: S608 - a constant
+    found += [_mark("replica"), f"{look.replica}\\G", _mark("running")]
     found += ["DO SLEEP(1)", "SHOW GLOBAL STATUS LIKE 'Threads_running'"] * seconds
-    return [*found, _mark("after"), "SHOW GLOBAL STATUS", _mark("end")]
+    return [text for text in (*found, _mark("after"), "SHOW GLOBAL STATUS", _mark("end")) if text]
 
 
 def _mark(name: str) -> str:
     return f"SELECT '{_MARK}{name}', UNIX_TIMESTAMP(SYSDATE(6))"
-
-
-def _origins(*, maria: bool, version: Sequence[int]) -> list[str]:
-    if maria:
-        path = "global_value_path" if tuple(version) >= (10, 5, 0) else "NULL"
-        names = f"LOWER(variable_name), LOWER(global_value_origin), {path}"
-        return [f"SELECT {names} FROM information_schema.system_variables"]  # noqa: S608 - constants
-    if tuple(version) < (8, 0):
-        return []
-    names = "variable_name, LOWER(variable_source), variable_path"
-    return [f"SELECT {names} FROM performance_schema.variables_info"]  # noqa: S608 - constants
-
-
-def _data(*, maria: bool, version: Sequence[int]) -> list[str]:
-    if not maria and tuple(version) < (5, 7):
-        return []
-    table = "innodb_sys_tablespaces" if maria or tuple(version) < (8, 0) else "innodb_tablespaces"
-    return [f"SELECT SUM(file_size) FROM information_schema.{table}"]  # noqa: S608 - constants
 
 
 def look(server: Existing, seconds: int) -> Looked:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
 from mydyno.model.text import size_bytes
-
-_OLDEST = (8, 0)
+from mydyno.stack.flavours import flavours, quirks
 
 
 def literal(name: str, value: str) -> str:
@@ -32,11 +31,11 @@ def _inverse(kept: Kept) -> Sequence[KeptFile]:
 
 
 def _refusal(kept: Kept) -> str:
-    if kept.flavour == "mariadb":
-        return "MariaDB has no SET PERSIST; choose --format mycnf"
-    if kept.version and kept.version < _OLDEST:
-        return "SET PERSIST needs MySQL 8.0; choose --format mycnf"
-    return ""
+    if quirks(kept.flavour, kept.version).persists:
+        return ""
+    title = flavours()[kept.flavour].title
+    version = ".".join(map(str, kept.version))
+    return f"{title} {version} has no SET PERSIST; choose --format mycnf"
 
 
 FORM = Form(
