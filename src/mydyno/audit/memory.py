@@ -13,12 +13,17 @@ from mydyno.audit.option_files import number
 from mydyno.stack.flavours import flavours
 
 _POOL = 1.05  # control structures beside the pages
-_GLOBAL = (
-    "innodb_log_buffer_size",
-    "key_buffer_size",
-    "aria_pagecache_buffer_size",
-    "query_cache_size",
-)
+# Caches that a server has once: the counter that shows whether they are in use, the blocks of them
+# that have not been touched yet, and the variable with a block's bytes.
+_CACHES = {
+    "rate.key_read_requests": ("status.key_blocks_unused", "key_cache_block_size"),
+    "rate.aria_pagecache_read_requests": (
+        "status.aria_pagecache_blocks_unused",
+        "aria_pagecache_block_size",
+    ),
+}
+_BUFFERS = ("innodb_log_buffer_size", "key_buffer_size", "aria_pagecache_buffer_size")
+_BLOCK = 1024.0  # of a cache whose variable is not there
 # A statement allocates these where it needs them; a counter shows whether any does.
 _USED = {
     "sort_buffer_size": "rate.sort_rows",
@@ -26,6 +31,7 @@ _USED = {
     "read_rnd_buffer_size": "rate.handler_read_rnd",
     "read_buffer_size": "rate.key_read_requests",
 }
+POOL = "innodb_buffer_pool_size"
 _TYPICAL_BASE = 150 * 2.0**20  # bytes of a server without pool and connections
 _AT_ONCE = 2.0  # so many times the statements at once that were seen
 
@@ -73,7 +79,7 @@ def memory_of(flavour: str, values: Mapping[str, Value]) -> Memory:
     at_once = min(most, _AT_ONCE * max(1.0, get("fact.running_peak") or 1.0))
     sizes = {name: _size(values, name) for name in _USED}
     seen = sum(size for name, size in sizes.items() if get(_USED[name]))
-    fixed = _base(get, idle * connections) + _shared(values)
+    fixed = _base(get, values, idle * connections) + _POOL * _size(values, POOL)
     allowed = _size(values, "max_connections") or most
     limits = [size for size in (get("host.memory"), get("cgroup.memory_max")) if size]
     return Memory(
@@ -85,22 +91,23 @@ def memory_of(flavour: str, values: Mapping[str, Value]) -> Memory:
     )
 
 
-def _shared(values: Mapping[str, Value]) -> float:
-    """Return the buffers that a server has once, at their full size."""
-    return _POOL * _size(values, "innodb_buffer_pool_size") + sum(
-        _size(values, name) for name in _GLOBAL
-    )
-
-
 def _size(values: Mapping[str, Value], name: str) -> float:
     value = values.get(f"var.{name}", 0.0)
     return value if isinstance(value, float) else number(value) or 0.0
 
 
-def _base(get: Get, idle: float) -> float:
-    """Return what a server uses besides pool and connections: measured, or as is usual."""
+def _base(get: Get, values: Mapping[str, Value], idle: float) -> float:
+    """Return what a server uses besides pool and connections: measured, or as is usual.
+
+    What is resident now is measured; caches in use grow by the blocks that they have left.
+    """
     now, size = get("process.rss"), get("status.innodb_page_size")
     total, free = (get(f"status.innodb_buffer_pool_pages_{name}") for name in ("total", "free"))
     if now is None or size is None or total is None or free is None:
-        return _TYPICAL_BASE
-    return max(now - _POOL * (total - free) * size - idle, 0.25 * _TYPICAL_BASE)
+        return _TYPICAL_BASE + sum(_size(values, name) for name in _BUFFERS)
+    left = sum(
+        (get(unused) or 0.0) * (_size(values, block) or _BLOCK)
+        for counter, (unused, block) in _CACHES.items()
+        if get(counter)
+    )
+    return max(now - _POOL * (total - free) * size - idle, 0.25 * _TYPICAL_BASE) + left
