@@ -31,7 +31,7 @@ from mydyno.journal.register import state_folder, state_place
 from mydyno.model import MydynoError, SpecError
 from mydyno.model.text import duration_s
 from mydyno.report import units
-from mydyno.report.findings import message, render_audit, render_inventory
+from mydyno.report.findings import heading, message, render_audit, render_inventory
 from mydyno.server.existing import Existing, host_outputs, look, option_files, reached
 
 _FOLDER = "audit"
@@ -129,7 +129,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     if json:
         print_json(_report(seen, known, found))
     else:
-        sys.stdout.write(render_audit(_heading(seen, known), found, width(), unevaluated=why_not))
+        sys.stdout.write(render_audit(heading(seen, known), found, width(), unevaluated=why_not))
         sys.stdout.write(render_inventory(*_inventory(seen, known), width()) if inventory else "")
     for problem in seen.problems:
         print_message(f"warning: not read: {problem}")
@@ -232,37 +232,6 @@ def _id(seen: ServerEvidence) -> str:
 
 def _today() -> date:
     return datetime.now(UTC).date()
-
-
-def _heading(seen: ServerEvidence, known: ServerFacts) -> str:
-    memory = known.memory
-    values = known.values
-    words = [f"{seen.name}: {seen.text}"]
-    unit = values.get("host.unit")
-    words += [str(unit)] if unit else []
-    uptime = values.get("fact.uptime")
-    words += [f"{units.duration(uptime)} up"] if isinstance(uptime, float) else []
-    lines = [", ".join(words)]
-    size = values.get("host.memory")
-    if isinstance(size, float):
-        cores = values.get("host.cores", 0.0)
-        disk = (
-            f"; {values['disk.name']}, {values.get('mount.type')}" if "disk.name" in values else ""
-        )
-        text = f"{units.counted(int(float(cores)), 'CPU')}, {units.quantity(size, 'B')}{disk}"
-        lines.append(text)
-    else:
-        lines.append("of its host nothing is known: it is another machine, or its files are closed")
-    asked = values.get("rate.questions")
-    if isinstance(asked, float):
-        watched = units.duration(seen.seconds)
-        lines.append(f"watched {watched} at {units.quantity(asked, '/s')} statements")
-    numbers = [("in use", memory.now), ("at most so far", memory.peak)]
-    numbers += [("promised", memory.promised)]
-    shown = [f"{name} {units.quantity(size, 'B')}" for name, size in numbers if size]
-    limit = f" of {units.quantity(memory.limit, 'B')}" if memory.limit else ""
-    lines.append(f"memory{limit}: {', '.join(shown)}")
-    return "\n".join(lines)
 
 
 def _report(seen: ServerEvidence, known: ServerFacts, found: Audit) -> AuditReport:

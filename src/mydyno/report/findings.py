@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
+from mydyno.audit.facts import ServerEvidence, ServerFacts
 from mydyno.audit.findings import Audit, MessagePart, RuleFinding
 from mydyno.report import units
 
@@ -14,6 +15,7 @@ TITLES = {
     "note": "notes",
 }
 _NAME = 26  # columns of a rule's name
+_DAY_S, _DAYS_FROM = 86400.0, 4  # an uptime is written in days from here on
 
 _FORMS: Mapping[str, Callable[[float], str]] = {
     "size": lambda value: units.quantity(value, "B"),
@@ -22,6 +24,37 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "rate": lambda value: units.quantity(value, "/s"),
     "number": units.number,
 }
+
+
+def heading(seen: ServerEvidence, known: ServerFacts) -> str:
+    """Return what server it is, on what host, what it does, and its memory; a line each."""
+    values = known.values
+    words = [f"{seen.name}: {seen.text}", str(values.get("host.unit", ""))]
+    uptime, asked = values.get("fact.uptime"), values.get("rate.questions")
+    words += [f"{_length(uptime)} up"] if isinstance(uptime, float) else []
+    lines = [", ".join(filter(None, words)), _host(values)]
+    if isinstance(asked, float):
+        watched = units.duration(seen.seconds)
+        lines.append(f"watched {watched} at {units.number(asked)} statements/s")
+    memory = known.memory
+    numbers = {"in use": memory.now, "at most so far": memory.peak, "promised": memory.promised}
+    shown = [f"{name} {units.quantity(size, 'B')}" for name, size in numbers.items() if size]
+    limit = f" of {units.quantity(memory.limit, 'B')}" if memory.limit else ""
+    return "\n".join([*lines, f"memory{limit}: {', '.join(shown)}"])
+
+
+def _host(values: Mapping[str, float | str]) -> str:
+    size, cores = values.get("host.memory"), values.get("host.cores")
+    if not isinstance(size, float) or not isinstance(cores, float):
+        return "of its host nothing is known: it is another machine, or its files are closed"
+    text = f"{units.counted(int(cores), 'CPU')}, {units.quantity(size, 'B')}"
+    disk = f"; {values['disk.name']}, {values.get('mount.type')}" if "disk.name" in values else ""
+    return text + disk
+
+
+def _length(seconds: float) -> str:
+    days = seconds / _DAY_S
+    return f"{days:.0f} days" if days >= _DAYS_FROM else units.duration(seconds)
 
 
 def message(found: Sequence[MessagePart]) -> str:
