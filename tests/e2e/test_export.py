@@ -1,6 +1,7 @@
 """A verdict of a real campaign becomes files of other tools, and a server that starts with them."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -116,6 +117,22 @@ def test_a_folder_with_files_stays_as_it_is(run, tmp_path):
     assert done.returncode == 2
     assert "is not empty" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+
+
+def test_root_writes_to_no_folder_that_another_user_can_change(run):
+    """He would put a link in it, and choose where the files of root go."""
+    folder = open_folder()
+    theirs = folder / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    try:
+        for out in (theirs, theirs / "kept"):
+            done = mydyno("export", run, "LARGE", "-f", "mycnf", "-o", out)
+            assert done.returncode == 4, done.stderr
+            assert "not safe for root" in done.stderr
+        assert list(theirs.iterdir()) == []
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_weaker_durability_is_carried_with_consent_and_a_warning(run, tmp_path):

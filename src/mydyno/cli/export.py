@@ -1,5 +1,6 @@
 """`mydyno export`: a treatment as files of other people's tools, each with its inverse."""
 
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,6 +12,8 @@ import typer
 
 from mydyno.cli.analysis import OpenRun, opened, result
 from mydyno.cli.terminal import Dir, Json, print_json, print_message
+from mydyno.host import Local
+from mydyno.host.files import distrust, resolved
 from mydyno.journal import Changing
 from mydyno.journal.register import RunDir
 from mydyno.keep.kept import KEPT, Bundle, Kept, KeptFile, KeptOn, bundle, form_of, forms
@@ -72,8 +75,7 @@ def export(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Write a treatment as files of other tools, each with its inverse."""
     chosen = form_of(form)
-    if output.exists() and any(output.iterdir()):
-        raise SpecError(f"{output}: is not empty; name a new folder with -o")
+    _refuse_folder(output)
     run = opened(directory)
     found = result(directory, run).comparison
     name = _chosen(directory, found, treatment)
@@ -94,6 +96,15 @@ def export(  # noqa: PLR0913 - one parameter an option
         print_json(shown)
     else:
         sys.stdout.write("".join(f"{output}/{file}\n" for file in files) + f"next: {chosen.use}\n")
+
+
+def _refuse_folder(output: Path) -> None:
+    """Raise an error for a folder that holds something, or, as root, that others can change."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise SpecError(f"{output}: is not empty; name a new folder with -o")
+    here = Local()
+    if os.geteuid() == 0 and (problem := distrust(here, resolved(here, output))):
+        raise RefusedError(f"{output}: not safe for root: {problem}; choose another folder with -o")
 
 
 def _chosen(directory: Path, found: Comparison, named: str | None) -> str:
