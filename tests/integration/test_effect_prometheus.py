@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import time
+import urllib.parse
 import urllib.request
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from command_line import mydyno
+from mydyno.keep.history import peaks
+from mydyno.model import SpecError
 
 pytestmark = [pytest.mark.slow]
 STEP_S, WEEKS, AFTER_H = 300, 6, 48
@@ -137,3 +140,17 @@ def test_what_the_history_can_show_and_what_it_cannot(url):
     many = mydyno("effect", "db.*", *before, "--prometheus", url)
     assert many.returncode == 2
     assert "gives 2 series" in many.stderr
+
+
+def test_peaks_of_a_month_are_those_of_the_fastest_hour(url):
+    """Of a counter that the exporter has; others are absent."""
+    queries = "max_over_time(rate(mysql_global_status_questions{instance='db1:9104'}[1h])[30d:1h])"
+    at = f"&time={CHANGE_S}"
+    asked_for = urllib.parse.quote(queries)
+    address = f"{url}/api/v1/query?query={asked_for}{at}"
+    with urllib.request.urlopen(address) as answer:  # noqa: S310 - ours
+        (series,) = json.load(answer)["data"]["result"]
+    assert 500 < float(series["value"][1]) < 800  # 400 * exp(0.5) at the top of the day
+    assert peaks(url, "db1:9104", ["questions"]) == {}  # the history ended long ago
+    with pytest.raises(SpecError, match="label instance"):
+        peaks(url, "db1'} or x{a='", ["questions"])

@@ -15,7 +15,7 @@ from mydyno.audit.expression import LackingError, parsed, steps
 from mydyno.audit.facts import ServerEvidence, facts
 from mydyno.audit.findings import Remembered, evaluate, remembered
 from mydyno.audit.option_files import every, groups, number, written
-from mydyno.audit.rules import read_rule, rules, within
+from mydyno.audit.rules import counters, read_rule, rules, within
 from mydyno.campaign.spec import decode
 from mydyno.cli import audit as command
 from mydyno.model import SpecError
@@ -352,3 +352,16 @@ def test_what_a_campaign_has_tested_is_no_advice_any_more(monkeypatch, tmp_path)
     monkeypatch.setattr(command, "result", lambda _: run_with({"FOUND+x=1": "reject"}))
     with pytest.raises(SpecError, match="decides nothing that this audit proposes"):
         command.judged(seen, known, tmp_path)
+
+
+def test_peaks_of_history_stand_for_rates():
+    """The fastest hour of a month, not the minute that was watched; nor must it be watched then."""
+    seen = evidence(
+        seconds=0.0, peaks={"innodb_os_log_written": 4e6, "questions": 5.0}, peak_s=2.6e6
+    )
+    known = facts(seen)
+    assert known.values["rate.innodb_os_log_written"] == 4e6
+    assert facts(evidence(peaks={"questions": 5.0})).values["rate.questions"] == 1000.0
+    found = evaluate(seen, known, {"redo-small": rules()["redo-small"]}, date(2026, 11, 26))
+    assert [one.rule for one in found.findings] == ["redo-small"]
+    assert "innodb_os_log_written" in counters()

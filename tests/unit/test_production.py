@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mydyno.cli import effect as command
-from mydyno.keep.history import from_csv, from_prometheus
+from mydyno.keep.history import from_csv, from_prometheus, peaks
 from mydyno.model import HostError, SpecError
 from mydyno.stats.production import DAY_H, WEEK_H, History, TooLittleError, can_show, effect
 
@@ -158,7 +158,8 @@ class Flaky(BaseHTTPRequestHandler):
     def do_GET(self):
         Flaky.asked += 1
         code = 400 if "bad" in self.path else 503 if Flaky.asked <= 2 else 200
-        body = {"data": {"result": [{"values": [[3600 * 101, "2.5"], [3600 * 102, "NaN"]]}]}}
+        series = {"values": [[3600 * 101, "2.5"], [3600 * 102, "NaN"]], "value": [0, "7.5"]}
+        body = {"data": {"result": [series]}}
         if code == 400:
             body = {"error": "parse error"}
         if "two" in self.path:
@@ -182,6 +183,9 @@ def test_prometheus_is_asked_again_and_what_it_refuses_is_named():
         assert (list(found.hour), list(found.value)) == ([100], [2.5])  # NaN is a gap
         with pytest.raises(SpecError, match="bad: Prometheus refuses it: parse error"):
             from_prometheus(url, "bad", "load", 100, 102, pause_s=0.0)
+        assert peaks(url, "db1:9104", ["questions"], pause_s=0.0) == {"questions": 7.5}
+        with pytest.raises(SpecError, match="2 series have this instance"):
+            peaks(url, "two", ["questions"], pause_s=0.0)
         with pytest.raises(SpecError, match="gives 2 series"):
             from_prometheus(url, "two", "load", 100, 102, pause_s=0.0)
     finally:

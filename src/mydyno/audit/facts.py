@@ -30,7 +30,9 @@ class ServerEvidence(msgspec.Struct, frozen=True, kw_only=True):
     the status at the begin and at the end of `seconds`; `running` is ``Threads_running`` of each
     second between.  `files` are option files by path, `start` those that are read first.  `host`
     holds the output of each of the host's commands by name; it is empty for a server of which only
-    SQL is known.  `problems` are what could not be read, with the reason.
+    SQL is known.  `peaks` are rates of counters in
+    the fastest hour of `peak_s` seconds of history.  `problems` are what could not be read, with
+    the reason.
     """
 
     name: str
@@ -47,6 +49,8 @@ class ServerEvidence(msgspec.Struct, frozen=True, kw_only=True):
     start: tuple[str, ...] = ()
     files: dict[str, str] = msgspec.field(default_factory=dict)
     host: dict[str, str] = msgspec.field(default_factory=dict)
+    peaks: dict[str, float] = msgspec.field(default_factory=dict)
+    peak_s: float = 0.0
     problems: tuple[str, ...] = ()
 
 
@@ -106,6 +110,9 @@ def _levels(seen: ServerEvidence) -> dict[str, Value]:
         found[f"status.{name}"] = level
         if (rate := _rate(before.get(name), level, seen.seconds)) is not None:
             found[f"rate.{name}"] = rate
+    for name, peak in seen.peaks.items():
+        now = found.get(f"rate.{name}", 0.0)
+        found[f"rate.{name}"] = max(peak, now) if isinstance(now, float) else peak
     return found
 
 
@@ -132,7 +139,7 @@ def _rate(before: float | None, after: float, seconds: float) -> float | None:
 def _derived(seen: ServerEvidence, values: Mapping[str, Value]) -> dict[str, Value]:
     get = getter(values)
     found: dict[str, float | None] = {
-        "fact.watched": seen.seconds,
+        "fact.watched": max(seen.seconds, seen.peak_s),
         "fact.uptime": get("status.uptime"),
         "fact.data": seen.data_bytes or number(seen.host.get("data", "")) or None,
         "fact.redo": _redo(get),

@@ -24,6 +24,7 @@ Version = tuple[int, ...]
 
 _RANGE = re.compile(r"(mysql|mariadb|percona)((?:\s*(?:>=|<)\s*\d+(?:\.\d+)*)*)")
 _BOUND = re.compile(r"(>=|<)\s*(\d+(?:\.\d+)*)")
+_RATE = re.compile(r"\brate\.([a-z_]+)")
 _PART = re.compile(r"\{([^{}|]+)(?:\|(\w+))?\}")
 FORMATS = ("size", "span", "share", "rate", "number", "text")
 
@@ -144,6 +145,12 @@ def _phrases(message: str, place: str) -> tuple[Phrase, ...]:
         found.append(Phrase("", parsed(part[1], f"{place}: message"), part[2] or "text"))
         at = part.end()
     return (*found, Phrase(message[at:]))
+
+
+def counters() -> list[str]:
+    """Return the counters whose rates the rules use."""
+    texts = (t for rule in rules().values() for t in (rule.rule.when, rule.rule.until))
+    return sorted({name for text in texts for name in _RATE.findall(text)})
 
 
 @cache

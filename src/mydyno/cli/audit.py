@@ -23,11 +23,12 @@ from mydyno.audit.findings import (
     proposal_name,
     remembered,
 )
-from mydyno.audit.rules import rules
+from mydyno.audit.rules import counters, rules
 from mydyno.cli.analysis import result
 from mydyno.cli.terminal import HostOption, Json, folders, print_json, print_message, width
 from mydyno.host import LOCAL, reach
 from mydyno.journal.register import state_folder, state_place
+from mydyno.keep.history import PEAK_DAYS, peaks
 from mydyno.model import MydynoError, SpecError
 from mydyno.model.text import duration_s
 from mydyno.report import units
@@ -61,6 +62,10 @@ TestedBy = Annotated[
         autocompletion=folders,
     ),
 ]
+Url = Annotated[
+    str, typer.Option(metavar="URL", help="Prometheus: peaks of a month instead of one watch.")
+]
+Instance = Annotated[str, typer.Option(help="With --prometheus: the server's label instance.")]
 WhyNot = Annotated[bool, typer.Option("--why-not", help="Also list rules without an answer.")]
 Inventory = Annotated[
     bool, typer.Option("--inventory", help="Also list host, disk, limits and settings.")
@@ -108,18 +113,22 @@ def audit(  # noqa: PLR0913 - one parameter an option
     watch: Watch = "60s",
     spec: SpecFile = None,
     tested: TestedBy = None,
+    prometheus: Url = "",
+    instance: Instance = "",
     why_not: WhyNot = False,
     inventory: Inventory = False,
     json: Json = False,
 ) -> None:
     """Look at a running server: what is wrong, and what to test; nothing is changed."""
     seconds = _seconds(watch)
+    if bool(prometheus) != bool(instance):
+        raise SpecError("--prometheus URL and --instance NAME go together; give both")
     if spec is not None and (spec.exists() or spec.is_symlink()):  # nor through a link
         raise SpecError(f"{spec}: exists already; remove it, or name another file")
     existing = reached(reach(host), server)
     if seconds:
         print_message(f"watching {existing.text} for {units.duration(seconds)}")
-    seen = gathered(existing, round(seconds))
+    seen = _with_peaks(gathered(existing, round(seconds)), prometheus, instance)
     known = facts(seen)
     found = judged(seen, known, tested)
     if spec is not None:
@@ -142,6 +151,19 @@ def _seconds(watch: str) -> float:
     if seconds > _LONGEST_S:
         raise SpecError(f"--watch: at most {units.duration(_LONGEST_S)}; write 60s or 5m")
     return seconds
+
+
+def _with_peaks(seen: ServerEvidence, url: str, instance: str) -> ServerEvidence:
+    """Return the evidence with the fastest hour of each counter; raise `SpecError` without any."""
+    if not url:
+        return seen
+    found = peaks(url, instance, counters())
+    if not found:
+        raise SpecError(
+            f"--instance {instance}: Prometheus has no mysqld_exporter's counters of it; check the "
+            "label instance"
+        )
+    return msgspec.structs.replace(seen, peaks=found, peak_s=PEAK_DAYS * 86400.0)
 
 
 def gathered(existing: Existing, seconds: int) -> ServerEvidence:

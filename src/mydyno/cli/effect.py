@@ -10,7 +10,14 @@ import typer
 
 from mydyno.cli.analysis import result
 from mydyno.cli.terminal import Json, folders, print_json, width
-from mydyno.keep.history import LOAD, VALUE, from_csv, from_prometheus, seconds_of
+from mydyno.keep.history import (
+    LOAD,
+    VALUE,
+    from_csv,
+    from_prometheus,
+    instance_label,
+    seconds_of,
+)
 from mydyno.model import SpecError
 from mydyno.report.production import EffectReport, render_effect
 from mydyno.stats.production import (
@@ -160,9 +167,9 @@ def _table(name: str) -> History:
 
 def _with(query: str, instance: str) -> str:
     """Return a query for one instance; its name may hold no quote that would end the matcher."""
-    if "'" in instance or "\\" in instance:
-        raise SpecError(f"{instance!r}: is not a value of the label instance")
-    return query.replace("{{", "{").replace("}}", "}").replace("{instance}", instance)
+    return (
+        query.replace("{{", "{").replace("}}", "}").replace("{instance}", instance_label(instance))
+    )
 
 
 def _foretold(run: Path) -> list[Foretold]:

@@ -70,6 +70,48 @@ def _points(
             yield int(at) // _STEP_S - 1, float(value)
 
 
+# A counter's fastest hour of a month, and how mysqld_exporter names those that it does not name
+# like the server.
+PEAK_DAYS = 30
+_PEAK = "max_over_time(rate({name}{{{labels}}}[1h])[{days}d:1h])"
+_LABELLED = {
+    "innodb_buffer_pool_pages_flushed": (
+        "mysql_global_status_buffer_pool_page_changes_total",
+        "operation='flushed'",
+    ),
+    "com_select": ("mysql_global_status_commands_total", "command='select'"),
+    "com_insert": ("mysql_global_status_commands_total", "command='insert'"),
+    "com_update": ("mysql_global_status_commands_total", "command='update'"),
+    "com_delete": ("mysql_global_status_commands_total", "command='delete'"),
+}
+
+
+def peaks(
+    url: str, instance: str, counters: Sequence[str], pause_s: float = _PAUSE_S
+) -> dict[str, float]:
+    """Return the rate of each counter in its fastest hour of the last month; others are absent."""
+    found: dict[str, float] = {}
+    for counter in counters:
+        name, label = _LABELLED.get(counter, (f"mysql_global_status_{counter}", ""))
+        labels = ",".join(filter(None, (f"instance=~'{instance_label(instance)}'", label)))
+        query = _PEAK.format(name=name, labels=labels, days=PEAK_DAYS)
+        text = urllib.parse.urlencode({"query": query})
+        answer = _answered(f"{url.rstrip('/')}/api/v1/query?{text}", url, query, pause_s)
+        series = answer.get("data", {}).get("result", [])
+        if len(series) > 1:
+            raise SpecError(f"{instance}: {len(series)} series have this instance; name one")
+        if series and _positive(value := float(series[0]["value"][1])):
+            found[counter] = value
+    return found
+
+
+def instance_label(text: str) -> str:
+    """Return a value of the label instance; raise `SpecError` for one that ends the matcher."""
+    if "'" in text or "\\" in text or "\n" in text:
+        raise SpecError(f"{text!r}: is not a value of the label instance")
+    return text
+
+
 def _answered(address: str, url: str, query: str, pause_s: float) -> dict[str, Any]:
     """Return the answer; one that fails by chance (5xx, a lost connection) is asked for again."""
     if not address.startswith(("http://", "https://")):
