@@ -31,3 +31,10 @@ def test_a_value_may_have_commas_and_equals_signs():
 
 def test_a_name_that_a_person_gave_is_never_shadowed():
     assert short_names([*GRID, "a1 b1"])[GRID[0]] == GRID[0]
+
+
+def test_names_that_hold_one_setting_each_are_no_cells():
+    """As an audit names what it proposes: they have no key in common, and stay as they are."""
+    names = ["FOUND", "FOUND+general_log=OFF", "FOUND+sort_buffer_size=256K"]
+    assert short_names(names) == dict(zip(names, names, strict=True))
+    assert legend(names) == []

@@ -48,6 +48,8 @@ def _cells(names: Sequence[str]) -> dict[str, dict[str, str]]:
     if len(grid) < 2 or not any(len(name) > _LONG for name in grid):  # noqa: PLR2004
         return {}
     common = set.intersection(*({*_KEY.findall(name)} for name in grid))
+    if not common:  # names that hold a setting each, and are no cells of a grid
+        return {}
     cells = {name: _split(name, common) for name in grid}
     return cells if len({tuple(cell) for cell in cells.values()}) == 1 else {}
 
