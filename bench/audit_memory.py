@@ -12,7 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from audit_planted import MYDYNO, SERVERS, running, sysbench
+from audit_planted import MYDYNO, SERVERS, running
+from probe_server import sysbench
 
 OPTIONS = "innodb_buffer_pool_size = 128M\nmax_connections = 400\nsort_buffer_size = 1M\n"
 LEVELS = {16: (), 200: ("--rate=60",)}
@@ -29,14 +30,11 @@ def peak(pid: int) -> float:
 def case(server: str, threads: int) -> dict[str, object]:
     """Return what was promised under a load, and the peak at its end."""
     with running(server, OPTIONS) as (instance, folder):
-        filled = sysbench(instance, folder, "prepare")
-        subprocess.run([*filled, "--table_size=100000"], check=True, capture_output=True)
+        command = sysbench(instance, folder, "oltp_read_only", "--tables=8", "--table_size=100000")
+        filled = [*command, "--threads=8", "prepare"]
+        subprocess.run(filled, check=True, capture_output=True)
         options = [f"--threads={threads}", f"--time={FILL_S + WATCH_S + 5}", *LEVELS[threads]]
-        argv = [w for w in sysbench(instance, folder) if w != "oltp_read_write"]
-        load = subprocess.Popen(
-            [*argv, "--table_size=100000", "oltp_read_only", *options, "run"],
-            stdout=subprocess.DEVNULL,
-        )
+        load = subprocess.Popen([*command, *options, "run"], stdout=subprocess.DEVNULL)
         try:
             time.sleep(FILL_S)
             defaults = str(instance.place.admin)

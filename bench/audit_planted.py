@@ -17,9 +17,8 @@ from pathlib import Path
 
 from decisions_table import share
 from mydyno.host import Local
-from mydyno.loads.protocol import Target
-from mydyno.loads.sysbench import connection_file
 from mydyno.server import Instance, find, prepare
+from probe_server import sysbench
 
 HERE = Path(__file__).parent
 MYDYNO = str(Path(sys.executable).with_name("mydyno"))
@@ -153,35 +152,20 @@ def running(server: str, options: str) -> Iterator[tuple[Instance, Path]]:
             instance.close()
 
 
-def sysbench(instance: Instance, folder: Path, *words: str) -> list[str]:
-    """Return a sysbench command on the instance."""
-    end = instance.endpoint
-    target = Target(
-        work=folder,
-        directory=folder,
-        socket=end.socket,
-        user=end.user,
-        password_file=end.password_file,
-        database=end.database,
-    )
+def load_command(instance: Instance, folder: Path, *words: str) -> list[str]:
+    """Return the load of these benches on the instance."""
     tables = ("--tables=8", "--table_size=50000", "--threads=8")
-    return [
-        "sysbench",
-        f"--config-file={connection_file(target)}",
-        *tables,
-        "oltp_read_write",
-        *words,
-    ]
+    return sysbench(instance, folder, *tables, "oltp_read_write", *words)
 
 
 def asked(server: str, options: str) -> dict[str, object]:
     """Return what each tool prints of a server under load."""
     with running(server, options) as (instance, folder):
-        filled = sysbench(instance, folder, "prepare")
+        filled = load_command(instance, folder, "prepare")
         subprocess.run(filled, check=True, capture_output=True, timeout=600)
         before = variables(instance)
         load = subprocess.Popen(
-            sysbench(instance, folder, f"--time={LOAD_S}", "run"), stdout=subprocess.DEVNULL
+            load_command(instance, folder, f"--time={LOAD_S}", "run"), stdout=subprocess.DEVNULL
         )
         try:
             defaults = str(instance.place.admin)

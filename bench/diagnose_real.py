@@ -265,12 +265,18 @@ def evidence(server: str, name: str) -> dict[str, Any]:
     }
 
 
-def proof(server: str, name: str) -> dict[str, Any]:
-    """Diagnose a fault by doses."""
-    _, device, settings, _, load = FAULTS[name]
+def dosed(server: str, device: str, settings: Mapping[str, str], load: str) -> dict[str, Any]:
+    """Return the diagnosis by doses of one treatment."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
         text = spec(server, device, {"FAULT": settings, "AGAIN": settings}, load)
         (one,) = ran(text, Path(made), "diagnose", "--treatment", "FAULT")
+    return one
+
+
+def proof(server: str, name: str) -> dict[str, Any]:
+    """Diagnose a fault by doses."""
+    _, device, settings, _, load = FAULTS[name]
+    one = dosed(server, device, settings, load)
     return {
         "kind": name,
         "server": server,
@@ -284,9 +290,7 @@ def proof(server: str, name: str) -> dict[str, Any]:
 def control(server: str, name: str) -> dict[str, Any]:
     """Diagnose a load that nothing of the host limits; a limit proven of it is wrong."""
     device, settings, load = CONTROLS[name]
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
-        text = spec(server, device, {"FAULT": settings, "AGAIN": settings}, load)
-        (one,) = ran(text, Path(made), "diagnose", "--treatment", "FAULT")
+    one = dosed(server, device, settings, load)
     return {"kind": name, "answer": one["answer"], "proven": one["proven"], **proofs(one)}
 
 

@@ -42,7 +42,8 @@ def private(folder: Path, server: str) -> Iterator[Instance]:
         instance.close()
 
 
-def _sysbench(instance: Instance, folder: Path, script: str) -> list[str]:
+def sysbench(instance: Instance, folder: Path, *words: str) -> list[str]:
+    """Return a sysbench command on the instance."""
     end = instance.endpoint
     target = Target(
         work=folder,
@@ -53,11 +54,12 @@ def _sysbench(instance: Instance, folder: Path, script: str) -> list[str]:
         database=end.database,
     )
     file = connection_file(target)
-    return ["sysbench", f"--config-file={file}", script, f"--tables={TABLES}"]
+    return ["sysbench", f"--config-file={file}", *words]
 
 
 def _fill(instance: Instance, folder: Path) -> None:
-    argv = [*_sysbench(instance, folder, "oltp_read_write"), f"--table_size={ROWS}", "prepare"]
+    tables = (f"--tables={TABLES}", f"--table_size={ROWS}")
+    argv = sysbench(instance, folder, "oltp_read_write", *tables, "prepare")
     done = subprocess.run(argv, capture_output=True, check=False, timeout=600)
     if done.returncode:
         raise Fault(f"sysbench prepare: {done.stdout.decode(errors='replace')[-400:]}")
@@ -82,7 +84,7 @@ def load(instance: Instance, folder: Path, script: str, threads: int) -> Iterato
     log = folder / "sysbench.out"
     log.write_bytes(b"")
     argv = [
-        *_sysbench(instance, folder, script),
+        *sysbench(instance, folder, script, f"--tables={TABLES}"),
         f"--table_size={ROWS}",
         f"--threads={threads}",
         "--rand-type=uniform",

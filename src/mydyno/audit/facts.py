@@ -9,7 +9,7 @@ Units are base units: bytes, seconds, per second, shares from 0 to 1.
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 
 import msgspec
@@ -53,6 +53,10 @@ class ServerEvidence(msgspec.Struct, frozen=True, kw_only=True):
     peak_s: float = 0.0
     problems: tuple[str, ...] = ()
 
+    def options(self) -> list[Option]:
+        """Return what the option files set for this server, in the order of reading."""
+        return every(self.start, self.files, groups(self.flavour, self.version))
+
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
@@ -62,7 +66,6 @@ class ServerFacts:
     options: Sequence[Option]
     where: Mapping[str, str]
     memory: Memory
-    differences: Sequence["Difference"] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +90,18 @@ def facts(seen: ServerEvidence) -> ServerFacts:
     """Return the facts; what cannot be known has no name in them."""
     values: dict[str, Value] = {f"var.{k}": plain(v) for k, v in seen.variables.items()}
     values |= _levels(seen)
-    options = every(seen.start, seen.files, groups(seen.flavour, seen.version))
+    options = seen.options()
     last = {option.name: option for option in options}
     values |= {f"file.{name}": plain(option.value) for name, option in last.items()}
     values |= of_host(seen.host)
     values |= _derived(seen, values)
     values |= _removed(seen.flavour, last)
-    differences = tuple(_differences(seen, last))
+    differences = _differences(seen, last)
     for kind, by in _DIFFER.items():
         values |= listed(kind, [_shown(one) for one in differences if one.by in by])
     memory = memory_of(seen.flavour, values)
-    return ServerFacts(values | memory.values, options, _places(seen, last), memory, differences)
+    values |= {f"memory.{name}": size for name, size in memory.known.items()}
+    return ServerFacts(values, options, _places(seen, last), memory)
 
 
 def _levels(seen: ServerEvidence) -> dict[str, Value]:

@@ -221,12 +221,8 @@ def _proposals(
     made = [_settings(chosen, values, level) for level in (1.0, *chosen.levels)]
     if before and before.proposed and _near(before.proposed[0], made[0]):
         made = list(before.proposed)
-    return tuple(
-        {
-            proposal_name(settings): Proposal(proposal_name(settings), settings)
-            for settings in made
-        }.values()
-    )
+    named = {proposal_name(settings): settings for settings in made}
+    return tuple(Proposal(name, settings) for name, settings in named.items())
 
 
 def proposal_name(settings: Mapping[str, str]) -> str:

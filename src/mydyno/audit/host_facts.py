@@ -41,25 +41,37 @@ _PAIRS = {"sysctl": "sysctl.", "queue": "disk.", "system": "host."}
 _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
 
+def limits(host: Mapping[str, str]) -> dict[str, str]:
+    """Return the soft limits of the server's process, a number or ``unlimited`` each."""
+    text = host.get("limits", "")
+    found = {name: re.search(pattern, text) for name, pattern in _LIMITS.items()}
+    return {name: match[1] for name, match in found.items() if match}
+
+
+def allocator(host: Mapping[str, str]) -> str:
+    """Return the allocator in the maps of the server's process; ``""`` where they were not read."""
+    if "maps" not in host:
+        return ""
+    return next((name for name in _ALLOCATORS if name in host["maps"]), "glibc")
+
+
 def of_host(host: Mapping[str, str]) -> dict[str, Value]:
     """Return what the outputs of a host's commands hold; each is left out where it was not read."""
     found: dict[str, Value] = {}
     for section, named in _SIZES.items():
         sizes = dict(_KIB.findall(host.get(section, "")))
         found |= {name: 1024.0 * float(sizes[k]) for name, k in named.items() if k in sizes}
-    for name, pattern in _LIMITS.items():
-        if got := re.search(pattern, host.get("limits", "")):
-            found[f"limit.{name}"] = _UNLIMITED if got[1] == "unlimited" else float(got[1])
+    for name, limit in limits(host).items():
+        found[f"limit.{name}"] = _UNLIMITED if limit == "unlimited" else float(limit)
     for section, prefix in _PAIRS.items():
         pairs = (line.partition("=") for line in host.get(section, "").splitlines())
-        found |= {prefix + k.strip(): plain(_chosen(v)) for k, _, v in pairs if v.strip()}
+        found |= {prefix + k.strip(): plain(chosen(v)) for k, _, v in pairs if v.strip()}
     found |= _of_group(host.get("cgroup", ""))
     found |= _of_mount(host.get("mount", ""))
     if host.get("unit", "").strip():
         found["host.unit"] = host["unit"].strip()
-    if "maps" in host:
-        known = (name for name in _ALLOCATORS if name in host["maps"])
-        found["process.allocator"] = next(known, "glibc")
+    if name := allocator(host):
+        found["process.allocator"] = name
     return found | _of_files(host, found)
 
 
@@ -117,7 +129,7 @@ def _rows(text: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _chosen(value: str) -> str:
+def chosen(value: str) -> str:
     """Return the choice in brackets: ``none [mq-deadline] kyber``, or the value itself."""
     found = re.search(r"\[([\w-]+)\]", value)
     return found[1] if found else value

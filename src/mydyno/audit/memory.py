@@ -53,10 +53,10 @@ class Memory:
     limit: float | None = None
 
     @property
-    def values(self) -> dict[str, Value]:
-        """Return the numbers that are known, as facts."""
+    def known(self) -> dict[str, float]:
+        """Return the numbers that are known, by name."""
         names = ("promised", "worst", "now", "peak", "limit")
-        found = {f"memory.{name}": getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in names}
         return {name: size for name, size in found.items() if size is not None}
 
 

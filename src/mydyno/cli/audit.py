@@ -10,8 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.audit.campaign_text import FOUND as FOUND_AS
-from mydyno.audit.campaign_text import campaign_text
+from mydyno.audit.campaign_text import FOUND, campaign_text
 from mydyno.audit.facts import ServerEvidence, ServerFacts, facts
 from mydyno.audit.findings import (
     Audit,
@@ -37,7 +36,7 @@ from mydyno.server.existing import Existing, host_outputs, look, option_files, r
 
 _FOLDER = "audit"
 _LONGEST_S = 3600.0
-FOUND = 1  # exit code where there are findings
+FINDINGS = 1  # exit code where there are findings
 
 Options = Annotated[
     str,
@@ -143,7 +142,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     for problem in seen.problems:
         print_message(f"warning: not read: {problem}")
     if any(one.kind in {"fault", "promise", "test"} for one in found.findings):
-        raise typer.Exit(FOUND)
+        raise typer.Exit(FINDINGS)
 
 
 def _seconds(watch: str) -> float:
@@ -216,10 +215,10 @@ def _with_verdicts(
     """Return what is remembered with the verdicts of a run; raise `SpecError` if it has none."""
     found = result(run).comparison
     verdicts = {
-        row.name.removeprefix(f"{FOUND_AS}+"): Tested(
-            row.name.removeprefix(f"{FOUND_AS}+"),
+        row.name.removeprefix(f"{FOUND}+"): Tested(
+            row.name.removeprefix(f"{FOUND}+"),
             row.verdict,
-            f"{row.effect.ratio:.3f} [{row.effect.low:.3f}..{row.effect.high:.3f}]",
+            units.bracketed(row.effect, 3),
             found.campaign,
             seen.flavour,
             seen.version[:2],
@@ -257,8 +256,7 @@ def _today() -> date:
 
 
 def _report(seen: ServerEvidence, known: ServerFacts, found: Audit) -> AuditReport:
-    memory = known.memory
-    sizes = {name: getattr(memory, name) for name in ("promised", "worst", "now", "peak", "limit")}
+    host, settings = _inventory(seen, known)
     return AuditReport(
         server=seen.text,
         flavour=seen.flavour,
@@ -267,10 +265,10 @@ def _report(seen: ServerEvidence, known: ServerFacts, found: Audit) -> AuditRepo
         findings=[Reported(message(one.message), one) for one in found.findings],
         unevaluated=list(found.unevaluated),
         evaluated=found.evaluated,
-        memory={name: size for name, size in sizes.items() if size is not None},
+        memory=known.memory.known,
         problems=list(seen.problems),
-        host=_inventory(seen, known)[0],
-        settings=[SettingRow(*row) for row in _inventory(seen, known)[1]],
+        host=host,
+        settings=[SettingRow(*row) for row in settings],
     )
 
 

@@ -19,6 +19,7 @@ from mydyno.keep.history import (
     seconds_of,
 )
 from mydyno.model import SpecError
+from mydyno.report import units
 from mydyno.report.production import EffectReport, render_effect
 from mydyno.stats.production import (
     LEAST_H,
@@ -60,17 +61,6 @@ RunDirectory = Annotated[
 ]
 
 
-class Foretold(msgspec.Struct, frozen=True):
-    """What a campaign found of its winner: a ratio of its own response."""
-
-    treatment: str
-    workload: str
-    response: str
-    ratio: float
-    low: float
-    high: float
-
-
 def effect(  # noqa: PLR0913 - one parameter an option
     subject: Subject,
     *,
@@ -104,11 +94,11 @@ def effect(  # noqa: PLR0913 - one parameter an option
 
     own, other = history(subject), history(control) if control else None
     report = _judged(subject, own, other, change_h, end_h - change_h)
-    foretold = _foretold(run) if run else []
+    report = msgspec.structs.replace(report, foretold=_foretold(run) if run else [])
     if json:
-        print_json(msgspec.structs.replace(report, foretold=[_shown(one) for one in foretold]))
+        print_json(report)
     else:
-        sys.stdout.write(render_effect(report, [_shown(one) for one in foretold], width()))
+        sys.stdout.write(render_effect(report, width()))
     if report.verdict == "revert":
         raise typer.Exit(REVERT)
 
@@ -172,25 +162,13 @@ def _with(query: str, instance: str) -> str:
     )
 
 
-def _foretold(run: Path) -> list[Foretold]:
-    """Return what a campaign found of its winner under each load."""
+def _foretold(run: Path) -> list[str]:
+    """Return what a campaign found of its winner under each load, a line each."""
     found = result(run).comparison
     if found.winner is None:
         raise SpecError(f"{run}: no treatment won there; leave --run out")
     return [
-        Foretold(
-            row.name,
-            row.workload,
-            found.response,
-            row.effect.ratio,
-            row.effect.low,
-            row.effect.high,
-        )
+        f"{row.name} under {row.workload}: {units.bracketed(row.effect, 2)} of {found.response}"
         for row in found.treatments
         if row.name == found.winner and row.effect
     ]
-
-
-def _shown(one: Foretold) -> str:
-    ratio = f"{one.ratio:.2f} [{one.low:.2f}..{one.high:.2f}]"
-    return f"{one.treatment} under {one.workload}: {ratio} of {one.response}"

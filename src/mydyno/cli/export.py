@@ -184,8 +184,7 @@ def _kept(
 
 
 def _effect(row: Row, baseline: str) -> str:
-    effect = row.effect
-    ratio = f"{effect.ratio:.3f} [{effect.low:.3f}..{effect.high:.3f}]" if effect else "no effect"
+    ratio = units.bracketed(row.effect, 3) if row.effect else "no effect"
     return (
         f"{row.workload}: {ratio} of {baseline}; verdict {row.verdict}, durability {row.durability}"
     )

@@ -1,26 +1,20 @@
 """Drift: whether what was kept is stored on a host, and in force there; three columns."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from mydyno.audit.facts import ServerEvidence, same
-from mydyno.audit.option_files import Option, every, groups
+from mydyno.audit.host_facts import allocator, chosen, limits
+from mydyno.audit.option_files import Option
 from mydyno.keep.forms import native
-from mydyno.keep.forms.systemd import LIBRARIES, environment
+from mydyno.keep.forms.systemd import environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
 from mydyno.model import SpecError
 
 UNKNOWN = ""
-_LIMIT = re.compile(r"^(Max [a-z ]+?)\s{2,}(\S+)", re.MULTILINE)
-_LIMITS = {
-    "nofile": "Max open files",
-    "nproc": "Max processes",
-    "memlock": "Max locked memory",
-}
 
 
 class DriftRow(msgspec.Struct, frozen=True):
@@ -46,9 +40,7 @@ class HostFiles:
 
     def value(self, path: str) -> str:
         """Return a file's value, of several the one in brackets."""
-        text = self.texts.get(path, UNKNOWN).strip()
-        chosen = re.search(r"\[([\w-]+)\]", text)
-        return chosen[1] if chosen else text
+        return chosen(self.texts.get(path, UNKNOWN).strip())
 
 
 def paths(kept: Kept) -> list[str]:
@@ -65,7 +57,7 @@ def paths(kept: Kept) -> list[str]:
 
 def drift(kept: Kept, seen: ServerEvidence, files: HostFiles) -> list[DriftRow]:
     """Return each setting that was kept with what the host has of it."""
-    options = {o.name: o for o in every(seen.start, seen.files, groups(seen.flavour, seen.version))}
+    options = {option.name: option for option in seen.options()}
     rows = []
     for key, wanted in kept.settings.items():
         effective = _effective(key, kept, seen, files)
@@ -94,13 +86,10 @@ def _effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> 
     if layer in {"block", "kernel"}:
         return files.value(_place(key, kept))
     if layer == "limits":
-        limits = {str(k): str(v) for k, v in _LIMIT.findall(seen.host.get("limits", ""))}
-        return limits.get(_LIMITS.get(name, ""), UNKNOWN)
+        return limits(seen.host).get(name, UNKNOWN)
     if key == "fs.mount":
         return _mounted(kept.settings[key], seen.host.get("mount", ""))
-    if key == "alloc.library" and "maps" in seen.host:
-        return next((one for one in LIBRARIES if one in seen.host["maps"]), "glibc")
-    return UNKNOWN
+    return allocator(seen.host) if key == "alloc.library" else UNKNOWN
 
 
 def _place(key: str, kept: Kept) -> str:
@@ -127,7 +116,7 @@ def _stored(
     if layer == "mysqld":
         option = options.get(name)
         return (option.value, option.where) if option else (UNKNOWN, UNKNOWN)
-    file = _file(key, native.write(kept), kept)
+    file = _file(key, kept)
     if file is None or file.path not in files.texts:
         return UNKNOWN, UNKNOWN
     own = [line for line in file.text.splitlines() if line and line[0] not in "#["]
@@ -137,12 +126,10 @@ def _stored(
     return (kept.settings[key] if found else UNKNOWN), file.path
 
 
-def _file(key: str, written: Sequence[KeptFile], kept: Kept) -> KeptFile | None:
-    for form, part in native.parts(kept):
-        if key in part.settings:
-            path = form.write(part)[0].path
-            return next((file for file in written if file.path == path), None)
-    return None
+def _file(key: str, kept: Kept) -> KeptFile | None:
+    """Return our file that sets a key; None for a key that no native form carries."""
+    parts = (form.write(part)[0] for form, part in native.parts(kept) if key in part.settings)
+    return next(parts, None)
 
 
 def _names(key: str, kept: Kept, line: str) -> bool:

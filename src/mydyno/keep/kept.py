@@ -1,5 +1,6 @@
 """A treatment to keep, and the forms that write it: one file each in `forms`, found by name."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -165,6 +166,19 @@ def bundle(kept: Kept, form: Form) -> Bundle:
     if refusal := form.refusal(part):
         raise SpecError(f"{form.name}: {refusal}")
     return Bundle(form, form.write(part), form.inverse(part), carried, left_out)
+
+
+NO_DISK = "settings of a disk need its name: add --target disk=sdc, as in /sys/block"
+
+
+def block(text: str, indent: int) -> list[str]:
+    """Return a text as the lines of YAML's block scalar."""
+    return [f"{' ' * indent}{line}".rstrip() for line in text.splitlines()]
+
+
+def scalar(value: str | Sequence[str]) -> str:
+    """Return a text, or a list of them, for YAML; JSON's escapes of pairs mean others there."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def prefixed(*prefixes: str) -> Callable[[str], bool]:

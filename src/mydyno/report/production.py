@@ -1,7 +1,6 @@
 """The effect of a change in production as text."""
 
 import textwrap
-from collections.abc import Sequence
 
 import msgspec
 
@@ -36,7 +35,7 @@ _NEXT = {
 }
 
 
-def render_effect(found: EffectReport, foretold: Sequence[str], width: int) -> str:
+def render_effect(found: EffectReport, width: int) -> str:
     """Return the effect as text of at most `width` columns, ending in a newline."""
     against = "an untouched control" if found.control else "its own past, load and hour allowed for"
     lines = [f"{found.server}, change at {found.change}, compared with {against}"]
@@ -57,7 +56,7 @@ def render_effect(found: EffectReport, foretold: Sequence[str], width: int) -> s
         f"placebos  {len(found.placebos)} days without a change: {low:.2f} to {high:.2f}; "
         f"{_share(size)}"
     )
-    lines += [f"foretold  {line}" for line in foretold]
+    lines += [f"foretold  {line}" for line in found.foretold]
     lines.append(_NEXT[found.verdict])
     return "\n".join("\n".join(textwrap.wrap(line, max(width, 60))) for line in lines) + "\n"
 

@@ -91,6 +91,12 @@ def interval(ratio: Ratio) -> tuple[str, str, str]:
     return estimate, low, high
 
 
+def bracketed(ratio: Ratio, decimals: int) -> str:
+    """Return a ratio with its interval: ``1.31 [1.22..1.41]``."""
+    estimate, low, high = (f"{x:.{decimals}f}" for x in (ratio.ratio, ratio.low, ratio.high))
+    return f"{estimate} [{low}..{high}]"
+
+
 def times(ratio: float) -> str:
     """Return a bare ratio with its sign, as in 1.92 times."""
     return f"{_ratio(ratio, narrow=False)}{TIMES}"

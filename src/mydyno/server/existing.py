@@ -18,7 +18,6 @@ from mydyno.stack.flavours import quirks, recognised
 _MARK = "mydyno:"
 _SQL_S = 60.0  # for all statements that do not wait
 _CLIENTS = "command -v mariadb || command -v mysql"
-_LARGEST = 1 << 20  # bytes of an option file
 
 # What is looked for among the processes: pid, program, words of its command line.
 _RUNNING = """
@@ -274,18 +273,26 @@ def host_outputs(server: Existing) -> dict[str, str]:
     """
     if server.process is None:
         return {}
-    mark = f"@{secrets.token_hex(8)}"  # no file that is shown can hold it
     script = files("mydyno.server").joinpath("existing.sh").read_text()
-    argv = ("sh", "-c", script, "audit", str(server.process.pid), server.data, mark)
-    done = server.host.run(Action(argv), timeout_s=_SQL_S)
-    parts: dict[str, list[str]] = {}
+    parts = _marked(server.host, script, str(server.process.pid), server.data)
+    return {name: "\n".join(lines) for name, lines in parts.items()}
+
+
+def _marked(host: Host, script: str, *words: str) -> dict[str, list[str]]:
+    """Return the lines that a script prints, by what follows its first word, a mark, in a line.
+
+    The mark is random, so that no file that is shown can hold it.
+    """
+    mark = f"@{secrets.token_hex(8)}"
+    done = host.run(Action(("sh", "-c", script, "look", mark, *words)), timeout_s=_SQL_S)
+    found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in done.stdout.decode(errors="replace").splitlines():
         if line.startswith(f"{mark} "):
-            lines = parts.setdefault(line.partition(" ")[2], [])
+            lines = found.setdefault(line.partition(" ")[2], [])
         else:
             lines.append(line)
-    return {name: "\n".join(found) for name, found in parts.items()}
+    return found
 
 
 _TEXTS = """
@@ -298,16 +305,7 @@ done; :
 
 def texts_of(host: Host, paths: Sequence[str]) -> dict[str, str]:
     """Return the begin of each file that is there, by path; one round trip."""
-    mark = f"@{secrets.token_hex(8)}"
-    done = host.run(Action(("sh", "-c", _TEXTS, "read", mark, *paths)))
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in done.stdout.decode(errors="replace").splitlines():
-        if line.startswith(f"{mark} "):
-            lines = found.setdefault(line.partition(" ")[2], [])
-        else:
-            lines.append(line)
-    return {path: "\n".join(text) for path, text in found.items()}
+    return {path: "\n".join(lines) for path, lines in _marked(host, _TEXTS, *paths).items()}
 
 
 def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:
@@ -325,21 +323,11 @@ def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dic
     asked, seen = set(start), set[str]()
     while asked:
         seen |= asked
-        mark = f"@{secrets.token_hex(8)}"
-        done = server.host.run(Action(("sh", "-c", _FILES, "read", mark, *sorted(asked))))
-        new = _read(done.stdout.decode(errors="replace"), mark, modes)
+        new = {}
+        for head, lines in _marked(server.host, _FILES, *sorted(asked)).items():
+            mode, _, path = head.partition(" ")
+            modes[path] = mode
+            new[path] = "\n".join(_SECRET.sub("# a password was here", line) for line in lines)
         texts |= new
         asked = {path for text in new.values() for path in _INCLUDES.findall(text)} - seen
     return start, texts, modes
-
-
-def _read(printed: str, mark: str, modes: dict[str, str]) -> dict[str, str]:
-    texts: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in printed.splitlines():
-        if found := re.fullmatch(rf"{mark} (\d+) (/.+)", line):
-            modes[found[2]] = found[1]
-            lines = texts.setdefault(found[2], [])
-        else:
-            lines.append(_SECRET.sub("# a password was here", line))
-    return {path: "\n".join(found) for path, found in texts.items()}

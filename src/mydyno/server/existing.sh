@@ -1,6 +1,6 @@
 # One round trip: what of the host matters to the server with this pid and this data folder.
 # Each section begins with a line of the mark and its name; what cannot be read is left out.
-pid=$1 data=$2 mark=$3
+mark=$1 pid=$2 data=$3
 say() { printf '%s %s\n' "$mark" "$1"; }
 line() { [ -r "$2" ] && printf '%s=%s\n' "$1" "$(head -n1 "$2")"; }
 say meminfo; cat /proc/meminfo

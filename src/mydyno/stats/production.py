@@ -28,6 +28,7 @@ _LEAST_TRAINED_H = 2 * WEEK_H
 _REFERENCE_H = DAY_H
 _HARMONICS = 3
 _HUBER = 1.345
+_MAD_SD = 1.4826  # of normal noise, its standard deviation over its median deviation
 _CONFIDENCE = 0.95
 
 
@@ -159,7 +160,7 @@ def _residuals(
     for _ in range(2):
         fitted = np.linalg.lstsq(rows * weights[:, None], y * weights, rcond=None)[0]
         errors = np.abs(y - rows @ fitted)
-        spread = 1.4826 * float(np.median(errors)) or 1.0
+        spread = _MAD_SD * float(np.median(errors)) or 1.0
         weights = np.sqrt(np.minimum(1.0, _HUBER * spread / np.maximum(errors, 1e-12)))
     left = np.full(len(design.y), np.nan)
     left[wanted] = design.y[wanted] - x[wanted] @ fitted
@@ -192,7 +193,7 @@ def _placebos(design: _Design, change_h: int, hours: int) -> Floats:
 def _spread(placebos: Floats) -> float:
     """Return the spread of the placebos: of SD and MAD the larger."""
     deviation = np.abs(placebos - np.median(placebos))
-    return max(float(placebos.std(ddof=1)), 1.4826 * float(np.median(deviation)))
+    return max(float(placebos.std(ddof=1)), _MAD_SD * float(np.median(deviation)))
 
 
 def _error(placebos: Floats, days: int) -> tuple[float, float]:

@@ -1,16 +1,10 @@
 """Two playbooks of ansible.builtin modules: apply.yml and revert.yml."""
 
-import json
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from mydyno.keep.forms import native
-from mydyno.keep.kept import Form, Kept, KeptFile
-
-
-def block(text: str, indent: int) -> list[str]:
-    """Return a text as a YAML block scalar's lines."""
-    return [f"{' ' * indent}{line}".rstrip() for line in text.splitlines()]
+from mydyno.keep.kept import Form, Kept, KeptFile, block, scalar
 
 
 def _play(kept: Kept, files: Sequence[KeptFile], title: str) -> str:
@@ -60,7 +54,7 @@ def _handler(name: str, argv: tuple[str, ...]) -> list[str]:
         f"    - name: {name}{known}",
         "      ansible.builtin.command:",
         "        argv:",
-        *(f"          - {json.dumps(word, ensure_ascii=False)}" for word in argv),
+        *(f"          - {scalar(word)}" for word in argv),
         "      changed_when: true",
     ]
 

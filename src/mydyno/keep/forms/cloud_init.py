@@ -1,11 +1,9 @@
 """User data of cloud-init: files, and the commands that load them."""
 
-import json
 from collections.abc import Sequence
 
 from mydyno.keep.forms import native
-from mydyno.keep.forms.ansible import block
-from mydyno.keep.kept import Form, Kept, KeptFile
+from mydyno.keep.kept import Form, Kept, KeptFile, block, scalar
 
 
 def _data(kept: Kept, files: Sequence[KeptFile]) -> str:
@@ -15,11 +13,8 @@ def _data(kept: Kept, files: Sequence[KeptFile]) -> str:
         lines += block(file.text, 6)
     commands = [list(file.reload) for file in files if file.reload]
     commands += [["systemctl", "try-restart", kept.unit]] if native.restarts(kept) else []
-    lines += (
-        ["runcmd:", *(f"  - {json.dumps(argv, ensure_ascii=False)}" for argv in commands)]
-        if commands
-        else []
-    )
+    lines += ["runcmd:"] if commands else []
+    lines += [f"  - {scalar(argv)}" for argv in commands]
     return "\n".join(lines) + "\n"
 
 

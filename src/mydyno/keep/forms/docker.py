@@ -1,10 +1,9 @@
 """An override file of Docker Compose: options, limits, environment, sysctls of the namespace."""
 
-import json
 from collections.abc import Sequence
 
 from mydyno.keep.forms import systemd
-from mydyno.keep.kept import Form, Kept, KeptFile
+from mydyno.keep.kept import Form, Kept, KeptFile, scalar
 
 _FILE = "compose.mydyno.yml"
 
@@ -14,25 +13,20 @@ def carries(key: str) -> bool:
     return key.startswith(("mysqld.", "limits.", "alloc.", "env.", "kernel.sysctl.net."))
 
 
-def _word(text: str) -> str:
-    """Return a text as YAML's double-quoted scalar; JSON's escapes of pairs mean others there."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _write(kept: Kept) -> Sequence[KeptFile]:
     lines = [*kept.heading(), "services:", "  db:"]
     options = kept.of("mysqld")
     lines += ["    command:"] if options else []
-    lines += [f"      - {_word(f'--{name}={value}')}" for name, value in options.items()]
+    lines += [f"      - {scalar(f'--{name}={value}')}" for name, value in options.items()]
     limits = kept.of("limits")
     lines += ["    ulimits:"] if limits else []
     lines += [f"      {n}: {'-1' if v == 'unlimited' else v}" for n, v in limits.items()]
     sysctls = kept.of("kernel.sysctl")
     lines += ["    sysctls:"] if sysctls else []
-    lines += [f"      {name}: {_word(value)}" for name, value in sysctls.items()]
+    lines += [f"      {name}: {scalar(value)}" for name, value in sysctls.items()]
     environment = systemd.environment(kept)
     lines += ["    environment:"] if environment else []
-    lines += [f"      {name}: {_word(value)}" for name, value in environment.items()]
+    lines += [f"      {name}: {scalar(value)}" for name, value in environment.items()]
     return [KeptFile(_FILE, "\n".join(lines) + "\n")]
 
 

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 
 from mydyno.keep.forms import mycnf
-from mydyno.keep.forms.ansible import block
-from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
+from mydyno.keep.kept import Form, Kept, KeptFile, block, prefixed
 
 _MAP = ["apiVersion: v1", "kind: ConfigMap", "metadata:", "  name: mydyno", "data:"]
 _PATCH = "spec:\n  myCnfConfigMapKeyRef:\n    name: mydyno\n    key: my.cnf\n"
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
-    text = "\n".join(["[mysqld]", *mycnf.lines(kept)])
+    text = "\n".join(mycnf.section(kept))
     lines = [*kept.heading(), *_MAP, "  my.cnf: |", *block(text, 4)]
     return [KeptFile("configmap.yml", "\n".join(lines) + "\n"), KeptFile("patch.yml", _PATCH)]
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from mydyno.keep.forms import mycnf
-from mydyno.keep.forms.ansible import block
-from mydyno.keep.kept import Form, Kept, KeptFile, Write, prefixed
+from mydyno.keep.kept import Form, Kept, KeptFile, Write, block, prefixed
 
 
 def patch(*path: str, empty: bool = False) -> Write:
@@ -17,7 +16,7 @@ def patch(*path: str, empty: bool = False) -> Write:
         if empty:
             lines.append(f'{indent}{path[-1]}: ""')
         else:
-            text = "\n".join(["[mysqld]", *mycnf.lines(kept)])
+            text = "\n".join(mycnf.section(kept))
             lines += [f"{indent}{path[-1]}: |", *block(text, len(indent) + 2)]
         return [KeptFile("revert.yml" if empty else "patch.yml", "\n".join(lines) + "\n")]
 

@@ -8,16 +8,19 @@ from mydyno.model import quoted
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:,/+-")
 
 
-def lines(kept: Kept) -> list[str]:
-    """Return ``name = value`` for each variable, quoted where a server would misread it."""
+def section(kept: Kept) -> list[str]:
+    """Return ``[mysqld]`` with each variable, quoted where a server would misread it."""
     return [
-        f"{name} = {value if value and set(value) <= _PLAIN else quoted(name, value)}"
-        for name, value in kept.of("mysqld").items()
+        "[mysqld]",
+        *(
+            f"{name} = {value if value and set(value) <= _PLAIN else quoted(name, value)}"
+            for name, value in kept.of("mysqld").items()
+        ),
     ]
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
-    text = "\n".join([*kept.heading(), "[mysqld]", *lines(kept)]) + "\n"
+    text = "\n".join([*kept.heading(), *section(kept)]) + "\n"
     return [KeptFile(f"{kept.include}/zz-mydyno.cnf", text)]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mydyno.keep.kept import Form, Kept, KeptFile
+from mydyno.keep.kept import NO_DISK, Form, Kept, KeptFile
 
 _DISK = {"block.scheduler": "elevator", "block.read_ahead_kb": "readahead"}
 
@@ -40,7 +40,7 @@ def _inverse(kept: Kept) -> Sequence[KeptFile]:
 
 def _refusal(kept: Kept) -> str:
     if any(key in _DISK for key in kept.settings) and not kept.target.disk:
-        return "settings of a disk need its name: add --target disk=sdc, as in /sys/block"
+        return NO_DISK
     return ""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
+from mydyno.keep.kept import NO_DISK, Form, Kept, KeptFile, prefixed
 
 PATH = "/etc/udev/rules.d/99-mydyno.rules"  # after those that distributions ship
 _RELOAD = ("sh", "-c", "udevadm control --reload && udevadm trigger --subsystem-match=block")
@@ -36,7 +36,7 @@ def _inverse(kept: Kept) -> Sequence[KeptFile]:
 def _refusal(kept: Kept) -> str:
     disk = kept.target.disk
     if not disk:
-        return "settings of a disk need its name: add --target disk=sdc, as in /sys/block"
+        return NO_DISK
     if not disk.isalnum():
         return f"disk={disk!r} is not a name of /sys/block, such as sdc or nvme0n1"
     bad = [v for _, v in attributes(kept) if not v.replace("-", "").replace("_", "").isalnum()]
