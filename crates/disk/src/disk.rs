@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{json, Value};
 
 use crate::command::{parse, Command};
+use crate::faults::Faults;
 use crate::store::Store;
 use crate::throttle::{Limits, Throttle};
 use crate::timer::Timer;
@@ -41,6 +42,7 @@ struct Counters {
 pub struct Disk {
     pub store: Store,
     pub timer: Timer,
+    pub faults: Faults,
     class: Option<String>,
     latency: Latency,
     /// What each kind of request takes longer, while a dose is in force.
@@ -57,6 +59,7 @@ impl Disk {
             throttle: Throttle::new(store.stripe(), &setup.limits),
             store,
             timer,
+            faults: Faults::default(),
             class: setup.class,
             latency: setup.latency,
             dose: Mutex::default(),
@@ -84,7 +87,8 @@ impl Disk {
     /// It goes to all disks at once, which take the same time for it.
     pub fn admit_flush(&self) -> Instant {
         count(&self.counters.flushes, 1);
-        Instant::now() + self.latency.flush + lock(&self.dose).flush
+        let due = Instant::now() + self.latency.flush + lock(&self.dose).flush;
+        self.faults.later(due)
     }
 
     /// Obeys each line of `text`, up to the first that cannot be obeyed.
@@ -109,10 +113,12 @@ impl Disk {
         state["mode"] = json!(if pages.is_some() { "overlay" } else { "direct" });
         state["class"] = json!(self.class);
         state["scale"] = json!(self.throttle.scale());
+        state["credits_level"] = json!(self.throttle.level());
         let dose = *lock(&self.dose);
         state["dose_us"] =
             json!([dose.read, dose.write, dose.flush].map(|d| d.as_secs_f64() * 1e6));
         state["counters"] = self.counters.json();
+        state["faults"] = self.faults.json();
         state["overlay_pages"] = json!(pages.unwrap_or(0));
         state["last_error"] = json!(*lock(&self.last_error));
         format!("{state}\n")
@@ -121,7 +127,8 @@ impl Disk {
     fn admit(&self, at: u64, len: u32, latency: Duration) -> Instant {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let late = self.timer.late();
-        self.throttle.admit(at, len, Instant::now(), late) + latency
+        let due = self.throttle.admit(at, len, Instant::now(), late) + latency;
+        self.faults.later(due)
     }
 
     fn obey(&self, line: &str) -> io::Result<()> {
@@ -129,16 +136,22 @@ impl Disk {
         match parse(line).map_err(refused)? {
             Command::Cap(on) => self.throttle.switch(on, now),
             Command::Credits(level) => self.throttle.set_level(level, now),
+            Command::Refill => self.throttle.set_level(self.throttle.level(), now),
             Command::Drop if !self.store.drop_overlay()? => {
                 return Err(refused(
                     "drop: nothing is frozen yet, so nothing to go back to",
                 ));
             }
+            Command::Freeze if !self.faults.is_safe() => {
+                return Err(refused("freeze: cache off first"));
+            }
             Command::Freeze if !self.store.freeze()? => {
                 return Err(refused("freeze: the base is frozen already"));
             }
-            Command::Drop | Command::Freeze => {}
+            Command::Drop => self.faults.reset(),
+            Command::Freeze => {}
             Command::Scale(share) => self.throttle.set_scale(share),
+            Command::Fault(order) => self.faults.order(order, &self.store)?,
             Command::Latency([read, write, flush]) => {
                 *lock(&self.dose) = Latency { read, write, flush };
             }

@@ -186,9 +186,9 @@ impl Filesystem for Files {
         }
         // The bytes are fetched at once, from memory mostly; only the answer waits.
         let due = self.disk.admit_read(offset, size);
-        match self.disk.store.read(offset, size) {
+        match self.disk.faults.read(&self.disk.store, offset, size) {
             Ok(data) => self.disk.timer.at(due, move || reply.data(&data)),
-            Err(error) => reply.error(error.into()),
+            Err(error) => reply.error(errno(&error)),
         }
     }
 
@@ -212,14 +212,15 @@ impl Filesystem for Files {
             };
         }
         let due = self.disk.admit_write(offset, size);
-        match self.disk.store.write(offset, data) {
+        match self.disk.faults.write(&self.disk.store, offset, data) {
             Ok(()) => self.disk.timer.at(due, move || reply.written(size)),
             Err(error) => reply.error(errno(&error)),
         }
     }
 
     /// Answers after the flush latency and writes nothing out: what the lab promises is the
-    /// time a flush takes.  The bytes live as long as the host does, whatever is killed on it.
+    /// time a flush takes, and what a cut of its power leaves.  The bytes live as long as the host
+    /// does, whatever is killed on it.
     fn fsync(
         &self,
         _req: &Request,
@@ -229,7 +230,17 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         let due = self.disk.admit_flush();
-        self.disk.timer.at(due, move || reply.ok());
+        let mark = match self.disk.faults.begin_flush() {
+            Ok(mark) => mark,
+            Err(error) => return reply.error(errno(&error)),
+        };
+        let disk = Arc::clone(&self.disk);
+        self.disk
+            .timer
+            .at(due, move || match disk.faults.end_flush(mark) {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(&error)),
+            });
     }
 
     fn fallocate(

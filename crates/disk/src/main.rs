@@ -5,12 +5,14 @@ mod caps;
 mod classes;
 mod command;
 mod disk;
+mod faults;
 mod filesystem;
 mod life;
 mod options;
 mod overlay;
 mod pacer;
 mod pages;
+mod power;
 mod spin;
 mod store;
 #[cfg(test)]

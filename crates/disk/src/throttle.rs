@@ -41,6 +41,8 @@ pub struct Throttle {
     stripe: Stripe,
     /// The share of all caps that is in force, as the bits of a float.
     scale: AtomicU64,
+    /// The share of their maximum that the credits were set to last, as the bits of a float.
+    level: AtomicU64,
     io_unit: usize,
     lanes: Vec<Lane>,
     vm: Option<(String, Mutex<Pacer>)>,
@@ -57,6 +59,7 @@ impl Throttle {
         Self {
             stripe,
             scale: AtomicU64::new(1f64.to_bits()),
+            level: AtomicU64::new(limits.credits.to_bits()),
             io_unit: usize::try_from(limits.io_unit).unwrap_or(usize::MAX),
             lanes: (0..stripe.disks()).map(lane).collect(),
             vm: limits
@@ -109,7 +112,13 @@ impl Throttle {
 
     /// Sets all credits, the VM's too, to `level` (0 to 1) of their maximum.
     pub fn set_level(&self, level: f64, now: Instant) {
+        self.level.store(level.to_bits(), Ordering::Relaxed);
         self.each(|pacer| pacer.set_level(level, now));
+    }
+
+    /// The share of their maximum that the credits were set to last.
+    pub fn level(&self) -> f64 {
+        f64::from_bits(self.level.load(Ordering::Relaxed))
     }
 
     /// What each disk may do and has left, and what the VM may.

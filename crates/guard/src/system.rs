@@ -1,0 +1,257 @@
+//! Commands of the host, the server's unit and its client, the clock, the system's log.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::fault::{At as _, Fault, Result};
+use crate::lease::Lease;
+
+const POLL: Duration = Duration::from_millis(20);
+const SHORT: Duration = Duration::from_secs(20);
+
+/// Runs a command to its end, which comes within `limit`; returns what it printed.
+pub fn run(argv: &[&str], input: &str, limit: Duration) -> Result<String> {
+    let name = argv.iter().take(3).copied().collect::<Vec<_>>().join(" ");
+    let mut child = Command::new(argv[0])
+        .args(&argv[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .at(&name)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        let _ = stdin.write_all(input.as_bytes()); // one that reads nothing may have ended
+    }
+    let gather = |stream: Option<Box<dyn std::io::Read + Send>>| {
+        thread::spawn(move || {
+            let mut text = Vec::new();
+            if let Some(mut one) = stream {
+                let _ = one.read_to_end(&mut text);
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    };
+    let out = gather(child.stdout.take().map(|s| Box::new(s) as _));
+    let err = gather(child.stderr.take().map(|s| Box::new(s) as _));
+    let end = Instant::now() + limit;
+    let status = loop {
+        if let Some(status) = child.try_wait().at(&name)? {
+            break status;
+        }
+        if Instant::now() >= end {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Fault::failed(format!(
+                "{name}: not done in {} s",
+                limit.as_secs()
+            )));
+        }
+        thread::sleep(POLL);
+    };
+    let (out, err) = (
+        out.join().unwrap_or_default(),
+        err.join().unwrap_or_default(),
+    );
+    if status.success() {
+        return Ok(out);
+    }
+    let words: String = err.trim().chars().take(400).collect();
+    Err(Fault::failed(format!("{name}: {status}: {words}")))
+}
+
+/// Runs a command of systemd.
+pub fn systemctl(arguments: &[&str]) -> Result<String> {
+    let mut argv = vec!["systemctl"];
+    argv.extend(arguments);
+    run(&argv, "", SHORT)
+}
+
+/// The server's unit.
+pub struct Unit<'a>(pub &'a str);
+
+impl Unit<'_> {
+    fn property(&self, name: &str) -> Result<String> {
+        let shown = systemctl(&["show", "--property", name, "--value", self.0])?;
+        Ok(shown.trim().to_owned())
+    }
+
+    /// Returns whether its process was started by a lease: the drop-in of a trial names it.
+    pub fn runs_on(&self, id: &str) -> Result<bool> {
+        let path = format!("/proc/{}/environ", self.property("MainPID")?);
+        let environment = std::fs::read(path).unwrap_or_default(); // it may have ended
+        let wanted = format!("MYDYNO_LEASE={id}");
+        Ok(environment
+            .split(|b| *b == 0)
+            .any(|word| word == wanted.as_bytes()))
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.property("ActiveState").is_ok_and(|s| s == "active")
+    }
+
+    /// Returns how long the unit gives itself to start, at least a minute.
+    fn start_limit(&self, most: Duration) -> Duration {
+        // printed as 1min 30s, or infinity
+        let shown = self.property("TimeoutStartUSec").unwrap_or_default();
+        let mut seconds = 0;
+        for part in shown.split_whitespace() {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            let number: u64 = digits.parse().unwrap_or(0);
+            seconds += number
+                * match &part[digits.len()..] {
+                    "min" => 60,
+                    "h" => 3600,
+                    "s" => 1,
+                    _ => 0,
+                };
+        }
+        if seconds == 0 {
+            most
+        } else {
+            most.min(Duration::from_secs(seconds.max(60)))
+        }
+    }
+
+    /// Restarts the server, and waits until it answers; at most as long as its unit does.
+    pub fn restart(&self, client: &Client<'_>, most: Duration) -> Result<()> {
+        let _ = systemctl(&["reset-failed", self.0]); // it is not failed, as a rule
+        let limit = self.start_limit(most);
+        let begun = Instant::now();
+        let end = begun + limit;
+        let done = run(&["systemctl", "restart", self.0], "", most).and_then(|_| loop {
+            match client.ask("SELECT 1") {
+                Ok(_) => break Ok(()),
+                Err(fault) if Instant::now() >= end || !self.is_active() => break Err(fault),
+                Err(_) => thread::sleep(POLL * 5),
+            }
+        });
+        done.map_err(|fault| {
+            Fault::failed(format!(
+                "{}: does not start: {}\n{}",
+                self.0,
+                fault.text,
+                self.last_lines()
+            ))
+        })
+    }
+
+    /// Returns what the journal has of the process that runs now.
+    pub fn journal_of_this_run(&self) -> String {
+        let _ = run(&["journalctl", "--sync"], "", SHORT);
+        let number = self.property("InvocationID").unwrap_or_default();
+        self.journal(&["-n", "2000", &format!("_SYSTEMD_INVOCATION_ID={number}")])
+    }
+
+    fn last_lines(&self) -> String {
+        self.journal(&["-n", "20"])
+    }
+
+    fn journal(&self, more: &[&str]) -> String {
+        let mut argv = vec!["journalctl", "-u", self.0, "-o", "cat", "--no-pager"];
+        argv.extend(more);
+        run(&argv, "", SHORT).unwrap_or_default()
+    }
+}
+
+/// A client of the server.
+pub struct Client<'a>(pub &'a [String]);
+
+impl Client<'_> {
+    /// Runs statements; returns the rows as printed.
+    pub fn ask(&self, text: &str) -> Result<String> {
+        let argv: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        if argv.is_empty() {
+            return Err(Fault::wrong("client: is empty; name one"));
+        }
+        run(&argv, text, SHORT)
+    }
+
+    /// Returns a global variable as the server shows it.
+    pub fn variable(&self, name: &str) -> Result<String> {
+        let shown = self.ask(&format!(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name = '{name}'"
+        ))?;
+        let row = shown.lines().next().unwrap_or_default();
+        match row.split_once('\t') {
+            Some((_, value)) => Ok(value.to_owned()),
+            None => Err(Fault::failed(format!(
+                "{name}: the server has no such variable"
+            ))),
+        }
+    }
+
+    pub fn set(&self, name: &str, value: &str) -> Result<()> {
+        let literal = if value.parse::<f64>().is_ok() {
+            value.to_owned()
+        } else {
+            format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
+        };
+        self.ask(&format!("SET GLOBAL {name} = {literal}"))
+            .map(drop)
+    }
+}
+
+/// Arms the timer that reverts a lease; it lives as long as this boot, as the trial does.
+pub fn arm(lease: &Lease, number: u32, seconds: u64) -> Result<()> {
+    let program = std::env::current_exe().at("mydyno-guard")?;
+    let guard = program.to_string_lossy();
+    let unit = format!("--unit={}", dead_man(&lease.id, number));
+    let after = format!("--on-active={seconds}");
+    let argv = [
+        "systemd-run",
+        "--quiet",
+        "--collect",
+        &unit,
+        &after,
+        "--timer-property=AccuracySec=1s",
+        "--property=TimeoutStartSec=infinity",
+        "--property=StartLimitIntervalSec=0",
+        "--property=Restart=on-failure",
+        "--property=RestartSec=5",
+        &guard,
+        "revert",
+        &lease.id,
+        "--why=the lease ended",
+        "--takeover",
+    ];
+    run(&argv, "", SHORT).map(drop)
+}
+
+/// Stops the timer; a service that it has started goes on.
+pub fn disarm(id: &str, number: u32) {
+    let _ = systemctl(&["stop", &format!("{}.timer", dead_man(id, number))]);
+}
+
+fn dead_man(id: &str, number: u32) -> String {
+    format!("mydyno-deadman-{id}-{number}")
+}
+
+/// Returns what identifies this boot of the host.
+pub fn boot() -> Result<String> {
+    let path = "/proc/sys/kernel/random/boot_id";
+    // In a container it is the host's; the manager's start differs at each of its own boots.
+    let id = std::fs::read_to_string(path).at(path)?;
+    let manager = std::fs::read_to_string("/proc/1/stat").unwrap_or_default();
+    let started = manager.rsplit(' ').nth(30).unwrap_or_default();
+    Ok(format!("{} {started}", id.trim()))
+}
+
+/// Returns the seconds since the epoch.
+pub fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// Writes a line to the system's log; where there is none, it is lost.
+pub fn log(text: &str) {
+    const NOTICE_OF_DAEMON: u8 = 3 << 3 | 5;
+    if let Ok(socket) = UnixDatagram::unbound() {
+        let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+        let line = format!("<{NOTICE_OF_DAEMON}>mydyno: {plain}");
+        let _ = socket.send_to(line.as_bytes(), "/dev/log");
+    }
+}

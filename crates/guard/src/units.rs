@@ -1,0 +1,95 @@
+//! Our two units on the host: one closes leases at boot, one compares kept leases afterwards.
+//!
+//! They lie below /usr/local, so that nothing of a trial is in /etc, and are removed by `forget`.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{symlink, PermissionsExt as _};
+use std::path::Path;
+
+use crate::fault::{At as _, Result};
+
+const FOLDER: &str = "/usr/local/lib/systemd/system";
+const BOOT: &str = "mydyno-boot.service";
+const VERIFY: &str = "mydyno-verify.service";
+const WANTS: [(&str, &str); 2] = [
+    ("sysinit.target.wants", BOOT),
+    ("multi-user.target.wants", VERIFY),
+];
+
+/// Writes both units and what makes systemd start them.
+pub fn install(server: &str) -> Result<()> {
+    let guard = std::env::current_exe().at("mydyno-guard")?;
+    let servers = format!("mariadb.service mysql.service mysqld.service {server}");
+    let (guard, servers) = (guard.display(), servers.trim_end());
+    write(
+        BOOT,
+        &format!(
+            "[Unit]\nDescription=Ends the trials of mydyno that a reboot has ended\n\
+             DefaultDependencies=no\nAfter=local-fs.target\nBefore=sysinit.target systemd-sysctl.service \
+             systemd-udevd.service systemd-tmpfiles-setup.service {servers}\n\
+             ConditionDirectoryNotEmpty=/var/lib/mydyno/lease\n\n\
+             [Service]\nType=oneshot\nExecStart={guard} boot\n"
+        ),
+    )?;
+    write(
+        VERIFY,
+        &format!(
+            "[Unit]\nDescription=Compares what mydyno keeps with what is in force\n\
+             After={servers}\nConditionDirectoryNotEmpty=/var/lib/mydyno/lease\n\n\
+             [Service]\nType=oneshot\nExecStart={guard} verify\n"
+        ),
+    )?;
+    for (wants, unit) in WANTS {
+        let folder = Path::new(FOLDER).join(wants);
+        make(&folder)?;
+        match symlink(format!("../{unit}"), folder.join(unit)) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(error).at(folder.display());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Removes both, and the folders that are empty then.
+pub fn remove() -> Result<()> {
+    for (wants, unit) in WANTS {
+        let folder = Path::new(FOLDER).join(wants);
+        for path in [folder.join(unit), Path::new(FOLDER).join(unit)] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).at(path.display());
+                }
+                _ => {}
+            }
+        }
+        let _ = fs::remove_dir(&folder); // another's links may be there
+    }
+    let _ = fs::remove_dir(FOLDER);
+    let _ = fs::remove_dir("/usr/local/lib/systemd");
+    Ok(())
+}
+
+fn write(name: &str, text: &str) -> Result<()> {
+    let folder = Path::new(FOLDER);
+    make(folder)?;
+    let (path, new) = (folder.join(name), folder.join(format!(".{name}.new")));
+    if fs::read_to_string(&path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    fs::write(&new, text).at(new.display())?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o644)).at(new.display())?;
+    fs::rename(&new, &path).at(path.display())
+}
+
+fn make(folder: &Path) -> Result<()> {
+    for one in folder.ancestors().collect::<Vec<_>>().into_iter().rev() {
+        if !one.exists() {
+            fs::create_dir(one).at(one.display())?;
+            fs::set_permissions(one, fs::Permissions::from_mode(0o755)).at(one.display())?;
+        }
+    }
+    Ok(())
+}
