@@ -1,5 +1,5 @@
 # The commands of a working day; the README shows `demo` and `test`.
-.PHONY: setup setup-test setup-bench servers demo test test-servers test-alone test-attacks test-statistics test-timed test-harm test-keep sbom audit check check-lint check-rust check-python golden wheel man deb rpm packages-arm64 container setup-packages test-packages fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-effect bench-audit bench-diagnose bench-diagnose-real bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
+.PHONY: setup setup-test setup-bench servers demo test test-servers test-alone test-attacks test-statistics test-timed test-harm test-keep test-recipes test-kills sbom audit check check-lint check-rust check-python golden wheel man deb rpm packages-arm64 container setup-packages test-packages fuzz fuzz-harm bench-probe bench-digest bench-decisions bench-effect bench-lease bench-audit bench-diagnose bench-diagnose-real bench-real bench-tpcc bench-restore bench-lab clean setup-vm test-vm
 PY = .venv/bin/python
 SHORT = not statistics and not timed
 SIDE_BY_SIDE = -n 2 --dist loadscope
@@ -44,9 +44,21 @@ test-timed: setup-test servers ## what must be done within seconds or at a rate;
 test-harm: setup-test servers ## every attack and fault, as root; SHARD=1/4 does a quarter, ≤ 60 min
 	@$(PY) -m pytest -q -p no:randomly tests/harm --shard $(or $(SHARD),1/1)
 
-test-keep: servers ## what `export` writes, read by the tools that it is for
+test-recipes: servers ## each recipe at small scale, on MariaDB and MySQL; SHARD=1/6, goes on where it ended
+	@$(PY) -m pytest -q -p no:randomly tests/recipes --shard $(or $(SHARD),1/1)
+
+test-keep: servers ## exports, read by the tools that they are for; leases, on hosts run by systemd
 	@packaging/setup.sh keep
-	@$(PY) -m pytest -q tests/keep
+	@packaging/guest.sh
+	@$(PY) -m pytest -q -n 3 tests/keep
+
+test-kills: servers ## what is killed at any step of a lease; ARGS="--random 50" shortens it
+	@packaging/setup.sh keep
+	@$(PY) tests/keep/kill_points.py --calls $(ARGS)
+
+bench-lease: servers ## what a lease costs and catches: cut connections, time without SQL, regressions
+	@packaging/setup.sh keep
+	@$(PY) tests/keep/measures.py $(ARGS)
 
 setup-vm:
 	@packaging/setup.sh vm

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds mydyno-probe and mydyno-disk for ARM64 on another processor: the compiler and its library come
+# Builds mydyno-probe, mydyno-disk and mydyno-guard for ARM64 on another processor: the compiler and its library come
 # from Debian's own packages, unpacked below target/, so that nothing is installed and no root is needed.
 # Needs: apt-get, cargo, and the linker of gcc-aarch64-linux-gnu libc6-dev-arm64-cross.
 set -eu
@@ -50,5 +50,5 @@ export RUSTC LD_LIBRARY_PATH
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 "$RUSTC" --version
 RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked --target "$target" \
-    -p mydyno-probe -p mydyno-disk
-ls -l "target/$target/release/mydyno-probe" "target/$target/release/mydyno-disk"
+    -p mydyno-probe -p mydyno-disk -p mydyno-guard
+for one in probe disk guard; do ls -l "target/$target/release/mydyno-$one"; done

@@ -24,6 +24,7 @@ SHELLS = {
 PROGRAMS = {
     "mydyno-probe": "sample a host and its MySQL server; digest slow logs",
     "mydyno-disk": "a lab disk with the caps and bursts of a cloud disk, served over FUSE",
+    "mydyno-guard": "the part of a lease on the host that it changes",
 }
 
 

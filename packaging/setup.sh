@@ -143,12 +143,14 @@ fi
 
 [ "$kind" != bench ] || .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r bench/requirements-bench.txt
 
-# Both programs are static: the probe is pushed to hosts that have nothing, and packages fit any system.
+[ "$kind" != keep ] || .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r packaging/requirements-keep.txt
+
+# All are static: probe and guard are pushed to hosts that have nothing, and packages fit any system.
 target=$(rustc -vV | sed -n 's/^host: //p')
-[ -x .venv/bin/mydyno-disk ] || echo "building mydyno-probe and mydyno-disk: minutes, the first time"
-RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe -p mydyno-disk --target "$target"
+[ -x .venv/bin/mydyno-guard ] || echo "building mydyno-probe, mydyno-disk and mydyno-guard: minutes, the first time"
+RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --quiet --locked -p mydyno-probe -p mydyno-disk -p mydyno-guard --target "$target"
 mkdir -p src/mydyno/bin
-for one in mydyno-probe mydyno-disk; do
+for one in mydyno-probe mydyno-disk mydyno-guard; do
   install -m 755 "target/$target/release/$one" "src/mydyno/bin/$one"
   ln -sf "../../src/mydyno/bin/$one" ".venv/bin/$one"
 done

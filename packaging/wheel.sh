@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One wheel for this processor that holds mydyno-probe, mydyno-disk, man pages and completions too, and
+# One wheel for this processor that holds mydyno-probe, mydyno-disk, mydyno-guard, man pages and completions too, and
 # those of the extras, in dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -35,7 +35,7 @@ def _own_state():
     subprocess.run(("mount", "--make-rprivate", "/"), check=True)
     for path, mode in STATE.items():
         _free(path)
-        Path(path).mkdir(parents=True, exist_ok=True)
+        Path(path).mkdir(int(mode, 8), parents=True, exist_ok=True)
         subprocess.run(("mount", "-t", "tmpfs", "-o", f"mode={mode}", "none", path), check=True)
 
 
@@ -72,3 +72,17 @@ def _no_lab_of_the_dead():
     if os.geteuid() == 0:
         with contextlib.suppress(InUseError):
             sweep()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--shard", default="1/1", help="which part of a slow suite to run: 2/4")
+
+
+def pytest_collection_modifyitems(config, items):
+    number, of = (int(part) for part in config.getoption("--shard").split("/"))
+    if not 1 <= number <= of:
+        raise pytest.UsageError(f"--shard {number}/{of}: the first number is 1 to {of}")
+    others = [item for place, item in enumerate(items) if place % of != number - 1]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for place, item in enumerate(items) if place % of == number - 1]

@@ -8,3 +8,8 @@ for one in /var/lib/mydyno/campaigns/*/changes; do
         exit 1
     }
 done
+guard=/usr/local/libexec/mydyno-guard
+if [ -x "$guard" ] && "$guard" status | grep -qE '"state":"(open|trial|confirmed|reverting)"'; then
+    echo "mydyno: a lease is on trial here; run mydyno confirm local or mydyno rollback local, then remove the package" >&2
+    exit 1
+fi

@@ -14,8 +14,8 @@ import pytest
 from clean.trees import ROOT, packed
 
 TOOLS = "mariadb-server-core mariadb-client-core sysbench fio openssl procps libjemalloc2"
-VERSIONS = "mydyno --version; mydyno-probe --version; mydyno-disk --version"
-PRINTED = "mydyno 0.1.0\nmydyno-probe 0.1.0\nmydyno-disk 0.1.0\n"
+VERSIONS = "mydyno --version; mydyno-probe --version; mydyno-disk --version; mydyno-guard --version"
+PRINTED = "mydyno 0.1.0\nmydyno-probe 0.1.0\nmydyno-disk 0.1.0\nmydyno-guard 0.1.0\n"
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
@@ -96,7 +96,7 @@ def test_the_wheel_by_itself(tree, wheels, user):
 def test_the_wheel_holds_each_program_once():
     with zipfile.ZipFile(packed("mydyno-*.whl")) as wheel:
         names = wheel.namelist()
-    for name in ("mydyno-probe", "mydyno-disk"):
+    for name in ("mydyno-probe", "mydyno-disk", "mydyno-guard"):
         assert [n for n in names if n.endswith(f"/{name}")] == [
             f"mydyno-0.1.0.data/data/bin/{name}"
         ]

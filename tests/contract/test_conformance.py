@@ -28,6 +28,7 @@ from mydyno.loads import (
     command,
     fio,
     imported_workload,
+    ledger,
     mysqlslap,
     sysbench_fileio,
     sysbench_oltp,
@@ -68,10 +69,15 @@ def golden_layers():
 
 BLOCK = {"scheduler": "none", "scheduler.choices": "none mq-deadline", "read_ahead_kb": "128"}
 DISK = {"rate": "100%", "read_latency": "0us", "write_latency": "0us", "flush_latency": "0us"}
+DISK["credits"] = "0%"
 OTHERS = {
     "block": (Block("vda", ours=False), BLOCK, {"scheduler": "mq-deadline"}),
     "dice": (dice.Dice(), {"sides": "6"}, {"sides": "20"}),
-    "disk": (LabDisk(Path("ctl")), DISK, {"rate": "80%", "flush_latency": "250us"}),
+    "disk": (
+        LabDisk(Path("ctl")),
+        DISK,
+        {"rate": "80%", "flush_latency": "250us", "credits": "5%"},
+    ),
     "slow": (Slow(Path("spin")), {"host": "100%"}, {"host": "80%"}),
 }
 NO_LAYER = {"server"}  # names the program of a server; nothing observes or plans it
@@ -122,9 +128,15 @@ def test_a_layer_that_breaks_a_promise(layer, promise):
 # Workloads
 
 LINES = b'{"t_s": 1, "tps": 5}\n{"t_s": 2, "tps": 6}\n{"t_s": 3, "tps": 5}\n'
+SECOND = (
+    '{"event": "second", "t_s": %d, "tps": 2, "reads": 0, "writes": 4, "other": 4, "errors": 0, '
+    '"reconnects": 0, "queue_length": 0, "p99_s": 0.01}\n'
+)
+COMMITS = "".join(f"ack 0 {n} {n}.5\n{SECOND % n}" for n in (1, 2, 3)).encode()
 CELLS = {
     "command": (command, command.CommandParams(["load"]), LINES),
     "fio": (fio, fio.FioParams({"rw": "randrw", "size": "8M"}), "fio/randrw"),
+    "ledger": (ledger, ledger.LedgerParams(), COMMITS),
     "mysqlslap": (mysqlslap, mysqlslap.SlapParams(auto_generate=True), "mysqlslap/write_mariadb"),
     "sysbench-fileio": (
         sysbench_fileio,
@@ -221,16 +233,21 @@ FACTORS = """
 HOST = Environment(2**30, 2)
 KINDS = {
     "blocks": (TREATMENTS, "blocks = 5"),
+    "crash": (TREATMENTS, "blocks = 5"),
     "diagnose": ("[treatments.STOCK]\n", 'budget = "20m"'),
     "fraction": (FACTORS, 'budget = "3h"'),
     "grid": (FACTORS, 'budget = "3h"'),
     "ladder": (TREATMENTS.replace("treatments.", "bundles."), 'rungs = ["STOCK", "A", "A+B"]'),
+    "ladder-blocks": (
+        TREATMENTS.replace("treatments.", "bundles."),
+        'blocks = 3\nrungs = ["STOCK", "A", "A+B"]',
+    ),
     "race": (TREATMENTS, 'budget = "3h"'),
     "screen": (FACTORS, "blocks = 3"),
     "search": (FACTORS, 'budget = "1h"'),
     "switchback": (TREATMENTS, ""),
 }
-COMPLETE = {"blocks", "screen"}
+COMPLETE = {"blocks", "crash", "screen"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -393,7 +410,10 @@ IMPLEMENTED = {
         *("DirectoryStore", "LabStore", "DeviceStore"),  # test_stores.py
         "VmStore",  # tests/vm/test_store.py
     },
-    ("opened", "trial", "recover"): {"NoServer", "FakeBench", "PrivateBench"},
+    ("opened", "trial", "recover"): {
+        *("NoServer", "FakeBench", "PrivateBench"),
+        "ExistingBench",  # tests/e2e/test_existing_server.py
+    },
     ("append",): {"FileJournal", "MemoryJournal"},
 }
 

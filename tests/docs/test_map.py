@@ -37,6 +37,7 @@ CRATES = {
     "command": "What the commands of `mydyno-probe` have in common.",
     "digest": "`mydyno-probe digest`, the slow log's digest; a library.",
     "disk": "`mydyno-disk`, the lab disk.",
+    "guard": "`mydyno-guard`, the part of a lease on the host that it changes.",
     "probe": "`mydyno-probe`, the sampler, with the digest as its second command.",
 }
 

@@ -111,7 +111,8 @@ def test_what_a_package_holds_is_there(tree, kind):
     sources += map(Path, found["scripts"].values())
     assert [str(path) for path in sources if not path.exists()] == []
     links = {one["dst"] for one in found["contents"] if one.get("type") == "symlink"}
-    assert links == {"/usr/bin/mydyno", "/usr/bin/mydyno-probe", "/usr/bin/mydyno-disk"}
+    names = ("mydyno", "mydyno-probe", "mydyno-disk", "mydyno-guard")
+    assert links == {f"/usr/bin/{name}" for name in names}
     assert any("3.11" in one for one in found["depends"])
 
 

@@ -9,28 +9,35 @@ import pytest
 from command_line import mydyno, shown
 from golden.rewrite import hold
 from mydyno.cli import COMMANDS
+from mydyno.cli.apply import Applied
 from mydyno.cli.audit import AuditReport
+from mydyno.cli.confirm import Confirmed
 from mydyno.cli.export import Exported
 from mydyno.cli.import_ import Imported
 from mydyno.cli.inspect import Inspection
 from mydyno.cli.lab import LabMade, LabRow
+from mydyno.cli.move import DataMove
 from mydyno.cli.plan import Plan
 from mydyno.cli.recipes import RecipeRow
 from mydyno.cli.rollback import Done, _print
 from mydyno.cli.status import Status
 from mydyno.diagnose import Diagnosis
 from mydyno.keep.drift import DriftRow
+from mydyno.keep.lease import Held
 from mydyno.report.digestpage import Digest
 from mydyno.report.production import EffectReport
 from mydyno.sample.live import Moment
+from mydyno.stats.losses import Loss
 from mydyno.stats.result import Comparison, Result
 
 ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "tests" / "golden" / "import"
 SLOW = ROOT / "tests" / "golden" / "digest" / "administrator-commands" / "input.log"
 KINDS = {
+    "apply": Applied,
     "audit": AuditReport,
     "compare": Comparison,
+    "confirm": Confirmed,
     "diagnose": list[Diagnosis],
     "digest": Digest,
     "effect": EffectReport,
@@ -38,15 +45,18 @@ KINDS = {
     "import": Imported,
     "inspect": Inspection,
     "inspect --live": Moment,
+    "lab crash-test": list[Loss],
     "lab down": list[str],
     "lab list": list[LabRow],
     "lab up": LabMade,
+    "move": DataMove,
     "plan": Plan,
     "recipes": list[RecipeRow],
     "report": Result,
     "rollback": list[str],
     "run": Comparison,
     "status": Status,
+    "status HOST": list[Held],
     "verify": list[DriftRow],
     "why": list[Diagnosis],
 }

@@ -1,5 +1,6 @@
 """A campaign on a real server and lab disk, killed at a record of each kind, and what is left."""
 
+import gzip
 import json
 import os
 import signal
@@ -322,6 +323,99 @@ def test_files_on_a_lab_disk_need_no_server_and_a_finished_campaign_is_only_show
     assert again.stdout == done.stdout
     assert "preparing" not in again.stderr
     assert (folder / "run" / "journal.jsonl").read_bytes() == journal
+    assert left_over(folder) == []
+
+
+CREDITS = """
+[campaign]
+name = "credits"
+[stack]
+server = "none"
+device = { lab = "loop", size = "256M", class = "azure-p10" }
+[treatments.spent]
+"disk.class" = "azure-p4"
+[treatments.rested]
+"disk.credits" = "0.4%"
+[workloads.rndrd]
+tool = "fio"
+options = { rw = "randread", bs = "4k", size = "64M", direct = 1, ioengine = "libaio", iodepth = 8 }
+[protocol]
+kind = "fixed"
+warmup_s = 1
+window_s = 42
+blocks = 1
+[decide]
+baseline = "spent"
+guards = {}
+"""
+
+
+def test_credits_and_class_of_a_disk_are_settings_and_both_plateaus_are_shown(folder):
+    """A full bucket lasts for 1,800 s, 0.4 % of it for 7.2 s."""
+    (folder / "spec.toml").write_text(CREDITS)
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["trials"] for row in found["treatments"]] == [1, 1], "none is void"
+    values = {row["name"]: row["value"]["estimate"] for row in found["treatments"]}
+    assert values["spent"] == pytest.approx(120, rel=0.05)
+    (burst,) = found["plateaus"]
+    assert burst["treatment"] == "rested"
+    assert burst["after"] == pytest.approx(500, rel=0.1)
+    assert burst["before"] > 1000
+    assert burst["work"] == pytest.approx(7.2 * 3000 + 43 * 500, rel=0.1)
+    assert left_over(folder) == []
+
+
+def test_a_disk_that_never_bursts_has_no_credits_to_set(folder):
+    (folder / "spec.toml").write_text(CREDITS.replace("azure-p10", "azure-p30"))
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run")
+    assert "disk.credits: this disk never bursts" in done.stderr
+    assert left_over(folder) == []
+
+
+SLOW = """
+[campaign]
+name = "slow"
+[stack]
+server = "auto"
+[treatments.few]
+"mysqld.slow_query_log" = 1
+"mysqld.long_query_time" = 10
+[treatments.all]
+"mysqld.slow_query_log" = 1
+"mysqld.long_query_time" = 0
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_write"
+table_size = 1000
+threads = 2
+[protocol]
+warmup_s = 1
+window_s = 3
+blocks = 1
+[decide]
+baseline = "few"
+"""
+
+
+def test_a_trial_keeps_its_slow_log_by_class(folder):
+    (folder / "spec.toml").write_text(SLOW)
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run")
+    assert done.returncode == 0, done.stderr
+    shown = mydyno("report", folder / "run", "--json")
+    result = json.loads(shown.stdout)
+    trials = {
+        t["treatment"]: folder / "run" / "trials" / f"{t['id']:04d}" for t in result["trials"]
+    }
+    with gzip.open(trials["all"] / "slow.log.gz", "rt") as log:
+        assert "# User@Host: mydyno[mydyno]" in log.read()
+    classes = {one["fingerprint"]: one["figures"] for one in result["statements"]}
+    updated = classes["update sbtestN set k=k+? where id=?"]
+    assert set(updated) == {"all"}
+    assert updated["all"]["calls_per_s"] > 1
+    assert 0 < updated["all"]["mean_s"] < 1
+    assert "update sbtestN set k=k+? where id=?" in (folder / "run" / "report.html").read_text()
     assert left_over(folder) == []
 
 

@@ -109,6 +109,8 @@ MORE = {
     "mysql-9.7": ("9.7.", "tcmalloc", "OpenSSL"),
     "mariadb-10.1.23": ("10.1.23-MariaDB", "jemalloc", "yaSSL"),
     "mariadb-10.2.11": ("10.2.11-MariaDB", "glibc", "yaSSL"),
+    "mariadb-10.5": ("10.5.", "glibc", "OpenSSL"),
+    "mariadb-11.8": ("11.8.", "glibc", "OpenSSL"),
 }
 
 

@@ -81,7 +81,7 @@ def _judged(kind, layer, case, changes):
     first = {full_key(layer.name, key): value for key, value in stock.items()}
     return [
         replace(change, key=change.key.partition(".")[2])
-        for change in judged(full, split(settings), first)
+        for change in judged(full, split(settings), first, {})
     ]
 
 

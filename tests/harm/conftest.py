@@ -1,4 +1,4 @@
-"""Options of the attacks and faults: which part of them to run."""
+"""What the attacks and faults share."""
 
 import shutil
 import tempfile
@@ -15,17 +15,3 @@ def folder() -> Iterator[Path]:
     made.chmod(0o755)
     yield made
     shutil.rmtree(made)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--shard", default="1/1", help="which part of the tests to run: 2/4")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    number, of = (int(part) for part in config.getoption("--shard").split("/"))
-    if not 1 <= number <= of:
-        raise pytest.UsageError(f"--shard {number}/{of}: the first number is 1 to {of}")
-    others = [item for place, item in enumerate(items) if place % of != number - 1]
-    if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for place, item in enumerate(items) if place % of == number - 1]

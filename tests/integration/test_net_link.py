@@ -1,6 +1,7 @@
 """A lab's link: what it gives at each rate, a real load across it, and what is left of it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -59,6 +60,25 @@ def test_the_link_gives_its_rate_both_ways(link, rate):
     found = [measure_throughput(link) for _ in range(3)]  # a busy machine may not fill it at once
     for given in (max(f.to_load for f in found), max(f.from_load for f in found)):
         assert given == pytest.approx(bytes_per_s(rate), rel=0.05)
+
+
+def receiver(monkeypatch, folder, first):
+    """Let every receiver do `first` before it listens."""
+    script, real = folder / "iperf3", shutil.which("iperf3")
+    script.write_text(f'#!/bin/sh\ncase "$*" in *--server*) {first};; esac\nexec {real} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_a_receiver_that_starts_late_is_waited_for(link, monkeypatch, tmp_path):
+    receiver(monkeypatch, tmp_path, "sleep 3")
+    assert measure_throughput(link).to_load > 0
+
+
+def test_a_receiver_that_ends_is_no_traffic(link, monkeypatch, tmp_path):
+    receiver(monkeypatch, tmp_path, "exit 1")
+    with pytest.raises(HostError, match=r"no traffic passes .*refused"):
+        measure_throughput(link)
 
 
 def test_the_inside_sees_this_link_only(link):

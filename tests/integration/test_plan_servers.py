@@ -210,6 +210,8 @@ LIBRARIES = {
     "mysql-9.7": ("OpenSSL", "tcmalloc"),
     "mariadb-10.1.23": ("yaSSL", "jemalloc"),
     "mariadb-10.2.11": ("yaSSL", "glibc"),
+    "mariadb-10.5": ("OpenSSL", "glibc"),
+    "mariadb-11.8": ("OpenSSL", "glibc"),
 }
 
 

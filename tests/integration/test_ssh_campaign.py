@@ -69,6 +69,15 @@ warmup_s = 1
 window_s = 3
 blocks = 1
 """
+CRASH = """
+[stack]
+host = "ssh://root@{db}"
+device = {{ lab = "loop", size = "512M" }}
+[treatments.STOCK]
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_write"
+"""
 LINK = """
 [stack]
 host = "ssh://root@{db}"
@@ -273,6 +282,16 @@ def test_a_lab_disk_on_a_far_host(net):
     done = mydyno(net, "run", path, "-o", run)
     assert done.returncode == 0, done.stderr
     assert [o["status"] for o in outcomes(run)] == ["ok", "ok"]
+    clean(net)
+
+
+def test_the_power_of_a_far_disk_is_cut(net):
+    path, run = net.folder / "far.toml", net.folder / "run"
+    path.write_text(CRASH.format(db=net.db.address))
+    done = mydyno(net, "lab", "crash-test", path, "-o", run, "--cuts", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    (stock,) = json.loads(done.stdout)
+    assert (stock["cuts"], stock["lossy"], stock["corrupt"]) == (2, 0, 0)
     clean(net)
 
 

@@ -2,8 +2,10 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from integration.server_steps import Bench, open_folder
 from mydyno.keep.kept import Kept, KeptOn, bundle, form_of
@@ -28,6 +30,7 @@ FIRST = {"kernel.sysctl.vm.swappiness": "60", "kernel.thp": "always", "block.sch
 ON = KeptOn(disk="sdc", fstab="tmpfs /run tmpfs nosuid 0 0\n", mount="/run")
 KEPT = Kept(SETTINGS, ("mydyno: FAST of the campaign c",), FIRST, "mysql", (8, 0, 33), ON)
 PARTS = ("write", "inverse")
+ROOT = Path(__file__).parents[2]
 
 
 def written(folder, name, part, kept=KEPT):
@@ -113,6 +116,47 @@ def test_tuned_loads_the_profile(tmp_path, part):
     value = {"write": ("'vm.swappiness': '1'", "'elevator': 'none'"),
              "inverse": ("'vm.swappiness': '60'", "'elevator': 'kyber'")}[part]  # fmt: skip
     assert all(text in done.stdout for text in value), done.stdout
+
+
+def test_terraform_is_parsed_with_each_parameter(tmp_path):
+    hcl2 = pytest.importorskip("hcl2", reason="run make test-keep")
+    (file,) = [path for path in written(tmp_path, "rds", "write") if path.suffix == ".tf"]
+    with file.open() as text:
+        (resource,) = hcl2.load(text)["resource"]
+    (group,) = resource["aws_db_parameter_group"].values()
+    found = {one["name"]: one["value"] for one in group.get("parameter", [])}
+    wanted = {k.removeprefix("mysqld."): v for k, v in SETTINGS.items() if k.startswith("mysqld.")}
+    assert found.keys() == wanted.keys()
+    assert found["innodb_log_buffer_size"] == "33554432"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_operators_schema_takes_the_patch(tmp_path, part):
+    """The schema of a cluster, strict: a key that it does not know is an error."""
+    jsonschema = pytest.importorskip("jsonschema", reason="run make test-keep")
+    place = ran(ROOT / "packaging/crds.sh").stdout.strip()
+    clusters = [
+        one
+        for one in yaml.safe_load_all(Path(place).read_text())
+        if one["spec"]["names"]["kind"] == "PerconaXtraDBCluster"
+    ]
+    versions = {one["name"]: one for one in clusters[0]["spec"]["versions"]}
+    schema = closed(versions["v1"]["schema"]["openAPIV3Schema"])
+    (file,) = written(tmp_path, "k8s-percona", part)
+    patch = yaml.safe_load(file.read_text())
+    patch["spec"] = {k: v for k, v in patch["spec"].items() if v is not None}
+    jsonschema.validate(patch, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"spec": {"pxc": {"configurations": "x"}}}, schema)
+
+
+def closed(schema):
+    """Return a schema that allows no other keys than those that it names, and requires none."""
+    found = {k: v for k, v in schema.items() if k not in {"required", "x-kubernetes-validations"}}
+    if "properties" in found:
+        found["properties"] = {k: closed(v) for k, v in found["properties"].items()}
+        found.setdefault("additionalProperties", False)
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -35,8 +36,10 @@ def test_without_a_word_all_is_here():
         ('host = "ssh://box"\ndevice = { lab = "vm" }', "remove them"),
         ('load = "local"\ndevice = { lab = "vm" }', "remove them"),
         ('device = { lab = "vm", chunk = "64K" }', 'chunk: valid with lab = "loop" only'),
-        ('device = { lab = "vm", credits = "full" }', "stack.device.credits"),
+        ('device = { lab = "vm", credits = "some" }', "credits: 'some': write empty"),
         ('device = { lab = "vm", size = "big" }', "stack.device.size"),
+        ('device = { lab = "vm", memory = "100M" }', "stack.device.memory: from 1024M to"),
+        ('device = { lab = "vm", memory = "9T" }', "stack.device.memory: from 1024M to"),
     ],
 )  # fmt: skip
 def test_an_impossible_machine_is_refused_before_it_boots(text, message):
@@ -47,7 +50,12 @@ def test_an_impossible_machine_is_refused_before_it_boots(text, message):
 def test_a_machine_is_made_as_its_table_specifies():
     text = VM + 'device = { lab = "vm", disks = 3, size = "1G", class = "azure-p15" }'
     asked = machine_of(decode(text, "x.toml"), "x.toml")
-    assert asked == VmSpec("a-b", 3, 1 << 30, "azure-p15", "6.1")
+    same = replace(asked, memory=2 << 30, cores=2)
+    assert same == VmSpec("a-b", 3, 1 << 30, "azure-p15", "6.1")
+    assert asked.memory >= 2 << 30
+    sized = text.replace(" }", ', memory = "3G", cores = 4, credits = 0.5 }')
+    asked = machine_of(decode(sized, "x.toml"), "x.toml")
+    assert (asked.memory, asked.cores, asked.credits) == (3 << 30, 4, 0.5)
 
 
 INSTALL = r"run pip install 'mydyno\[vm\]' \(make setup-vm in a checkout\)"

@@ -1,6 +1,7 @@
 """The command line: help is quick, and wrong requests get a message with the reason."""
 
 import inspect
+import json
 import keyword
 import shlex
 import subprocess
@@ -99,6 +100,16 @@ def test_recipes_are_listed_with_what_they_take():
     assert "with --scale small" in done.stdout
 
 
+def test_medium_takes_an_hour_at_most_and_small_half_of_it():
+    rows = json.loads(shown("recipes", "--json").stdout)
+    medium = {row["name"]: row["medium"] for row in rows if row["medium"]}
+    assert len(medium) == 12
+    for row in rows:
+        for scale, most in (("medium", 60), ("small", 30)):
+            number, _, unit = row[scale].partition(" ")
+            assert not row[scale] or unit == "s" or (unit == "min" and float(number) <= most), row
+
+
 def test_a_recipe_is_printed_to_begin_with():
     assert shown("recipes", "demo").stdout.startswith("# Four configurations")
     done = shown("recipes", "domo")
@@ -194,8 +205,10 @@ FOREIGN = {
     "\udcff\udcfe": b"x",
 }
 WAYS = {
+    "apply": ["--to", "local"],
     "export": ["-o", "out"],
     "import": ["-o", "out"],
+    "move": ["/data/mysql"],
     "run": ["-o", "out"],
     "compare": ["--json"],
 }

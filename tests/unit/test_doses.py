@@ -9,7 +9,15 @@ from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.treatments import Environment
 from mydyno.model import SpecError
-from mydyno.stack.doses import LabDisk, Slow, parse_caps, parse_disk, parse_slow, resolved
+from mydyno.stack.doses import (
+    LabDisk,
+    Slow,
+    credit_level,
+    parse_caps,
+    parse_disk,
+    parse_slow,
+    resolved,
+)
 from mydyno.stack.protocol import split
 
 SPEC = """
@@ -95,6 +103,14 @@ def test_a_wrong_dose_is_refused(settings, message):
         campaign(settings=settings)
 
 
+def test_full_credits_are_tried_on_a_disk_that_bursts_and_begins_with_none():
+    burst = LAB.replace("aws-gp3", "azure-p10")
+    assert campaign(burst).treatments["try disk.credits=full"]["db/disk.credits"] == "full"
+    for other in (LAB, burst[:-2] + ', credits = "full" }'):
+        assert "try disk.credits=full" not in campaign(other).treatments
+    assert "try disk.credits=full" not in campaign(burst, '"disk.credits" = "50%"').treatments
+
+
 def test_nothing_that_can_be_slowed_is_refused():
     with pytest.raises(SpecError, match="nothing can be slowed"):
         campaign('host = "ssh://root@db1"\ndevice = "here"', design="doses = []")
@@ -113,6 +129,7 @@ def test_the_daemons_state_is_read_back():
         b'"caps":{"iops":{"base":500.0,"burst":3500.0},"bytes_per_s":null},"vm":null}'
     )
     now = {"rate": "80%", "read_latency": "0us", "write_latency": "0us", "flush_latency": "1000us"}
+    now["credits"] = "0%"
     assert parse_disk(raw) == now
     want = {"rate": "80%", "flush_latency": "1000us"}
     assert LabDisk(Path("ctl")).plan(now, want) == []
@@ -133,3 +150,49 @@ def test_slices_of_cpus_are_ordered_in_one_file():
     assert change.action.stdin == b"host 0.8\n"
     (undone,) = layer.plan({"host": "80%"}, {})
     assert undone.action.stdin == b"host 1.0\n"
+
+
+BURST = b'{"credits_level":0.25,"caps":{"iops":{"base":500.0,"burst":3500.0},"bytes_per_s":null}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "level"), [("empty", "0%"), ("full", "100%"), ("2.5%", "2.5%"), ("0.25", "25%")]
+)
+def test_credits_are_a_share_of_a_full_bucket(text, level):
+    assert credit_level(text) == level
+
+
+@pytest.mark.parametrize("text", ["", "half", "101%", "-1%", "1.1", "nan", "250us"])
+def test_a_level_that_cannot_be_is_refused(text):
+    with pytest.raises(SpecError, match=r"disk.credits = .*write empty, full, or a share"):
+        credit_level(text)
+
+
+def test_credits_have_an_order_of_their_own_and_go_back_to_the_labs():
+    now = parse_disk(BURST)
+    assert now["credits"] == "25%"
+    lab = LabDisk(Path("ctl"), "10%")
+    (change,) = lab.plan(now, {"credits": "full"})
+    assert (change.after, change.action.stdin) == ("100%", b"credits 1.0\n")
+    (back,) = lab.plan(now, {})
+    assert (back.after, back.action.stdin) == ("10%", b"credits 0.1\n")
+    (slower,) = lab.plan({**now, "credits": "10%"}, {"rate": "80%"})
+    assert b"credits" not in slower.action.stdin
+
+
+def test_a_disk_that_never_bursts_has_no_credits():
+    now = parse_disk(BURST.replace(b"3500", b"500"))
+    assert "credits" not in now
+    assert LabDisk(Path("ctl")).plan(now, {}) == []
+    with pytest.raises(SpecError, match="never bursts; choose a class that does"):
+        LabDisk(Path("ctl")).plan(now, {"credits": "full"})
+
+
+def test_treatments_whose_loads_begin_with_credits_may_fall_by_themselves():
+    assert campaign(settings='"disk.credits" = "5%"').rule.bursts >= {"A"}
+    assert campaign(LAB[:-2] + ', credits = "full" }').rule.bursts >= {"A"}
+    assert campaign().rule.bursts == frozenset()
+    machine = 'device = { lab = "vm", class = "azure-p15", credits = "full" }'
+    assert campaign(machine).rule.bursts == frozenset()  # spent once, by whichever trial is first
+    with pytest.raises(SpecError, match=r"disk.credits = 'some'"):
+        campaign(settings='"disk.credits" = "some"')

@@ -111,7 +111,7 @@ def test_means_are_of_the_trials_that_went_well():
             outcome(3, TrialStatus.OK),
         ]
     )
-    assert found == {"storage_bytes": Estimate(200.0, "B")}
+    assert found == {"storage_bytes": Estimate(200.0, "B"), "tps": Estimate(1.0, "/s")}
 
 
 def row(name, **values):
@@ -121,6 +121,13 @@ def row(name, **values):
 
 def comparison(*rows):
     return Comparison("c", "tps", "STOCK", 1.0, None, {}, list(rows), "", [])
+
+
+def test_times_to_fill_are_reported_where_data_sets_differ():
+    one, two = row("A", prepare_s=8.2), row("B", prepare_s=4.1)
+    found = verdicts.preparation_sentence(comparison(one, two), "w")
+    assert found == "Data filled, once each, in: A 8.2 s; B 4.1 s."
+    assert verdicts.preparation_sentence(comparison(one, row("B", prepare_s=8.2)), "w") == ""
 
 
 def test_sizes_are_reported_in_one_sentence():

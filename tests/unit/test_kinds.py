@@ -83,6 +83,40 @@ def test_a_ladder_without_a_winner_ends_with_its_race():
     assert c.design.race.ended(outcomes) == len(outcomes)
 
 
+FIXED = '[protocol]\nkind = "fixed"\nwarmup_s = 10\nwindow_s = 60\nblocks = 4\n'
+
+
+def fixed_ladder(**gains):
+    _, arms = bundles(**gains)
+    text = "\n".join(f'[bundles.{name}]\n"load/env.{name}" = "1"' for name in gains)
+    rungs = f"\n[design]\nrungs = {['STOCK', *gains, 'ALL']}\n"
+    return campaign(text + rungs + FIXED), arms
+
+
+def test_a_ladder_of_fixed_lengths_leaves_out_each_part_of_its_winner_too():
+    c, arms = fixed_ladder(KERN=0.08, MYSQL=0.40, JE=0.05)
+    outcomes = played(c, arms)
+    assert len(outcomes) == 4 * 5 + 3 * 5
+    later = [o.trial for o in outcomes[20:]]
+    assert {t.treatment for t in later} == {"STOCK", "ALL", "MYSQL+JE", "KERN+JE", "KERN+MYSQL"}
+    assert [t.block for t in later] == [4] * 5 + [5] * 5 + [6] * 5
+    assert [o.trial.id for o in outcomes] == list(range(35))
+    found = compare(outcomes, c.rule, list(c.treatments), c.cells)
+    assert found.winner == "ALL"
+    parts = {p.factor: p.effect for p in found.parts}
+    assert parts["MYSQL"].ratio == pytest.approx(math.exp(0.40), rel=0.05)
+    assert c.design.size.after == 15
+
+
+def test_a_fixed_ladder_without_a_winner_or_without_blocks_has_no_second_phase():
+    c, arms = fixed_ladder(KERN=0.0, MYSQL=-0.2)
+    assert len(played(c, arms)) == 4 * 4
+    c, arms = fixed_ladder(KERN=0.1, MYSQL=0.4)
+    open_end = replace(c.design, race=replace(c.design.race, blocks=None, budget_s=1200.0))
+    outcomes = play(open_end, c.stops, Machine(BARE, arms, 1))
+    assert {o.trial.treatment for o in outcomes} == {"STOCK", "KERN", "MYSQL", "ALL"}
+
+
 def screen(settings):
     lines = [f'"load/env.S{i:02d}" = [0, 1]' for i in range(settings)]
     return campaign("\n".join(["[factors]", *lines, "[design]", 'kind = "screen"', ""]))

@@ -39,6 +39,15 @@ deb http://other.example/apt stable main
 """
 
 
+def test_a_disk_begins_with_its_share_of_a_full_bucket():
+    caps = Throttle(1100, 125e6, 3500, 170e6, 1800)
+    assert caps.at(1.0) == caps
+    assert caps.at(0.25).burst_s == 450
+    assert caps.at(0.0) == Throttle(1100, 125e6)
+    flat = Throttle(5000, 2e8)
+    assert flat.at(1.0) == flat
+
+
 def test_sources_of_either_style_are_read():
     assert [(s.uri, s.suite) for s in images.parse(DEB822)] == [
         ("http://mirror.example/debian", "bookworm"),

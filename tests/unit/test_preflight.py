@@ -9,7 +9,7 @@ from mydyno.campaign.spec import decode
 from mydyno.host import Completed, Local
 from mydyno.loads import WorkloadInfo
 from mydyno.model import HostError, RefusedError, SpecError
-from mydyno.sample.facts import facts, work
+from mydyno.sample.facts import facts, parse, work
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.preflight import busy, preflight
 from mydyno.testing.fakes import FakeHost
@@ -72,3 +72,21 @@ def test_a_host_whose_memory_cannot_be_read_is_an_error_with_the_next_step():
     host = FakeHost({}, lambda _: iter(()), name="db1")
     with pytest.raises(HostError, match=r"^db1: memory and processors cannot be read; look at"):
         facts(host)
+
+
+@pytest.mark.parametrize(
+    ("speed", "shown"),
+    [
+        ("10000", "ixgbe, 10 Gbit/s"),
+        ("-1", "ixgbe, speed not known"),
+        ("", "ixgbe, speed not known"),
+    ],
+)
+def test_an_interface_is_shown_with_driver_and_speed(speed, shown):
+    lines = ["/proc/meminfo:MemTotal: 1024 kB", "/proc/cpuinfo:processor : 0"]
+    lines += ["/sys/class/net/eth0/device/uevent:DRIVER=ixgbe"]
+    lines += [f"/sys/class/net/eth0/speed:{speed}"] if speed else []
+    lines += ["/sys/class/net/veth1/speed:10000"]  # of the kernel's own making
+    details = parse("\n".join(lines).encode()).details
+    assert details["interface eth0"] == shown
+    assert "interface veth1" not in details

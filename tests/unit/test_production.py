@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from mydyno.cli import effect as command
-from mydyno.keep.history import from_csv, from_prometheus, peaks
+from mydyno.keep.history import Samples, from_csv, from_prometheus, from_samples, peaks
 from mydyno.model import HostError, SpecError
 from mydyno.stats.production import DAY_H, WEEK_H, History, TooLittleError, can_show, effect
+from unit.sampler_file import File
 
 WEEKS = 6
 CHANGE = 490_000 // DAY_H * DAY_H + WEEKS * WEEK_H
@@ -118,6 +119,28 @@ def test_the_command_reads_tables_and_exits_with_1_where_it_is_worse(tmp_path, c
     assert found["low"] < 1 < found["high"]
     command.effect(files[0], before=moments(CHANGE - 5 * WEEK_H, CHANGE))
     assert "24 h after it: a change of" in capsys.readouterr().out
+
+
+def test_hours_of_samples_are_statements_at_once_over_statements_a_second():
+    """Two files of one server: what is between them, and less than half an hour, is a gap."""
+    first = np.arange(0, 3600 * 2, 5.0)
+    second = np.arange(3600 * 3 + 2400, 3600 * 5, 5.0)
+    parts = [
+        Samples(wall, np.full(len(wall), 2.0), 100.0 * (wall - wall[0])) for wall in (first, second)
+    ]
+    found = from_samples(parts)
+    assert [*found.hour] == [0, 1, 4]
+    assert found.value == pytest.approx([0.02] * 3)
+    assert found.load == pytest.approx([100.0] * 3)
+    restarted = Samples(first, np.full(len(first), 2.0), (100.0 * first) % 200_000)
+    assert from_samples([restarted]).load == pytest.approx([100.0] * 2)
+
+
+def test_a_file_of_the_sampler_without_a_server_is_refused(tmp_path):
+    file = File().define("host", ("host.x", "", "gauge", 1.0))
+    file.tick(0, {("host.x", ""): 1}).end(0).written(tmp_path)
+    with pytest.raises(SpecError, match="has no server; sample with --server-defaults"):
+        command.effect(str(tmp_path), after=moments(CHANGE, CHANGE + 72))
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ OFF = {"db/mysqld.innodb_doublewrite": "0"}
 ZFS = {"db/fs.type": "zfs", "db/fs.zfs.recordsize": "16K"}
 
 
-def durability(key, before, after, settings=None, stock=None):
+def durability(key, before, after, settings=None, stock=None, baseline=None):
     change = Change(key, before, after, Action(()))
-    return judged([change], split(settings or {}), stock or {})[0].durability
+    return judged([change], split(settings or {}), stock or {}, baseline or {})[0].durability
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,25 @@ def test_a_server_is_compared_with_its_defaults_and_not_with_the_trial_before():
     key = "db/mysqld.sync_binlog"
     assert durability(key, "0", "100", stock={key: "1"}) is Durability.WEAKER
     assert durability(key, "0", "1", stock={key: "1"}) is Durability.SAME
+
+
+def test_a_treatment_is_compared_with_the_baseline_where_that_has_the_setting():
+    """MariaDB's default is 0: beside a baseline of 1 it is weaker all the same."""
+    key = "db/mysqld.sync_binlog"
+    assert durability(key, "0", "0", stock={key: "0"}, baseline={key: "1"}) is Durability.WEAKER
+    assert durability(key, "0", "0", stock={key: "0"}, baseline={key: "0"}) is Durability.SAME
+    assert durability(key, "0", "1", stock={key: "0"}, baseline={key: "1"}) is Durability.SAME
+
+
+def test_what_the_baseline_keeps_and_a_treatment_leaves_at_its_default_is_weaker():
+    key = "db/mysqld.sync_binlog"
+    (left,) = judged([], split({}), {key: "0"}, {key: "1"})
+    assert (left.key, left.before, left.after) == (key, "1", "0")
+    assert left.durability is Durability.WEAKER
+    assert judged([], split({}), {key: "1"}, {key: "1"}) == []
+    (named,) = judged([], split({key: "0"}), {key: "0"}, {key: "1"})  # no change of the default
+    assert named == left
+    assert judged([], split({}), {}, {key: "1"}) == []
 
 
 @pytest.mark.parametrize(

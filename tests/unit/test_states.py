@@ -7,7 +7,7 @@ import pytest
 
 from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.race import Race
-from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
+from mydyno.model import Metric, Outcome, Series, Trial, TrialStatus, Window
 from mydyno.report.words import words
 from mydyno.stats import Estimator, Method, Rule, undecided
 from mydyno.stats.checks import mark_invalid, of_campaign
@@ -172,3 +172,47 @@ def test_a_load_that_is_the_limit_is_named(share, wanted):
     found = of_campaign([outcome(i, load_cpu_ratio=share) for i in range(3)], RULE)
     assert [f.code for f in found] == ["load-limit"] * wanted
     assert of_campaign([outcome(i) for i in range(3)], RULE) == []
+
+
+def long_trial(trial_id, treatment, values):
+    ends = tuple(10.0 * (i + 1) for i in range(len(values)))
+    series = (Series("tps", "/s", ends, tuple(values)),)
+    metrics = (Metric("tps", sum(values) / len(values), "/s"),)
+    return Outcome(
+        Trial(trial_id, treatment, "w", trial_id // 2, 1),
+        TrialStatus.OK,
+        Window(0, ends[-1]),
+        metrics,
+        series=series,
+        machine_time_s=150.0,
+    )
+
+
+def bursting(blocks):
+    chance = np.random.default_rng(7)
+    for i in range(blocks):
+        noise = chance.normal(1, 0.02, (2, 12))
+        level = np.array([3000.0] * 5 + [1800.0] + [1000.0] * 6)  # the burst ends at 54 s
+        yield long_trial(2 * i, "full", level * noise[0])
+        yield long_trial(2 * i + 1, "empty", 1000.0 * noise[1])
+
+
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_trials_that_begin_with_credits_are_not_void_and_show_both_plateaus(blocks):
+    trials = list(bursting(blocks))
+    rule = Rule("c", "empty", {"w": "tps"}, guards={}, bursts={"full"})
+    assert all(o.status is TrialStatus.OK for o in mark_invalid(trials, rule))
+    (found,) = compare(trials, rule, ["empty", "full"]).plateaus
+    assert (found.treatment, found.fell, found.trials) == ("full", blocks, blocks)
+    assert found.before == pytest.approx(3000, rel=0.03)
+    assert found.after == pytest.approx(1000, rel=0.03)
+    assert found.at_s == pytest.approx(54, abs=1.5)
+    assert found.work == pytest.approx(10 * (15_000 + 1800 + 6000), rel=0.03)
+    assert found.seconds == 120
+
+
+def test_one_block_without_a_word_of_credits_may_be_the_hosts_fall():
+    trials = list(bursting(1))
+    rule = Rule("c", "empty", {"w": "tps"}, guards={})
+    states = [o.status for o in mark_invalid(trials, rule)]
+    assert states == [TrialStatus.VOID, TrialStatus.OK]

@@ -1,5 +1,7 @@
 """A window's numbers: weighted by time, merged and never averaged."""
 
+from math import log
+
 import pytest
 from hdrh.histogram import HdrHistogram
 
@@ -65,6 +67,23 @@ def test_a_second_without_work_is_a_spread():
     values[9] = 0.0
     stalled = [Interval(t + 1, {"tps": v}) for t, v in enumerate(values)]
     assert metrics(stalled, Window(0, 20))["tps_logsd"] > 0.9
+
+
+def test_the_spread_of_latency_is_that_of_its_logarithm():
+    even, wide = histogram([1000] * 500), histogram([1000, 2000] * 500)
+    found = metrics([Interval(3, {"tps": 1.0}, even), Interval(4, {"tps": 1.0}, even)])
+    assert found["latency_logsd"] == pytest.approx(0, abs=1e-6)
+    found = metrics([Interval(3, {"tps": 1.0}, wide)])
+    assert found["latency_logsd"] == pytest.approx(log(2) / 2, rel=0.01)
+    assert "latency_logsd" not in metrics([Interval(3, {"tps": 1.0})])
+
+
+def test_the_spread_of_p99_is_that_between_seconds():
+    steady = [Interval(t, {"tps": 1.0, "latency_p99_s": 0.01}) for t in range(1, 21)]
+    assert metrics(steady, Window(0, 20))["latency_p99_logsd"] == pytest.approx(0, abs=1e-9)
+    jumps = [Interval(t, {"tps": 1.0, "latency_p99_s": 0.01 * (1 + t % 2)}) for t in range(1, 21)]
+    assert metrics(jumps, Window(0, 20))["latency_p99_logsd"] == pytest.approx(log(2) / 2, rel=0.1)
+    assert "latency_p99_logsd" not in metrics(jumps[:2], Window(0, 20))
 
 
 def test_an_empty_window_has_no_summary():

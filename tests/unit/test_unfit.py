@@ -35,6 +35,7 @@ def preparation(sets, printed):
         treatments={name: Key(name=name) for name in sets},
         workloads={"rw": "rw"},
         rule=SimpleNamespace(baseline="A"),
+        compared=[name for name in sets if name != "A"],
     )
     setup = SimpleNamespace(
         campaign=campaign,

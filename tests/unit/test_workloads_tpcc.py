@@ -86,6 +86,7 @@ def test_think_times_may_use_every_terminal():
         {"scale": 2},
         {"options": {"foreign-keys": True}},
         {"options": {"history_key": "on"}},
+        {"options": {"repeated_text": True}},
         {"options": {"create_table_options": "ROW_FORMAT=COMPRESSED"}},
         {"options": {"mysql_storage_engine": "rocksdb"}},
     ],

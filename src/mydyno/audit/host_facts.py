@@ -55,17 +55,22 @@ def allocator(host: Mapping[str, str]) -> str:
     return next((name for name in _ALLOCATORS if name in host["maps"]), "glibc")
 
 
+def section(host: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the lines ``key=value`` of a command's output; those without a value are left out."""
+    pairs = (line.partition("=") for line in host.get(name, "").splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs if value.strip()}
+
+
 def of_host(host: Mapping[str, str]) -> dict[str, Value]:
     """Return what the outputs of a host's commands hold; each is left out where it was not read."""
     found: dict[str, Value] = {}
-    for section, named in _SIZES.items():
-        sizes = dict(_KIB.findall(host.get(section, "")))
-        found |= {name: 1024.0 * float(sizes[k]) for name, k in named.items() if k in sizes}
+    for name, named in _SIZES.items():
+        sizes = dict(_KIB.findall(host.get(name, "")))
+        found |= {fact: 1024.0 * float(sizes[k]) for fact, k in named.items() if k in sizes}
     for name, limit in limits(host).items():
         found[f"limit.{name}"] = _UNLIMITED if limit == "unlimited" else float(limit)
-    for section, prefix in _PAIRS.items():
-        pairs = (line.partition("=") for line in host.get(section, "").splitlines())
-        found |= {prefix + k.strip(): plain(chosen(v)) for k, _, v in pairs if v.strip()}
+    for name, prefix in _PAIRS.items():
+        found |= {prefix + k: plain(chosen(v)) for k, v in section(host, name).items()}
     found |= _of_group(host.get("cgroup", ""))
     found |= _of_mount(host.get("mount", ""))
     if host.get("unit", "").strip():

@@ -55,13 +55,26 @@ class Blocks:
         seed = seed_of(self.seed, len(history), block, self.reset)
         return Trial(len(history), treatment, workload, block, seed, self.reset)
 
+    def often(self, running: int) -> int:
+        """Return how many times a block holds the baseline: once, with any other treatments."""
+        del running
+        return 1
+
+    def ended(self, history: Sequence[Outcome]) -> int | None:
+        """Return after how many trials all blocks were complete, or None if they are not."""
+        return self.total if self.total is not None and len(history) >= self.total else None
+
+    def of(self, treatments: tuple[str, ...], blocks: int, budget_s: float | None) -> "Blocks":
+        """Return blocks of other treatments."""
+        return replace(self, treatments=treatments, blocks=blocks, budget_s=budget_s)
+
     @property
     def total(self) -> int | None:
         """Return the number of trials, if that of blocks is fixed."""
         return self.blocks * self._size if self.blocks else None
 
     @property
-    def size(self) -> Size:
+    def size(self) -> Size | None:
         """Return what a forecast needs: the baseline comes once in each block."""
         return Size(len(self.treatments) - 1, len(self.workloads), self.blocks)
 
@@ -80,8 +93,8 @@ class Blocks:
         return grouped(order, self.plots, chance)
 
 
-def _blocks(inputs: PlanInput, rule: Rule) -> Blocks:
-    del rule
+def blocks_of(inputs: PlanInput) -> Blocks:
+    """Return the blocks of a spec's treatments."""
     blocks = _BLOCKS if inputs.blocks is None and inputs.budget_s is None else inputs.blocks
     return replace(_of(inputs, inputs.treatments, blocks), plots=inputs.plots)
 
@@ -91,7 +104,12 @@ def _of(inputs: PlanInput, treatments: Iterable[str], blocks: int | None) -> Blo
     return Blocks(tuple(treatments), workloads, blocks, inputs.budget_s, seed, inputs.reset)
 
 
-BLOCKS = DesignKind("blocks: every treatment once in each", _blocks, trial_lengths, Method())
+BLOCKS = DesignKind(
+    "blocks: every treatment once in each",
+    lambda inputs, _: blocks_of(inputs),
+    trial_lengths,
+    Method(),
+)
 
 
 def screened(spec: Spec) -> bool:

@@ -23,6 +23,7 @@ from mydyno.campaign.designs import (
 )
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.switchback import Settled
+from mydyno.campaign.treatments import credits_of, disk_class_of
 from mydyno.diagnose.diagnosis import ALL, Proof
 from mydyno.diagnose.elasticity import (
     FIRST_LOOK,
@@ -32,6 +33,7 @@ from mydyno.diagnose.elasticity import (
     main_limit,
     proofs,
 )
+from mydyno.lab import bursts
 from mydyno.model import (
     Durability,
     Outcome,
@@ -42,7 +44,7 @@ from mydyno.model import (
     TrialStatus,
     unknown_value,
 )
-from mydyno.stack.doses import LATENCIES, ratio
+from mydyno.stack.doses import CREDITS, LATENCIES, ratio
 from mydyno.stack.layers import kind_of
 from mydyno.stack.link import bytes_per_s, normal, share, text, uses_lab_link
 from mydyno.stack.protocol import StackSettings, full_key, split
@@ -278,7 +280,7 @@ def doses_of(inputs: PlanInput) -> dict[str, Settings]:
     if len(slowing) > 1:
         found[ALL] = {key: value for one in slowing.values() for key, value in one.items()}
     if inputs.spec.design.doses is msgspec.UNSET:
-        found |= _reliefs(own)
+        found |= _reliefs(own) | _credits(inputs, own)
     return {name: {**own, **settings} for name, settings in found.items()}
 
 
@@ -327,6 +329,16 @@ def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
         for key, value in RELIEFS.items()
         if own.get(f"db/{key}") != value
     }
+
+
+def _credits(inputs: PlanInput, own: StackSettings) -> dict[str, dict[str, str]]:
+    """Return full burst credits as a relief, where a lab disk has some and begins with none."""
+    device = inputs.spec.stack.device
+    if not isinstance(device, DeviceTable) or device.machine or credits_of(device, own) > 0:
+        return {}
+    if not bursts(disk_class_of(device, own)):
+        return {}
+    return {f"{TRY}disk.{CREDITS}=full": {full_key("disk", CREDITS): "full"}}
 
 
 def _only(inputs: PlanInput, found: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:

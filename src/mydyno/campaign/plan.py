@@ -9,10 +9,11 @@ from functools import cache
 import msgspec
 
 from mydyno.campaign.blocks import BLOCKS, SCREEN, screened
+from mydyno.campaign.crash import CRASH
 from mydyno.campaign.designs import Design, DesignKind, PlanInput, Soak, Stop, Stops, all_cells
 from mydyno.campaign.doses import DIAGNOSE
 from mydyno.campaign.importing import IMPORTED
-from mydyno.campaign.race import FRACTION, GRID, LADDER, RACE
+from mydyno.campaign.race import FIXED_LADDER, FRACTION, GRID, LADDER, RACE
 from mydyno.campaign.search import SEARCH
 from mydyno.campaign.spec import DeviceTable, Spec, convert, located, programs
 from mydyno.campaign.switchback import SWITCHBACK, switches
@@ -20,6 +21,7 @@ from mydyno.campaign.treatments import (
     STOCK,
     Environment,
     Select,
+    credits_of,
     less_of,
     rungs_of,
     stripe_of,
@@ -37,6 +39,8 @@ from mydyno.stats.looks import Looks
 from mydyno.stats.rule import DIRECTIONS, HIGHER, LOWER, known
 
 AUTO = "auto"
+PROVE = "prove"  # as "same", and a crash test follows
+DURABILITIES = ("same", "weaker", PROVE)
 _FULL = 8  # a grid of more cells is searched instead of measured completely
 
 
@@ -48,11 +52,13 @@ def designs() -> Mapping[str, DesignKind]:
     """
     own = {
         "blocks": BLOCKS,
+        "crash": CRASH,
         "diagnose": DIAGNOSE,
         "fraction": FRACTION,
         "grid": GRID,
         "imported": IMPORTED,
         "ladder": LADDER,
+        "ladder-blocks": FIXED_LADDER,
         "race": RACE,
         "screen": SCREEN,
         "search": SEARCH,
@@ -76,6 +82,9 @@ def select_of(spec: Spec) -> Select:
 def _rule(inputs: PlanInput, name: str, kind: DesignKind, stops: Stops) -> Rule:
     """Return the decision rule: what the spec asks for, by the method of the design."""
     decide = inputs.spec.decide
+    if decide.durability not in DURABILITIES:
+        problem = unknown_value(decide.durability, DURABILITIES)
+        raise SpecError(f"{inputs.place}: decide.durability: {problem}")
     return Rule(
         name=name,
         baseline=inputs.baseline,
@@ -102,7 +111,7 @@ def _kind(inputs: PlanInput) -> str:
         raise SpecError(f"{inputs.place}: design.kind: {problem}")
     fixed = runs(spec) and not alone and inputs.fixed
     if fixed and kind in {AUTO, "ladder", "grid"} and not screened(spec):
-        return "blocks"
+        return "ladder-blocks" if spec.design.rungs and kind != "grid" else "blocks"
     if kind != AUTO:
         return kind
     if screened(spec):
@@ -132,6 +141,12 @@ class Campaign:
     rule: Rule
     cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     soak: Soak | None = None
+
+    @property
+    def compared(self) -> list[str]:
+        """Return the treatments beside the baseline; of a ladder its rungs, not what it adds."""
+        first: Sequence[str] = getattr(self.design, "first", tuple(self.treatments))
+        return [name for name in first if name != self.rule.baseline]
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the trial to run after `history`: the design's, then the soak if there is one."""
@@ -171,12 +186,15 @@ def plan(
     inputs = PlanInput(spec, place, treatments, baseline, workloads, environment, lower)
     kind = designs()[_kind(inputs)]
     stops = kind.stops(inputs)
-    rule = _rule(inputs, name, kind, stops)
+    more = {name: split(settings) for name, settings in kind.more(inputs).items()}
+    device = spec.stack.device
+    bursts = [n for n, s in {**treatments, **more}.items() if credits_of(device, s) > 0]
+    rule = replace(_rule(inputs, name, kind, stops), bursts=frozenset(bursts))
     ends = kind.make(inputs, rule)  # only the design knows what ends it, and its looks follow
     looks = Looks(ends.blocks, ends.budget_s, once=ends.size is not None and not ends.size.early)
     rule = replace(rule, method=replace(rule.method, looks=looks))
     design = kind.make(inputs, rule)
-    treatments |= {name: split(settings) for name, settings in kind.more(inputs).items()}
+    treatments |= more
     if torn := torn_page_risks(treatments):
         raise RefusedError(f"{place}: {'; '.join(torn)}")
     cells, soak = _levels(spec, treatments, place), _soak(spec, place, rule, tuple(treatments))
@@ -314,6 +332,11 @@ def _refuse_unmet(spec: Spec, settings: StackSettings, place: str) -> None:
         if wanted and kind.needs.lab and not isinstance(device, DeviceTable):
             raise SpecError(
                 f"{place}{layer}.{min(wanted)}: needs lab disks; set stack.device to a lab"
+            )
+        if wanted and layer == "disk" and isinstance(device, DeviceTable) and device.machine:
+            raise SpecError(
+                f"{place}disk.{min(wanted)}: the disks of a virtual machine cannot be changed; "
+                'use lab = "loop"'
             )
         try:
             if wanted and kind.in_server is None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 from math import inf, isqrt
 
+from mydyno.campaign.blocks import Blocks, blocks_of
 from mydyno.campaign.designs import (
     DesignKind,
     Grid,
@@ -21,7 +22,7 @@ from mydyno.campaign.designs import (
 from mydyno.campaign.spec import Spec
 from mydyno.campaign.treatments import less_of, numbered, rungs_of, spare_of
 from mydyno.model import Outcome, Reset, Settings, SpecError, Trial
-from mydyno.stats import Rule, compare, undecided
+from mydyno.stats import Method, Rule, compare, undecided
 from mydyno.stats.effects import Size
 
 Cell = tuple[str, str]  # workload, treatment
@@ -90,6 +91,19 @@ class Race:
         used = next((n for n, sum_s in enumerate(sums_s) if sum_s >= budget_s), None)
         block, begun = self._block(history[:used])
         return used if self._order(history[:begun], block) else begun
+
+    def of(self, treatments: tuple[str, ...], blocks: int, budget_s: float | None) -> "Race":
+        """Return a race of other treatments in which none leaves early."""
+        others = [name for name in treatments if name != self.baseline]
+        cells = {(workload, name) for workload in self.workloads for name in others}
+        return replace(
+            self,
+            treatments=treatments,
+            blocks=blocks,
+            budget_s=budget_s,
+            undecided=lambda _: cells,
+            checks=0,
+        )
 
     def _block(self, history: Sequence[Outcome]) -> tuple[int, int]:
         """Return the present block and where it began; the last one is empty."""
@@ -196,41 +210,49 @@ Winner = Callable[[Sequence[Outcome]], str | None]
 
 @dataclass(frozen=True)
 class Ladder:
-    """Races the rungs, then measures each part of the winner by leaving it out.
+    """Measures the rungs, then each part of the winner by leaving it out.
 
-    `without` holds, for each rung, the treatments that lack one of its parts: they show
-    interactions that the order of the rungs hides.
+    `race` is a race of the rungs, or complete blocks of them; then the parts come in blocks, too,
+    and only where the number of the first ones is fixed.  `without` holds, for each rung, the
+    treatments that lack one of its parts: they show interactions that the order of the rungs hides.
     """
 
-    race: Race
+    race: Race | Blocks
+    baseline: str = field(repr=False)
     without: Mapping[str, Sequence[str]]
     winner: Winner = field(repr=False)
-    total = None  # rungs leave the race early
+    total = None  # rungs leave a race early, and the parts follow from the winner
 
     @cached_property
-    def _seconds(self) -> dict[int, Race | None]:
-        """A cache: the race after so many trials of the first one."""
+    def _seconds(self) -> dict[int, Race | Blocks | None]:
+        """A cache: what follows after so many trials of the rungs."""
         return {}
 
     @property
+    def first(self) -> Sequence[str]:
+        """Return the rungs."""
+        return self.race.treatments
+
+    @property
     def blocks(self) -> int | None:
-        """Return the largest number of blocks of the first race."""
+        """Return the largest number of blocks of the rungs."""
         return self.race.blocks
 
     @property
     def budget_s(self) -> float | None:
-        """Return the budget of both races."""
+        """Return the budget of rungs and parts."""
         return self.race.budget_s
 
     @property
-    def size(self) -> Size:
-        """Return that of the first race, with the trials of the second."""
+    def size(self) -> Size | None:
+        """Return that of the rungs, with the trials of the parts."""
+        size = self.race.size
         parts = max((len(some) for some in self.without.values()), default=0)
         after = _PART_BLOCKS * (parts + 1 + self.race.often(parts + 1)) if parts else 0
-        return replace(self.race.size, after=after * len(self.race.workloads))
+        return replace(size, after=after * len(self.race.workloads)) if size else None
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
-        """Return the next trial of the rungs' race, or of the winner's parts."""
+        """Return the next trial of the rungs, or of the winner's parts."""
         ended = self.race.ended(history)
         if ended is None:
             return self.race.next(history)
@@ -242,12 +264,12 @@ class Ladder:
             trial, id=len(history), block=trial.block + history[ended - 1].trial.block + 1
         )
 
-    def _second(self, first: Sequence[Outcome]) -> Race | None:
+    def _second(self, first: Sequence[Outcome]) -> Race | Blocks | None:
         if len(first) not in self._seconds:
             self._seconds[len(first)] = self._planned(first)
         return self._seconds[len(first)]
 
-    def _planned(self, first: Sequence[Outcome]) -> Race | None:
+    def _planned(self, first: Sequence[Outcome]) -> Race | Blocks | None:
         best = self.winner(first)
         parts = self.without.get(best, ()) if best else ()
         left_s = None
@@ -255,23 +277,16 @@ class Ladder:
             left_s = self.race.budget_s - spent(first)
         if best is None or not parts or (left_s is not None and left_s <= 0):
             return None
-        others = [t for t in dict.fromkeys((best, *parts)) if t != self.race.baseline]
-        cells = {(w, t) for w in self.race.workloads for t in others}
-        return replace(
-            self.race,
-            treatments=(self.race.baseline, *others),
-            blocks=_PART_BLOCKS,
-            budget_s=left_s,
-            undecided=lambda _: cells,
-            checks=0,
-        )
+        names = tuple(dict.fromkeys((self.baseline, best, *parts)))
+        return self.race.of(names, _PART_BLOCKS, left_s)
 
 
-def _ladder(inputs: PlanInput, rule: Rule) -> Ladder:
+def _ladder(inputs: PlanInput, rule: Rule, first: Race | Blocks) -> Ladder:
     names = tuple(inputs.treatments)
     less = less_of(rungs_of(inputs.spec, inputs.place))
     return Ladder(
-        race_of(inputs, rule),
+        first,
+        rule.baseline,
         {rung: list(of) for rung, of in less.items()},
         lambda outcomes: compare(outcomes, rule, names).winner,
     )
@@ -285,7 +300,15 @@ def _parts(inputs: PlanInput) -> Mapping[str, Settings]:
 LADDER = DesignKind(
     "a ladder, raced: blocks of all rungs that are still undecided; then the winner without each "
     "of its parts, to show each part's share",
-    _ladder,
+    lambda inputs, rule: _ladder(inputs, rule, race_of(inputs, rule)),
     trial_lengths,
+    more=_parts,
+)
+FIXED_LADDER = DesignKind(
+    "a ladder in blocks: every rung once in each; then the winner without each of its parts, to "
+    "show each part's share",
+    lambda inputs, rule: _ladder(inputs, rule, blocks_of(inputs)),
+    trial_lengths,
+    Method(),
     more=_parts,
 )

@@ -54,7 +54,8 @@ class Watcher(Protocol):
 class CampaignRun:
     """One run of a campaign: its run directory, journal, bench and watcher.
 
-    `note` returns what the design is to know of a finished trial besides the load's metrics.
+    `note` returns what the design is to know of a finished trial besides the load's metrics;
+    `attempt` runs one trial.
     """
 
     campaign: Campaign
@@ -64,6 +65,7 @@ class CampaignRun:
     watcher: Watcher
     build: str = ""
     note: Callable[[Outcome], Sequence[Metric]] = lambda _: ()
+    attempt: Callable[[Attempt, Bench, Spent], Outcome] = attempt
 
 
 def run(r: CampaignRun) -> None:
@@ -125,7 +127,7 @@ def _one(r: CampaignRun, trial: Trial) -> None:
     r.journal.append(Started(trial))
     lost = False
     try:
-        outcome = attempt(a, r.bench, spent)
+        outcome = r.attempt(a, r.bench, spent)
     except KeyboardInterrupt:
         r.journal.append(Interruption(trial, spent.seconds))
         raise

@@ -26,7 +26,8 @@ class CampaignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``device = {...}`` under ``[stack]``: lab disks of a cloud class, striped, on a VM.
 
-    For a `lab` that is a virtual machine, `kernel` is the release it boots first.
+    For a `lab` that is a virtual machine, `kernel` is the release it boots first, and `memory` and
+    `cores` are its size, by default a quarter of this machine's.
     """
 
     lab: str
@@ -40,6 +41,11 @@ class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     read_latency_us: Annotated[int, msgspec.Meta(ge=0)] = 0
     write_latency_us: Annotated[int, msgspec.Meta(ge=0)] = 0
     flush_latency_us: Annotated[int, msgspec.Meta(ge=0)] = 0
+    # for a crash test of the crash test; unset, so that the digest stays the same
+    ignores_flushes: bool | msgspec.UnsetType = msgspec.UNSET
+    # unset, so that the digest stays the same
+    memory: str | msgspec.UnsetType = msgspec.UNSET
+    cores: Annotated[int, msgspec.Meta(ge=1)] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def machine(self) -> bool:
@@ -52,7 +58,8 @@ class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     The load runs on `host` too unless `load` names another; `address` is then the server's address
     for the load, if it differs from that of `host`.  `servers` names further programs, by basedir,
-    for treatments with ``server.build``.  `data` is the existing data directory of a stopped
+    for treatments with ``server.build``; ``existing:FILE`` is a running server that is not ours,
+    reached by a client option file of the host.  `data` is the existing data directory of a stopped
     server: each data set starts as a copy of it.
     """
 
@@ -107,7 +114,10 @@ class DecideTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecipeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[recipe]``: description of a recipe; times are those of a host with two processors."""
+    """``[recipe]``: description of a recipe.
+
+    `time` and `small` stand in the specs of older run directories; both are computed.
+    """
 
     time: str = ""
     small: str = ""
@@ -319,6 +329,7 @@ def _quoted(path: str) -> list[str]:
 
 _SETTINGS = {"factors": 1, "treatments": 2, "scale": 2}  # below how many keys settings stand
 
+EXISTING = "existing:"  # of stack.server, before a client option file on the host
 KEY = "server.build"
 SETTING = f"db/{KEY}"
 
@@ -337,7 +348,7 @@ def program_in(table: Mapping[str, Any], stack: StackTable) -> str:
 
 def programs(spec: Spec, place: str, text: str) -> tuple[str, ...]:
     """Return every program of a spec, its own first; raise `SpecError` for an unknown name."""
-    if spec.stack.server == "none":
+    if spec.stack.server == "none" or spec.stack.server.startswith(EXISTING):
         return ()
     levels = [{KEY: level} for key in (KEY, SETTING) for level in spec.factors.get(key, ())]
     tables = (*spec.treatments.values(), *spec.bundles.values(), *levels)

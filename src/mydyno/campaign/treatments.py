@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from mydyno.lab import Stripe
 from mydyno.lab.values import RAID_KEYS, check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
+from mydyno.stack.doses import CLASS, CREDITS, credit_level, ratio
 from mydyno.stack.flavours import flavours, known_as
 from mydyno.stack.layers import layers
 from mydyno.stack.protocol import StackSettings, full_key
@@ -35,6 +37,28 @@ def stripe_of(device: str | DeviceTable, settings: StackSettings, place: str = "
     stripe = Stripe(int(count), chunk)
     check_stripe(stripe, f"{place}raid")
     return stripe
+
+
+def credits_of(device: str | DeviceTable, settings: StackSettings) -> float:
+    """Return the share of a full bucket that each load of a treatment begins with, on a loop lab.
+
+    A machine's disks begin with theirs once.  The lab refuses a table's level that is none.
+    """
+    if not isinstance(device, DeviceTable) or device.machine:
+        return 0.0
+    own = settings.of("disk").get(CREDITS)
+    if own is not None:
+        return ratio(credit_level(own))
+    with suppress(SpecError):
+        return ratio(credit_level(str(device.credits)))
+    return 0.0
+
+
+def disk_class_of(device: str | DeviceTable, settings: StackSettings) -> str:
+    """Return the class of a treatment's lab disks, ``""`` for none."""
+    if not isinstance(device, DeviceTable):
+        return ""
+    return settings.of("disk").get(CLASS, device.disk_class)
 
 
 ROLES = ("db", "load")

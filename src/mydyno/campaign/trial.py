@@ -82,7 +82,7 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
     trial, under = a.inputs.trial, bench.trial(a.inputs)
     window, error, status = _NOTHING, "", TrialStatus.FAILED
     try:
-        target = _timed_setup(a, bench, under, spent)
+        target = timed_setup(a, bench, under, spent)
         window = _run_load(a, target, under, spent)
         overhead_s = _verify(a.inputs, target, under)
         spent.overhead_s += overhead_s if bench.timed else 0.0
@@ -99,7 +99,7 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
     return _judged(a.inputs, window, spent.intervals)
 
 
-def _timed_setup(a: Attempt, bench: Bench, under: TrialBench, spent: Spent) -> Target:
+def timed_setup(a: Attempt, bench: Bench, under: TrialBench, spent: Spent) -> Target:
     """Apply the treatment; return the load's target."""
     began_s = time.monotonic()
     target = under.ready()
@@ -153,15 +153,23 @@ def _load_environment(a: Attempt) -> Mapping[str, str]:
     }
 
 
-def _run_load(a: Attempt, target: Target, under: TrialBench, spent: Spent) -> Window:
-    """Run the load until the stop rule has its window; return it."""
-    host, folder = under.load_host, a.inputs.folder
+def start_load(a: Attempt, target: Target, under: TrialBench, work: Path) -> Running:
+    """Start the load; its error output goes into `work`, a folder on its host.
+
+    It is killed when this process ends for any reason.
+    """
+    host = under.load_host
     command = a.inputs.workload.run(target, a.inputs.trial.seed, _load_environment(a))
     there = uploaded(host, command, target.work, target.password_file)
-    # the load is killed when this process ends for any reason
     action = Action(("setpriv", "--pdeathsig", "KILL", *there.argv), there.stdin)
-    with under.sampler() as sampled, remote_work_folder(host, folder) as work:
-        running = host.start(action, stderr=work / _ERRORS)
+    return host.start(action, stderr=work / _ERRORS)
+
+
+def _run_load(a: Attempt, target: Target, under: TrialBench, spent: Spent) -> Window:
+    """Run the load until the stop rule has its window; return it."""
+    folder = a.inputs.folder
+    with under.sampler() as sampled, remote_work_folder(under.load_host, folder) as work:
+        running = start_load(a, target, under, work)
         try:
             sampled.started(running.pid)
             if window := _read_load(a, running, under, sampled, spent):
@@ -175,7 +183,7 @@ def _read_load(
     a: Attempt, running: Running, under: TrialBench, sampled: Sampling, spent: Spent
 ) -> Window | None:
     """Read the load until the stop rule has its window; return that, None if the load ends."""
-    with _raw(a.inputs.folder / _RAW) as raw, _watchdog(running) as heard:
+    with saved_output(a.inputs.folder) as raw, _watchdog(running) as heard:
         for item in a.inputs.workload.parse(_saved(running.lines(), raw)):
             spent.take(item)
             if isinstance(item, Interval):
@@ -233,7 +241,9 @@ def complaint(text: str) -> list[str]:
 
 
 @contextmanager
-def _raw(path: Path) -> Iterator[BinaryIO]:
+def saved_output(folder: Path) -> Iterator[BinaryIO]:
+    """Yield the file in a trial's folder that saves what its load prints."""
+    path = folder / _RAW
     try:
         with path.open("wb", buffering=0) as file:
             yield file

@@ -22,16 +22,19 @@ from mydyno.model import HostError, Interrupted, MydynoError, SpecError
 COMMANDS = {
     "run": "Run or resume a campaign: verdicts on stdout, progress on stderr.",
     "plan": "Show the trials, the settings and the time a campaign would take.",
-    "status": "Show the progress of a campaign, and what to do next.",
+    "status": "Show the progress of a campaign, or the leases of a host, and what to do next.",
     "compare": "Show which treatment is better, by how much, and with which interval.",
     "report": "Write DIR/report.html: the verdict first, then the data it is based on.",
     "why": "Show where connections spend their time, and what limits fit that; nothing is changed.",
     "diagnose": "Prove what limits a load: slow one resource at a time, and see what follows.",
+    "apply": "Put a treatment on trial on a host; without `confirm` everything is restored.",
+    "confirm": "Keep what is on trial on a host: it is written to the host's own files.",
+    "move": "Move a server's data directory to another folder: stopped, copied, compared.",
     "export": "Write a treatment as files of other tools, each with its inverse.",
-    "verify": "Compare what was exported with what a host stores and has in force.",
+    "verify": "Compare what was exported or applied with what a host stores and has in force.",
     "effect": "Show what a change did in production, or what this history could show.",
     "import": "Import existing benchmark logs into a run directory, to compare and report.",
-    "rollback": "Restore what a campaign changed on its host, and remove what it made there.",
+    "rollback": "Restore what a campaign or a lease changed on a host, and remove what was made.",
     "audit": "Look at a running server: what is wrong, and what to test; nothing is changed.",
     "inspect": "Show a host: hardware, kernel, servers and tools.",
     "digest": "Group the statements of slow logs into classes, with exact counts and times.",
@@ -41,7 +44,7 @@ COMMANDS = {
 EXAMPLES = {
     "run": ("run demo -o demo-run", "run my.toml --budget 2h --set design.blocks=5 -o runs/1"),
     "plan": ("plan demo", "plan my.toml --budget 2h"),
-    "status": ("status demo-run",),
+    "status": ("status demo-run", "status ssh://root@db1"),
     "compare": (
         "compare demo-run",
         "compare demo-run --markdown",
@@ -54,11 +57,24 @@ EXAMPLES = {
         "why --live --server-defaults ~/.my.cnf",
     ),
     "diagnose": ("diagnose demo -o why", "diagnose demo-run --treatment STOCK --budget 4m"),
+    "apply": (
+        "apply my-run --to ssh://root@db1 --lease 2h",
+        "apply settings.toml --to local --dry-run",
+    ),
+    "confirm": ("confirm ssh://root@db1", "confirm ssh://root@db1 --extend 2h"),
     "export": (
         "export demo-run --format mycnf -o kept",
         "export my-run FAST --format ansible --target disk=sdc -o role",
     ),
-    "verify": ("verify kept", "verify kept --host ssh://root@db1 --server /etc/mysql/verify.cnf"),
+    "move": (
+        "move local /data/mysql --dry-run",
+        "move ssh://root@db1 /mnt/raid0/mysql --yes-to db1",
+    ),
+    "verify": (
+        "verify kept",
+        "verify ssh://root@db1",
+        "verify kept --host ssh://root@db1 --server /etc/mysql/verify.cnf",
+    ),
     "effect": (
         "effect db1:9104 --prometheus http://mon:9090 --after 2026-11-10..2026-11-17",
         "effect db1.csv --control db2.csv --after 2026-11-10T14:00..2026-11-11T14:00",
@@ -68,7 +84,7 @@ EXAMPLES = {
         "import before.log after.log --label old=before* --label new=after* -o runs/old",
         "compare runs/old",
     ),
-    "rollback": ("rollback demo-run", "rollback"),
+    "rollback": ("rollback demo-run", "rollback", "rollback ssh://root@db1 --to FIRST --forget"),
     "audit": (
         "audit",
         "audit --server-defaults ~/.my.cnf --watch 30s",
@@ -76,7 +92,11 @@ EXAMPLES = {
     ),
     "inspect": ("inspect", "inspect --live --count 10", "inspect --host ssh://root@db1"),
     "recipes": ("recipes", "recipes demo > my.toml"),
-    "lab": ("lab classes", "lab up disk1 --class azure-p15 --size 8G", "lab down disk1"),
+    "lab": (
+        "lab classes",
+        "lab up disk1 --class azure-p15 --size 8G",
+        "lab crash-test durability --cuts 20",
+    ),
 }
 FIRST_STEPS = """\b
 First steps:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from mydyno.campaign.crash import CRASH
 from mydyno.campaign.importing import FILES
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import reread
@@ -20,7 +21,7 @@ from mydyno.campaign.treatments import Environment
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
 from mydyno.journal import Contents, Finished, outcomes, read, spent_s
-from mydyno.journal.register import RunDir
+from mydyno.journal.register import STATEMENTS, RunDir
 from mydyno.loads import ReportsSession
 from mydyno.model import (
     Finding,
@@ -33,13 +34,23 @@ from mydyno.model import (
     TrialStatus,
     os_errors_as,
 )
+from mydyno.report import digestpage
+from mydyno.report.statements import TrialLog, statements
 from mydyno.report.words import in_words, words
 from mydyno.sample import complaint
 from mydyno.sample.derive import sampled_series, used
 from mydyno.stats import Rule, compare
 from mydyno.stats.checks import mark_invalid
 from mydyno.stats.estimates import cumulative, ended, merged, unit_of, within
-from mydyno.stats.result import ChangeView, Curve, Distribution, Result, TrialView
+from mydyno.stats.losses import Loss, losses
+from mydyno.stats.result import (
+    ChangeView,
+    Curve,
+    Distribution,
+    Result,
+    Statement,
+    TrialView,
+)
 
 _SHOWN = ("latency_p99_s",)
 
@@ -157,6 +168,20 @@ def opened(path: Path) -> OpenRun:
     return OpenRun(campaign, run_facts, *recorded(path, campaign))
 
 
+def losses_of(path: Path, run: OpenRun | None = None) -> list[Loss]:
+    """Return what the treatments of a crash test in a run directory lost; [] for another run.
+
+    `run` is the directory where it was opened already.
+    """
+    run, files = run or opened(path), RunDir(path)
+    if run.campaign.kind is not CRASH:
+        return losses_of(files.cuts) if files.cuts.exists() else []
+    trials: list[Read] = [(outcome, []) for outcome in outcomes(run.contents.events)]
+    rule = rule_of(run.campaign, _changes(files, run.campaign, trials))
+    done, names = [outcome for outcome, _ in trials], run.campaign.treatments
+    return losses(done, names, rule.durability or {})
+
+
 def result(path: Path, run: OpenRun | None = None) -> Result:
     """Return the content of the report of a run directory, read again from its raw output.
 
@@ -210,7 +235,27 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
         spec=files.spec.read_text(encoding="utf-8"),
         settings=run_facts.overrides,
         names=_names(campaign, facts),
+        statements=_statements(files, trials),
     )
+
+
+def _statements(files: RunDir, trials: Sequence[Read]) -> list[Statement]:
+    """Return the classes of the slow logs that measured trials have left."""
+    found = []
+    for outcome, _ in trials:
+        digest = files.trial(outcome.trial.id) / STATEMENTS
+        if outcome.status is TrialStatus.OK and not outcome.trial.soak and digest.is_file():
+            found.append(
+                TrialLog(outcome.trial, outcome.window.end_s, digestpage.read(_decoded(digest)))
+            )
+    return statements(found)
+
+
+def _decoded(path: Path) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise JournalError(f"{path}: {error}; remove the file") from error
 
 
 def _interim(campaign: Campaign, done: Sequence[Outcome]) -> list[Finding]:

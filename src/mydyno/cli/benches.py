@@ -8,22 +8,28 @@ import msgspec
 
 from mydyno.campaign.bench import Bench, NoServer
 from mydyno.campaign.plan import Campaign, runs
-from mydyno.campaign.spec import DeviceTable, Spec, StackTable, located, programs
+from mydyno.campaign.spec import EXISTING, DeviceTable, Spec, StackTable, located, programs
 from mydyno.campaign.treatments import Environment
+from mydyno.cli.audit import gathered
 from mydyno.cli.privatebench import host_layers, is_real, lab_spec, private, without_lab
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
 from mydyno.host import Host, Remote, ask, reach
 from mydyno.journal import Prepared
+from mydyno.keep.managers import managers
 from mydyno.lab import available, refuse_unknown_class
 from mydyno.lab.values import check as check_lab
 from mydyno.model import RefusedError, SpecError
 from mydyno.sample import NOT_BUILT, Facts, cores_busy, facts, probe_binary
 from mydyno.server import Build, find
-from mydyno.snapshot import existing
+from mydyno.server.existing import Existing, reached
+from mydyno.snapshot import existing as existing_data
+from mydyno.stack.doses import CLASS, CREDITS
 from mydyno.stack.flavours import flavours
 from mydyno.stack.link import uses_lab_link
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
+from mydyno.testbed.existing_bench import CONSENT, ExistingBench, refuse_foreign
+from mydyno.testbed.existing_bench import refuse as refuse_unfit
 from mydyno.testbed.labs import LabHost, lab_kind
 from mydyno.testbed.preflight import (
     busy,
@@ -113,6 +119,7 @@ class _Known:
     ground: Environment
     facts: Facts
     servers: Mapping[str, Build]
+    existing: Existing | None = None
 
 
 def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
@@ -136,6 +143,8 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
     if _bare(campaign):
         return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
     try:
+        if known.existing:
+            return _on_an_existing_server(hosts, campaign, known, known.existing, allow)
         return _on_a_bench(hosts, campaign, known, allow, folder)
     except SpecError as error:
         reason = f"{source.place}: {error}"
@@ -156,6 +165,10 @@ def _known(host: Host, source: SpecSource) -> _Known:
     }
     kinds = {program: (build.flavour, build.version) for program, build in servers.items()}
     flavour, version = next(iter(kinds.values()), ("", ()))
+    existing = None
+    if spec.stack.server.startswith(EXISTING):
+        existing = reached(host, spec.stack.server.removeprefix(EXISTING))
+        flavour, version = existing.flavour, existing.version
     ground = Environment(
         memory_bytes=found.memory_bytes,
         cores=found.cores,
@@ -164,7 +177,7 @@ def _known(host: Host, source: SpecSource) -> _Known:
         schedulers=found.schedulers,
         servers=kinds if len(kinds) > 1 else {},
     )
-    return _Known(ground, found, servers)
+    return _Known(ground, found, servers, existing)
 
 
 def _find(host: Host, program: str, source: SpecSource) -> Build:
@@ -196,16 +209,21 @@ def _lab(campaign: Campaign, device: DeviceTable) -> str:
             f"with {caps}{' each' if device.disks > 1 and device.disk_class else ''}."
         )
     tested = any(settings.of("raid") for settings in campaign.treatments.values())
-    if tested:
+    classes = any(CLASS in settings.of("disk") for settings in campaign.treatments.values())
+    if classes:
+        disks = "the class of each treatment"
+    elif tested:
         disks = f"{device.disk_class} disks, striped over as many disks as each treatment sets"
     elif device.disks == 1:
         disks = f"one {device.disk_class} disk"
     else:
         disks = f"{device.disks} striped {device.disk_class} disks"
-    caps = f"the caps of {disks}" if device.disk_class else "no caps"
+    caps = f"the caps of {disks}" if device.disk_class or classes else "no caps"
     vm = f", all within those of one {device.vm}" if device.vm else ""
+    varied = any(CREDITS in settings.of("disk") for settings in campaign.treatments.values())
+    credits_ = "as each treatment sets them" if varied else str(device.credits)
     return (
-        f"A loop device of {device.size} with {caps}{vm}, burst credits {device.credits}, "
+        f"A loop device of {device.size} with {caps}{vm}, burst credits {credits_}, "
         "emulated the disk. Ratios apply to a real disk of this class better than absolute numbers."
     )
 
@@ -225,6 +243,32 @@ def _warnings(host: Host, servers: Mapping[str, Build]) -> list[str]:
     return found
 
 
+def _on_an_existing_server(
+    hosts: Hosts, campaign: Campaign, known: _Known, existing: Existing, allow: Sequence[str]
+) -> Built:
+    """Return the bench on a running server that is not ours, by explicit consent only."""
+    options = campaign.spec.stack.server.removeprefix(EXISTING)
+    if CONSENT not in allow:
+        raise RefusedError(
+            f"stack.server: {options} is a server that is not ours, and variables would be set "
+            f"there while it runs; add --allow {CONSENT} to consent (first values are restored)"
+        )
+    layer = refuse_unfit(campaign, existing, options)
+    refuse_foreign(existing)
+    if found := managers(gathered(existing, 0)):
+        raise RefusedError(f"{hosts.db.name}: {found[0]} manages the server; test on a copy")
+
+    def opened(log: CampaignLog) -> Bench:
+        found = tools(hosts, campaign.workloads)
+        (log.files.facts / "load tool.json").write_bytes(msgspec.json.encode(found))
+        return ExistingBench(hosts, campaign, log, existing, layer)
+
+    warnings = _warnings(hosts.db, {})
+    return Built(
+        campaign, known.ground, hosts.db, known.facts, existing.text, "", tuple(warnings), opened
+    )
+
+
 def _refuse_device(campaign: Campaign) -> None:
     """Raise `SpecError` for a device that does not exist, or a lab disk that cannot be made."""
     device = campaign.spec.stack.device
@@ -236,10 +280,13 @@ def _refuse_device(campaign: Campaign) -> None:
         return
     if device.machine:
         return  # its lab has validated it, before the machine was booted
-    refuse_unknown_class(device.disk_class, device.vm)
+    for name in ("kernel", "memory", "cores"):
+        if getattr(device, name):
+            raise SpecError(f'stack.device.{name}: valid with lab = "vm" only; remove it')
     for key in needed(campaign):
+        refuse_unknown_class(key.disk_class, device.vm)
         try:
-            check_lab(lab_spec(device, "lab", key.stripe))
+            check_lab(lab_spec(device, "lab", key))
         except SpecError as error:
             raise SpecError(f"stack.device: {str(error).removeprefix('stack.device: ')}") from error
 
@@ -281,7 +328,7 @@ def _on_a_bench(
         if campaign.spec.stack.data and not any(
             isinstance(e, Prepared) for e in log.journal.events()
         ):
-            existing.find(host, campaign.spec.stack.data)
+            existing_data.find(host, campaign.spec.stack.data)
         found = tools(hosts, campaign.workloads)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(found))
         return private(hosts, campaign, log, servers, lab=not reason)

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from mydyno.campaign.doses import DIAGNOSE
-from mydyno.cli.analysis import result
+from mydyno.cli.analysis import losses_of, opened, result
 from mydyno.cli.terminal import Dir, Json, print_json, width
 from mydyno.model import SpecError
+from mydyno.report.crash import render_losses
 from mydyno.report.text import render_csv, render_markdown, render_text
 from mydyno.stats.decide import GATES, gate
 
@@ -39,7 +40,8 @@ def compare(
         raise SpecError("--json, --markdown, --csv: several forms of output; give one of them")
     if fail_unless is not None and fail_unless not in GATES:
         raise SpecError(f"--fail-unless {fail_unless}: unknown verdict; write {', '.join(GATES)}")
-    found = result(directory)
+    run = opened(directory)
+    found = result(directory, run)
     if found.design == DIAGNOSE.label:
         raise SpecError(
             f"{directory}: a diagnosis compares no treatments; see `mydyno why {directory}`"
@@ -50,5 +52,7 @@ def compare(
         sys.stdout.write(render_csv(found.comparison))
     else:
         sys.stdout.write(render_markdown(found) if markdown else render_text(found, width()))
+        if not markdown and (cuts := losses_of(directory, run)):
+            sys.stdout.write("\n" + render_losses(cuts, width()))
     if fail_unless is not None:
         raise typer.Exit(gate(found.comparison, fail_unless))

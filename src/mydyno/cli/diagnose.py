@@ -82,11 +82,7 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
             f"--budget {budget}: too short for three blocks of segments; write 3m or more"
         )
     narrowed_to = _Narrow(spec, named, name, load)
-    narrowed = SpecSource(
-        source.text,
-        source.place,
-        {**source.overrides, **_narrowed(narrowed_to, budget, only)},
-    )
+    narrowed = narrowed_source(source, _tables(narrowed_to, budget, only))
     shown = execute(
         narrowed, output or Path("runs") / f"{Path(source.place).stem}-why", allow or [], _note
     )
@@ -145,8 +141,8 @@ class _Narrow:
     load: str
 
 
-def _narrowed(of: _Narrow, budget: str, only: str | None) -> dict[str, str]:
-    """Return the overrides that leave one treatment and one load of a spec, to be diagnosed."""
+def _tables(of: _Narrow, budget: str, only: str | None) -> dict[str, Any]:
+    """Return the tables that leave one treatment and one load of a spec, to be diagnosed."""
     spec, name = of.spec, of.treatment
     own = {spec_key(k): v for k, v in of.named.treatments[name].items()}
     table = of.load if of.load in spec.workloads else of.load.rpartition("/")[0]
@@ -154,21 +150,25 @@ def _narrowed(of: _Narrow, budget: str, only: str | None) -> dict[str, str]:
     if isinstance(tool.get("threads"), list):
         tool["threads"] = [getattr(of.named.loads[of.load], "threads", tool["threads"][0])]
     chosen = {} if only is None else {"doses": _keys(only)}
-    found = {
-        "treatments": _toml({name: own}),
-        "workloads": _toml({table: tool}),
-        "design": _toml({"kind": "diagnose", "budget": budget, "seed": spec.design.seed, **chosen}),
-        "protocol": _toml({"preload": spec.protocol.preload}),
-        "decide": _toml({"baseline": name}),
+    return {
+        "treatments": {name: own},
+        "workloads": {table: tool},
+        "design": {"kind": "diagnose", "budget": budget, "seed": spec.design.seed, **chosen},
+        "protocol": {"preload": spec.protocol.preload},
+        "decide": {"baseline": name},
     }
-    for part in ("factors", "bundles", "scale"):
-        if getattr(spec, part):
-            found[part] = "{}"
-    return found
 
 
 def _keys(only: str) -> list[str]:
     return [key.strip() for key in only.split(",") if key.strip()]
+
+
+def narrowed_source(source: SpecSource, tables: Mapping[str, Any]) -> SpecSource:
+    """Return a spec with these tables in place of its own, without factors, bundles and scales."""
+    spec = source.decode()
+    found = {name: _toml(table) for name, table in tables.items()}
+    found |= {part: "{}" for part in ("factors", "bundles", "scale") if getattr(spec, part)}
+    return SpecSource(source.text, source.place, {**source.overrides, **found})
 
 
 def _toml(value: Any) -> str:  # noqa: ANN401 - any value of a spec

@@ -1,6 +1,7 @@
 """`mydyno effect`: what a change did in production, with an interval that holds."""
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -9,18 +10,23 @@ import msgspec
 import typer
 
 from mydyno.cli.analysis import result
+from mydyno.cli.leases import call, open_lease
 from mydyno.cli.terminal import Json, folders, print_json, width
+from mydyno.host import reach
 from mydyno.keep.history import (
     LOAD,
     VALUE,
+    Samples,
     from_csv,
     from_prometheus,
+    from_samples,
     instance_label,
     seconds_of,
 )
 from mydyno.model import SpecError
 from mydyno.report import units
 from mydyno.report.production import EffectReport, render_effect
+from mydyno.sample.probe_file import read
 from mydyno.stats.production import (
     LEAST_H,
     WEEK_H,
@@ -33,12 +39,19 @@ from mydyno.stats.production import (
 )
 
 _HOUR_S = 3600
+_PROBE = ".bin"  # how a file of mydyno-probe ends
+_COUNTED = ("threads_running", "questions")
 _BEFORE_H = 8 * WEEK_H
 _LENGTHS_H = (24, 72, 168)
 REVERT = 1  # exit code where the change is worse
 
 Subject = Annotated[
-    str, typer.Argument(metavar="SERVER", help="A value of the label instance, or a CSV file.")
+    str,
+    typer.Argument(
+        metavar="SERVER",
+        help="A value of the label instance; a CSV file; a file of mydyno-probe (*.bin), or a "
+        "folder of them.",
+    ),
 ]
 Before = Annotated[
     str, typer.Option(metavar="FROM..TO", help="Hours before the change; else 8 weeks.")
@@ -55,6 +68,13 @@ ValueQuery = Annotated[
     ),
 ]
 LoadQuery = Annotated[str, typer.Option("--load", metavar="PROMQL", help="What is asked for.")]
+LeaseOf = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST",
+        help="Note the verdict with the lease on trial there: confirm refuses what is worse.",
+    ),
+]
 RunDirectory = Annotated[
     Path | None,
     typer.Option(help="The run that foretold it: shown beside it.", autocompletion=folders),
@@ -71,6 +91,7 @@ def effect(  # noqa: PLR0913 - one parameter an option
     value: ValueQuery = VALUE,
     load: LoadQuery = LOAD,
     run: RunDirectory = None,
+    lease: LeaseOf = "",
     json: Json = False,
 ) -> None:
     """Show what a change did in production, or what this history could show."""
@@ -95,12 +116,26 @@ def effect(  # noqa: PLR0913 - one parameter an option
     own, other = history(subject), history(control) if control else None
     report = _judged(subject, own, other, change_h, end_h - change_h)
     report = msgspec.structs.replace(report, foretold=_foretold(run) if run else [])
+    if lease:
+        report = _noted(lease, report)
     if json:
         print_json(report)
     else:
         sys.stdout.write(render_effect(report, width()))
     if report.verdict == "revert":
         raise typer.Exit(REVERT)
+
+
+def _noted(to: str, report: EffectReport) -> EffectReport:
+    """Note a verdict with the lease on trial on a host; return it with what was foretold of it."""
+    if not report.verdict:
+        raise SpecError("--lease needs hours after the change: add --after FROM..TO")
+    host = reach(to)
+    text = f"{report.ratio:.3f} [{report.low:.3f}..{report.high:.3f}] of before"
+    lease = open_lease(host).lease
+    call(host, "judge", lease.id, report.verdict, text)
+    foretold = [f"{load}: {ratio}" for load, ratio in lease.note.foretold.items()]
+    return msgspec.structs.replace(report, foretold=report.foretold or foretold)
 
 
 def _judged(
@@ -145,12 +180,26 @@ def _range(option: str, text: str) -> tuple[int, int]:
     return begin, end
 
 
+def _sampled(paths: Sequence[Path]) -> History:
+    """Return the hours in files of mydyno-probe; raise `SpecError` for one without a server."""
+    parts = []
+    for path in paths:
+        found = read(path)
+        running, questions = (found.find(f"status.{name}") for name in _COUNTED)
+        if running is None or questions is None:
+            raise SpecError(f"{path}: has no server; sample with --server-defaults FILE")
+        parts.append(Samples(found.wall_s, running - 1, questions))  # one is the sampler's own
+    return from_samples(parts)
+
+
 def _table(name: str) -> History:
     path = Path(name)
+    if path.is_dir() or path.suffix == _PROBE:
+        return _sampled(sorted(path.glob(f"*{_PROBE}")) if path.is_dir() else [path])
     if not path.is_file():
         raise SpecError(
-            f"{name}: no such file; name a CSV file with columns time, value and load, or add "
-            "--prometheus URL"
+            f"{name}: no such file; name a CSV file with columns time, value and load, or files "
+            "of mydyno-probe, or add --prometheus URL"
         )
     return from_csv(path)
 

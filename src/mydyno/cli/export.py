@@ -74,28 +74,26 @@ def export(  # noqa: PLR0913 - one parameter an option
     json: Json = False,
 ) -> None:
     """Write a treatment as files of other tools, each with its inverse."""
-    chosen = form_of(form)
+    wanted = form_of(form)
     _refuse_folder(output)
     run = opened(directory)
     found = result(directory, run).comparison
-    name = _chosen(directory, found, treatment)
+    name = chosen(directory, found, treatment)
     rows = [row for row in found.treatments if row.name == name]
     _refuse_weaker(rows, allow or [])
-    kept = _kept(directory, run, found, rows, _target(target or []))
-    made = bundle(kept, chosen)
+    kept = kept_of(directory, run, found, rows, target_of(target or []))
+    made = bundle(kept, wanted)
     files = _written(output, kept, made)
-    for row in rows:
-        if row.verdict != "adopt":
-            print_message(f"warning: {name} under {row.workload}: the verdict is {row.verdict}")
+    warn_unless_adopted(rows)
     if made.left_out:
         print_message(f"warning: not carried by {form}: {', '.join(made.left_out)}")
     if json:
         shown = Exported(
-            name, form, str(output), files, list(made.carried), list(made.left_out), chosen.use
+            name, form, str(output), files, list(made.carried), list(made.left_out), wanted.use
         )
         print_json(shown)
     else:
-        sys.stdout.write("".join(f"{output}/{file}\n" for file in files) + f"next: {chosen.use}\n")
+        sys.stdout.write("".join(f"{output}/{file}\n" for file in files) + f"next: {wanted.use}\n")
 
 
 def _refuse_folder(output: Path) -> None:
@@ -107,7 +105,8 @@ def _refuse_folder(output: Path) -> None:
         raise RefusedError(f"{output}: not safe for root: {problem}; choose another folder with -o")
 
 
-def _chosen(directory: Path, found: Comparison, named: str | None) -> str:
+def chosen(directory: Path, found: Comparison, named: str | None) -> str:
+    """Return a treatment's name, that of the winner where none is named; raise `SpecError`."""
     names = [row.name for row in found.treatments]
     if named is not None and named not in names:
         raise SpecError(unknown_value(named, names, "treatment"))
@@ -123,17 +122,43 @@ def _chosen(directory: Path, found: Comparison, named: str | None) -> str:
 
 
 def _refuse_weaker(rows: Sequence[Row], allowed: Sequence[str]) -> None:
-    for what in allowed:
-        if what != WEAKER:
-            raise SpecError(f"--allow {unknown_value(what, [WEAKER], 'consent')}")
-    if WEAKER not in allowed and any(row.durability == "weaker" for row in rows):
+    if not allows_weaker(allowed) and any(row.durability == "weaker" for row in rows):
         raise RefusedError(
             f"{rows[0].name}: loses more in a crash than the baseline; add --allow {WEAKER} if "
             "that is what you want"
         )
 
 
-def _target(pairs: Sequence[str]) -> KeptOn:
+def allows_weaker(allowed: Sequence[str]) -> bool:
+    """Return whether ``--allow`` consents to less durability; raise `SpecError` for others."""
+    for what in allowed:
+        if what != WEAKER:
+            raise SpecError(f"--allow {unknown_value(what, [WEAKER], 'consent')}")
+    return bool(allowed)
+
+
+def warn_unless_adopted(rows: Sequence[Row]) -> None:
+    """Print a warning for each load under which the verdict on a treatment is another."""
+    for row in rows:
+        if row.verdict != "adopt":
+            print_message(f"warning: {row.name} under {row.workload}: the verdict is {row.verdict}")
+
+
+def read_export(directory: Path) -> Kept:
+    """Return what `export` wrote for later; raise `SpecError` where it cannot be read."""
+    path = directory / KEPT
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Kept)
+    except OSError as error:
+        raise SpecError(
+            f"{path}: {error.strerror}; name a folder that mydyno export wrote"
+        ) from error
+    except msgspec.DecodeError as error:
+        raise SpecError(f"{path}: cannot be read: {error}; export it again") from error
+
+
+def target_of(pairs: Sequence[str]) -> KeptOn:
+    """Return what ``--target`` gives; raise `SpecError` for an unknown key."""
     given: dict[str, str] = {}
     for pair in pairs:
         key, mark, value = pair.partition("=")
@@ -152,7 +177,7 @@ def _text(path: str) -> str:
         raise SpecError(f"--target fstab={path}: cannot be read: {error}") from error
 
 
-def _kept(
+def kept_of(
     directory: Path, run: OpenRun, found: Comparison, rows: Sequence[Row], target: KeptOn
 ) -> Kept:
     """Return the settings by which a treatment differs from the baseline, and the evidence."""

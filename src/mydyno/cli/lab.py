@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from mydyno.cli.crash import crash_test
 from mydyno.cli.terminal import Json, print_json
 from mydyno.host import Local
 from mydyno.lab import LabSpec, Stripe, class_names, classes, create, listing, older
@@ -160,5 +161,6 @@ def down(name: Name, *, json: Json = False) -> None:
         sys.stdout.writelines(f"removed {line}\n" for line in removed)
 
 
+lab.command("crash-test")(crash_test)
 for _each in lab.registered_commands:  # an entire summary, wrapped; typer would cut it
     _each.short_help = (_each.callback.__doc__ or "").partition("\n")[0] if _each.callback else ""

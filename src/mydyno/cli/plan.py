@@ -289,7 +289,7 @@ def _devices(campaign: Campaign) -> dict[str, str]:
         disks = f"{device.disks} disks of {device.size} {device.disk_class}".rstrip()
         return {name: f"virtual machine, {disks}: {key.description}" for name, key in keys.items()}
     return {
-        name: f"{lab_spec(device, name, key.stripe).description}: {key.description}"
+        name: f"{lab_spec(device, name, key).description}: {key.description}"
         for name, key in keys.items()
     }
 

@@ -10,7 +10,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
 from mydyno.host import Host, Remote
 from mydyno.host.files import distrust
-from mydyno.lab import LabSpec, Latency, Stripe
+from mydyno.lab import LabSpec, Latency
 from mydyno.lab.lab_link import planned
 from mydyno.lab.lab_store import LabStore
 from mydyno.model import Action, RefusedError
@@ -163,7 +163,7 @@ def _maker(
         home = work / f"store-{key.name}"
         if on_lab is None:
             return DirectoryStore(host, home, work / "data")
-        spec = lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}", key.stripe)
+        spec = lab_spec(on_lab, f"{_word(campaign.name)}-{key.name}", key)
         return LabStore(host, spec, home, mounted, key.kind, key.mkfs, key.mount)
 
     return local
@@ -186,20 +186,20 @@ def _work(host: Host, log: CampaignLog) -> Path:
     return open_work(host, inside if reachable else random_folder(), log.records)
 
 
-def lab_spec(device: DeviceTable, name: str, stripe: Stripe) -> LabSpec:
-    """Return the loop lab of a device table, striped as a treatment wants it."""
+def lab_spec(device: DeviceTable, name: str, key: StoreKey) -> LabSpec:
+    """Return the loop lab of a device table, of the class and stripe that a treatment wants."""
     micro = 1e-6
     return LabSpec(
         lab=name,
         size=size_bytes(device.size, "stack.device.size"),
-        disk_class=device.disk_class,
+        disk_class=key.disk_class,
         credits=device.credits,
         latency=Latency(
             device.read_latency_us * micro,
             device.write_latency_us * micro,
             device.flush_latency_us * micro,
         ),
-        stripe=stripe,
+        stripe=key.stripe,
         vm=device.vm,
     )
 

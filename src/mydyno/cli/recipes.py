@@ -13,9 +13,11 @@ import typer
 
 from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.spec import Spec, decode, scaled
+from mydyno.campaign.timing import Costs, schedule
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.terminal import Json, print_json, recipe_names
 from mydyno.model import SpecError
+from mydyno.report.units import duration
 
 Name = Annotated[
     str | None,
@@ -32,15 +34,19 @@ def recipes(name: Name = None, *, json: Json = False) -> None:
     if name:
         sys.stdout.write(find(name, {}).text)
         return
-    found = {name: decode(text, f"{name}.toml") for name, text in shipped().items()}
+    rows = [_row(name, decode(text, f"{name}.toml")) for name, text in shipped().items()]
     if json:
-        print_json([_row(name, spec) for name, spec in found.items()])
+        print_json(rows)
     else:
-        sys.stdout.write("\n".join(_lines(name, spec) for name, spec in found.items()))
+        sys.stdout.write("\n".join(map(_lines, rows)))
 
 
 class RecipeRow(msgspec.Struct, frozen=True):
-    """A campaign that ships with mydyno: what it asks, takes, needs and changes; its sizes."""
+    """A campaign that ships with mydyno: what it asks, takes, needs and changes; its sizes.
+
+    `time`, `medium` and `small` are what `plan` expects its trials to take on a host of two cores,
+    at full size and at these scales; making the data is not part of it.
+    """
 
     name: str
     question: str
@@ -50,6 +56,7 @@ class RecipeRow(msgspec.Struct, frozen=True):
     needs: list[str]
     touches: str
     page: str
+    medium: str = ""
 
 
 def _row(name: str, spec: Spec) -> RecipeRow:
@@ -58,21 +65,35 @@ def _row(name: str, spec: Spec) -> RecipeRow:
         name,
         spec.campaign.question,
         [*spec.scale],
-        time=of.time,
-        small=of.small,
+        time=_time(name),
+        small=_time(name, "small") if "small" in spec.scale else "",
         needs=of.needs,
         touches=of.touches,
         page=of.page,
+        medium=_time(name, "medium") if "medium" in spec.scale else "",
     )
 
 
-def _lines(name: str, spec: Spec) -> str:
-    of = spec.recipe
-    times = [of.time, *([f"{of.small} with --scale small"] if of.small else [])]
-    rows = {"time": ", ".join(filter(None, times)), "needs": ", ".join(of.needs)}
-    rows["touches"] = of.touches
+def _lines(of: RecipeRow) -> str:
+    scales = {"medium": of.medium, "small": of.small}
+    times = [f"{of.time} of trials"]
+    times += [f"{time} with --scale {name}" for name, time in scales.items() if time]
+    rows = {"time": ", ".join(times), "needs": ", ".join(of.needs), "touches": of.touches}
     lines = [f"  {what:<8} {text}\n" for what, text in rows.items() if text]
-    return f"{name:<18} {spec.campaign.question}\n{''.join(lines)}"
+    return f"{of.name:<18} {of.question}\n{''.join(lines)}"
+
+
+# What the times of recipes are for; a plan on a host has its own figures.
+_USUAL = Environment(8 << 30, 2, "mariadb", (10, 11, 6), ("none", "mq-deadline", "bfq", "kyber"))
+
+
+def _time(name: str, scale: str | None = None) -> str:
+    """Return what the trials of a recipe take, as `plan` expects it of a usual host."""
+    servers = find(name, {}).decode().stack.servers
+    unnamed = {f"stack.servers.{key}": '"/opt"' for key, folder in servers.items() if not folder}
+    campaign = find(name, unnamed, scale).plan(_USUAL)
+    found = schedule(campaign, Costs(prepare_s=0.0))
+    return duration(found.expected_s) if found.expected_s else "unknown"
 
 
 @dataclass(frozen=True, slots=True)

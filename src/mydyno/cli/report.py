@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from mydyno.cli.analysis import opened, result
+from mydyno.cli.analysis import losses_of, opened, result
 from mydyno.cli.machine import machine
 from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.cli.why import read_diagnoses
@@ -76,7 +76,7 @@ def write(directory: Path, output: Path | None = None, *, with_names: bool = Fal
     run = opened(directory)
     limits = read_diagnoses(directory, run, lambda _: None)  # `result` warns of the same
     shown = _diagnosed(result(directory, run), limits)
-    _place(path, render_html(shown, limits, names=with_names))
+    _place(path, render_html(shown, limits, losses_of(directory, run), names=with_names))
     return path
 
 

@@ -1,6 +1,7 @@
 """`mydyno rollback`: restores a host after a run that could not do so itself."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -8,27 +9,61 @@ from typing import Annotated
 import typer
 
 from mydyno.cli.analysis import reopen
+from mydyno.cli.leases import (
+    begun,
+    call,
+    has_guard,
+    held,
+    lease_of,
+    look_at,
+    scene_of,
+    who,
+)
 from mydyno.cli.privatebench import host_layers
-from mydyno.cli.terminal import HostOption, Json, print_json, print_message
-from mydyno.host import LOCAL, Host, Local, ask, boot_of, reach, shielded
+from mydyno.cli.terminal import HostOption, Json, folders, print_json, print_message
+from mydyno.host import LOCAL, Host, Local, ask, boot_of, named, reach, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import first_values, read
 from mydyno.journal.records import Acting, FileRecords, MemoryRecords, Records, damage, nothing_left
 from mydyno.journal.register import OpenCampaign, RunDir, find, forget, marked, opened, registered
+from mydyno.keep.kept import Kept
+from mydyno.keep.lease import Held, LeaseNote, stack, undone
 from mydyno.lab import sweep, sweep_links
-from mydyno.model import HostError, JournalError, MydynoError, Settings, SpecError
+from mydyno.model import (
+    HostError,
+    JournalError,
+    MydynoError,
+    RefusedError,
+    Settings,
+    SpecError,
+)
 from mydyno.stack import Restorable
 from mydyno.stack.protocol import IDENTITY
 from mydyno.testbed.labs import refuse_unmanaged, sweep_machines
 from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
 
 OLD_RECORDS = "old-records"
+FIRST = "FIRST"
+_TRIAL_S = 600  # as long as its restart may take; it is confirmed at once
 
 
 Directory = Annotated[
-    Path | None,
-    typer.Argument(help="The run directory; without it, leftovers without one are removed."),
+    str,
+    typer.Argument(
+        metavar="[DIR|HOST]",
+        help="A run directory; or a host whose lease is restored: local, ssh://user@host. Without "
+        "it, leftovers without a run directory are removed.",
+        autocompletion=folders,
+    ),
 ]
+Until = Annotated[
+    str,
+    typer.Option("--to", metavar="LEASE", help=f"Of a host: also back to it; {FIRST}: all."),
+]
+Server = Annotated[
+    str, typer.Option(metavar="FILE", help="Of a host: a client option file, or a socket, there.")
+]
+Forget = Annotated[bool, typer.Option("--forget", help="Of a host: remove all of mydyno there.")]
 AllowOld = Annotated[
     list[str] | None,
     typer.Option(
@@ -47,17 +82,32 @@ class Done:
     failed: list[str] = field(default_factory=list)
 
 
-def rollback(
-    directory: Directory = None,
+def rollback(  # noqa: PLR0913 - one parameter an option
+    directory: Directory = "",
     *,
     host: HostOption = LOCAL,
     allow: AllowOld = None,
+    to: Until = "",
+    server: Server = "",
+    forget_all: Forget = False,
     json: Json = False,
 ) -> None:
-    """Restore what a campaign changed on its host, and remove what it made there."""
-    if wrong := [word for word in allow or [] if word != OLD_RECORDS]:
+    """Restore what a campaign or a lease changed on a host, and remove what was made."""
+    done = Done()
+    if named(directory):
+        done.lines += _of_leases(directory, until=to, server=server, forget_all=forget_all)
+        _print(done, json=json)
+    elif to or server or forget_all:
+        raise SpecError("--to, --server and --forget are of a lease: name its host, such as local")
+    else:
+        _of_campaign(directory, host, allow or [], json=json)
+
+
+def _of_campaign(directory: str, host: str, allow: Sequence[str], *, json: bool) -> None:
+    """Roll a campaign back, or remove what those without a run directory left."""
+    if wrong := [word for word in allow if word != OLD_RECORDS]:
         raise SpecError(f"--allow {wrong[0]}: unknown value; rollback accepts {OLD_RECORDS} only")
-    path = resolved(Local(), directory) if directory else None
+    path = resolved(Local(), Path(directory)) if directory else None
     records = find(path) if path else None
     of = registered(records.entries()) if records else None
     where = reach(of.host if of else host)
@@ -167,3 +217,68 @@ def _print(done: Done, *, json: bool) -> None:
     else:
         nothing = [] if done.failed else ["nothing to restore"]
         sys.stdout.writelines(f"{line}\n" for line in done.lines or nothing)
+
+
+def _of_leases(to: str, *, until: str, server: str, forget_all: bool) -> list[str]:
+    """Restore what is on trial on a host, else what was kept last; return what was done.
+
+    `until` names the last lease that is restored, or ``FIRST`` for all; `forget_all` removes what
+    mydyno has on the host.  Raises `SpecError` where there is nothing.
+    """
+    host = reach(to)
+    leases = held(host)
+    lines: list[str] = []
+    if one := next((one for one in leases if not one.is_over), None):
+        call(host, "revert", one.lease.id, "--why", f"rolled back by {who()}")
+        lines.append(f"{one.lease.host}: {one.lease.id} restored")
+        if not until:
+            return lines + _forgotten(host, forget_all=forget_all)
+    kept = stack(leases)
+    if until not in {"", FIRST, *(one.lease.id for one in kept)}:
+        names = ", ".join(one.lease.id for one in kept) or "none"
+        raise SpecError(f"--to {until}: is not kept there; kept are {names}")
+    if not kept and not lines and not forget_all:
+        raise SpecError(f"{to}: no lease there; see mydyno status {to}")
+    while kept:
+        top = kept.pop()
+        if forget_all and not until and not lines:
+            raise RefusedError(
+                f"{top.lease.host}: {top.lease.id} is kept; add --to {FIRST} to restore it, too"
+            )
+        lines.append(_undone(to, server, top, kept[-1].lease.note if kept else LeaseNote()))
+        if until in {"", top.lease.id}:
+            break
+    return lines + _forgotten(host, forget_all=forget_all)
+
+
+def _forgotten(host: Host, *, forget_all: bool) -> list[str]:
+    if not forget_all:
+        return []
+    if not has_guard(host):
+        return [f"{host.name}: nothing of mydyno is there"]
+    call(host, "forget")
+    return [f"{host.name}: leases, units and guard removed"]
+
+
+def _undone(to: str, server: str, top: Held, below: LeaseNote) -> str:
+    """Undo one kept lease by a lease of its own, which is confirmed by a new connection."""
+    existing, seen = look_at(to, server)
+    note = top.lease.note
+    why = f"undoes {top.lease.id}"
+    kept = Kept(note.first, [why], {}, existing.flavour, existing.version, note.target)
+    scene = scene_of(existing, seen, kept, kept, [c.place for c in top.lease.stored])
+    plan = undone(top, kept, scene)
+    below_it = LeaseNote(all=below.all, target=below.target)
+    asked = lease_of(
+        existing,
+        seen,
+        top.lease.host,
+        plan,
+        why,
+        seconds=_TRIAL_S,
+        note=below_it,
+        undoes=top.lease.id,
+    )
+    begun(existing.host, to, server, asked, plan, kept)
+    call(reach(to), "confirm", asked.id, "--who", who())
+    return f"{top.lease.host}: {top.lease.id} undone"

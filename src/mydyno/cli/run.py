@@ -11,13 +11,15 @@ import msgspec
 import typer
 
 from mydyno import __version__
+from mydyno.campaign import crash
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.designs import overhead_s
-from mydyno.campaign.plan import Campaign
+from mydyno.campaign.plan import PROVE, Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
 from mydyno.campaign.timing import Costs, relative_noise
-from mydyno.cli.analysis import RunFacts, must_run, result, save
+from mydyno.campaign.trial import attempt
+from mydyno.cli.analysis import RunFacts, losses_of, must_run, opened, result, save
 from mydyno.cli.benches import Built, build
 from mydyno.cli.plan import LabCheck, advice, cost_key, costs_of
 from mydyno.cli.recipes import SpecSource, find, overrides
@@ -54,6 +56,7 @@ from mydyno.model import (
     TrialStatus,
     os_errors_as,
 )
+from mydyno.report.crash import render_losses
 from mydyno.report.text import render_text
 from mydyno.testbed.bench_setup import CampaignLog
 from mydyno.testbed.lock import host_lock, refuse_open, remove_leftovers
@@ -77,12 +80,26 @@ def run(  # noqa: PLR0913 - one parameter an option
     if output:
         must_run(RunDir(output))
     source = find(spec, overrides(settings, budget), scale)
-    if source.decode().design.kind == "diagnose":
-        raise SpecError(f"{source.place}: design.kind: `mydyno diagnose {spec}` runs a diagnosis")
+    if other := _OTHERS.get(source.decode().design.kind):
+        raise SpecError(f"{source.place}: design.kind: `mydyno {other} {spec}` runs this one")
+    cuts = _crash_test(source)  # what is wrong with it shows before anything is run
     shown = execute(source, output, allow or [])
+    if cuts:
+        print_message("\ndurability: the power is cut under each treatment")
+        execute(cuts, RunDir(shown).cuts, allow or [])
     _print_result(shown, json=json)
 
 
+def _crash_test(source: SpecSource) -> SpecSource | None:
+    """Return the crash test that a spec asks for, if it does."""
+    if source.decode().decide.durability != PROVE:
+        return None
+    from mydyno.cli.crash import crash_source  # noqa: PLC0415 - it runs campaigns by this module
+
+    return crash_source(source)
+
+
+_OTHERS = {"diagnose": "diagnose", "crash": "lab crash-test"}
 Note = Callable[[Campaign, RunDir, Outcome], Sequence[Metric]]
 
 
@@ -118,7 +135,8 @@ def execute(
         bench = _opened(built, CampaignLog(files, journal, records, print_message))
         progress = _progress(built, costs, outcomes(journal.events()))
         noted = partial(note, campaign, files) if note else lambda _: ()
-        run_trials(CampaignRun(campaign, bench, files, journal, progress, built.name, noted))
+        one = crash.attempt if campaign.kind is crash.CRASH else attempt
+        run_trials(CampaignRun(campaign, bench, files, journal, progress, built.name, noted, one))
         _remember(built, journal, progress)
     except (KeyboardInterrupt, MydynoError):
         first = next(iter(journal.events()), None)  # none, or another's, if this one was refused
@@ -218,11 +236,14 @@ def _progress(built: Built, costs: Costs, already: Sequence[Outcome]) -> Progres
 
 
 def _print_result(path: Path, *, json: bool) -> None:
-    found = result(path)
+    run = opened(path)
+    found = result(path, run)
     if json:
         print_json(found.comparison)
     else:
         sys.stdout.write("\n" + render_text(found, width()))
+        if lost := losses_of(path, run):
+            sys.stdout.write("\n" + render_losses(lost, width()))
     print_message(f"\nreport: {write(path)}")
 
 

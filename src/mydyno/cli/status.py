@@ -4,17 +4,23 @@ import sys
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
+from time import time
+from typing import Annotated
 
 import msgspec
+import typer
 
 from mydyno.campaign.designs import overhead_s, spent
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.timing import Costs, schedule
 from mydyno.cli.analysis import recorded, reopen
-from mydyno.cli.terminal import Dir, Json, print_json, print_message
+from mydyno.cli.leases import held as lease_list
+from mydyno.cli.terminal import Json, folders, print_json, print_message
+from mydyno.host import named, reach
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
 from mydyno.journal.register import RunDir
 from mydyno.model import Outcome
+from mydyno.report.lease import render_leases
 from mydyno.report.units import duration
 
 
@@ -38,9 +44,26 @@ class Status(msgspec.Struct, frozen=True):
     budget_left_s: float | None = None
 
 
-def status(directory: Dir, *, json: Json = False) -> None:
-    """Show the progress of a campaign, and what to do next."""
-    campaign, _ = reopen(directory)
+Where = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR|HOST",
+        help="A run directory; or a host, for its leases: local, ssh://user@host.",
+        autocompletion=folders,
+    ),
+]
+
+
+def status(where: Where, *, json: Json = False) -> None:
+    """Show the progress of a campaign, or the leases of a host, and what to do next."""
+    if named(where):
+        _leases(where, json=json)
+    else:
+        _campaign(Path(where), json=json)
+
+
+def _campaign(directory: Path, *, json: bool) -> None:
+    campaign, facts = reopen(directory)
     contents, warnings = recorded(directory, campaign)
     found = of(directory, campaign, contents.events)
     for line in warnings:
@@ -61,7 +84,18 @@ def status(directory: Dir, *, json: Json = False) -> None:
     if found.state == "running" and found.present:
         sys.stdout.write(f"now: {found.present}\n")
     if found.state == "stopped":
-        sys.stdout.write("run the same `mydyno run` command again to resume\n")
+        sys.stdout.write(f"run the same command again to resume: {facts.command}\n")
+
+
+def _leases(where: str, *, json: bool) -> None:
+    host = reach(where)
+    leases = lease_list(host)
+    if json:
+        print_json(leases)
+        return
+    sys.stdout.write(render_leases(host.name, leases, time()))
+    if any(one.state == "trial" for one in leases):
+        sys.stdout.write(f"next: mydyno confirm {where}, or mydyno rollback {where}\n")
 
 
 def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:

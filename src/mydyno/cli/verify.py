@@ -4,33 +4,40 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from mydyno.cli.audit import Options, gathered
+from mydyno.cli.export import read_export
+from mydyno.cli.leases import held, on_top
 from mydyno.cli.terminal import HostOption, Json, folders, print_json, width
-from mydyno.host import LOCAL, reach
+from mydyno.host import LOCAL, named, reach
 from mydyno.keep.drift import HostFiles, drift, paths
-from mydyno.keep.kept import KEPT, Kept
+from mydyno.keep.kept import Kept
 from mydyno.model import SpecError
 from mydyno.report.drift import render_drift
-from mydyno.server.existing import reached, texts_of
+from mydyno.server.existing import Existing, reached, texts_of
 
 DRIFT = 1  # exit code where something is not as it was kept
 
 Folder = Annotated[
-    Path,
-    typer.Argument(metavar="DIR", help="A folder of mydyno export.", autocompletion=folders),
+    str,
+    typer.Argument(
+        metavar="DIR|HOST",
+        help="A folder of mydyno export; or a host, for the settings that leases keep there.",
+        autocompletion=folders,
+    ),
 ]
 
 
 def verify(
     directory: Folder, *, host: HostOption = LOCAL, server: Options = "", json: Json = False
 ) -> None:
-    """Compare what was exported with what a host stores and has in force."""
-    kept = _read(directory)
-    there = reach(host)
+    """Compare what was exported or applied with what a host stores and has in force."""
+    of_leases = named(directory)
+    there = reach(directory if of_leases else host)
+    exported = None if of_leases else read_export(Path(directory))
     existing = reached(there, server)
+    kept = exported or _kept(existing)
     if existing.process is None:
         raise SpecError(
             f"{server}: the server runs on another machine; name that with --host ssh://USER@HOST"
@@ -45,13 +52,12 @@ def verify(
         raise typer.Exit(DRIFT)
 
 
-def _read(directory: Path) -> Kept:
-    path = directory / KEPT
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Kept)
-    except OSError as error:
+def _kept(existing: Existing) -> Kept:
+    """Return what leases keep on a host; raise `SpecError` where that is nothing."""
+    note = on_top(held(existing.host))
+    if not note.all:
         raise SpecError(
-            f"{path}: {error.strerror}; name a folder that mydyno export wrote"
-        ) from error
-    except msgspec.DecodeError as error:
-        raise SpecError(f"{path}: cannot be read: {error}; export it again") from error
+            f"{existing.host.name}: no lease keeps anything there; name a folder of mydyno export, "
+            "or see mydyno status"
+        )
+    return Kept(note.all, [], {}, existing.flavour, existing.version, note.target)

@@ -1,12 +1,12 @@
 """Hosts on which commands run: the local one, a network namespace, one reached by ssh."""
 
-from mydyno.host.files import remote_work_folder, uploaded, uploaded_program
+from mydyno.host.files import packaged_program, remote_work_folder, uploaded, uploaded_program
 from mydyno.host.local import Local, Namespaced, interruptible, shielded
 from mydyno.host.local import adopt as adopt_strays
 from mydyno.host.local import install as install_signals
 from mydyno.host.processes import Process, boot_of, is_root
 from mydyno.host.protocol import LONGEST_LINE, Completed, Host, Rebootable, Remote, Running, ask
-from mydyno.host.ssh import LOCAL, Ssh, reach
+from mydyno.host.ssh import LOCAL, Ssh, named, reach
 
 __all__ = [
     "LOCAL",
@@ -26,6 +26,8 @@ __all__ = [
     "install_signals",
     "interruptible",
     "is_root",
+    "named",
+    "packaged_program",
     "reach",
     "remote_work_folder",
     "shielded",

@@ -1,6 +1,8 @@
 """Files on a host: copies for a command, and folders that only root can have written."""
 
 import re
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +28,13 @@ def uploaded(host: Host, action: Action, *ours: Path) -> Action:
         return action
     roots = (_PACKAGE, *ours)
     return Action(tuple(_there(host, word, roots) for word in action.argv), action.stdin)
+
+
+def packaged_program(name: str) -> str:
+    """Return a program of ours: in the package, beside this Python, on PATH; else ``""``."""
+    places = (_PACKAGE / "bin" / name, Path(sys.executable).parent / name)
+    found = next((str(path) for path in places if path.is_file()), "")
+    return found or shutil.which(name) or ""
 
 
 def uploaded_program(host: Host, local: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mydyno.host.local import Local
 from mydyno.host.protocol import LONGEST_LINE, Completed, Host, Running
-from mydyno.host.ssh_connection import Address, Response, SshConnection, SshRoute, parse
+from mydyno.host.ssh_connection import SCHEME, Address, Response, SshConnection, SshRoute, parse
 from mydyno.model import Action, HostError, RefusedError, SpecError, UnknownEndError
 
 LEASE_S = 90.0  # without a keepalive for so long a host ends all commands of the session
@@ -444,3 +444,8 @@ def reach(text: str) -> Host:
     if config and not Path(config).is_file():
         raise SpecError(f"{_CONFIG}={config}: no such file; correct or unset it")
     return Ssh(parse(text), config=Path(config).absolute() if config else None)
+
+
+def named(text: str) -> bool:
+    """Return whether a word names a host and no file."""
+    return text == LOCAL or text.startswith(SCHEME)

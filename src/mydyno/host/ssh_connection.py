@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from mydyno.host import local
 from mydyno.model import HostError, MydynoError, RefusedError, SpecError
 
-_SCHEME = "ssh://"
+SCHEME = "ssh://"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*")  # a leading dash would be an option of ssh
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.$@\\-]*")
 
@@ -39,7 +39,7 @@ class Address:
         """Return it as a spec writes it."""
         user = f"{self.user}@" if self.user else ""
         name = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{_SCHEME}{user}{name}" + (f":{self.port}" if self.port else "")
+        return f"{SCHEME}{user}{name}" + (f":{self.port}" if self.port else "")
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Address:
 def parse(text: str) -> Address:
     """Return the address; raise `SpecError` for text that is not ``ssh://[user@]host[:port]``."""
     wrong = SpecError(f"invalid host {_hidden(text)!r}; expected local or ssh://user@host[:port]")
-    if not text.startswith(_SCHEME):
+    if not text.startswith(SCHEME):
         raise wrong
     try:
         parts = urlsplit(text)

@@ -79,6 +79,7 @@ def _refuse_foreign(path: Path, *, alone: bool = False) -> None:
 
 
 MARKER = "campaign-id"
+STATEMENTS = "statements.json"  # of a trial: the digest of its slow log
 _ID = re.compile(r"[0-9a-f]{16}")
 _CAMPAIGNS, _FILE, _CONTROLLER = "campaigns", "changes", "controller"
 
@@ -97,6 +98,7 @@ class RunDir:
         # Servers, data sets and lab disks, removed when a campaign ends.  It is absolute: files
         # below it are recognised by that when uploaded to another host.
         self.work = path.absolute() / "work"
+        self.cuts = path / "cuts"  # the run directory of its crash test, where a spec asks for one
 
     def claim(self, here: Host) -> None:
         """Make and mark the directory; it may be new, empty, or marked already.

@@ -8,13 +8,14 @@ import msgspec
 from mydyno.audit.facts import ServerEvidence, same
 from mydyno.audit.host_facts import allocator, chosen, limits
 from mydyno.audit.option_files import Option
-from mydyno.keep.forms import native
+from mydyno.keep.forms import fstab, native
 from mydyno.keep.forms.systemd import environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
 from mydyno.model import SpecError
 
 UNKNOWN = ""
+_OPTIONS = 3  # the column of fstab
 
 
 class DriftRow(msgspec.Struct, frozen=True):
@@ -44,15 +45,20 @@ class HostFiles:
 
 
 def paths(kept: Kept) -> list[str]:
-    """Return the files of a host that must be read: values in force, and what stores them.
+    """Return the files of a host that must be read: values in force, and what stores them."""
+    values = value_places(kept)
+    table = [fstab.PATH] if "fs.mount" in kept.settings else []
+    return [*(file.path for file in native.write(kept)), *table, *values]
+
+
+def value_places(kept: Kept) -> list[str]:
+    """Return the files below /proc and /sys that hold the values in force.
 
     Raises `SpecError` where a name is none, as what was exported may have been changed.
     """
     if refusal := native.refusal(kept):
         raise SpecError(refusal)
-    found = [file.path for file in native.write(kept)]
-    found += [_place(key, kept) for key in kept.settings if key.startswith(("kernel.", "block."))]
-    return found
+    return [place_of(key, kept) for key in kept.settings if key.startswith(("kernel.", "block."))]
 
 
 def drift(kept: Kept, seen: ServerEvidence, files: HostFiles) -> list[DriftRow]:
@@ -60,10 +66,10 @@ def drift(kept: Kept, seen: ServerEvidence, files: HostFiles) -> list[DriftRow]:
     options = {option.name: option for option in seen.options()}
     rows = []
     for key, wanted in kept.settings.items():
-        effective = _effective(key, kept, seen, files)
+        present = effective(key, kept, seen, files)
         stored, where = _stored(key, kept, options, files)
         rows.append(
-            DriftRow(key, wanted, stored, effective, where, _state(key, wanted, stored, effective))
+            DriftRow(key, wanted, stored, present, where, _state(key, wanted, stored, present))
         )
     return rows
 
@@ -78,13 +84,13 @@ def _state(key: str, wanted: str, stored: str, effective: str) -> str:
     return "not loaded" if is_stored else "changed"
 
 
-def _effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> str:
+def effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> str:
     """Return the value in force; ``""`` where it cannot be seen."""
     layer, _, name = key.partition(".")
     if layer == "mysqld":
         return seen.variables.get(name, UNKNOWN)
     if layer in {"block", "kernel"}:
-        return files.value(_place(key, kept))
+        return files.value(place_of(key, kept))
     if layer == "limits":
         return limits(seen.host).get(name, UNKNOWN)
     if key == "fs.mount":
@@ -92,7 +98,7 @@ def _effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> 
     return allocator(seen.host) if key == "alloc.library" else UNKNOWN
 
 
-def _place(key: str, kept: Kept) -> str:
+def place_of(key: str, kept: Kept) -> str:
     """Return the file below /proc or /sys of a setting of kernel or disk."""
     name = key.partition(".")[2]
     if key.startswith("block."):
@@ -116,6 +122,8 @@ def _stored(
     if layer == "mysqld":
         option = options.get(name)
         return (option.value, option.where) if option else (UNKNOWN, UNKNOWN)
+    if key == "fs.mount":
+        return _in_table(kept, files)
     file = _file(key, kept)
     if file is None or file.path not in files.texts:
         return UNKNOWN, UNKNOWN
@@ -124,6 +132,15 @@ def _stored(
     mine = [line for line in own if _names(key, kept, line)]
     found = bool(mine) and all(line.strip() in there for line in mine)
     return (kept.settings[key] if found else UNKNOWN), file.path
+
+
+def _in_table(kept: Kept, files: HostFiles) -> tuple[str, str]:
+    """Return the mount options that the table of filesystems has, those that are wanted if all."""
+    rows = [line.split() for line in files.texts.get(fstab.PATH, "").splitlines()]
+    mine = [row for row in rows if len(row) > _OPTIONS and row[1] == kept.target.mount]
+    if not mine:
+        return UNKNOWN, UNKNOWN
+    return _mounted(kept.settings["fs.mount"], f" {mine[-1][_OPTIONS]}"), fstab.PATH
 
 
 def _file(key: str, kept: Kept) -> KeptFile | None:

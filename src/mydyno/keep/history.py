@@ -8,11 +8,13 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mydyno.model import HostError, SpecError
 from mydyno.stats.production import History
@@ -25,9 +27,22 @@ VALUE = (
 )
 LOAD = "rate(mysql_global_status_questions{{instance=~'{instance}'}}[1h])"
 _STEP_S = 3600
+_GAP_S = 60.0  # of a sampler that does not run: no part of an hour
 _MOST = 10_000  # points of one question; Prometheus answers 11,000
 _TRIES, _PAUSE_S, _TIMEOUT_S = 4, 0.5, 60.0
 _LARGEST = 64 << 20  # bytes of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What a sampler saw of a server: times in seconds since the epoch, a value for each.
+
+    `running` is ``Threads_running`` without the sampler's own, `questions` the counter.
+    """
+
+    wall_s: npt.NDArray[np.float64]
+    running: npt.NDArray[np.float64]
+    questions: npt.NDArray[np.float64]
 
 
 def from_prometheus(
@@ -138,6 +153,23 @@ def _message(error: urllib.error.HTTPError) -> str:
         return str(json.loads(error.read(_LARGEST))["error"])[:200]
     except (ValueError, KeyError, TypeError, OSError):
         return f"{error.code} {error.reason}"
+
+
+def from_samples(parts: Sequence[Samples]) -> History:
+    """Return the hours of a server that a sampler has looked at; hours with half of it are gaps.
+
+    The mean time of a statement is that of statements at once over statements a second.
+    """
+    sums: dict[int, npt.NDArray[np.float64]] = {}
+    for part in parts:
+        step_s, asked = np.diff(part.wall_s), np.diff(part.questions)
+        seen = (step_s > 0) & (step_s < _GAP_S) & (asked >= 0) & np.isfinite(part.running[1:])
+        for hour in np.unique(part.wall_s[1:][seen] // _STEP_S):
+            mine = seen & (part.wall_s[1:] // _STEP_S == hour)
+            rows = np.array([step_s, part.running[1:] * step_s, asked])
+            sums[int(hour)] = sums.get(int(hour), np.zeros(3)) + rows[:, mine].sum(axis=1)
+    full = {h: s for h, s in sums.items() if s[0] >= _STEP_S / 2 and s[2] > 0}
+    return _history({h: (running / asked, asked / s) for h, (s, running, asked) in full.items()})
 
 
 _COLUMNS = ("time", "value", "load")

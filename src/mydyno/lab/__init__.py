@@ -5,6 +5,7 @@ from mydyno.lab.lab_link import LabLink, measure_throughput, sweep_links
 from mydyno.lab.loop_lab import (
     attach,
     available,
+    bursts,
     class_names,
     classes,
     create,
@@ -28,6 +29,7 @@ __all__ = [
     "Stripe",
     "attach",
     "available",
+    "bursts",
     "class_names",
     "classes",
     "create",

@@ -284,11 +284,15 @@ class LabDevice:
         layer = DiskCaps(self.state.paths.control)
         converge_made(self.host, layer, {"caps": "on" if on else "off"}, timeout_s=_PATIENCE_S)
 
-    def credits(self, level: str | float | None = None) -> None:
-        """Set the burst credits to `level`, or to the spec's own.
+    def refill(self) -> None:
+        """Set the burst credits to what they were set to last, by `credits` or a treatment.
 
         An idle disk earns credits, as in the cloud: call this when the load begins.
         """
+        self._order("credits again")
+
+    def credits(self, level: str | float | None = None) -> None:
+        """Set the burst credits to `level`, or to the spec's own."""
         text = level_text(self.state.spec.credits if level is None else level)
         self._order(f"credits {text}")
 
@@ -308,6 +312,25 @@ class LabDevice:
         self._quiet("drop")
         self._order("drop")
         self._flush()
+
+    def fault(self, order: str) -> None:
+        """Order a fault: ``cache on``, ``cut drawn 7`` and others of docs/guide/lab.md.
+
+        Raise `HostError` with the daemon's message if it refuses.
+        """
+        self._order(order)
+
+    def power_on(self) -> None:
+        """Switch the power on after a cut; what the kernel still has of the device is discarded.
+
+        Raise `RefusedError` while it is mounted, also in another mount namespace: the next mount
+        would find there what the kernel has in memory, as if nothing were lost.
+        """
+        if targets := mounts_of(self.host, self.device):
+            raise RefusedError(f"{self.device}: power on: unmount {', '.join(targets)} first")
+        self._released("power on")
+        self.host.run(Action(("blockdev", "--flushbufs", self.device)))  # fails, as it must
+        self._order("power on")
 
     def stats(self) -> Mapping[str, Any]:
         """Return the disk's state: caps and credits, counters, `overlay_pages` of 4 KiB.

@@ -3,6 +3,7 @@
 import os
 import random
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, ip_network
@@ -186,7 +187,8 @@ _RAMP_S = 1  # of slow start and a first burst, left out
 _MEASURED_S = 2
 _SPARE_S = 20.0
 _PORT = 5201
-_TRIES = 5
+_LISTENS_S = 10.0  # a busy machine may take seconds to start the receiver
+_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,17 +230,17 @@ def measure_throughput(link: LabLink) -> Throughput:
 def _one(link: LabLink, server: Running, *way: str) -> float:
     argv = ("iperf3", "--json", "--client", link.state.address, "--port", str(_PORT), *way)
     timing = ("--omit", str(_RAMP_S), "--time", str(_MEASURED_S), "--connect-timeout", "3000")
-    problem = ""
-    for _ in range(_TRIES):  # it may not listen yet
+    end = time.monotonic() + _LISTENS_S
+    while True:  # it may not listen yet
         done = link.inside.run(Action((*argv, *timing)), timeout_s=_SPARE_S)
         report = parse(done.stdout)
         if isinstance(report, float):
             return report
-        problem = report
-        if server.returncode() is not None:
+        if server.returncode() is not None or time.monotonic() > end:
             break
+        time.sleep(_PAUSE_S)
     raise HostError(
-        f"link {link.state.link}: no traffic passes ({problem}); allow {link.state.load_address} "
+        f"link {link.state.link}: no traffic passes ({report}); allow {link.state.load_address} "
         f"on {link.state.device} in the host's firewall"
     )
 

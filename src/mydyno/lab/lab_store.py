@@ -73,10 +73,19 @@ class LabStore:
         self.device.drop()
         self._mount(mount)
 
+    def power_on(self) -> None:
+        """Unmount what a power cut has left, and switch the power on."""
+        self._unmount()
+        self.device.power_on()
+
+    def mount(self, options: str) -> None:
+        """Mount what a power cut has left; raise `HostError` if the filesystem is damaged."""
+        self._mount(options)
+
     def before_load(self) -> None:
-        """Enable the caps and set the credits to the spec's level."""
+        """Enable the caps and set the credits to the treatment's level, or else the spec's."""
         self.device.cap(on=True)
-        self.device.credits()
+        self.device.refill()
 
     def close(self, *, keep: bool) -> None:
         """Remove the lab; `keep` retains its base."""

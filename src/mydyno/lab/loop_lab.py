@@ -1,8 +1,6 @@
 """Lab disks on loop devices: creating, finding and removing them, also for dead owners."""
 
 import os
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from mydyno.host import Host, Local, Process, Running, is_root, processes, uploaded
-from mydyno.host.files import make_home, resolved
+from mydyno.host.files import make_home, packaged_program, resolved
 from mydyno.host.processes import mount_at
 from mydyno.lab import device, teardown
 from mydyno.lab.device import LabDevice
@@ -232,8 +230,14 @@ def _start(host: Host, state: LabState, *, frozen: bool, made: list[Running]) ->
     raise (SpecError if code == _WRONG else HostError)(f"lab {state.spec.lab}: {message}")
 
 
+class _Cap(msgspec.Struct, frozen=True):
+    base: float
+    burst: float
+
+
 class _Class(msgspec.Struct, frozen=True):
     name: str
+    iops: _Cap | None = None
 
 
 class _Classes(msgspec.Struct, frozen=True):
@@ -242,11 +246,8 @@ class _Classes(msgspec.Struct, frozen=True):
 
 
 def binary() -> str:
-    """Return the path of mydyno-disk: $MYDYNO_DISK, beside this Python, on PATH, else empty."""
-    if named := os.environ.get("MYDYNO_DISK"):
-        return named
-    beside = Path(sys.executable).parent / _NAME
-    return str(beside) if beside.is_file() else shutil.which(_NAME) or ""
+    """Return the path of mydyno-disk: that of $MYDYNO_DISK, or ours, or ``""``."""
+    return os.environ.get("MYDYNO_DISK") or packaged_program(_NAME)
 
 
 def available(host: Host) -> str:
@@ -276,6 +277,15 @@ def class_names(*, vm: bool) -> list[str]:
     """Return the names of the classes of disks, or of VMs."""
     known = msgspec.json.decode(classes(json=True), type=_Classes)
     return [row.name for row in (known.vms if vm else known.disks)]
+
+
+def bursts(disk_class: str) -> bool:
+    """Return whether a class of disks does more I/Os for a while, by credits."""
+    if not disk_class or not binary():
+        return False
+    known = msgspec.json.decode(classes(json=True), type=_Classes).disks
+    caps = [row.iops for row in known if row.name == disk_class and row.iops]
+    return any(cap.burst > cap.base for cap in caps)
 
 
 def refuse_unknown_class(disk_class: str, vm: str = "") -> None:

@@ -273,7 +273,8 @@ KIND_RATES = {
 }
 
 _Rate = Annotated[float, msgspec.Meta(ge=0)]
-_PASSED_OVER = ("WARNING: ", "ALERT: ", "DEBUG: ", "(last message repeated ")
+ACK = "ack "  # a commit, of the ledger's script
+_PASSED_OVER = (ACK, "WARNING: ", "ALERT: ", "DEBUG: ", "(last message repeated ")
 
 
 class _Session(msgspec.Struct, frozen=True, tag_field="event", tag="session"):

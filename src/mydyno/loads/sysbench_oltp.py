@@ -17,15 +17,16 @@ _DATA_SEED = 1  # 0 would take the clock
 class OltpParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keys of a ``[workloads.X]`` table with ``tool = "sysbench-oltp"``.
 
-    `rate` is events per second, 0 for a closed loop; `options` are any further options of the
-    script, of the random numbers and of the client, as ``sysbench SCRIPT help`` names them.
+    `rate` is events per second, 0 for a closed loop; several are stepped, each a cell of its own:
+    ``name/threads@rate``.  `options` are any further options of the script, of the random numbers
+    and of the client, as ``sysbench SCRIPT help`` names them.
     """
 
     script: str
     threads: int | list[int] = 1
     tables: int = 1
     table_size: int = 10000
-    rate: int = 0
+    rate: int | list[int] = 0
     options: dict[str, str | int | float | bool] = {}
 
 
@@ -38,12 +39,25 @@ def cells(name: str, params: OltpParams, response: str | None = None) -> Sequenc
     place = f"workloads.{name}"
     _check(place, params)
     protocol.check_response(place, response or "tps", METRICS)
-    closed_loop = params.rate == 0
-    info = WorkloadInfo(name, response or "tps", needs_server=True, closed_loop=closed_loop)
-    return [
-        SysbenchOltp(replace(info.at(n), data_key=_data_key(params, n)), params, n)
-        for n in protocol.thread_counts(place, params.threads)
-    ]
+    rates = _rates(place, params.rate)
+    found: list[Workload] = []
+    for n in protocol.thread_counts(place, params.threads):
+        for rate, suffix in rates.items():
+            info = WorkloadInfo(name, response or "tps", needs_server=True, closed_loop=rate == 0)
+            at = f"{info.at(n).name}{suffix}"
+            named = replace(info, name=at, data_key=_data_key(params, n))
+            found.append(SysbenchOltp(named, msgspec.structs.replace(params, rate=rate), n))
+    return found
+
+
+def _rates(place: str, rate: int | list[int]) -> dict[int, str]:
+    """Return what each rate adds to the name of its cell; raise `SpecError` for wrong ones."""
+    rates = rate if isinstance(rate, list) else [rate]
+    for one in rates:
+        protocol.check_range(f"{place}.rate", one, int(len(rates) > 1), 1_000_000)
+    if not rates or len(set(rates)) < len(rates):
+        raise SpecError(f"{place}.rate = {rates}: give each rate once, and at least one")
+    return {one: f"@{one}" if isinstance(rate, list) else "" for one in rates}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +132,6 @@ def _check(place: str, params: OltpParams) -> None:
         raise SpecError(f"{place}.script = {params.script!r}: must be one of {scripts}")
     protocol.check_range(f"{place}.tables", params.tables, 1, 10_000)
     protocol.check_range(f"{place}.table_size", params.table_size, 1, 2**31 - 1)
-    protocol.check_range(f"{place}.rate", params.rate, 0, 1_000_000)
     protocol.check_names(params.options, sysbench.known(params.script), f"{place}.options")
     if params.script.startswith("select_random_") and params.tables != 1:
         raise SpecError(f"{place}.tables = {params.tables}: {params.script} knows one table only")

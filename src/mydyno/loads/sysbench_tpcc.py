@@ -19,9 +19,14 @@ from mydyno.model import Action, SpecError, of_kind
 
 _PIECES = 3  # of a warehouse, which threads load by themselves
 _TERMINALS = 10  # of a warehouse (clause 4.2.2)
-_SHAPE = frozenset({"create_table_options", "foreign_keys", "history_key", "mysql_storage_engine"})
+_SHAPE = frozenset(
+    {
+        *("create_table_options", "foreign_keys", "history_key"),
+        *("mysql_storage_engine", "repeated_text"),
+    }
+)
 _KNOWN = _SHAPE | {"think_times"} | sysbench.CLIENT | sysbench.GENERAL
-_SWITCHES = ("foreign_keys", "history_key", "think_times")
+_SWITCHES = ("foreign_keys", "history_key", "repeated_text", "think_times")
 _KIND_LATENCIES = tuple(of_kind(name, kind) for kind in KIND_RATES for name in QUANTILE_NAMES)
 
 

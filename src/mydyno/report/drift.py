@@ -18,8 +18,10 @@ _STATES = {
 def render_drift(name: str, rows: Sequence[DriftRow], width: int) -> str:
     """Return a table of at most `width` columns where that is possible, ending in a newline."""
     cells = [_HEAD, *(_cells(row) for row in rows)]
-    most = max(12, (width - 8) // 4)
-    sizes = [min(most, max(len(row[i]) for row in cells)) for i in range(len(_HEAD) - 1)]
+    sizes = [max(len(row[i]) for row in cells) for i in range(len(_HEAD) - 1)]
+    if sum(sizes) > width - 8:
+        most = max(12, (width - 8) // 4)
+        sizes = [min(most, size) for size in sizes]
     lines = []
     for row in cells:
         shown = [f"{text:<{size}}" for text, size in zip(row, sizes, strict=False)]

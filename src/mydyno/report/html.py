@@ -17,12 +17,15 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from mydyno.diagnose import Diagnosis
-from mydyno.report import units, verdicts
+from mydyno.report import statements, units, verdicts
+from mydyno.report.crash import ordered
+from mydyno.report.crash import sentence as cut_sentence
 from mydyno.report.limits import views
 from mydyno.report.page import Page, page
 from mydyno.report.redact import Redactor, mapped, secrets_hidden, spec_without_literals
 from mydyno.report.resources import Resources, SampledTrial
 from mydyno.report.timeseries import Chart, Samples, drawable
+from mydyno.stats.losses import Loss
 from mydyno.stats.result import Result
 
 
@@ -52,7 +55,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters["prose"] = units.prose
-    made.globals |= {"units": units, "verdicts": verdicts}
+    made.globals |= {"units": units, "verdicts": verdicts, "statements": statements}
     return made
 
 
@@ -72,6 +75,8 @@ _SHEETS = ("vendor/uPlot.min.css", "template/report.css", "template/narrow.css")
 _SCRIPTS = ("drawing", "charts", "aligned", "page")
 _SECTIONS = (
     ("verdicts", "Verdicts"),
+    ("cuts", "Power cuts"),
+    ("statements", "Statements"),
     ("parts", "Main effects of the changes"),
     ("changes", "Changes"),
     ("load", "Load"),
@@ -86,12 +91,18 @@ _SECTIONS = (
 )
 
 
-def render_html(result: Result, limits: Sequence[Diagnosis] = (), *, names: bool = False) -> str:
+def render_html(
+    result: Result,
+    limits: Sequence[Diagnosis] = (),
+    cuts: Sequence[Loss] = (),
+    *,
+    names: bool = False,
+) -> str:
     """Return the page; every name and message in it is escaped.
 
-    `limits` are the diagnoses of its treatments.  Without `names` it leaves out what identifies
-    hosts and users, paths, addresses and literals of statements (`mydyno.report.redact`); passwords
-    it leaves out in any case.
+    `limits` are the diagnoses of its treatments, `cuts` what they lost in power cuts.  Without
+    `names` it leaves out what identifies hosts and users, paths, addresses and literals of
+    statements (`mydyno.report.redact`); passwords it leaves out in any case.
     Its content security policy forbids all loading and allows exactly its own two scripts and
     its one style sheet, by their hashes.
     """
@@ -104,6 +115,7 @@ def render_html(result: Result, limits: Sequence[Diagnosis] = (), *, names: bool
     library = f"/*!\n{licence.strip()}\n*/\n{chart_library}"
     scripts = (library, "".join(text(f"template/{name}.js") for name in _SCRIPTS))
     key, data = _payload(shown)
+    optional = {"limits": seen, "cuts": cuts, "statements": shown.result.statements}
     return (
         environment()
         .get_template("report.html")
@@ -114,8 +126,10 @@ def render_html(result: Result, limits: Sequence[Diagnosis] = (), *, names: bool
             policy=policy(style, scripts),
             style=Markup(style),  # noqa: S704 - our own files
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own files
-            sections=[s for s in _SECTIONS if s[0] != "limits" or seen],
+            sections=[s for s in _SECTIONS if optional.get(s[0], True)],
             limits=seen,
+            cuts=ordered(mapped(list(cuts), hidden)),
+            cut_sentence=cut_sentence,
             key=key,
             data=data,
             sampled=encoded_samples(shown.resources) if shown.resources else None,

@@ -45,6 +45,7 @@ def render_text(result: Result, width: int, report: str = "") -> str:
         _main_effects(compared, width),
         _wrapped(_prose(result), width),
     ]
+    blocks += ["\n".join(_wrapped(s, width, "  ") for s in verdicts.ceiling_sentences(compared))]
     blocks += [_notes(compared, workload, width) for workload in verdicts.workloads(compared)]
     blocks += [_wrapped(f"! {message}", width, "  ") for message in _warnings(compared)]
     if report:
@@ -238,10 +239,16 @@ def _prose(result: Result) -> str:
 
 
 def _notes(compared: Comparison, workload: str, width: int) -> str:
-    sentences = (verdicts.error_sentence, verdicts.storage_sentence)
+    sentences = (
+        verdicts.error_sentence,
+        verdicts.storage_sentence,
+        verdicts.preparation_sentence,
+    )
     notes = " ".join(filter(None, (sentence(compared, workload) for sentence in sentences)))
     several = f"{workload}: " if len(verdicts.workloads(compared)) > 1 else ""
-    return _wrapped(f"{several}{notes}", width) if notes else ""
+    lines = [f"{several}{notes}"] if notes else []
+    lines += verdicts.plateau_sentences(compared, workload)
+    return "\n".join(_wrapped(line, width, "  ") for line in lines)
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:

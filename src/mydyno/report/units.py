@@ -114,6 +114,7 @@ def name(metric: str) -> str:
         "iops": "I/O operations",
         "qps": "queries",
         "storage_bytes": "size on disk",
+        "prepare_s": "time to fill",
     }
     if metric.endswith("_logsd"):
         return f"spread of {name(metric.removesuffix('_logsd'))}"
@@ -130,7 +131,8 @@ def names(metrics: str) -> str:
 def heading(metric: str) -> str:
     """Return a metric's name to begin a line with; `p99` keeps its small letter."""
     text = name(metric)
-    return text if text.startswith("p9") else text[:1].upper() + text[1:]
+    percentile = text[:1] == "p" and text[1:2].isdigit()
+    return text if percentile else text[:1].upper() + text[1:]
 
 
 def sentence(text: str) -> str:

@@ -1,12 +1,14 @@
 """Labels of the verdicts (word, symbol, meaning), and the order of treatments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
 from mydyno.report import units, words
 from mydyno.report.charts import Forest, Whisker, forest
-from mydyno.stats.result import Comparison, Part, Ratio, Row, Together
+from mydyno.stats.effects import by_key
+from mydyno.stats.estimates import RESPONSES
+from mydyno.stats.result import Ceiling, Comparison, Part, Plateaus, Ratio, Row, Together
 from mydyno.stats.rule import LOWER
 
 _NAMED = 4  # treatments named in a merged warning
@@ -142,14 +144,42 @@ def storage_sentence(compared: Comparison, workload: str) -> str:
 
     Treatments with the same size are listed together.
     """
-    same: dict[str, list[str]] = {}
-    for row in rows(compared, workload):
-        if "storage_bytes" in row.plain:
-            same.setdefault(_size(row), []).append(row.name)
+    same = _alike(compared, workload, "storage_bytes", _size)
     if len(same) == 1:
         return f"On disk after a trial: {next(iter(same))}."
-    sizes = "; ".join(f"{units.listed(names)} {size}" for size, names in same.items())
-    return f"On disk after a trial: {sizes}." if sizes else ""
+    return f"On disk after a trial: {_each(same)}." if same else ""
+
+
+def _alike(
+    compared: Comparison, workload: str, metric: str, shown: Callable[[Row], str]
+) -> dict[str, list[str]]:
+    """Return the treatments that have a metric by what is shown of it."""
+    found = [row for row in rows(compared, workload) if metric in row.plain]
+    return by_key((shown(row), row.name) for row in found)
+
+
+def _each(same: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{units.listed(list(names))} {text}" for text, names in same.items())
+
+
+def responses(compared: Comparison, workload: str) -> list[str]:
+    """Return what the loads of a workload report, whatever is judged."""
+    found = rows(compared, workload)
+    return [name for name in RESPONSES if any(name in row.plain for row in found)]
+
+
+def response(row: Row, name: str) -> str:
+    """Return a treatment's mean of what its load reports, as text."""
+    one = row.plain.get(name)
+    return units.measurement(one.estimate, one.unit) if one else units.NOTHING
+
+
+def preparation_sentence(compared: Comparison, workload: str) -> str:
+    """Return how long each data set took to fill; ``""`` where all treatments share one."""
+    same = _alike(
+        compared, workload, "prepare_s", lambda row: units.span(row.plain["prepare_s"].estimate)
+    )
+    return f"Data filled, once each, in: {_each(same)}." if len(same) > 1 else ""
 
 
 _SEEN = 0.005
@@ -172,6 +202,35 @@ def error_sentence(compared: Comparison, workload: str) -> str:
         if share >= _SEEN
     ]
     return f"The variance of the ratios is {units.listed(parts)}." if parts else ""
+
+
+def ceiling_sentences(compared: Comparison) -> list[str]:
+    """Return a sentence for each treatment under a load whose rate was stepped."""
+    return [_ceiling(one) for one in compared.ceilings]
+
+
+def _ceiling(one: Ceiling) -> str:
+    tail = f" (p99 {units.quantity(one.latency_p99_s, 's')})" if one.latency_p99_s else ""
+    kept = f"keeps up with {one.kept} /s{tail}" if one.kept else "keeps up with no rate"
+    if one.missed is None or one.did is None:
+        return f"{one.treatment}, {one.load}: {kept}, the highest rate that was tried."
+    did = units.measurement(one.did, "/s")
+    return f"{one.treatment}, {one.load}: {kept}; of {one.missed} /s it did {did}."
+
+
+def plateau_sentences(compared: Comparison, workload: str) -> list[str]:
+    """Return a sentence for each treatment whose trials fall by themselves: both levels, when."""
+    return [_plateau(one) for one in compared.plateaus if one.workload == workload]
+
+
+def _plateau(one: Plateaus) -> str:
+    before, after = (units.measurement(value, one.unit) for value in (one.before, one.after))
+    share = units.quantity(one.after / one.before, "share")
+    found = f"{one.treatment}: {before} until {units.duration(one.at_s)}, then {after} ({share})"
+    if one.work is not None:
+        found += f"; {units.quantity(one.work, '')} in {units.duration(one.seconds)}"
+    some = "" if one.fell == one.trials else f", in {one.fell} of {one.trials} trials"
+    return f"{found}{some}."
 
 
 def _size(row: Row) -> str:

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from mydyno.model import Finding
 from mydyno.report.units import counted, quantity
+from mydyno.report.units import name as words_of
 from mydyno.stats.decide import unevaluated
 from mydyno.stats.result import Comparison, Ends, Row
 
@@ -322,9 +323,9 @@ def _quantity(guard: str) -> str:
     """Return the quantity of a guard: ``p99 latency``, ``spread of throughput``."""
     response = guard.removesuffix("_logsd")
     if response != guard:
-        return f"spread of {_RATES.get(response, response)}"
+        return f"spread of {_RATES.get(response) or words_of(response)}"
     if guard.startswith("latency_") and guard.endswith("_s"):
-        return f"{guard.removeprefix('latency_').removesuffix('_s')} latency"
+        return words_of(guard)
     return guard
 
 

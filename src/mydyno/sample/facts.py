@@ -12,6 +12,8 @@ from mydyno.model import Action, HostError
 
 _CPU = "/sys/devices/system/cpu"
 _SCHEDULER = "/queue/scheduler"
+_NET, _DEVICE = "/sys/class/net", "/device/uevent"
+_UNKNOWN_SPEED = {"-1", "0", "65535", "4294967295"}
 _FILES = {
     "/proc/meminfo": "memory",
     "/proc/cpuinfo": "processor",
@@ -46,8 +48,9 @@ def facts(host: Host) -> Facts:
     reads all, as each round trip to a far host counts.
     """
     first, *others = _FILES
-    named = ("(", "-path", first, "-o", "-path", f"*{_SCHEDULER}", ")")
-    find = ("find", "-L", first, "/sys/block", "-maxdepth", "3", *named)
+    paths = (first, f"*{_SCHEDULER}", f"{_NET}/*{_DEVICE}", f"{_NET}/*/speed")
+    either = [word for path in paths for word in ("-o", "-path", path)][1:]
+    find = ("find", "-L", first, "/sys/block", _NET, "-maxdepth", "3", "(", *either, ")")
     done = host.run(Action((*find, "-exec", "grep", "-sH", ".", *others, "{}", "+")))
     try:
         return parse(done.stdout)
@@ -103,7 +106,22 @@ def parse(raw: bytes) -> Facts:
     for path, name in _FILES.items():
         if name not in details and path in lines:
             details[name] = lines[path][0]
+    details |= _interfaces(lines)
     return Facts(memory_bytes, cores, details, _schedulers(lines))
+
+
+def _interfaces(lines: Mapping[str, list[str]]) -> dict[str, str]:
+    """Return driver and speed of each interface with hardware behind it."""
+    found = {}
+    for path in lines:
+        if path.startswith(_NET) and path.endswith(_DEVICE):
+            name = path.removeprefix(f"{_NET}/").removesuffix(_DEVICE)
+            driver = _fields(lines[path], "=").get("DRIVER", "driver not known")
+            mbit = lines.get(f"{_NET}/{name}/speed", ["-1"])[0]
+            known = mbit.isdigit() and mbit not in _UNKNOWN_SPEED
+            speed = f"{int(mbit) / 1000:g} Gbit/s" if known else "speed not known"
+            found[f"interface {name}"] = f"{driver}, {speed}"
+    return found
 
 
 def _schedulers(lines: Mapping[str, list[str]]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a data set takes on its disk after a trial: bytes, and what compression saves of them."""
+"""What a data set takes: bytes on its disk, what compression saves of them, time to fill it."""
 
 import json
 from contextlib import suppress
@@ -11,7 +11,12 @@ FILE = "storage.json"
 
 _BLOCK_BYTES = 512  # what the kernel counts allocated space in, whatever the filesystem
 _PATIENCE_S = 300.0  # a sync of what a load left dirty, on a slow disk
-_UNITS = {"storage_bytes": "B", "storage_apparent_bytes": "B", "compression_ratio": "ratio"}
+_UNITS = {
+    "storage_bytes": "B",
+    "storage_apparent_bytes": "B",
+    "compression_ratio": "ratio",
+    "prepare_s": "s",
+}
 
 
 def sizes(folder: Path) -> Probe[tuple[dict[str, float], str]]:
@@ -66,8 +71,10 @@ def parse_zfs(raw: bytes) -> dict[str, float]:
     return {"compression_ratio": float(word)} if word.replace(".", "", 1).isdecimal() else {}
 
 
-def save(host: Host, data: Path, folder: Path) -> None:
+def save(host: Host, data: Path, folder: Path, prepare_s: float = 0.0) -> None:
     """Write what the data set in `data` takes into a trial's folder; where it cannot, nothing.
+
+    `prepare_s` is how long it took to fill it, once for all trials, 0 where that is not known.
 
     Costs one command, some milliseconds for a few hundred files; on btrfs and ZFS also a sync,
     because what is not written yet is not compressed yet.
@@ -79,6 +86,7 @@ def save(host: Host, data: Path, folder: Path) -> None:
             with suppress(HostError):  # the tool may not be here
                 saved = ask(host, more)
                 found |= saved
+        found |= {"prepare_s": prepare_s} if prepare_s else {}
         if kind:
             (folder / FILE).write_text(json.dumps(found), encoding="utf-8")
 

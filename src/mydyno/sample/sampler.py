@@ -5,20 +5,24 @@ Overhead: one process at 1 Hz; docs/guide/probe.md quotes what it was measured t
 
 import os
 import re
-import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
 
-from mydyno.host import Host, Remote, Running, remote_work_folder, uploaded_program
+from mydyno.host import (
+    Host,
+    Remote,
+    Running,
+    packaged_program,
+    remote_work_folder,
+    uploaded_program,
+)
 from mydyno.model import Action, HostError
 
 _NAME = "mydyno-probe"
@@ -26,11 +30,8 @@ NOT_BUILT = f"{_NAME} is not here; `make setup` builds it"
 
 
 def probe_binary() -> str:
-    """Return the path of mydyno-probe: in the package, beside this Python, on PATH, else empty."""
-    packaged = Path(str(files("mydyno"))) / "bin" / _NAME
-    beside = Path(sys.executable).parent / _NAME
-    found = next((str(path) for path in (packaged, beside) if path.is_file()), "")
-    return found or shutil.which(_NAME) or ""
+    """Return the path of mydyno-probe, or ``""`` where it is not built."""
+    return packaged_program(_NAME)
 
 
 _UNKNOWN = (0, 65535, 4294967295)

@@ -11,10 +11,13 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 
 from mydyno.host import Host
+from mydyno.journal.records import Records, Removed, things
 from mydyno.model import Action, HostError, SpecError
 from mydyno.server.client import rows
 from mydyno.stack.flavours import quirks, recognised
 
+BENCH = "bench database"  # the kind of record of a load's own database
+DATABASE = "mydyno_bench"
 _MARK = "mydyno:"
 _SQL_S = 60.0  # for all statements that do not wait
 _CLIENTS = "command -v mariadb || command -v mysql"
@@ -125,6 +128,23 @@ def reached(host: Host, named: str = "") -> Existing:
         data,
         _own(host, place, there),
     )
+
+
+def dropped(host: Host, records: Records) -> tuple[list[str], list[str]]:
+    """Drop the databases that a campaign made on a server; return lines on what was done or not."""
+    removed: list[str] = []
+    failed: list[str] = []
+    for made in things(records.entries(), BENCH):
+        option = f"--defaults-file={made.facts['at']}"
+        statement = f"DROP DATABASE IF EXISTS {DATABASE};"
+        done = host.run(Action((_client(host), option), statement.encode()), timeout_s=_SQL_S)
+        if done.returncode:
+            words = done.stderr.decode(errors="replace").strip()[-300:]
+            failed.append(f"{made.place}: {words}; drop it when the server answers")
+        else:
+            records.add(Removed(made.kind, made.place))
+            removed.append(f"database {made.place}")
+    return removed, failed
 
 
 def _client(host: Host) -> str:
@@ -305,7 +325,10 @@ done; :
 
 def texts_of(host: Host, paths: Sequence[str]) -> dict[str, str]:
     """Return the begin of each file that is there, by path; one round trip."""
-    return {path: "\n".join(lines) for path, lines in _marked(host, _TEXTS, *paths).items()}
+    return {
+        path: "\n".join(lines)
+        for path, lines in _marked(host, _TEXTS, *dict.fromkeys(paths)).items()
+    }
 
 
 def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:

@@ -40,6 +40,12 @@ for n in /sys/class/net/*; do
     printf '%s %s Mbit/s %s\n' "${n##*/}" "$(cat "$n/speed" 2>/dev/null || echo unknown)" "$(basename "$(readlink -f "$n/device/driver")")"
 done
 say unit; sed -n 's/.*\/\([^/]*\.service\).*/\1/p' "/proc/$pid/cgroup" | head -n1
+say managers
+for p in /proc/[0-9]*/comm; do
+    read -r name <"$p" 2>/dev/null || continue
+    case $name in pacemakerd|corosync|orchestrator|replication-man|mysqlrouter) echo "$name";; esac
+done
+grep -q kubepods "/proc/$pid/cgroup" && echo kubepods
 say mount; findmnt -n -o FSTYPE,OPTIONS -T "$data"
 say fstab; target=$(findmnt -n -o TARGET -T "$data")
 awk -v t="$target" '$1 !~ /^#/ && $2 == t {print $4}' /etc/fstab 2>/dev/null

@@ -203,6 +203,11 @@ class Place:
         """Return the error log, which we open for the server; each start appends to it."""
         return self.home / "mysqld.err"
 
+    @property
+    def slow_log(self) -> Path:
+        """Return the slow log, beside the data, where servers have it: its cost is theirs."""
+        return self.data / "slow.log"
+
 
 # Of a copy of another server's data: it follows nobody, and none of its events comes due.
 ALONE = (
@@ -235,6 +240,7 @@ def options(
         f"tmpdir = {place_text(place.tmp)}",
         # a package's own default may be a folder that is not there, and the server then stops
         f"secure_file_priv = {place_text(place.tmp)}",
+        f"slow_query_log_file = {place.slow_log.name}",
         *_listening(address, port),
         *build.quirks.options,
         *(f"{name} = {quoted(name, value)}" for name, value in more),

@@ -23,41 +23,61 @@ _MOST_US = 1e6
 _SLOWEST, _FASTEST = 0.7, 1.5
 _LONGEST = 4.0  # times its own latency
 LATENCIES = ("read_latency", "write_latency", "flush_latency")
-DISK_KEYS = ("rate", *LATENCIES)
+CREDITS, CLASS = "credits", "class"
+DISK_KEYS = ("rate", *LATENCIES, CREDITS)
 CPU_KEYS = ("host",)
 
 
 @dataclass(frozen=True, slots=True)
 class LabDisk:
-    """Keys `rate`, `read_latency`, `write_latency` and `flush_latency` of a lab disk.
+    """Keys `rate`, `read_latency`, `write_latency`, `flush_latency` and `credits` of a lab disk.
 
     A rate is a share of its caps (``80%``); a latency is what is added to each request
-    (``250us``).  `control` is the daemon's file.
+    (``250us``); `credits` are those that each load begins with, as a share of a full bucket, by
+    default the `level` of the lab.  A disk is made with its `class`; `control` is its daemon's
+    file.
     """
 
     name: ClassVar[str] = "disk"
     owned: ClassVar[bool] = True
     control: Path
+    level: str = "0%"
 
     def observe(self) -> Probe[Settings]:
-        """Return the probe for the daemon's state."""
+        """Return the probe for the daemon's state; a disk that never bursts has no credits."""
         return Probe(Action(("cat", str(self.control))), parse_disk)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the orders; raise `SpecError` for a key or a value that cannot be."""
-        for key in want.keys() - {*DISK_KEYS}:
-            raise SpecError(unknown_value(key, DISK_KEYS, "setting", prefix="disk."))
+        for key in want.keys() - {*DISK_KEYS, CLASS}:
+            raise SpecError(unknown_value(key, (*DISK_KEYS, CLASS), "setting", prefix="disk."))
         rate = share_text(want.get("rate", NONE), "disk.rate", _SLOWEST, _FASTEST)
         added = {key: _micros(want.get(key, "0us"), key) for key in LATENCIES}
         latency = " ".join(f"{us:g}" for us in added.values())
         lines = f"scale {ratio(rate)}\nlatency {latency}\n"
         order = Action(("tee", str(self.control)), lines.encode())
         after = {"rate": rate, **{key: f"{us:g}us" for key, us in added.items()}}
-        return [
-            Change(key, now.get(key, ""), after[key], order)
-            for key in DISK_KEYS
-            if now.get(key) != after[key]
+        changes = [
+            Change(key, now.get(key, ""), value, order)
+            for key, value in after.items()
+            if now.get(key) != value
         ]
+        return [*changes, *self._credits(now, want)]
+
+    def _credits(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return an order of its own: credits that are set again would not be spent."""
+        if now and CREDITS not in now:
+            if CREDITS in want:
+                raise SpecError(
+                    "disk.credits: this disk never bursts; choose a class that does, such as "
+                    "azure-p15 or aws-gp2-100: `mydyno lab classes`"
+                )
+            return []
+        level = credit_level(want.get(CREDITS, self.level))
+        if now.get(CREDITS) == level:
+            return []
+        order = Action(("tee", str(self.control)), f"credits {ratio(level)}\n".encode())
+        return [Change(CREDITS, now.get(CREDITS, ""), level, order)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +115,34 @@ class Slow:
 
 
 def parse_disk(raw: bytes) -> Settings:
-    """Return the doses in force on a lab disk."""
+    """Return what is in force on a lab disk; `credits` are those that a load begins with."""
     state = msgspec.json.decode(raw, type=dict[str, Any])
     added = dict(zip(LATENCIES, state.get("dose_us", (0, 0, 0)), strict=True))
+    level = float(state.get("credits_level", 0.0))
     return {
         "rate": _percent(float(state.get("scale", 1.0))),
         **{key: f"{us:g}us" for key, us in added.items()},
+        **({CREDITS: _percent(level)} if _bursts(state) else {}),
     }
+
+
+def _bursts(state: Mapping[str, Any]) -> bool:
+    """Return whether any cap of the disks or of their VM has a burst above its base."""
+    caps = [state.get("caps") or {}, (state.get("vm") or {}).get("caps") or {}]
+    each = [cap for some in caps for cap in some.values() if cap]
+    return any(cap.get("burst", 0) > cap.get("base", 0) for cap in each)
+
+
+def credit_level(text: str) -> str:
+    """Return a level of credits in its one form (``25%``); raise `SpecError` for another text."""
+    named = {"empty": "0%", "full": "100%"}.get(text, text)
+    try:
+        found = share(named) if named.endswith("%") else float(named)
+    except ValueError:
+        found = None
+    if found is None or not 0.0 <= found <= 1.0:
+        raise SpecError(f"disk.credits = {text!r}: write empty, full, or a share such as 25%")
+    return _percent(found)
 
 
 def parse_caps(raw: bytes) -> Mapping[str, float]:

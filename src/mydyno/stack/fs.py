@@ -25,12 +25,9 @@ _SILENT = frozenset(
 _NEVER_SHOWN = frozenset({"thread_pool"})
 _SPELT = {
     "barrier=0": "nobarrier",
-    "compress": "compress=zlib:3",
-    "compress-force": "compress-force=zlib:3",
-    "compress-force=zlib": "compress-force=zlib:3",
-    "compress-force=zstd": "compress-force=zstd:3",
-    "compress=zlib": "compress=zlib:3",
-    "compress=zstd": "compress=zstd:3",
+    **dict.fromkeys(("compress", "compress=zlib"), "compress=zlib:3"),
+    **dict.fromkeys(("compress-force", "compress-force=zlib"), "compress-force=zlib:3"),
+    **{f"{word}=zstd": f"{word}=zstd:3" for word in ("compress", "compress-force")},
     "dioread_lock": "nodioread_nolock",
     "discard=sync": "discard",
 }
@@ -141,8 +138,7 @@ def spelt(option: str) -> str:
 KEYS = ("type", "mkfs", "mount")
 _FORCE = {
     "ext4": ("-F", "-q", "-E", "nodiscard"),
-    "xfs": ("-f", "-q", "-K"),
-    "btrfs": ("-f", "-q", "-K"),
+    **dict.fromkeys(("xfs", "btrfs"), ("-f", "-q", "-K")),
 }
 _REMOVED = {
     "nobarrier": "removed from XFS in 4.19; barriers cost little and keep what was committed",
@@ -192,12 +188,24 @@ class Fs:
         was, here = first.get("mount", ""), now.get("mount", "")
         if not was or not here or was == here:
             return []
+        return [Change("mount", here, was, self._back(now, here, was))]
+
+    def remounts(self, now: Settings, mount: str) -> Sequence[Sequence[str]]:
+        """Return the commands of a remount with other options, and with the present ones again.
+
+        Raise `SpecError` for options that no remount takes away.
+        """
+        self.plan(now, {"mount": mount})
+        then = merged(now["mount"], mount)
+        return self._remount(now, then.split(",")).argv, self._back(now, then, now["mount"]).argv
+
+    def _back(self, now: Settings, here: str, was: str) -> Action:
         former = was.split(",")
         extra = [o for o in here.split(",") if o not in former]
         words = [word for o in extra if (word := removing(now["type"], o))]
         named = {*_ATIME, *(o.partition("=")[0] for o in former)}  # one of these is always set
         gone = [w for w in words if w.partition("=")[0] not in named]
-        return [Change("mount", here, was, self._remount(now, [*former, *gone]))]
+        return self._remount(now, [*former, *gone])
 
     def _remount(self, now: Settings, options: Sequence[str]) -> Action:
         # left to itself, mount adds the present options, and noatime would win over relatime

@@ -7,11 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from mydyno.journal.records import Acting
-from mydyno.model import Change, Cost, Durability, HostError, Settings
+from mydyno.model import Action, Change, Cost, Durability, HostError, Settings
 from mydyno.model.plugins import with_plugins
 from mydyno.stack import doses, zfs
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
+from mydyno.stack.existing_variables import ExistingVariables
 from mydyno.stack.fs import Fs, unsafe
 from mydyno.stack.kernel import RELEASE, Kernel
 from mydyno.stack.known.variables import AT_ONCE, Variable
@@ -141,6 +142,11 @@ def _mysqld(place: ServerPlace) -> Mysqld:
     return Mysqld(place.client, place.owned, kind.flavour, kind.version, kind.variables, kind.stock)
 
 
+def _existing(place: HostPlace) -> Layer | None:
+    """Return the variables of a server that is not ours, by the option file recorded with them."""
+    return ExistingVariables(place.keys, where) if (where := place.mount()) else None
+
+
 def _validate_fs(settings: StackSettings, place: ServerPlace) -> None:
     """Validate as on a disk of ours; what a disk of the host's does not take, that disk shows.
 
@@ -198,10 +204,10 @@ def _lab_layers() -> dict[str, LayerKind]:
         ),
         "disk": LayerKind(
             Scope.LAB,
-            lambda _: Cost.ONLINE,
+            lambda key: Cost.REFORMAT if key == doses.CLASS else Cost.ONLINE,
             validate=lambda settings, _: doses.validate(settings),
             needs=Needs(root=True, lab=True),
-            keys=doses.DISK_KEYS,
+            keys=(*doses.DISK_KEYS, doses.CLASS),
             literal=True,
         ),
         "slow": LayerKind(
@@ -247,7 +253,10 @@ def layers() -> Mapping[str, LayerKind]:
         "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
         "alloc": _server(_alloc),
         "mysqld": replace(
-            _server(_mysqld), validate=_validate_variables, durability=_variable_durability
+            _server(_mysqld),
+            on_host=_existing,
+            validate=_validate_variables,
+            durability=_variable_durability,
         ),
         "net": _server(_net),
         **_lab_layers(),
@@ -282,9 +291,12 @@ def cost_of(key: str) -> Cost:
 def at_once(key: str) -> bool:
     """Return whether a change of a full key shows its entire effect in seconds, without a restart.
 
-    That is known of the load's own settings, of a disk's queue, of a link, and of some variables.
+    That is known of the load's own settings, of a disk's queue, of a link, and of some variables;
+    burst credits last for longer than that.
     """
     kind, bare = kind_of(key)
+    if key == f"db/disk.{doses.CREDITS}":
+        return False
     if key.startswith("load/"):
         return True
     if kind.scope in {Scope.DISK, Scope.LAB}:
@@ -292,22 +304,32 @@ def at_once(key: str) -> bool:
     return key.startswith("db/mysqld.") and bare in AT_ONCE
 
 
-def judged(changes: Iterable[Change], settings: StackSettings, stock: Settings) -> Sequence[Change]:
+def judged(
+    changes: Iterable[Change], settings: StackSettings, stock: Settings, baseline: Settings
+) -> Sequence[Change]:
     """Return the changes of a treatment, with full keys, and what each does to durability.
 
-    `stock` are the values to compare with, by full key, where they are not those before the change:
-    a server's defaults.
+    They are compared with the settings of the `baseline`; where it has none with `stock`, a
+    server's defaults, or with the value before the change.  What the baseline sets and the
+    treatment leaves, or sets, at a weaker default is added.
     """
-    return [
+    beside = {**stock, **baseline}
+    found = [
         replace(
             change,
             durability=kind.durability(
-                bare, stock.get(change.key, change.before), change.after, settings
+                bare, beside.get(change.key, change.before), change.after, settings
             ),
         )
         for change in changes
         for kind, bare in [kind_of(change.key)]
     ]
+    for key in baseline.keys() & stock.keys() - {change.key for change in found}:
+        (kind, bare), kept = kind_of(key), settings.get(key, stock[key])
+        weaker = kind.durability(bare, baseline[key], kept, settings)
+        if weaker is Durability.WEAKER:
+            found.append(Change(key, baseline[key], kept, Action(()), durability=weaker))
+    return found
 
 
 def server_layers(place: ServerPlace) -> Sequence[Layer]:

@@ -165,7 +165,7 @@ class Mysqld:
     def online(self, changes: Sequence[Change]) -> Sequence[Action]:
         """Return the `SET GLOBAL` of the online changes, for when no restart is due."""
         moved = [change for change in changes if change.cost is Cost.ONLINE]
-        text = "".join(f"SET GLOBAL {_assignment(each.key, each.after)};\n" for each in moved)
+        text = "".join(f"SET GLOBAL {assignment(each.key, each.after)};\n" for each in moved)
         return [Action(self.client, text.encode())] if text else []
 
     def _change(self, key: str, before: str, aim: str, action: Action, *, online: bool) -> Change:
@@ -227,7 +227,8 @@ def _bare(value: str) -> str:
     return value[1:-1].replace('\\"', '"').replace("\\\\", "\\")
 
 
-def _assignment(key: str, value: str) -> str:
+def assignment(key: str, value: str) -> str:
+    """Return what follows SET GLOBAL."""
     number = re.fullmatch(r"-?\d+(\.\d+)?", value)
     text = value.replace("\\", "\\\\").replace("'", "''")
     return f"{key} = {value}" if number else f"{key} = '{text}'"

@@ -404,7 +404,9 @@ def _states(outcomes: Sequence[Outcome], rule: Rule) -> dict[int, Finding]:
 
     found: dict[int, Finding] = {}
     for workload, response in rule.responses.items():
-        found |= of_another_state(load_series(outcomes, workload, response, rule.lower))
+        found |= of_another_state(
+            load_series(outcomes, workload, response, rule.lower), rule.bursts
+        )
     return found
 
 

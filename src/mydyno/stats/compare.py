@@ -6,6 +6,7 @@ from math import exp, log, sqrt
 from msgspec import structs
 
 from mydyno.model import Figure, Finding, FindingPlace, Outcome, TrialStatus
+from mydyno.stats.ceiling import ceilings
 from mydyno.stats.checks import (
     TreatmentEvidence,
     counts,
@@ -253,6 +254,8 @@ def compare(
     interactions are then part of the result.  The result has findings and no words
     (`mydyno.report.words`).
     """
+    from mydyno.stats.plateaus import plateaus  # noqa: PLC0415 - numpy and scipy
+
     spent_s = sum(max(o.machine_time_s, 0.0) for o in outcomes)
     outcomes = ended(outcomes, rule.responses, rule.lower)
     soak = soaked(outcomes, rule)
@@ -274,6 +277,8 @@ def compare(
         directions={workload: rule.direction(workload) for workload in rule.responses},
         errors=_errors(outcomes, rule),
         findings=of_campaign(outcomes, rule),
+        plateaus=plateaus(outcomes, rule),
+        ceilings=ceilings(outcomes),
     )
     comparison, few_changes = _with_parts(comparison, outcomes, rule, cells or {})
     conclusion = [*conclude(comparison, rule), *few_changes, *soak]

@@ -292,7 +292,7 @@ class LoadSeries:
 
 
 _SHIFT = log(1.2)  # between two states; drift and neighbours hardly reach it
-_SHARED = 0.75  # of the treatments seen in both states change with it, ...
+FALL_SHARE = 0.75  # of the treatments seen in both states change with it, ...
 _HALF = 0.5  # ... by at least half of it
 _FEWEST_OF_STATE = 2  # treatments that are in both states, or trials of one in either
 _FALL = log(1.25)  # within a trial
@@ -302,9 +302,14 @@ _NOISE_SDS = 4.0  # standard deviations of a mean of `_SIDE` bins
 _END = 3  # a trial ends with a third of its bins, at least so many
 
 
-def of_another_state(trials: Sequence[LoadSeries]) -> dict[int, Finding]:
-    """Return, by trial id, why a trial does not belong to the host's most frequent state."""
-    falls = _falls(trials)
+def of_another_state(
+    trials: Sequence[LoadSeries], bursts: Collection[str] = ()
+) -> dict[int, Finding]:
+    """Return, by trial id, why a trial does not belong to the host's most frequent state.
+
+    The trials of treatments that begin with burst credits, `bursts`, fall by themselves.
+    """
+    falls = _falls(trials, bursts)
     stretches = [list(_eras(some)) for some in _between(trials, falls)]
     eras = [era for stretch in stretches for era in stretch]
     main = max(reversed(eras), key=len, default=[])
@@ -330,12 +335,13 @@ def _borders(
     return dict.fromkeys(first | last, Finding("state-change"))
 
 
-def _falls(trials: Sequence[LoadSeries]) -> dict[int, Finding]:
+def _falls(trials: Sequence[LoadSeries], bursts: Collection[str]) -> dict[int, Finding]:
     """Return the trials in which performance fell and stayed low, as in the trials after them."""
     found: dict[int, Finding] = {}
-    falls = [_fall(trial.series) for trial in trials]
+    falls = [fall(trial.series) for trial in trials]
     for i, (trial, at) in enumerate(zip(trials, falls, strict=True)):
-        if at and _went_on(trials, falls, i, at[1]):
+        own = trial.treatment in bursts
+        if at and not own and _went_on(trials, falls, i, at[1]):
             figures = {"fall": -change(-at[1]), "at_s": at[0] * BIN_S}
             found[trial.id] = Finding("lasting-fall", figures)
     return found
@@ -358,10 +364,10 @@ def _went_on(
     others = [i for i in range(len(trials)) if i != at]
     alike = [i for i in others if trials[i].treatment == mine] or others
     fell = sum(1 for i in alike if (own := falls[i]) and own[1] >= _HALF * depth)
-    return not alike or fell < _SHARED * len(alike)
+    return not alike or fell < FALL_SHARE * len(alike)
 
 
-def _fall(series: Array) -> tuple[int, float] | None:
+def fall(series: Array) -> tuple[int, float] | None:
     """Return the bin at which a trial fell to where it stayed, and how far as a log."""
     if len(series) < 2 * _SIDE or max(series.tolist()) - _end(series) < _FALL:
         return None
@@ -426,7 +432,7 @@ def _change(trials: Sequence[LoadSeries]) -> int | None:
     moved = (late.T @ ends[at + 1 :]) / late.sum(axis=0) - (early.T @ ends[: at + 1]) / early.sum(
         axis=0
     )
-    shared = (moved / shift >= _HALF).mean() >= _SHARED
+    shared = (moved / shift >= _HALF).mean() >= FALL_SHARE
     return at + 1 if shared else None
 
 

@@ -65,31 +65,42 @@ _PERCENTILES = {
     "latency_p99_s": 99.0,
     "latency_max_s": 100.0,
 }
+_P99 = "latency_p99_s"
+_QUERIES = ("reads", "writes", "other")  # what sysbench counts its queries as
 BIN_S = 10.0  # bin width of the analysis: shorter bins are autocorrelated
 _SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
 _LARGEST = sys.float_info.max
+_FEW = 10  # latencies that are too few for a spread
 _STALL = 0.01  # a second without work counts as this share of the median, as log 0 has no value
 
 
 def summarise(intervals: Sequence[Interval], window: Window, response: str) -> list[Metric]:
     """Return the metrics of the window, in base units; empty when it holds no interval.
 
-    Rates are means weighted by time.  Percentiles come from the merged histograms; a tool that
-    gives none has its per-interval percentiles summed up by their median, as a series of its own.
-    ``<response>_logsd`` is the standard deviation of the log response about its linear trend.
+    Rates are means weighted by time; ``qps`` is the sum of all kinds.  Percentiles come from the
+    merged histograms; a tool that gives none has its per-interval percentiles summed up by their
+    median, as a series of its own.
+    ``<response>_logsd`` is the standard deviation of the log response about its linear trend,
+    ``latency_p99_logsd`` that of the 99th percentile of each interval.  ``latency_logsd`` is the
+    standard deviation of the log latency of all requests.
     """
     inside = within(intervals, window)
     if not inside:
         return []
     seconds = _lengths(intervals, inside)
     metrics = _values(inside, seconds)
-    metrics |= _percentiles([i.latency for i in inside])
+    if metrics.keys() >= set(_QUERIES) and "qps" not in metrics:
+        metrics["qps"] = sum(metrics[name] for name in _QUERIES)
+    metrics |= _percentiles([i.latency for i in inside]) | _spread([i.latency for i in inside])
     for kind in dict.fromkeys(kind for i in inside for kind in i.kinds):
         found = _percentiles([i.kinds.get(kind, "") for i in inside])
         metrics |= {of_kind(name, kind): value for name, value in found.items()}
     logsd = _logsd([i.values.get(response, 0.0) for i in inside])
     if logsd is not None:
         metrics[f"{response}_logsd"] = logsd
+    slow = [i.values[_P99] for i in inside if _P99 in i.values]
+    if len(slow) == len(inside) and (logsd := _logsd(slow)) is not None:
+        metrics["latency_p99_logsd"] = logsd
     return [Metric(name, value, unit_of(name)) for name, value in metrics.items()]
 
 
@@ -154,7 +165,25 @@ def _percentiles(encoded: Sequence[str]) -> dict[str, float]:
     if not histograms:
         return {}
     total = merged(histograms)
-    return {name: percentile_s(total, percent) for name, percent in _PERCENTILES.items()}
+    found = {name: percentile_s(total, percent) for name, percent in _PERCENTILES.items()}
+    return {"latency_mean_s": float(total.get_mean_value()) / 1e6, **found}
+
+
+def _spread(encoded: Sequence[str]) -> dict[str, float]:
+    """Return the spread of all latencies together; nothing where there are no histograms."""
+    histograms = [text for text in encoded if text]
+    if not histograms:
+        return {}
+    weighted = [
+        (log(max(found.value_iterated_to, 1)), found.count_at_value_iterated_to)
+        for found in merged(histograms).get_recorded_iterator()
+    ]
+    count = sum(n for _, n in weighted)
+    if count < _FEW:
+        return {}
+    mean = sum(value * n for value, n in weighted) / count
+    squares = sum(n * (value - mean) ** 2 for value, n in weighted)
+    return {"latency_logsd": float((squares / (count - 1)) ** 0.5)}
 
 
 def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, float]:
@@ -299,7 +328,14 @@ def share_lost(ends: Ends) -> float:
     return ends.lost / ends.trials if ends.trials else 0.0
 
 
-PLAIN = ("storage_bytes", "storage_apparent_bytes", "compression_ratio")
+RESPONSES = (
+    *("tps", "qps", "iops", "reads", "writes", "read_bytes", "write_bytes", "errors"),
+    *("latency_mean_s", "latency_p50_s", "latency_p95_s", "latency_p99_s", "latency_max_s"),
+)
+PLAIN = (
+    *("storage_bytes", "storage_apparent_bytes", "compression_ratio", "prepare_s"),
+    *RESPONSES,
+)
 
 
 def plain(outcomes: Sequence[Outcome]) -> dict[str, Estimate]:

@@ -47,9 +47,9 @@ class Row(msgspec.Struct, frozen=True):
     `unevaluated` names the guards that block an adoption because they cannot be evaluated, each
     with the reason.  `effect` is None where no ratio could be computed.  `detectable` is the
     smallest ratio that the campaign can distinguish from 1.  `plain` holds means over its trials of
-    metrics without a verdict: `storage_bytes`, `compression_ratio`; `unheld` the guards that are
-    reported only, for the reason in `warnings`.  `findings` are the values that `warnings` and
-    `unevaluated` put into words (`mydyno.report.words`).
+    metrics without a verdict: the data's size, the time to fill it, what the load reports;
+    `unheld` the guards that are reported only, for the reason in `warnings`.  `findings` are the
+    values that `warnings` and `unevaluated` put into words (`mydyno.report.words`).
     """
 
     name: str
@@ -87,6 +87,40 @@ class Together(msgspec.Struct, frozen=True):
     effect: Ratio
 
 
+class Plateaus(msgspec.Struct, frozen=True):
+    """What a treatment's trials did before and after one fall, medians over those that fell.
+
+    `fell` of `trials` fell, `at_s` after the load began; `work` is the sum over all `seconds` of
+    the load, None for a latency.
+    """
+
+    treatment: str
+    workload: str
+    unit: str
+    fell: int
+    trials: int
+    before: float
+    after: float
+    at_s: float
+    work: float | None
+    seconds: float
+
+
+class Ceiling(msgspec.Struct, frozen=True):
+    """The highest rate of a load that a treatment keeps up with, in events a second.
+
+    `kept` is None where it keeps up with none, `missed` where it does with all; `did` is what it
+    did at the rate that it missed.
+    """
+
+    treatment: str
+    load: str
+    kept: int | None
+    latency_p99_s: float | None
+    missed: int | None
+    did: float | None
+
+
 class Comparison(msgspec.Struct, frozen=True):
     """`mydyno compare DIR --json`: verdicts against the baseline, winners, main effects.
 
@@ -97,7 +131,8 @@ class Comparison(msgspec.Struct, frozen=True):
     workload the shares of the variance of its ratios that are due to server ``starts``, to the
     ``seconds`` within trials and to the host's ``drift``, where that is known.  `conclusion` and
     `findings` are the values that `sentence`, `share`, `soak` and `warnings` put into words
-    (`mydyno.report.words`).
+    (`mydyno.report.words`).  `plateaus` are those of treatments whose trials fall by themselves,
+    `ceilings` those of loads whose rate was stepped.
     """
 
     campaign: str
@@ -117,6 +152,8 @@ class Comparison(msgspec.Struct, frozen=True):
     errors: dict[str, dict[str, float]] = {}
     conclusion: list[Finding] = []
     findings: list[Finding] = []
+    plateaus: list[Plateaus] = []
+    ceilings: list[Ceiling] = []
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -171,6 +208,30 @@ class Distribution(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class StatementFigures(msgspec.Struct, frozen=True):
+    """What one class of statements did under a treatment; medians over its trials.
+
+    `share` is of the query time of all that was logged; `rows` are those examined by a call.
+    """
+
+    calls_per_s: float
+    mean_s: float
+    p95_s: float
+    share: float
+    rows: float
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One class of statements of the trials' slow logs under a workload, by treatment.
+
+    Tables whose names differ by a number only have one class, ``sbtestN``.
+    """
+
+    workload: str
+    fingerprint: str
+    figures: dict[str, StatementFigures]
+
+
 class Result(msgspec.Struct, frozen=True):
     """Everything a report shows; made from a run directory alone, no host needed.
 
@@ -179,7 +240,8 @@ class Result(msgspec.Struct, frozen=True):
     is true if the runs come from imported logs: their order and settings are then not known.
     `design` is the label that the design declares.  `loads` describes each workload, `versions` the
     programs, `spec` is the text of the spec with `settings`, those of the command line; `names` are
-    the names of its hosts and users, which a page that is sent to others leaves out.
+    the names of its hosts and users, which a page that is sent to others leaves out.  `statements`
+    are the classes of the slow logs that its trials have left, those of the most time first.
     """
 
     comparison: Comparison
@@ -202,3 +264,4 @@ class Result(msgspec.Struct, frozen=True):
     spec: str = ""
     settings: dict[str, str] = {}
     names: list[str] = []
+    statements: list[Statement] = []

@@ -105,7 +105,8 @@ class Rule:
     """Decision rule: `responses` by workload, `guards` and `margin` as ratios.
 
     `lower` names the metrics that the spec declares better if lower; the direction of others
-    follows from their names.  `method` is that of the design.
+    follows from their names.  `bursts` names the treatments whose loads begin with burst credits,
+    so that each of their trials may fall by itself.  `method` is that of the design.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Rule:
     durability: Mapping[str, str] | None = None
     weaker_may_win: bool = False
     lower: Collection[str] = ()
+    bursts: Collection[str] = ()
     method: Method = Method()
 
     def guards_of(self, workload: str) -> dict[str, float]:

@@ -9,6 +9,7 @@ from mydyno.host import Host, Local, Rebootable, Remote, ask
 from mydyno.journal import Journal
 from mydyno.journal.records import Records
 from mydyno.journal.register import RunDir
+from mydyno.lab.lab_store import LabStore
 from mydyno.loads import Workload
 from mydyno.model import DriftError, Settings
 from mydyno.server import Build, Instance
@@ -16,7 +17,7 @@ from mydyno.snapshot import Store
 from mydyno.stack import Layer, LayerPlan, Ledger, Site, mysqld
 from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
-from mydyno.stack.doses import LabDisk
+from mydyno.stack.doses import LabDisk, credit_level
 from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
 from mydyno.stack.known.variables import Variable, describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
@@ -116,7 +117,8 @@ class BenchSetup:
         name = store.place.disk
         disk: tuple[Layer, ...] = (Block(name, ours=True),) if name and not outside else ()
         if store.place.control:
-            disk += (LabDisk(store.place.control),)
+            level = store.spec.credits if isinstance(store, LabStore) else "empty"
+            disk += (LabDisk(store.place.control, credit_level(str(level))),)
         return Site("db", self.host, (*disk, *self.host_layers))
 
     def made(self, name: str) -> Path:

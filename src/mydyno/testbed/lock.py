@@ -19,6 +19,7 @@ from mydyno.lab import down, listing
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
 from mydyno.server import place
 from mydyno.server import sweep as sweep_servers
+from mydyno.server.existing import dropped
 from mydyno.snapshot.device import release
 from mydyno.stack import Restoration, restore
 from mydyno.stack.layers import layer_of
@@ -260,6 +261,7 @@ def remove_leftovers(host: Host, records: Records) -> Leftovers:
     works = [Path(made.place) for made in things(records.entries(), FOLDER)]
     steps += [partial(_labs, host, work) for work in works]
     steps.append(partial(release, host, records))
+    steps.append(partial(dropped, host, records))
     steps.append(partial(remove_work, host, records))
     steps.append(partial(remove_work, Local(), records, kind=LOCAL_FOLDER))
     found = Leftovers()

@@ -77,27 +77,31 @@ class Preparation:
         for program in self.runners:
             self._defaults_of_frozen(program)
         self._check_host()
-        compared = len(p.campaign.treatments) - 1
-        if self.unfit and len(self.unfit) == compared * len(p.campaign.workloads):
+        cells = {(load, name) for load in p.campaign.workloads for name in p.campaign.compared}
+        if self.unfit and cells <= self.unfit.keys():
             raise next(iter(self.unfit.values()))
 
     @contextmanager
     def _unless_unfit(self, key: StoreKey) -> Iterator[None]:
         """Remove a data set that cannot be made; the treatments that need it are then unfit."""
-        p = self.setup
         try:
             yield
         except UnknownEndError:
             raise
         except (HostError, SpecError) as error:
-            self._mark(error, {
-                (workload, name)
-                for workload, load in p.campaign.workloads.items()
-                for name, settings in p.campaign.treatments.items()
-                if p.key(settings, load) == key
-            })  # fmt: skip
+            self._mark(error, self._cells_on(key))
             if key in self.stores:
                 self.stores.pop(key).close(keep=False)
+
+    def _cells_on(self, key: StoreKey) -> set[Cell]:
+        """Return the treatments, each with its workload, that need a data set."""
+        p = self.setup
+        return {
+            (workload, name)
+            for workload, load in p.campaign.workloads.items()
+            for name, settings in p.campaign.treatments.items()
+            if p.key(settings, load) == key
+        }
 
     def _mark(self, error: MydynoError, cells: set[Cell]) -> None:
         """Record treatments as unfit; raise the error where the baseline is among them."""
@@ -183,9 +187,11 @@ class Preparation:
         """Find settings that the disks, the mounts and the host do not have."""
         p = self.setup
         for key, store in self.stores.items():
+            on_it = {name for _, name in self._cells_on(key)}
             for layer in (*p.site(store).layers, fs_layer(store)):
                 now = {"type": key.kind} if layer.name == "fs" else ask(p.host, layer.observe())
-                for name, settings in p.campaign.treatments.items():
+                for name in (n for n in p.campaign.treatments if n in on_it):
+                    settings = p.campaign.treatments[name]
                     # a pool knows its properties, and there is none yet
                     if layer.name != "fs" or settings.of("fs").get("type") != zfs.KIND:
                         with self._fits(name):

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from mydyno.campaign.bench import TrialBench, TrialInput
 from mydyno.campaign.doses import OWN
+from mydyno.campaign.spec import DeviceTable
 from mydyno.host import Host, Rebootable, ask, interruptible, shielded
 from mydyno.journal import Event, Prepared, outcomes
 from mydyno.journal.records import Records, first_values
 from mydyno.journal.register import marked
 from mydyno.lab import InUseError, sweep_links
 from mydyno.lab import sweep as sweep_labs
+from mydyno.lab.lab_store import LabStore
 from mydyno.loads import ReportsSession, Target
 from mydyno.model import (
     Action,
@@ -48,6 +50,7 @@ from mydyno.stack.protocol import StackSettings, full_key, keys_of
 from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.lock import host_lock, post, remove_leftovers, restored, withdraw
+from mydyno.testbed.power_cut import LabPower
 from mydyno.testbed.preflight import tls_mismatch
 from mydyno.testbed.preparing import Cell, Preparation
 from mydyno.testbed.server_runner import SAVED_LOG, ServerRunner, target_of
@@ -249,14 +252,15 @@ class PrivateTrial:
         converge(p.site(store), outside, p.ledger, trial.id)
         if not place.disk:  # a lab's mount was verified when it was made
             verify_mount(p.host, fs_layer(store), settings.of("fs").get("mount", ""))
-        changes += _host_changes(outside, p.log.records)
+        changes += host_changes(outside, p.log.records)
         target = Target(work=p.made("load"), directory=place.live)
         b.runner = runner or b.runner
         if runner is not None:
             changes += self._launched(runner, settings) if hot is None else []
             target = target_of(runner.instance, target.work, place.live)
         defaults = runner.layers.defaults if runner and runner.layers else {}
-        _save_changes(self.inputs.folder, judged(changes, settings, defaults))
+        baseline = p.campaign.treatments[p.campaign.rule.baseline]
+        save_changes(self.inputs.folder, judged(changes, settings, defaults, baseline))
         settle(p.host, store)
         return target
 
@@ -272,6 +276,19 @@ class PrivateTrial:
             saved = str(self.inputs.folder / SAVED_LOG)
             text = str(error).replace(str(runner.instance.place.log), saved)
             raise type(error)(text) from error
+
+    def power(self) -> LabPower:
+        """Return the power of the data's lab disk; raise `SpecError` where there is none."""
+        b = self.bench
+        if not isinstance(b.live, LabStore) or b.runner is None or b.setup.hosts.address:
+            raise SpecError(
+                'stack.device: a crash test needs a lab disk, { lab = "loop" }, and the load '
+                "on its host"
+            )
+        mount = self.inputs.settings.of("fs").get("mount", "")
+        device = b.setup.campaign.spec.stack.device
+        lies = isinstance(device, DeviceTable) and device.ignores_flushes is True
+        return LabPower(b.setup.host, b.live, b.runner, mount, lies)
 
     def sampler(self) -> AbstractContextManager[Sampling]:
         """Sample host, data disk and, where there is one, the server while the load runs."""
@@ -311,8 +328,15 @@ class PrivateTrial:
         b, folder = self.bench, self.inputs.folder
         died = b.runner.collect(folder, self.inputs.trial.reset) if b.runner else ""
         if b.live and not died:
-            footprint.save(b.setup.host, b.live.place.live, folder)
+            footprint.save(b.setup.host, b.live.place.live, folder, self._filled_s())
         return died
+
+    def _filled_s(self) -> float:
+        """Return how long it took to fill the data set, 0 where that is not known."""
+        names = {key.name for key, store in self.bench.stores.items() if store is self.bench.live}
+        events = self.bench.setup.journal.events()
+        costs = [e.cost_s for e in events if isinstance(e, Prepared) and e.key in names]
+        return max(costs, default=0.0)  # a resumed campaign has found it filled
 
     def _boot_kernel(self, settings: StackSettings) -> None:
         """Boot a VM lab with the treatment's kernel, before anything is mounted there."""
@@ -360,7 +384,7 @@ class PrivateTrial:
 def _host_part(settings: StackSettings, store: Store) -> Settings:
     """Return the settings that are applied to the host or a disk, not made with the data set."""
     outside = {k: v for k, v in settings.items() if of_scope(k, Scope.HOST, Scope.DISK, Scope.LAB)}
-    made = {k for k in outside if store.place.disk and of_scope(k, Scope.DISK)}
+    made = {k for k in outside if store.place.disk and of_scope(k, Scope.DISK, Scope.LAB)}
     return {k: v for k, v in outside.items() if k not in made or cost_of(k) is Cost.ONLINE}
 
 
@@ -376,7 +400,7 @@ def _caps(host: Host, control: Path) -> Mapping[str, float]:
     return parse_caps(host.run(Action(("cat", str(control)))).check().stdout)
 
 
-def _host_changes(settings: Settings, records: Records) -> list[Change]:
+def host_changes(settings: Settings, records: Records) -> list[Change]:
     """Return the treatment's changes of host and disk, relative to their first values.
 
     The trial before may have set some of them already; they are included.
@@ -390,7 +414,8 @@ def _host_changes(settings: Settings, records: Records) -> list[Change]:
     ]
 
 
-def _save_changes(folder: Path, changes: Sequence[Change]) -> None:
+def save_changes(folder: Path, changes: Sequence[Change]) -> None:
+    """Write what a treatment changed into a trial's folder."""
     rows = [
         {
             "key": change.key,

@@ -14,6 +14,7 @@ from mydyno.server import Instance
 from mydyno.server.client import DATABASE
 from mydyno.stack import LayerPlan, Ledger, Site, converge_server
 from mydyno.stack.protocol import StackSettings
+from mydyno.testbed import slow_log
 from mydyno.testbed.bench_setup import ServerLayers, read_defaults
 
 _LIST = "ib_buffer_pool"  # the name that every server looks for in its data folder
@@ -151,7 +152,8 @@ class ServerRunner:
     """A private server across trials; `layers` is None until its defaults were read.
 
     `link` is its address on the lab link, where there is one; `begun` is set from the attempt to
-    start it until its log was collected.
+    start it until its log was collected.  `slow_from` is where a trial begins in the slow log,
+    None where its treatment has none.
     """
 
     host: Host
@@ -161,6 +163,7 @@ class ServerRunner:
     up: bool = False
     link: str = ""
     begun: bool = False
+    slow_from: int | None = None
 
     @property
     def _site(self) -> Site:
@@ -185,6 +188,7 @@ class ServerRunner:
             plans.append(LayerPlan(layer, changes, hot=True))
         if any(c.cost is not Cost.ONLINE for plan in plans for c in plan.changes):
             return None
+        self.slow_from = slow_log.begins(self.instance, settings)
         observe = partial(self.layers.verify, self.host, settings)
         return converge_server(self._site, plans, self.ledger, trial.id, observe)
 
@@ -194,6 +198,7 @@ class ServerRunner:
         if layers is None:
             return []
         write_owned(self.host, self.instance)
+        self.slow_from = slow_log.begins(self.instance, settings)
 
         def observe() -> None:
             self.begun = True
@@ -221,6 +226,8 @@ class ServerRunner:
             ("my.cnf", _options(self.instance)),
         ):
             (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if self.slow_from is not None:
+            slow_log.save(self.instance, folder, self.slow_from)
         if self.up and (reset is Reset.DATASET or died):
             self.stop(grace_s=0.0)  # its data set is discarded
         return died

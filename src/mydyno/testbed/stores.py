@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import SETTING as BUILD
 from mydyno.campaign.spec import DeviceTable, StackTable, program_of
-from mydyno.campaign.treatments import stripe_of
+from mydyno.campaign.treatments import disk_class_of, stripe_of
 from mydyno.lab import Stripe
 from mydyno.lab.values import RAID_KEYS, mkfs_options
 from mydyno.loads import Workload
 from mydyno.model import Action, Change, Cost, Settings
+from mydyno.stack.doses import CLASS
 from mydyno.stack.fs import shaping
 from mydyno.stack.known import normalise
 from mydyno.stack.protocol import StackSettings, full_key, spec_key
@@ -51,7 +52,8 @@ class StoreKey:
 
     `server` is the program that fills it, empty for files alone.
     `mount` are the mount options that shape files as they are made: copy-on-write, compression.
-    `under` are the settings of md and of ZFS for the disks of a virtual machine.
+    `under` are the settings of md and of ZFS for the disks of a virtual machine.  `disk_class` is
+    that of a lab disk.
     """
 
     data: str
@@ -62,6 +64,7 @@ class StoreKey:
     stripe: Stripe
     mount: str = ""
     under: tuple[tuple[str, str], ...] | None = None
+    disk_class: str = ""
 
     @property
     def description(self) -> str:
@@ -96,6 +99,7 @@ def key_of(settings: StackSettings, workload: Workload, stack: StackTable) -> St
         stripe=stripe,
         mount=shaping(filesystem.get("mount", "")),
         under=_under(stack.device, settings),
+        disk_class=disk_class_of(stack.device, settings),
     )
 
 
@@ -129,7 +133,9 @@ def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change
         chunk, disks = str(key.stripe.chunk), str(key.stripe.disks)
         loop = {full_key("raid", k): v for k, v in zip(RAID_KEYS, ("0", chunk, disks), strict=True)}
         under = loop if key.under is None else dict(key.under)
-        return {**under, full_key("fs", "type"): key.kind, full_key("fs", "mkfs"): key.mkfs}
+        disk = {full_key("disk", CLASS): key.disk_class} if key.disk_class else {}
+        made = {full_key("fs", "type"): key.kind, full_key("fs", "mkfs"): key.mkfs}
+        return {**under, **disk, **made}
 
     now, before = shape(key), shape(stock)
     return [

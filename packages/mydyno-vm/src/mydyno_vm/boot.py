@@ -90,8 +90,8 @@ def _public(key: Path) -> Path:
 def throttle(host: Host, name: str) -> Throttle:
     """Return the caps of a class of ``mydyno-disk classes``; an empty name has none.
 
-    QEMU begins with full buckets (docs/throttle.txt of QEMU), where a loop lab begins with empty
-    ones: a burst lasts as long as a full bucket of the class.
+    A burst lasts as long as a full bucket of the class, with which QEMU begins (its
+    docs/throttle.txt).
     """
     if not name:
         return Throttle()
@@ -132,7 +132,8 @@ def create(
     """
     check(spec)
     refuse_lacking(host)
-    caps = throttle(host, spec.disk_class) if spec.disk_class else spec.throttle
+    known = throttle(host, spec.disk_class) if spec.disk_class else spec.throttle
+    caps = known.at(spec.credits)
     image = build(host, say)
     kernel = image.kernel(spec.kernel)
     states = records()

@@ -1,9 +1,11 @@
 """The VM lab as mydyno uses it: the host of a campaign, and commands of ``mydyno lab``."""
 
 import atexit
+import os
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +19,7 @@ from mydyno.lab import refuse_unknown_class
 from mydyno.lab.values import HOME
 from mydyno.model import Action, SpecError
 from mydyno.model.text import size_bytes
+from mydyno.stack.doses import credit_level, ratio
 from mydyno.testbed.labs import LabKind
 from mydyno_vm.boot import attach, create, down, listing, sweep
 from mydyno_vm.image import build as build_image
@@ -25,10 +28,11 @@ from mydyno_vm.values import VmSpec
 from mydyno_vm.zfs import misspelt
 
 _KERNEL = "6.1"
+_MEMORY, _LEAST_MEMORY = 2 << 30, 1 << 30  # the default where a quarter of the host's is less; any
 _LONGEST = 30  # characters of a campaign's name in that of its machine
 # room for snapshots, and a module whose parameters may be asked for
 _FIRST = (("sh", "-c", 'resize2fs "$(findmnt -no SOURCE /)"'), ("modprobe", "zfs"))
-_LOOP_ONLY = ("chunk", "vm", "credits", "read_latency_us", "write_latency_us", "flush_latency_us")
+_LOOP_ONLY = ("chunk", "vm", "read_latency_us", "write_latency_us", "flush_latency_us")
 _PLAIN = {f.name: f.default for f in msgspec.structs.fields(DeviceTable)}
 
 
@@ -69,7 +73,32 @@ def machine_of(spec: Spec, place: str) -> VmSpec:
     size = size_bytes(device.size, f"{place}: stack.device.size")
     refuse_unknown_class(device.disk_class)
     name = re.sub(r"[^A-Za-z0-9-]+", "-", spec.campaign.name).strip("-")[:_LONGEST] or "campaign"
-    return VmSpec(name, device.disks, size, device.disk_class, device.kernel or _KERNEL)
+    sized = VmSpec(name, device.disks, size, device.disk_class, device.kernel or _KERNEL)
+    memory, cores = _room(device, place)
+    try:
+        level = ratio(credit_level(str(device.credits)))
+    except SpecError as error:
+        raise SpecError(
+            f"{place}: stack.device.credits: {device.credits!r}: write empty, full, or a share "
+            "from 0 to 1"
+        ) from error
+    return replace(sized, memory=memory, cores=cores, credits=level)
+
+
+def _room(device: DeviceTable, place: str) -> tuple[int, int]:
+    """Return the memory in bytes and the cores: what is asked for, or a quarter of the host's."""
+    host_memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory, cores = max(_MEMORY, host_memory // 4), max(1, (os.cpu_count() or 1) // 4)
+    if device.memory is not msgspec.UNSET:
+        memory = size_bytes(str(device.memory), f"{place}: stack.device.memory")
+    if device.cores is not msgspec.UNSET:
+        cores = int(device.cores)
+    if not _LEAST_MEMORY <= memory <= host_memory:
+        raise SpecError(
+            f"{place}: stack.device.memory: from {_LEAST_MEMORY >> 20}M to this machine's "
+            f"{host_memory >> 20}M"
+        )
+    return memory >> 20 << 20, cores
 
 
 Name = Annotated[str, typer.Argument(help="Name of the machine.")]

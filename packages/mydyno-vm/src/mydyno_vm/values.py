@@ -31,12 +31,22 @@ class Throttle:
     burst_bytes_per_s: float = 0.0
     burst_s: float = 0.0
 
+    def at(self, level: float) -> "Throttle":
+        """Return the caps of a disk that begins with this share of a full bucket (0 to 1).
+
+        Without credits it never bursts: QEMU's buckets are full at the start, and fill while idle.
+        """
+        if level <= 0 or not self.burst_s:
+            return Throttle(self.iops, self.bytes_per_s)
+        return replace(self, burst_s=self.burst_s * level)
+
 
 @dataclass(frozen=True, slots=True)
 class VmSpec:
     """One machine: `lab` is its name on this one, `size` is each disk's in bytes.
 
-    `kernel` is a word of the recipe (``6.1``) or a full release; `memory` is in bytes.
+    `kernel` is a word of the recipe (``6.1``) or a full release; `memory` is in bytes; `credits`
+    are those of each disk when it boots, as a share of a full bucket.
     """
 
     lab: str
@@ -47,6 +57,7 @@ class VmSpec:
     memory: int = 2 << 30
     cores: int = 2
     throttle: Throttle = field(default_factory=Throttle)
+    credits: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,5 +13,5 @@ LIMIT = Limit(
         share(0.2, READ, WRITE, LOG, JOURNAL),
     ),
     against=(Sign("I/Os of the disk of its base rate", LoadEvidence.ios_of_cap, 1.15, "ratio"),),
-    doses=("disk.rate",),
+    doses=("disk.rate", "disk.credits"),
 )

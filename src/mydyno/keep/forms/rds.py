@@ -23,7 +23,8 @@ def _write(kept: Kept) -> Sequence[KeptFile]:
     terraform.append('  family = "FAMILY"   # of your engine: mariadb10.11, mysql8.0')
     for name, value in values.items():
         terraform += ["", "  parameter {", f"    name         = {json.dumps(name)}"]
-        terraform += [f"    value        = {json.dumps(value)}"]
+        quoted = json.dumps(value).replace("${", "$${").replace("%{", "%%{")  # no template
+        terraform += [f"    value        = {quoted}"]
         terraform += ['    apply_method = "pending-reboot"', "  }"]
     return [
         KeptFile("parameters.json", json.dumps(listed, indent=2) + "\n"),

@@ -32,7 +32,7 @@ def limits(kept: Kept) -> dict[str, str]:
     }
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a word for a unit file: percent signs, backslashes and quotes mean more there."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{plain}"'
@@ -40,7 +40,7 @@ def _quoted(text: str) -> str:
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
     lines = [f"{name}={value}" for name, value in limits(kept).items()]
-    lines += [f"Environment={_quoted(f'{k}={v}')}" for k, v in environment(kept).items()]
+    lines += [f"Environment={quoted(f'{k}={v}')}" for k, v in environment(kept).items()]
     return [_file(kept, "\n".join([*kept.heading(), "[Service]", *lines]) + "\n")]
 
 

@@ -16,6 +16,7 @@ sysbench.cmdline.options = {
    think_times = {"Terminals key and think as the specification has it (clause 5.2.5)", false},
    foreign_keys = {"Declare the foreign keys", false},
    history_key = {"Give the table history a primary key of its own", false},
+   repeated_text = {"Make long texts of one sign, so that rows compress", false},
    mysql_storage_engine = {"Storage engine", "innodb"},
    create_table_options = {"Further options of each table", ""},
 }

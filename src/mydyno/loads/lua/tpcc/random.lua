@@ -34,8 +34,15 @@ local function signs(low, high, base)
    return length
 end
 
+-- From so many signs on, text is one sign repeated where `repeated_text` asks for it.
+local LONG = 12
+
 -- Letters and digits: "a-string".
 function M.text(low, high)
+   if low >= LONG and sysbench.opt.repeated_text then
+      local sign = random(#SIGNS)
+      return SIGNS:sub(sign, sign):rep(random(low, high))
+   end
    local length = signs(low, high, #SIGNS)
    for place = 0, length - 1 do buffer[place] = alphabet[buffer[place]] end
    return ffi.string(buffer, length)

@@ -1,0 +1,361 @@
+"""`mydyno apply`: a treatment on a production host, on trial, restored unless it is confirmed."""
+
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from time import time
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.audit.facts import ServerEvidence
+from mydyno.audit.host_facts import section
+from mydyno.audit.option_files import Include, read
+from mydyno.cli.analysis import opened, result
+from mydyno.cli.audit import Options
+from mydyno.cli.export import (
+    WEAKER,
+    On,
+    allows_weaker,
+    chosen,
+    kept_of,
+    read_export,
+    target_of,
+    warn_unless_adopted,
+)
+from mydyno.cli.leases import (
+    Why,
+    begun,
+    held,
+    lease_of,
+    look_at,
+    on_top,
+    replication,
+    scene_of,
+    unit_of,
+)
+from mydyno.cli.terminal import Json, folders, print_json, print_message, width
+from mydyno.host import Host
+from mydyno.keep.kept import KEPT, Kept, KeptOn
+from mydyno.keep.lease import (
+    Held,
+    LeaseNote,
+    LeasePlan,
+    LeaseRow,
+    planned,
+    refuse,
+    refuse_foreign_files,
+    stored_places,
+)
+from mydyno.keep.managers import managed_files, managers
+from mydyno.model import (
+    Action,
+    Change,
+    Durability,
+    RefusedError,
+    SpecError,
+)
+from mydyno.model.text import duration_s
+from mydyno.report import units
+from mydyno.report.lease import render_plan
+from mydyno.server.existing import Existing
+from mydyno.stack.flavours import flavours
+from mydyno.stack.layers import judged
+from mydyno.stack.protocol import full_key, split
+
+_SHORTEST_S, _LONGEST_S = 10.0, 7 * 86400.0
+
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN|FILE",
+        help="A run directory, a folder of mydyno export, or a TOML file of settings.",
+        autocompletion=folders,
+    ),
+]
+Name = Annotated[str | None, typer.Argument(help="A treatment of the run; else the winner.")]
+To = Annotated[str, typer.Option("--to", metavar="HOST", help="local, or ssh://user@host:port.")]
+Length = Annotated[
+    str, typer.Option("--lease", metavar="TIME", help="How long it is on trial: 30m, 2h, 7d.")
+]
+YesTo = Annotated[
+    str, typer.Option("--yes-to", metavar="NAME", help="Begin without asking: the host's own name.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and end.")]
+AllowWeaker = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="WHAT", help=f"{WEAKER}: also what loses more in a crash."),
+]
+Accept = Annotated[
+    str, typer.Option(metavar="SENTENCE", help="With --allow: the sentence about what is lost.")
+]
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What `apply --json` prints: the host by its own name, the lease, when it ends, what changes.
+
+    `until` is in seconds since the epoch; with --dry-run it is 0, and there is no `id`.
+    """
+
+    host: str
+    id: str
+    until: float
+    rows: list[LeaseRow]
+    restarts: int
+    evidence: list[str]
+
+
+def apply(  # noqa: PLR0913 - one parameter an option
+    source: Source,
+    treatment: Name = None,
+    *,
+    to: To,
+    server: Options = "",
+    lease: Length = "30m",
+    target: On = None,
+    allow: AllowWeaker = None,
+    accept: Accept = "",
+    why: Why = "",
+    yes_to: YesTo = "",
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Put a treatment on trial on a host; without `confirm` everything is restored."""
+    seconds = _seconds(lease)
+    wanted, foretold = _wanted(source, treatment, target_of(target or []))
+    existing, seen = look_at(to, server)
+    kept, already, plan = _planned(wanted, existing, seen)
+    sentence = _losses(plan)
+    _refuse_weaker(sentence, allow or [])
+    _validate(existing, plan)
+    name = name_of(seen, existing.host)
+    shown = Applied(name, "", 0.0, list(plan.rows), int(plan.restart), list(kept.evidence))
+    if not (dry_run and json):
+        text = render_plan(name, plan, kept.evidence, seconds, width(), seen.data_bytes)
+        (sys.stdout if dry_run else sys.stderr).write(text)
+    if not dry_run:
+        consent(name, yes_to, sentence, accept)
+        settings = {row.key: row.wanted for row in plan.rows}
+        note = LeaseNote(
+            settings,
+            {row.key: row.before for row in plan.rows},
+            {**already, **settings},
+            list(kept.evidence),
+            foretold,
+            kept.target,
+            replication(seen),
+        )
+        reason = why or f"mydyno apply {source}{f' {treatment}' if treatment else ''}"
+        asked = lease_of(existing, seen, name, plan, reason, seconds=round(seconds), note=note)
+        begun(existing.host, to, server, asked, plan, kept)
+        shown = msgspec.structs.replace(shown, id=asked.id, until=time() + seconds)
+    if json:
+        print_json(shown)
+    elif not dry_run:
+        sys.stdout.write(
+            f"{name}: on trial for {units.duration(seconds)}; then everything is restored\n"
+            f"next: mydyno confirm {to}, or mydyno rollback {to}\n"
+        )
+
+
+def _planned(
+    wanted: Kept, existing: Existing, seen: ServerEvidence
+) -> tuple[Kept, dict[str, str], LeasePlan]:
+    """Return a treatment for this host, the settings kept there already, and what it changes.
+
+    Raises an error for what a lease cannot change, or where another one is open.
+    """
+    leases = held(existing.host)
+    refuse_open(leases)
+    kept = _on(wanted, existing, seen)
+    refuse(kept, seen)
+    already = on_top(leases).all
+    every = replace(kept, settings={**already, **kept.settings})
+    scene = scene_of(existing, seen, kept, every)
+    refuse_foreign_files({p: scene.texts.get(p) for p in stored_places(every)}, leases)
+    plan = planned(kept, already, scene)
+    _refuse_managed(plan, seen)
+    return kept, already, plan
+
+
+def _seconds(text: str) -> float:
+    seconds = duration_s(text, "--lease")
+    if not _SHORTEST_S <= seconds <= _LONGEST_S:
+        raise SpecError(f"--lease {text}: from 10s to 7d")
+    return seconds
+
+
+def _wanted(source: Path, treatment: str | None, target: KeptOn) -> tuple[Kept, dict[str, str]]:
+    """Return the treatment, and what its campaign foretold of each load."""
+    if source.is_file():
+        if treatment:
+            raise SpecError(f"{treatment}: {source} is one treatment; leave its name out")
+        return Kept(_table(source), [f"mydyno: settings of {source.name}"], target=target), {}
+    if (source / KEPT).is_file():
+        kept = read_export(source)
+        given = {k: getattr(target, k) or getattr(kept.target, k) for k in KeptOn.__slots__}
+        return replace(kept, target=KeptOn(**given)), {}
+    run = opened(source)
+    found = result(source, run).comparison
+    name = chosen(source, found, treatment)
+    rows = [row for row in found.treatments if row.name == name]
+    foretold = {row.workload: units.bracketed(row.effect, 2) for row in rows if row.effect}
+    warn_unless_adopted(rows)
+    return kept_of(source, run, found, rows, target), foretold
+
+
+def _table(path: Path) -> dict[str, str]:
+    """Return the settings of a TOML file: ``[mysqld]`` tables or full keys."""
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SpecError(f"{path}: {error}; write TOML: [mysqld] and one setting a line") from error
+    found: dict[str, str] = {}
+
+    def walk(prefix: str, table: Mapping[str, object]) -> None:
+        for key, value in table.items():
+            name = f"{prefix}{key}"
+            if isinstance(value, dict):
+                walk(f"{name}.", value)
+            elif isinstance(value, bool):
+                found[name] = "ON" if value else "OFF"
+            elif isinstance(value, str | int | float):
+                found[name] = str(value)
+            else:
+                raise SpecError(f"{path}: {name}: a list or date is no setting; write text")
+
+    walk("", table)
+    if not found:
+        raise SpecError(f"{path}: sets nothing; write [mysqld] and one setting a line")
+    return found
+
+
+def name_of(seen: ServerEvidence, host: Host) -> str:
+    """Return the host's own name."""
+    return section(seen.host, "system").get("name", host.name)
+
+
+def refuse_open(leases: Sequence[Held]) -> None:
+    """Raise an error where a lease is on trial."""
+    for one in leases:
+        if not one.is_over:
+            raise RefusedError(
+                f"{one.lease.host}: {one.lease.id} is on trial there since it was begun by "
+                f"{one.lease.who}; confirm it or roll it back first"
+            )
+
+
+def _on(wanted: Kept, existing: Existing, seen: ServerEvidence) -> Kept:
+    """Return a treatment for this host: its flavour, unit, disk, folder of option files."""
+    given = wanted.target
+    mount = given.mount or _mounted_at(existing)
+    table = existing.host.run(Action(("cat", "/etc/fstab"))).stdout.decode(errors="replace")
+    target = KeptOn(
+        unit_of(seen),
+        given.include or include_of(existing, seen),
+        given.disk or section(seen.host, "queue").get("name", ""),
+        given.fstab or table,
+        mount,
+    )
+    return replace(wanted, flavour=existing.flavour, version=existing.version, target=target)
+
+
+def _mounted_at(existing: Existing) -> str:
+    argv = ("findmnt", "--noheadings", "--output", "TARGET", "--target", existing.data)
+    return existing.host.run(Action(argv)).stdout.decode(errors="replace").strip()
+
+
+def include_of(existing: Existing, seen: ServerEvidence) -> str:
+    """Return the last folder of option files that the server reads, or the usual one.
+
+    Raises `SpecError` where it reads none.
+    """
+    usual = flavours()[existing.flavour].usual.include
+    folders_read = [
+        str(PurePosixPath(one.path))
+        for path, text in seen.files.items()
+        for one in read(path, text, frozenset())
+        if isinstance(one, Include) and one.folder
+    ]
+    if folders_read:
+        return usual if usual in folders_read else folders_read[-1]
+    raise SpecError(
+        f"{existing.host.name}: the server reads no folder of option files; add `!includedir "
+        f"{usual}` to its option file, or keep it with mydyno export"
+    )
+
+
+def _refuse_managed(plan: LeasePlan, seen: ServerEvidence) -> None:
+    """Raise an error where a restart would meet a manager of the server."""
+    found = managers(seen)
+    if found and plan.restart:
+        raise RefusedError(
+            f"{seen.name}: {found[0]} manages the server, and this needs a restart; make the "
+            "change there, from mydyno export"
+        )
+    for one in (*found, *managed_files(seen)):
+        print_message(f"warning: {one}: what manages it may undo a change")
+
+
+def _losses(plan: LeasePlan) -> str:
+    """Return what a crash loses with it and not before, or ``""``."""
+    settings = split({full_key(*row.key.split(".", 1)): row.wanted for row in plan.rows})
+    changes = [
+        Change(full_key(*row.key.split(".", 1)), row.before, row.wanted, Action(()))
+        for row in plan.rows
+    ]
+    weaker = [
+        change.key.rpartition(".")[2]
+        for change in judged(changes, settings, {}, {})
+        if change.durability is Durability.WEAKER
+    ]
+    table = tomllib.loads(files("mydyno.keep").joinpath("losses.toml").read_text("utf-8"))
+    return "; ".join(dict.fromkeys(table.get(key, table["other"]) for key in weaker))
+
+
+def _refuse_weaker(sentence: str, allowed: Sequence[str]) -> None:
+    if sentence and not allows_weaker(allowed):
+        raise RefusedError(f"{sentence}; leave that setting out, or add --allow {WEAKER}")
+
+
+def _validate(existing: Existing, plan: LeasePlan) -> None:
+    """Raise `SpecError` for an option that the server's program does not take."""
+    options = [
+        f"--{row.key.removeprefix('mysqld.')}={row.wanted}"
+        for row in plan.rows
+        if row.key.startswith("mysqld.") and row.key != "mysqld.log_bin"
+    ]
+    if existing.process is None or not plan.restart or not options:
+        return
+    program = f"/proc/{existing.process.pid}/exe"
+    argv = ("env", "LC_ALL=C", program, *options, "--verbose", "--help")
+    done = existing.host.run(Action(argv), timeout_s=60)
+    lines = [one for one in done.stderr.decode(errors="replace").splitlines() if "[ERROR]" in one]
+    if lines:
+        raise SpecError(f"the server does not take it: {lines[0].partition('[ERROR]')[2].strip()}")
+
+
+def consent(name: str, yes_to: str, sentence: str, accept: str) -> None:
+    """Ask for the host's name, and for the sentence about what is lost; raise unless given."""
+    if not yes_to and not sys.stdin.isatty():
+        raise SpecError(f"nobody can be asked here; add --yes-to {name} if that is the host")
+    if sentence and accept != sentence:
+        if accept or not sys.stdin.isatty():
+            raise RefusedError(f"add --accept {sentence!r} if that is what you accept")
+        if (
+            _typed(f"this weakens durability; type what is lost to accept it:\n  {sentence}\n")
+            != sentence
+        ):
+            raise RefusedError("that is not the sentence; nothing was changed")
+    if (yes_to or _typed(f"type {name} to begin: ")) != name:
+        raise RefusedError(f"the host's name is {name}; nothing was changed")
+
+
+def _typed(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()

@@ -1,0 +1,49 @@
+"""`mydyno confirm`: what is on trial on a host stays."""
+
+import sys
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.cli.leases import LeaseHost, call, open_lease, who
+from mydyno.cli.terminal import Json, print_json
+from mydyno.host import reach
+from mydyno.model import SpecError
+from mydyno.model.text import duration_s
+from mydyno.report import units
+
+Extend = Annotated[
+    str, typer.Option("--extend", metavar="TIME", help="Not yet: the trial ends that much later.")
+]
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """What `confirm --json` prints: the lease, its host, its state, and the files written."""
+
+    lease: str
+    host: str
+    state: str
+    files: list[str]
+
+
+def confirm(host: LeaseHost, *, extend: Extend = "", json: Json = False) -> None:
+    """Keep what is on trial on a host: it is written to the host's own files."""
+    there = reach(host)  # a new connection: the way in still works
+    held = open_lease(there)
+    lease = held.lease
+    if extend:
+        seconds = duration_s(extend, "--extend")
+        if seconds < 1:
+            raise SpecError(f"--extend {extend}: write 30m, 2h, up to 7d")
+        call(there, "extend", lease.id, str(round(seconds)))
+        text = f"{lease.host}: on trial for {units.duration(seconds)} more\n"
+    else:
+        call(there, "confirm", lease.id, "--who", who())
+        places = "".join(f"  {change.place}\n" for change in lease.stored)
+        text = f"{lease.host}: kept\n{places}next: mydyno verify {host}, mydyno rollback {host}\n"
+    if json:
+        places_kept = [] if extend else [change.place for change in lease.stored]
+        print_json(Confirmed(lease.id, lease.host, "trial" if extend else "kept", places_kept))
+    else:
+        sys.stdout.write(text)

@@ -1,0 +1,252 @@
+"""What the commands of a lease share: mydyno-guard on the host, and what is read of a host."""
+
+import getpass
+import os
+import secrets
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from socket import gethostname
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mydyno.audit.facts import ServerEvidence
+from mydyno.cli.audit import gathered
+from mydyno.host import Host, ask, packaged_program, reach
+from mydyno.keep.drift import HostFiles, value_places
+from mydyno.keep.kept import Kept
+from mydyno.keep.lease import (
+    Held,
+    Lease,
+    LeaseNote,
+    LeasePlan,
+    Remount,
+    Scene,
+    named_after,
+    not_in_force,
+    stack,
+    stored_places,
+)
+from mydyno.model import (
+    Action,
+    HostError,
+    MydynoError,
+    RefusedError,
+    SpecError,
+)
+from mydyno.server.existing import Existing, reached, texts_of
+from mydyno.stack.fs import Fs
+from mydyno.stack.known.variables import describe
+
+GUARD = "/usr/local/libexec/mydyno-guard"
+_NAME = "mydyno-guard"
+_LONG_S = 7 * 86400.0  # the guard has limits of its own, those of the server's unit
+_REFUSED, _WRONG = RefusedError.exit_code, SpecError.exit_code
+
+LeaseHost = Annotated[str, typer.Argument(metavar="HOST", help="local, or ssh://user@host:port.")]
+Why = Annotated[str, typer.Option("--why", help="The reason, for the host's log.")]
+
+
+def who() -> str:
+    """Return who acts, for the host's log: ``ada@desk``."""
+    return f"{os.environ.get('SUDO_USER') or getpass.getuser()}@{gethostname()}"
+
+
+def has_guard(host: Host) -> bool:
+    """Return whether the guard is on a host."""
+    return host.run(Action(("test", "-x", GUARD))).returncode == 0
+
+
+def held(host: Host) -> list[Held]:
+    """Return the leases of a host, the oldest first."""
+    if not has_guard(host):
+        return []
+    return msgspec.json.decode(call(host, "status"), type=list[Held])
+
+
+def open_lease(host: Host) -> Held:
+    """Return the lease that is on trial; raise `SpecError` where none is."""
+    there = [one for one in held(host) if not one.is_over]
+    if not there:
+        raise SpecError(f"{host.name}: nothing is on trial there; see mydyno status {host.name}")
+    return there[-1]
+
+
+def call(host: Host, *words: str, stdin: bytes = b"") -> bytes:
+    """Return what the guard prints; raise the error of its exit code."""
+    done = host.run(Action((GUARD, *words), stdin), timeout_s=_LONG_S)
+    if done.returncode in {0, 1}:
+        return done.stdout
+    text = done.stderr.decode(errors="replace").strip().removeprefix(f"{_NAME}: ")
+    kinds = {_REFUSED: RefusedError, _WRONG: SpecError}
+    raise kinds.get(done.returncode, HostError)(f"{host.name}: {text}")
+
+
+def install_guard(host: Host) -> None:
+    """Copy the guard to a host where it is missing or of another version."""
+    program = Path(packaged_program(_NAME))
+    if not program.is_file():
+        raise RefusedError(f"{_NAME} is not here; `make setup` builds it")
+    there = Path(GUARD)
+    its = host.run(Action(("sha256sum", "--", GUARD))).stdout.split(b" ")[0]
+    if its != sha256(program.read_bytes()).hexdigest().encode():
+        for folder in (there.parents[1], there.parent):
+            host.run(Action(("install", "-d", "-m", "755", str(folder)))).check()
+        host.push(program, there)
+        if host.run(Action((GUARD, "--version"))).returncode:
+            host.run(Action(("rm", "-f", GUARD)))
+            raise RefusedError(
+                f"{host.name}: cannot run {_NAME}: it was built for another processor; install "
+                "mydyno there, and run mydyno apply --to local"
+            )
+
+
+def look_at(to: str, server: str) -> tuple[Existing, ServerEvidence]:
+    """Return a server by a new connection, and what is read of it.
+
+    Raises an error for one that no unit of the host runs, or that something else manages.
+    """
+    existing = reached(reach(to), server)
+    if existing.process is None:
+        raise SpecError(f"{server}: the server runs on another machine; name it with --to ssh://…")
+    seen = gathered(existing, 0)
+    if not unit_of(seen):
+        raise RefusedError(
+            f"{existing.host.name}: no unit of systemd runs the server (pid "
+            f"{existing.process.pid}), so nothing would undo a trial; use mydyno export"
+        )
+    return existing, seen
+
+
+def unit_of(seen: ServerEvidence) -> str:
+    """Return the unit that runs a server, or ``""``."""
+    return seen.host.get("unit", "").strip()
+
+
+def scene_of(
+    existing: Existing,
+    seen: ServerEvidence,
+    kept: Kept,
+    every: Kept,
+    places: Sequence[str] | None = None,
+) -> Scene:
+    """Return what a lease is planned from; `places` are files that it changes for good."""
+    host, unit = existing.host, unit_of(seen)
+    shown = host.run(Action(("systemctl", "show", "-p", "Environment", "--value", unit))).stdout
+    pairs = (word.partition("=") for word in shlex.split(shown.decode()))
+    names = [key.removeprefix("mysqld.") for key in kept.settings if key.startswith("mysqld.")]
+    stock = {name: seen.variables[name] for name in names}
+    known = ask(host, describe(existing.argv, existing.flavour, existing.version, stock))
+    return Scene(
+        seen,
+        HostFiles(texts_of(host, value_places(kept))),
+        {place: _text(host, place) for place in places or stored_places(every)},
+        host.run(Action(("systemctl", "cat", unit))).check().stdout.decode(errors="replace"),
+        {name: value for name, _, value in pairs},
+        frozenset(name for name in names if name in known and known[name].dynamic),
+        _remount(host, kept) if "fs.mount" in kept.settings else None,
+    )
+
+
+def _text(host: Host, place: str) -> str | None:
+    """Return the exact text of a file; None where there is none."""
+    if host.run(Action(("test", "-e", place))).returncode:
+        return None
+    try:
+        return host.run(Action(("cat", "--", place))).check().stdout.decode()
+    except UnicodeDecodeError as error:
+        raise RefusedError(f"{place}: is not UTF-8, so mydyno does not change it") from error
+
+
+def _remount(host: Host, kept: Kept) -> Remount:
+    """Return the commands that remount forth and back, as the layer plans them."""
+    layer = Fs(kept.target.mount, "")
+    forth, back = layer.remounts(ask(host, layer.observe()), kept.settings["fs.mount"])
+    wanted = next(word for word in forth if word.startswith("remount,"))
+    return Remount(_shown(host, kept), wanted.removeprefix("remount,"), forth, back)
+
+
+def _shown(host: Host, kept: Kept) -> str:
+    argv = ("findmnt", "--noheadings", "--output", "OPTIONS", "--mountpoint", kept.target.mount)
+    return host.run(Action(argv)).check().stdout.decode().strip()
+
+
+def on_top(leases: Sequence[Held]) -> LeaseNote:
+    """Return the note of the latest kept lease: all that is kept."""
+    kept = stack(leases)
+    return kept[-1].lease.note if kept else LeaseNote()
+
+
+def lease_of(  # noqa: PLR0913 - all that a lease is
+    existing: Existing,
+    seen: ServerEvidence,
+    name: str,
+    plan: LeasePlan,
+    why: str,
+    *,
+    seconds: int,
+    note: LeaseNote,
+    undoes: str = "",
+) -> Lease:
+    """Return a lease as the guard takes it; ids sort by time."""
+    number = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    return Lease(
+        number,
+        name,
+        who(),
+        why,
+        seconds,
+        unit_of(seen),
+        list(existing.argv),
+        plan.restart,
+        [named_after(number, change) for change in plan.trial],
+        list(plan.stored),
+        undoes,
+        note,
+    )
+
+
+def begun(host: Host, to: str, server: str, asked: Lease, plan: LeasePlan, kept: Kept) -> None:
+    """Begin a lease, and see by a new connection that all of it is in force; else restore it."""
+    install_guard(host)
+    try:
+        call(host, "begin", stdin=msgspec.json.encode(asked))
+    except MydynoError:
+        _leave_no_guard(host)
+        raise
+    problems: list[str]
+    try:
+        existing, seen = look_at(to, server)
+        scene = scene_of(existing, seen, kept, kept)
+        problems = not_in_force(plan.rows, kept, scene)
+        problems += unhealthy(asked.note.replica, seen)
+    except MydynoError as error:
+        problems = [str(error)]
+    if problems:
+        call(reach(to), "revert", asked.id, "--why", f"not healthy: {problems[0]}"[:200])
+        raise HostError(f"{asked.host}: {'; '.join(problems)}; everything was restored")
+
+
+def _leave_no_guard(host: Host) -> None:
+    """Remove the guard where nothing was ever changed."""
+    with suppress(MydynoError):  # the first error is the one to show
+        if not held(host):
+            call(host, "forget")
+
+
+def replication(seen: ServerEvidence) -> list[str]:
+    """Return the threads of replication that run."""
+    return sorted(
+        key for key, value in seen.replica.items() if key.endswith("_running") and value == "Yes"
+    )
+
+
+def unhealthy(before: Sequence[str], seen: ServerEvidence) -> list[str]:
+    """Return what ran before and does not any more."""
+    now = replication(seen)
+    return [f"{one} ran before and does not" for one in before if one not in now]

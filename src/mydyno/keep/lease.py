@@ -1,0 +1,380 @@
+"""A lease: what a treatment changes on a host, on trial and for good, as mydyno-guard reads it.
+
+While it is on trial nothing of it is in /etc: a reboot ends it without any code of ours.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from mydyno.audit.facts import ServerEvidence, same
+from mydyno.audit.option_files import number
+from mydyno.keep.drift import HostFiles, effective, place_of
+from mydyno.keep.forms import fstab, native, systemd
+from mydyno.keep.kept import Form, Kept, KeptOn
+from mydyno.model import RefusedError, SpecError
+
+LEASE_ID = "@"  # in the text of a drop-in: the lease has its id later
+_TRIAL = "/run/systemd/system/{unit}.d/zzz-mydyno-trial.conf"
+_PLAIN = re.compile(r"[\w.:,/+=@-]*")  # the unit splits its options at blanks
+_OPTIONS = "MYSQLD_OPTS"
+_LAYERS = ("mysqld.", "kernel.sysctl.", "kernel.thp", "kernel.module.", "block.", "limits.")
+_PROCESS = ("limits.", "alloc.", "env.")
+_FLAGS = {"mysqld.optimizer_switch"}  # some of its flags may be named
+_SERVERS = ("mysqld", "mariadbd")
+
+
+class LeaseChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One change: a `value` below /proc or /sys, a `file`, a `variable` or the options of a mount.
+
+    No value means that the file is absent.  `forth` and `back` are the commands of a remount, and
+    `made` the folders that a file needed.
+    """
+
+    kind: str
+    place: str
+    before: str | None
+    wanted: str | None
+    forth: list[str] = []
+    back: list[str] = []
+    made: list[str] = []
+
+
+class LeaseNote(msgspec.Struct, frozen=True):
+    """What a lease is for: its `settings` with their `first` values, and `all` that is kept then.
+
+    What a setting had is ``""`` where it had nothing.
+    """
+
+    settings: dict[str, str] = {}
+    first: dict[str, str] = {}
+    all: dict[str, str] = {}
+    evidence: list[str] = []
+    foretold: dict[str, str] = {}
+    target: KeptOn = KeptOn()
+    replica: list[str] = []
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """What `mydyno-guard begin` is given."""
+
+    id: str
+    host: str
+    who: str
+    why: str
+    seconds: int
+    unit: str
+    client: list[str]
+    restart: bool
+    trial: list[LeaseChange]
+    stored: list[LeaseChange]
+    undoes: str = ""
+    note: LeaseNote = LeaseNote()
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A lease on its host; `state` is open, trial, confirmed, kept, reverting or reverted."""
+
+    lease: Lease
+    state: str
+    at: int
+    until: int
+    verdict: str = ""
+    judged: str = ""
+    why: str = ""
+    left: list[str] = []
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing is to be done for it."""
+        return self.state in {"kept", "reverted"}
+
+
+def stack(held: Sequence[Held]) -> list[Held]:
+    """Return the kept leases that no other has undone, the latest last."""
+    kept = [one for one in held if one.state == "kept"]
+    undone = {one.lease.undoes for one in kept}
+    return [one for one in kept if not one.lease.undoes and one.lease.id not in undone]
+
+
+@dataclass(frozen=True, slots=True)
+class Remount:
+    """How the data's filesystem is remounted: options before and with the change, two commands."""
+
+    before: str
+    wanted: str
+    forth: Sequence[str]
+    back: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What was read of the host before anything is planned.
+
+    `texts` are the exact texts of files, None for one that is absent; `unit` is what ``systemctl
+    cat`` prints, `environment` the unit's own; `dynamic` names the variables that the server takes
+    while it runs.
+    """
+
+    seen: ServerEvidence
+    files: HostFiles
+    texts: Mapping[str, str | None]
+    unit: str
+    environment: Mapping[str, str]
+    dynamic: frozenset[str]
+    remount: Remount | None = None
+
+
+class LeaseRow(msgspec.Struct, frozen=True):
+    """A setting of a lease: its value before and then, its cost, and the file that keeps it."""
+
+    key: str
+    before: str
+    wanted: str
+    cost: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePlan:
+    """What a treatment changes: on trial, and when it is confirmed."""
+
+    rows: Sequence[LeaseRow]
+    trial: Sequence[LeaseChange]
+    stored: Sequence[LeaseChange]
+    restart: bool
+
+
+def refuse(kept: Kept, seen: ServerEvidence) -> None:
+    """Raise an error for what a lease cannot change on a running host."""
+    for key in kept.settings:
+        if not (key.startswith((*_LAYERS, *_PROCESS)) or key == "fs.mount"):
+            raise RefusedError(
+                f"{key}: cannot be changed on a host that is in use; move the data to a new one "
+                "(docs/guide/moving.md), or leave it out"
+            )
+        name = key.removeprefix("mysqld.")
+        if key.startswith("mysqld.") and name not in seen.variables:
+            raise SpecError(f"{key}: {seen.text} has no such variable; correct or leave it out")
+        if seen.origins.get(name, ("",))[0] == "persisted":
+            raise RefusedError(
+                f"{key}: is in mysqld-auto.cnf, which wins over option files; RESET PERSIST {name} "
+                "first, or use mydyno export --format persist"
+            )
+
+
+def planned(kept: Kept, already: Mapping[str, str], scene: Scene) -> LeasePlan:
+    """Return the changes to `kept`, beside what is `already` kept.
+
+    Raises `SpecError` or `RefusedError` where something cannot be carried, `SpecError` where all of
+    it is in force.
+    """
+    plan = _on_trial(kept, scene)
+    if not plan.rows:
+        raise SpecError("every setting is in force there already; see mydyno verify")
+    changed = {row.key: row.wanted for row in plan.rows}
+    every = replace(kept, settings={**already, **changed})
+    where = {k: f.path for form, p in _forms(every) for k in p.settings for f in form.write(p)}
+    rows = [msgspec.structs.replace(row, where=where.get(row.key, "")) for row in plan.rows]
+    return replace(plan, rows=rows, stored=_stored(every, set(changed), scene))
+
+
+def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
+    """Return the changes that undo a kept lease: first values on trial, then its files."""
+    stored = [
+        msgspec.structs.replace(one, before=one.wanted, wanted=one.before)
+        for one in top.lease.stored
+        if one.place not in top.left
+    ]
+    for one in stored:
+        if scene.texts.get(one.place) != one.before:
+            raise RefusedError(
+                f"{one.place}: somebody has changed it since it was kept; compare it with the "
+                "first text in mydyno status --json, and restore it by hand"
+            )
+    return replace(_on_trial(kept, scene), stored=stored)
+
+
+def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
+    """Return what is changed while it is on trial."""
+    first = {key: _first(key, kept, scene) for key in kept.settings}
+    changed = {k: v for k, v in kept.settings.items() if not _is(k, v, first[k])}
+    part = kept.only(list(changed))
+    static = any(name not in scene.dynamic for name in part.of("mysqld"))
+    restart = static or any(key.startswith(_PROCESS) for key in changed)
+    trial = _values(part, first)
+    if "fs.mount" in changed and scene.remount:
+        trial.append(_mount(part, scene.remount))
+    trial += [_drop_in(part, scene)] if restart else _variables(part, first)
+    rows = [LeaseRow(k, first[k], v, _cost(k, restart), "") for k, v in changed.items()]
+    return LeasePlan(rows, trial, (), restart)
+
+
+def _mount(kept: Kept, remount: Remount) -> LeaseChange:
+    before, wanted = remount.before, remount.wanted
+    commands = list(remount.forth), list(remount.back)
+    return LeaseChange("mount", kept.target.mount, before, wanted, *commands)
+
+
+def not_in_force(rows: Sequence[LeaseRow], kept: Kept, scene: Scene) -> list[str]:
+    """Return what of a plan is not in force, a line each."""
+    found = []
+    for row in rows:
+        present = _first(row.key, kept, scene)
+        if row.key.startswith("env.") or _is(row.key, row.wanted, present):
+            continue
+        found.append(f"{row.key}: is {present or 'not set'}, {row.wanted or 'nothing'} was wanted")
+    return found
+
+
+def _forms(kept: Kept) -> list[tuple[Form, Kept]]:
+    """Return the forms that carry something of it, the line of fstab too."""
+    found = native.parts(kept)
+    if "fs.mount" in kept.settings:
+        found.append((fstab.FORM, kept.only(["fs.mount"])))
+    return found
+
+
+def _is(key: str, wanted: str, present: str) -> bool:
+    """Return whether a value is the one that is wanted, in the server's own writing or another."""
+    if not key.startswith("mysqld."):
+        return wanted.split() == present.split()
+    if number(wanted) is None and number(present) is None:
+        words = [
+            {part.strip() for part in text.casefold().split(",")} for text in (wanted, present)
+        ]
+        return words[0] == words[1] or (key in _FLAGS and words[0] <= words[1])
+    return same(key.removeprefix("mysqld."), wanted, present)
+
+
+def _cost(key: str, restart: bool) -> str:  # noqa: FBT001 - one of two costs
+    if key == "fs.mount":
+        return "remount"
+    return "restart" if restart and key.startswith(("mysqld.", *_PROCESS)) else "online"
+
+
+def _first(key: str, kept: Kept, scene: Scene) -> str:
+    """Return the value that a setting has now, ``""`` for an environment without it."""
+    if key.startswith("env."):
+        return scene.environment.get(key.removeprefix("env."), "")
+    if key == "alloc.tunables":
+        names = ("GLIBC_TUNABLES", "MALLOC_CONF")
+        return next((scene.environment[n] for n in names if n in scene.environment), "")
+    found = effective(key, kept, scene.seen, scene.files)
+    if not found and not key.startswith((*_PROCESS, "mysqld.")):  # a variable may be empty
+        raise SpecError(f"{key}: its present value cannot be read there; leave it out")
+    return found
+
+
+def _values(kept: Kept, first: Mapping[str, str]) -> list[LeaseChange]:
+    """Return the changes of kernel and disk, the scheduler before its tunables."""
+    keys = [key for key in kept.settings if key.startswith(("kernel.", "block."))]
+    keys.sort(key=lambda key: ("iosched" in key, key))
+    return [
+        LeaseChange("value", place_of(key, kept), first[key], kept.settings[key]) for key in keys
+    ]
+
+
+def _variables(kept: Kept, first: Mapping[str, str]) -> list[LeaseChange]:
+    return [
+        LeaseChange("variable", name, first[f"mysqld.{name}"], _literal(value))
+        for name, value in kept.of("mysqld").items()
+    ]
+
+
+def _literal(value: str) -> str:
+    """Return a value as SET takes it: 2G in bytes."""
+    found = number(value)
+    plain = found is not None and value[-1:].isalpha() and value[0].isdigit()
+    return str(int(found)) if found is not None and plain else value
+
+
+def _drop_in(kept: Kept, scene: Scene) -> LeaseChange:
+    """Return the drop-in that starts the server with the treatment, as long as this boot lasts."""
+    gone = [name for name, value in systemd.environment(kept).items() if not value]
+    variables = {k: v for k, v in systemd.environment(kept).items() if v}
+    if kept.settings.get("alloc.library") == "glibc":
+        gone.append("LD_PRELOAD")
+    lines = [f"Environment=MYDYNO_LEASE={LEASE_ID}"]  # so that the guard knows what runs with it
+    lines += [f"{name}={value}" for name, value in systemd.limits(kept).items()]
+    lines += [f"Environment={systemd.quoted(f'{k}={v}')}" for k, v in variables.items()]
+    lines += [f"UnsetEnvironment={name}" for name in gone]
+    if options := [_option(k, v) for k, v in kept.of("mysqld").items()]:
+        lines += _started_with(options, scene)
+    place = _TRIAL.format(unit=kept.unit)
+    return LeaseChange("file", place, None, "\n".join(["[Service]", *lines]) + "\n")
+
+
+def named_after(number: str, change: LeaseChange) -> LeaseChange:
+    """Return a change whose drop-in names its lease."""
+    if change.kind != "file" or change.wanted is None:
+        return change
+    marked = change.wanted.replace(f"MYDYNO_LEASE={LEASE_ID}", f"MYDYNO_LEASE={number}")
+    return msgspec.structs.replace(change, wanted=marked)
+
+
+def _option(name: str, value: str) -> str:
+    if not _PLAIN.fullmatch(value):
+        raise RefusedError(
+            f"mysqld.{name}: {value!r} cannot be given to the server's unit; leave it out"
+        )
+    if name == "log_bin":
+        return "--skip-log-bin" if number(value) == 0 else "--log-bin"
+    return f"--{name}={value}"
+
+
+def _started_with(options: Sequence[str], scene: Scene) -> list[str]:
+    """Return the lines of a unit that add options to the server's command line."""
+    joined = scene.unit.replace("\\\n", " ")
+    starts = [line.partition("=")[2].strip() for line in joined.splitlines() if _is_start(line)]
+    start = starts[-1] if starts else ""
+    if f"${_OPTIONS}" in start or f"${{{_OPTIONS}}}" in start:
+        theirs = scene.environment.get(_OPTIONS, "")
+        words = " ".join(filter(None, (theirs, *options)))
+        return [f"Environment={systemd.quoted(f'{_OPTIONS}={words}')}"]
+    if start.split(" ")[0].rpartition("/")[2] not in _SERVERS:
+        raise RefusedError(
+            f"{scene.seen.host.get('unit', '')}: starts the server by {start[:60]!r}, "
+            "which takes no options from a drop-in; use mydyno export, and restart it yourself"
+        )
+    return ["ExecStart=", f"ExecStart={start} {' '.join(options)}"]
+
+
+def _is_start(line: str) -> bool:
+    return line.lstrip().startswith("ExecStart=")
+
+
+def _stored(every: Kept, changed: set[str], scene: Scene) -> list[LeaseChange]:
+    """Return the files that `confirm` writes: each holds all that is kept in its form."""
+    if refusal := native.refusal(every):
+        raise SpecError(refusal)
+    found = []
+    for form, part in _forms(every):
+        if not changed & set(part.settings):
+            continue
+        if refusal := form.refusal(part):
+            raise SpecError(f"{form.name}: {refusal}")
+        for file in form.write(part):
+            before = scene.texts.get(file.path)
+            if before != file.text:
+                found.append(LeaseChange("file", file.path, before, file.text))
+    return found
+
+
+def stored_places(kept: Kept) -> list[str]:
+    """Return the files of a host in which a treatment is kept."""
+    files = [file.path for form, part in _forms(kept) for file in form.write(part)]
+    return sorted(set(files))
+
+
+def refuse_foreign_files(places: Mapping[str, str | None], held: Sequence[Held]) -> None:
+    """Raise `RefusedError` for a file of ours in /etc that no lease has written: an export."""
+    known = {change.place for one in stack(held) for change in one.lease.stored}
+    for place, text in places.items():
+        if text is not None and place != fstab.PATH and place not in known:
+            raise RefusedError(
+                f"{place}: is there, and of no lease: an export was copied; remove it, or keep "
+                "managing this host with exports"
+            )

@@ -1,0 +1,111 @@
+#!/bin/sh
+# move.sh run|after: a data directory goes to another folder; a unit of systemd runs it, not a session.
+# `after` comes whatever has ended `run`: it goes on once the option file is written, or else goes back.
+# `names` holds unit, old, new, part, file, text, dropin, dropin_text.
+set -eu
+export LC_ALL=C
+here=/run/mydyno-move
+. "$here/names"
+
+state() {
+    printf '%s\n' "$1" >"$here/state.part"
+    mv -f "$here/state.part" "$here/state"
+    logger -t mydyno-move -- "$old to $new: $1" || :
+}
+
+# Names, types, modes, owners and sizes of all of a folder, then the contents of its files.
+listed() (
+    cd "$1"
+    find . \( -type d -printf '%y %m %U:%G 0 %p %l\0' \) -o -printf '%y %m %U:%G %s %p %l\0' | sort -z
+    find . -type f -print0 | sort -z | xargs -0 -r sha256sum -z
+)
+
+# A server's working folder is its data directory; mysqld_safe has it as a child.
+runs_there() {
+    main=$(systemctl show -p MainPID --value "$unit")
+    [ "$main" != 0 ] || return 1
+    for pid in "$main" $(cat "/proc/$main/task"/*/children); do
+        [ "$(readlink "/proc/$pid/cwd")" != "$new" ] || return 0
+    done
+    return 1
+}
+
+# Replaces a file at once, with the modes that option files and units have.
+written() {
+    printf '%s' "$2" | install -m 644 /dev/stdin "$1.mydyno-new"
+    sync -f "$1.mydyno-new"
+    mv -f "$1.mydyno-new" "$1"
+    sync -f "$(dirname "$1")"
+}
+
+# Puts option file and drop-in back as they were.
+forget() {
+    for one in file dropin; do
+        eval "place=\$$one"
+        rm -f "$place.mydyno-new"
+        if [ -e "$here/$one.before" ]; then
+            cp -p "$here/$one.before" "$place.mydyno-new"
+            mv -f "$place.mydyno-new" "$place"
+        elif [ -e "$here/begun" ]; then
+            rm -f "$place"
+        fi
+    done
+    rmdir --ignore-fail-on-non-empty "$(dirname "$dropin")" 2>/dev/null || :
+    systemctl daemon-reload
+}
+
+run() {
+    for one in file dropin; do
+        eval "place=\$$one"
+        [ ! -e "$place" ] || cp -p "$place" "$here/$one.before"
+    done
+    touch "$here/begun"
+    state stopping
+    systemctl stop "$unit"
+    state copying
+    rm -rf --one-file-system "$part"
+    cp -a --sparse=auto -T "$old" "$part"
+    sync -f "$part"
+    state comparing
+    listed "$old" >"$here/old"
+    listed "$part" >"$here/new"
+    cmp "$here/old" "$here/new"
+    stat -c %d:%i "$part" >"$here/inode"
+    state switching
+    mv -n -T "$part" "$new"
+    [ ! -e "$part" ]
+    mkdir -p "$(dirname "$dropin")"
+    written "$dropin" "$dropin_text"
+    written "$file" "$text"
+}
+
+after() {
+    case $(cat "$here/state" 2>/dev/null || echo nothing) in
+    nothing | moved | refused | down | restored) exit 0 ;;
+    esac
+    if grep -qxF "datadir = $new" "$file" 2>/dev/null; then
+        state starting
+        systemctl daemon-reload
+        if systemctl start "$unit" && runs_there; then
+            state moved
+            exit 0
+        fi
+        # it may have taken a commit there: the copy stays
+        systemctl stop "$unit" || :
+        forget
+        systemctl start "$unit" && state refused || state down
+        exit 0
+    fi
+    rm -rf --one-file-system "$part"
+    if [ -e "$here/inode" ] && [ "$(stat -c %d:%i "$new" 2>/dev/null)" = "$(cat "$here/inode")" ]; then
+        rm -rf --one-file-system "$new"
+    fi
+    forget
+    systemctl start "$unit" && state restored || state down
+}
+
+# Killed, it is started again, and then only ends what was begun.
+if [ "$1" = run ] && [ -e "$here/state" ]; then
+    set -- after
+fi
+"$1"

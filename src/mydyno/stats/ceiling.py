@@ -1,0 +1,33 @@
+"""The highest rate that each treatment keeps up with, of a load whose rate was stepped."""
+
+from collections.abc import Sequence
+
+from mydyno.model import Outcome
+from mydyno.stats.effects import by_key
+from mydyno.stats.estimates import mean
+from mydyno.stats.result import Ceiling
+
+_KEPT = 0.97  # of the rate; the rest may still be queued when the window ends
+_P99 = "latency_p99_s"
+
+
+def ceilings(outcomes: Sequence[Outcome]) -> list[Ceiling]:
+    """Return the ceilings of loads with several rates, ``rw/16@800``; valid trials count."""
+    named = [(o, *o.trial.workload.rpartition("@")) for o in outcomes if not o.trial.soak]
+    rated = [(o, load, int(rate)) for o, load, _, rate in named if load and rate.isdecimal()]
+    each = by_key(((load, o.trial.treatment), (rate, o)) for o, load, rate in rated)
+    found = (_ceiling(*key, by_key(some)) for key, some in each.items())
+    return [one for one in found if one]
+
+
+def _ceiling(load: str, treatment: str, rates: dict[int, list[Outcome]]) -> Ceiling | None:
+    """Return the ceiling; None where fewer than two rates were measured."""
+    done = {rate: mean(some, "tps") for rate, some in sorted(rates.items())}
+    steps = [(rate, tps) for rate, tps in done.items() if tps is not None]
+    if len(steps) < 2:  # noqa: PLR2004 - nothing was stepped
+        return None
+    missed = next(((rate, tps) for rate, tps in steps if tps < _KEPT * rate), None)
+    kept = [rate for rate, _ in steps if missed is None or rate < missed[0]]
+    at = kept[-1] if kept else None
+    p99 = None if at is None else mean(rates[at], _P99)
+    return Ceiling(treatment, load, at, p99, *(missed or (None, None)))

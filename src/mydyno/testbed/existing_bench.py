@@ -1,0 +1,236 @@
+"""A bench on a running server that is not ours: hot settings only, and its first values again.
+
+Nothing is restarted, no file is written.  The load works in a database of its own, and not at all
+while somebody else is connected.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mydyno.campaign.bench import TrialBench, TrialInput
+from mydyno.campaign.plan import Campaign
+from mydyno.host import Host, ask, interruptible, shielded
+from mydyno.journal.records import Made
+from mydyno.journal.register import marked
+from mydyno.loads import Target
+from mydyno.model import HostError, RefusedError, SpecError
+from mydyno.sample.sampler import Sampling, Watch, Where, disk_of, sampling
+from mydyno.server.client import query
+from mydyno.server.existing import BENCH, DATABASE, Existing, dropped
+from mydyno.stack import Ledger, Site, converge
+from mydyno.stack.existing_variables import ExistingVariables
+from mydyno.stack.known.variables import describe
+from mydyno.stack.layers import judged
+from mydyno.stack.protocol import keys_of, spec_key
+from mydyno.testbed.bench_setup import CampaignLog, Hosts
+from mydyno.testbed.lock import host_lock, post, restored, withdraw
+from mydyno.testbed.private_bench import host_changes, save_changes
+
+CONSENT = "existing-server"
+_HOURS_S = 6 * 3600.0  # for the preparation of the data
+_SQL_S = 60.0
+_LOOKS, _APART_S = 3, 0.5
+_SESSIONS = (
+    "SELECT CONCAT(user, '@', host) FROM information_schema.processlist "
+    "WHERE id <> CONNECTION_ID() AND command NOT IN ('Daemon') AND command NOT LIKE 'Binlog Dump%' "
+    "AND user NOT IN ('system user', 'event_scheduler', 'mysql.session', 'mysql.sys')"
+)
+
+
+def refuse(campaign: Campaign, existing: Existing, options: str) -> ExistingVariables:
+    """Return the layer of a campaign's variables; raise an error for what cannot be tested there.
+
+    Only variables that the server takes while it runs are, and no other setting.
+    """
+    _refuse_shape(campaign)
+    treatments = campaign.treatments
+    keys = keys_of(treatments.values(), "mysqld")
+    layer = ExistingVariables(keys, options)
+    now = ask(existing.host, layer.observe())
+    for name, settings in treatments.items():
+        try:
+            layer.plan(now, settings.of("mysqld"))
+        except SpecError as error:
+            raise SpecError(f"{name}: {error}") from error
+    known = ask(
+        existing.host, describe(existing.argv, existing.flavour, existing.version, dict(now))
+    )
+    fixed = [key for key in keys if key not in known or not known[key].dynamic]
+    if fixed:
+        raise SpecError(f"mysqld.{fixed[0]}: needs a restart, and this server is not ours")
+    return layer
+
+
+def _refuse_shape(campaign: Campaign) -> None:
+    """Raise `SpecError` for a spec that asks for more than variables set while it runs."""
+    stack, place = campaign.spec.stack, "stack.server is existing:…"
+    if stack.load or stack.device != "here" or stack.data:
+        raise SpecError(f"{place}: remove load, device and data of [stack]")
+    if campaign.spec.protocol.reset != "none":
+        raise SpecError(f'{place}, and nothing is reset there; write [protocol] reset = "none"')
+    for name, settings in campaign.treatments.items():
+        if wrong := [k for k in settings if not k.startswith(("db/mysqld.", "load/"))]:
+            raise SpecError(f"{name}: {spec_key(wrong[0])}: {place}: only mysqld.* can be set")
+    for cell, workload in campaign.workloads.items():
+        if not workload.info.needs_server:
+            raise SpecError(f"workloads.{cell}: {place}, and this load needs no server")
+
+
+def refuse_foreign(existing: Existing) -> None:
+    """Raise `RefusedError` where somebody else is connected, each time of several."""
+    for _ in range(_LOOKS):  # a monitor comes and goes
+        if not (found := query(existing.host, existing.argv, f"{_SESSIONS};", _SQL_S)):
+            break
+        time.sleep(_APART_S)
+    else:
+        names = ", ".join(sorted({row[0].partition(":")[0] for row in found})[:5])
+        raise RefusedError(
+            f"{existing.host.name}: {len(found)} other sessions are connected ({names}); a load "
+            "would disturb them: stop what they belong to, or test on a copy"
+        )
+
+
+@dataclass(slots=True)
+class ExistingBench:
+    """A server as it was found: `existing` reaches it, `layer` sets its variables."""
+
+    hosts: Hosts
+    campaign: Campaign
+    log: CampaignLog
+    existing: Existing
+    layer: ExistingVariables
+    timed: bool = True
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Make the database of the load; at the end restore all variables and drop it."""
+        with shielded(), host_lock(self.hosts.db, self.hosts.load):
+            self._clean()
+            refuse_foreign(self.existing)
+            post(
+                self.hosts.db, marked(self.log.files.path), self.campaign.name, self.log.files.path
+            )
+            try:
+                with interruptible():
+                    self._fill()
+                    yield
+            finally:
+                self._clean()
+
+    def trial(self, inputs: TrialInput) -> TrialBench:
+        """Return the bench of one trial."""
+        return ExistingTrial(self, inputs)
+
+    def recover(self) -> None:
+        """Restore the variables after a trial with an unknown end."""
+        with shielded():
+            self._restore()
+
+    @property
+    def site(self) -> Site:
+        """Return the host with its server's variables."""
+        return Site("db", self.hosts.db, (self.layer,))
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return the ledger in which changes are recorded."""
+        return Ledger(self.log.records, self.log.journal)
+
+    def target(self, work: Path) -> Target:
+        """Return the target of a load that works in a folder: the server's socket."""
+        ((socket, user),) = self._ask("SELECT @@socket, CURRENT_USER();")
+        return Target(
+            work=work,
+            directory=work,
+            socket=socket,
+            user=user.rpartition("@")[0],
+            password_file=self.options,
+            database=DATABASE,
+        )
+
+    def _ask(self, text: str) -> list[tuple[str, ...]]:
+        return query(self.hosts.db, self.existing.argv, text, _SQL_S)
+
+    @property
+    def options(self) -> Path:
+        """Return the client option file that is used."""
+        return Path(self.layer.at)
+
+    def _fill(self) -> None:
+        """Make the data of each load that has some, once."""
+        if self._ask(f"SHOW DATABASES LIKE '{DATABASE}';"):
+            raise RefusedError(f"{DATABASE}: is a database there already; drop or rename it")
+        self.log.records.add(Made(BENCH, DATABASE, {"at": self.layer.at}))
+        self._ask(f"CREATE DATABASE {DATABASE};")
+        target = self.target(self.log.files.path)
+        loads = {one.info.data_key: one for one in self.campaign.workloads.values()}
+        for key, workload in loads.items():
+            if key:
+                self.log.say(f"preparing {key} in {DATABASE}")
+                for action in workload.prepare(target):
+                    self.hosts.load.run(action, timeout_s=_HOURS_S).check()
+
+    def _restore(self) -> None:
+        done = restored(self.hosts.db, self.log.records, self.log.journal)
+        for line in done.lines:
+            self.log.say(line)
+        if done.failed:
+            raise HostError(
+                f"{self.hosts.db.name}: {len(done.failed)} variables are not restored; correct "
+                f"what is named above, then run `mydyno rollback {self.log.files.path}`"
+            )
+        withdraw(self.hosts.db, marked(self.log.files.path))
+
+    def _clean(self) -> None:
+        try:
+            self._restore()
+        finally:
+            removed, failed = dropped(self.hosts.db, self.log.records)
+            for line in (*removed, *failed):
+                self.log.say(line)
+
+
+@dataclass(slots=True)
+class ExistingTrial:
+    """The server during one trial: the treatment's variables are set."""
+
+    bench: ExistingBench
+    inputs: TrialInput
+
+    @property
+    def load_host(self) -> Host:
+        """Return the host of the load."""
+        return self.bench.hosts.load
+
+    def ready(self) -> Target:
+        """Set the treatment's variables; refuse where somebody has connected meanwhile."""
+        b, settings = self.bench, self.inputs.settings
+        refuse_foreign(b.existing)
+        wanted = {key: v for key, v in settings.items() if key.startswith("db/")}
+        converge(b.site, wanted, b.ledger, self.inputs.trial.id)
+        changes = host_changes(wanted, b.log.records)
+        baseline = b.campaign.treatments[b.campaign.rule.baseline]
+        save_changes(self.inputs.folder, judged(changes, settings, {}, baseline))
+        return b.target(self.inputs.folder)
+
+    def sampler(self) -> AbstractContextManager[Sampling]:
+        """Sample host and server while the load runs."""
+        b = self.bench
+        process = b.existing.process
+        watched = {"mysqld": process.pid} if process else {}
+        where = Where(disk_of(b.hosts.db, Path(b.existing.data)))
+        return sampling(b.hosts.db, self.inputs.folder, Watch(where, watched, b.options))
+
+    def verify_session(self) -> None:
+        """Do nothing: TLS is the server's own."""
+
+    def collect(self) -> str:
+        """Return why the server does not answer any more, or ``""``."""
+        try:
+            query(self.bench.hosts.db, self.bench.existing.argv, "SELECT 1;", _SQL_S)
+        except HostError as error:
+            return str(error)
+        return ""

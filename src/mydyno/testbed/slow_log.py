@@ -1,0 +1,62 @@
+"""The slow log of a private server: one for each trial, packed, with its digest by class.
+
+It is written where a treatment sets ``mysqld.slow_query_log``.
+"""
+
+from pathlib import Path
+
+from mydyno.host import Local
+from mydyno.journal.register import STATEMENTS
+from mydyno.model import Action
+from mydyno.sample import probe_binary
+from mydyno.server import Instance
+from mydyno.server.client import LOAD_USER
+from mydyno.stack.known import normalise
+from mydyno.stack.protocol import StackSettings
+
+SAVED = "slow.log.gz"
+_MOST = 1 << 30  # bytes of a log that are kept, the first ones
+_CLASSES = 50
+_PACK_S = 600.0
+# the file is the server user's: read with that user's rights, written with ours
+_PACK = 'out=$1; shift; "$@" >"$out"'
+_READ = 'tail -c "+$1" -- "$2" | head -c "$3" | gzip -1'
+
+
+def wanted(settings: StackSettings) -> bool:
+    """Return whether a treatment switches the slow log on."""
+    return normalise(settings.of("mysqld").get("slow_query_log", "OFF")) == "1"
+
+
+def begins(instance: Instance, settings: StackSettings) -> int | None:
+    """Return where a trial begins in the slow log, None where its treatment has none."""
+    return _size(instance) if wanted(settings) else None
+
+
+def _size(instance: Instance) -> int:
+    """Return the size of the slow log in bytes, 0 where there is none."""
+    done = instance.host.run(Action(("stat", "-c", "%s", str(instance.place.slow_log))))
+    return int(done.stdout) if done.returncode == 0 else 0
+
+
+def save(instance: Instance, folder: Path, since: int) -> None:
+    """Save what was logged from `since` on, and the digest of the load's statements, to a folder.
+
+    Nothing is saved where nothing was logged, and no digest where `mydyno-probe` is not built.
+    """
+    if _size(instance) <= since:
+        return
+    host, place = instance.host, instance.place
+    packed = place.home / SAVED
+    words = ("read", str(since + 1), str(place.slow_log), str(_MOST))
+    reading = (*instance.identity.drop(), "sh", "-c", _READ, *words)
+    argv = ("sh", "-c", _PACK, "pack", str(packed), *reading)
+    host.run(Action(argv), timeout_s=_PACK_S).check()
+    host.pull(packed, folder / SAVED)
+    host.run(Action(("rm", "-f", str(packed)))).check()
+    if not (probe := probe_binary()):
+        return
+    argv = (probe, "digest", "--json", "--limit", str(_CLASSES), "--user", LOAD_USER)
+    done = Local().run(Action((*argv, str(folder / SAVED))), timeout_s=_PACK_S)
+    if done.returncode == 0:
+        (folder / STATEMENTS).write_bytes(done.stdout)

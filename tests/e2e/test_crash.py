@@ -1,0 +1,132 @@
+"""A crash test on real servers: what was acknowledged is there after a power cut, or is missed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from integration.lab_steps import traces
+from integration.server_steps import CACHE, MARIADB, SERVERS, build_of
+from mydyno.cli.crash import crash_source
+from mydyno.cli.recipes import find
+from mydyno.lab import listing
+
+pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
+MYDYNO = Path(sys.executable).with_name("mydyno")
+SPEC = """
+[stack]
+server = "{server}"
+device = {{ lab = "loop", size = "1G" }}
+[treatments.SAFE]
+"mysqld.log_bin" = "ON"
+"mysqld.sync_binlog" = 1
+"mysqld.innodb_flush_log_at_trx_commit" = 1
+[treatments.WEAK]
+"mysqld.log_bin" = "ON"
+"mysqld.sync_binlog" = 0
+"mysqld.innodb_flush_log_at_trx_commit" = 2
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_write"
+[decide]
+baseline = "SAFE"
+"""
+
+
+@pytest.fixture
+def spec(request, tmp_path):
+    name = getattr(request, "param", MARIADB)
+    build_of(name)  # or it is not there
+    path = tmp_path / "crash.toml"
+    server = "auto" if name == MARIADB else str(CACHE / "servers" / name)
+    path.write_text(SPEC.format(server=server))
+    return path
+
+
+def crash_test(spec, *words, code=0):
+    argv = [MYDYNO, "lab", "crash-test", spec, "-o", spec.parent / "out", *words]
+    done = subprocess.run(
+        [str(word) for word in argv], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.mark.parametrize("spec", SERVERS[::2], indirect=True)
+def test_safe_settings_lose_nothing_and_weak_ones_do(spec):
+    safe, weak = json.loads(crash_test(spec, "--cuts", "2", "--json"))
+    assert (safe["cuts"], safe["failed"], weak["cuts"]) == (2, 0, 2), safe["example"]
+    assert (safe["lossy"], safe["corrupt"], safe["binlog"], safe["unlogged"]) == (0, 0, 0, 0)
+    assert weak["lossy"] + weak["binlog"] >= 2
+    assert (safe["durability"], weak["durability"]) == ("same", "weaker")
+    out = spec.parent / "out"
+    assert not (out / "work").exists()
+    assert traces(out / "work") == []
+
+
+def test_on_a_disk_that_ignores_flushes_safe_settings_lose_too(spec):
+    mutant = ("--set", "stack.device.ignores_flushes=true")
+    (safe,) = json.loads(crash_test(spec, "--cuts", "2", "-t", "SAFE", *mutant, "--json"))
+    assert safe["lossy"] + safe["corrupt"] >= 2, "or the test above shows nothing"
+
+
+def test_killed_in_a_cut_it_is_run_again_and_leaves_nothing(spec):
+    out = spec.parent / "out"
+    argv = [MYDYNO, "lab", "crash-test", spec, "-o", out, "--cuts", "2", "-t", "SAFE"]
+    process = subprocess.Popen([str(word) for word in argv], stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120
+    while not list(out.glob("trials/*/power-cut.json")) and process.poll() is None:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    (safe,) = json.loads(crash_test(spec, "--cuts", "2", "-t", "SAFE", "--json"))
+    assert (safe["cuts"], safe["lossy"]) == (2, 0)
+    assert traces(out / "work") == []
+    assert not [state for state in listing() if Path(state.home).is_relative_to(out)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-t", "NOPE"), "'NOPE'"),
+        (("--set", 'stack.device="here"'), "needs a server on a lab disk"),
+        (("--set", 'stack.server="none"'), "needs a server on a lab disk"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(spec, words, message):
+    assert message in crash_test(spec, *words, code=2)
+    assert not (spec.parent / "out").exists()
+
+
+def test_a_spec_can_ask_for_proof_after_its_campaign(spec):
+    words = ("--set", 'decide.durability="prove"', "--set", "protocol.window_s=1")
+    words += ("--set", "protocol.warmup_s=1", "--set", "protocol.blocks=1")
+    out = spec.parent / "out"
+    done = subprocess.run(
+        [MYDYNO, "run", spec, "-o", out, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "SAFE: lost nothing in 10 cuts" in done.stdout
+    assert "<h2>Power cuts" in (out / "report.html").read_text()
+    shown = subprocess.run([MYDYNO, "compare", out], capture_output=True, text=True, check=True)
+    assert "SAFE: lost nothing in 10 cuts" in shown.stdout
+
+
+def test_run_names_the_command_for_it(spec):
+    done = subprocess.run(
+        [MYDYNO, "run", spec, "--set", "design.kind=crash"], capture_output=True, check=False
+    )
+    assert b"mydyno lab crash-test" in done.stderr
+
+
+def test_the_baseline_comes_with_a_chosen_treatment():
+    """Durability is that beside it: alone, a treatment would be its own baseline, and the same."""
+    made = crash_source(find("durability", {}), ["SAFE+TRX2"], 3).decode()
+    assert list(made.treatments) == ["SAFE", "SAFE+TRX2"]
+    assert made.decide.baseline == "SAFE"

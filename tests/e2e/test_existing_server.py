@@ -1,0 +1,147 @@
+"""A campaign on a server that is not ours: variables set while it runs, then restored."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from integration.server_steps import HOST, SERVERS, build_of, open_folder
+from mydyno.server import prepare
+
+pytestmark = [pytest.mark.mysqld, pytest.mark.root]
+OTHERS = (
+    "SELECT COUNT(*) FROM information_schema.processlist "
+    "WHERE user = SUBSTRING_INDEX(USER(), '@', 1) AND id <> CONNECTION_ID()"
+)
+CHANGED = "out/trials/*/changes.json"  # written when the variables are set
+MYDYNO = Path(sys.executable).with_name("mydyno")
+SPEC = """
+[campaign]
+name = "live"
+[stack]
+server = "existing:{options}"
+[treatments.STOCK]
+[treatments.MORE]
+"mysqld.{key}" = {value}
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_write"
+tables = 1
+table_size = 500
+threads = [2]
+[protocol]
+kind = "fixed"
+warmup_s = 1
+window_s = {window}
+reset = "{reset}"
+[design]
+blocks = {blocks}
+"""
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def theirs(request):
+    """Yield a running server with its administrator's option file."""
+    folder = open_folder()
+    server = prepare(HOST, build_of(request.param), places=(folder / "home", folder / "data"))
+    try:
+        server.initialise()
+        server.start()
+        yield server
+    finally:
+        server.close()
+        shutil.rmtree(folder)
+
+
+def spec(folder, server, **changes):
+    """Write a spec for the server; return its path."""
+    given = {"key": "sort_buffer_size", "value": 65536, "window": 2, "reset": "none", "blocks": 2}
+    path = folder / "live.toml"
+    path.write_text(SPEC.format(options=server.place.admin, **{**given, **changes}))
+    return path
+
+
+def run(folder, *words, code=0):
+    done = subprocess.run(
+        [MYDYNO, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=180
+    )
+    assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def state(server):
+    """Return the variable that is changed, and the databases."""
+    names = "@@GLOBAL.sort_buffer_size"
+    return server.query(f"SELECT {names}"), server.query("SHOW DATABASES")
+
+
+def test_treatments_are_compared_and_nothing_stays(theirs, tmp_path):
+    before = state(theirs)
+    path = spec(tmp_path, theirs)
+    assert "MORE" in run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server")
+    assert state(theirs) == before
+    assert "nothing to restore" in run(tmp_path, "rollback", "out")
+
+
+def test_it_takes_consent(theirs, tmp_path):
+    words = run(tmp_path, "run", str(spec(tmp_path, theirs)), "-o", "out", code=4)
+    assert "add --allow existing-server" in words
+
+
+def wait_until(seen, process=None, timeout_s=60):
+    end = time.monotonic() + timeout_s
+    while not seen():
+        assert time.monotonic() < end
+        assert process is None or process.poll() is None
+        time.sleep(0.1)
+
+
+def test_somebody_else_who_is_connected_is_not_disturbed(theirs, tmp_path):
+    other = subprocess.Popen(theirs.client, stdin=subprocess.PIPE)  # it waits for statements
+    try:
+        wait_until(lambda: theirs.query(OTHERS) != [("0",)])
+        path = spec(tmp_path, theirs)
+        words = run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server", code=4)
+        assert "other sessions are connected" in words
+    finally:
+        other.communicate()
+        wait_until(lambda: theirs.query(OTHERS) == [("0",)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"key": "innodb_page_size", "value": 4096}, "needs a restart"),
+        ({"key": "no_such"}, "no_such"),
+        ({"reset": "dataset"}, "nothing is reset there"),
+    ],
+)
+def test_what_cannot_be_done_there_is_refused(theirs, tmp_path, changes, words):
+    path = spec(tmp_path, theirs, **changes)
+    shown = run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server", code=2)
+    assert words in shown
+    assert "live.toml" in shown
+
+
+def test_a_killed_run_is_rolled_back(theirs, tmp_path):
+    before = state(theirs)
+    path = spec(tmp_path, theirs, window=8)
+    argv = [MYDYNO, "run", str(path), "-o", "out", "--allow", "existing-server"]
+    process = subprocess.Popen(argv, cwd=tmp_path)
+    wait_until(
+        lambda: any("sort_buffer_size" in one.read_text() for one in tmp_path.glob(CHANGED)),
+        process,
+        120,
+    )
+    assert state(theirs)[0] != before[0]
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    shown = run(tmp_path, "rollback", "out")
+    assert "restored: " in shown
+    assert "database mydyno_bench" in shown
+    assert state(theirs) == before

@@ -1,0 +1,260 @@
+"""What a lease changes on trial and for good, planned from what was read of a host; no host."""
+
+from dataclasses import replace
+
+import pytest
+
+from mydyno.audit.facts import ServerEvidence
+from mydyno.keep.drift import HostFiles
+from mydyno.keep.kept import Kept, KeptOn
+from mydyno.keep.lease import (
+    Held,
+    Lease,
+    LeaseChange,
+    LeaseNote,
+    Remount,
+    Scene,
+    named_after,
+    not_in_force,
+    planned,
+    refuse,
+    refuse_foreign_files,
+    stack,
+    undone,
+)
+from mydyno.keep.managers import managed_files, managers
+from mydyno.model import RefusedError, SpecError
+from mydyno.report.lease import render_leases, render_plan
+
+UNIT = '[Service]\nExecStart=/bin/sh -c "exec mariadbd $MYSQLD_OPTS"\n'
+DIRECT = """[Service]
+ExecStart=/usr/sbin/mysqld --old
+ExecStart=
+ExecStart=/usr/sbin/mysqld \\
+  --defaults-file=/etc/my.cnf
+"""
+HOST = {
+    "limits": "Max open files            32768                32768                files",
+    "maps": "",
+    "unit": "mariadb.service\n",
+    "mount": "ext4 rw,relatime",
+}
+VARIABLES = {
+    "max_connections": "151",
+    "innodb_log_buffer_size": "16777216",
+    "innodb_data_file_path": "ibdata1:12M:autoextend",
+    "optimizer_switch": "a=on,b=off",
+    "log_bin": "OFF",
+}
+TARGET = KeptOn(
+    "mariadb.service", "/etc/mysql/mariadb.conf.d", "sdc", "/dev/a /data ext4 rw 0 0\n", "/data"
+)
+OPTIONS = "/etc/mysql/mariadb.conf.d/zz-mydyno.cnf"
+
+
+def seen(**changes):
+    """Return what is read of a server."""
+    fields = {
+        "name": "db1",
+        "flavour": "mariadb",
+        "version": (10, 11, 6),
+        "text": "10.11.6",
+        "variables": VARIABLES,
+        "looks": ({}, {}),
+        "host": HOST,
+    }
+    return ServerEvidence(**{**fields, **changes})
+
+
+def scene(texts=None, *, unit=UNIT, dynamic=("max_connections",), values=None, environment=None):
+    """Return what a lease is planned from."""
+    files = HostFiles(values or {"/proc/sys/vm/swappiness": "60\n"})
+    remount = Remount("rw,relatime", "rw,noatime", ("mount", "forth"), ("mount", "back"))
+    return Scene(seen(), files, texts or {}, unit, environment or {}, frozenset(dynamic), remount)
+
+
+def kept(**settings):
+    """Return a treatment of this host; two underscores are a dot."""
+    named = {key.replace("__", "."): value for key, value in settings.items()}
+    return Kept(named, ["evidence"], {}, "mariadb", (10, 11, 6), TARGET)
+
+
+def test_what_can_be_set_online_is_no_restart():
+    plan = planned(
+        kept(mysqld__max_connections="300", kernel__sysctl__vm__swappiness="1"), {}, scene()
+    )
+    assert not plan.restart
+    assert [(c.kind, c.place, c.before, c.wanted) for c in plan.trial] == [
+        ("value", "/proc/sys/vm/swappiness", "60", "1"),
+        ("variable", "max_connections", "151", "300"),
+    ]
+    assert [c.place for c in plan.stored] == [OPTIONS, "/etc/sysctl.d/90-mydyno.conf"]
+    assert {row.cost for row in plan.rows} == {"online"}
+    shown = render_plan("db1", plan, ["1.31 [1.22..1.41]"], 1800, 80, None)
+    assert "no restart" in shown
+    assert "evidence: 1.31" in shown
+
+
+def test_one_restart_takes_all_variables_along():
+    plan = planned(
+        kept(
+            mysqld__max_connections="300",
+            mysqld__innodb_log_buffer_size="32M",
+            limits__nofile="65536",
+        ),
+        {},
+        scene(environment={"MYSQLD_OPTS": "--theirs"}),
+    )
+    (change,) = plan.trial
+    assert plan.restart
+    assert "MYDYNO_LEASE=l-1\n" in named_after("l-1", change).wanted
+    assert change.place == "/run/systemd/system/mariadb.service.d/zzz-mydyno-trial.conf"
+    assert change.before is None
+    assert change.wanted == (
+        "[Service]\nEnvironment=MYDYNO_LEASE=@\nLimitNOFILE=65536\n"
+        'Environment="MYSQLD_OPTS=--theirs --max_connections=300 --innodb_log_buffer_size=32M"\n'
+    )
+
+
+def test_a_unit_that_starts_the_server_itself_gets_its_last_command_with_the_options():
+    plan = planned(kept(mysqld__innodb_log_buffer_size="32M"), {}, scene(unit=DIRECT))
+    assert plan.trial[0].wanted == (
+        "[Service]\nEnvironment=MYDYNO_LEASE=@\nExecStart=\n"
+        "ExecStart=/usr/sbin/mysqld    --defaults-file=/etc/my.cnf --innodb_log_buffer_size=32M\n"
+    )
+
+
+def test_a_unit_that_starts_a_script_is_refused():
+    unit = "[Service]\nExecStart=/opt/start-db.sh\n"
+    with pytest.raises(RefusedError, match="takes no options from a drop-in"):
+        planned(kept(mysqld__innodb_log_buffer_size="32M"), {}, scene(unit=unit))
+
+
+def test_a_value_that_would_split_is_refused():
+    with pytest.raises(RefusedError, match="cannot be given to the server's unit"):
+        planned(kept(mysqld__innodb_data_file_path="a b"), {}, scene())
+
+
+def test_the_binary_log_is_switched_and_not_named():
+    plan = planned(kept(mysqld__log_bin="ON"), {}, scene())
+    assert '--log-bin"' in plan.trial[0].wanted
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"mysqld__max_connections": "151"}, "in force there already"),
+        ({"mysqld__optimizer_switch": "B=OFF"}, "in force there already"),
+        ({"kernel__sysctl__vm__nothing": "1"}, "cannot be read"),
+    ],
+)
+def test_what_changes_nothing_or_cannot_be_read_is_an_error(settings, words):
+    with pytest.raises(SpecError, match=words):
+        planned(kept(**settings), {}, scene())
+
+
+def test_a_text_that_differs_is_not_taken_for_the_same():
+    assert planned(kept(mysqld__innodb_data_file_path="ibdata1:1G"), {}, scene()).rows
+
+
+def test_files_hold_all_that_is_kept_and_only_forms_that_change_are_written():
+    already = {"mysqld.sort_buffer_size": "1M", "limits.nofile": "65536"}
+    plan = planned(kept(mysqld__max_connections="300"), already, scene())
+    (file,) = plan.stored
+    assert "sort_buffer_size = 1M" in file.wanted
+    assert "max_connections = 300" in file.wanted
+
+
+def test_a_mount_is_remounted_and_its_line_edited():
+    plan = planned(kept(fs__mount="noatime"), {}, scene({"/etc/fstab": TARGET.fstab}))
+    assert plan.trial[0] == LeaseChange(
+        "mount", "/data", "rw,relatime", "rw,noatime", ["mount", "forth"], ["mount", "back"]
+    )
+    assert plan.stored[0].before == TARGET.fstab
+    assert plan.stored[0].wanted == "/dev/a /data ext4 rw,noatime 0 0\n"
+    assert plan.rows[0].cost == "remount"
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "words"),
+    [
+        ("raid.level", RefusedError, "cannot be changed on a host that is in use"),
+        ("fs.type", RefusedError, "cannot be changed on a host that is in use"),
+        ("kernel.release", RefusedError, "cannot be changed on a host that is in use"),
+        ("mysqld.nothing", SpecError, "has no such variable"),
+    ],
+)
+def test_what_no_lease_can_change_is_refused(key, error, words):
+    with pytest.raises(error, match=words):
+        refuse(replace(kept(), settings={key: "1"}), seen())
+
+
+def test_a_persisted_variable_is_refused():
+    persisted = seen(origins={"max_connections": ("persisted", "/var/lib/mysql/mysqld-auto.cnf")})
+    with pytest.raises(RefusedError, match="RESET PERSIST max_connections"):
+        refuse(kept(mysqld__max_connections="300"), persisted)
+
+
+def held(number, state="kept", undoes="", **fields):
+    """Return a lease of a host."""
+    stored = [LeaseChange("file", OPTIONS, None, "text")]
+    lease = Lease(
+        id=f"l-{number}",
+        host="db1",
+        who="ada@desk",
+        why="why",
+        seconds=60,
+        unit="",
+        client=[],
+        restart=False,
+        trial=[],
+        stored=stored,
+        undoes=undoes,
+        note=LeaseNote(),
+    )
+    return Held(lease, state, 0, 60, **fields)
+
+
+def test_what_is_kept_is_a_stack():
+    all_held = [held(1), held(2, "reverted"), held(3), held(4, undoes="l-3")]
+    assert [one.lease.id for one in stack(all_held)] == ["l-1"]
+    shown = render_leases("db1", all_held, 0.0)
+    assert "    undone\n" in shown
+    assert "kept; undoes l-3" in shown
+    assert render_leases("db1", [], 0.0) == "db1: no lease\n"
+
+
+def test_an_export_that_was_copied_is_not_overwritten():
+    refuse_foreign_files({OPTIONS: None, "/etc/fstab": "x"}, [])
+    refuse_foreign_files({OPTIONS: "text"}, [held(1)])
+    with pytest.raises(RefusedError, match="an export was copied"):
+        refuse_foreign_files({OPTIONS: "text"}, [held(1, "reverted")])
+
+
+def test_a_kept_file_that_was_edited_is_not_restored():
+    first = kept(mysqld__max_connections="200")
+    plan = undone(held(1), first, scene({OPTIONS: "text"}))
+    assert [(c.before, c.wanted) for c in plan.stored] == [("text", None)]
+    assert plan.trial[0].wanted == "200"
+    with pytest.raises(RefusedError, match="somebody has changed it"):
+        undone(held(1), first, scene({OPTIONS: "text and more"}))
+    assert undone(held(1, left=[OPTIONS]), first, scene({})).stored == []
+
+
+def test_what_is_not_in_force_afterwards_is_named():
+    plan = planned(kept(mysqld__max_connections="300"), {}, scene())
+    wrong = not_in_force(plan.rows, kept(mysqld__max_connections="300"), scene())
+    assert wrong == ["mysqld.max_connections: is 151, 300 was wanted"]
+
+
+def test_managers_are_found():
+    assert managers(seen()) == []
+    there = seen(
+        variables={**VARIABLES, "wsrep_on": "ON", "group_replication_group_name": "a-b"},
+        host={**HOST, "managers": "orchestrator\nkubepods\n"},
+    )
+    names = ["Galera", "group replication", "Orchestrator", "an operator of Kubernetes"]
+    assert managers(there) == names
+    assert managed_files(seen(files={"/etc/my.cnf": "# Ansible managed\n", "/b": ""})) == [
+        "/etc/my.cnf"
+    ]

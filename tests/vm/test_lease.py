@@ -1,0 +1,186 @@
+"""A lease on a machine with a kernel of its own: what only a boot shows, and 20 power cuts."""
+
+import json
+import os
+import random
+import time
+
+import msgspec
+import pytest
+
+from mydyno.cli.apply import _on
+from mydyno.cli.audit import gathered
+from mydyno.cli.leases import (
+    GUARD,
+    call,
+    held,
+    install_guard,
+    lease_of,
+    scene_of,
+    unit_of,
+)
+from mydyno.host import Host
+from mydyno.keep.kept import Kept, KeptOn
+from mydyno.keep.lease import LeaseNote, not_in_force, planned, stack, undone
+from mydyno.model import Action
+from mydyno.server.existing import reached
+from mydyno_vm import qemu
+
+CUTS = int(os.environ.get("MYDYNO_CUTS", "20"))
+SETTINGS = {
+    "mysqld.innodb_log_buffer_size": "32M",
+    "mysqld.max_connections": "300",
+    "kernel.sysctl.vm.swappiness": "7",
+    "kernel.thp": "never",
+    "block.scheduler": "none",
+    "block.read_ahead_kb": "64",
+    "limits.nofile": "15000",
+    "fs.mount": "noatime",
+}
+STATE = r"""
+cd / && find etc usr/local/lib/systemd -xdev ! -name 'ld.so.cache' \
+    -printf '%p %m %u %g %l\n' 2>/dev/null | sort
+find etc -xdev -type f -print0 | sort -z | xargs -0 sha256sum
+cat /proc/sys/vm/swappiness /sys/kernel/mm/transparent_hugepage/enabled
+cat /sys/block/*/queue/scheduler /sys/block/*/queue/read_ahead_kb
+findmnt -n -o OPTIONS /
+mariadb --batch --skip-column-names -e 'SELECT @@max_connections, @@innodb_log_buffer_size'
+grep 'open files' /proc/$(pidof mariadbd)/limits
+test -e /run/systemd/system/mariadb.service.d && echo 'the drop-in of a trial'; true
+"""
+
+
+def shell(guest, text, timeout_s=120.0):
+    done = guest.run(Action(("sh", "-c", text)), timeout_s=timeout_s)
+    return done.check().stdout.decode(errors="replace")
+
+
+def state(guest):
+    return shell(guest, STATE).splitlines()
+
+
+def cut(guest, machine):
+    """Cut the power: what the guest has not written to its disk is lost; boot it again."""
+    guest.close()
+    machine.cut_off()
+    machine.state = qemu.start(machine.host, machine.records, machine.state)
+    guest.connect()
+    shell(
+        guest,
+        "systemctl is-system-running --wait; for i in $(seq 200); do mariadb -e 'SELECT 1' "
+        ">/dev/null 2>&1 && exit 0; sleep 0.3; done; exit 1",
+        300,
+    )
+
+
+@pytest.fixture(scope="module")
+def production(guest):
+    """Return the machine with its server running from its unit."""
+    shell(guest, "systemctl unmask mariadb; systemctl enable --now mariadb", 300)
+    install_guard(guest)
+    yield guest
+    if held(guest):
+        shell(guest, f"{GUARD} forget || true")
+    shell(guest, "systemctl disable --now mariadb")
+
+
+def plan_of(guest: Host, number):
+    """Return a lease of all settings, its plan, and how to see what is in force."""
+    existing = reached(guest)
+    seen = gathered(existing, 0)
+    kept = _on(Kept(SETTINGS, ["a test"], target=KeptOn()), existing, seen)
+    scene = scene_of(existing, seen, kept, kept)
+    plan = planned(kept, {}, scene)
+    first = {row.key: row.before for row in plan.rows}
+    note = LeaseNote(
+        {r.key: r.wanted for r in plan.rows}, first, dict(SETTINGS), [], {}, kept.target
+    )
+    lease = lease_of(existing, seen, "vm", plan, f"case {number}", seconds=3600, note=note)
+    return lease, plan, kept
+
+
+def undo(guest):
+    """Undo the kept lease by one of its own."""
+    (top,) = stack(held(guest))
+    existing = reached(guest)
+    seen = gathered(existing, 0)
+    note = top.lease.note
+    first = Kept(note.first, [], {}, existing.flavour, existing.version, note.target)
+    scene = scene_of(existing, seen, first, first, [c.place for c in top.lease.stored])
+    plan = undone(top, first, scene)
+    asked = lease_of(
+        existing, seen, "vm", plan, "undo", seconds=3600, note=LeaseNote(), undoes=top.lease.id
+    )
+    call(guest, "begin", stdin=msgspec.json.encode(asked))
+    call(guest, "confirm", asked.id, "--who", "test")
+
+
+def test_all_of_it_is_in_force_on_trial_after_a_boot_and_gone_without_a_trace(
+    production, machine, timed
+):
+    guest = production
+    first = state(guest)
+    lease, plan, kept = plan_of(guest, 0)
+    assert unit_of(gathered(reached(guest), 0)) == "mariadb.service"
+    with timed("a lease begun"):
+        call(guest, "begin", stdin=msgspec.json.encode(lease))
+    existing = reached(guest)
+    seen = gathered(existing, 0)
+    scene = scene_of(existing, seen, kept, kept)
+    assert not_in_force(plan.rows, kept, scene) == []
+    etc = [line for line in state(guest) if line.startswith("etc/")]
+    assert etc == [line for line in first if line.startswith("etc/")], "of a trial, nothing"
+    call(guest, "confirm", lease.id, "--who", "test")
+    with timed("a boot with the kept settings"):
+        cut(guest, machine)
+    existing = reached(guest)
+    seen = gathered(existing, 0)
+    assert not_in_force(plan.rows, kept, scene_of(existing, seen, kept, kept)) == []
+    assert shell(guest, "systemctl show -p Result --value mydyno-verify").strip() == "success"
+    undo(guest)
+    call(guest, "forget")
+    assert state(guest) == first
+    with timed("a boot with the first settings"):
+        cut(guest, machine)
+    assert state(guest) == first
+    install_guard(guest)
+
+
+def test_power_cuts_at_any_instant_leave_all_or_nothing(production, machine, timed):
+    guest, chosen = production, random.Random(11)
+    shell(guest, "rm -rf /var/lib/mydyno")
+    first = state(guest)
+    lease, *_ = plan_of(guest, 0)
+    began = time.monotonic()
+    call(guest, "begin", stdin=msgspec.json.encode(lease))
+    length = time.monotonic() - began
+    call(guest, "revert", lease.id, "--why", "test")
+    ends = {}
+    for number in range(CUTS):
+        act = chosen.choice(["begin", "begin", "confirm", "revert"])
+        lease, *_ = plan_of(guest, number)
+        document = msgspec.json.encode(lease)
+        if act != "begin":
+            call(guest, "begin", stdin=document)
+        words = {
+            "begin": ("begin",),
+            "confirm": ("confirm", lease.id, "--who", "t"),
+            "revert": ("revert", lease.id, "--why", "t"),
+        }[act]
+        running = guest.start(Action((GUARD, *words), document if act == "begin" else b""))
+        time.sleep(chosen.uniform(0.0, length if act != "confirm" else length / 4))
+        del running
+        with timed(f"power cut {number + 1} in {act}"):
+            cut(guest, machine)
+        all_held = json.loads(call(guest, "status"))
+        end = all_held[-1]["state"] if all_held else "none"
+        ends[act, end] = ends.get((act, end), 0) + 1
+        assert end in {"none", "reverted", "kept"}, (number, act, end)
+        if end == "kept" and stack(held(guest)):
+            assert shell(guest, f"{GUARD} verify") == ""
+            undo(guest)
+        now = [line for line in state(guest) if not line.startswith("usr/local")]
+        assert now == [line for line in first if not line.startswith("usr/local")], (number, act)
+    assert sum(ends.values()) == CUTS
+    with timed(f"ends: {ends}"):
+        pass
