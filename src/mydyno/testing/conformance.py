@@ -308,12 +308,14 @@ def check_host(host: Host, folder: Path) -> None:
 def _check_background(host: Host, folder: Path) -> None:
     errors = folder / "err"
     host.run(_sh('echo before >"$1"', errors))
-    text = "echo $$; for i in 1 2; do sleep 0.4; echo $i; done; echo after >&2; printf end; exit 7"
-    running = host.start(_sh(text), stderr=errors)
+    text = """echo $$; until rm "$1" 2>/dev/null; do sleep 0.1; done
+    for i in 1 2; do sleep 0.4; echo $i; done; echo after >&2; printf end; exit 7"""
+    running = host.start(_sh(text, folder / "go"), stderr=errors)
     lines = running.lines()
     require(int(next(lines)) == running.pid, "`pid` is the command's")
     require(running.returncode() is None, "it has no exit code while it runs")
     began_s = time.monotonic()
+    host.run(_sh('echo go >"$1"', folder / "go"))
     require([*lines] == [b"1\n", b"2\n", b"end"], "every line is yielded, the last one unended")
     require(time.monotonic() - began_s > _SLEPT_S, "lines are yielded as they come")
     require(running.stop() == running.returncode() == 7, "it has its own exit code")  # noqa: PLR2004
