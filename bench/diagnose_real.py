@@ -87,8 +87,34 @@ FAULTS: dict[str, Fault] = {
         "rate",
         RO + "\nrate = 60",
     ),
-    "link": (("link_rate",), "", {POOL: LARGE, "link.rate": "30mbit"}, "link", RO),
-    "link-weak": (("link_rate",), "", {POOL: LARGE, "link.rate": "80mbit"}, "link", RO),
+    "link": (
+        ("link_rate",),
+        "",
+        {POOL: LARGE, "link.rate": "30mbit"},
+        {POOL: LARGE, "link.rate": "1gbit"},
+        RO,
+    ),
+    "link-weak": (
+        ("link_rate",),
+        "",
+        {POOL: LARGE, "link.rate": "80mbit"},
+        {POOL: LARGE, "link.rate": "1gbit"},
+        RO,
+    ),
+    "far": (
+        ("round_trips",),
+        "",
+        {POOL: LARGE, "link.delay": "4ms"},
+        {POOL: LARGE, "link.delay": "0us"},
+        RO,
+    ),
+    "far-weak": (
+        ("round_trips",),
+        "",
+        {POOL: LARGE, "link.delay": "1ms"},
+        {POOL: LARGE, "link.delay": "0us"},
+        RO,
+    ),
     "hot-row": (
         ("row_locks",),
         ", flush_latency_us = 1000",
@@ -145,21 +171,17 @@ def spec(server: str, device: str, arms: Mapping[str, Mapping[str, str]], load: 
         made.append(f"[treatments.{name}]")
         if "5.6" not in server:
             made.append('"mysqld.innodb_flush_method" = "O_DIRECT"')
+        if any(key.startswith("link.") for key in settings):
+            made += ['"net.address" = "lab"', '"net.transport" = "tcp"']
         for key, value in settings.items():
-            if key == "link.rate":
-                made += ['"net.address" = "lab"', '"net.transport" = "tcp"']
-                made += [f'"link.rate" = "{value}"'] if value else []
-            else:
-                made.append(f'"mysqld.{key}" = "{value}"')
+            made.append(f'"{key if key.startswith("link.") else f"mysqld.{key}"}" = "{value}"')
     made += ["[workloads.w]", 'tool = "sysbench-oltp"', load]
     return "\n".join(made) + f'\n[design]\nkind = "blocks"\n{_WINDOW}[decide]\nbaseline = "FAULT"\n'
 
 
 def without(relief: str, settings: Mapping[str, str], load: str) -> tuple[Mapping[str, str], str]:
-    """Return the settings and the load without a fault of the load's or the link's."""
+    """Return the settings and the load without a fault of the load's."""
     match relief:
-        case "link":
-            return {**settings, "link.rate": "1gbit"}, load
         case "rate":
             return settings, load.partition("\nrate")[0]
         case "rows":
@@ -343,7 +365,7 @@ LINES = {  # the limits that each line of an account would be blamed for
     "latch": {"latches"},
     "row_lock": {"row_locks"},
     "think": {"load_idle"},
-    "network": {"link_rate"},
+    "network": {"link_rate", "round_trips"},
 }
 RESOURCES = {"cpu": {"server_cpu"}, "disk": {"disk_ios", "pool_size"}, "net": {"link_rate"}}
 USED = 0.7  # of a resource: the usual alarm of the USE method

@@ -82,6 +82,18 @@ def test_the_layer_of_the_labs_link():
         link.down()
 
 
+@pytest.mark.root
+def test_the_layer_of_a_link_with_a_delay(tmp_path):
+    link = planned(Local(), tmp_path / "wire")
+    link.up()
+    try:
+        state = link.state
+        layer = Link(state.device, state.link, state.peer, tmp_path / "wire")
+        check_applied(Site("db", Local(), (layer,)), {"db/link.delay": "500us"})
+    finally:
+        link.down()
+
+
 def test_a_host_that_does_not_follow_is_drift():
     site, want = fake()
 

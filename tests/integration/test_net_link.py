@@ -14,8 +14,8 @@ from integration.load_steps import HOST, prepare
 from integration.server_steps import MARIADB, clear, forked, write
 from mydyno.host import ask
 from mydyno.journal.register import state_folder
-from mydyno.lab import measure_throughput, sweep_links
-from mydyno.lab.lab_link import planned
+from mydyno.lab import measure_round_trip, measure_throughput, sweep_links
+from mydyno.lab.lab_link import available, planned
 from mydyno.loads import sysbench_oltp
 from mydyno.model import Action, HostError, RefusedError
 from mydyno.sample.sampler import interface_to, link_speed
@@ -153,6 +153,84 @@ def test_a_link_whose_owner_was_killed_is_swept(link):
     assert not traces(name)
     assert traces(link.state.link)  # whose owner lives
     assert sweep_links(HOST) == []
+
+
+@pytest.fixture
+def wired(tmp_path):
+    made = planned(HOST, tmp_path / "wire")
+    made.up()
+    yield made
+    made.down()
+
+
+def delayed(link, delay):
+    """Order a delay, as a trial does; return the round trip in seconds."""
+    rated = Link(link.state.device, link.state.link, link.state.peer, link.wire.folder)
+    for change in rated.plan(ask(HOST, rated.observe()), {"delay": delay}):
+        HOST.run(change.action).check()
+    assert ask(HOST, rated.observe())["delay"] == delay
+    return measure_round_trip(link)
+
+
+def test_a_delay_makes_each_round_trip_longer_and_goes_again(wired):
+    own, longer = delayed(wired, "0us"), delayed(wired, "5000us")
+    assert 0.005 < longer < 0.015
+    assert own < 0.003
+    assert delayed(wired, "0us") < 0.003
+    assert measure_throughput(wired).to_load > 30e6  # bytes a second, beside other tests
+
+
+def test_a_link_with_a_delay_has_a_rate_too(wired):
+    rated = Link(wired.state.device, wired.state.link, wired.state.peer, wired.wire.folder)
+    want = {"rate": "20mbit", "delay": "2000us"}
+    for change in rated.plan(ask(HOST, rated.observe()), want):
+        HOST.run(change.action).check()
+    assert ask(HOST, rated.observe()) == want
+    assert measure_throughput(wired).to_load < bytes_per_s("20mbit") * 1.05
+
+
+def test_nothing_is_left_of_a_link_with_a_delay(wired):
+    pid = wired.wire.pid
+    assert wired.down()
+    assert not traces(wired.state.link)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_wire_that_has_ended_is_seen_and_takes_its_ends_with_it(wired):
+    wired.wire.check()
+    os.kill(wired.wire.pid, signal.SIGKILL)
+    wait_for(lambda: not wired.wire.pid)
+    with pytest.raises(HostError, match=r"link\.delay: its process .* has ended"):
+        wired.wire.check()
+    assert wired.state.device not in traces(wired.state.link)
+
+
+def test_a_wire_ends_with_its_owner(tmp_path):
+    def work():
+        mine = planned(HOST, tmp_path / "wire")
+        mine.up()
+        (tmp_path / "pid").write_text(str(mine.wire.pid))
+        (tmp_path / "name").write_text(mine.state.link)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert forked(work) == -signal.SIGKILL
+    pid, name = (tmp_path / "pid").read_text(), (tmp_path / "name").read_text()
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    assert any(name in line for line in sweep_links(HOST))
+    assert not traces(name)
+
+
+def test_no_delay_where_the_kernel_makes_no_interfaces(monkeypatch, tmp_path):
+    monkeypatch.setattr("mydyno.lab.lab_link._TUN", "/dev/net/none")
+    assert "load the module `tun`" in available(HOST, delayed=True)
+    assert available(HOST) == ""
+
+
+def wait_for(done):
+    end = time.monotonic() + 5
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 class Cut:

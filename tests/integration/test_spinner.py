@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mydyno.cli.diagnose import other_databases
 from mydyno.host import Local, ask
-from mydyno.testbed.spinner import Spinner, other_databases
+from mydyno.lab import Spinner
+from mydyno.stack.doses import Slow
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.alone]
 _PLAIN = """
@@ -16,7 +18,7 @@ import sys
 from pathlib import Path
 from mydyno.host import Local
 from mydyno.model import HostError
-from mydyno.testbed.spinner import Spinner
+from mydyno.lab import Spinner
 try:
     Spinner(Local(), Path(sys.argv[1])).start()
 except HostError as error:
@@ -33,7 +35,7 @@ def spinner(tmp_path):
 
 
 def ordered(spinner, share):
-    layer, host = spinner.layer, Local()
+    layer, host = Slow(spinner.folder), Local()
     for change in layer.plan(ask(host, layer.observe()), {"host": share} if share else {}):
         host.run(change.action).check()
     return ask(host, layer.observe())

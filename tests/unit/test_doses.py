@@ -75,6 +75,17 @@ def test_a_rate_that_is_a_share_of_the_traffic_stays_one():
     assert not [name for name in found if name.startswith("try ")]  # it would change the traffic
 
 
+def test_a_longer_round_trip_is_a_dose_and_a_shorter_one_relaxes_it():
+    far = LINK.format("1gbit") + '\n"link.delay" = "2ms"'
+    found = campaign(settings=far).treatments
+    worse, better = found["link.delay 125%"], found["link.delay 80%"]
+    assert (worse["db/link.delay"], better["db/link.delay"]) == ("2500us", "1600us")
+    assert factor("link.delay 125%") == pytest.approx(0.8)
+    assert factor("link.delay 80%") == pytest.approx(1.25)
+    assert found["all"]["db/link.delay"] == "2500us"
+    assert not [n for n in campaign(settings=LINK.format("1gbit")).treatments if "delay" in n]
+
+
 def test_chosen_doses_only_and_an_unknown_one_is_refused():
     found = campaign(design='doses = ["disk.rate"]').treatments
     assert [*found] == ["A", "disk.rate 80%", "disk.rate 125%"]

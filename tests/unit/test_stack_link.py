@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from mydyno.lab.lab_link import parse as parse_gauge
 from mydyno.model import SpecError
 from mydyno.stack.link import (
+    Link,
     bytes_per_s,
+    delay_us,
     normal,
-    refuse_bad_rate,
+    parse,
+    refuse_bad_link,
     resolved,
     share,
     text,
@@ -72,7 +75,42 @@ def test_traffic_is_measured_once_for_all_shares_of_it():
 )
 def test_rates_are_refused_before_any_trial(settings, words):
     with pytest.raises(SpecError, match=words):
-        refuse_bad_rate(split(settings))
+        refuse_bad_link(split(settings))
+
+
+@pytest.mark.parametrize(
+    ("delay", "us"), [("500us", 500), ("2ms", 2000), ("0us", 0), ("0.5ms", 500)]
+)
+def test_a_delay_is_read_in_microseconds(delay, us):
+    assert delay_us(delay) == us
+
+
+@pytest.mark.parametrize("delay", ["", "500", "1s", "-1us", "2 ms", "1001ms", "125%"])
+def test_a_delay_that_cannot_be_is_refused(delay):
+    with pytest.raises(SpecError, match=r"link\.delay"):
+        refuse_bad_link(split({"db/net.address": "lab", "db/link.delay": delay}))
+    with pytest.raises(SpecError, match=r"link\.delay applies to the lab link only"):
+        refuse_bad_link(split({"db/link.delay": delay}))
+
+
+def test_a_delay_is_ordered_from_the_wire_and_only_where_there_is_one():
+    wired = Link("labh", "lab", "labl", Path("/orders"))
+    now = parse(b"delay 250\n[]\n[]\n")
+    assert now == {"rate": "unlimited", "delay": "250us"}
+    (change,) = wired.plan(now, {"delay": "2ms"})
+    assert (change.before, change.after) == ("250us", "2000us")
+    assert (change.action.argv[-1], change.action.stdin) == ("/orders/order", b"delay 2000\n")
+    assert [c.after for c in wired.plan(now, {})] == ["0us"]
+    assert wired.plan(now, {"delay": "0.25ms"}) == []
+    with pytest.raises(SpecError, match="without a wire"):
+        Link("labh", "lab", "labl").plan({"rate": "unlimited"}, {"delay": "2ms"})
+
+
+def test_a_share_of_the_traffic_leaves_the_delay():
+    far = split({**SLOW, "db/link.delay": "1ms"})
+    assert resolved(far, "rw/16", {})["db/link.delay"] == "1ms"
+    assert resolved(far, "rw/16", {traffic_key(far, "rw/16"): 1e6})["db/link.delay"] == "1ms"
+    assert traffic_key(far, "rw/16") != traffic_key(SLOW, "rw/16")
 
 
 def test_the_gauge_reads_what_iperf3_prints():

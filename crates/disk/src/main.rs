@@ -9,6 +9,7 @@ mod faults;
 mod filesystem;
 mod life;
 mod options;
+mod order;
 mod overlay;
 mod pacer;
 mod pages;
@@ -22,6 +23,7 @@ mod throttle;
 #[cfg(test)]
 mod throttle_tests;
 mod timer;
+mod wire;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -44,15 +46,8 @@ fn main() -> ExitCode {
         Task::Classes { json: true } => classes::json().to_string(),
         Task::Classes { json: false } => classes::text(),
         Task::Serve(serve) => return run(&serve),
-        Task::Spin(options) => {
-            return match spin::run(&options) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    eprintln!("mydyno-disk: spin: {error}");
-                    ExitCode::FAILURE
-                }
-            }
-        }
+        Task::Spin(options) => return ended("spin", spin::run(&options)),
+        Task::Wire(options) => return ended("wire", wire::run(&options)),
     };
     match writeln!(std::io::stdout(), "{table}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -60,6 +55,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,
+    }
+}
+
+fn ended(task: &str, result: std::io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mydyno-disk: {task}: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::spin::Spin;
 use crate::store::Files;
 use crate::stripe::Stripe;
 use crate::throttle::Limits;
+use crate::wire::Wire;
 
 /// Lab disks with the caps and bursts of cloud disks, served as one striped device.
 #[derive(Debug, Parser)]
@@ -27,6 +28,8 @@ pub enum Task {
     Serve(Box<Serve>),
     /// Take slices of CPUs as ordered, so that the rest runs at a known share of its speed.
     Spin(Spin),
+    /// Connect two network interfaces by a wire of a given delay.
+    Wire(Wire),
     /// List the disk and VM classes.
     Classes {
         /// As JSON.
@@ -155,7 +158,7 @@ mod tests {
         let options = Options::try_parse_from(all).map_err(|error| error.to_string())?;
         match options.task {
             Task::Serve(serve) => serve.setup(),
-            Task::Classes { .. } | Task::Spin(_) => Err("not serve".into()),
+            Task::Classes { .. } | Task::Spin(_) | Task::Wire(_) => Err("not serve".into()),
         }
     }
 

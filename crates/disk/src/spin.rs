@@ -3,9 +3,8 @@
 //! It must run with real-time priority (`chrt --fifo 1`); it ends with its owner.
 
 use std::fmt::Write;
-use std::fs;
 use std::io::{Error, Result};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread;
@@ -15,13 +14,11 @@ use clap::Args;
 use nix::sched::{sched_setaffinity, CpuSet};
 use nix::unistd::Pid;
 
-use crate::life::start_time;
+use crate::order::{follow, number, LOOK};
 
 /// One slice in each of these: short beside a segment, and rare, as each costs the others their
 /// caches: with 2 ms they lost 5 % more than was taken.
 const PERIOD: Duration = Duration::from_millis(5);
-/// How often the order and the owner are looked at.
-const LOOK: Duration = Duration::from_millis(50);
 /// The least share that is left to the others.
 const LEAST: f64 = 0.7;
 
@@ -48,9 +45,6 @@ struct Role {
 
 /// Spins as ordered until the owner is gone.
 pub fn run(spin: &Spin) -> Result<()> {
-    let Some(started) = start_time(spin.owner_pid) else {
-        return Err(Error::other("--owner-pid: no such process"));
-    };
     let shares: Vec<Arc<AtomicU64>> = spin
         .cpus
         .iter()
@@ -71,41 +65,16 @@ pub fn run(spin: &Spin) -> Result<()> {
             receiver.recv().map_err(Error::other)??;
         }
     }
-    let mut before = String::new();
-    while start_time(spin.owner_pid) == Some(started) {
-        let order = fs::read_to_string(spin.dir.join("order")).unwrap_or_default();
+    follow(&spin.dir, spin.owner_pid, |order| {
         let mut now = String::new();
         for (role, share) in spin.cpus.iter().zip(&shares) {
-            let wanted = wanted(&order, &role.name);
+            let wanted = number(order, &role.name, LEAST, 1.0).unwrap_or(1.0);
             share.store(wanted.to_bits(), Ordering::Relaxed);
             // Writing to a text cannot fail.
             let _ = writeln!(now, "{} {wanted}", role.name);
         }
-        if now != before {
-            publish(&spin.dir, &now)?;
-            before = now;
-        }
-        thread::sleep(LOOK);
-    }
-    Ok(())
-}
-
-/// The share that an order leaves to others on a role's CPUs; 1 where it has none, or a wrong one.
-fn wanted(order: &str, role: &str) -> f64 {
-    order
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .find(|(name, _)| *name == role)
-        .and_then(|(_, share)| share.trim().parse().ok())
-        .filter(|share| (LEAST..=1.0).contains(share))
-        .unwrap_or(1.0)
-}
-
-/// Replaces the file `state` at once, so that no reader sees half of it.
-fn publish(dir: &Path, text: &str) -> Result<()> {
-    let part = dir.join("state.part");
-    fs::write(&part, text)?;
-    fs::rename(part, dir.join("state"))
+        Ok(now)
+    })
 }
 
 fn pin(cpu: usize) -> Result<()> {
@@ -152,23 +121,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_read_by_role_and_a_wrong_one_slows_nothing() {
-        let order = "server 0.8\nload 0.9\n";
-        assert!((wanted(order, "server") - 0.8).abs() < 1e-12);
-        assert!((wanted(order, "load") - 0.9).abs() < 1e-12);
-        for order in [
-            "",
-            "server",
-            "server x",
-            "server 0.1",
-            "server NaN",
-            "server 2",
-        ] {
-            assert!((wanted(order, "server") - 1.0).abs() < 1e-12, "{order:?}");
-        }
-    }
-
-    #[test]
     fn roles_are_read() {
         assert_eq!(parse_role("server=0,1").map(|r| r.cpus), Ok(vec![0, 1]));
         for text in [
@@ -176,15 +128,5 @@ mod tests {
         ] {
             assert!(parse_role(text).is_err(), "{text:?}");
         }
-    }
-
-    #[test]
-    fn it_ends_when_its_owner_is_gone() {
-        let gone = Spin {
-            dir: std::env::temp_dir(),
-            cpus: vec![],
-            owner_pid: 0,
-        };
-        assert!(run(&gone).is_err());
     }
 }

@@ -46,7 +46,17 @@ from mydyno.model import (
 )
 from mydyno.stack.doses import CREDITS, LATENCIES, ratio
 from mydyno.stack.layers import kind_of
-from mydyno.stack.link import bytes_per_s, normal, share, text, uses_lab_link
+from mydyno.stack.link import (
+    DELAY,
+    NO_DELAY,
+    RATE,
+    bytes_per_s,
+    delay_us,
+    normal,
+    share,
+    text,
+    uses_lab_link,
+)
 from mydyno.stack.protocol import StackSettings, full_key, split
 from mydyno.stats import Estimator, Method, Rule
 from mydyno.stats.effects import Size
@@ -62,6 +72,7 @@ _TITLES = {
     "disk.read_latency": "latency of its reads",
     "disk.flush_latency": "latency of its flushes",
     "link.rate": "rate of the link",
+    "link.delay": "round trip of the link",
     "slow.host": "CPUs of this host",
     ALL: "all of these at once",
 }
@@ -75,6 +86,7 @@ RELIEFS = {
 _MOST = 4  # doses that are tried at first
 _PROMISING = 0.05  # expected elasticity
 _FOR_BLOCKS = 0.8  # share of the budget that is left for blocks
+_DELAY = "delay"
 _RELAXED = 4  # segments of the dose that relaxes the limit
 
 
@@ -99,7 +111,7 @@ def factor(dose: str) -> float:
         return math.e
     key, _, value = dose.partition(" ")
     times = ratio(value)
-    return 1 / times if key.partition(".")[2] in LATENCIES else times
+    return 1 / times if key.partition(".")[2] in (*LATENCIES, _DELAY) else times
 
 
 def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[Segment]:
@@ -207,10 +219,11 @@ class Doses:
         seen = proven(before, self.baseline, self.response, self.budget_s)
         worse = seen.worse
         if limit := main_limit(worse):
-            relaxed = f"{limit.limit.partition(' ')[0]} {_BETTER}"
+            key = limit.limit.partition(" ")[0]
+            relaxing = [d for d in self.doses if d.startswith(f"{key} ") and factor(d) > 1]
             enough = any(p.segments >= _RELAXED for p in seen.better)
-            if relaxed in self.doses and factor(relaxed) > 1 and not enough:
-                return [*own, relaxed, relaxed]
+            if relaxing and not enough:
+                return [*own, *relaxing, *relaxing]
             open_ = [p.limit for p in seen.reliefs if p.low < 0 < p.high]
             return [*own, *open_, *open_] if open_ else []
         if all_refuted(worse):
@@ -295,13 +308,16 @@ def _of_disk(inputs: PlanInput) -> dict[str, dict[str, str]]:
 
 
 def _of_link(own: StackSettings) -> dict[str, dict[str, str]]:
-    rate = own.of("link").get("rate", "")
-    if not rate or not uses_lab_link(own):
+    if not uses_lab_link(own):
         return {}
-    return {
-        f"link.rate {change}": {full_key("link", "rate"): _scaled(rate, ratio(change))}
-        for change in (_WORSE, _BETTER)
-    }
+    found = {}
+    if rate := own.of("link").get("rate", ""):
+        for change in (_WORSE, _BETTER):
+            found[f"link.rate {change}"] = {RATE: _scaled(rate, ratio(change))}
+    if us := delay_us(own.of("link").get(_DELAY, NO_DELAY)):
+        for change in (_BETTER, _WORSE):
+            found[f"link.{_DELAY} {change}"] = {DELAY: f"{us * ratio(change):g}us"}
+    return found
 
 
 def _of_cpus(inputs: PlanInput) -> dict[str, dict[str, str]]:

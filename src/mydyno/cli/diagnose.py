@@ -19,14 +19,13 @@ from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
 from mydyno.cli.why import evidence, read_diagnoses
-from mydyno.host import Remote, reach
+from mydyno.host import Host, Remote, reach
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload as Load
-from mydyno.model import Metric, Outcome, RefusedError, SpecError, unknown_value
+from mydyno.model import Action, Metric, Outcome, RefusedError, SpecError, unknown_value
 from mydyno.model.text import duration_s
 from mydyno.report.limits import render_limits
 from mydyno.stack.protocol import spec_key
-from mydyno.testbed.spinner import other_databases
 
 Subject = Annotated[
     str,
@@ -52,6 +51,19 @@ Budget = Annotated[str, typer.Option(help="Machine time: 6m.", metavar="TIME")]
 
 
 _LEAST_S = 150.0  # the first trial, and three blocks of one dose
+# Prints pid and name of each process of a database server, without those that mydyno started: they
+# have an option file of their own beside a folder of launch files.
+_OTHERS = """
+for at in /proc/[0-9]*; do
+  read -r name <"$at/comm" || continue
+  case $name in mysqld|mariadbd|postgres|mongod|redis-server|valkey-server) ;; *) continue ;; esac
+  words=$(tr '\\0' '\\n' <"$at/cmdline")
+  [ -n "$words" ] || continue  # it is ending: a server of ours that was killed with its owner, too
+  file=$(echo "$words" | sed -n 's/^--defaults-file=//p' | head -n 1)
+  [ -n "$file" ] && [ -d "${file%/*}/launch" ] && continue
+  echo "$name (pid ${at#/proc/})"
+done 2>/dev/null
+"""
 
 
 def diagnose(  # noqa: PLR0913 - one parameter an option
@@ -129,6 +141,12 @@ def _refuse(spec: Spec, load: Load) -> None:
             f"this host runs {', '.join(others)}: a dose would slow that, too; diagnose on a host "
             "without other databases, or read the account with `mydyno why`"
         )
+
+
+def other_databases(host: Host) -> list[str]:
+    """Return the database servers of a host that mydyno did not start, with their pids."""
+    done = host.run(Action(("sh", "-c", _OTHERS)))
+    return done.stdout.decode(errors="replace").splitlines()
 
 
 @dataclass(frozen=True, slots=True)

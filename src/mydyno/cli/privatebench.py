@@ -10,7 +10,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
 from mydyno.host import Host, Remote
 from mydyno.host.files import distrust
-from mydyno.lab import LabSpec, Latency
+from mydyno.lab import LabSpec, Latency, Spinner
 from mydyno.lab.lab_link import planned
 from mydyno.lab.lab_store import LabStore
 from mydyno.model import Action, RefusedError
@@ -20,6 +20,7 @@ from mydyno.server.place import unprivileged
 from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
 from mydyno.stack import Layer, Restorable
+from mydyno.stack.doses import Slow
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
 from mydyno.stack.link import uses_lab_link
 from mydyno.stack.protocol import keys_of, spec_key, split
@@ -30,7 +31,6 @@ from mydyno.testbed.lock import HOME, open_work, random_folder
 from mydyno.testbed.preflight import beneath, existing_parent, mount_point
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.server_runner import ServerRunner
-from mydyno.testbed.spinner import Spinner
 from mydyno.testbed.stores import StoreKey, needed
 
 
@@ -86,11 +86,14 @@ def private(
     on_lab = device if lab and isinstance(device, DeviceTable) else None
     make = _maker(host, campaign, log, work, on_lab)
     crossed = any(map(uses_lab_link, campaign.treatments.values()))
-    crossing = CalibratedLink(planned(host)) if crossed else None
+    delayed = any("delay" in settings.of("link") for settings in campaign.treatments.values())
+    crossing = (
+        CalibratedLink(planned(host, work / "wire" if delayed else None)) if crossed else None
+    )
     slowed = any(settings.of("slow") for settings in campaign.treatments.values())
     spinner = Spinner(host, work / "spin") if slowed else None
     layers = [*_grounded(host, campaign, log, work), *([crossing.layer] if crossing else [])]
-    layers += [spinner.layer] if spinner else []
+    layers += [Slow(spinner.folder)] if spinner else []
     parts = BenchSetup(hosts, campaign, log, work, make, layers)
     link = crossing.link.state.address if crossing else ""
     data = (work / "mnt" if on_lab or is_real(device) else work) / "data"

@@ -39,6 +39,7 @@ DOSED: Mapping[str, Sequence[str]] = {
     "disk.read_latency": (READ,),
     "disk.flush_latency": (LOG,),
     "link.rate": (NETWORK,),
+    "link.delay": (NETWORK,),
     "slow.host": (CPU, LOAD_CPU),
 }
 """The states of the account that a dose acts on."""

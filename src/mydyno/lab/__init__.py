@@ -1,7 +1,8 @@
 """Emulated devices: disks with the caps of cloud disks, links with the rate of a network."""
 
 from mydyno.lab.device import LabDevice
-from mydyno.lab.lab_link import LabLink, measure_throughput, sweep_links
+from mydyno.lab.helper import Helper, Spinner
+from mydyno.lab.lab_link import LabLink, measure_round_trip, measure_throughput, sweep_links
 from mydyno.lab.loop_lab import (
     attach,
     available,
@@ -20,12 +21,14 @@ from mydyno.lab.values import Caps, LabSpec, LabState, Latency, Stripe, older
 
 __all__ = [
     "Caps",
+    "Helper",
     "InUseError",
     "LabDevice",
     "LabLink",
     "LabSpec",
     "LabState",
     "Latency",
+    "Spinner",
     "Stripe",
     "attach",
     "available",
@@ -36,6 +39,7 @@ __all__ = [
     "disk_binary",
     "down",
     "listing",
+    "measure_round_trip",
     "measure_throughput",
     "older",
     "refuse_unknown_class",

@@ -1,18 +1,26 @@
-"""A lab link: a network namespace for the load, connected to the host by a veth pair."""
+"""A lab link: a network namespace for the load, connected to the host by two interfaces.
+
+They are a veth pair, or, where the link has a delay, the ends of a wire of `mydyno-disk`: many
+kernels have no netem.
+"""
 
 import os
 import random
 import secrets
+import socket
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
 from mydyno.host import Host, Local, Namespaced, Process, Running, ask, is_root, processes
 from mydyno.journal.register import state_folder
+from mydyno.lab.helper import Helper
 from mydyno.lab.values import clear_parts, record_path, save
 from mydyno.model import Action, HostError, Probe, RefusedError
 
@@ -20,6 +28,8 @@ from mydyno.model import Action, HostError, Probe, RefusedError
 _BLOCK = ip_network("198.18.0.0/15")
 _LENGTH = 30
 _ATTEMPTS = 100
+_NAMESPACES = "/run/netns"
+_TUN = "/dev/net/tun"
 _TOOLS = ("ip", "tc", "nsenter", "xargs", "iperf3")
 
 
@@ -54,12 +64,35 @@ class LinkState:
         return str(ip_network(self.network)[2])
 
 
-class LabLink:
-    """A link of this process on a host: made by `up`, removed by `down`."""
+@dataclass(slots=True)
+class Wire(Helper):
+    """The process between both ends of a link with a delay; they go when it ends."""
 
-    def __init__(self, host: Host, state: LinkState) -> None:
+    key: ClassVar[str] = "link.delay"
+    role: ClassVar[str] = "wire"
+    cannot: ClassVar[str] = (
+        "no link with a delay can be made here: {}; run as root with CAP_NET_ADMIN and "
+        f"CAP_SYS_NICE on a host that has {_TUN}, or leave the key out"
+    )
+    ends: tuple[str, ...] = ()
+
+    def task(self) -> tuple[str, ...]:
+        """Return what carries frames between the ends."""
+        return ("wire", *self.ends)
+
+
+class LabLink:
+    """A link of this process on a host: made by `up`, removed by `down`.
+
+    `delays` is the folder of its wire's orders, None for a link without a delay.
+    """
+
+    def __init__(self, host: Host, state: LinkState, delays: Path | None = None) -> None:
         self.host = host
         self.state = state
+        here, there = ("--here", state.device), ("--there", state.peer)
+        ends = (*here, *there, "--namespace", f"{_NAMESPACES}/{state.link}")
+        self.wire = Wire(host, delays, ends=ends) if delays else None
 
     @property
     def inside(self) -> Host:
@@ -72,7 +105,10 @@ class LabLink:
             raise RefusedError(f'net.address = "lab": {reason}')
         save(_path(self.state), msgspec.json.encode(self.state))
         try:
-            for argv in _made(self.state):
+            self.host.run(Action(("ip", "netns", "add", self.state.link))).check()
+            if self.wire:
+                self.wire.start()
+            for argv in _made(self.state, wired=self.wire is not None):
                 self.host.run(Action(argv)).check()
         except BaseException:
             self.down()
@@ -80,10 +116,12 @@ class LabLink:
 
     def down(self) -> Sequence[str]:
         """Remove the link, whatever state it is in; return what was removed."""
+        if self.wire:
+            self.wire.stop()
         return _remove(self.host, self.state)
 
 
-def planned(host: Host) -> LabLink:
+def planned(host: Host, delays: Path | None = None) -> LabLink:
     """Return a link, not made yet, with a new name and a network unused on the host."""
     taken = _networks(host)
     every = 1 << (_LENGTH - _BLOCK.prefixlen)
@@ -94,19 +132,21 @@ def planned(host: Host) -> LabLink:
             owner = processes.identify(Local(), os.getpid())
             name = f"mydyno{secrets.token_hex(4)}"  # one letter less than an interface's longest
             boot = processes.boot_of(host)
-            return LabLink(host, LinkState(name, str(network), host.name, owner, boot))
+            return LabLink(host, LinkState(name, str(network), host.name, owner, boot), delays)
     raise RefusedError(
         f"{host.name}: no free network in {_BLOCK} for a lab link; remove routes to it"
     )
 
 
-def available(host: Host) -> str:
+def available(host: Host, *, delayed: bool = False) -> str:
     """Return an empty string if a link can be made on `host`, else the reason in a sentence."""
     if not is_root(host):
         return "A lab link needs root, for its namespace and its interfaces."
     missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
     if missing:
         return f"{', '.join(missing)} not found; install iproute2, iperf3, util-linux, findutils."
+    if delayed and host.run(Action(("test", "-c", _TUN))).returncode:
+        return f"A link with a delay needs {_TUN}; load the module `tun`, or leave link.delay out."
     return ""
 
 
@@ -128,12 +168,15 @@ def sweep_links(host: Host) -> Sequence[str]:
     return lines
 
 
-def _made(state: LinkState) -> Sequence[tuple[str, ...]]:
-    """Return the commands that make it: an interface at each side, no routes, no IPv6."""
+def _made(state: LinkState, *, wired: bool) -> Sequence[tuple[str, ...]]:
+    """Return the commands that make it: an interface at each side, no routes, no IPv6.
+
+    A wire has made the interfaces.
+    """
     inside = ("ip", "-n", state.link)
     ends = ((("ip",), state.device, state.address), (inside, state.peer, state.load_address))
     veth = ("ip", "link", "add", state.device, "type", "veth", "peer", "name", state.peer)
-    made = [("ip", "netns", "add", state.link), (*veth, "netns", state.link)]
+    made: list[tuple[str, ...]] = [] if wired else [(*veth, "netns", state.link)]
     made.append((*inside, "link", "set", "lo", "up"))
     for ip, device, address in ends:
         made.append((*ip, "link", "set", device, "addrgenmode", "none"))
@@ -159,7 +202,7 @@ def _remove(host: Host, state: LinkState) -> list[str]:
 
 
 def _there(host: Host, kind: str, name: str) -> bool:
-    place = "/sys/class/net" if kind == "link" else "/run/netns"
+    place = "/sys/class/net" if kind == "link" else _NAMESPACES
     return host.run(Action(("test", "-e", f"{place}/{name}"))).returncode == 0
 
 
@@ -225,6 +268,29 @@ def measure_throughput(link: LabLink) -> Throughput:
         server.stop()
         for _ in server.lines():
             pass  # reading to the end closes the pipe
+
+
+# Connects to a port that often, and prints the median of the seconds.
+_CONNECTS = """
+import socket, statistics, sys, time
+spent = []
+for _ in range(31):
+    begun = time.perf_counter()
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5).close()
+    spent.append(time.perf_counter() - begun)
+print(statistics.median(spent))
+"""
+
+
+def measure_round_trip(link: LabLink) -> float:
+    """Return the seconds of a round trip: what connecting takes, in the median of 31 times.
+
+    Raises `HostError` where nothing connects.
+    """
+    with socket.create_server((link.state.address, 0), backlog=64) as listening:
+        port = str(listening.getsockname()[1])
+        argv = (sys.executable, "-I", "-S", "-c", _CONNECTS, link.state.address, port)
+        return float(link.inside.run(Action(argv)).check().stdout)
 
 
 def _one(link: LabLink, server: Running, *way: str) -> float:

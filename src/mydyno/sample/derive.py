@@ -100,7 +100,7 @@ def series(
         for name, unit, track in tracks(table, sampled, of)
     ]
     made += _link_used(made, where.link_bytes_per_s)
-    for role in ("mysqld", "load", "slow"):
+    for role in ("mysqld", "load", "slow", "wire"):
         for name, unit, track in tracks(PROCESS, sampled, role):
             made.append(_series(name.format(role=role), unit, track, origin_s))
     return tuple(one for one in made if one.values)

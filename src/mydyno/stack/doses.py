@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
-from mydyno.stack.link import share
+from mydyno.stack.link import ordered, share
 from mydyno.stack.protocol import StackSettings
 
 NONE = "100%"
@@ -104,9 +104,7 @@ class Slow:
             for role in CPU_KEYS
         }
         lines = "".join(f"{role} {ratio(value)}\n" for role, value in after.items())
-        # the process looks each 50 ms
-        argv = ("sh", "-c", 'cat >"$1" && sleep 0.15', "order", str(self.folder / "order"))
-        order = Action(argv, lines.encode())
+        order = ordered(self.folder, lines)
         return [
             Change(role, now.get(role, ""), value, order)
             for role, value in after.items()

@@ -9,7 +9,7 @@ from pathlib import Path
 from mydyno.journal.records import Acting
 from mydyno.model import Action, Change, Cost, Durability, HostError, Settings
 from mydyno.model.plugins import with_plugins
-from mydyno.stack import doses, zfs
+from mydyno.stack import doses, link, zfs
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
 from mydyno.stack.existing_variables import ExistingVariables
@@ -17,7 +17,6 @@ from mydyno.stack.fs import Fs, unsafe
 from mydyno.stack.kernel import RELEASE, Kernel
 from mydyno.stack.known.variables import AT_ONCE, Variable
 from mydyno.stack.launch_file import Env, Limits, Server
-from mydyno.stack.link import refuse_bad_rate
 from mydyno.stack.mysqld import Mysqld, durability
 from mydyno.stack.net import Net
 from mydyno.stack.protocol import Layer, StackSettings
@@ -197,9 +196,9 @@ def _lab_layers() -> dict[str, LayerKind]:
         "link": LayerKind(
             Scope.LAB,
             lambda _: Cost.ONLINE,
-            validate=lambda settings, _: refuse_bad_rate(settings),
+            validate=lambda settings, _: link.refuse_bad_link(settings),
             needs=Needs(root=True, tools=lambda _: ("ip", "tc"), server=True),
-            keys=("rate",),
+            keys=link.KEYS,
             literal=True,
         ),
         "disk": LayerKind(

@@ -1,8 +1,9 @@
-"""The lab's link: its rate, both ways alike; a link of the host's own is never touched."""
+"""The lab's link: its rate and delay, both ways alike; the host's own links are never touched."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -15,13 +16,17 @@ UNLIMITED = "unlimited"
 _BITS = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _RATE = re.compile(rf"(\d+(?:\.\d+)?)({'|'.join(_BITS)})")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)(us|ms)")
+_LONGEST_US = 10**6
+NO_DELAY = "0us"
 _SLOWEST, _FASTEST = 10**5, 10**11  # bit/s
 _BURST_S = 0.002  # a shaper that wakes so late loses nothing
 _BURST = 4096  # bytes, more than one frame
 _QUEUE = 1000 * 1514  # bytes: a network card's usual queue of a thousand frames
 
 
-RATE = full_key("link", "rate")
+RATE, DELAY = full_key("link", "rate"), full_key("link", "delay")
+KEYS = ("rate", "delay")
 _PASSING = (RATE, full_key("disk", ""), full_key("slow", ""))  # what traffic does not depend on
 
 
@@ -30,13 +35,17 @@ def uses_lab_link(settings: StackSettings) -> bool:
     return settings.of("net").get("address") == LAB
 
 
-def refuse_bad_rate(settings: StackSettings) -> None:
-    """Raise `SpecError` for an invalid rate, or one of a treatment without the lab link."""
-    rate = settings.of("link").get("rate")
+def refuse_bad_link(settings: StackSettings) -> None:
+    """Raise `SpecError` for an invalid rate or delay, or a treatment without the lab link."""
+    wanted = settings.of("link")
+    for key in wanted:
+        if not uses_lab_link(settings):
+            raise SpecError(f'link.{key} applies to the lab link only; add "net.address" = "{LAB}"')
+    if "delay" in wanted:
+        delay_us(wanted["delay"])
+    rate = wanted.get("rate")
     if rate is None:
         return
-    if not uses_lab_link(settings):
-        raise SpecError(f'link.rate applies to the lab link only; add "net.address" = "{LAB}"')
     if (of_traffic := share(rate)) is None:
         normal(rate)
     elif not of_traffic:
@@ -57,8 +66,10 @@ def resolved(
     if of_traffic is None:
         return settings
     bytes_per_s = measured.get(traffic_key(settings, workload))
-    rate = {"rate": text(bytes_per_s * of_traffic * 8)} if bytes_per_s else {}
-    return settings.with_layer("link", rate)
+    wanted = {key: value for key, value in settings.of("link").items() if key != "rate"}
+    if bytes_per_s:
+        wanted["rate"] = text(bytes_per_s * of_traffic * 8)
+    return settings.with_layer("link", wanted)
 
 
 def unmeasured(
@@ -90,25 +101,41 @@ class _Shaper(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Key `link.rate` of a pair of interfaces: `device` on the host, `peer` in `namespace`."""
+    """Keys `rate` and `delay` of two interfaces: `device` on the host, `peer` in `namespace`.
+
+    A delay is what a round trip takes longer (``500us``, ``2ms``), half of it in each direction;
+    `wire` is the folder of the orders to the process that carries the frames, None where the link
+    has none.
+    """
 
     name: ClassVar[str] = "link"
     owned: ClassVar[bool] = True
     device: str
     namespace: str
     peer: str
+    wire: Path | None = None
 
     def observe(self) -> Probe[Settings]:
-        """Return the probe for the shapers of both ends."""
-        return Probe(self._tc("qdisc show"), parse)
+        """Return the probe for the shapers of both ends, and for the wire's state."""
+        shapers = self._tc("qdisc show")
+        if self.wire is None:
+            return Probe(shapers, parse)
+        both = ("sh", "-c", 'cat -- "$1" && shift && exec "$@"', "state", str(self.wire / "state"))
+        return Probe(Action((*both, *shapers.argv), shapers.stdin), parse)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
-        """Return the change; raise `SpecError` for a key or a rate that cannot be."""
-        for key in want.keys() - {"rate"}:
-            raise SpecError(unknown_value(key, ("rate",), "setting", prefix="link."))
-        before = now["rate"]
-        after = normal(want.get("rate", UNLIMITED))
-        return [Change("rate", before, after, self._shaped(after))] if before != after else []
+        """Return the changes; raise `SpecError` for a key or a value that cannot be."""
+        for key in want.keys() - {*KEYS}:
+            raise SpecError(unknown_value(key, KEYS, "setting", prefix="link."))
+        rate = normal(want.get("rate", UNLIMITED))
+        delay = f"{delay_us(want.get('delay', NO_DELAY)):g}us"
+        if self.wire is None and delay != NO_DELAY:
+            raise SpecError(f"link.delay = {delay!r}: this link was made without a wire")
+        after = {"rate": (rate, self._shaped(rate))}
+        if self.wire is not None:
+            after["delay"] = (delay, ordered(self.wire, f"delay {delay.removesuffix('us')}\n"))
+        wanted = [(key, *new) for key, new in after.items() if now[key] != new[0]]
+        return [Change(key, now[key], value, action) for key, value, action in wanted]
 
     def _shaped(self, rate: str) -> Action:
         """Return the command that puts a token bucket before both ends, or takes it away.
@@ -129,11 +156,36 @@ class Link:
         return Action(("xargs", "-L", "1", "tc"), "".join(f"{line}\n" for line in lines).encode())
 
 
+def ordered(folder: Path, order: str) -> Action:
+    """Return the command that orders something from a process of the lab, and waits for it.
+
+    The process looks each 50 ms.
+    """
+    argv = ("sh", "-c", 'cat >"$1" && sleep 0.15', "order", str(folder / "order"))
+    return Action(argv, order.encode())
+
+
 def parse(raw: bytes) -> Settings:
-    """Return the rate, ``uneven`` where the ends do not have the same."""
-    lines = [line for line in raw.split(b"\n") if line.startswith(b"[")]
-    rates = {_rate_of(msgspec.json.decode(line, type=list[_Shaper])) for line in lines}
-    return {"rate": rates.pop() if len(rates) == 1 else "uneven"}
+    """Return the rate, ``uneven`` where the ends do not have the same, and the delay if any."""
+    lines = raw.split(b"\n")
+    shapers = [line for line in lines if line.startswith(b"[")]
+    rates = {_rate_of(msgspec.json.decode(line, type=list[_Shaper])) for line in shapers}
+    found = {"rate": rates.pop() if len(rates) == 1 else "uneven"}
+    if lines[0].startswith(b"delay "):
+        found["delay"] = f"{float(lines[0].split()[1]):g}us"
+    return found
+
+
+def delay_us(delay: str) -> float:
+    """Return a delay in microseconds; raise `SpecError` for another text or one beyond 1 s."""
+    found = _DELAY.fullmatch(delay)
+    us = float(found[1]) * (1000 if found[2] == "ms" else 1) if found else -1.0
+    if not 0 <= us <= _LONGEST_US:
+        raise SpecError(
+            f"link.delay = {delay!r}: write what a round trip takes longer, such as 500us or 2ms, "
+            "up to 1000ms"
+        )
+    return us
 
 
 def normal(rate: str) -> str:

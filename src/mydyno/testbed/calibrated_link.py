@@ -10,15 +10,17 @@ from pathlib import Path
 from mydyno.campaign.bench import Bench, TrialInput
 from mydyno.host import Running
 from mydyno.journal import MeasuredValue, measured
-from mydyno.lab import LabLink, measure_throughput
+from mydyno.lab import LabLink, measure_round_trip, measure_throughput
 from mydyno.loads import Workload
 from mydyno.model import Action, HostError, Interval, Trial
 from mydyno.stack import Site, converge
 from mydyno.stack.link import (
+    DELAY,
     RATE,
     UNLIMITED,
     Link,
     bytes_per_s,
+    delay_us,
     resolved,
     unmeasured,
     uses_lab_link,
@@ -28,6 +30,7 @@ from mydyno.testbed.bench_setup import BenchSetup
 
 _WARM_S, _MEASURED_S = 5.0, 10.0  # of a load whose traffic is measured
 _TOLERANCE = 0.05  # ratio: measured throughput against the rate
+_LATE, _LATE_US = 1.25, 300.0  # of a round trip: what a busy host adds
 _MEGABIT = 1e6 / 8
 
 
@@ -42,7 +45,8 @@ class CalibratedLink:
     def layer(self) -> Link:
         """Return the layer that sets the link's rate."""
         state = self.link.state
-        return Link(state.device, state.link, state.peer)
+        wire = self.link.wire
+        return Link(state.device, state.link, state.peer, wire.folder if wire else None)
 
     def settings(
         self, setup: BenchSetup, settings: StackSettings, workload: Workload
@@ -65,6 +69,9 @@ class CalibratedLink:
             )
         for rate in dict.fromkeys((UNLIMITED, *self._rates(setup))):
             self._calibrate(setup, rate)
+        delays = (s.of("link").get("delay") for s in treatments if uses_lab_link(s))
+        for delay in dict.fromkeys(filter(None, delays)):
+            self._calibrate_delay(setup, delay)
         self.facts["network"] = self.link.state.network
         (setup.files.facts / "lab link.json").write_text(json.dumps(self.facts, indent=1))
 
@@ -95,6 +102,22 @@ class CalibratedLink:
             setup.say(
                 f"warning: the lab link is below its rate of {rate}: {both}; the host is busy, so "
                 "results at this rate are too low; run again when it is idle"
+            )
+
+    def _calibrate_delay(self, setup: BenchSetup, delay: str) -> None:
+        """Measure the round trip at a delay; raise `HostError` if it is shorter."""
+        converge(Site("db", setup.host, (self.layer,)), {DELAY: delay}, setup.ledger, -1)
+        found_us, wanted_us = measure_round_trip(self.link) * 1e6, delay_us(delay)
+        self._report(setup, f"link with a delay of {delay}, round trip", f"{found_us:,.0f} us")
+        if found_us < wanted_us:
+            raise HostError(
+                f"lab link: its round trip of {found_us:,.0f} us is shorter than its delay of "
+                f"{delay}; report this as a defect of mydyno"
+            )
+        if found_us > wanted_us * _LATE + _LATE_US:
+            setup.say(
+                f"warning: the lab link's round trip of {found_us:,.0f} us is long for a delay of "
+                f"{delay}; the host is busy; run again when it is idle"
             )
 
     def _report(self, setup: BenchSetup, name: str, value: str) -> None:

@@ -22,7 +22,7 @@ from mydyno.stack.alloc import installed
 from mydyno.stack.known.variables import Variable, rejected
 from mydyno.stack.layers import ServerPlace
 from mydyno.stack.layers import layers as layer_kinds
-from mydyno.stack.link import resolved, uses_lab_link
+from mydyno.stack.link import DELAY, resolved, uses_lab_link
 from mydyno.stack.mysqld import option_file
 from mydyno.stack.net import LAB
 from mydyno.stack.protocol import StackSettings
@@ -240,7 +240,8 @@ def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
                 f"campaign uses {hosts.db.name} and {hosts.load.name}; run mydyno there, or set "
                 "stack.load to a host on a real network"
             )
-        if uses_lab_link(settings) and (reason := link_available(hosts.db)):
+        delayed = DELAY in settings
+        if uses_lab_link(settings) and (reason := link_available(hosts.db, delayed=delayed)):
             raise RefusedError(f'net.address = "{LAB}": {reason}')
 
 

@@ -14,7 +14,7 @@ from mydyno.host import Host, Rebootable, ask, interruptible, shielded
 from mydyno.journal import Event, Prepared, outcomes
 from mydyno.journal.records import Records, first_values
 from mydyno.journal.register import marked
-from mydyno.lab import InUseError, sweep_links
+from mydyno.lab import Helper, InUseError, Spinner, sweep_links
 from mydyno.lab import sweep as sweep_labs
 from mydyno.lab.lab_store import LabStore
 from mydyno.loads import ReportsSession, Target
@@ -54,7 +54,6 @@ from mydyno.testbed.power_cut import LabPower
 from mydyno.testbed.preflight import tls_mismatch
 from mydyno.testbed.preparing import Cell, Preparation
 from mydyno.testbed.server_runner import SAVED_LOG, ServerRunner, target_of
-from mydyno.testbed.spinner import Spinner
 from mydyno.testbed.stores import StoreKey, rebuilt, reformats
 
 _RELEASE = full_key("kernel", RELEASE)
@@ -109,6 +108,12 @@ class PrivateBench:
                 for other in errors[1:]:
                     p.say(f"warning: cleaning up failed: {other}")
                 raise errors[0]
+
+    @property
+    def helpers(self) -> list[Helper]:
+        """Return the processes that must run during each trial."""
+        wire = self.lab_link.link.wire if self.lab_link else None
+        return [helper for helper in (self.spinner, wire) if helper]
 
     def _post_notice(self) -> None:
         """Write a notice on a host whose settings will be changed; restoring removes it."""
@@ -236,8 +241,8 @@ class PrivateTrial:
             settings = b.lab_link.settings(p, settings, workload)
         if settings.of("disk"):
             settings = resolved(settings, _own_latencies(p.journal.events()))
-        if b.spinner:
-            b.spinner.check()
+        for helper in b.helpers:
+            helper.check()
         self._boot_kernel(settings)
         key, stock = (p.key(chosen, workload) for chosen in (settings, p.stock))
         store = b.stores[key]
@@ -299,7 +304,7 @@ class PrivateTrial:
         if b.runner is None or not (pid := b.runner.instance.pid):
             return sampling(host, folder, Watch(Where(disk, caps=caps)))
         where = Where(disk, *self._interface(b.runner.instance.endpoint.tcp_host), caps=caps)
-        watched = {"mysqld": pid, **({"slow": b.spinner.pid} if b.spinner else {})}
+        watched = {"mysqld": pid, **{helper.role: helper.pid for helper in b.helpers}}
         return sampling(host, folder, Watch(where, watched, b.runner.instance.place.admin))
 
     def verify_session(self) -> None:

@@ -12,4 +12,5 @@ LIMIT = Limit(
         figure("net.tx_packets", 1.0, "/s"),
     ),
     against=(Sign("bytes of the link of its speed", LoadEvidence.link_used, 0.5, "ratio"),),
+    doses=("link.delay",),
 )
