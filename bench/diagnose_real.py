@@ -10,7 +10,9 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -316,16 +318,105 @@ def control(server: str, name: str) -> dict[str, Any]:
     return {"kind": name, "answer": one["answer"], "proven": one["proven"], **proofs(one)}
 
 
+# Words of MySQLTuner's warnings and advice, and the limit that they stand for.
+ADVICE = {
+    "InnoDB buffer pool / data size": "pool_size",
+    "innodb_buffer_pool_size": "pool_size",
+    "Ratio InnoDB log file size": "redo_size",
+    "innodb_log_file_size": "redo_size",
+    "innodb_redo_log_capacity": "redo_size",
+    "InnoDB log waits": "log_buffer",
+    "innodb_log_buffer_size": "log_buffer",
+    "Table cache hit rate": "table_cache",
+    "table_open_cache": "table_cache",
+    "table_definition_cache": "table_cache",
+    "open_files_limit": "table_cache",
+    "Temporary tables created on disk": "temporary_tables",
+    "tmp_table_size": "temporary_tables",
+    "max_heap_table_size": "temporary_tables",
+    "Sorts requiring temporary tables": "sort_buffer",
+    "sort_buffer_size": "sort_buffer",
+    "Thread cache": "connects",
+    "thread_cache_size": "connects",
+    "Highest usage of available connections": "max_connections",
+    "max_connections": "max_connections",
+    "innodb_flush_log_at_trx_commit": "flush_latency",
+}
+_SETTLED_S = 14.0  # of the load, before MySQLTuner is asked: most of its window
+
+
+def tuner(server: str, name: str) -> dict[str, Any]:
+    """Run a fault, ask MySQLTuner while its load runs, and return the limits of its advice."""
+    right, device, settings, _, load = FAULTS[name]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        path = Path(made) / "spec.toml"
+        path.write_text(spec(server, device, {"FAULT": settings, "AGAIN": settings}, load))
+        run = subprocess.Popen(
+            [MYDYNO, "run", str(path), "-o", f"{made}/run"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            admin = loaded_server()
+            time.sleep(_SETTLED_S)
+            argv = ["mysqltuner", "--defaults-file", str(admin), "--nocolor"]
+            asked = subprocess.run(argv, capture_output=True, check=False, timeout=60)
+            text = asked.stdout.decode(errors="replace")
+            if "[!!]" not in text:
+                raise RuntimeError(f"MySQLTuner: {text[-300:]}{asked.stderr.decode()[-300:]}")
+        finally:
+            run.wait()  # a run that is ended keeps its data, to go on with
+    lines = [line for line in text.splitlines() if line.startswith("[!!]")]
+    lines += text.partition("Variables to adjust")[2].splitlines()
+    named = [words for line in lines for words in ADVICE if words in line]
+    return {
+        "kind": name,
+        "right": list(right),
+        "advice": list(dict.fromkeys(named)),
+        "suspects": list(dict.fromkeys(ADVICE[words] for words in named)),
+        "ended": "Variables to adjust" in text or "No additional" in text,
+    }
+
+
+def loaded_server() -> Path:
+    """Return the admin file of mydyno's server once sysbench runs on it."""
+    end = time.monotonic() + 300
+    while time.monotonic() < end:
+        lines = []
+        for one in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):  # a process may end meanwhile
+                lines.append(one.read_bytes().decode(errors="replace").split("\0"))
+        if any(words[0].endswith("sysbench") and "run" in words for words in lines):
+            files = [
+                w.partition("=")[2]
+                for line in lines
+                for w in line
+                if "--defaults-file=/var/tmp/mydyno-" in w
+            ]
+            if files:
+                return Path(files[0]).with_name("admin.cnf")
+        time.sleep(0.2)
+    raise RuntimeError("no load began within five minutes")
+
+
 def proofs(one: Mapping[str, Any]) -> dict[str, Any]:
     """Return elasticities with their intervals, of each dose and of all at once."""
     keys = ("elasticity", "low", "high")
     return {
         "proofs": {p["limit"]: [round(p[k], 3) for k in keys] for p in one["proofs"]},
         "all": one["explained"] and [round(one["explained"][k], 3) for k in keys],
+        "reliefs": {
+            g["setting"]: [round(g[k], 3) for k in ("ratio", "low", "high")] for g in one["reliefs"]
+        },
     }
 
 
-MODES = {"evidence": (evidence, FAULTS), "proof": (proof, FAULTS), "control": (control, CONTROLS)}
+MODES = {
+    "evidence": (evidence, FAULTS),
+    "proof": (proof, FAULTS),
+    "control": (control, CONTROLS),
+    "tuner": (tuner, FAULTS),
+}
 
 
 def main() -> None:
@@ -413,6 +504,19 @@ def again(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "suspects": names, "answer": judged.answer, **kept}
 
 
+def advised(valid: Sequence[Mapping[str, Any]]) -> str:
+    """Return how often the first, or one of the first three, of MySQLTuner's advice is right."""
+    place = HERE / "results" / "diagnose-tuner.jsonl"
+    found = [json.loads(line) for line in place.read_text().splitlines()] if place.exists() else []
+    cases = {(r["kind"], r["server"]) for r in valid}
+    rows = [r for r in found if (r["kind"], r["server"]) in cases and "error" not in r]
+    if not rows:
+        return "MySQLTuner: not run"
+    first = sum(bool({*r["suspects"][:1]} & {*r["right"]}) for r in rows)
+    three = sum(bool({*r["suspects"][:3]} & {*r["right"]}) for r in rows)
+    return f"MySQLTuner: {share(first, len(rows))}, top-3 {share(three, len(rows))}"
+
+
 def table() -> str:
     """Return the share of right answers, by evidence and by rivals, and the proofs."""
     place = HERE / "results" / "diagnose-evidence.jsonl"
@@ -429,6 +533,7 @@ def table() -> str:
     for name in rivals(rows[0]):
         hits = sum(bool(rivals(r)[name] & {*r["right"]}) for r in valid)
         lines.append(f"{name}: {share(hits, len(valid))}")
+    lines.append(advised(valid))
     lines += [
         f"| {r['kind']} | {r['server']} | {r['validated']:.2f} | "
         f"{', '.join(r['suspects'][:3]) or 'none'} | {r['answer']} | {r['closes']:.1%} |"

@@ -117,6 +117,18 @@ def test_the_account_chooses_the_doses_and_the_rest_follows_where_they_are_refut
     assert main_limit(worse).limit == "slow.host 80%"
 
 
+def test_what_all_at_once_shows_beyond_the_chosen_doses_has_the_others_tried():
+    doses = ("link.delay 125%", "slow.host 80%", ALL)
+    expected = [("link.delay", 0.6)]
+    _, history = play({"link.delay": 0.3, "slow.host": 0.7, ALL: 1.0}, expected, doses=doses)
+    first = {o.trial.treatment for o in history if 1 <= o.trial.block <= 3}
+    assert first == {"BASE", "link.delay 125%", ALL}
+    worse = proven(history, "BASE", "tps", 360.0).worse
+    assert main_limit(worse).limit == "slow.host 80%"
+    _, alone = play({"link.delay": 0.3, ALL: 0.3}, expected, doses=doses)
+    assert "slow.host 80%" not in {o.trial.treatment for o in alone}
+
+
 def test_it_is_over_within_its_budget_and_where_nothing_is_left_to_try():
     _, history = play({"disk.rate": 0.3, "slow.host": 0.3, ALL: 0.6}, noise=0.05)
     assert sum(o.machine_time_s for o in history) <= 360 + 8

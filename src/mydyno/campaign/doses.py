@@ -85,6 +85,7 @@ RELIEFS = {
 }
 _MOST = 4  # doses that are tried at first
 _PROMISING = 0.05  # expected elasticity
+_UNTOLD = 0.25  # elasticity of all at once that the doses tried alone do not show: the others do
 _FOR_BLOCKS = 0.8  # share of the budget that is left for blocks
 _DELAY = "delay"
 _RELAXED = 4  # segments of the dose that relaxes the limit
@@ -226,11 +227,11 @@ class Doses:
                 return [*own, *relaxing, *relaxing]
             open_ = [p.limit for p in seen.reliefs if p.low < 0 < p.high]
             return [*own, *open_, *open_] if open_ else []
+        rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
         if all_refuted(worse):
-            rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
             return [*own, *rest, *together] if rest else []
         tried = [p.limit for p in worse if p.limit != ALL]
-        return [*own, *tried, *together]
+        return [*own, *tried, *(rest if _unexplained(worse) > _UNTOLD else []), *together]
 
     def _relieving(self, first: Outcome) -> list[str]:
         """Return the settings that would take a suspected limit away."""
@@ -245,6 +246,12 @@ class Doses:
         likely = sorted(slowing, key=lambda dose: -worth.get(dose.partition(" ")[0], 0.0))
         promising = [d for d in likely if worth.get(d.partition(" ")[0], 0.0) >= _PROMISING]
         return (promising or likely)[:_MOST]
+
+
+def _unexplained(worse: Sequence[Proof]) -> float:
+    """Return what all doses at once show beyond the sum of those that were tried alone."""
+    of = {proof.limit: max(0.0, proof.elasticity) for proof in worse}
+    return of.pop(ALL, 0.0) - sum(of.values())
 
 
 def _possible(first: Outcome, dose: str) -> bool:

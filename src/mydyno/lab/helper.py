@@ -19,12 +19,13 @@ class Helper(ABC):
     """One real-time process of this host; it does nothing until something is ordered.
 
     `key` is what it is for, `role` its name in samples, `cannot` the sentence where it does not
-    start.
+    start; `priority` is above that of what it must not wait for.
     """
 
     key: ClassVar[str]
     role: ClassVar[str]
     cannot: ClassVar[str]
+    priority: ClassVar[int] = 1
     host: Host
     folder: Path
     running: Running | None = None
@@ -45,7 +46,15 @@ class Helper(ABC):
         self.folder.mkdir(mode=0o700, exist_ok=True)
         for name in ("order", "state"):
             (self.folder / name).unlink(missing_ok=True)
-        argv = ("chrt", "--fifo", "1", binary(), *self.task(), "--dir", str(self.folder))
+        argv = (
+            "chrt",
+            "--fifo",
+            str(self.priority),
+            binary(),
+            *self.task(),
+            "--dir",
+            str(self.folder),
+        )
         errors = self.folder / "errors"
         owned = ("--owner-pid", str(os.getpid()))
         self.running = self.host.start(Action((*argv, *owned)), stderr=errors)

@@ -74,6 +74,7 @@ class Wire(Helper):
         "no link with a delay can be made here: {}; run as root with CAP_NET_ADMIN and "
         f"CAP_SYS_NICE on a host that has {_TUN}, or leave the key out"
     )
+    priority: ClassVar[int] = 2  # a dose of CPUs must not make the way longer
     ends: tuple[str, ...] = ()
 
     def task(self) -> tuple[str, ...]:
