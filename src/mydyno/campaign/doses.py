@@ -249,9 +249,9 @@ class Doses:
 
 
 def _unexplained(worse: Sequence[Proof]) -> float:
-    """Return what all doses at once show beyond the sum of those that were tried alone."""
-    of = {proof.limit: max(0.0, proof.elasticity) for proof in worse}
-    return of.pop(ALL, 0.0) - sum(of.values())
+    """Return what all doses at once show at least, beyond the sum of those tried alone."""
+    together = next((proof.low for proof in worse if proof.limit == ALL), 0.0)
+    return together - sum(max(0.0, proof.elasticity) for proof in worse if proof.limit != ALL)
 
 
 def _possible(first: Outcome, dose: str) -> bool:
