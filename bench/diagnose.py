@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from decisions_table import share
@@ -24,13 +24,16 @@ from mydyno.campaign.doses import (
     OWN,
     SEGMENT_S,
     SETTLED_S,
+    STALLED,
+    STEADY,
+    WASHOUT_S,
     Doses,
     factor,
     proven,
 )
 from mydyno.diagnose.account import CPU, LATCH, LOG, NETWORK, READ, THINK
 from mydyno.diagnose.diagnosis import ALL
-from mydyno.diagnose.elasticity import main_limit
+from mydyno.diagnose.elasticity import main_limit, outside, stall_below
 from mydyno.diagnose.network import Station, elasticities, fitted, solve
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 
@@ -44,18 +47,25 @@ DOSED = {  # dose: the station that it slows
 }
 QUEUED = (READ, NETWORK, CPU)
 HIDDEN = (LATCH, THINK)
-NOISES = (0.015, 0.03, 0.06)
+WORLDS = {
+    "1.5 %": (0.015, 0.0),
+    "3 %": (0.03, 0.0),
+    "6 %": (0.06, 0.0),
+    "3 %, stalls": (0.03, 0.04),
+}
+"""The noise of a segment (logs), and the chance of a second that a stall begins in it."""
+_STALL_S = 2  # all but nothing is done in them
 _SWITCH_S = 1.0
 _FLUSH_S = 0.003  # as the first trial measures it, so that there is a dose of it
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A network with `n` connections; segments have this noise (logs)."""
+    """A network with `n` connections; segments have this noise (logs), and stalls so often."""
 
     stations: tuple[Station, ...]
     n: int
-    noise: float
+    world: str
     seed: int
 
     def throughput(self, dose: str) -> float:
@@ -78,21 +88,24 @@ class Case:
         ]
 
 
-def case(seed: int, noise: float) -> Case:
+def case(seed: int, world: str) -> Case:
     """Return a random network: demands over three decades, 1 to 64 connections."""
     chance = random.Random(seed)
     names = (*QUEUED, LOG, *HIDDEN)
     stations = tuple(
         Station(name, 10 ** chance.uniform(-4.5, -2), name in QUEUED) for name in names
     )
-    return Case(stations, chance.choice((1, 2, 4, 8, 16, 32, 64)), noise, seed)
+    return Case(stations, chance.choice((1, 2, 4, 8, 16, 32, 64)), world, seed)
 
 
 def outcome(of: Case, trial: Trial, chance: random.Random) -> Outcome:
     """Return a trial of the simulated load, the first one with what its account suggests."""
     dose = "" if trial.treatment == "BASE" else trial.treatment
-    value = of.throughput(dose) * exp(chance.gauss(0.0, of.noise))
+    noise, stalls = WORLDS[of.world]
+    value = of.throughput(dose) * exp(chance.gauss(0.0, noise))
     metrics = [Metric("tps", value, "/s")]
+    if stalls and trial.id:
+        metrics = stalling(value, stalls, chance)
     if not trial.id:
         lengths = solve(of.stations, of.n)[0].lengths
         seen = {name: max(0.0, x + chance.gauss(0, 0.01 * of.n)) for name, x in lengths.items()}
@@ -108,10 +121,23 @@ def outcome(of: Case, trial: Trial, chance: random.Random) -> Outcome:
     )
 
 
+def stalling(value: float, often: float, chance: random.Random) -> list[Metric]:
+    """Return the metrics of a segment whose load stands still now and then."""
+    left, rates = 0, list[float]()
+    for _ in range(round(SEGMENT_S)):
+        left = _STALL_S if not left and chance.random() < often else left
+        rates.append(0.0 if left else value)
+        left = max(0, left - 1)
+    skip = round(WASHOUT_S)
+    steady, share_of = outside(rates, stall_below([value] * 20), skip)
+    found = [Metric("tps", fmean(rates[skip:]), "/s"), Metric(STALLED, share_of, "ratio")]
+    return found if steady is None else [*found, Metric(STEADY, steady, "/s")]
+
+
 def diagnosed(of: Case) -> dict[str, Any]:
     """Return the answer to one case and the truth."""
     design = Doses("BASE", "w", (*DOSED, ALL), "tps", BUDGET_S, of.seed)
-    chance, history = random.Random(f"{of.seed}/{of.noise}"), list[Outcome]()
+    chance, history = random.Random(f"{of.seed}/{WORLDS[of.world][0]}"), list[Outcome]()
     while trial := design.next(history):
         history.append(outcome(of, trial, chance))
     worse = proven(history, "BASE", "tps", BUDGET_S).worse
@@ -126,7 +152,7 @@ def diagnosed(of: Case) -> dict[str, Any]:
     ]
     together = next((p for p in worse if p.limit == ALL), None)
     return {
-        "noise": of.noise,
+        "world": of.world,
         "n": of.n,
         "answer": answer,
         "best": best,
@@ -157,15 +183,15 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         "unknown where no limit > 0.5 | intervals hold | all hold | explained holds | median s |"
     )
     lines = [head, "|" + "---|" * 10]
-    for noise in NOISES:
-        mine = [r for r in rows if r["noise"] == noise]
+    for world in WORLDS:
+        mine = [r for r in rows if r["world"] == world]
         clear = [r for r in mine if r["best_e"] >= 0.6]
         none = [r for r in mine if r["best_e"] < 0.4]
         answered = [r for r in mine if r["answer"]]
         wrong = [r for r in answered if not r["right"]]
         explained = [r for r in mine if r["explained"] is not None]
         lines.append(
-            f"| {noise:.1%} | {len(mine)} | "
+            f"| {world} | {len(mine)} | "
             f"{share(sum(bool(r['answer']) for r in clear), len(clear))} | "
             f"{share(len(wrong), len(answered))} | "
             f"{share(len(answered) - len(wrong), len(answered))} | "
@@ -186,8 +212,8 @@ def main() -> None:
     asked.add_argument("-o", "--output", type=Path)
     given = asked.parse_args()
     rows = [
-        diagnosed(case(seed, noise))
-        for noise in NOISES
+        diagnosed(case(seed, world))
+        for world in WORLDS
         for seed in range(given.first, given.first + given.seeds)
     ]
     if given.output:

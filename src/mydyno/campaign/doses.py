@@ -27,6 +27,7 @@ from mydyno.campaign.treatments import credits_of, disk_class_of
 from mydyno.diagnose.diagnosis import ALL, Proof
 from mydyno.diagnose.elasticity import (
     FIRST_LOOK,
+    MOST_STALLED,
     BlockLooks,
     Segment,
     all_refuted,
@@ -63,6 +64,7 @@ from mydyno.stats.effects import Size
 
 EXPECTED = "expected "  # the first trial's metrics of the elasticity to expect, by dose
 OWN = "own "  # and of the seconds that a request takes, by bare key
+STEADY, STALLED = "steady", "stalled"  # a segment's rate outside of stalls, the share of stalls
 BUDGET_S = 360.0
 WASHOUT_S, SEGMENT_S, _SWITCH_S = 2.0, 7.0, 1.0
 SETTLED_S = (30.0, 45.0, 60.0)  # a look at the first trial's end
@@ -116,23 +118,41 @@ def factor(dose: str) -> float:
 
 
 def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[Segment]:
-    """Return the segments of a diagnosis that were measured; the first trial is none."""
+    """Return the segments of a diagnosis that were measured; the first trial is none.
+
+    Their rates are those outside of stalls, where these are rare.
+    """
+    response = STEADY if 0 < stalled(history, baseline) <= MOST_STALLED else response
     found = []
-    for outcome in history[1:]:
-        values = [m.value for m in outcome.metrics if m.name == response]
-        if outcome.status is TrialStatus.OK and values:
+    for outcome in _measured(history):
+        if values := [m.value for m in outcome.metrics if m.name == response]:
             dose = "" if outcome.trial.treatment == baseline else outcome.trial.treatment
             found.append(Segment(dose, outcome.trial.block, values[0]))
     return found
 
 
+def stalled(history: Sequence[Outcome], baseline: str) -> float:
+    """Return the share of stalls in a diagnosis's segments without a dose."""
+    own = [o for o in _measured(history) if o.trial.treatment == baseline]
+    shares = [m.value for o in own for m in o.metrics if m.name == STALLED]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def _measured(history: Sequence[Outcome]) -> list[Outcome]:
+    return [outcome for outcome in history[1:] if outcome.status is TrialStatus.OK]
+
+
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """What segments have shown: doses that slow, doses that relax, settings that relieve."""
+    """What segments have shown: doses that slow, doses that relax, settings that relieve.
+
+    `stalled` is the share of stalls, which they leave out up to `MOST_STALLED`.
+    """
 
     worse: list[Proof]
     better: list[Proof]
     reliefs: list[Proof]
+    stalled: float = 0.0
 
 
 def proven(
@@ -141,7 +161,7 @@ def proven(
     """Return what the segments of a diagnosis have shown so far."""
     every = segments(history, baseline, response)
     worse, better, reliefs = (_proofs(every, budget_s, kind) for kind in _KINDS)
-    return Proven(worse, better, reliefs)
+    return Proven(worse, better, reliefs, stalled(history, baseline))
 
 
 _KINDS = ("worse", "better", "relief")

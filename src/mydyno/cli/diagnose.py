@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from mydyno.campaign.doses import EXPECTED, OWN
+from mydyno.campaign.doses import EXPECTED, OWN, STALLED, STEADY
 from mydyno.campaign.plan import Campaign, Resolved, resolve
 from mydyno.campaign.spec import DeviceTable, Spec
+from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import reopen
 from mydyno.cli.benches import environment
 from mydyno.cli.recipes import SpecSource, find, overrides
@@ -19,6 +20,7 @@ from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
 from mydyno.cli.why import evidence, read_diagnoses
+from mydyno.diagnose.elasticity import outside, stall_below
 from mydyno.host import Host, Remote, reach
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload as Load
@@ -26,6 +28,7 @@ from mydyno.model import Action, Metric, Outcome, RefusedError, SpecError, unkno
 from mydyno.model.text import duration_s
 from mydyno.report.limits import render_limits
 from mydyno.stack.protocol import spec_key
+from mydyno.stats.estimates import unit_of, within
 
 Subject = Annotated[
     str,
@@ -50,6 +53,7 @@ Only = Annotated[
 Budget = Annotated[str, typer.Option(help="Machine time: 6m.", metavar="TIME")]
 
 
+_USUAL = 20  # seconds of the first trial, its last ones, which show the usual rate
 _LEAST_S = 150.0  # the first trial, and three blocks of one dose
 # Prints pid and name of each process of a database server, without those that mydyno started: they
 # have an option file of their own beside a folder of launch files.
@@ -200,9 +204,9 @@ def _toml(value: Any) -> str:  # noqa: ANN401 - any value of a spec
 
 
 def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:
-    """Return what the doses are chosen and dimensioned by, from the first trial's sample."""
+    """Return what doses are chosen and dimensioned by, of the first trial; of a segment, stalls."""
     if outcome.trial.id:
-        return ()
+        return _stalls(campaign, files, outcome)
     found = evidence(files.path, campaign, outcome)
     if found is None:
         return ()
@@ -219,6 +223,22 @@ def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metri
         *(Metric(f"{EXPECTED}{dose}", value, "ratio") for dose, value in worth.items()),
         *(Metric(f"{OWN}{key}", value, "s") for key, value in own.items() if value),
     ]
+
+
+def _stalls(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:
+    """Return a segment's rate outside of stalls and their share, by the first trial's seconds."""
+    load = campaign.workloads[outcome.trial.workload]
+    response = load.info.response
+    if not load.info.closed_loop or unit_of(response) != "/s":
+        return ()
+    usual, own = (replayed(files.trial(n), load).intervals for n in (0, outcome.trial.id))
+    below = stall_below([one.values.get(response, 0.0) for one in usual[-_USUAL:]])
+    if not below:
+        return ()
+    skip = len(own) - len(within(own, outcome.window))
+    steady, share = outside([one.values.get(response, 0.0) for one in own], below, skip)
+    found = [Metric(STALLED, share, "ratio")]
+    return found if steady is None else [Metric(STEADY, steady, unit_of(response)), *found]
 
 
 def _ratio(figures: Mapping[str, float], part: str, total: str) -> float | None:

@@ -167,7 +167,8 @@ def read_diagnoses(
     if not isinstance(design, Doses):
         return found
     seen = proven(history, design.baseline, design.response, design.budget_s)
-    return [with_proofs(one, seen.worse, seen.better, seen.reliefs) for one in found]
+    every = (seen.worse, seen.better, seen.reliefs)
+    return [with_proofs(one, *every, stalled=seen.stalled) for one in found]
 
 
 def _cells(campaign: Campaign, done: Sequence[Outcome]) -> list[Sequence[Outcome]]:

@@ -17,7 +17,7 @@ Means = Mapping[str, float]
 
 CPU, RUN_QUEUE, FAULT = "server_cpu", "server_run_queue", "page_fault"
 READ, WRITE, LOG, JOURNAL, TEMPORARY = "disk_read", "disk_write", "log", "journal", "temporary"
-ROW_LOCK, LATCH = "row_lock", "latch"
+ROW_LOCK, LATCH, SLEEP = "row_lock", "latch", "server_sleep"
 LOAD_CPU, LOAD_RUN_QUEUE, THINK = "load_cpu", "load_run_queue", "think"
 NETWORK, CLIENT, UNKNOWN = "network", "client", "unknown"
 
@@ -31,6 +31,7 @@ STATES: Mapping[str, str] = {
     TEMPORARY: "temporary files",
     ROW_LOCK: "row locks",
     LATCH: "latches, other locks, group commit",
+    SLEEP: "asleep in the server until it looks again",
     FAULT: "page faults",
     LOAD_CPU: "on a CPU of the load",
     LOAD_RUN_QUEUE: "waiting for a CPU of the load",
@@ -223,6 +224,7 @@ def _server(
     futex = own.get("futex", 0.0)
     yield ROW_LOCK, min(locked, futex)
     yield LATCH, max(0.0, futex - locked)
+    yield SLEEP, own.get("sleep", 0.0)
 
 
 def _client(figures: Means, waiting: float, n: float) -> dict[str, float]:

@@ -78,7 +78,9 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """Where the connections of a load are, what is suspected, and what is proven.
 
     `answer` is a limit's name, or `unknown`; `proven`: doses have shown it, in a run with doses
-    (`dosed`).  `n` and the account are None where the threads' states were not sampled.
+    (`dosed`).  `n` and the account are None where the threads' states were not sampled.  `stalled`
+    is the share of time in stalls of the segments without a dose; proofs leave them out up to
+    `elasticity.MOST_STALLED`.
     """
 
     treatment: str
@@ -105,6 +107,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     relaxed: list[Proof] = []
     next_limit: tuple[str, float] | None = None
     reliefs: list[Gain] = []
+    stalled: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +162,13 @@ def with_proofs(
     worse: Sequence[Proof],
     better: Sequence[Proof],
     reliefs: Sequence[Proof] = (),
+    *,
+    stalled: float = 0.0,
 ) -> Diagnosis:
-    """Return a diagnosis with what doses have shown: that slow, that relax, that relieve."""
+    """Return a diagnosis with what doses have shown: that slow, that relax, that relieve.
+
+    `stalled` is the share of stalls in the segments without a dose.
+    """
     every = [proof for proof in worse if proof.limit != ALL]
     main = next((proof for proof in every if proof.verdict == "the_limit"), None)
     together = next((proof for proof in worse if proof.limit == ALL), None)
@@ -175,6 +183,7 @@ def with_proofs(
         explained=together,
         relaxed=list(better),
         reliefs=[_gain(proof) for proof in reliefs],
+        stalled=stalled,
         next_limit=following(one.lines, one.n or 1.0, states) if states else None,
     )
 

@@ -4,11 +4,16 @@ e = d ln(throughput) / d ln(speed).  In a closed loop the elasticities to all sp
 every time in the system grows by a factor, throughput falls by that factor.  So an interval that
 lies above one half proves the main limit, whatever was not tested, and one less the elasticity of
 all doses at once is the share that none of them explains.
+
+A closed loop stalls now and then: InnoDB waits for free pages or a checkpoint, and nothing is done
+for a second or three.  Whether that falls into a segment of seconds has nothing to do with its dose
+and hides it, so such seconds are counted and left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from statistics import fmean, median
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,6 +27,8 @@ MAIN, NOTABLE, SMALL, REFUTED = 0.5, 0.15, 0.25, 0.35
 _ERROR = 0.05
 _CORRELATION = 1 / 3  # of two doses, as the baseline has two segments for each of theirs
 _MOST_ERROR = 0.999  # of a look that may spend almost nothing
+MOST_STALLED = 0.25  # share of the time: what is more frequent is how the load runs
+_HALF, _SPREAD, _NORMAL = 0.5, 6.0, 1.4826  # of the median; standard deviations; of a MAD in them
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +132,28 @@ def _fit(
     variance = float(((values - design @ fit) ** 2).sum()) / df
     errors = np.sqrt(np.diag(inverse) * variance)
     return fit[len(blocks) :].tolist(), errors[len(blocks) :].tolist(), df
+
+
+def stall_below(rates: Sequence[float]) -> float:
+    """Return the rate of a second below which it is a stall, 0 where noise reaches as far.
+
+    It is half of the usual rate, and six standard deviations away from it, by median and MAD.
+    """
+    if not rates:
+        return 0.0
+    usual = median(rates)
+    spread = _NORMAL * median(abs(rate - usual) for rate in rates)
+    return max(0.0, min(_HALF * usual, usual - _SPREAD * spread))
+
+
+def outside(rates: Sequence[float], below: float, skip: int = 0) -> tuple[float | None, float]:
+    """Return the mean rate outside of stalls, None where no second is, and the share of stalls.
+
+    The seconds beside a stall are part of it in part, and left out, too.  `skip` of the first
+    seconds are not measured, but their stalls count for the second that follows them.
+    """
+    stalls = [rate < below for rate in rates]
+    beside = [any(stalls[max(0, at - 1) : at + 2]) for at in range(len(rates))]
+    steady = [rate for rate, left in zip(rates[skip:], beside[skip:], strict=True) if not left]
+    share = fmean(stalls[skip:]) if stalls[skip:] else 0.0
+    return (fmean(steady) if steady else None), share

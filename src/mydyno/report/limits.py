@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
 from mydyno.diagnose.diagnosis import SHOWN
+from mydyno.diagnose.elasticity import MOST_STALLED
 from mydyno.report import units
 from mydyno.report.charts import Axis, AxisTick, Table
 
@@ -302,8 +303,22 @@ def _proofs(one: Diagnosis, width: int) -> list[str]:
 
 
 def _notes(one: Diagnosis, width: int) -> list[str]:
-    """Return what more of the limit gives, and what settings do."""
-    return _relaxed(one, width) + _relieved(one, width)
+    """Return what stalls took, what more of the limit gives, and what settings do."""
+    return _stalls(one, width) + _relaxed(one, width) + _relieved(one, width)
+
+
+def _stalls(one: Diagnosis, width: int) -> list[str]:
+    """Return how much of the time the load stood still, if it is worth a line."""
+    if one.stalled < _LEAST:
+        return []
+    rest = (
+        "the proof is of the rest" if one.stalled <= MOST_STALLED else "too often to leave that out"
+    )
+    line = (
+        f"For {one.stalled:.0%} of the time the load all but stood still (seconds of less than "
+        f"half its usual rate); {rest}."
+    )
+    return ["", *_wrapped(line, width)]
 
 
 def _relieved(one: Diagnosis, width: int) -> list[str]:

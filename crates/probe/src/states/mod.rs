@@ -51,11 +51,21 @@ struct Watched {
     count: usize,
     noted: bool,
     looks: i64,
+    /// Of the threads, which are in their order: how many are drawn, how many of these serve.
+    drawn: usize,
+    serving: usize,
     /// All its columns.
     ids: Vec<usize>,
     /// Nanoseconds of threads by class and state.
     spent: HashMap<(usize, State), f64>,
     classes: Vec<Class>,
+}
+
+/// The threads that are seen first in a look, and the others.
+#[derive(Clone, Copy)]
+enum Part {
+    Serving,
+    Rest,
 }
 
 struct Class {
@@ -151,8 +161,18 @@ impl Source for States {
             .map_or(self.interval_ns, |then| now_ns - then);
         self.looked_ns = Some(now_ns);
         let span_ns = since_ns.min(LATEST * self.interval_ns);
+        // A look takes a CPU, and whoever would have had it waits for its end, and would be seen as
+        // running: what serves the load is seen first, of all processes, each as often before others.
+        if Self::draw(&mut self.dice, 2) == 1 {
+            self.watched.reverse();
+        }
         for watched in &mut self.watched {
-            watched.look(span_ns, &mut self.dice, &mut self.look);
+            watched.draw(&mut self.dice);
+        }
+        for part in [Part::Serving, Part::Rest] {
+            for watched in &mut self.watched {
+                watched.look(part, span_ns, &mut self.look);
+            }
         }
         // Not at a fixed rate: what happens ten times a second would always be seen, or never.
         let half_ns = usize::try_from(self.interval_ns / 2).unwrap_or(usize::MAX);
@@ -179,6 +199,8 @@ impl Watched {
             count: 0,
             noted: false,
             looks: 0,
+            drawn: 0,
+            serving: 0,
             ids: Vec::new(),
             spent: HashMap::new(),
             classes: Vec::new(),
@@ -231,19 +253,38 @@ impl Watched {
         self.classes.len() - 1
     }
 
-    /// Looks at a part of the threads, drawn without return; each stands for as many as there are.
-    fn look(&mut self, span_ns: i64, dice: &mut u64, look: &mut Look) {
-        let (all, count) = (self.threads.len(), self.count);
-        let some = all.min(MOST);
+    /// Draws the threads of a look, without return: those that serve connections come first, or all
+    /// of a process that serves none.
+    fn draw(&mut self, dice: &mut u64) {
+        let all = self.threads.len();
+        self.drawn = all.min(MOST);
+        for at in 0..self.drawn {
+            self.threads.swap(at, at + States::draw(dice, all - at));
+        }
+        let serving = self
+            .classes
+            .iter()
+            .position(|class| class.name == CONNECTION);
+        let drawn = &mut self.threads[..self.drawn];
+        drawn.sort_by_key(|thread| Some(thread.class) != serving);
+        self.serving = serving.map_or(self.drawn, |class| {
+            drawn.partition_point(|thread| thread.class == class)
+        });
         self.looks += 1;
+    }
+
+    /// Looks at a part of the threads that are drawn; each stands for as many as there are.
+    fn look(&mut self, part: Part, span_ns: i64, look: &mut Look) {
         #[allow(
             clippy::cast_precision_loss,
             reason = "a time below a second, threads below 2^52"
         )]
-        let each_ns = span_ns as f64 * count as f64 / some.max(1) as f64;
-        for at in 0..some {
-            self.threads.swap(at, at + States::draw(dice, all - at));
-            let thread = &self.threads[at];
+        let each_ns = span_ns as f64 * self.count as f64 / self.drawn.max(1) as f64;
+        let drawn = match part {
+            Part::Serving => 0..self.serving,
+            Part::Rest => self.serving..self.drawn,
+        };
+        for thread in &self.threads[drawn] {
             if let Some(state) = thread.eye.see(&self.folder, look) {
                 *self.spent.entry((thread.class, state)).or_default() += each_ns;
             }

@@ -1,15 +1,20 @@
 """The redo log is small: pages must be flushed before more may be logged."""
 
-from mydyno.diagnose.account import LATCH, LOG, WRITE
+from mydyno.diagnose.account import LATCH, LOG, SLEEP, WRITE
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
+
+# Of MySQL's capacity, where connections begin to wait: two of its 32 files stay free, and a
+# twentieth is the log writer's own (log0files_capacity.cc).
+_SOFT = 30 / 32 * 0.95
 
 
 def _age(evidence: LoadEvidence) -> float | None:
-    """Return the checkpoint age of the most that may be; MySQL names it from 8.0.30 on."""
+    """Return the checkpoint age of the most that may be; MySQL has its capacity from 8.0.30 on."""
     known = evidence.ratio("status.innodb_checkpoint_age", "status.innodb_checkpoint_max_age")
     if known is not None:
         return known
-    return evidence.ratio("redo.age", "status.innodb_redo_log_capacity_resized")
+    age = evidence.ratio("redo.age", "status.innodb_redo_log_capacity_resized")
+    return None if age is None else age / _SOFT
 
 
 def _redo(evidence: LoadEvidence) -> float | None:
@@ -19,10 +24,10 @@ def _redo(evidence: LoadEvidence) -> float | None:
 LIMIT = Limit(
     "redo_size",
     "the size of the redo log",
-    (WRITE, LATCH, LOG),
+    (WRITE, LATCH, LOG, SLEEP),
     signs=(
         Sign("checkpoint age of its maximum", _age, 0.75, "ratio"),
-        share(0.1, WRITE, LATCH, LOG),
+        share(0.1, WRITE, LATCH, LOG, SLEEP),
     ),
     against=(Sign("redo written", _redo, 1e5, "B/s", below=True),),
     doses=("mysqld.innodb_log_file_size",),
