@@ -426,7 +426,7 @@ def pair(server: str, name: str) -> dict[str, Any]:
         "expected": [list(s["doses"]) for s in one["suspects"]],
         "answer": one["answer"],
         "verdicts": {p["limit"]: p["verdict"] for p in one["proofs"]},
-        "stalled": round(one["stalled"], 3),
+        "stalled": round(one["stalls"]["share"], 3),
         **proofs(one),
     }
 

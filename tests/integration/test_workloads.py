@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from statistics import pstdev
 
 import msgspec
 import pytest
@@ -176,6 +177,11 @@ def test_rates_and_histograms_agree_with_the_report_of_sysbench_itself(target):
         total = sum(i.values[name] * s for i, s in zip(intervals, spans, strict=True))
         want = own["events" if name == "tps" else name]
         assert total + tail * per_event == pytest.approx(want, rel=0.015), name
+    by_thread = [sum(each) for each in zip(*(i.by_thread for i in intervals), strict=True)]
+    assert len(by_thread) == 2
+    assert own["events"] - tail <= sum(by_thread) <= own["events"]
+    fair = re.search(r"events \(avg/stddev\): +([\d.]+)/([\d.]+)", output.decode())
+    assert pstdev(by_thread) == pytest.approx(float(fair[2]), abs=tail)
     _, quantiles = recorded(theirs.items())
     assert quantiles["latency_p99_s"] * 1e3 == pytest.approx(own["p99_ms"], rel=0.006, abs=0.006)
 

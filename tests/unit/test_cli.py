@@ -103,7 +103,7 @@ def test_recipes_are_listed_with_what_they_take():
 def test_medium_takes_an_hour_at_most_and_small_half_of_it():
     rows = json.loads(shown("recipes", "--json").stdout)
     medium = {row["name"]: row["medium"] for row in rows if row["medium"]}
-    assert len(medium) == 12
+    assert len(medium) == 13
     for row in rows:
         for scale, most in (("medium", 60), ("small", 30)):
             number, _, unit = row[scale].partition(" ")

@@ -86,6 +86,18 @@ def test_the_spread_of_p99_is_that_between_seconds():
     assert "latency_p99_logsd" not in metrics(jumps[:2], Window(0, 20))
 
 
+def test_fairness_is_that_of_all_transactions_in_the_window():
+    def second(t, *counts):
+        return Interval(t, {"tps": 1.0}, by_thread=counts)
+
+    turns = [second(3, 9, 9), second(4, 10, 0), second(5, 0, 10)]
+    assert metrics(turns)["unfairness_ratio"] == 0
+    assert metrics([second(3, 30, 10)])["unfairness_ratio"] == pytest.approx(0.5)
+    assert "unfairness_ratio" not in metrics([second(3, 30)])  # one connection is fair
+    assert "unfairness_ratio" not in metrics([second(3, 0, 0)])
+    assert "unfairness_ratio" not in metrics([second(3, 3, 4), Interval(4, {"tps": 1.0})])
+
+
 def test_an_empty_window_has_no_summary():
     assert metrics([Interval(1, {"tps": 1.0})]) == {}
 

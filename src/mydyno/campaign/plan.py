@@ -15,7 +15,7 @@ from mydyno.campaign.doses import DIAGNOSE
 from mydyno.campaign.importing import IMPORTED
 from mydyno.campaign.race import FIXED_LADDER, FRACTION, GRID, LADDER, RACE
 from mydyno.campaign.search import SEARCH
-from mydyno.campaign.spec import DeviceTable, Spec, convert, located, programs
+from mydyno.campaign.spec import EXISTING, DeviceTable, Spec, convert, located, programs
 from mydyno.campaign.switchback import SWITCHBACK, switches
 from mydyno.campaign.treatments import (
     STOCK,
@@ -28,7 +28,15 @@ from mydyno.campaign.treatments import (
     treatments_of,
 )
 from mydyno.loads import Workload, tools
-from mydyno.model import Outcome, RefusedError, Settings, SpecError, Trial, unknown_value
+from mydyno.model import (
+    Outcome,
+    RefusedError,
+    Reset,
+    Settings,
+    SpecError,
+    Trial,
+    unknown_value,
+)
 from mydyno.model.plugins import with_plugins
 from mydyno.model.text import duration_s
 from mydyno.stack.layers import ServerPlace, kind_of, layers
@@ -182,6 +190,8 @@ def plan(
         _no_server(treatments, workloads, place)
     if spec.stack.data:
         _existing(spec, workloads, place, text)
+    if spec.stack.replicated:
+        _replicated(spec, treatments, workloads, place, text)
     name = _name(spec, place)
     inputs = PlanInput(spec, place, treatments, baseline, workloads, environment, lower)
     kind = designs()[_kind(inputs)]
@@ -355,6 +365,28 @@ def _no_server(
     wanting += [name for name, workload in workloads.items() if workload.info.needs_server]
     if wanting:
         raise SpecError(f'{place}: {wanting[0]} needs a server, but stack.server is "none"')
+
+
+def _replicated(
+    spec: Spec,
+    treatments: Mapping[str, StackSettings],
+    workloads: Mapping[str, Workload],
+    place: str,
+    text: str,
+) -> None:
+    """Raise `SpecError` where no replica can follow the server."""
+    stack, wrong = spec.stack, ""
+    kind = designs().get(spec.design.kind)
+    if stack.server.startswith(EXISTING) or stack.server == "none" or stack.servers or stack.data:
+        wrong = "follows one private server without stack.servers and stack.data; remove one"
+    elif not any(w.info.needs_server for w in workloads.values()):
+        wrong = "no workload needs a server, so there is nothing to follow; remove the key"
+    elif spec.protocol.reset == Reset.NONE.value or kind in {SWITCHBACK, DIAGNOSE, CRASH}:
+        wrong = "needs a server that is restarted before each trial; choose another design or reset"
+    elif any(s.of("net").get("tls", "off") != "off" for s in treatments.values()):
+        wrong = "a server that demands TLS of all sessions has no replica here; remove net.tls"
+    if wrong:
+        raise SpecError(located(f"{place}: stack.replica: {wrong}", place, text))
 
 
 def _existing(spec: Spec, workloads: Mapping[str, Workload], place: str, text: str) -> None:

@@ -60,7 +60,7 @@ class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     for the load, if it differs from that of `host`.  `servers` names further programs, by basedir,
     for treatments with ``server.build``; ``existing:FILE`` is a running server that is not ours,
     reached by a client option file of the host.  `data` is the existing data directory of a stopped
-    server: each data set starts as a copy of it.
+    server: each data set starts as a copy of it.  With `replica`, one follows the server.
     """
 
     host: str = "local"
@@ -70,6 +70,13 @@ class StackTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     servers: dict[str, str] = {}
     device: str | DeviceTable = "here"
     data: str = ""
+    # unset, so that the digest stays the same
+    replica: bool | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def replicated(self) -> bool:
+        """Return whether a replica follows the server."""
+        return self.replica is True
 
 
 class DesignTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -136,7 +136,8 @@ def switches(inputs: PlanInput) -> bool:
     settings = [key for of in inputs.treatments.values() for key in of]
     hot = settings and all(at_once(key) for key in settings)
     served = all(workload.info.needs_server for workload in inputs.workloads.values())
-    if budget_s is None or not hot or not served or spec.protocol.bias is not None:
+    restarts = spec.protocol.bias is not None or spec.stack.replicated
+    if budget_s is None or not hot or not served or restarts:
         return False
     return budget_s < _enough_trials(inputs) * (_RACED_S + RESTART_S)
 

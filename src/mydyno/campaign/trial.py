@@ -28,7 +28,7 @@ from mydyno.model import (
     UnknownEndError,
     Window,
 )
-from mydyno.sample import Sampling, footprint
+from mydyno.sample import Sampling, footprint, lag
 from mydyno.stats import summarise, tens
 
 SILENCE_S = 120.0  # without a report for so long a load is stopped as hung
@@ -125,6 +125,7 @@ def _judged(a: TrialInput, window: Window, intervals: Sequence[Interval]) -> Out
         error = f"the load reported no {response}, which is the response; set another response"
         return Outcome(a.trial, TrialStatus.UNKNOWN, window, error=error)
     metrics += [*_gauges(a.folder, window), *footprint.metrics(a.folder)]
+    metrics += lag.metrics(a.folder, window)
     return Outcome(a.trial, TrialStatus.OK, window, tuple(metrics), (tens(intervals, response),))
 
 

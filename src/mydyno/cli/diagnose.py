@@ -12,15 +12,14 @@ import typer
 from mydyno.campaign.doses import EXPECTED, OWN, STALLED, STEADY
 from mydyno.campaign.plan import Campaign, Resolved, resolve
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import reopen
 from mydyno.cli.benches import environment
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
-from mydyno.cli.why import evidence, read_diagnoses
-from mydyno.diagnose.elasticity import outside, stall_below
+from mydyno.cli.why import evidence, read_diagnoses, seconds_of
+from mydyno.diagnose.elasticity import outside
 from mydyno.host import Host, Remote, reach
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload as Load
@@ -53,7 +52,6 @@ Only = Annotated[
 Budget = Annotated[str, typer.Option(help="Machine time: 6m.", metavar="TIME")]
 
 
-_USUAL = 20  # seconds of the first trial, its last ones, which show the usual rate
 _LEAST_S = 150.0  # the first trial, and three blocks of one dose
 # Prints pid and name of each process of a database server, without those that mydyno started: they
 # have an option file of their own beside a folder of launch files.
@@ -226,13 +224,9 @@ def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metri
 
 
 def _stalls(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:
-    """Return a segment's rate outside of stalls and their share, by the first trial's seconds."""
-    load = campaign.workloads[outcome.trial.workload]
-    response = load.info.response
-    if not load.info.closed_loop or unit_of(response) != "/s":
-        return ()
-    usual, own = (replayed(files.trial(n), load).intervals for n in (0, outcome.trial.id))
-    below = stall_below([one.values.get(response, 0.0) for one in usual[-_USUAL:]])
+    """Return a segment's rate outside of stalls and their share."""
+    response = campaign.workloads[outcome.trial.workload].info.response
+    own, below = seconds_of(campaign, files, outcome)
     if not below:
         return ()
     skip = len(own) - len(within(own, outcome.window))

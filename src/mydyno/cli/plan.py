@@ -117,7 +117,8 @@ class Plan(msgspec.Struct, frozen=True):
     `earliest_s` and `latest_s`, usually at `expected_s`, in seconds with `prepare_s` before the
     first trial: estimates, from earlier campaigns on this machine where `measured`.  `advice` is
     what a budget that cannot show the margin needs.  `data` is the existing data directory that is
-    copied, if any.  `place` is where the data would be, and what they would take.
+    copied, if any, and with `replica` one follows the server.  `place` is where the data would be,
+    and what they would take.
     """
 
     campaign: str
@@ -140,6 +141,7 @@ class Plan(msgspec.Struct, frozen=True):
     costs: dict[str, str]
     devices: dict[str, str]
     data: str = ""
+    replica: bool = False
     guess: str = ""
     advice: str = ""
     soak_s: float | None = None
@@ -220,6 +222,7 @@ def of(built: Built, source: SpecSource) -> Plan:
         costs={key: _cost(key, hot=hot) for s in campaign.treatments.values() for key in s},
         devices=_devices(campaign),
         data=campaign.spec.stack.data,
+        replica=campaign.spec.stack.replicated,
         soak_s=campaign.soak.seconds if campaign.soak else None,
     )
 
@@ -329,6 +332,8 @@ def _text(found: Plan) -> str:
         )
     if found.data:
         lines.append(f"data        a copy of {found.data}, which is only read")
+    if found.replica:
+        lines.append("replica     follows the server, with data on the same filesystem")
     lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))
     lines += _price(found)
     return "\n".join(lines) + "\n"

@@ -30,6 +30,9 @@ from mydyno.testbed.labs import LabHost
 from mydyno.testbed.lock import HOME, open_work, random_folder
 from mydyno.testbed.preflight import beneath, existing_parent, mount_point
 from mydyno.testbed.private_bench import PrivateBench
+from mydyno.testbed.replica import DATA as REPLICA_DATA
+from mydyno.testbed.replica import HOME as REPLICA_HOME
+from mydyno.testbed.replica import Replica
 from mydyno.testbed.server_runner import ServerRunner
 from mydyno.testbed.stores import StoreKey, needed
 
@@ -101,6 +104,10 @@ def private(
         program: ServerRunner(host, instance, parts.ledger, link=link)
         for program, instance in _instances(hosts, campaign, (work, data), servers, log).items()
     }
+    for runner in runners.values() if campaign.spec.stack.replicated else ():
+        places, build = (work / REPLICA_HOME, data.with_name(REPLICA_DATA)), runner.instance.build
+        follower = prepare(host, build, places=places, records=log.records)
+        runner.replica = Replica(runner.instance, follower)
     return PrivateBench(parts, runners, crossing, spinner)
 
 

@@ -3,14 +3,16 @@
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mydyno.campaign.doses import Doses, proven
+from mydyno.campaign.doses import STALLED, Doses, proven
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.run_loop import reread
+from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import OpenRun, Read, opened
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
 from mydyno.diagnose import (
@@ -23,6 +25,9 @@ from mydyno.diagnose import (
     suspects,
     with_proofs,
 )
+from mydyno.diagnose.account import AccountLine
+from mydyno.diagnose.diagnosis import Stalls
+from mydyno.diagnose.elasticity import stall_below
 from mydyno.host import Local
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
@@ -31,6 +36,7 @@ from mydyno.model import (
     Action,
     Figures,
     HostError,
+    Interval,
     Outcome,
     SpecError,
     TrialStatus,
@@ -39,7 +45,7 @@ from mydyno.model import (
 )
 from mydyno.report.limits import render_limits
 from mydyno.sample import NOT_BUILT, probe_binary
-from mydyno.sample.figures import figures, mean, of_window
+from mydyno.sample.figures import figures, mean, of_window, of_windows
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import Where, disk_of
 from mydyno.server.existing import reached
@@ -53,6 +59,8 @@ Treatment = Annotated[
 
 Say = Callable[[str], object]
 _MOST = 6  # trials of a treatment that its account is the mean of
+_MOST_STALLING = 12  # segments that the account of stalls is the mean of
+_USUAL = 20  # seconds of a diagnosis's first trial, its last ones, which show the usual rate
 
 Directory = Annotated[
     Path | None, typer.Argument(help="A run directory.", metavar="DIR", autocompletion=folders)
@@ -168,7 +176,39 @@ def read_diagnoses(
         return found
     seen = proven(history, design.baseline, design.response, design.budget_s)
     every = (seen.worse, seen.better, seen.reliefs)
-    return [with_proofs(one, *every, stalled=seen.stalled) for one in found]
+    stalls = Stalls(seen.stalled, _in_stalls(RunDir(directory), campaign, done[1:]))
+    return [with_proofs(one, *every, stalls=stalls) for one in found]
+
+
+def seconds_of(
+    campaign: Campaign, files: RunDir, outcome: Outcome
+) -> tuple[Sequence[Interval], float]:
+    """Return what a segment's load reported, and the rate below which a second of it is a stall.
+
+    The usual rate is that of the first trial's last seconds; 0 where that is unknown.
+    """
+    load = campaign.workloads[outcome.trial.workload]
+    response = load.info.response
+    if not load.info.closed_loop or unit_of(response) != "/s":
+        return (), 0.0
+    first, own = (replayed(files.trial(n), load).intervals for n in (0, outcome.trial.id))
+    return own, stall_below([one.values.get(response, 0.0) for one in first[-_USUAL:]])
+
+
+def _in_stalls(files: RunDir, campaign: Campaign, segments: Sequence[Outcome]) -> list[AccountLine]:
+    """Return where connections are while the load stalls, on average; empty where it does not."""
+    found: list[Figures] = []
+    stalling = [o for o in segments if any(m.name == STALLED and m.value for m in o.metrics)]
+    for outcome in stalling[:_MOST_STALLING]:
+        load = campaign.workloads[outcome.trial.workload]
+        intervals, below = seconds_of(campaign, files, outcome)
+        stalls = [i.t_s for i in intervals if i.values.get(load.info.response, 0.0) < below]
+        # half a second more to either side: two readings of the sample
+        windows = [Window(t_s - 1.5, t_s + 0.5) for t_s in stalls]
+        with suppress(HostError):  # a sample that cannot be read
+            found += of_windows(files.trial(outcome.trial.id), windows)
+    made = account(mean(found).means, threads_of(load)) if found else None
+    return made.lines if made else []
 
 
 def _cells(campaign: Campaign, done: Sequence[Outcome]) -> list[Sequence[Outcome]]:

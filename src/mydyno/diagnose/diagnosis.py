@@ -74,13 +74,19 @@ class Gain(msgspec.Struct, frozen=True):
     segments: int = 0
 
 
+class Stalls(msgspec.Struct, frozen=True):
+    """The share of stalls in segments without a dose, and where connections are while they last."""
+
+    share: float = 0.0
+    lines: list[AccountLine] = []
+
+
 class Diagnosis(msgspec.Struct, frozen=True):
     """Where the connections of a load are, what is suspected, and what is proven.
 
     `answer` is a limit's name, or `unknown`; `proven`: doses have shown it, in a run with doses
-    (`dosed`).  `n` and the account are None where the threads' states were not sampled.  `stalled`
-    is the share of time in stalls of the segments without a dose; proofs leave them out up to
-    `elasticity.MOST_STALLED`.
+    (`dosed`).  `n` and the account are None where the threads' states were not sampled.  `stalls`
+    are left out of proofs, up to a share of `elasticity.MOST_STALLED`.
     """
 
     treatment: str
@@ -107,7 +113,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     relaxed: list[Proof] = []
     next_limit: tuple[str, float] | None = None
     reliefs: list[Gain] = []
-    stalled: float = 0.0
+    stalls: Stalls = Stalls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +169,9 @@ def with_proofs(
     better: Sequence[Proof],
     reliefs: Sequence[Proof] = (),
     *,
-    stalled: float = 0.0,
+    stalls: Stalls | None = None,
 ) -> Diagnosis:
-    """Return a diagnosis with what doses have shown: that slow, that relax, that relieve.
-
-    `stalled` is the share of stalls in the segments without a dose.
-    """
+    """Return a diagnosis with what doses have shown: that slow, that relax, that relieve."""
     every = [proof for proof in worse if proof.limit != ALL]
     main = next((proof for proof in every if proof.verdict == "the_limit"), None)
     together = next((proof for proof in worse if proof.limit == ALL), None)
@@ -183,7 +186,7 @@ def with_proofs(
         explained=together,
         relaxed=list(better),
         reliefs=[_gain(proof) for proof in reliefs],
-        stalled=stalled,
+        stalls=stalls or one.stalls,
         next_limit=following(one.lines, one.n or 1.0, states) if states else None,
     )
 

@@ -298,6 +298,7 @@ class _Second(msgspec.Struct, frozen=True, tag_field="event", tag="second"):
     p99_s: _Rate
     latency_us: list[int] | None = None
     kinds: dict[str, list[int]] = {}
+    threads: tuple[int, ...] = ()
 
 
 _READ = msgspec.json.Decoder(_Session | _Second)
@@ -360,9 +361,10 @@ def _interval(second: _Second, span_s: float) -> Interval:
         values |= {of_kind(name, kind): value for name, value in quantiles.items()}
     every = list(chain(*second.kinds.values())) if second.kinds else second.latency_us
     if every is None:
-        return Interval(second.t_s, values | {"latency_p99_s": second.p99_s})
+        values |= {"latency_p99_s": second.p99_s}
+        return Interval(second.t_s, values, by_thread=second.threads)
     latency, quantiles = recorded(_pairs(every))
-    return Interval(second.t_s, values | quantiles, latency, kinds)
+    return Interval(second.t_s, values | quantiles, latency, kinds, second.threads)
 
 
 def _pairs(flat: list[int]) -> Iterable[tuple[int, int]]:

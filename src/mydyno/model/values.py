@@ -107,13 +107,15 @@ class Interval:
     `values` holds rates and latencies of the interval in base units: ``tps`` (/s), ``reads``
     and ``writes`` (queries/s), ``errors`` (/s), ``latency_p99_s`` (s).  `latency` is an
     HdrHistogram of microseconds, V2 compressed, base64, or empty where the tool gives none;
-    `kinds` holds one for each kind of transaction, where the load distinguishes them.
+    `kinds` holds one for each kind of transaction, where the load distinguishes them; `by_thread`
+    the transactions of each thread, where it counts them.
     """
 
     t_s: float
     values: Mapping[str, float]
     latency: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
+    by_thread: tuple[int, ...] = ()
 
 
 def of_kind(name: str, kind: str) -> str:

@@ -13,6 +13,7 @@ from mydyno.report.charts import Axis, AxisTick, Table
 
 _BAR = 24  # characters of a full bar
 _LEAST = 0.005  # share below which a line is left out
+_IN_STALLS = 0.05  # share of a state in stalls, from which on it is named
 _SUSPECTS = 3
 _ENDLESS = 10_000  # characters of a line that a browser breaks
 _AXIS = Axis(-0.25, 1.25, log=False, ticks=(0.0, 0.5, 1.0))
@@ -309,15 +310,22 @@ def _notes(one: Diagnosis, width: int) -> list[str]:
 
 def _stalls(one: Diagnosis, width: int) -> list[str]:
     """Return how much of the time the load stood still, if it is worth a line."""
-    if one.stalled < _LEAST:
+    if one.stalls.share < _LEAST:
         return []
     rest = (
-        "the proof is of the rest" if one.stalled <= MOST_STALLED else "too often to leave that out"
+        "the proof is of the rest"
+        if one.stalls.share <= MOST_STALLED
+        else "too often to leave that out"
     )
     line = (
-        f"For {one.stalled:.0%} of the time the load all but stood still (seconds of less than "
-        f"half its usual rate); {rest}."
+        f"For {one.stalls.share:.0%} of the time the load all but stood still (seconds of less "
+        f"than half its usual rate); {rest}."
     )
+    known = sorted(one.stalls.lines, key=lambda each: -each.share)
+    there = [each for each in known if each.share >= _IN_STALLS]
+    if there and one.n:
+        where = "; ".join(f"{each.connections:.1f} {STATES[each.state]}" for each in there)
+        line += f" Where the {one.n:g} connections are then: {where}."
     return ["", *_wrapped(line, width)]
 
 

@@ -115,6 +115,9 @@ def name(metric: str) -> str:
         "qps": "queries",
         "storage_bytes": "size on disk",
         "prepare_s": "time to fill",
+        "replica_lag_s": "lag of the replica",
+        "replica_speed_ratio": "speed of the replica",
+        "unfairness_ratio": "unfairness of connections",
     }
     if metric.endswith("_logsd"):
         return f"spread of {name(metric.removesuffix('_logsd'))}"

@@ -215,7 +215,10 @@ def _ceiling(one: Ceiling) -> str:
     if one.missed is None or one.did is None:
         return f"{one.treatment}, {one.load}: {kept}, the highest rate that was tried."
     did = units.measurement(one.did, "/s")
-    return f"{one.treatment}, {one.load}: {kept}; of {one.missed} /s it did {did}."
+    follows = (
+        "" if one.speed is None else f", and its replica {units.share(round(one.speed, 3))} of it"
+    )
+    return f"{one.treatment}, {one.load}: {kept}; of {one.missed} /s it did {did}{follows}."
 
 
 def plateau_sentences(compared: Comparison, workload: str) -> list[str]:

@@ -18,11 +18,17 @@ def figures(folder: Path, window: Window) -> Figures | None:
 
     Raises `ProbeFileError` for a file that is not one of the sampler's.
     """
+    return next(iter(of_windows(folder, [window])), None)
+
+
+def of_windows(folder: Path, windows: Sequence[Window]) -> list[Figures]:
+    """Return the figures of a trial's windows, none where it was not sampled; as `figures`."""
     found = opened(folder)
     if found is None:
-        return None
+        return []
     sampled, where, origin_s = found
-    return of_window(sampled, where, Window(window.start_s + origin_s, window.end_s + origin_s))
+    shifted = [Window(window.start_s + origin_s, window.end_s + origin_s) for window in windows]
+    return [of_window(sampled, where, window) for window in shifted]
 
 
 def of_window(sampled: Sampled, where: Where, window: Window) -> Figures:

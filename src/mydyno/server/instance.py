@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -121,12 +121,29 @@ class Endpoint:
     database: str
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a start has besides a treatment: options; `listens`: on the loopback if nowhere else."""
+
+    options: Options = ()
+    listens: bool = False
+
+
+@dataclass(slots=True)
+class _Started:
+    """The process that was started, and where its error log begins."""
+
+    process: Running | None = None
+    log_from: int = 0
+
+
 @dataclass(slots=True, eq=False)
 class Instance:
     """One private server; make it with `prepare`, use it from one thread that outlives it.
 
     The kernel ends the server when the thread that called `start` ends, whatever ends it.  With an
     `address` it listens there.  `original` is the data directory that its data are a copy of.
+    `added` is what its next start has besides.
     """
 
     host: Host
@@ -136,8 +153,8 @@ class Instance:
     records: Records
     address: str = ""
     original: Path | None = None
-    _running: Running | None = None
-    _log_from: int = 0
+    added: Added = Added()
+    _started: _Started = field(default_factory=_Started)
     _listen: tuple[str, int] = ("", 0)
 
     @property
@@ -148,7 +165,11 @@ class Instance:
     @property
     def pid(self) -> int:
         """Return the server's process id, 0 when it does not run."""
-        return self._running.pid if self._running and self._running.returncode() is None else 0
+        return (
+            self._started.process.pid
+            if self._started.process and self._started.process.returncode() is None
+            else 0
+        )
 
     @property
     def endpoint(self) -> Endpoint:
@@ -199,7 +220,8 @@ class Instance:
                 return
             except HostError as error:
                 self.stop()
-                taken = self._listen[1] and any(words in str(error) for words in _PORT_TAKEN)
+                listens = self._listen[1] or self.added.listens
+                taken = listens and any(words in str(error) for words in _PORT_TAKEN)
                 if attempt == _PORT_ATTEMPTS or not taken:
                     raise
 
@@ -216,11 +238,11 @@ class Instance:
 
     def stop(self, *, grace_s: float = 60.0) -> None:
         """Shut the server down and return when it is gone; SIGKILL comes after `grace_s`."""
-        if self._running is not None:
-            self._running.stop(grace_s=grace_s)
-            for _ in self._running.lines():
+        if self._started.process is not None:
+            self._started.process.stop(grace_s=grace_s)
+            for _ in self._started.process.lines():
                 pass  # it prints nothing; reading to the end closes the pipe
-            self._running = None
+            self._started.process = None
             self.host.run(Action(("rm", "-f", "--", str(self.place.pid_file))))
             self.records.add(Removed(KIND, str(self.place.options)))
 
@@ -239,7 +261,7 @@ class Instance:
 
     def error_tail(self, lines: int = _SHOWN_LINES) -> list[str]:
         """Return the last lines of the error log since the last start."""
-        action = Action(("tail", "-c", f"+{self._log_from + 1}", str(self.place.log)))
+        action = Action(("tail", "-c", f"+{self._started.log_from + 1}", str(self.place.log)))
         text = self.host.run(action).stdout.decode(errors="replace")
         return [line for line in text.splitlines() if line.strip()][-lines:]
 
@@ -249,18 +271,20 @@ class Instance:
         tcp = asked.net.get("transport") == "tcp"
         address = asked.net.get("address", place.LOOPBACK)
         self._listen = (address, free_port(self.host)) if tcp else ("", 0)
-        options = (*self._tls(asked.net.get("tls", "")), *more)
+        options = (*self._tls(asked.net.get("tls", "")), *self.added.options, *more)
         options += place.ALONE if self.original else ()
-        text = place.options(self.build, self.place, *self._listen, options)
+        silent = tcp or not self.added.listens
+        listen = self._listen if silent else (place.LOOPBACK, free_port(self.host))
+        text = place.options(self.build, self.place, *listen, options)
         install(self.host, self.place.options, "640", text)
         stale = (self.place.pid_file, self.place.socket, f"{self.place.socket}.lock")
         self.host.run(Action(("rm", "-f", "--", *map(str, stale)))).check()
         size = self.host.run(Action(("stat", "-c", "%s", str(self.place.log)))).check()
-        self._log_from = int(size.stdout)
+        self._started.log_from = int(size.stdout)
         action = programs.command(self.build, self.place, self.identity, asked, self.original)
         self.records.add(Made(KIND, str(self.place.options)))
-        self._running = self.host.start(action, stderr=self.place.log)
-        install(self.host, self.place.pid_file, "600", f"{self._running.pid}\n")
+        self._started.process = self.host.start(action, stderr=self.place.log)
+        install(self.host, self.place.pid_file, "600", f"{self._started.process.pid}\n")
 
     def _known(self) -> None:
         """Record the process that answers, so that nothing else is ever taken for it."""

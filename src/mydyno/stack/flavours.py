@@ -57,6 +57,34 @@ class LookQuirks:
     replica: str = "SHOW SLAVE STATUS"
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicationQuirks:
+    """What replication needs: lines of an option file for a binary log, and statements.
+
+    They ask for the log's position, and have a replica follow from it.
+    """
+
+    options: tuple[str, ...] = ()
+    position: str = "SHOW MASTER STATUS"
+    follow: str = (
+        "CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}, MASTER_USER = '{user}', "
+        "MASTER_PASSWORD = '{password}', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {at}; "
+        "START SLAVE"
+    )
+
+
+_REPLICATION = ReplicationQuirks()
+_MARIADB_REPLICATION = ReplicationQuirks(
+    follow=_REPLICATION.follow.replace("; START", ", MASTER_USE_GTID = no; START")
+)
+_MYSQL_REPLICATION_8_0 = ReplicationQuirks(  # its accounts need a key where nothing is encrypted
+    follow=_REPLICATION.follow.replace("; START", ", GET_MASTER_PUBLIC_KEY = 1; START")
+)
+_MYSQL_REPLICATION_8_0_23 = ReplicationQuirks(
+    follow=_MYSQL_REPLICATION_8_0.follow.replace("CHANGE MASTER", "CHANGE REPLICATION SOURCE")
+    .replace("MASTER_", "SOURCE_")
+    .replace("START SLAVE", "START REPLICA")
+)
 _SET_PASSWORD = "SET PASSWORD FOR {user} = PASSWORD('{password}');"  # noqa: S105 - a statement
 _ALTER_USER = "ALTER USER {user} IDENTIFIED BY '{password}';"
 
@@ -67,7 +95,7 @@ class Quirks:
 
     `root_password` is the statement that gives root its first password.  With `names_plugin` an
     account has `mysql_native_password` only where that is named.  `options` are lines of a private
-    instance's option file, `binlog` those that a binary log needs.  Ranges and kinds of variables
+    instance's option file.  Ranges and kinds of variables
     are in SYSTEM_VARIABLES (`lists_variables`); ranges alone in variables_info (`lists_ranges`).
     It `persists` variables where it knows SET PERSIST.
     """
@@ -77,11 +105,11 @@ class Quirks:
     root_password: str = _SET_PASSWORD
     names_plugin: bool = False
     options: tuple[str, ...] = ()
-    binlog: tuple[str, ...] = ()
     lists_variables: bool = False
     lists_ranges: bool = False
     persists: bool = False
     look: LookQuirks = LookQuirks()
+    replication: ReplicationQuirks = _REPLICATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +205,7 @@ MARIADB = Flavour(
         tls=_MARIADB_TLS,
         lists_variables=True,
         look=_MARIADB_LOOK,
+        replication=_MARIADB_REPLICATION,
     ),
     usual=Usual(
         groups=("mysqld", "server", "mariadb", "mariadbd"),
@@ -222,7 +251,7 @@ MYSQL = Flavour(
     quirks=Quirks(
         initialisation=_BOOTSTRAP,
         tls=_MYSQL_TLS,
-        binlog=("server-id=1",),  # the dash: not a wish
+        replication=ReplicationQuirks(("server-id=1",)),  # the dash: not a wish
     ),
     since={
         (5, 6, 46): {"tls": _MYSQL_TLS_1_2},
@@ -236,13 +265,17 @@ MYSQL = Flavour(
         (8, 0): {
             "names_plugin": True,
             "lists_ranges": True,
-            "binlog": (),
             "persists": True,
             "look": _MYSQL_LOOK_8_0,
+            "replication": _MYSQL_REPLICATION_8_0,
         },
         (8, 0, 11): {"options": ("mysqlx = 0",)},  # it listens for the X protocol unasked
         (8, 0, 16): {"tls": TlsQuirks(off=("tls_version", ""), requires=True)},
         (8, 0, 22): {"look": replace(_MYSQL_LOOK_8_0, replica="SHOW REPLICA STATUS")},
+        (8, 0, 23): {"replication": _MYSQL_REPLICATION_8_0_23},
+        (8, 4): {
+            "replication": replace(_MYSQL_REPLICATION_8_0_23, position="SHOW BINARY LOG STATUS")
+        },
     },
     usual=Usual(
         redo=(

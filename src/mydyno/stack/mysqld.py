@@ -178,7 +178,7 @@ def option_file(want: Settings, flavour: str, version: tuple[int, ...]) -> str:
     lines = [_line(key, value) for key, value in sorted(want.items())]
     logs = "log_bin" in want and normalise(want["log_bin"]) != "0"
     if logs and "server_id" not in want:
-        lines += quirks(flavour, version).binlog
+        lines += quirks(flavour, version).replication.options
     return _HEADER + "".join(f"{line}\n" for line in lines)
 
 

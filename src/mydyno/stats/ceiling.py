@@ -9,6 +9,7 @@ from mydyno.stats.result import Ceiling
 
 _KEPT = 0.97  # of the rate; the rest may still be queued when the window ends
 _P99 = "latency_p99_s"
+_SPEED = "replica_speed_ratio"
 
 
 def ceilings(outcomes: Sequence[Outcome]) -> list[Ceiling]:
@@ -26,8 +27,14 @@ def _ceiling(load: str, treatment: str, rates: dict[int, list[Outcome]]) -> Ceil
     steps = [(rate, tps) for rate, tps in done.items() if tps is not None]
     if len(steps) < 2:  # noqa: PLR2004 - nothing was stepped
         return None
-    missed = next(((rate, tps) for rate, tps in steps if tps < _KEPT * rate), None)
+    speeds = {rate: mean(rates[rate], _SPEED) for rate, _ in steps}
+    missed = next(((r, tps, speeds[r]) for r, tps in steps if _misses(r, tps, speeds[r])), None)
     kept = [rate for rate, _ in steps if missed is None or rate < missed[0]]
     at = kept[-1] if kept else None
     p99 = None if at is None else mean(rates[at], _P99)
-    return Ceiling(treatment, load, at, p99, *(missed or (None, None)))
+    return Ceiling(treatment, load, at, p99, *(missed or (None, None, None)))
+
+
+def _misses(rate: int, tps: float, speed: float | None) -> bool:
+    """Return whether a load, or its replica where there is one, falls behind at a rate."""
+    return tps < _KEPT * rate or (speed is not None and speed < _KEPT)

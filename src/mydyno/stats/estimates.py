@@ -4,7 +4,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, log
-from statistics import fmean
+from statistics import fmean, pstdev
 from typing import Any
 
 from mydyno.model import (
@@ -82,7 +82,8 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
     median, as a series of its own.
     ``<response>_logsd`` is the standard deviation of the log response about its linear trend,
     ``latency_p99_logsd`` that of the 99th percentile of each interval.  ``latency_logsd`` is the
-    standard deviation of the log latency of all requests.
+    standard deviation of the log latency of all requests, ``unfairness_ratio`` that of the threads'
+    transactions, relative to their mean.
     """
     inside = within(intervals, window)
     if not inside:
@@ -101,7 +102,17 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
     slow = [i.values[_P99] for i in inside if _P99 in i.values]
     if len(slow) == len(inside) and (logsd := _logsd(slow)) is not None:
         metrics["latency_p99_logsd"] = logsd
+    if (unfair := _unfairness([i.by_thread for i in inside])) is not None:
+        metrics["unfairness_ratio"] = unfair
     return [Metric(name, value, unit_of(name)) for name, value in metrics.items()]
+
+
+def _unfairness(counts: Sequence[Sequence[int]]) -> float | None:
+    """Return the relative standard deviation of the threads' transactions, None for one thread."""
+    if len({len(each) for each in counts}) != 1 or len(counts[0]) < 2:  # noqa: PLR2004
+        return None
+    totals = [sum(of_thread) for of_thread in zip(*counts, strict=True)]
+    return pstdev(totals) / fmean(totals) if any(totals) else None
 
 
 def tens(intervals: Sequence[Interval], response: str) -> Series:

@@ -110,7 +110,7 @@ class Ceiling(msgspec.Struct, frozen=True):
     """The highest rate of a load that a treatment keeps up with, in events a second.
 
     `kept` is None where it keeps up with none, `missed` where it does with all; `did` is what it
-    did at the rate that it missed.
+    did at the rate that it missed, `speed` what its replica, if any, took in of that.
     """
 
     treatment: str
@@ -119,6 +119,7 @@ class Ceiling(msgspec.Struct, frozen=True):
     latency_p99_s: float | None
     missed: int | None
     did: float | None
+    speed: float | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True):

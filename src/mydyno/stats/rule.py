@@ -26,6 +26,7 @@ _HIGHER = frozenset(
         "payments",
         "read_bytes",
         "reads",
+        "replica_speed_ratio",
         "runs",
         "stock_levels",
         "trims",
@@ -33,7 +34,7 @@ _HIGHER = frozenset(
         "writes",
     }
 )
-_LOWER = frozenset({"errors", "queue_length", "reconnects"})
+_LOWER = frozenset({"errors", "queue_length", "reconnects", "unfairness_ratio", "replica_lag_s"})
 
 
 def known(metric: str) -> str | None:

@@ -127,6 +127,9 @@ class PrivateBench:
         if self.spinner:
             self.spinner.start()
         Preparation(self.setup, self.runners, self.stores, self.unfit).prepare()
+        for runner in self.runners.values():
+            if runner.replica:
+                runner.replica.announce()
         if self.lab_link:
             self.lab_link.prepare(self.setup, self)
 
@@ -193,7 +196,7 @@ class PrivateBench:
         steps: list[Callable[[], object]] = []
         for runner in self.runners.values():
             steps.append(partial(runner.stop, grace_s=0.0))
-            steps += [] if keep else [runner.instance.close]
+            steps += [] if keep else [one.close for one in runner.instances]
         steps.append(self._restore)
         steps += [self.spinner.stop] if self.spinner else []
         steps += [self.lab_link.link.down] if self.lab_link else []
@@ -305,7 +308,17 @@ class PrivateTrial:
             return sampling(host, folder, Watch(Where(disk, caps=caps)))
         where = Where(disk, *self._interface(b.runner.instance.endpoint.tcp_host), caps=caps)
         watched = {"mysqld": pid, **{helper.role: helper.pid for helper in b.helpers}}
-        return sampling(host, folder, Watch(where, watched, b.runner.instance.place.admin))
+        watched |= {"replica": b.runner.replica.instance.pid} if b.runner.replica else {}
+        watch = Watch(where, watched, b.runner.instance.place.admin)
+        return self._with_replica(sampling(host, folder, watch))
+
+    @contextmanager
+    def _with_replica(self, sampler: AbstractContextManager[Sampling]) -> Iterator[Sampling]:
+        """Save, as the load ends, how far its replica was behind."""
+        with sampler as sampled:
+            yield sampled
+            if self.bench.runner and self.bench.runner.replica:
+                self.bench.runner.replica.save(self.inputs.folder)
 
     def verify_session(self) -> None:
         """Raise `DriftError` where the load's session does not have the wanted TLS."""

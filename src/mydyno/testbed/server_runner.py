@@ -16,6 +16,7 @@ from mydyno.stack import LayerPlan, Ledger, Site, converge_server
 from mydyno.stack.protocol import StackSettings
 from mydyno.testbed import slow_log
 from mydyno.testbed.bench_setup import ServerLayers, read_defaults
+from mydyno.testbed.replica import Replica
 
 _LIST = "ib_buffer_pool"  # the name that every server looks for in its data folder
 _MOST = 2_000_000  # pages that are listed: 32 GB of 16 KiB
@@ -153,7 +154,7 @@ class ServerRunner:
 
     `link` is its address on the lab link, where there is one; `begun` is set from the attempt to
     start it until its log was collected.  `slow_from` is where a trial begins in the slow log,
-    None where its treatment has none.
+    None where its treatment has none.  A `replica` follows it in each trial.
     """
 
     host: Host
@@ -164,6 +165,12 @@ class ServerRunner:
     link: str = ""
     begun: bool = False
     slow_from: int | None = None
+    replica: Replica | None = None
+
+    @property
+    def instances(self) -> list[Instance]:
+        """Return the server, and its replica if there is one."""
+        return [self.instance, *([self.replica.instance] if self.replica else [])]
 
     @property
     def _site(self) -> Site:
@@ -193,10 +200,15 @@ class ServerRunner:
         return converge_server(self._site, plans, self.ledger, trial.id, observe)
 
     def launch(self, settings: StackSettings, trial: Trial) -> list[Change]:
-        """Write the treatment's option and launch files, start the server, verify the settings."""
+        """Write the treatment's option and launch files, start the server, verify the settings.
+
+        A replica begins with the same data, and follows it when this returns.
+        """
         layers = self.layers
         if layers is None:
             return []
+        if self.replica:
+            self.replica.copy()
         write_owned(self.host, self.instance)
         self.slow_from = slow_log.begins(self.instance, settings)
 
@@ -208,6 +220,8 @@ class ServerRunner:
 
         made = converge_server(self._site, layers.plan(settings), self.ledger, trial.id, observe)
         load_buffer_pool(self.instance)
+        if self.replica:
+            self.replica.follow()
         return made
 
     def collect(self, folder: Path, reset: Reset) -> str:
@@ -215,6 +229,8 @@ class ServerRunner:
 
         Returns why it died, or ``""`` if it did not.
         """
+        if self.replica:
+            self.replica.stop()
         if not self.up and not self.begun:
             return ""
         died = ""
@@ -235,6 +251,8 @@ class ServerRunner:
     def stop(self, *, grace_s: float = _STOP_S) -> None:
         """Stop the server."""
         self.up = False
+        if self.replica:
+            self.replica.stop()
         self.instance.stop(grace_s=grace_s)
 
     def _is_alive(self) -> bool:
