@@ -55,6 +55,7 @@ WORLDS = {
 }
 """The noise of a segment (logs), and the chance of a second that a stall begins in it."""
 _STALL_S = 2  # all but nothing is done in them
+_SECOND = 0.3  # true elasticity of another limit that is to be named
 _SWITCH_S = 1.0
 _FLUSH_S = 0.003  # as the first trial measures it, so that there is a dose of it
 
@@ -167,6 +168,8 @@ def diagnosed(of: Case) -> dict[str, Any]:
         else together.low <= _finite(of, ALL) <= together.high,
         "seconds": sum(o.machine_time_s for o in history),
         "proofs": len(worse),
+        "others": [name for name, e in truth.items() if name != answer and e >= _SECOND],
+        "named": [p.limit for p in worse if p.verdict in {"the_limit", "a_limit"}],
     }
 
 
@@ -180,15 +183,17 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the figures of all cases as Markdown."""
     head = (
         "| noise | cases | proven, a limit ≥ 0.6 exists | wrong of proven | right of proven | "
-        "unknown where no limit > 0.5 | intervals hold | all hold | explained holds | median s |"
+        "unknown where no limit > 0.5 | intervals hold | all hold | explained holds | "
+        "another ≥ 0.3 is named | median s |"
     )
-    lines = [head, "|" + "---|" * 10]
+    lines = [head, "|" + "---|" * 11]
     for world in WORLDS:
         mine = [r for r in rows if r["world"] == world]
         clear = [r for r in mine if r["best_e"] >= 0.6]
         none = [r for r in mine if r["best_e"] < 0.4]
         answered = [r for r in mine if r["answer"]]
         wrong = [r for r in answered if not r["right"]]
+        others = [(r, o) for r in answered for o in r["others"]]
         explained = [r for r in mine if r["explained"] is not None]
         lines.append(
             f"| {world} | {len(mine)} | "
@@ -199,6 +204,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
             f"{share(sum(r['inside'] for r in mine), sum(r['intervals'] for r in mine))} | "
             f"{share(sum(bool(r['held']) for r in mine), len(mine))} | "
             f"{share(sum(bool(r['explained']) for r in explained), len(explained))} | "
+            f"{share(sum(o in r['named'] for r, o in others), len(others))} | "
             f"{median(r['seconds'] for r in answered) if answered else 0:.0f} |"
         )
     return "\n".join(lines)

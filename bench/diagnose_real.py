@@ -426,6 +426,7 @@ def pair(server: str, name: str) -> dict[str, Any]:
         "expected": [list(s["doses"]) for s in one["suspects"]],
         "answer": one["answer"],
         "verdicts": {p["limit"]: p["verdict"] for p in one["proofs"]},
+        "next": one["next_limit"],
         "stalled": round(one["stalls"]["share"], 3),
         **proofs(one),
     }
@@ -633,6 +634,44 @@ def advised(valid: Sequence[Mapping[str, Any]]) -> str:
     return f"MySQLTuner: {share(first, len(rows))}, top-3 {share(three, len(rows))}"
 
 
+def kept_rows(what: str) -> list[dict[str, Any]]:
+    """Return the rows of a mode's results that are no errors."""
+    place = HERE / "results" / f"diagnose-{what}.jsonl"
+    found = [json.loads(line) for line in place.read_text().splitlines()] if place.exists() else []
+    return [row for row in found if "error" not in row]
+
+
+def paired() -> list[str]:
+    """Return how often both limits of a pair are named, by proof and by evidence."""
+    rows = kept_rows("pair")
+    valid = [r for r in rows if min(r["validated"]) >= VALID]
+    lines = []
+    for row in valid:
+        verdicts = {name.partition(" ")[0]: verdict for name, verdict in row["verdicts"].items()}
+        named = [dose for dose in row["doses"] if verdicts.get(dose) in {"the_limit", "a_limit"}]
+        first = {dose for doses in row["expected"][:3] for dose in doses}
+        row |= {"named": len(named), "suspected": len(first & {*row["doses"]})}
+        lines.append(
+            f"| {row['kind']} | {', '.join(f'{v:.2f}' for v in row['validated'])} | "
+            f"{'; '.join(f'{k} {e[0]} [{e[1]}..{e[2]}]' for k, e in row['proofs'].items())} | "
+            f"{row['all']} | {row['named']} | {row['suspected']} |"
+        )
+    both, first = (sum(r[k] == 2 for r in valid) for k in ("named", "suspected"))
+    one = sum(r["named"] >= 1 for r in valid)
+    found = (
+        f"{len(rows)} pairs, {len(valid)} validated; both proven {share(both, len(valid))}, one "
+        f"{share(one, len(valid))}; both among the first three suspects {share(first, len(valid))}"
+    )
+    return [found, *lines]
+
+
+def controlled() -> str:
+    """Return in how many controls a limit was proven, which is wrong."""
+    rows = kept_rows("control")
+    wrong = sum(bool(row["proven"]) for row in rows)
+    return f"{len(rows)} controls, a limit proven in {share(wrong, len(rows))}"
+
+
 def table() -> str:
     """Return the share of right answers, by evidence and by rivals, and the proofs."""
     place = HERE / "results" / "diagnose-evidence.jsonl"
@@ -658,9 +697,9 @@ def table() -> str:
         f"{r['closes']:.1%} |"
         for r in rows
     ]
-    for name in ("proof", "control"):
-        place = HERE / "results" / f"diagnose-{name}.jsonl"
-        lines += place.read_text().splitlines() if place.exists() else []
+    lines += [controlled(), *paired()]
+    for row in kept_rows("proof"):
+        lines.append(json.dumps({k: v for k, v in row.items() if k != "segments"}))
     return "\n".join(lines)
 
 

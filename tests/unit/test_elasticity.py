@@ -5,7 +5,7 @@ from math import exp, log
 
 import pytest
 
-from mydyno.campaign.doses import Doses, factor, proven, segments, title
+from mydyno.campaign.doses import PACED, Doses, factor, proven, segments, title
 from mydyno.diagnose.diagnosis import ALL
 from mydyno.diagnose.elasticity import BlockLooks, Segment, all_refuted, main_limit, proofs
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
@@ -129,6 +129,17 @@ def test_what_all_at_once_shows_beyond_the_chosen_doses_has_the_others_tried():
     assert "slow.host 80%" not in {o.trial.treatment for o in alone}
 
 
+def test_a_limit_beside_the_proven_one_is_tried_until_it_is_decided():
+    doses = ("disk.rate 80%", "slow.host 80%", ALL)
+    _, history = play({"disk.rate": 0.85, "slow.host": 0.35, ALL: 1.1}, noise=0.03, doses=doses)
+    seen = {p.limit: p for p in proven(history, "BASE", "tps", 360.0).worse}
+    assert seen["disk.rate 80%"].verdict == "the_limit"
+    assert seen["slow.host 80%"].verdict == "a_limit"
+    tried = [o.trial.treatment for o in history]
+    assert tried.count("slow.host 80%") > tried.count("disk.rate 80%")
+    assert sum(o.machine_time_s for o in history) <= 360 + 8
+
+
 def test_it_is_over_within_its_budget_and_where_nothing_is_left_to_try():
     _, history = play({"disk.rate": 0.3, "slow.host": 0.3, ALL: 0.6}, noise=0.05)
     assert sum(o.machine_time_s for o in history) <= 360 + 8
@@ -142,6 +153,13 @@ def test_a_latency_that_was_not_measured_is_no_dose():
     doses = ("disk.read_latency 125%", "disk.flush_latency 125%", ALL)
     _, history = play({"disk.flush_latency": 1.0, ALL: 1.0}, doses=doses)
     assert {o.trial.treatment for o in history} == {"BASE", "disk.flush_latency 125%", ALL}
+
+
+def test_a_load_that_asks_for_no_more_is_given_no_dose():
+    design = Doses("BASE", "w", ("slow.host 80%", ALL), "tps", 360.0, 1)
+    first = trial(0, "BASE", 0, 50.0, [Metric(PACED, 1.0, "ratio")])
+    assert design.next([first]) is None
+    assert design.next([trial(0, "BASE", 0, 50.0)]) is not None
 
 
 def test_a_failed_first_trial_ends_it():

@@ -130,6 +130,16 @@ def test_times_to_fill_are_reported_where_data_sets_differ():
     assert verdicts.preparation_sentence(comparison(one, row("B", prepare_s=8.2)), "w") == ""
 
 
+def test_a_replica_is_reported_by_its_speed_and_its_lag():
+    one = row("SERIAL", replica_speed_ratio=0.275, replica_lag_s=5.086)
+    two = row("PARALLEL", replica_speed_ratio=0.994, replica_lag_s=0.157)
+    assert verdicts.replica_sentence(comparison(one, two), "w") == (
+        "The replica's share of the server's work, and its mean lag: SERIAL 27.5 % and 5.09 s; "
+        "PARALLEL 99.4 % and 157 ms."
+    )
+    assert verdicts.replica_sentence(comparison(row("SERIAL")), "w") == ""
+
+
 def test_sizes_are_reported_in_one_sentence():
     shown = comparison(
         row("STOCK", storage_bytes=3 * 2**30),

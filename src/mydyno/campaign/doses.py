@@ -28,6 +28,8 @@ from mydyno.diagnose.diagnosis import ALL, Proof
 from mydyno.diagnose.elasticity import (
     FIRST_LOOK,
     MOST_STALLED,
+    NOTABLE,
+    UNDECIDED,
     BlockLooks,
     Segment,
     all_refuted,
@@ -64,6 +66,7 @@ from mydyno.stats.effects import Size
 
 EXPECTED = "expected "  # the first trial's metrics of the elasticity to expect, by dose
 OWN = "own "  # and of the seconds that a request takes, by bare key
+PACED = "paced"  # that of a load which asks for less than it could have
 STEADY, STALLED = "steady", "stalled"  # a segment's rate outside of stalls, the share of stalls
 BUDGET_S = 360.0
 WASHOUT_S, SEGMENT_S, _SWITCH_S = 2.0, 7.0, 1.0
@@ -226,6 +229,8 @@ class Doses:
         return random.Random(f"{self.seed}/{block}").sample(arms, len(arms))
 
     def _arms(self, before: Sequence[Outcome], block: int) -> list[str]:
+        if any(m.name == PACED for m in before[0].metrics):
+            return []  # slower or not, it is as fast as it asks to be
         slowing = [
             dose
             for dose in self.doses
@@ -246,7 +251,8 @@ class Doses:
             if relaxing and not enough:
                 return [*own, *relaxing, *relaxing]
             open_ = [p.limit for p in seen.reliefs if p.low < 0 < p.high]
-            return [*own, *open_, *open_] if open_ else []
+            beside = [p.limit for p in worse if p.verdict == UNDECIDED and p.elasticity > NOTABLE]
+            return [*own, *open_, *open_, *beside, *beside] if open_ or beside else []
         rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
         if all_refuted(worse):
             return [*own, *rest, *together] if rest else []

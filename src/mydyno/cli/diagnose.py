@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mydyno.campaign.doses import EXPECTED, OWN, STALLED, STEADY
+from mydyno.campaign.doses import EXPECTED, OWN, PACED, STALLED, STEADY
 from mydyno.campaign.plan import Campaign, Resolved, resolve
 from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.cli.analysis import reopen
@@ -20,6 +20,7 @@ from mydyno.cli.run import Output, execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
 from mydyno.cli.why import evidence, read_diagnoses, seconds_of
 from mydyno.diagnose.elasticity import outside
+from mydyno.diagnose.suspects import IDLE
 from mydyno.host import Host, Remote, reach
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload as Load
@@ -217,7 +218,11 @@ def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metri
         "read_latency": _ratio(figures, "disk.read_s", "disk.reads"),
         "flush_latency": _ratio(figures, "disk.flush_s", "disk.flushes"),
     }
+    load = campaign.workloads[outcome.trial.workload]
+    idle = any(suspect.limit == IDLE for suspect in suspicion.suspects)
+    paced = idle and not load.info.closed_loop
     return [
+        *([Metric(PACED, 1.0, "ratio")] if paced else []),
         *(Metric(f"{EXPECTED}{dose}", value, "ratio") for dose, value in worth.items()),
         *(Metric(f"{OWN}{key}", value, "s") for key, value in own.items() if value),
     ]

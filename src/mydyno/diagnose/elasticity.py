@@ -24,6 +24,7 @@ from mydyno.stats.looks import each_of, nominal
 
 FIRST_LOOK = 3  # blocks
 MAIN, NOTABLE, SMALL, REFUTED = 0.5, 0.15, 0.25, 0.35
+UNDECIDED = "undecided"
 _ERROR = 0.05
 _CORRELATION = 1 / 3  # of two doses, as the baseline has two segments for each of theirs
 _MOST_ERROR = 0.999  # of a look that may spend almost nothing
@@ -110,7 +111,7 @@ def _verdict(proof: Proof, others: Sequence[float]) -> str:
         return "the_limit"
     if proof.low > NOTABLE:
         return "a_limit"
-    return "not_it" if proof.high < SMALL else "undecided"
+    return "not_it" if proof.high < SMALL else UNDECIDED
 
 
 def _fit(

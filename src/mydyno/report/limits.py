@@ -8,6 +8,7 @@ from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
 from mydyno.diagnose.diagnosis import SHOWN
 from mydyno.diagnose.elasticity import MOST_STALLED
+from mydyno.diagnose.suspects import IDLE
 from mydyno.report import units
 from mydyno.report.charts import Axis, AxisTick, Table
 
@@ -57,6 +58,9 @@ def sentence(one: Diagnosis) -> str:
     titles |= {p.limit.partition(" ")[0]: p.title for p in one.proofs}
     if one.proven:
         return f"{about}: the limit is the {titles.get(one.answer, one.answer)}, proven by doses."
+    if one.answer == IDLE:
+        given = "; no dose was given" if one.dosed and not one.proofs else ""
+        return f"{about}: the load itself is the limit, as it asks for no more{given}."
     if one.answer == "unknown":
         doses = "; no dose has proven one" if one.dosed else ""
         return f"{about}: the limit is unknown{doses}."

@@ -242,6 +242,7 @@ def _notes(compared: Comparison, workload: str, width: int) -> str:
     sentences = (
         verdicts.error_sentence,
         verdicts.storage_sentence,
+        verdicts.replica_sentence,
         verdicts.preparation_sentence,
     )
     notes = " ".join(filter(None, (sentence(compared, workload) for sentence in sentences)))

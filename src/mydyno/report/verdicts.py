@@ -174,6 +174,18 @@ def response(row: Row, name: str) -> str:
     return units.measurement(one.estimate, one.unit) if one else units.NOTHING
 
 
+def replica_sentence(compared: Comparison, workload: str) -> str:
+    """Return each treatment's replica: how much of the work it took in, and its lag; or ``""``."""
+    same = _alike(compared, workload, "replica_speed_ratio", _follows)
+    about = "The replica's share of the server's work, and its mean lag"
+    return f"{about}: {_each(same)}." if same else ""
+
+
+def _follows(row: Row) -> str:
+    speed, lag = (row.plain[f"replica_{name}"] for name in ("speed_ratio", "lag_s"))
+    return f"{speed.estimate:.1%} and {units.quantity(lag.estimate, 's')}".replace("%", " %")
+
+
 def preparation_sentence(compared: Comparison, workload: str) -> str:
     """Return how long each data set took to fill; ``""`` where all treatments share one."""
     same = _alike(

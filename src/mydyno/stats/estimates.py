@@ -342,6 +342,7 @@ def share_lost(ends: Ends) -> float:
 RESPONSES = (
     *("tps", "qps", "iops", "reads", "writes", "read_bytes", "write_bytes", "errors"),
     *("latency_mean_s", "latency_p50_s", "latency_p95_s", "latency_p99_s", "latency_max_s"),
+    *("unfairness_ratio", "replica_speed_ratio", "replica_lag_s"),
 )
 PLAIN = (
     *("storage_bytes", "storage_apparent_bytes", "compression_ratio", "prepare_s"),
