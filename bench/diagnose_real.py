@@ -623,10 +623,8 @@ def again(row: dict[str, Any]) -> dict[str, Any]:
 
 def advised(valid: Sequence[Mapping[str, Any]]) -> str:
     """Return how often the first, or one of the first three, of MySQLTuner's advice is right."""
-    place = HERE / "results" / "diagnose-tuner.jsonl"
-    found = [json.loads(line) for line in place.read_text().splitlines()] if place.exists() else []
     cases = {(r["kind"], r["server"]) for r in valid}
-    rows = [r for r in found if (r["kind"], r["server"]) in cases and "error" not in r]
+    rows = [r for r in kept_rows("tuner") if (r["kind"], r["server"]) in cases]
     if not rows:
         return "MySQLTuner: not run"
     first = sum(bool({*r["suspects"][:1]} & {*r["right"]}) for r in rows)
@@ -674,8 +672,7 @@ def controlled() -> str:
 
 def table() -> str:
     """Return the share of right answers, by evidence and by rivals, and the proofs."""
-    place = HERE / "results" / "diagnose-evidence.jsonl"
-    rows = [again(r) for r in map(json.loads, place.read_text().splitlines()) if "error" not in r]
+    rows = [again(r) for r in kept_rows("evidence")]
     valid = [r for r in rows if r["validated"] >= VALID]
     first = [r for r in valid if r["suspects"][:1] and r["suspects"][0] in r["right"]]
     three = [r for r in valid if {*r["suspects"][:3]} & {*r["right"]}]

@@ -12,13 +12,14 @@ import typer
 from mydyno.campaign.doses import EXPECTED, OWN, PACED, STALLED, STEADY
 from mydyno.campaign.plan import Campaign, Resolved, resolve
 from mydyno.campaign.spec import DeviceTable, Spec
+from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import reopen
 from mydyno.cli.benches import environment
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
-from mydyno.cli.why import evidence, read_diagnoses, seconds_of
+from mydyno.cli.why import evidence, read_diagnoses, stall_rate
 from mydyno.diagnose.elasticity import outside
 from mydyno.diagnose.suspects import IDLE
 from mydyno.host import Host, Remote, reach
@@ -230,10 +231,11 @@ def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metri
 
 def _stalls(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:
     """Return a segment's rate outside of stalls and their share."""
-    response = campaign.workloads[outcome.trial.workload].info.response
-    own, below = seconds_of(campaign, files, outcome)
+    load = campaign.workloads[outcome.trial.workload]
+    response, below = load.info.response, stall_rate(files, load)
     if not below:
         return ()
+    own = replayed(files.trial(outcome.trial.id), load).intervals
     skip = len(own) - len(within(own, outcome.window))
     steady, share = outside([one.values.get(response, 0.0) for one in own], below, skip)
     found = [Metric(STALLED, share, "ratio")]

@@ -36,7 +36,6 @@ from mydyno.model import (
     Action,
     Figures,
     HostError,
-    Interval,
     Outcome,
     SpecError,
     TrialStatus,
@@ -176,37 +175,36 @@ def read_diagnoses(
         return found
     seen = proven(history, design.baseline, design.response, design.budget_s)
     every = (seen.worse, seen.better, seen.reliefs)
-    stalls = Stalls(seen.stalled, _in_stalls(RunDir(directory), campaign, done[1:]))
+    load = campaign.workloads[design.workload]
+    stalls = Stalls(seen.stalled, _in_stalls(RunDir(directory), load, done[1:]))
     return [with_proofs(one, *every, stalls=stalls) for one in found]
 
 
-def seconds_of(
-    campaign: Campaign, files: RunDir, outcome: Outcome
-) -> tuple[Sequence[Interval], float]:
-    """Return what a segment's load reported, and the rate below which a second of it is a stall.
+def stall_rate(files: RunDir, load: Workload) -> float:
+    """Return the rate below which a second of a diagnosis's segment is a stall.
 
     The usual rate is that of the first trial's last seconds; 0 where that is unknown.
     """
-    load = campaign.workloads[outcome.trial.workload]
     response = load.info.response
     if not load.info.closed_loop or unit_of(response) != "/s":
-        return (), 0.0
-    first, own = (replayed(files.trial(n), load).intervals for n in (0, outcome.trial.id))
-    return own, stall_below([one.values.get(response, 0.0) for one in first[-_USUAL:]])
+        return 0.0
+    first = replayed(files.trial(0), load).intervals
+    return stall_below([one.values.get(response, 0.0) for one in first[-_USUAL:]])
 
 
-def _in_stalls(files: RunDir, campaign: Campaign, segments: Sequence[Outcome]) -> list[AccountLine]:
+def _in_stalls(files: RunDir, load: Workload, segments: Sequence[Outcome]) -> list[AccountLine]:
     """Return where connections are while the load stalls, on average; empty where it does not."""
     found: list[Figures] = []
     stalling = [o for o in segments if any(m.name == STALLED and m.value for m in o.metrics)]
+    below = stall_rate(files, load) if stalling else 0.0
     for outcome in stalling[:_MOST_STALLING]:
-        load = campaign.workloads[outcome.trial.workload]
-        intervals, below = seconds_of(campaign, files, outcome)
+        folder = files.trial(outcome.trial.id)
+        intervals = replayed(folder, load).intervals
         stalls = [i.t_s for i in intervals if i.values.get(load.info.response, 0.0) < below]
         # half a second more to either side: two readings of the sample
         windows = [Window(t_s - 1.5, t_s + 0.5) for t_s in stalls]
         with suppress(HostError):  # a sample that cannot be read
-            found += of_windows(files.trial(outcome.trial.id), windows)
+            found += of_windows(folder, windows)
     made = account(mean(found).means, threads_of(load)) if found else None
     return made.lines if made else []
 

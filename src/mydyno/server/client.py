@@ -82,7 +82,7 @@ def statements(
     that; else the server's default.  Passwords must be plain letters, digits and signs without
     quotes.
     """
-    load = _load(build, load_password, native=native)
+    load = create_user(build, _LOAD, load_password, native=native)
     if adopted:
         lines = [*_root_recreated(users, root_password), load, f"GRANT ALL ON *.* TO {_LOAD};"]
     else:
@@ -107,9 +107,10 @@ def _root_recreated(users: Iterable[Sequence[str]], password: str) -> list[str]:
     ]
 
 
-def _load(build: Build, password: str, *, native: bool) -> str:
+def create_user(build: Build, who: str, password: str, *, native: bool) -> str:
+    """Return the SQL for an account; `native`: the server still has `mysql_native_password`."""
     plugin = f"WITH {_NATIVE} " if native and build.quirks.names_plugin else ""
-    return f"CREATE USER {_LOAD} IDENTIFIED {plugin}BY '{password}';"
+    return f"CREATE USER {who} IDENTIFIED {plugin}BY '{password}';"
 
 
 def _keep(user: str, host: str) -> bool:

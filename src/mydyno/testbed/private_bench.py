@@ -317,8 +317,8 @@ class PrivateTrial:
         """Save, as the load ends, how far its replica was behind."""
         with sampler as sampled:
             yield sampled
-            if self.bench.runner and self.bench.runner.replica:
-                self.bench.runner.replica.save(self.inputs.folder)
+            if (runner := self.bench.runner) and runner.replica:
+                runner.replica.save(self.inputs.folder)
 
     def verify_session(self) -> None:
         """Raise `DriftError` where the load's session does not have the wanted TLS."""

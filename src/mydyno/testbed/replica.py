@@ -16,7 +16,7 @@ from mydyno.host.files import make
 from mydyno.model import Action, HostError
 from mydyno.sample.lag import FILE
 from mydyno.server import Instance
-from mydyno.server.client import NATIVE_PLUGIN, USERS, query
+from mydyno.server.client import NATIVE_PLUGIN, USERS, create_user, query
 from mydyno.server.initialise import install, password_of
 from mydyno.server.instance import Added
 from mydyno.server.place import LOOPBACK, client_options
@@ -139,12 +139,10 @@ class Replica:
 
     def _account(self, password: str) -> str:
         """Return the SQL that gives the source an account for its replica."""
-        build, who = self.source.build, f"'{_USER}'@'%'"
-        native = build.quirks.names_plugin and self.source.query(NATIVE_PLUGIN)
-        plugin = "WITH mysql_native_password " if native else ""
+        who, native = f"'{_USER}'@'%'", bool(self.source.query(NATIVE_PLUGIN))
         there = any(user == _USER for user, _ in self.source.query(USERS))
         lines = [f"DROP USER {who};"] if there else []
-        lines += [f"CREATE USER {who} IDENTIFIED {plugin}BY '{password}';"]
+        lines += [create_user(self.source.build, who, password, native=native)]
         lines += [f"GRANT REPLICATION SLAVE ON *.* TO {who};", "FLUSH PRIVILEGES;"]
         return "\n".join(["SET sql_log_bin = 0;", *lines]) + "\n"
 
