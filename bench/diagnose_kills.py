@@ -1,7 +1,7 @@
 """Kills a diagnosis at random instants and counts what is left: doses, processes, caps, links.
 
-`python bench/diagnose_kills.py --kills 200`; each takes half a minute.  A killed diagnosis is run
-again, which goes on; every tenth is rolled back, and must leave nothing at all.
+`python bench/diagnose_kills.py --kills 100 --load disk`; each takes half a minute.  A killed
+diagnosis is run again, which goes on; every tenth is rolled back, and must leave nothing at all.
 """
 
 import argparse
@@ -21,19 +21,25 @@ MYDYNO = str(Path(sys.executable).with_name("mydyno"))
 SPEC = """
 [stack]
 server = "auto"
-device = { lab = "loop", size = "1G", class = "aws-gp3" }
+device = {{ lab = "loop", size = "1G", class = "aws-gp3" }}
 [treatments.SMALL]
 "mysqld.innodb_buffer_pool_size" = "32M"
-"net.address" = "lab"
-"net.transport" = "tcp"
-"link.rate" = "200mbit"
-[workloads.ro]
+{settings}
+[workloads.load]
 tool = "sysbench-oltp"
-script = "oltp_read_only"
+script = "{script}"
 tables = 2
-table_size = 20000
+table_size = {rows}
 threads = [4]
 """
+LINK = '"net.address" = "lab"\n"net.transport" = "tcp"\n"link.rate" = "200mbit"'
+LOADS = {  # the spec, and the doses that it is diagnosed by
+    "link": (SPEC.format(settings=LINK, script="oltp_read_only", rows=20_000), ""),
+    "disk": (
+        SPEC.format(settings="", script="oltp_read_write", rows=200_000),
+        "disk.rate,disk.read_latency,disk.flush_latency",
+    ),
+}
 _ENDS_S = 5.0
 
 
@@ -96,13 +102,18 @@ def main() -> None:
     """Kill, look, go on; print what was left."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--kills", type=int, default=200)
+    asked.add_argument("--load", choices=LOADS, default="link")
+    asked.add_argument("--seed", type=int, default=17)
     given = asked.parse_args()
-    chance, left, phases = random.Random(17), list[str](), dict[str, int]()
+    chance, left, phases = random.Random(given.seed), list[str](), dict[str, int]()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
-        spec, run, log = Path(made) / "kill.toml", Path(made) / "run", Path("/var/tmp/kills.out")  # noqa: S108 - shown where it fails
-        spec.write_text(SPEC)
+        spec, run = Path(made) / "kill.toml", Path(made) / "run"
+        log = Path(f"{made}.out")  # stays, as it is shown where a diagnosis fails
+        text, doses = LOADS[given.load]
+        spec.write_text(text)
         for number in range(1, given.kills + 1):
             argv = [MYDYNO, "diagnose", str(spec), "-o", str(run), "--budget", "60m"]
+            argv += ["--only", doses] if doses else []
             before = journal(run)
             with log.open("w") as out, subprocess.Popen(argv, stdout=out, stderr=out) as running:
                 if number % 4:  # a quarter of the kills falls into preparing or resuming
@@ -117,6 +128,7 @@ def main() -> None:
             if number % 10 == 0 or number == given.kills:
                 left += rolled_back(run, made)
             print(f"{number} kills, {phases}, left: {left}", flush=True)
+        log.unlink()
 
 
 def rolled_back(run: Path, made: str) -> list[str]:

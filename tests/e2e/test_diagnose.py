@@ -141,6 +141,7 @@ def test_a_host_with_another_database_is_refused(spec, tmp_path):
         (("--treatment", "SMAL"), "did you mean 'SMALL'"),
         (("--workload", "rw"), "unknown workload"),
         (("--budget", "1m"), "too short for three blocks"),
+        (("--blocks", "2"), "--blocks"),
         (("--only", "disk.rat"), "did you mean 'disk.rate'"),
     ],
 )

@@ -1,7 +1,7 @@
 """Each limit by its evidence: figures that show it, and figures beside it that must not.
 
-`evidence.json` of a limit's folder holds the figures of a load that has it, `counter.json` those of
-one that looks alike and has not; `from` is `server` or `hand`.
+`evidence.json` of a limit's folder holds the figures of a load that has it, `counter.json` and
+`counter-*.json` those of some that look alike and have not; `from` is `server` or `hand`.
 """
 
 import json
@@ -34,9 +34,11 @@ def test_its_evidence_shows_it(name):
     assert len(named[name].evidence) == len(known_limits()[name].signs)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_looks_alike_does_not(name):
-    suspicion = found(name, "counter")
+@pytest.mark.parametrize(
+    ("name", "which"), [(p.parent.name, p.stem) for p in sorted(HERE.glob("*/counter*.json"))]
+)
+def test_what_looks_alike_does_not(name, which):
+    suspicion = found(name, which)
     assert name not in {suspect.limit for suspect in suspicion.suspects}
     assert name not in {one.limit for one in suspicion.unseen}
 
@@ -55,6 +57,7 @@ def test_without_its_figures_it_could_not_be_seen_rather_than_absent(name):
 
 def test_every_folder_is_of_a_limit():
     assert sorted(p.name for p in HERE.iterdir()) == NAMES
+    assert all((HERE / name / "counter.json").exists() for name in NAMES)
 
 
 def test_a_limit_names_where_it_shows_and_how_it_is_seen():

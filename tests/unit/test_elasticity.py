@@ -81,10 +81,10 @@ def trial(number, treatment, block, value, metrics=()):
     )
 
 
-def play(truth, expected=(), budget_s=360.0, noise=0.01, doses=None):
+def play(truth, expected=(), noise=0.01, doses=None, **ends):
     """Run a diagnosis of a load with these elasticities; return its design and its trials."""
     known = doses or ("disk.rate 80%", "disk.rate 125%", "slow.host 80%", ALL)
-    design = Doses("BASE", "w", tuple(known), "tps", budget_s, 1)
+    design = Doses("BASE", "w", tuple(known), "tps", seed=1, **{"budget_s": 360.0, **ends})
     chance, history = random.Random(4), []
     while one := design.next(history):
         e = truth.get(one.treatment.partition(" ")[0], 0.0)
@@ -146,6 +146,19 @@ def test_it_is_over_within_its_budget_and_where_nothing_is_left_to_try():
     _, none = play({})
     assert sum(o.machine_time_s for o in none) < 300  # all refuted: no more would be learnt
     assert none[-1].trial.block == 3
+
+
+def test_an_answer_waits_for_the_blocks_that_were_asked_for_and_is_as_narrow_as_they_make_it():
+    _, soon = play({"disk.rate": 1.0, ALL: 1.0})
+    _, late = play({"disk.rate": 1.0, ALL: 1.0}, least=20, budget_s=None)
+    first = next(o.trial.block for o in soon if o.trial.treatment == "disk.rate 125%")
+    assert first == 4
+    assert {o.trial.block for o in late if o.trial.treatment == "disk.rate 80%"} == {*range(1, 21)}
+    assert late[-1].trial.block == 20
+    (few, *_), (many, *_) = (proven(h, "BASE", "tps", None).worse for h in (soon, late))
+    assert many.high - many.low < (few.high - few.low) / 2
+    _, cut = play({"disk.rate": 1.0, ALL: 1.0}, least=20, budget_s=200.0)
+    assert sum(o.machine_time_s for o in cut) <= 200 + 8
 
 
 def test_a_latency_that_was_not_measured_is_no_dose():

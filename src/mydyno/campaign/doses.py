@@ -163,7 +163,7 @@ def proven(
 ) -> Proven:
     """Return what the segments of a diagnosis have shown so far."""
     every = segments(history, baseline, response)
-    worse, better, reliefs = (_proofs(every, budget_s, kind) for kind in _KINDS)
+    worse, better, reliefs = (shown(every, budget_s, kind) for kind in _KINDS)
     return Proven(worse, better, reliefs, stalled(history, baseline))
 
 
@@ -176,7 +176,8 @@ def _kind(dose: str) -> str:
     return "worse" if factor(dose) < 1 else "better"
 
 
-def _proofs(every: Sequence[Segment], budget_s: float | None, kind: str) -> list[Proof]:
+def shown(every: Sequence[Segment], budget_s: float | None, kind: str = "worse") -> list[Proof]:
+    """Return what the segments show of one kind of doses: `worse`, `better`, or `relief`."""
     blocks = {s.block for s in every if s.dose and _kind(s.dose) == kind}
     chosen = [s for s in every if s.block in blocks and (not s.dose or _kind(s.dose) == kind)]
     names = {s.dose for s in chosen if s.dose}
@@ -189,7 +190,10 @@ def _proofs(every: Sequence[Segment], budget_s: float | None, kind: str) -> list
 
 @dataclass(frozen=True)
 class Doses:
-    """Blocks of doses that the account makes likely, until one is proven or all are refuted."""
+    """Blocks of doses that the account makes likely, until one is proven or all are refuted.
+
+    Before `least` blocks no answer ends it.
+    """
 
     baseline: str
     workload: str
@@ -197,7 +201,8 @@ class Doses:
     response: str
     budget_s: float | None
     seed: int
-    blocks: int | None = None
+    least: int = FIRST_LOOK
+    blocks = None
     total = None
     size: Size | None = field(default=None, repr=False)
 
@@ -224,7 +229,7 @@ class Doses:
         arms = self._arms(before, block)
         cost_s = len(arms) * (SEGMENT_S + _SWITCH_S)
         budget_s = BUDGET_S if self.budget_s is None else self.budget_s
-        if not arms or (block > FIRST_LOOK and spent(before) + cost_s > budget_s):
+        if not arms or (block > self.least and spent(before) + cost_s > budget_s):
             return ()
         return random.Random(f"{self.seed}/{block}").sample(arms, len(arms))
 
@@ -240,7 +245,7 @@ class Doses:
         together = [ALL] if ALL in self.doses else []
         together += self._relieving(before[0])
         own = [self.baseline, self.baseline]
-        if block <= FIRST_LOOK:
+        if block <= self.least:
             return [*own, *chosen, *together]
         seen = proven(before, self.baseline, self.response, self.budget_s)
         worse = seen.worse
@@ -415,9 +420,9 @@ def _make(inputs: PlanInput, rule: Rule) -> Doses:
             "there is no lab disk or link; `mydyno why` gives the account of a run"
         )
     name = next(iter(inputs.workloads))
-    return Doses(
-        rule.baseline, name, doses, inputs.responses[name], inputs.budget_s, inputs.spec.design.seed
-    )
+    design = inputs.spec.design
+    about = (rule.baseline, name, doses, inputs.responses[name], inputs.budget_s, design.seed)
+    return Doses(*about, max(FIRST_LOOK, design.blocks or 0))
 
 
 def _stops(inputs: PlanInput) -> Stops:

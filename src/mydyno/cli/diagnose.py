@@ -51,9 +51,17 @@ Only = Annotated[
     str | None,
     typer.Option(metavar="KEY,KEY", help="Slow only these: disk.rate, link.rate, slow.host, …"),
 ]
-Budget = Annotated[str, typer.Option(help="Machine time: 6m.", metavar="TIME")]
+Budget = Annotated[
+    str | None,
+    typer.Option(help="Machine time; without --blocks 6m.", metavar="TIME", show_default=False),
+]
+Blocks = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=3, help="Run at least N blocks of segments: narrower intervals."),
+]
 
 
+_BUDGET = "6m"
 _LEAST_S = 150.0  # the first trial, and three blocks of one dose
 # Prints pid and name of each process of a database server, without those that mydyno started: they
 # have an option file of their own beside a folder of launch files.
@@ -75,7 +83,8 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
     *,
     treatment: Treatment = None,
     workload: Workload = None,
-    budget: Budget = "6m",
+    budget: Budget = None,
+    blocks: Blocks = None,
     only: Only = None,
     output: Output = None,
     settings: Set = None,
@@ -93,12 +102,12 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
     if load not in named.loads:
         raise SpecError(unknown_value(load, named.loads, "workload"))
     _refuse(spec, named.loads[load])
-    if duration_s(budget, "--budget") < _LEAST_S:
+    if budget is not None and duration_s(budget, "--budget") < _LEAST_S:
         raise SpecError(
             f"--budget {budget}: too short for three blocks of segments; write 3m or more"
         )
     narrowed_to = _Narrow(spec, named, name, load)
-    narrowed = narrowed_source(source, _tables(narrowed_to, budget, only))
+    narrowed = narrowed_source(source, _tables(narrowed_to, _design(budget, blocks, only)))
     shown = execute(
         narrowed, output or Path("runs") / f"{Path(source.place).stem}-why", allow or [], _note
     )
@@ -163,7 +172,14 @@ class _Narrow:
     load: str
 
 
-def _tables(of: _Narrow, budget: str, only: str | None) -> dict[str, Any]:
+def _design(budget: str | None, blocks: int | None, only: str | None) -> dict[str, Any]:
+    """Return what the options ask of the design."""
+    until = budget or (None if blocks else _BUDGET)
+    asked = {"budget": until, "blocks": blocks, "doses": None if only is None else _keys(only)}
+    return {"kind": "diagnose"} | {key: value for key, value in asked.items() if value is not None}
+
+
+def _tables(of: _Narrow, design: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables that leave one treatment and one load of a spec, to be diagnosed."""
     spec, name = of.spec, of.treatment
     own = {spec_key(k): v for k, v in of.named.treatments[name].items()}
@@ -171,11 +187,10 @@ def _tables(of: _Narrow, budget: str, only: str | None) -> dict[str, Any]:
     tool = dict(spec.workloads[table])
     if isinstance(tool.get("threads"), list):
         tool["threads"] = [getattr(of.named.loads[of.load], "threads", tool["threads"][0])]
-    chosen = {} if only is None else {"doses": _keys(only)}
     return {
         "treatments": {name: own},
         "workloads": {table: tool},
-        "design": {"kind": "diagnose", "budget": budget, "seed": spec.design.seed, **chosen},
+        "design": {**design, "seed": spec.design.seed},
         "protocol": {"preload": spec.protocol.preload},
         "decide": {"baseline": name},
     }
