@@ -16,6 +16,7 @@ from mydyno.model import Change, HostError, RefusedError, SpecError
 from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.alloc import parse as parse_alloc
+from mydyno.stack.cpus import Cpus, parse_cpus
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
 from mydyno.stack.known.variables import Variable
@@ -29,7 +30,9 @@ from mydyno_vm.raid import Raid
 from mydyno_vm.zfs import Zfs
 
 _FOLDER = Path(__file__).parent / "stack"
-_LAYERS = (*("mysqld", "alloc", "env", "fs", "limits", "kernel", "net", "link", "raid", "zfs"),)
+_LAYERS = (
+    *("mysqld", "alloc", "env", "fs", "limits", "cpus", "kernel", "net", "link", "raid", "zfs"),
+)
 _CASES = sorted(case for layer in _LAYERS for case in (_FOLDER / layer).glob("*.json"))
 _HOME = Path("/home/of/instance")
 _OPTIONS = _HOME / "my.cnf"
@@ -65,6 +68,7 @@ def _layer(kind, given):
         "fs": lambda: (_FS, _FS.observe().parse),
         "env": lambda: (Env(_server("env")), parse_env),
         "limits": lambda: (Limits(_server("limits")), parse_limits),
+        "cpus": lambda: (Cpus(_server("cpus")), parse_cpus),
         "kernel": lambda: (Kernel(tuple(given["keys"])), Kernel(tuple(given["keys"])).parse),
         "net": lambda: (_net(given), _net(given).parse),
         "link": lambda: (Link("labh", "lab", "labl"), parse_link),

@@ -14,6 +14,7 @@ from mydyno.server import find, prepare
 from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc, installed
 from mydyno.stack.known.variables import describe
+from mydyno.stack.cpus import Cpus
 from mydyno.stack.launch_file import Env, Limits, Server
 from mydyno.stack.mysqld import Mysqld
 from mydyno.stack.net import Net
@@ -62,6 +63,7 @@ def layers_of(instance, stock, variables):
         alloc=Alloc(server("alloc"), ask(HOST, installed()), build.allocator),
         env=Env(server("env")),
         limits=Limits(server("limits")),
+        cpus=Cpus(server("cpus")),
         net=Net(place.launch / "net", client, build.flavour, version, library=build.tls),
     )
 

@@ -172,6 +172,16 @@ def test_allocator_limits_and_environment_are_seen_in_the_process(one):
         assert "libjemalloc" not in maps
 
 
+def test_a_server_runs_on_the_cpus_it_is_given_and_on_all_again(one):
+    with applied(one, cpus={"allowed": "0"}, mysqld=SMALL) as instance:
+        threads = list(Path(f"/proc/{instance.pid}/task").iterdir())
+        assert len(threads) > 5
+        assert {frozenset(os.sched_getaffinity(int(t.name))) for t in threads} == {frozenset({0})}
+    clear(one)
+    with applied(one, mysqld=SMALL) as instance:
+        assert os.sched_getaffinity(instance.pid) == os.sched_getaffinity(0)
+
+
 @pytest.mark.parametrize("name", ["mariadb-10.1.23", "mysql-9.7"])
 def test_a_server_with_an_allocator_of_its_own_never_gets_a_second_one(bench, name):
     """One is part of the program, the other a library that it is linked against."""

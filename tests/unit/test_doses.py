@@ -58,6 +58,14 @@ def test_the_doses_are_what_lab_link_and_host_allow():
     assert "slow.host 80%" not in far
 
 
+def test_server_and_load_are_slowed_apart_where_each_has_cpus_of_its_own():
+    pins = '"cpus.allowed" = "0"\n"load/cpus.allowed" = "{}"'
+    names = [n for n in campaign(settings=pins.format("1")).treatments if n.startswith("slow.")]
+    assert names == ["slow.server 80%", "slow.load 80%"]
+    shared = campaign(settings=pins.format("0-1")).treatments
+    assert [n for n in shared if n.startswith("slow.")] == ["slow.host 80%"]
+
+
 def test_all_at_once_is_every_dose_that_slows_and_no_other():
     found = campaign(settings=LINK.format("40mbit")).treatments
     worse = [n for n in found if n not in {"A", "all"} and factor(n) < 1]
@@ -152,6 +160,14 @@ def test_the_daemons_state_is_read_back():
 
 def test_an_older_daemon_has_no_dose():
     assert parse_disk(b'{"capped":true}')["rate"] == "100%"
+
+
+def test_only_the_roles_that_there_are_get_orders():
+    layer = Slow(Path("/x"))
+    now = {"server": "100%", "load": "100%"}
+    (change,) = layer.plan(now, {"load": "80%"})
+    assert (change.key, change.before, change.after) == ("load", "100%", "80%")
+    assert change.action.stdin == b"server 1.0\nload 0.8\n"
 
 
 def test_slices_of_cpus_are_ordered_in_one_file():

@@ -48,6 +48,12 @@ def limits(host: Mapping[str, str]) -> dict[str, str]:
     return {name: match[1] for name, match in found.items() if match}
 
 
+def allowed_cpus(host: Mapping[str, str]) -> str:
+    """Return the CPUs that the server's process may run on (``0-3,8``), ``""`` if not read."""
+    found = re.search(r"^Cpus_allowed_list:\s+(\S+)", host.get("process", ""), re.MULTILINE)
+    return found[1] if found else ""
+
+
 def allocator(host: Mapping[str, str]) -> str:
     """Return the allocator in the maps of the server's process; ``""`` where they were not read."""
     if "maps" not in host:

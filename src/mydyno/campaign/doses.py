@@ -47,6 +47,7 @@ from mydyno.model import (
     TrialStatus,
     unknown_value,
 )
+from mydyno.stack.cpus import apart
 from mydyno.stack.doses import CREDITS, LATENCIES, ratio
 from mydyno.stack.layers import kind_of
 from mydyno.stack.link import (
@@ -79,6 +80,8 @@ _TITLES = {
     "link.rate": "rate of the link",
     "link.delay": "round trip of the link",
     "slow.host": "CPUs of this host",
+    "slow.server": "CPUs of the server",
+    "slow.load": "CPUs of the load",
     ALL: "all of these at once",
 }
 TRY = "try "  # how the treatments that take a suspected limit away are named
@@ -361,7 +364,8 @@ def _of_link(own: StackSettings) -> dict[str, dict[str, str]]:
 def _of_cpus(inputs: PlanInput) -> dict[str, dict[str, str]]:
     stack = inputs.spec.stack
     here = stack.host == "local" and stack.load in {"", "local"}
-    return {f"slow.host {_WORSE}": {full_key("slow", "host"): _WORSE}} if here else {}
+    who = apart(split(inputs.treatments[inputs.baseline])) or ("host",)
+    return {f"slow.{one} {_WORSE}": {full_key("slow", one): _WORSE} for one in who if here}
 
 
 def _scaled(rate: str, by: float) -> str:

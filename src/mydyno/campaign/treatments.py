@@ -267,7 +267,8 @@ def _settings(values: Mapping[str, Any], place: str, environment: Environment) -
             known = unknown_value(name, kind.keys, "setting", prefix=f"{layer}.")
             raise SpecError(f"{place}: {key}: {known}")
         if role not in kind.roles:
-            raise SpecError(f"{place}: {key}: only load/env.NAME can be set for the load tool")
+            known = "only load/env.NAME and load/cpus.allowed can be set for the load tool"
+            raise SpecError(f"{place}: {key}: {known}")
         text = str(int(value)) if isinstance(value, bool) else str(value)
         # A share of a link is one of a load's traffic, measured later; a server's is a path.
         if not kind.literal:

@@ -29,6 +29,8 @@ from mydyno.model import (
     Window,
 )
 from mydyno.sample import Sampling, footprint, lag
+from mydyno.stack.cpus import pinned
+from mydyno.stack.protocol import split
 from mydyno.stats import summarise, tens
 
 SILENCE_S = 120.0  # without a report for so long a load is stopped as hung
@@ -162,7 +164,8 @@ def start_load(a: Attempt, target: Target, under: TrialBench, work: Path) -> Run
     host = under.load_host
     command = a.inputs.workload.run(target, a.inputs.trial.seed, _load_environment(a))
     there = uploaded(host, command, target.work, target.password_file)
-    action = Action(("setpriv", "--pdeathsig", "KILL", *there.argv), there.stdin)
+    argv = pinned(split(a.inputs.settings), "load", there.argv)
+    action = Action(("setpriv", "--pdeathsig", "KILL", *argv), there.stdin)
     return host.start(action, stderr=work / _ERRORS)
 
 

@@ -20,6 +20,7 @@ from mydyno.server.place import unprivileged
 from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
 from mydyno.stack import Layer, Restorable
+from mydyno.stack.cpus import apart
 from mydyno.stack.doses import Slow
 from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
 from mydyno.stack.link import uses_lab_link
@@ -93,8 +94,8 @@ def private(
     crossing = (
         CalibratedLink(planned(host, work / "wire" if delayed else None)) if crossed else None
     )
-    slowed = any(settings.of("slow") for settings in campaign.treatments.values())
-    spinner = Spinner(host, work / "spin") if slowed else None
+    slowed = [s for s in campaign.treatments.values() if s.of("slow")]
+    spinner = Spinner(host, work / "spin", roles=apart(slowed[0])) if slowed else None
     layers = [*_grounded(host, campaign, log, work), *([crossing.layer] if crossing else [])]
     layers += [Slow(spinner.folder)] if spinner else []
     parts = BenchSetup(hosts, campaign, log, work, make, layers)

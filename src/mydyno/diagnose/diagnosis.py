@@ -41,6 +41,8 @@ DOSED: Mapping[str, Sequence[str]] = {
     "link.rate": (NETWORK,),
     "link.delay": (NETWORK,),
     "slow.host": (CPU, LOAD_CPU),
+    "slow.server": (CPU,),
+    "slow.load": (LOAD_CPU,),
 }
 """The states of the account that a dose acts on."""
 _MOST_LOG = 20.0  # of a ratio: beyond, an interval has no end

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mydyno.audit.facts import ServerEvidence, same
-from mydyno.audit.host_facts import allocator, chosen, limits
+from mydyno.audit.host_facts import allocator, allowed_cpus, chosen, limits
 from mydyno.audit.option_files import Option
 from mydyno.keep.forms import fstab, native
 from mydyno.keep.forms.systemd import environment
@@ -93,6 +93,8 @@ def effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> s
         return files.value(place_of(key, kept))
     if layer == "limits":
         return limits(seen.host).get(name, UNKNOWN)
+    if layer == "cpus":
+        return allowed_cpus(seen.host) or UNKNOWN
     if key == "fs.mount":
         return _mounted(kept.settings[key], seen.host.get("mount", ""))
     return allocator(seen.host) if key == "alloc.library" else UNKNOWN
@@ -158,6 +160,8 @@ def _names(key: str, kept: Kept, line: str) -> bool:
         return name in environment(kept) and f"{name}=" in line
     if layer == "limits":
         return line.lower().startswith(f"limit{name}")
+    if layer == "cpus":
+        return line.startswith("CPUAffinity")
     if layer == "kernel":
         return (name.removeprefix("sysctl.") in line) or places(kept).get(key, "\0") in line
     return name.replace("iosched.", "iosched/") in line

@@ -3,7 +3,8 @@
 import os
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -82,7 +83,12 @@ class Helper(ABC):
 
 @dataclass(slots=True)
 class Spinner(Helper):
-    """One real-time thread for each CPU of this host; idle until a dose is ordered."""
+    """One real-time thread for each CPU of this host; idle until a dose is ordered.
+
+    `roles` are the CPUs of server and load where they are apart.
+    """
+
+    roles: Mapping[str, Collection[int]] = field(default_factory=dict)
 
     key: ClassVar[str] = "slow.host"
     role: ClassVar[str] = "slow"
@@ -91,10 +97,13 @@ class Spinner(Helper):
     )
 
     @property
-    def cpus(self) -> list[int]:
-        """Return the CPUs of which slices are taken."""
-        return sorted(os.sched_getaffinity(0))
+    def cpus(self) -> Mapping[str, list[int]]:
+        """Return the CPUs of which slices are taken, by whom they are taken from."""
+        return {role: sorted(own) for role, own in self.roles.items()} or {
+            "host": sorted(os.sched_getaffinity(0))
+        }
 
     def task(self) -> tuple[str, ...]:
         """Return what takes slices of each CPU."""
-        return ("spin", "--cpus", f"host={','.join(map(str, self.cpus))}")
+        each = (f"{role}={','.join(map(str, own))}" for role, own in self.cpus.items())
+        return ("spin", *(word for one in each for word in ("--cpus", one)))

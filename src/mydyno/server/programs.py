@@ -90,11 +90,12 @@ PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the launch files ask for: environment, resource limits and network, name to value."""
+    """What the launch files ask for: environment, limits, network, CPUs; each name to value."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
     net: Mapping[str, str] = field(default_factory=dict)
+    cpus: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_launch(raw: bytes, folder: Path) -> Launch:
@@ -111,7 +112,7 @@ def parse_launch(raw: bytes, folder: Path) -> Launch:
     environment: dict[str, str] = {}
     for name in _ENVIRONMENT_FILES:
         environment |= files.get(name, {})
-    return Launch(environment, files.get("limits", {}), files.get("net", {}))
+    return Launch(environment, *(files.get(name, {}) for name in ("limits", "net", "cpus")))
 
 
 def command(
@@ -135,7 +136,8 @@ def command(
     clean = ("env", "-i", PATH, f"HOME={place.home}", "LC_ALL=C", *given)
     server = (str(build.mysqld), f"--defaults-file={place.options}")
     raised = ("prlimit", *limits) if limits else ()
-    argv = (*raised, *drop, "--pdeathsig", "KILL", *clean, *server)
+    pinned = tuple(word for text in launch.cpus.values() for word in ("taskset", "-c", text))
+    argv = (*pinned, *raised, *drop, "--pdeathsig", "KILL", *clean, *server)
     if hidden:
         own = (place.data, place.run, place.tmp)
         argv = wrapped(argv, own, (hidden,), root=bool(identity.name))

@@ -25,7 +25,7 @@ _LONGEST = 4.0  # times its own latency
 LATENCIES = ("read_latency", "write_latency", "flush_latency")
 CREDITS, CLASS = "credits", "class"
 DISK_KEYS = ("rate", *LATENCIES, CREDITS)
-CPU_KEYS = ("host",)
+CPU_KEYS = ("host", "server", "load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,10 @@ class LabDisk:
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """Key `host`: the share of its CPUs' time that is left (``80%``).
+    """Keys `host`, `server`, `load`: the share of the time of their CPUs that is left (``80%``).
 
-    `folder` holds the order to the process that takes the rest, and its state.
+    Server and load have CPUs of their own where they are pinned apart.  `folder` holds the order to
+    the process that takes the rest, and its state.
     """
 
     name: ClassVar[str] = "slow"
@@ -102,6 +103,7 @@ class Slow:
         after = {
             role: share_text(want.get(role, NONE), f"slow.{role}", _SLOWEST, 1.0)
             for role in CPU_KEYS
+            if role in now or role in want
         }
         lines = "".join(f"{role} {ratio(value)}\n" for role, value in after.items())
         order = ordered(self.folder, lines)

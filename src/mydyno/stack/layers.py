@@ -9,7 +9,7 @@ from pathlib import Path
 from mydyno.journal.records import Acting
 from mydyno.model import Action, Change, Cost, Durability, HostError, Settings
 from mydyno.model.plugins import with_plugins
-from mydyno.stack import doses, link, zfs
+from mydyno.stack import cpus, doses, link, zfs
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
 from mydyno.stack.existing_variables import ExistingVariables
@@ -249,6 +249,13 @@ def layers() -> Mapping[str, LayerKind]:
             needs=Needs(root=True, tools=lambda _: ("sysctl",)),
         ),
         "limits": _server(lambda place: Limits(place.file("limits"))),
+        "cpus": replace(
+            _server(lambda place: cpus.Cpus(place.file("cpus")), roles=("db", "load")),
+            validate=lambda settings, _: cpus.validate(settings),
+            needs=Needs(server=True, tools=lambda _: ("taskset",)),
+            keys=(cpus.KEY,),
+            literal=True,
+        ),
         "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
         "alloc": _server(_alloc),
         "mysqld": replace(

@@ -14,5 +14,5 @@ LIMIT = Limit(
     (LOAD_CPU,),
     signs=(share(0.3, LOAD_CPU, LOAD_RUN_QUEUE),),
     against=(Sign("connections on or waiting for a CPU of the server", _server, 0.5, "ratio"),),
-    doses=("slow.host",),
+    doses=("slow.host", "slow.load"),
 )

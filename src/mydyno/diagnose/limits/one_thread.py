@@ -24,5 +24,5 @@ LIMIT = Limit(
         Sign("CPU of the busiest thread of the server", _busiest, 0.9, "cores"),
         quotient("idle share of all CPUs", ("cpu.idle:all", "cpus"), 0.2),
     ),
-    doses=("slow.host",),
+    doses=("slow.host", "slow.server"),
 )

@@ -17,5 +17,5 @@ LIMIT = Limit(
         quotient("idle share of all CPUs", ("cpu.idle:all", "cpus"), 0.3),
         Sign("connections waiting for a CPU", _queue, 0.02, "ratio", below=True),
     ),
-    doses=("slow.host",),
+    doses=("slow.host", "slow.server"),
 )

@@ -1,4 +1,4 @@
-"""An override file of Docker Compose: options, limits, environment, sysctls of the namespace."""
+"""An override file of Docker Compose: options, limits, CPUs, environment, network sysctls."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ _FILE = "compose.mydyno.yml"
 
 def carries(key: str) -> bool:
     """Return whether a container can have it of its own."""
-    return key.startswith(("mysqld.", "limits.", "alloc.", "env.", "kernel.sysctl.net."))
+    return key.startswith(("mysqld.", "limits.", "cpus.", "alloc.", "env.", "kernel.sysctl.net."))
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
@@ -21,6 +21,7 @@ def _write(kept: Kept) -> Sequence[KeptFile]:
     limits = kept.of("limits")
     lines += ["    ulimits:"] if limits else []
     lines += [f"      {n}: {'-1' if v == 'unlimited' else v}" for n, v in limits.items()]
+    lines += [f"    cpuset: {scalar(cpus)}" for cpus in kept.of("cpus").values()]
     sysctls = kept.of("kernel.sysctl")
     lines += ["    sysctls:"] if sysctls else []
     lines += [f"      {name}: {scalar(value)}" for name, value in sysctls.items()]

@@ -1,4 +1,4 @@
-"""A drop-in of the server's unit: limits, allocator, environment."""
+"""A drop-in of the server's unit: limits, CPUs, allocator, environment."""
 
 from collections.abc import Sequence
 
@@ -25,11 +25,13 @@ def environment(kept: Kept) -> dict[str, str]:
 
 
 def limits(kept: Kept) -> dict[str, str]:
-    """Return the limits as systemd names them."""
-    return {
+    """Return the limits and the CPUs as systemd names them."""
+    found = {
         _LIMITS[name]: "infinity" if value == "unlimited" else value
         for name, value in kept.of("limits").items()
     }
+    cpus = kept.of("cpus").get("allowed")
+    return {**found, "CPUAffinity": cpus} if cpus else found
 
 
 def quoted(text: str) -> str:
@@ -56,7 +58,7 @@ def _file(kept: Kept, text: str) -> KeptFile:
 FORM = Form(
     "systemd",
     "a drop-in of the server's unit",
-    prefixed("limits.", "alloc.", "env."),
+    prefixed("limits.", "cpus.", "alloc.", "env."),
     _write,
     _inverse,
     "copy it to the host, systemctl daemon-reload, then restart the server",
