@@ -13,8 +13,8 @@ from mydyno.host import Local, ask
 from mydyno.server import find, prepare
 from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc, installed
-from mydyno.stack.known.variables import describe
 from mydyno.stack.cpus import Cpus
+from mydyno.stack.known.variables import describe
 from mydyno.stack.launch_file import Env, Limits, Server
 from mydyno.stack.mysqld import Mysqld
 from mydyno.stack.net import Net

@@ -62,6 +62,20 @@ def test_a_fifth_of_each_cpu_is_taken_and_left_again(spinner):
     assert cores_taken(spinner.pid, 0.5) < 0.05
 
 
+def test_server_and_load_lose_a_fifth_of_their_own_cpus_alone(tmp_path):
+    one = Spinner(Local(), tmp_path / "spin", roles={"server": {0}, "load": {1}})
+    one.start()
+    try:
+        layer, host = Slow(one.folder), Local()
+        assert ask(host, layer.observe()) == {"server": "100%", "load": "100%"}
+        for change in layer.plan(ask(host, layer.observe()), {"load": "80%"}):
+            host.run(change.action).check()
+        assert ask(host, layer.observe()) == {"server": "100%", "load": "80%"}
+        assert cores_taken(one.pid) == pytest.approx(0.2, rel=0.15)
+    finally:
+        one.stop()
+
+
 def test_it_ends_when_it_is_stopped(spinner):
     pid = spinner.pid
     spinner.stop()

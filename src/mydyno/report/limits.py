@@ -62,9 +62,22 @@ def sentence(one: Diagnosis) -> str:
         given = "; no dose was given" if one.dosed and not one.proofs else ""
         return f"{about}: the load itself is the limit, as it asks for no more{given}."
     if one.answer == "unknown":
-        doses = "; no dose has proven one" if one.dosed else ""
-        return f"{about}: the limit is unknown{doses}."
+        return f"{about}: {_unknown(one)}."
     return f"{about}: the limit is probably {titles[one.answer]}; this is not proven."
+
+
+def _unknown(one: Diagnosis) -> str:
+    """Return what is known where no main limit is: limits that doses have proven beside others."""
+    partly = [proof for proof in one.proofs if proof.verdict == "a_limit"]
+    names = " and the ".join(
+        f"{proof.title} ({proof.elasticity:.2f})"
+        for proof in sorted(partly, key=lambda proof: -proof.elasticity)
+    )
+    if len(partly) > 1:
+        return f"several limits, none the main one: the {names}, proven by doses"
+    if partly:
+        return f"a limit is the {names}, proven by doses; the main one is unknown"
+    return f"the limit is unknown{'; no dose has proven one' if one.dosed else ''}"
 
 
 def lines(one: Diagnosis) -> list[tuple[str, float, float]]:

@@ -1,0 +1,55 @@
+"""A diagnosis in one sentence: the limit, several of them, or that it is unknown."""
+
+import pytest
+
+from mydyno.diagnose import Diagnosis, Proof, with_proofs
+from mydyno.report.limits import render_limits, sentence
+
+
+def proof(limit, title, elasticity, verdict):
+    return Proof(limit, title, 0.8, elasticity, elasticity - 0.1, elasticity + 0.1, verdict, 6)
+
+
+READS = proof("disk.read_latency 125%", "latency of its reads", 0.52, "a_limit")
+TRIP = proof("link.delay 125%", "round trip of the link", 0.35, "a_limit")
+CPUS = proof("slow.host 80%", "CPUs of this host", 0.05, "not_it")
+MAIN = proof("disk.rate 80%", "rate of the disk", 0.9, "the_limit")
+
+
+def diagnosed(*proofs, answer="unknown"):
+    bare = Diagnosis("A", "w", 1, 100.0, "/s", None, [], None, [], [], answer)
+    return with_proofs(bare, proofs, ())
+
+
+TRIP_ALONE = (
+    "a limit is the round trip of the link (0.35), proven by doses; the main one is unknown."
+)
+BOTH = (
+    "several limits, none the main one: the latency of its reads (0.52) and the round trip of the "
+    "link (0.35), proven by doses."
+)
+
+
+@pytest.mark.parametrize(
+    ("proofs", "expected"),
+    [
+        ((MAIN, CPUS), "the limit is the rate of the disk, proven by doses."),
+        (
+            (TRIP, CPUS, READS),
+            BOTH,
+        ),
+        (
+            (TRIP, CPUS),
+            TRIP_ALONE,
+        ),
+        ((CPUS,), "the limit is unknown; no dose has proven one."),
+    ],
+)
+def test_the_answer_names_what_doses_have_proven(proofs, expected):
+    assert sentence(diagnosed(*proofs)) == f"A, w: {expected}"
+    assert render_limits([diagnosed(*proofs)], 200).splitlines()[0] == f"A, w: {expected}"
+
+
+def test_without_doses_nothing_is_called_proven():
+    bare = Diagnosis("A", "w", 1, 100.0, "/s", None, [], None, [], [], "unknown")
+    assert sentence(bare) == "A, w: the limit is unknown."
