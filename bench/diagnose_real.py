@@ -173,7 +173,7 @@ def proof(server: str, name: str) -> dict[str, Any]:
 
 
 def truth(server: str, name: str) -> dict[str, Any]:
-    """Diagnose a fault in so many blocks that those after the answer tell how right it was."""
+    """Diagnose a fault in so many blocks that those after the answer show how right it was."""
     _, device, settings, _, load = FAULTS[name]
     one = dosed(server, device, settings, load, "--blocks", str(TRUTH_BLOCKS))
     return {"kind": name, "answer": one["answer"], "proven": one["proven"], **proofs(one)}
