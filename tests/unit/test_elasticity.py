@@ -148,6 +148,28 @@ def test_it_is_over_within_its_budget_and_where_nothing_is_left_to_try():
     assert none[-1].trial.block == 3
 
 
+def test_of_two_above_one_half_none_is_the_main_one_and_both_are_named():
+    """Balanced queues of one half each show 0.7 under a dose of a fifth."""
+    doses = ("disk.rate 80%", "slow.host 80%", ALL)
+    _, history = play({"disk.rate": 0.7, "slow.host": 0.66, ALL: 1.0}, doses=doses)
+    worse = proven(history, "BASE", "tps", 360.0).worse
+    assert {p.limit: p.verdict for p in worse if p.limit != ALL} == {
+        "disk.rate 80%": "a_limit",
+        "slow.host 80%": "a_limit",
+    }
+    assert min(p.low for p in worse) > 0.5
+    assert main_limit(worse) is None
+
+
+def test_doses_that_were_not_chosen_are_tried_beside_a_proven_limit_that_explains_too_little():
+    doses = ("link.delay 125%", "slow.host 80%", ALL)
+    expected = [("link.delay", 0.6)]
+    _, history = play({"link.delay": 0.62, "slow.host": 0.4, ALL: 1.05}, expected, doses=doses)
+    seen = {p.limit: p.verdict for p in proven(history, "BASE", "tps", 360.0).worse}
+    assert seen["link.delay 125%"] == "the_limit"
+    assert seen["slow.host 80%"] == "a_limit"
+
+
 def test_an_answer_waits_for_the_blocks_that_were_asked_for_and_is_as_narrow_as_they_make_it():
     _, soon = play({"disk.rate": 1.0, ALL: 1.0})
     _, late = play({"disk.rate": 1.0, ALL: 1.0}, least=20, budget_s=None)

@@ -1,6 +1,7 @@
 """Closed networks: exact lengths and elasticities, and the network that fits an account."""
 
 import math
+import random
 
 import pytest
 
@@ -52,5 +53,21 @@ def test_an_elasticity_is_the_derivative(n):
     ],
 )
 def test_the_fitted_network_has_its_connections_where_the_account_has_them(lengths):
-    found = solve(fitted(lengths, frozenset({"read", "cpu"}), 16), 16)[0].lengths
-    assert found == pytest.approx(lengths, abs=0.02)
+    found, _ = solve(fitted(lengths, frozenset({"read", "cpu"}), 16), 16)
+    assert found.lengths == pytest.approx(lengths, abs=0.02)
+    assert found.throughput == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 16, 32, 256])
+def test_balanced_queues_are_fitted_where_a_little_more_demand_moves_many_connections(n):
+    """With 32 connections, steps by the ratio of lengths put all of them at one of two queues."""
+    queues = frozenset({"read", "cpu", "net"})
+    for seed in range(40 if n < 256 else 5):
+        chance = random.Random(f"{n}/{seed}")
+        demands = {name: 10 ** chance.uniform(-4, -2) for name in (*queues, "log", "latch")}
+        demands |= {"net": demands["cpu"] * chance.uniform(0.95, 1.05)}
+        stations = [Station(name, d, name in queues) for name, d in demands.items()]
+        lengths = solve(stations, n)[0].lengths
+        made = fitted(lengths, queues, n)
+        assert solve(made, n)[0].lengths == pytest.approx(lengths, abs=2e-4)
+        assert elasticities(made, n) == pytest.approx(elasticities(stations, n), abs=1e-3)

@@ -252,6 +252,8 @@ class Doses:
             return [*own, *chosen, *together]
         seen = proven(before, self.baseline, self.response, self.budget_s)
         worse = seen.worse
+        rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
+        untold = rest if _unexplained(worse) > _UNTOLD else []
         if limit := main_limit(worse):
             key = limit.limit.partition(" ")[0]
             relaxing = [d for d in self.doses if d.startswith(f"{key} ") and factor(d) > 1]
@@ -260,12 +262,12 @@ class Doses:
                 return [*own, *relaxing, *relaxing]
             open_ = [p.limit for p in seen.reliefs if p.low < 0 < p.high]
             beside = [p.limit for p in worse if p.verdict == UNDECIDED and p.elasticity > NOTABLE]
-            return [*own, *open_, *open_, *beside, *beside] if open_ or beside else []
-        rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
+            more = [*open_, *beside, *untold]
+            return [*own, *more, *more] if more else []
         if all_refuted(worse):
             return [*own, *rest, *together] if rest else []
         tried = [p.limit for p in worse if p.limit != ALL]
-        return [*own, *tried, *(rest if _unexplained(worse) > _UNTOLD else []), *together]
+        return [*own, *tried, *untold, *together]
 
     def _relieving(self, first: Outcome) -> list[str]:
         """Return the settings that would take a suspected limit away."""

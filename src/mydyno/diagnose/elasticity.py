@@ -88,7 +88,7 @@ def judged(found: Sequence[Proof]) -> list[Proof]:
     """Return the proofs with their verdicts, which depend on each other."""
     made: list[Proof] = []
     for proof in found:
-        others = [p.high for p in found if p.limit not in {proof.limit, ALL}]
+        others = [p for p in found if p.limit not in {proof.limit, ALL}]
         verdict = "" if proof.limit == ALL else _verdict(proof, others)
         made.append(replace(proof, verdict=verdict))
     return made
@@ -105,9 +105,14 @@ def all_refuted(found: Sequence[Proof]) -> bool:
     return bool(single) and all(proof.high < REFUTED for proof in single)
 
 
-def _verdict(proof: Proof, others: Sequence[float]) -> str:
-    above_all = bool(others) and proof.low > max(others)
-    if proof.low > MAIN or (above_all and proof.low > NOTABLE):
+def _verdict(proof: Proof, others: Sequence[Proof]) -> str:
+    """Return the verdict; beside another above one half, as balanced queues are, none is the main.
+
+    A dose of a fifth shows more than one half of each.
+    """
+    above_all = bool(others) and proof.low > max(p.high for p in others)
+    alone = proof.low > MAIN and not any(p.low > MAIN for p in others)
+    if alone or (above_all and proof.low > NOTABLE):
         return "the_limit"
     if proof.low > NOTABLE:
         return "a_limit"
