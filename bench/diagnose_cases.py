@@ -209,7 +209,7 @@ FAULTS |= {
         {POOL: LARGE, "table_open_cache": "2000"},
         POINT.replace("tables = 4", "tables = 64").replace("150000", "2000"),
     ),
-    "other-work": (("server_cpu",), "", {POOL: LARGE}, "other work", RO),
+    "other-work": (("other_work", "server_cpu"), "", {POOL: LARGE}, "other work", RO),
     "compressed-protocol": (
         ("server_cpu", "load_cpu"),
         "",

@@ -38,8 +38,10 @@ class LabStore:
     @property
     def place(self) -> StorePlace:
         """Return the folder on the mounted disk, and the loop device's name: ``loop3``."""
-        control = self.device.state.paths.control
-        return StorePlace(self.where / "data", self.device.name, "overlay dropped", control)
+        state = self.device.state
+        daemon = state.daemon.pid if state.daemon else 0
+        where = (self.where / "data", self.device.name, "overlay dropped", state.paths.control)
+        return StorePlace(*where, daemon)
 
     @property
     def device(self) -> LabDevice:

@@ -100,7 +100,7 @@ def series(
         for name, unit, track in tracks(table, sampled, of)
     ]
     made += _link_used(made, where.link_bytes_per_s)
-    for role in ("mysqld", "load", "slow", "wire"):
+    for role in ROLES:
         for name, unit, track in tracks(PROCESS, sampled, role):
             made.append(_series(name.format(role=role), unit, track, origin_s))
     return tuple(one for one in made if one.values)
@@ -244,7 +244,9 @@ _BUSY = ("cpu.user", "cpu.system", "cpu.irq")
 _STEAL = ("cpu.steal",)
 _ALL = (*_BUSY, *_STEAL, "cpu.iowait", "cpu.idle")
 _LOAD = "process.load.cpu"
-_OURS = (_LOAD, "process.mysqld.cpu", "process.slow.cpu", "probe.cpu")
+ROLES = ("mysqld", "load", "slow", "wire", "lab")
+"""The processes that are watched: server, load, and what mydyno runs of a lab."""
+_OURS = ("probe.cpu", *(f"process.{role}.cpu" for role in ROLES))
 _SPARE_PAGES = 2048  # that a full pool may have free: more than innodb_lru_scan_depth by default
 _LEAST_S = 1e-3  # what cannot be distinguished from a load's very beginning
 
@@ -296,9 +298,9 @@ def used(found: Sequence[Series], window: Window) -> tuple[Metric, ...]:
     """Return what was used of the processors in a window, by whom.
 
     `cpu_busy_ratio` and `cpu_steal_ratio` are shares of all processors' time; in cores are
-    `probe_cpu_cores`, the sampler itself, and `cpu_other_cores`, what neither server nor load nor
-    sampler used; `load_cpu_ratio` is the share of what the load's threads can use.  What was not
-    sampled is left out.
+    `probe_cpu_cores`, the sampler itself, and `cpu_other_cores`, what neither server nor load,
+    sampler nor lab used; `load_cpu_ratio` is the share of what the load's threads can use.  What
+    was not sampled is left out.
     """
     spent = {
         s.name: sum(v for t_s, v in zip(s.t_s, s.values, strict=True) if window.holds(t_s))

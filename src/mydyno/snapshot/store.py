@@ -17,13 +17,14 @@ class StorePlace:
 
     `live` is the folder that they are used in, `disk` the name in /sys/block of a disk made for
     them, empty in a plain directory.  `method` is a short name of how they are restored; `control`
-    is where a lab disk takes orders.
+    is where a lab disk takes orders, `daemon` the pid of the process that it is.
     """
 
     live: Path
     disk: str
     method: str
     control: Path | None = None
+    daemon: int = 0
 
 
 class Store(Protocol):

@@ -308,6 +308,7 @@ class PrivateTrial:
             return sampling(host, folder, Watch(Where(disk, caps=caps)))
         where = Where(disk, *self._interface(b.runner.instance.endpoint.tcp_host), caps=caps)
         watched = {"mysqld": pid, **{helper.role: helper.pid for helper in b.helpers}}
+        watched |= {"lab": place.daemon} if place and place.daemon else {}
         watched |= {"replica": b.runner.replica.instance.pid} if b.runner.replica else {}
         watch = Watch(where, watched, b.runner.instance.place.admin)
         return self._with_replica(sampling(host, folder, watch))
