@@ -48,8 +48,7 @@ HOST = {
     *(f"disk.{name}" for name in ("reads", "writes", "flushes", "read_bytes", "write_bytes")),
     *("disk.write_latency", "disk.flush_latency", "disk.queue"),
     *("net.retransmits", "memory.dirty", "probe.cpu"),
-    *("process.mysqld.cpu", "process.load.cpu"),
-    *("process.mysqld.threads", "process.load.threads"),
+    *(f"process.{who}.{what}" for who in ("mysqld", "load", "lab") for what in ("cpu", "threads")),
 }
 SERVER = {
     *("innodb.hit_ratio", "innodb.dirty_share", "innodb.redo_rate", "innodb.reads"),
