@@ -92,6 +92,37 @@ def test_the_limit_of_a_capped_disk_is_proven(spec, tmp_path):
     assert journal.index('"db/disk.rate"') > journal.index('"finished"')  # recorded, then done
 
 
+APART = """
+[stack]
+server = "auto"
+[treatments.APART]
+"mysqld.innodb_buffer_pool_size" = "256M"
+"cpus.allowed" = "0"
+"load/cpus.allowed" = "1"
+[workloads.ro]
+tool = "sysbench-oltp"
+script = "oltp_read_only"
+tables = 1
+table_size = 10000
+threads = [8]
+"""
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="server and load need a CPU each")
+def test_server_and_load_on_cpus_of_their_own_are_slowed_apart(tmp_path):
+    spec, out = tmp_path / "apart.toml", tmp_path / "why"
+    spec.write_text(APART)
+    more = ("--only", "slow.server,slow.load", "--budget", "4m", "--json")
+    done = mydyno("diagnose", spec, "-o", out, *more, timeout=600)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    proofs = {proof["limit"]: proof for proof in found["proofs"]}
+    assert proofs.keys() == {"slow.server", "slow.load"}
+    assert proofs["slow.server"]["elasticity"] > proofs["slow.load"]["elasticity"] + 0.3
+    assert found["answer"] == "slow.server", found["proofs"]
+    assert spinning(out) == []
+
+
 def test_a_kill_while_cpus_are_slowed_leaves_no_dose(spec, tmp_path):
     """What takes slices of CPUs ends with mydyno, whatever ends that; the rest is rolled back."""
     out = tmp_path / "why"

@@ -6,8 +6,10 @@ import pytest
 
 from mydyno.model import Cost, SpecError
 from mydyno.stack.protocol import split
-from mydyno.stack.zfs import protected, torn_page_risks
-from mydyno_vm.zfs import Zfs, create, destroy, misspelt
+from mydyno.stack.zfs import LOG_HOME, protected, torn_page_risks, weaker, with_log_folder
+from mydyno.testbed.stores import data_shape
+from mydyno_vm.store import Shape
+from mydyno_vm.zfs import Zfs, create, destroy, misspelt, rollback, separate, snapshot
 
 
 def risks(treatments):
@@ -80,6 +82,9 @@ mydyno/data\tprimarycache\tall
 mydyno/data\tlogbias\tlatency
 mydyno/data\tsync\tstandard
 mydyno/data\tatime\ton
+mydyno/data/log\trecordsize\t131072
+mydyno/data/log\tlogbias\tlatency
+mydyno/data/log/deeper\trecordsize\t4096
 """
 LAYER = Zfs("mydyno/data")
 NOW = LAYER.parse(OUTPUT)
@@ -101,6 +106,41 @@ def test_what_only_holds_for_new_data_costs_a_new_copy_of_it():
         "zfs.recordsize": (Cost.REFORMAT, ("zfs", "set", "recordsize=16384", "mydyno/data")),
     }
     assert LAYER.plan(NOW, {"zfs.recordsize": "128K", "zfs.atime": "on"}) == []
+
+
+def test_the_redo_log_may_have_a_dataset_of_its_own():
+    assert (NOW["zfs.log.recordsize"], NOW["zfs.recordsize"]) == ("131072", "131072")
+    want = {"zfs.log.recordsize": "16K", "zfs.log.logbias": "throughput"}
+    changes = {c.key: (c.cost, c.action.argv) for c in LAYER.plan(NOW, want)}
+    assert changes == {
+        "zfs.log.logbias": (Cost.ONLINE, ("zfs", "set", "logbias=throughput", "mydyno/data/log")),
+        "zfs.log.recordsize": (
+            Cost.REFORMAT,
+            ("zfs", "set", "recordsize=16384", "mydyno/data/log"),
+        ),
+    }
+    assert separate("mydyno/data").argv == ("zfs", "create", "mydyno/data/log")
+    with pytest.raises(SpecError, match=re.escape("did you mean 'fs.zfs.log.logbias'")):
+        LAYER.plan(NOW, {"zfs.log.logbia": "latency"})
+    assert "did you mean 'fs.zfs.recordsize'?" in misspelt(["fs.zfs.log.recordsise"])
+    assert weaker("zfs.log.sync", "disabled")
+
+
+def test_the_server_writes_its_redo_log_there():
+    settings = with_log_folder({"db/fs.zfs.log.recordsize": "128K"})
+    assert settings[f"db/mysqld.{LOG_HOME}"] == "../log"
+    assert with_log_folder({"db/fs.zfs.recordsize": "16K"}) == {"db/fs.zfs.recordsize": "16K"}
+    assert data_shape(split(settings).of("mysqld")) == {}  # moved once the data are made
+    assert data_shape({LOG_HOME: "/srv/log"}) == {LOG_HOME: "/srv/log"}
+
+
+def test_both_datasets_are_kept_and_brought_back_at_one_moment():
+    both = Shape("zfs", properties={"zfs.log.recordsize": "128K"}).datasets
+    assert both == ("mydyno/data", "mydyno/data/log")
+    assert snapshot(both[0]).argv == ("zfs", "snapshot", "-r", "mydyno/data@golden")
+    back = [action.argv for action in rollback(*both)]
+    assert [argv[-1] for argv in back[:2]] == ["mydyno/data@golden", "mydyno/data/log@golden"]
+    assert Shape("zfs").datasets == ("mydyno/data",)
 
 
 def test_a_property_without_its_prefix_is_refused():

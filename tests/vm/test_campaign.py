@@ -31,6 +31,7 @@ device = {{ lab = "vm", disks = 2, size = "1G" }}
 "fs.mkfs" = "-o ashift=12"
 "fs.zfs.recordsize" = "16K"
 "fs.zfs.compression" = "lz4"
+"fs.zfs.log.recordsize" = "64K"
 "mysqld.innodb_doublewrite" = "0"
 [workloads.rw]
 tool = "sysbench-oltp"
@@ -71,6 +72,8 @@ def test_a_machine_is_the_host_of_a_campaign(timed, tmp_path):
     assert changes["newer"]["db/kernel.release"] == "6.12"
     assert changes["newer"]["db/raid.level"] == "0"
     assert changes["pool"]["db/fs.zfs.recordsize"] == "16K"
+    assert changes["pool"]["db/fs.zfs.log.recordsize"] == "64K"
+    assert changes["pool"]["db/mysqld.innodb_log_group_home_dir"] == "../log"
     assert "timings are not valid" in (run / "facts" / "lab.txt").read_text() or not _emulated()
     assert [s for s in vm.listing() if s.spec.lab == f"vm-{os.getpid()}"] == []
 

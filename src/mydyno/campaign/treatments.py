@@ -16,6 +16,7 @@ from mydyno.stack.doses import CLASS, CREDITS, credit_level, ratio
 from mydyno.stack.flavours import flavours, known_as
 from mydyno.stack.layers import layers
 from mydyno.stack.protocol import StackSettings, full_key
+from mydyno.stack.zfs import with_log_folder
 
 
 def stripe_of(device: str | DeviceTable, settings: StackSettings, place: str = "") -> Stripe:
@@ -274,4 +275,4 @@ def _settings(values: Mapping[str, Any], place: str, environment: Environment) -
         if not kind.literal:
             text = resolve(text, memory_bytes=environment.memory_bytes, cores=environment.cores)
         settings[full_key(layer, name, role)] = text
-    return settings
+    return with_log_folder(settings)

@@ -1,12 +1,15 @@
-"""Server settings that are safe on ZFS only: pages that nothing could repair elsewhere."""
+"""ZFS and the server: settings that tear pages elsewhere, and a dataset for the redo log."""
 
 from collections.abc import Mapping, Sequence
 
 from mydyno.model import Settings
 from mydyno.stack.known import normalise
-from mydyno.stack.protocol import StackSettings
+from mydyno.stack.protocol import StackSettings, full_key
 
 KIND = "zfs"  # of `fs.type`
+LOG = "zfs.log."  # before a property of the redo log's own dataset
+LOG_HOME = "innodb_log_group_home_dir"
+LOG_FOLDER = "../log"  # beside the data directory, as in the article: .../data, .../log
 _PAGE = 16384  # bytes; InnoDB's default page
 _RECORD = 131072  # bytes; the default of recordsize
 _UNPROTECTED = frozenset(("0", "detect_only"))  # values of innodb_doublewrite without repair
@@ -63,7 +66,13 @@ def protected(settings: StackSettings) -> bool:
 def weaker(key: str, value: str) -> bool:
     """Return whether a property of ZFS may lose or corrupt what its default would keep."""
     plain = {"false": "off"}.get(value.lower(), value)
-    return plain in _WEAKER.get(key.removeprefix("zfs."), ())
+    return plain in _WEAKER.get(key.removeprefix("zfs.").removeprefix("log."), ())
+
+
+def with_log_folder(settings: Settings) -> Settings:
+    """Return a treatment's settings; where its redo log has a dataset, the server writes to it."""
+    own = any(key.startswith(full_key("fs", LOG)) for key in settings)
+    return {full_key("mysqld", LOG_HOME): LOG_FOLDER, **settings} if own else settings
 
 
 def _bytes(settings: Settings, key: str, default: int) -> int:

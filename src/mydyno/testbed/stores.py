@@ -15,6 +15,7 @@ from mydyno.stack.doses import CLASS
 from mydyno.stack.fs import shaping
 from mydyno.stack.known import normalise
 from mydyno.stack.protocol import StackSettings, full_key, spec_key
+from mydyno.stack.zfs import LOG_FOLDER, LOG_HOME
 
 _SHAPING = frozenset(
     (
@@ -42,8 +43,12 @@ _SHAPING = frozenset(
 
 
 def data_shape(settings: Settings) -> Settings:
-    """Return the part of bare `mysqld` settings that must hold when the data are made."""
-    return {key: normalise(value) for key, value in sorted(settings.items()) if key in _SHAPING}
+    """Return the part of bare `mysqld` settings that must hold when the data are made.
+
+    A redo log is moved to a dataset of its own once they are.
+    """
+    made = {key: normalise(value) for key, value in sorted(settings.items()) if key in _SHAPING}
+    return {key: value for key, value in made.items() if (key, value) != (LOG_HOME, LOG_FOLDER)}
 
 
 @dataclass(frozen=True, slots=True)

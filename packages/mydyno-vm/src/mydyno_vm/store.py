@@ -10,13 +10,18 @@ from mydyno.snapshot import StorePlace
 from mydyno.stack import converge_made
 from mydyno.stack.fs import mkfs, mount
 from mydyno.stack.protocol import split
-from mydyno.stack.zfs import KIND
+from mydyno.stack.zfs import KIND, LOG
 from mydyno.testbed.stores import StoreKey
 from mydyno_vm import zfs
 from mydyno_vm.raid import NONE, Raid, geometry
 
 _DATASET = "mydyno/data"
 _STEP_S, _COPY_S = 600.0, 3600.0
+# To a redo log's own folder, which is the server's, as its data are.
+_MOVE = """chown --reference="$1" "$2" && chmod --reference="$1" "$2" || exit
+for log in "$1"/ib_logfile* "$1/#innodb_redo"; do
+  [ ! -e "$log" ] || mv -- "$log" "$2" || exit
+done"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,12 @@ class Shape:
     options: str = ""
     raid: Settings = field(default_factory=dict)
     properties: Settings = field(default_factory=dict)
+
+    @property
+    def datasets(self) -> Sequence[str]:
+        """Return the datasets of a pool: one for all, or for the redo log another."""
+        own = any(key.startswith(LOG) for key in self.properties)
+        return (_DATASET, zfs.log_of(_DATASET)) if own else (_DATASET,)
 
 
 def shape_of(key: StoreKey) -> Shape:
@@ -90,12 +101,14 @@ class VmStore:
         if not self._has_snapshot():
             self._fill(mount)
             self._act(zfs.snapshot(_DATASET))
-        for action in zfs.rollback(_DATASET):
+        for action in zfs.rollback(*self.shape.datasets):
             self._act(action)
 
     def _fill(self, mount: str) -> None:
         self._make(mount)
         self._copy(self._snapshot, self._live)
+        if len(self.shape.datasets) > 1:
+            self._run("sh", "-c", _MOVE, "sh", str(self._live), str(self.where / "log"))
 
     def close(self, *, keep: bool) -> None:
         """Empty the disks, and remove the snapshot unless `keep`."""
@@ -131,6 +144,8 @@ class VmStore:
         devices = self._devices()
         for action in zfs.create(self.shape.options, _DATASET, str(self.where), devices):
             self._act(action)
+        if len(self.shape.datasets) > 1:
+            self._act(zfs.separate(_DATASET))
         converge_made(self.host, zfs.Zfs(_DATASET), self.shape.properties)
 
     def _make_filesystem(self, options: str) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known import normalise
-from mydyno.stack.zfs import KIND
+from mydyno.stack.zfs import KIND, LOG
 
 _KEY = "fs.zfs."
 # What may be set of a pool and of a filesystem (zpoolprops(7), zfsprops(7) of ZFS 2.3).
@@ -29,6 +29,7 @@ _PROPERTIES = frozenset(
 )
 _SNAPSHOT = "golden"
 _PREFIX = "zfs."
+_OF_LOG = LOG.removeprefix(_PREFIX)
 _POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))
 # These hold for what is written from then on: the data must be written again to have them.
 _SHAPING = frozenset(
@@ -44,7 +45,7 @@ def misspelt(keys: Iterable[str]) -> str:
     A name that is like none of those known is left to the host's ZFS, which may be newer.
     """
     for key in keys:
-        prop = key.removeprefix("db/").removeprefix(_KEY)
+        prop = key.removeprefix("db/").removeprefix(_KEY).removeprefix(_OF_LOG)
         if _KEY in key and prop not in _PROPERTIES:
             known = sorted(_PROPERTIES)
             message = unknown_value(prop, known, "ZFS property", prefix="fs.zfs.", listed=False)
@@ -55,9 +56,10 @@ def misspelt(keys: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Zfs:
-    """Keys ``type``, ``mkfs`` (options of ``zpool create``) and ``zfs.<property>``.
+    """Keys ``type``, ``mkfs`` (options of ``zpool create``), ``zfs.<property>``, ``zfs.log.…``.
 
-    `pool` stands on disks of ours; `dataset` is the one that holds the data: ``mydyno/data``.
+    `pool` stands on disks of ours; `dataset` is the one that holds the data: ``mydyno/data``.  One
+    below it, ``mydyno/data/log``, may hold the redo log.
     """
 
     name: ClassVar[str] = "fs"
@@ -70,20 +72,22 @@ class Zfs:
         return self.dataset.partition("/")[0]
 
     def observe(self) -> Probe[Settings]:
-        """Return the probe for all properties of pool and dataset, as exact numbers."""
+        """Return the probe for all properties of pool and datasets, as exact numbers."""
         pool = ("zpool", "get", "-H", "-p", "-o", "name,property,value", "all", self.pool)
-        data = ("zfs", "get", "-H", "-p", "-o", "name,property,value", "all", self.dataset)
+        data = ("zfs", "get", "-r", "-t", "filesystem", "-H", "-p", *pool[4:7], self.dataset)
         start = ("find", "/proc/self/mounts", "-maxdepth", "0")
         return Probe(Action((*start, "-exec", *pool, ";", "-exec", *data, ";")), self.parse)
 
     def parse(self, raw: bytes) -> Settings:
-        """Return ``zfs.<property>`` of both; where a name is known to both, the dataset's."""
+        """Return ``zfs.<property>`` of all; a name that the pool has, too, is the dataset's."""
         found: dict[str, str] = {}
         for line in raw.decode(errors="replace").splitlines():
             name, _, rest = line.partition("\t")
             key, tab, value = rest.partition("\t")
             if tab and (name == self.dataset or key in _POOL):
                 found[_PREFIX + key] = value
+            elif tab and name == log_of(self.dataset):
+                found[LOG + key] = value
         return {"type": KIND, **found} if found else {}
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -101,8 +105,9 @@ class Zfs:
         ]
 
     def _change(self, key: str, before: str, after: str) -> Change:
-        name = key.removeprefix(_PREFIX)
-        tool, whose = ("zpool", self.pool) if name in _POOL else ("zfs", self.dataset)
+        name = key.removeprefix(LOG).removeprefix(_PREFIX)
+        dataset = log_of(self.dataset) if key.startswith(LOG) else self.dataset
+        tool, whose = ("zpool", self.pool) if name in _POOL else ("zfs", dataset)
         action = Action((tool, "set", f"{name}={after}", whose))
         cost = Cost.REFORMAT if name in _SHAPING else Cost.ONLINE
         return Change(key, before, after, action, cost)
@@ -111,7 +116,7 @@ class Zfs:
         if want and not now:
             raise SpecError(f"fs: the dataset {self.dataset} is not there, or ZFS is not loaded")
         for key, value in want.items():
-            name = key.removeprefix(_PREFIX)
+            name = key.removeprefix(LOG).removeprefix(_PREFIX)
             if not key.startswith(_PREFIX):
                 _refuse_plain(key, value)
             elif key not in now:
@@ -138,14 +143,24 @@ def create(options: str, dataset: str, where: str, devices: Sequence[str]) -> Se
     )
 
 
+def log_of(dataset: str) -> str:
+    """Return the dataset for the redo log of what a dataset holds."""
+    return f"{dataset}/log"
+
+
+def separate(dataset: str) -> Action:
+    """Return the command that makes a dataset for the redo log, mounted in the other as ``log``."""
+    return Action(("zfs", "create", log_of(dataset)))
+
+
 def destroy(dataset: str) -> Action:
     """Return the command that ends a pool of ours with all it holds."""
     return Action(("zpool", "destroy", dataset.partition("/")[0]))
 
 
 def snapshot(dataset: str) -> Action:
-    """Return the command that keeps what a dataset of ours holds now."""
-    return Action(("zfs", "snapshot", f"{dataset}@{_SNAPSHOT}"))
+    """Return the command that keeps what a dataset of ours and those below it hold now."""
+    return Action(("zfs", "snapshot", "-r", f"{dataset}@{_SNAPSHOT}"))
 
 
 def has_snapshot(dataset: str) -> Action:
@@ -153,11 +168,11 @@ def has_snapshot(dataset: str) -> Action:
     return Action(("zfs", "list", "-H", "-o", "name", f"{dataset}@{_SNAPSHOT}"))
 
 
-def rollback(dataset: str) -> Sequence[Action]:
+def rollback(*datasets: str) -> Sequence[Action]:
     """Return the commands that bring back what was kept, with nothing of the pool in memory."""
-    pool = dataset.partition("/")[0]
+    pool = datasets[0].partition("/")[0]
     return (
-        Action(("zfs", "rollback", "-r", f"{dataset}@{_SNAPSHOT}")),
+        *(Action(("zfs", "rollback", "-r", f"{dataset}@{_SNAPSHOT}")) for dataset in datasets),
         Action(("zpool", "export", pool)),
         Action(("zpool", "import", "-o", "cachefile=none", "-d", "/dev", pool)),
     )
