@@ -19,6 +19,7 @@ POINT = RW.replace("oltp_read_write", "oltp_point_select")
 UPDATE = RW.replace("oltp_read_write", "oltp_update_index").replace("[16]", "[4]")
 POOL = "innodb_buffer_pool_size"
 LAZY = {"innodb_flush_log_at_trx_commit": "2"}
+HEAP = {"mysql >= 8: internal_tmp_mem_storage_engine": "MEMORY"}  # TempTable goes by MiB
 TO_TABLE = {"long_query_time": "0", "log_output": "TABLE"}
 FAULTS: dict[str, Fault] = {
     "io-cap": (("disk_ios", "pool_size"), ', class = "aws-gp3"', {POOL: SMALL}, {POOL: LARGE}, RW),
@@ -124,8 +125,8 @@ FAULTS: dict[str, Fault] = {
     "temporary": (
         ("temporary_tables",),
         "",
-        {POOL: LARGE, "tmp_table_size": "1K", "max_heap_table_size": "16K"},
-        {POOL: LARGE, "tmp_table_size": "64M", "max_heap_table_size": "64M"},
+        {POOL: LARGE, **HEAP, "tmp_table_size": "1K", "max_heap_table_size": "16K"},
+        {POOL: LARGE, **HEAP, "tmp_table_size": "64M", "max_heap_table_size": "64M"},
         RO,
     ),
     "sort-buffer": (
@@ -307,8 +308,10 @@ def spec(server: str, device: str, arms: Mapping[str, Mapping[str, str]], load: 
             made.append('"mysqld.innodb_flush_method" = "O_DIRECT"')
         if any(key.startswith("link.") for key in settings):
             made += ['"net.address" = "lab"', '"net.transport" = "tcp"']
-        for key, value in settings.items():
-            made.append(f'"{key if "." in key else f"mysqld.{key}"}" = "{value}"')
+        for setting, value in settings.items():
+            condition, _, key = setting.rpartition(": ")
+            when = f'when."{condition}".' if condition else ""
+            made.append(f'{when}"{key if "." in key else f"mysqld.{key}"}" = "{value}"')
     made += ["[workloads.w]", 'tool = "sysbench-oltp"', load]
     return "\n".join(made) + f'\n[design]\nkind = "blocks"\n{_WINDOW}[decide]\nbaseline = "FAULT"\n'
 
