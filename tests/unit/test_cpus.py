@@ -2,10 +2,11 @@
 
 import pytest
 
+from mydyno.host import Local, ask
 from mydyno.keep.forms import docker, systemd
 from mydyno.keep.kept import Kept
 from mydyno.model import SpecError
-from mydyno.stack.cpus import Cpus, apart, cpus, listed, parse_cpus, pinned, validate
+from mydyno.stack.cpus import Cpus, apart, cpus, listed, online, parse_cpus, pinned, validate
 from mydyno.stack.launch_file import Server
 from mydyno.stack.protocol import split
 
@@ -28,12 +29,21 @@ def test_a_list_of_cpus_is_read_and_written_as_the_kernel_does(text, numbers, ca
 @pytest.mark.parametrize("text", ["", "a", "0-", "-1", "3-1", "0,,1", "4096", "0x1", "²", "1-2-3"])
 def test_what_is_no_list_of_cpus_is_refused_by_its_key(text):
     with pytest.raises(SpecError, match=r"cpus\.allowed = "):
-        validate(split({"load/cpus.allowed": text}))
+        validate(split({"load/cpus.allowed": text}), {})
 
 
 def test_another_key_is_refused_with_the_one_there_is():
     with pytest.raises(SpecError, match=r"cpus\.allowed"):
-        validate(split({"db/cpus.alowed": "0"}))
+        validate(split({"db/cpus.alowed": "0"}), {})
+
+
+@pytest.mark.parametrize(("role", "shown"), [("db", "cpus.allowed"), ("load", "load/cpus.allowed")])
+def test_a_cpu_that_the_host_does_not_have_is_refused_with_those_it_has(role, shown):
+    settings = split({f"{role}/cpus.allowed": "0-5"})
+    with pytest.raises(SpecError, match=f"^{shown} = '0-5': no CPU 2-5 .* write some of 0-1$"):
+        validate(settings, {role: frozenset((0, 1))})
+    validate(settings, {})  # a machine that is not made yet
+    assert ask(Local(), online()) >= frozenset((0,))
 
 
 def test_server_and_load_are_apart_where_both_have_cpus_and_share_none():

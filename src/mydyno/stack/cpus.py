@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mydyno.model import Change, Probe, Settings, SpecError, unknown_value
+from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.launch_file import OWNED, Server, changes, parse
-from mydyno.stack.protocol import StackSettings
+from mydyno.stack.protocol import StackSettings, full_key, spec_key
 
 KEY = "allowed"
 ROLES = {"server": "db", "load": "load"}
@@ -74,11 +74,22 @@ def listed(numbers: frozenset[int]) -> str:
     return ",".join("-".join(map(str, each)) for each in made)
 
 
-def validate(settings: StackSettings) -> None:
-    """Raise `SpecError` for CPUs of server or load that are no list."""
+def online() -> Probe[frozenset[int]]:
+    """Return the probe for the CPUs of a host."""
+    shown = Action(("cat", "/sys/devices/system/cpu/online"))
+    return Probe(shown, lambda raw: cpus(KEY, raw.decode().strip()))
+
+
+def validate(settings: StackSettings, there: Mapping[str, frozenset[int]]) -> None:
+    """Raise `SpecError` for CPUs that are no list, or that a role's host is known not to have."""
     for role in ROLES.values():
         for key, value in settings.of("cpus", role).items():
-            cpus(key, value)
+            missing = cpus(key, value) - there.get(role, cpus(key, value))
+            if missing:
+                raise SpecError(
+                    f"{spec_key(full_key('cpus', key, role))} = {value!r}: no CPU "
+                    f"{listed(missing)} on its host; write some of {listed(there[role])}"
+                )
 
 
 def apart(settings: StackSettings) -> Mapping[str, frozenset[int]]:

@@ -65,7 +65,7 @@ class ServerPlace:
 
     `client` is a client's argv, `launch` the folder of launch files, `options` the option file the
     server starts with, `owned` the one that holds the treatment.  `link` is the server's address on
-    the lab's link; `libraries` are the host's allocators.
+    the lab's link; `libraries` are the host's allocators, `cpus` each role's host's, where known.
     """
 
     kind: ServerKind = ServerKind()
@@ -76,6 +76,7 @@ class ServerPlace:
     owned: Path = Path()
     link: str = ""
     libraries: Mapping[str, str] = field(default_factory=dict)
+    cpus: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     def file(self, name: str) -> Server:
         """Return the launch file of a layer."""
@@ -251,7 +252,7 @@ def layers() -> Mapping[str, LayerKind]:
         "limits": _server(lambda place: Limits(place.file("limits"))),
         "cpus": replace(
             _server(lambda place: cpus.Cpus(place.file("cpus")), roles=("db", "load")),
-            validate=lambda settings, _: cpus.validate(settings),
+            validate=lambda settings, place: cpus.validate(settings, place.cpus),
             needs=Needs(server=True, tools=lambda _: ("taskset",)),
             keys=(cpus.KEY,),
             literal=True,

@@ -19,6 +19,7 @@ from mydyno.snapshot import existing, store
 from mydyno.snapshot.device import require_empty
 from mydyno.stack import Layer, doses, refuse_reboot
 from mydyno.stack.alloc import installed
+from mydyno.stack.cpus import online
 from mydyno.stack.known.variables import Variable, rejected
 from mydyno.stack.layers import ServerPlace
 from mydyno.stack.layers import layers as layer_kinds
@@ -70,6 +71,7 @@ def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]
             server_kind(build, dict.fromkeys(option_names(host, build), Variable())),
             libraries=libraries,
             link=LAB,
+            cpus=_cpus(host, stack),
         )
         for program, build in servers.items()
         if program in used
@@ -90,6 +92,13 @@ def refuse_settings(host: Host, campaign: Campaign, servers: Mapping[str, Build]
             if program_of(settings, stack) == program
         }
         _refuse_values(host, servers[program], mine)
+
+
+def _cpus(host: Host, stack: StackTable) -> Mapping[str, frozenset[int]]:
+    """Return the CPUs of each role's host, as far as they are known before there is a machine."""
+    if isinstance(stack.device, DeviceTable) and stack.device.machine:
+        return {}
+    return dict.fromkeys(("db",) if stack.load else ("db", "load"), ask(host, online()))
 
 
 def refuse_host_settings(
