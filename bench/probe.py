@@ -34,6 +34,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--busy-minutes", type=float, default=50, help="missed ticks (50)")
     parser.add_argument("--hour-minutes", type=float, default=60, help="effect on the work (60)")
     parser.add_argument("--block-seconds", type=float, default=20, help="with or without (20)")
+    parser.add_argument("--threads", type=int, help="connections of that load (2 a CPU)")
     parser.add_argument("--only", choices=PARTS, action="append", help="only this part")
     parser.add_argument("--tool", action="append", help="only tools whose name holds this")
     parser.add_argument("--binary", type=Path, help="the sampler (the one that is installed)")
@@ -79,9 +80,9 @@ def effect(
 ) -> probe_effect.Effect:
     """Return what sampling as in a trial does to sysbench's throughput."""
     show(f"effect on {SCRIPT}: {ask.hour_minutes:g} minutes, with and without in turns")
-    tool = probe("mydyno-probe", "1s", server=True)
+    tool = probe("mydyno-probe", "1s", server=True, states=True)
     plan = probe_effect.Plan(ask.hour_minutes, ask.block_seconds, ask.rounds)
-    with load(instance, folder, SCRIPT, 2 * (os.cpu_count() or 1)) as running:
+    with load(instance, folder, SCRIPT, ask.threads) as running:
         watched = setup.and_load(running.pid)
         return probe_effect.measure(tool, watched, running, folder, plan)
 
@@ -154,6 +155,7 @@ def main() -> int:
     text: list[str] = []
     try:
         ask.binary = ask.binary or installed()
+        ask.threads = ask.threads or 2 * (os.cpu_count() or 1)
         with place() as folder:
             for part in parts(ask, folder):
                 print(part, flush=True)

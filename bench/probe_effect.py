@@ -4,13 +4,13 @@ import math
 import random
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 from scipy import stats
 
-from probe_process import Fault, refuse_dead, sleep_until, started
+from probe_process import Fault, refuse_dead, sleep_until, started, tree_cpu_ns
 from probe_server import Load
 from probe_tools import Setup, Tool
 
@@ -30,7 +30,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The ratio of throughput with the sampler to without it, with its interval."""
+    """The ratio of throughput with the sampler to without it, with its interval.
+
+    `cost` is the CPU that the sampler takes beside this load, in cores: the median of its blocks.
+    """
 
     ratio: float
     low: float
@@ -38,6 +41,7 @@ class Effect:
     pairs: int
     spread: float
     tps: float
+    cost: float = 0.0
 
 
 def turns(quads: int, seed: int) -> list[bool]:
@@ -57,13 +61,14 @@ def measure(tool: Tool, setup: Setup, load: Load, folder: Path, plan: Plan) -> E
     """Return the effect of a sampler on a running load."""
     blocks = turns(max(1, round(plan.minutes * 60 / plan.block_s / 4)), plan.seed)
     time.sleep(WARMUP_S)
-    spans = [
+    passed = [
         _block(tool if on else None, setup, folder / f"block{number}", plan.block_s)
         for number, on in enumerate(blocks)
     ]
     time.sleep(1.0)  # until the last second's line is there
-    rates = [_rate(load, *span) for span in spans]
-    return ratio(blocks, rates)
+    rates = [_rate(load, *span) for span, _ in passed]
+    costs = [cost for on, (_, cost) in zip(blocks, passed, strict=True) if on]
+    return replace(ratio(blocks, rates), cost=median(costs))
 
 
 def ratio(blocks: list[bool], rates: list[float]) -> Effect:
@@ -79,18 +84,24 @@ def ratio(blocks: list[bool], rates: list[float]) -> Effect:
     return Effect(math.exp(middle), low, high, len(logs), deviation, fmean(rates))
 
 
-def _block(tool: Tool | None, setup: Setup, file: Path, block_s: float) -> tuple[float, float]:
-    """Let a block pass, sampled if there is a tool, and return from when to when it counts."""
+def _block(
+    tool: Tool | None, setup: Setup, file: Path, block_s: float
+) -> tuple[tuple[float, float], float]:
+    """Let a block pass, sampled if there is a tool; return when it counts, and the tool's cores."""
     begin = time.monotonic()
-    log = file.with_suffix(".log")
+    log, cost = file.with_suffix(".log"), 0.0
     with ExitStack() as stack:
         if tool:
             process = stack.enter_context(started(tool.argv(setup, file), log))
+            sleep_until(begin + LEAD_S)
+            before_s, before_ns = time.monotonic(), tree_cpu_ns(process.pid)
         sleep_until(begin + block_s - TAIL_S / 2)
         if tool:
             refuse_dead(process, tool.name, log)
+            took_ns, took_s = tree_cpu_ns(process.pid) - before_ns, time.monotonic() - before_s
+            cost = took_ns / 1e9 / took_s
     sleep_until(begin + block_s)
-    return begin + LEAD_S, begin + block_s - TAIL_S
+    return (begin + LEAD_S, begin + block_s - TAIL_S), cost
 
 
 def _rate(load: Load, begin: float, end: float) -> float:

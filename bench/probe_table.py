@@ -67,13 +67,16 @@ def missed(found: list[Missed]) -> str:
 def effect(found: Effect, ask: argparse.Namespace) -> str:
     """Return the effect on the work, whatever it is."""
     return (
-        f"effect on sysbench oltp_read_write ({found.tps:.0f} transactions/s), sampled as in a "
-        f"trial (1 Hz, host, processes, server):\n"
+        f"effect on sysbench oltp_read_write ({ask.threads} connections, {found.tps:.0f} "
+        "transactions/s), sampled as in a\n"
+        "  trial: 1 Hz, host, processes, server, and 10 looks a second at the threads' states:\n"
         f"  throughput with / without = {found.ratio:.4f} "
         f"[{found.low:.4f}..{found.high:.4f}], 95 %, t over the logarithms of {found.pairs} pairs\n"
         f"  of neighbouring {ask.block_seconds:g} s blocks in turns (ABBA or BAAB, drawn) of one "
         f"load; {LEAD_S:g} s at each turn not counted;\n"
         f"  a pair's standard deviation {found.spread:.2%}\n"
+        + _goal("CPU of the sampler beside it, % of a core", 100 * found.cost, 1.0)
+        + "\n"
     )
 
 

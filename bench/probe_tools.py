@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mydyno.sample.sampler import STATES
 from probe_process import Fault
 from probe_read import last_values
 
@@ -45,13 +46,14 @@ class Tool:
     version: tuple[str, ...] = ()
 
 
-def probe(name: str, interval: str, *, server: bool = False) -> Tool:
-    """Return our sampler, with or without the server."""
+def probe(name: str, interval: str, *, server: bool = False, states: bool = False) -> Tool:
+    """Return our sampler, with or without the server and looks at the threads' states."""
 
     def argv(setup: Setup, file: Path) -> list[str]:
         watched = [f"--process={role}={pid}" for role, pid in setup.watched.items()]
         asked = [f"--server-defaults={setup.options}"] if server else []
         given = ["--out", str(file), "--interval", interval]
+        given += ["--states", STATES] if states else []
         return [str(setup.binary), "sample", *given, *watched, *asked]
 
     hz = 1.0 if interval == "1s" else 10.0
