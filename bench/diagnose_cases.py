@@ -137,6 +137,7 @@ FAULTS: dict[str, Fault] = {
         RO,
     ),
 }
+_SET_ON = {*FAULTS} - {"far", "far-weak"}  # kinds that the limits' thresholds were set on
 FAULTS |= {
     "pool": (("pool_size", "disk_latency"), "", {POOL: SMALL}, {POOL: LARGE}, RO),
     "credits": (
@@ -219,6 +220,7 @@ FAULTS |= {
         RO.replace("{ rand_type", '{ mysql_compression = "on", rand_type'),
     ),
 }
+HELD_OUT = {*FAULTS} - _SET_ON
 FAR, WIDE, IN_MEMORY = ({"link.delay": "0us"}, {"link.rate": "1gbit"}, {POOL: LARGE})
 # name: (the doses of both limits, device, settings with both, what takes each away, load)
 Pair = tuple[tuple[str, str], str, Mapping[str, str], Sequence[Mapping[str, str]], str]

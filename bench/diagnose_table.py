@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from decisions_table import share
-from diagnose_cases import CLOSES, FAULTS, VALID
+from diagnose_cases import CLOSES, FAULTS, HELD_OUT, VALID
 from mydyno.campaign.doses import TRY, factor, shown
 from mydyno.diagnose import LoadEvidence, account, suspects
 from mydyno.diagnose.diagnosis import DOSED, Proof
@@ -178,17 +178,32 @@ def controlled() -> str:
     return f"{len(rows)} controls, a limit proven in {share(wrong, len(rows))}"
 
 
+def by_server(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return cases by their server."""
+    return {
+        name: [r for r in rows if r["server"] == name]
+        for name in dict.fromkeys(r["server"] for r in rows)
+    }
+
+
+def tops(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how often the first, or one of the first three suspects is right."""
+    first, three = (sum(bool({*r["suspects"][:n]} & {*r["right"]}) for r in rows) for n in (1, 3))
+    return f"top-1 {share(first, len(rows))}, top-3 {share(three, len(rows))}"
+
+
 def table() -> str:
     """Return the share of right answers, by evidence and by rivals, and the proofs."""
     rows = [again(r) for r in kept_rows("evidence")]
     valid = [r for r in rows if r["validated"] >= VALID]
-    first = [r for r in valid if r["suspects"][:1] and r["suspects"][0] in r["right"]]
-    three = [r for r in valid if {*r["suspects"][:3]} & {*r["right"]}]
+    held = [r for r in valid if r["kind"] in HELD_OUT]
     closes = [r for r in rows if r["unknown"] <= CLOSES]
     agree = [r for r in rows if r["closes"] <= CLOSES]
     lines = [
         f"{len(rows)} cases, {len(valid)} validated (taking the fault away gives a tenth and more)",
-        f"top-1 {share(len(first), len(valid))}, top-3 {share(len(three), len(valid))}",
+        f"all: {tops(valid)}",
+        f"kinds that no threshold was set on: {tops(held)}",
+        *(f"{name}: {tops(some)}" for name, some in by_server(valid).items()),
         f"the known states add up to N within 3 %: {share(len(closes), len(rows))}",
         f"looks and the kernel's count of CPUs agree within 3 %: {share(len(agree), len(rows))}",
     ]
