@@ -162,3 +162,5 @@ def use_once() -> None:
         there.spec({})
         done = there.mydyno("run", there.folder / "spec.toml", "-o", there.out)
         assert done.returncode in {0, 1}, done.stderr
+        done = there.mydyno("rollback")
+        assert done.returncode == 0, done.stderr
