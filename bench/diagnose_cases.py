@@ -164,8 +164,8 @@ FAULTS |= {
     "binlog": (
         ("flush_latency",),
         ", flush_latency_us = 2000",
-        {POOL: LARGE, **LAZY, "log_bin": "binlog", "sync_binlog": "1"},
-        {POOL: LARGE, **LAZY, "log_bin": "binlog", "sync_binlog": "0"},
+        {POOL: LARGE, **LAZY, "log_bin": "ON", "sync_binlog": "1"},
+        {POOL: LARGE, **LAZY, "log_bin": "ON", "sync_binlog": "0"},
         UPDATE,
     ),
     "log-to-table": (
