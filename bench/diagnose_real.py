@@ -88,9 +88,12 @@ def looked_at(run: Path, treatment: str) -> dict[str, dict[str, float]]:
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Keep so many processes busy: work of others on this host."""
+    """Keep so many processes busy: work of others on this host.
+
+    Each is a session of its own: the kernel divides CPUs between sessions first (autogroups).
+    """
     argv = ("sh", "-c", "while :; do :; done")
-    others = [subprocess.Popen(argv) for _ in range(processes)]
+    others = [subprocess.Popen(argv, start_new_session=True) for _ in range(processes)]
     try:
         yield
     finally:
