@@ -208,10 +208,20 @@ def test_processor_use_is_split_by_user():
 
 def test_the_first_report_gives_the_start_of_the_load(tmp_path, monkeypatch):
     monkeypatch.setattr("time.monotonic_ns", lambda: 9_000_000_000)
-    Sampling(tmp_path).reported(1.25)
+    sampled = Sampling(tmp_path)
+    sampled.reported(1.25)
     monkeypatch.setattr("time.monotonic_ns", lambda: 99_000_000_000)
-    Sampling(tmp_path).reported(2.25)
+    sampled.reported(2.25)
     assert (tmp_path / "load.start").read_text() == "7750000000\n"
+
+
+def test_a_report_that_was_read_late_is_corrected_by_one_that_came_soon(tmp_path, monkeypatch):
+    sampled = Sampling(tmp_path)
+    clocks = {1.0: 20.0, 2.0: 20.01, 15.0: 21.0, 16.0: 21.9}  # the last differs by jitter
+    for t_s, now_s in clocks.items():
+        monkeypatch.setattr("time.monotonic_ns", lambda now_s=now_s: round(now_s * 1e9))
+        sampled.reported(t_s)
+    assert (tmp_path / "load.start").read_text() == "6000000000\n"
 
 
 def test_link_utilisation_needs_a_known_speed(tmp_path):

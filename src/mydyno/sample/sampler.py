@@ -140,6 +140,7 @@ FILE, ERRORS, WHERE = "probe.bin", "probe.err", "probe.json"
 LOAD, START = "load.pid", "load.start"
 WALL = "wall"  # in `load.start`: the number is the sampled host's wall clock, not its uptime
 _GRACE_S = 3.0
+_LATE_NS = 250_000_000  # of an earlier report, before a later one is believed in its place
 STATES = "100ms"  # between two looks at what the threads do
 
 
@@ -152,22 +153,27 @@ class Watch:
     server: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sampling:
     """What the sampler knows of the load: which process it is, and when its time began.
 
-    `ahead_ns` is a far host's wall clock less our monotonic one.
+    `ahead_ns` is a far host's wall clock less our monotonic one, `origin_ns` the start of the load.
     """
 
     folder: Path
     started: Callable[[int], None] = lambda _: None
     ahead_ns: int | None = None
+    origin_ns: int | None = None
 
     def reported(self, t_s: float) -> None:
-        """Save the start time of the load, from its first report at `t_s`."""
-        if (self.folder / START).exists():
-            return
+        """Save the start time of the load from its report at `t_s`, the one that came soonest.
+
+        On a host whose CPUs others keep busy a report may be read seconds after it was written.
+        """
         origin_ns = time.monotonic_ns() - round(t_s * 1e9)
+        if self.origin_ns is not None and origin_ns > self.origin_ns - _LATE_NS:
+            return
+        self.origin_ns = origin_ns
         known = f"{origin_ns}" if self.ahead_ns is None else f"{origin_ns + self.ahead_ns} {WALL}"
         with suppress(OSError):  # a full disk ends the trial where its output is written
             (self.folder / START).write_text(f"{known}\n", encoding="ascii")
