@@ -1,8 +1,10 @@
 """A diagnosis in one sentence: the limit, several of them, or that it is unknown."""
 
 import pytest
+from msgspec.structs import replace
 
 from mydyno.diagnose import Diagnosis, Proof, with_proofs
+from mydyno.diagnose.account import AccountLine
 from mydyno.report.limits import render_limits, sentence
 
 
@@ -17,7 +19,8 @@ MAIN = proof("disk.rate 80%", "rate of the disk", 0.9, "the_limit")
 
 
 def diagnosed(*proofs, answer="unknown"):
-    bare = Diagnosis("A", "w", 1, 100.0, "/s", None, [], None, [], [], answer)
+    line = AccountLine("server_cpu", 8.0, 1.0, "schedstat", exact=True)
+    bare = Diagnosis("A", "w", 1, 100.0, "/s", 8.0, [line], 0.0, [], [], answer)
     return with_proofs(bare, proofs, ())
 
 
@@ -48,6 +51,22 @@ BOTH = (
 def test_the_answer_names_what_doses_have_proven(proofs, expected):
     assert sentence(diagnosed(*proofs)) == f"A, w: {expected}"
     assert render_limits([diagnosed(*proofs)], 200).splitlines()[0] == f"A, w: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("half", "expected"),
+    [
+        (0.4, "about 7 blocks would decide: run it with --blocks 7."),
+        (0.6, "about 15 blocks would decide: run it with --blocks 15."),
+        (1.6, "more than 60 blocks would decide: look for what makes this host uneven."),
+    ],
+)
+def test_what_is_undecided_is_shown_with_the_blocks_that_would_decide_it(half, expected):
+    wide = proof("link.rate 80%", "rate of the link", 0.53, "undecided")
+    found = diagnosed(replace(wide, low=0.53 - half, high=0.53 + half), CPUS)
+    text = " ".join(render_limits([found], 200).split())
+    assert "Undecided" not in render_limits([diagnosed(CPUS)], 200)
+    assert f"Undecided: the rate of the link. At the spread seen, {expected}" in text
 
 
 def test_without_doses_nothing_is_called_proven():

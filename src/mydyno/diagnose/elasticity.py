@@ -12,7 +12,7 @@ and hides it, so such seconds are counted and left out.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import ceil, log
 from statistics import fmean, median
 
 import numpy as np
@@ -103,6 +103,17 @@ def all_refuted(found: Sequence[Proof]) -> bool:
     """Return whether no dose that was tried can be worth much."""
     single = [proof for proof in found if proof.limit != ALL]
     return bool(single) and all(proof.high < REFUTED for proof in single)
+
+
+def blocks_to_decide(proof: Proof) -> int:
+    """Return in about how many blocks with a dose it would be decided, at the spread that it has.
+
+    An interval narrows with the root of their number, and is to lie above `NOTABLE` or below
+    `SMALL`.
+    """
+    half = (proof.high - proof.low) / 2
+    enough = max(proof.elasticity - NOTABLE, SMALL - proof.elasticity)
+    return max(proof.segments + 1, ceil(proof.segments * (half / enough) ** 2))
 
 
 def _verdict(proof: Proof, others: Sequence[Proof]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
 from mydyno.diagnose.diagnosis import SHOWN
-from mydyno.diagnose.elasticity import MOST_STALLED
+from mydyno.diagnose.elasticity import MOST_STALLED, UNDECIDED, blocks_to_decide
 from mydyno.diagnose.suspects import IDLE
 from mydyno.report import units
 from mydyno.report.charts import Axis, AxisTick, Table
@@ -16,6 +16,7 @@ _BAR = 24  # characters of a full bar
 _LEAST = 0.005  # share below which a line is left out
 _IN_STALLS = 0.05  # share of a state in stalls, from which on it is named
 _SUSPECTS = 3
+_MOST_BLOCKS = 60  # that are worth advising: half an hour and more
 _ENDLESS = 10_000  # characters of a line that a browser breaks
 _AXIS = Axis(-0.25, 1.25, log=False, ticks=(0.0, 0.5, 1.0))
 
@@ -322,7 +323,23 @@ def _proofs(one: Diagnosis, width: int) -> list[str]:
 
 def _notes(one: Diagnosis, width: int) -> list[str]:
     """Return what stalls took, what more of the limit gives, and what settings do."""
-    return _stalls(one, width) + _relaxed(one, width) + _relieved(one, width)
+    found = (_undecided, _stalls, _relaxed, _relieved)
+    return [line for each in found for line in each(one, width)]
+
+
+def _undecided(one: Diagnosis, width: int) -> list[str]:
+    """Return how many blocks would decide what these did not."""
+    left = [p for p in one.proofs if p.verdict == UNDECIDED and p.segments]
+    if not left:
+        return []
+    names = ", ".join(f"the {proof.title}" for proof in left)
+    blocks = max(map(blocks_to_decide, left))
+    decided = (
+        f"about {blocks} blocks would decide: run it with --blocks {blocks}."
+        if blocks <= _MOST_BLOCKS
+        else f"more than {_MOST_BLOCKS} blocks would decide: look for what makes this host uneven."
+    )
+    return ["", *_wrapped(f"Undecided: {names}. At the spread seen, {decided}", width)]
 
 
 def _stalls(one: Diagnosis, width: int) -> list[str]:
