@@ -152,9 +152,9 @@ class SampledTrial(SimulatedTrial):
         """Write the sampler's file once the load has ended, from the load's own rates."""
         folder = self.inputs.folder
         (folder / WHERE).write_text('{"disk": "loop0", "interface": "lo"}')
+        yield Sampling(folder)
         phase_ns = 1000 * random.Random(folder.name).randrange(200_000, 800_000)
         (folder / START).write_text(f"{HEAD['mono_ns'] + phase_ns}\n")
-        yield Sampling(folder)
         lines = map(json.loads, (folder / "load.out").read_text().splitlines())
         rates = [line["tps"] for line in lines if "tps" in line]
         _write_sample(folder, rates, server=folder.name != "0002")
