@@ -117,9 +117,10 @@ def test_server_and_load_on_cpus_of_their_own_are_slowed_apart(tmp_path):
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)
     proofs = {proof["limit"].partition(" ")[0]: proof for proof in found["proofs"]}
-    assert proofs.keys() == {"slow.server", "slow.load"}
-    # of a busy machine the intervals are wide; the load's share shows little beside the server's
-    assert proofs["slow.server"]["elasticity"] > proofs["slow.load"]["elasticity"], found["proofs"]
+    assert "slow.server" in proofs
+    assert proofs.keys() <= {"slow.server", "slow.load"}  # never the host's CPUs for both
+    # the load is slowed where the server does not explain all; it shows less then
+    assert max(proofs, key=lambda name: proofs[name]["elasticity"]) == "slow.server"
     assert spinning(out) == []
 
 
