@@ -79,9 +79,7 @@ def advised(valid: Sequence[Mapping[str, Any]]) -> str:
     rows = [r for r in kept_rows("tuner") if (r["kind"], r["server"]) in cases]
     if not rows:
         return "MySQLTuner: not run"
-    first = sum(bool({*r["suspects"][:1]} & {*r["right"]}) for r in rows)
-    three = sum(bool({*r["suspects"][:3]} & {*r["right"]}) for r in rows)
-    return f"MySQLTuner: {share(first, len(rows))}, top-3 {share(three, len(rows))}"
+    return f"MySQLTuner: {tops(rows)}"
 
 
 def kept_rows(what: str) -> list[dict[str, Any]]:

@@ -84,8 +84,8 @@ def validate(settings: StackSettings, there: Mapping[str, frozenset[int]]) -> No
     """Raise `SpecError` for CPUs that are no list, or that a role's host is known not to have."""
     for role in ROLES.values():
         for key, value in settings.of("cpus", role).items():
-            missing = cpus(key, value) - there.get(role, cpus(key, value))
-            if missing:
+            wanted = cpus(key, value)
+            if missing := wanted - there.get(role, wanted):
                 raise SpecError(
                     f"{spec_key(full_key('cpus', key, role))} = {value!r}: no CPU "
                     f"{listed(missing)} on its host; write some of {listed(there[role])}"

@@ -221,6 +221,29 @@ def _lab_layers() -> dict[str, LayerKind]:
     }
 
 
+def _server_layers() -> dict[str, LayerKind]:
+    """Return the layers of a private server's process: how it is launched, and its variables."""
+    return {
+        "limits": _server(lambda place: Limits(place.file("limits"))),
+        "cpus": replace(
+            _server(lambda place: cpus.Cpus(place.file("cpus")), roles=("db", "load")),
+            validate=lambda settings, place: cpus.validate(settings, place.cpus),
+            needs=Needs(server=True, tools=lambda _: ("taskset",)),
+            keys=(cpus.KEY,),
+            literal=True,
+        ),
+        "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
+        "alloc": _server(_alloc),
+        "mysqld": replace(
+            _server(_mysqld),
+            on_host=_existing,
+            validate=_validate_variables,
+            durability=_variable_durability,
+        ),
+        "net": _server(_net),
+    }
+
+
 @cache
 def layers() -> Mapping[str, LayerKind]:
     """Return every layer by its name: ours, in the order in which they take effect, and plug-ins.
@@ -249,23 +272,7 @@ def layers() -> Mapping[str, LayerKind]:
             lambda place: Kernel(place.keys),
             needs=Needs(root=True, tools=lambda _: ("sysctl",)),
         ),
-        "limits": _server(lambda place: Limits(place.file("limits"))),
-        "cpus": replace(
-            _server(lambda place: cpus.Cpus(place.file("cpus")), roles=("db", "load")),
-            validate=lambda settings, place: cpus.validate(settings, place.cpus),
-            needs=Needs(server=True, tools=lambda _: ("taskset",)),
-            keys=(cpus.KEY,),
-            literal=True,
-        ),
-        "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
-        "alloc": _server(_alloc),
-        "mysqld": replace(
-            _server(_mysqld),
-            on_host=_existing,
-            validate=_validate_variables,
-            durability=_variable_durability,
-        ),
-        "net": _server(_net),
+        **_server_layers(),
         **_lab_layers(),
         "server": LayerKind(
             Scope.SERVER,

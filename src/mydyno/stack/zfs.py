@@ -66,7 +66,12 @@ def protected(settings: StackSettings) -> bool:
 def weaker(key: str, value: str) -> bool:
     """Return whether a property of ZFS may lose or corrupt what its default would keep."""
     plain = {"false": "off"}.get(value.lower(), value)
-    return plain in _WEAKER.get(key.removeprefix("zfs.").removeprefix("log."), ())
+    return plain in _WEAKER.get(property_of(key), ())
+
+
+def property_of(key: str) -> str:
+    """Return the property that a bare key of `fs` sets, of the data's dataset or of the log's."""
+    return key.removeprefix(LOG).removeprefix("zfs.")
 
 
 def with_log_folder(settings: Settings) -> Settings:

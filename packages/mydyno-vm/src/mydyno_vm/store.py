@@ -37,10 +37,14 @@ class Shape:
     properties: Settings = field(default_factory=dict)
 
     @property
+    def log_apart(self) -> bool:
+        """Return whether the redo log has a dataset of its own."""
+        return any(key.startswith(LOG) for key in self.properties)
+
+    @property
     def datasets(self) -> Sequence[str]:
-        """Return the datasets of a pool: one for all, or for the redo log another."""
-        own = any(key.startswith(LOG) for key in self.properties)
-        return (_DATASET, zfs.log_of(_DATASET)) if own else (_DATASET,)
+        """Return the datasets of a pool."""
+        return (_DATASET, zfs.log_of(_DATASET)) if self.log_apart else (_DATASET,)
 
 
 def shape_of(key: StoreKey) -> Shape:
@@ -107,7 +111,7 @@ class VmStore:
     def _fill(self, mount: str) -> None:
         self._make(mount)
         self._copy(self._snapshot, self._live)
-        if len(self.shape.datasets) > 1:
+        if self.shape.log_apart:
             self._run("sh", "-c", _MOVE, "sh", str(self._live), str(self.where / "log"))
 
     def close(self, *, keep: bool) -> None:
@@ -144,7 +148,7 @@ class VmStore:
         devices = self._devices()
         for action in zfs.create(self.shape.options, _DATASET, str(self.where), devices):
             self._act(action)
-        if len(self.shape.datasets) > 1:
+        if self.shape.log_apart:
             self._act(zfs.separate(_DATASET))
         converge_made(self.host, zfs.Zfs(_DATASET), self.shape.properties)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known import normalise
-from mydyno.stack.zfs import KIND, LOG
+from mydyno.stack.zfs import KIND, LOG, property_of
 
 _KEY = "fs.zfs."
 # What may be set of a pool and of a filesystem (zpoolprops(7), zfsprops(7) of ZFS 2.3).
@@ -29,7 +29,6 @@ _PROPERTIES = frozenset(
 )
 _SNAPSHOT = "golden"
 _PREFIX = "zfs."
-_OF_LOG = LOG.removeprefix(_PREFIX)
 _POOL = frozenset(("ashift", "autoexpand", "autotrim", "failmode", "multihost"))
 # These hold for what is written from then on: the data must be written again to have them.
 _SHAPING = frozenset(
@@ -45,7 +44,7 @@ def misspelt(keys: Iterable[str]) -> str:
     A name that is like none of those known is left to the host's ZFS, which may be newer.
     """
     for key in keys:
-        prop = key.removeprefix("db/").removeprefix(_KEY).removeprefix(_OF_LOG)
+        prop = property_of(key.removeprefix("db/").removeprefix("fs."))
         if _KEY in key and prop not in _PROPERTIES:
             known = sorted(_PROPERTIES)
             message = unknown_value(prop, known, "ZFS property", prefix="fs.zfs.", listed=False)
@@ -105,7 +104,7 @@ class Zfs:
         ]
 
     def _change(self, key: str, before: str, after: str) -> Change:
-        name = key.removeprefix(LOG).removeprefix(_PREFIX)
+        name = property_of(key)
         dataset = log_of(self.dataset) if key.startswith(LOG) else self.dataset
         tool, whose = ("zpool", self.pool) if name in _POOL else ("zfs", dataset)
         action = Action((tool, "set", f"{name}={after}", whose))
@@ -116,7 +115,7 @@ class Zfs:
         if want and not now:
             raise SpecError(f"fs: the dataset {self.dataset} is not there, or ZFS is not loaded")
         for key, value in want.items():
-            name = key.removeprefix(LOG).removeprefix(_PREFIX)
+            name = property_of(key)
             if not key.startswith(_PREFIX):
                 _refuse_plain(key, value)
             elif key not in now:
