@@ -322,8 +322,8 @@ def _proofs(one: Diagnosis, width: int) -> list[str]:
 
 
 def _notes(one: Diagnosis, width: int) -> list[str]:
-    """Return what stalls took, what more of the limit gives, and what settings do."""
-    found = (_undecided, _stalls, _relaxed, _relieved)
+    """Return what stalls took, what more of the limit gives, what settings do, what is open."""
+    found = (_stalls, _relaxed, _relieved, _undecided)
     return [line for each in found for line in each(one, width)]
 
 
