@@ -119,8 +119,11 @@ def test_server_and_load_on_cpus_of_their_own_are_slowed_apart(tmp_path):
     proofs = {proof["limit"].partition(" ")[0]: proof for proof in found["proofs"]}
     assert "slow.server" in proofs
     assert proofs.keys() <= {"slow.server", "slow.load"}  # never the host's CPUs for both
-    # the load is slowed where the server does not explain all; it shows less then
-    assert max(proofs, key=lambda name: proofs[name]["elasticity"]) == "slow.server"
+    # the load is slowed where the server does not explain all; it shows no more than the server,
+    # as far as the intervals of a busy machine tell
+    server, load = proofs["slow.server"], proofs.get("slow.load")
+    assert server["high"] > 0.5, proofs
+    assert load is None or load["low"] < server["high"], proofs
     assert spinning(out) == []
 
 
