@@ -127,11 +127,19 @@ def test_the_redo_log_may_have_a_dataset_of_its_own():
 
 
 def test_the_server_writes_its_redo_log_there():
-    settings = with_log_folder({"db/fs.zfs.log.recordsize": "128K"})
+    settings = with_log_folder({"db/fs.zfs.log.recordsize": "128K"}, "a.toml")
     assert settings[f"db/mysqld.{LOG_HOME}"] == "../log"
-    assert with_log_folder({"db/fs.zfs.recordsize": "16K"}) == {"db/fs.zfs.recordsize": "16K"}
+    plain = {"db/fs.zfs.recordsize": "16K"}
+    assert with_log_folder(plain, "a.toml") == plain
     assert data_shape(split(settings).of("mysqld")) == {}  # moved once the data are made
     assert data_shape({LOG_HOME: "/srv/log"}) == {LOG_HOME: "/srv/log"}
+
+
+@pytest.mark.parametrize("option", [LOG_HOME, LOG_HOME.replace("_", "-")])
+def test_a_redo_log_in_a_dataset_and_elsewhere_is_refused(option):
+    both = {"db/fs.zfs.log.recordsize": "128K", f"db/mysqld.{option}": "/srv/log"}
+    with pytest.raises(SpecError, match=rf"^a.toml: LOG: db/mysqld.{option}: '/srv/log'"):
+        with_log_folder(both, "a.toml: LOG")
 
 
 def test_both_datasets_are_kept_and_brought_back_at_one_moment():

@@ -275,4 +275,4 @@ def _settings(values: Mapping[str, Any], place: str, environment: Environment) -
         if not kind.literal:
             text = resolve(text, memory_bytes=environment.memory_bytes, cores=environment.cores)
         settings[full_key(layer, name, role)] = text
-    return with_log_folder(settings)
+    return with_log_folder(settings, place)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mydyno.model import Settings
+from mydyno.model import Settings, SpecError
 from mydyno.stack.known import normalise
 from mydyno.stack.protocol import StackSettings, full_key
 
@@ -74,10 +74,20 @@ def property_of(key: str) -> str:
     return key.removeprefix(LOG).removeprefix("zfs.")
 
 
-def with_log_folder(settings: Settings) -> Settings:
-    """Return a treatment's settings; where its redo log has a dataset, the server writes to it."""
-    own = any(key.startswith(full_key("fs", LOG)) for key in settings)
-    return {full_key("mysqld", LOG_HOME): LOG_FOLDER, **settings} if own else settings
+def with_log_folder(settings: Settings, place: str) -> Settings:
+    """Return a treatment's settings; where its redo log has a dataset, the server writes to it.
+
+    Raise `SpecError` for a treatment that has the server write elsewhere.
+    """
+    if not any(key.startswith(full_key("fs", LOG)) for key in settings):
+        return settings
+    for key, value in settings.items():
+        if key.replace("-", "_") == full_key("mysqld", LOG_HOME) and value != LOG_FOLDER:
+            raise SpecError(
+                f"{place}: {key}: {value!r}: fs.{LOG}… puts the redo log in a dataset of its own; "
+                f"leave {LOG_HOME} out"
+            )
+    return {full_key("mysqld", LOG_HOME): LOG_FOLDER, **settings}
 
 
 def _bytes(settings: Settings, key: str, default: int) -> int:
