@@ -38,7 +38,8 @@ def recipes(name: Name = None, *, json: Json = False) -> None:
     if json:
         print_json(rows)
     else:
-        sys.stdout.write("\n".join(map(_lines, rows)))
+        width = max(len(row.name) for row in rows)
+        sys.stdout.write("\n".join(_lines(row, width) for row in rows))
 
 
 class RecipeRow(msgspec.Struct, frozen=True):
@@ -74,13 +75,14 @@ def _row(name: str, spec: Spec) -> RecipeRow:
     )
 
 
-def _lines(of: RecipeRow) -> str:
+def _lines(of: RecipeRow, width: int) -> str:
     scales = {"medium": of.medium, "small": of.small}
     times = [f"{of.time} of trials"]
     times += [f"{time} with --scale {name}" for name, time in scales.items() if time]
+    times += [f"--scale {name}" for name in of.scales if name not in scales]
     rows = {"time": ", ".join(times), "needs": ", ".join(of.needs), "touches": of.touches}
     lines = [f"  {what:<8} {text}\n" for what, text in rows.items() if text]
-    return f"{of.name:<18} {of.question}\n{''.join(lines)}"
+    return f"{of.name:<{width}}  {of.question}\n{''.join(lines)}"
 
 
 # What the times of recipes are for; a plan on a host has its own figures.
