@@ -26,31 +26,45 @@ from mydyno.campaign.doses import (
     SETTLED_S,
     STALLED,
     STEADY,
+    STRENGTHS,
     WASHOUT_S,
     Doses,
     factor,
+    limit_of,
     proven,
 )
 from mydyno.diagnose.account import CPU, LATCH, LOG, NETWORK, READ, THINK
-from mydyno.diagnose.diagnosis import ALL
+from mydyno.diagnose.diagnosis import ALL, Proof
 from mydyno.diagnose.elasticity import main_limit, outside, stall_below
 from mydyno.diagnose.network import Station, elasticities, fitted, solve
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 
-DOSED = {  # dose: the station that it slows
-    "disk.rate 80%": READ,
-    "disk.flush_latency 125%": LOG,
-    "link.rate 80%": NETWORK,
-    "slow.host 80%": CPU,
-    "disk.rate 125%": READ,
-    "link.rate 125%": NETWORK,
+DOSED = {  # the station that a dose slows
+    "disk.rate": READ,
+    "disk.flush_latency": LOG,
+    "link.rate": NETWORK,
+    "slow.host": CPU,
 }
+DOSES = [
+    f"{limit} {value}"
+    for slower, faster in STRENGTHS
+    for limit, value in (
+        ("disk.rate", slower),
+        ("disk.flush_latency", faster),
+        ("link.rate", slower),
+        ("slow.host", slower),
+        ("disk.rate", faster),
+        ("link.rate", faster),
+        (ALL, slower),
+    )
+]
 QUEUED = (READ, NETWORK, CPU)
 HIDDEN = (LATCH, THINK)
 WORLDS = {
     "1.5 %": (0.015, 0.0),
     "3 %": (0.03, 0.0),
     "6 %": (0.06, 0.0),
+    "10 %": (0.1, 0.0),
     "3 %, stalls": (0.03, 0.04),
 }
 """The noise of a segment (logs), and the chance of a second that a stall begins in it."""
@@ -73,15 +87,13 @@ class Case:
         """Return the true throughput under a dose, `""` for none."""
         return solve(self._under(dose), self.n)[0].throughput
 
-    def elasticity(self, dose: str) -> float:
+    def elasticity(self, limit: str) -> float:
         """Return the true local elasticity of what a dose slows."""
-        worth = elasticities(self.stations, self.n)
-        if dose == ALL:
-            return sum(worth[name] for name in {*DOSED.values()})
-        return worth[DOSED[dose]]
+        return elasticities(self.stations, self.n)[DOSED[limit]]
 
     def _under(self, dose: str) -> list[Station]:
-        slowed = {*DOSED.values()} if dose == ALL else {DOSED[dose]} if dose else set()
+        limit = limit_of(dose)
+        slowed = {*DOSED.values()} if limit == ALL else {DOSED[limit]} if dose else set()
         speed = factor(dose) if dose else 1.0
         return [
             Station(s.name, s.demand_s / (speed if s.name in slowed else 1.0), s.queues)
@@ -112,8 +124,7 @@ def outcome(of: Case, trial: Trial, chance: random.Random) -> Outcome:
         seen = {name: max(0.0, x + chance.gauss(0, 0.01 * of.n)) for name, x in lengths.items()}
         worth = elasticities(fitted(seen, frozenset(QUEUED), of.n), of.n)
         metrics += [
-            Metric(f"{EXPECTED}{name.partition(' ')[0]}", worth[station], "ratio")
-            for name, station in DOSED.items()
+            Metric(f"{EXPECTED}{name}", worth[station], "ratio") for name, station in DOSED.items()
         ]
         metrics.append(Metric(f"{OWN}flush_latency", _FLUSH_S, "s"))
     spent_s = SETTLED_S[0] + 5.0 if not trial.id else SEGMENT_S + _SWITCH_S
@@ -137,20 +148,17 @@ def stalling(value: float, often: float, chance: random.Random) -> list[Metric]:
 
 def diagnosed(of: Case) -> dict[str, Any]:
     """Return the answer to one case and the truth."""
-    design = Doses("BASE", "w", (*DOSED, ALL), "tps", BUDGET_S, of.seed)
+    design = Doses("BASE", "w", tuple(DOSES), "tps", BUDGET_S, of.seed)
     chance, history = random.Random(f"{of.seed}/{WORLDS[of.world][0]}"), list[Outcome]()
     while trial := design.next(history):
         history.append(outcome(of, trial, chance))
     worse = proven(history, "BASE", "tps", BUDGET_S).worse
     limit = main_limit(worse)
-    truth = {name: of.elasticity(name) for name in DOSED if factor(name) < 1}
+    truth = {name: of.elasticity(name) for name in DOSED}
     best = max(truth, key=lambda name: truth[name])
     answer = limit.limit if limit else ""
-    inside = [
-        # the finite dose's own effect is what an interval is about
-        p.low <= _finite(of, p.limit) <= p.high
-        for p in worse
-    ]
+    given = {o.trial.treatment for o in history}
+    inside = [_inside(of, p, given) for p in worse]
     together = next((p for p in worse if p.limit == ALL), None)
     return {
         "world": of.world,
@@ -163,9 +171,7 @@ def diagnosed(of: Case) -> dict[str, Any]:
         "inside": sum(inside),
         "intervals": len(inside),
         "held": all(inside),
-        "explained": None
-        if together is None
-        else together.low <= _finite(of, ALL) <= together.high,
+        "explained": None if together is None else _inside(of, together, given),
         "seconds": sum(o.machine_time_s for o in history),
         "proofs": len(worse),
         "others": [name for name, e in truth.items() if name != answer and e >= _SECOND],
@@ -173,10 +179,12 @@ def diagnosed(of: Case) -> dict[str, Any]:
     }
 
 
-def _finite(of: Case, dose: str) -> float:
-    """Return the elasticity over a dose's full step, from the true throughputs."""
-
-    return log(of.throughput(dose) / of.throughput("")) / log(factor(dose))
+def _inside(of: Case, proof: Proof, given: set[str]) -> bool:
+    """Return whether an interval has the elasticity over the steps of the doses that were given."""
+    steps = [d for d in given if d != "BASE" and limit_of(d) == proof.limit and factor(d) < 1]
+    plain = of.throughput("")
+    true = [log(of.throughput(dose) / plain) / log(factor(dose)) for dose in steps]
+    return proof.low <= max(true) and min(true) <= proof.high
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from decisions_table import share
 from diagnose_cases import CLOSES, FAULTS, HELD_OUT, VALID
-from mydyno.campaign.doses import TRY, factor, shown
+from mydyno.campaign.doses import TRY, factor, limit_of, shown
 from mydyno.diagnose import LoadEvidence, account, suspects
 from mydyno.diagnose.diagnosis import DOSED, Proof
 from mydyno.diagnose.elasticity import FIRST_LOOK, MOST_STALLED, Segment, main_limit
@@ -125,7 +125,9 @@ def kept_segments(row: Mapping[str, Any]) -> list[Segment]:
     base = [each[4] or 0.0 for each in row["segments"] if each[0] == "FAULT"]
     rare = 0 < sum(base) / len(base) <= MOST_STALLED
     return [
-        Segment("" if name == "FAULT" else name, block, steady if rare else tps)
+        Segment("", block, steady if rare else tps)
+        if name == "FAULT"
+        else Segment(limit_of(name), block, steady if rare else tps, factor(name))
         for name, block, tps, steady, _ in row["segments"]
         if (steady if rare else tps) is not None
         and (name == "FAULT" or (not name.startswith(TRY) and factor(name) < 1))

@@ -120,7 +120,7 @@ def test_server_and_load_on_cpus_of_their_own_are_slowed_apart(tmp_path):
     assert "slow.server" in proofs
     assert proofs.keys() <= {"slow.server", "slow.load"}  # never the host's CPUs for both
     # the load is slowed where the server does not explain all; it shows no more than the server,
-    # as far as the intervals of a busy machine tell
+    # as far as the intervals of a busy machine go
     server, load = proofs["slow.server"], proofs.get("slow.load")
     assert server["high"] > 0.5, proofs
     assert load is None or load["low"] < server["high"], proofs

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.campaign.doses import factor
+from mydyno.campaign.doses import STRENGTHS, factor
 from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.treatments import Environment
@@ -50,7 +50,9 @@ def test_the_doses_are_what_lab_link_and_host_allow():
     names = [n for n in campaign().treatments if n != "A"]
     assert names == [
         *("disk.rate 80%", "disk.rate 125%", "disk.read_latency 125%", "disk.flush_latency 125%"),
-        *("slow.host 80%", "all"),
+        *("slow.host 80%", "all 80%"),
+        *("disk.rate 70%", "disk.rate 143%", "disk.read_latency 143%", "disk.flush_latency 143%"),
+        *("slow.host 70%", "all 70%"),
         *(n for n in names if n.startswith("try ")),
     ]
     assert "disk.rate 80%" not in campaign(LAB.replace(', class = "aws-gp3"', "")).treatments
@@ -61,18 +63,20 @@ def test_the_doses_are_what_lab_link_and_host_allow():
 def test_server_and_load_are_slowed_apart_where_each_has_cpus_of_its_own():
     pins = '"cpus.allowed" = "0"\n"load/cpus.allowed" = "{}"'
     names = [n for n in campaign(settings=pins.format("1")).treatments if n.startswith("slow.")]
-    assert names == ["slow.server 80%", "slow.load 80%"]
+    assert names == ["slow.server 80%", "slow.load 80%", "slow.server 70%", "slow.load 70%"]
     shared = campaign(settings=pins.format("0-1")).treatments
-    assert [n for n in shared if n.startswith("slow.")] == ["slow.host 80%"]
+    assert [n for n in shared if n.startswith("slow.")] == ["slow.host 80%", "slow.host 70%"]
 
 
 def test_all_at_once_is_every_dose_that_slows_and_no_other():
     found = campaign(settings=LINK.format("40mbit")).treatments
-    worse = [n for n in found if n not in {"A", "all"} and factor(n) < 1]
     own = {**found["A"]}
-    doses = {k: v for n in worse for k, v in found[n].items() if own.get(k) != v}
-    assert {**found["all"]} == {**own, **doses}
-    assert len(doses) == len(worse) == 5
+    for slower, longer in STRENGTHS:
+        some = {n for n in found if n.endswith((slower, longer)) and factor(n) < 1}
+        worse = some - {f"all {slower}"}
+        doses = {k: v for n in worse for k, v in found[n].items() if own.get(k) != v}
+        assert {**found[f"all {slower}"]} == {**own, **doses}
+        assert len(doses) == len(worse) == 5
     assert found["link.rate 80%"]["db/link.rate"] == "32mbit"
     assert found["link.rate 125%"]["db/link.rate"] == "50mbit"
 
@@ -90,13 +94,13 @@ def test_a_longer_round_trip_is_a_dose_and_a_shorter_one_relaxes_it():
     assert (worse["db/link.delay"], better["db/link.delay"]) == ("2500us", "1600us")
     assert factor("link.delay 125%") == pytest.approx(0.8)
     assert factor("link.delay 80%") == pytest.approx(1.25)
-    assert found["all"]["db/link.delay"] == "2500us"
+    assert found["all 80%"]["db/link.delay"] == "2500us"
     assert not [n for n in campaign(settings=LINK.format("1gbit")).treatments if "delay" in n]
 
 
 def test_chosen_doses_only_and_an_unknown_one_is_refused():
     found = campaign(design='doses = ["disk.rate"]').treatments
-    assert [*found] == ["A", "disk.rate 80%", "disk.rate 125%"]
+    assert [*found] == ["A", *(f"disk.rate {n}%" for n in (80, 125, 70, 143))]
     with pytest.raises(SpecError, match="did you mean"):
         campaign(design='doses = ["disk.rat"]')
 

@@ -72,7 +72,9 @@ STEADY, STALLED = "steady", "stalled"  # a segment's rate outside of stalls, the
 BUDGET_S = 360.0
 WASHOUT_S, SEGMENT_S, _SWITCH_S = 2.0, 7.0, 1.0
 SETTLED_S = (30.0, 45.0, 60.0)  # a look at the first trial's end
-_WORSE, _BETTER = "80%", "125%"
+# What a speed or a time is set to; the second where the first leaves too wide an interval.
+STRENGTHS = (("80%", "125%"), ("70%", "143%"))
+_VAGUE = 0.5  # half of an interval that could not prove a limit of one
 _TITLES = {
     "disk.rate": "rate of the disk",
     "disk.read_latency": "latency of its reads",
@@ -106,7 +108,12 @@ def title(dose: str) -> str:
         kind, bare = kind_of(key)
         weaker = kind.durability(bare, "", value, split({})) is Durability.WEAKER
         return f"{key} = {value}{', which weakens durability' if weaker else ''}"
-    return _TITLES.get(dose.partition(" ")[0], dose)
+    return _TITLES.get(dose, dose)
+
+
+def limit_of(dose: str) -> str:
+    """Return what a dose slows, of ``disk.rate 80%`` the disk's rate; a relief is itself."""
+    return dose if dose.startswith(TRY) else dose.partition(" ")[0]
 
 
 def factor(dose: str) -> float:
@@ -114,12 +121,10 @@ def factor(dose: str) -> float:
 
     A relief is no speed: e, so that its elasticity is the logarithm of its gain.
     """
-    if dose == ALL:
-        return ratio(_WORSE)
     if dose.startswith(TRY):
         return math.e
     key, _, value = dose.partition(" ")
-    times = ratio(value)
+    times = ratio(value or STRENGTHS[0][0])  # "all" had one strength once
     return 1 / times if key.partition(".")[2] in (*LATENCIES, _DELAY) else times
 
 
@@ -132,15 +137,16 @@ def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[S
     found = []
     for outcome in _measured(history):
         if values := [m.value for m in outcome.metrics if m.name == response]:
-            dose = "" if outcome.trial.treatment == baseline else outcome.trial.treatment
-            found.append(Segment(dose, outcome.trial.block, values[0]))
+            name, block = outcome.trial.treatment, outcome.trial.block
+            own = ("", 1.0) if name == baseline else (limit_of(name), factor(name))
+            found.append(Segment(own[0], block, values[0], own[1]))
     return found
 
 
 def stalled(history: Sequence[Outcome], baseline: str) -> float:
     """Return the share of stalls in a diagnosis's segments without a dose."""
-    own = [o for o in _measured(history) if o.trial.treatment == baseline]
-    shares = [m.value for o in own for m in o.metrics if m.name == STALLED]
+    own = (o.metrics for o in _measured(history) if o.trial.treatment == baseline)
+    shares = [m.value for metrics in own for m in metrics if m.name == STALLED]
     return sum(shares) / len(shares) if shares else 0.0
 
 
@@ -173,22 +179,18 @@ def proven(
 _KINDS = ("worse", "better", "relief")
 
 
-def _kind(dose: str) -> str:
-    if dose.startswith(TRY):
-        return "relief"
-    return "worse" if factor(dose) < 1 else "better"
+def _kind(of: Segment) -> str:
+    return "relief" if of.dose.startswith(TRY) else "worse" if of.speed < 1 else "better"
 
 
 def shown(every: Sequence[Segment], budget_s: float | None, kind: str = "worse") -> list[Proof]:
     """Return what the segments show of one kind of doses: `worse`, `better`, or `relief`."""
-    blocks = {s.block for s in every if s.dose and _kind(s.dose) == kind}
-    chosen = [s for s in every if s.block in blocks and (not s.dose or _kind(s.dose) == kind)]
-    names = {s.dose for s in chosen if s.dose}
-    arms = len(names) + 2
+    blocks = {s.block for s in every if s.dose and _kind(s) == kind}
+    chosen = [s for s in every if s.block in blocks and (not s.dose or _kind(s) == kind)]
+    arms = len({s.dose for s in chosen if s.dose}) + 2
     block_s = arms * (SEGMENT_S + _SWITCH_S)
     planned = max(FIRST_LOOK + 1, int((budget_s or BUDGET_S) * _FOR_BLOCKS / block_s))
-    factors = {name: factor(name) for name in names}
-    return proofs(chosen, factors, BlockLooks(planned), title)
+    return proofs(chosen, BlockLooks(planned), title)
 
 
 @dataclass(frozen=True)
@@ -237,51 +239,44 @@ class Doses:
         return random.Random(f"{self.seed}/{block}").sample(arms, len(arms))
 
     def _arms(self, before: Sequence[Outcome], block: int) -> list[str]:
-        if any(m.name == PACED for m in before[0].metrics):
+        first = before[0]
+        if any(m.name == PACED for m in first.metrics):
             return []  # slower or not, it is as fast as it asks to be
-        slowing = [
-            dose
-            for dose in self.doses
-            if dose != ALL and factor(dose) < 1 and _possible(before[0], dose)
-        ]
-        chosen = self._chosen(before[0], slowing)
-        together = [ALL] if ALL in self.doses else []
-        together += self._relieving(before[0])
-        own = [self.baseline, self.baseline]
-        if block <= self.least:
-            return [*own, *chosen, *together]
         seen = proven(before, self.baseline, self.response, self.budget_s)
-        worse = seen.worse
-        rest = [dose for dose in slowing if dose not in {p.limit for p in worse}]
+        worse, own = seen.worse, [self.baseline, self.baseline]
+        now = [dose for dose in self.doses if dose.partition(" ")[2] in _values(before, worse)]
+        slowing = [d for d in now if limit_of(d) != ALL and factor(d) < 1 and _possible(first, d)]
+        together = [dose for dose in now if limit_of(dose) == ALL]
+        tries = [d for d in self.doses if d.startswith(TRY) and _worth(first, d) >= _PROMISING]
+        if block <= self.least:
+            return [*own, *self._chosen(first, slowing), *together, *tries]
+        rest = [dose for dose in slowing if limit_of(dose) not in {p.limit for p in worse}]
         untold = rest if _unexplained(worse) > _UNTOLD else []
+        open_ = [p.limit for p in seen.reliefs if p.low < 0 < p.high]
         if limit := main_limit(worse):
-            key = limit.limit.partition(" ")[0]
-            relaxing = [d for d in self.doses if d.startswith(f"{key} ") and factor(d) > 1]
-            enough = any(p.segments >= _RELAXED for p in seen.better)
-            if relaxing and not enough:
+            relaxing = [d for d in now if limit_of(d) == limit.limit and factor(d) > 1]
+            if relaxing and not any(p.segments >= _RELAXED for p in seen.better):
                 return [*own, *relaxing, *relaxing]
-            open_ = [p.limit for p in seen.reliefs if p.low < 0 < p.high]
-            beside = [p.limit for p in worse if p.verdict == UNDECIDED and p.elasticity > NOTABLE]
-            more = [*open_, *beside, *untold]
+            near = {p.limit for p in worse if p.verdict == UNDECIDED and p.elasticity > NOTABLE}
+            more = [*open_, *(d for d in slowing if limit_of(d) in near), *untold]
             return [*own, *more, *more] if more else []
         if all_refuted(worse):
-            return [*own, *rest, *together] if rest else []
-        tried = [p.limit for p in worse if p.limit != ALL]
-        return [*own, *tried, *untold, *together]
-
-    def _relieving(self, first: Outcome) -> list[str]:
-        """Return the settings that would take a suspected limit away."""
-        worth = _worth(first)
-        tries = [dose for dose in self.doses if dose.startswith(TRY)]
-        keys = {dose: dose.removeprefix(TRY).partition("=")[0] for dose in tries}
-        return [dose for dose in tries if worth.get(keys[dose], 0.0) >= _PROMISING]
+            return [*own, *rest, *together, *tries] if rest else []
+        left = {p.limit for p in worse if p.verdict != "not_it"}
+        return [*own, *(d for d in [*slowing, *together] if limit_of(d) in left), *untold, *open_]
 
     def _chosen(self, first: Outcome, slowing: Sequence[str]) -> list[str]:
         """Return the doses that the first trial's account makes likely, the likeliest first."""
-        worth = _worth(first)
-        likely = sorted(slowing, key=lambda dose: -worth.get(dose.partition(" ")[0], 0.0))
-        promising = [d for d in likely if worth.get(d.partition(" ")[0], 0.0) >= _PROMISING]
-        return (promising or likely)[:_MOST]
+        likely = sorted(slowing, key=lambda dose: -_worth(first, dose))
+        return ([d for d in likely if _worth(first, d) >= _PROMISING] or likely)[:_MOST]
+
+
+def _values(before: Sequence[Outcome], worse: Sequence[Proof]) -> Sequence[str]:
+    """Return what doses are set to: more once the first ones leave intervals too wide to prove."""
+    mild, strong = STRENGTHS
+    begun = any(outcome.trial.treatment.endswith(strong) for outcome in before)
+    widths = [proof.high - proof.low for proof in worse if proof.segments >= FIRST_LOOK]
+    return strong if begun or min(widths, default=0.0) > 2 * _VAGUE else mild
 
 
 def _unexplained(worse: Sequence[Proof]) -> float:
@@ -296,10 +291,10 @@ def _possible(first: Outcome, dose: str) -> bool:
     return key not in LATENCIES or any(m.name == f"{OWN}{key}" for m in first.metrics)
 
 
-def _worth(first: Outcome) -> dict[str, float]:
-    """Return the elasticity to expect of each dose, as the first trial's metrics have it."""
-    metrics = [m for m in first.metrics if m.name.startswith(EXPECTED)]
-    return {m.name.removeprefix(EXPECTED): m.value for m in metrics}
+def _worth(first: Outcome, dose: str) -> float:
+    """Return the elasticity to expect of a dose or relief, as the first trial's metrics have it."""
+    key = dose.removeprefix(TRY).partition("=")[0].partition(" ")[0]
+    return next((m.value for m in first.metrics if m.name == f"{EXPECTED}{key}"), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,43 +326,46 @@ class DoseStops:
 def doses_of(inputs: PlanInput) -> dict[str, Settings]:
     """Return the treatment under each dose that this campaign's lab, link and host allow."""
     own = split(inputs.treatments[inputs.baseline])
-    found = _only(inputs, {**_of_disk(inputs), **_of_link(own), **_of_cpus(inputs)})
-    slowing = {name: settings for name, settings in found.items() if factor(name) < 1}
-    if len(slowing) > 1:
-        found[ALL] = {key: value for one in slowing.values() for key, value in one.items()}
+    found: dict[str, dict[str, str]] = {}
+    for worse, better in STRENGTHS:
+        of_link, of_cpus = _of_link(own, worse, better), _of_cpus(inputs, worse)
+        some = _only(inputs, {**_of_disk(inputs, worse, better), **of_link, **of_cpus})
+        slowing = [settings for name, settings in some.items() if factor(name) < 1]
+        together = {key: value for one in slowing for key, value in one.items()}
+        found |= some | ({f"{ALL} {worse}": together} if len(slowing) > 1 else {})
     if inputs.spec.design.doses is msgspec.UNSET:
         found |= _reliefs(own) | _credits(inputs, own)
     return {name: {**own, **settings} for name, settings in found.items()}
 
 
-def _of_disk(inputs: PlanInput) -> dict[str, dict[str, str]]:
+def _of_disk(inputs: PlanInput, worse: str, better: str) -> dict[str, dict[str, str]]:
     device = inputs.spec.stack.device
     if not isinstance(device, DeviceTable) or device.machine:
         return {}
     capped = device.disk_class or device.vm
-    doses = [("rate", _WORSE), ("rate", _BETTER)] if capped else []
-    doses += [("read_latency", _BETTER), ("flush_latency", _BETTER)]
+    doses = [("rate", worse), ("rate", better)] if capped else []
+    doses += [("read_latency", better), ("flush_latency", better)]
     return {f"disk.{key} {value}": {full_key("disk", key): value} for key, value in doses}
 
 
-def _of_link(own: StackSettings) -> dict[str, dict[str, str]]:
+def _of_link(own: StackSettings, worse: str, better: str) -> dict[str, dict[str, str]]:
     if not uses_lab_link(own):
         return {}
     found = {}
     if rate := own.of("link").get("rate", ""):
-        for change in (_WORSE, _BETTER):
+        for change in (worse, better):
             found[f"link.rate {change}"] = {RATE: _scaled(rate, ratio(change))}
     if us := delay_us(own.of("link").get(_DELAY, NO_DELAY)):
-        for change in (_BETTER, _WORSE):
+        for change in (better, worse):
             found[f"link.{_DELAY} {change}"] = {DELAY: f"{us * ratio(change):g}us"}
     return found
 
 
-def _of_cpus(inputs: PlanInput) -> dict[str, dict[str, str]]:
+def _of_cpus(inputs: PlanInput, worse: str) -> dict[str, dict[str, str]]:
     stack = inputs.spec.stack
     here = stack.host == "local" and stack.load in {"", "local"}
     who = apart(split(inputs.treatments[inputs.baseline])) or ("host",)
-    return {f"slow.{one} {_WORSE}": {full_key("slow", one): _WORSE} for one in who if here}
+    return {f"slow.{one} {worse}": {full_key("slow", one): worse} for one in who if here}
 
 
 def _scaled(rate: str, by: float) -> str:

@@ -20,6 +20,7 @@ from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
 from mydyno.cli.why import evidence, read_diagnoses, stall_rate
+from mydyno.diagnose import suspects, worth
 from mydyno.diagnose.elasticity import outside
 from mydyno.diagnose.suspects import IDLE
 from mydyno.host import Host, Remote, reach
@@ -225,21 +226,20 @@ def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metri
     found = evidence(files.path, campaign, outcome)
     if found is None:
         return ()
-    suspicion, figures = found
-    worth: dict[str, float] = {}
-    for suspect in suspicion.suspects:
-        for dose in suspect.doses:
-            worth[dose] = max(worth.get(dose, 0.0), suspect.expected)
+    suspected = suspects(found).suspects
     own = {
-        "read_latency": _ratio(figures, "disk.read_s", "disk.reads"),
-        "flush_latency": _ratio(figures, "disk.flush_s", "disk.flushes"),
+        "read_latency": found.ratio("disk.read_s", "disk.reads"),
+        "flush_latency": found.ratio("disk.flush_s", "disk.flushes"),
     }
     load = campaign.workloads[outcome.trial.workload]
-    idle = any(suspect.limit == IDLE for suspect in suspicion.suspects)
+    idle = any(suspect.limit == IDLE for suspect in suspected)
     paced = idle and not load.info.closed_loop
     return [
         *([Metric(PACED, 1.0, "ratio")] if paced else []),
-        *(Metric(f"{EXPECTED}{dose}", value, "ratio") for dose, value in worth.items()),
+        *(
+            Metric(f"{EXPECTED}{dose}", value, "ratio")
+            for dose, value in worth(found, suspected).items()
+        ),
         *(Metric(f"{OWN}{key}", value, "s") for key, value in own.items() if value),
     ]
 
@@ -255,7 +255,3 @@ def _stalls(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Met
     steady, share = outside([one.values.get(response, 0.0) for one in own], below, skip)
     found = [Metric(STALLED, share, "ratio")]
     return found if steady is None else [Metric(STEADY, steady, unit_of(response)), *found]
-
-
-def _ratio(figures: Mapping[str, float], part: str, total: str) -> float | None:
-    return figures[part] / figures[total] if figures.get(part) and figures.get(total) else None

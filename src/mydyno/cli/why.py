@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -19,10 +19,8 @@ from mydyno.diagnose import (
     Diagnosis,
     LoadEvidence,
     Subject,
-    Suspicion,
     account,
     diagnosis,
-    suspects,
     with_proofs,
 )
 from mydyno.diagnose.account import AccountLine
@@ -223,16 +221,12 @@ def _cells(campaign: Campaign, done: Sequence[Outcome]) -> list[Sequence[Outcome
     return [cells[cell][-_MOST:] for cell in every if cell in cells]
 
 
-def evidence(
-    directory: Path, campaign: Campaign, outcome: Outcome
-) -> tuple[Suspicion, Mapping[str, float]] | None:
-    """Return what a trial's sample suggests, and its figures; None where it was not sampled."""
+def evidence(directory: Path, campaign: Campaign, outcome: Outcome) -> LoadEvidence | None:
+    """Return what is known of a trial's load; None where it was not sampled."""
     made = figures(RunDir(directory).trial(outcome.trial.id), outcome.window)
     workload = campaign.workloads[outcome.trial.workload]
     found = account(made.means, threads_of(workload)) if made else None
-    if made is None or found is None:
-        return None
-    return suspects(LoadEvidence.of(made, found)), made.means
+    return LoadEvidence.of(made, found) if made and found else None
 
 
 def threads_of(workload: Workload) -> float:

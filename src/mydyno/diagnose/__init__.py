@@ -1,7 +1,7 @@
 """What limits a load: the account of its connections, suspects, and proof by doses; pure."""
 
 from mydyno.diagnose.account import Account, AccountLine, account
-from mydyno.diagnose.diagnosis import Diagnosis, Proof, Subject, diagnosis, with_proofs
+from mydyno.diagnose.diagnosis import Diagnosis, Proof, Subject, diagnosis, with_proofs, worth
 from mydyno.diagnose.suspects import (
     Limit,
     LoadEvidence,
@@ -28,4 +28,5 @@ __all__ = [
     "known_limits",
     "suspects",
     "with_proofs",
+    "worth",
 ]

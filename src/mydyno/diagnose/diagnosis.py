@@ -47,6 +47,7 @@ DOSED: Mapping[str, Sequence[str]] = {
 """The states of the account that a dose acts on."""
 _MOST_LOG = 20.0  # of a ratio: beyond, an interval has no end
 ALL = "all"  # the dose that slows all at once
+_WORTH_A_DOSE = 0.15  # expected elasticity of a line: what has less is no limit if it is proven
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -157,6 +158,22 @@ def diagnosis(subject: Subject, figures: Figures) -> Diagnosis:
         in_flight=found.in_flight,
         window=subject.window,
     )
+
+
+def worth(evidence: LoadEvidence, suspected: Sequence[Suspect]) -> dict[str, float]:
+    """Return the elasticity to expect of each dose: of the suspects, and of lines without one.
+
+    The second of two limits has often too few connections for a suspect.
+    """
+    found: dict[str, float] = {}
+    for suspect in suspected:
+        for dose in suspect.doses:
+            found[dose] = max(found.get(dose, 0.0), suspect.expected)
+    for dose, states in DOSED.items():
+        of_lines = sum(evidence.expected.get(state, 0.0) for state in states)
+        if of_lines >= _WORTH_A_DOSE:
+            found[dose] = max(found.get(dose, 0.0), of_lines)
+    return found
 
 
 def _gain(proof: Proof) -> Gain:

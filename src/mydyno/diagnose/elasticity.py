@@ -10,7 +10,7 @@ for a second or three.  Whether that falls into a segment of seconds has nothing
 and hides it, so such seconds are counted and left out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, log
 from statistics import fmean, median
@@ -34,11 +34,12 @@ _HALF, _SPREAD, _NORMAL = 0.5, 6.0, 1.4826  # of the median; standard deviations
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The throughput of one segment; `dose` is ``""`` for the baseline."""
+    """The throughput of one segment: what is dosed, ``""`` for the baseline, and its speed."""
 
     dose: str
     block: int
     value: float
+    speed: float = 1.0  # relative to the baseline's
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +56,27 @@ class BlockLooks:
 
 
 def proofs(
-    segments: Sequence[Segment],
-    factors: Mapping[str, float],
-    looks: BlockLooks,
-    title: Callable[[str], str] = str,
+    segments: Sequence[Segment], looks: BlockLooks, title: Callable[[str], str] = str
 ) -> list[Proof]:
     """Return the elasticity of each dose that the segments have, that of `ALL` last.
 
-    `factors` are the speeds under each dose, relative to the baseline's.  Intervals hold together,
-    at 95 %, over the doses and the looks; none is returned before the second block.
+    A dose may have several speeds.  Intervals hold together, at 95 %, over the doses and the looks;
+    none is returned before the second block.
     """
     doses = sorted({s.dose for s in segments if s.dose}, key=lambda name: (name == ALL, name))
     fitted = _fit(segments, doses)
     if fitted is None:
         return []
-    effects, errors, df = fitted
+    elasticities, errors, df = fitted
     blocks = len({s.block for s in segments})
     singles = max(1, sum(dose != ALL for dose in doses))
     alpha = 2 * each_of(singles, _CORRELATION, _ERROR / 2)  # to either side
     numbers, shares = looks.shares(blocks)
     wide = student(min(nominal(numbers, shares, alpha), _MOST_ERROR), df)
     found = []
-    for dose, effect, error in zip(doses, effects, errors, strict=True):
-        strength = log(factors[dose])
-        e, half = effect / strength, wide * error / abs(strength)
-        count = sum(s.dose == dose for s in segments)
-        found.append(Proof(dose, title(dose), factors[dose], e, e - half, e + half, "", count))
+    for dose, e, error in zip(doses, elasticities, errors, strict=True):
+        speeds, half = [s.speed for s in segments if s.dose == dose], wide * error
+        found.append(Proof(dose, title(dose), speeds[-1], e, e - half, e + half, "", len(speeds)))
     return judged(found)
 
 
@@ -133,7 +129,7 @@ def _verdict(proof: Proof, others: Sequence[Proof]) -> str:
 def _fit(
     segments: Sequence[Segment], doses: Sequence[str]
 ) -> tuple[list[float], list[float], int] | None:
-    """Return each dose's effect on the logarithm and its standard error: dose + block + error."""
+    """Return each dose's elasticity and its standard error; speeds are logarithms."""
     blocks = sorted({s.block for s in segments})
     df = len(segments) - len(blocks) - len(doses)
     if not doses or len(blocks) < 2 or df < 1:  # noqa: PLR2004 - one block has no spread
@@ -142,7 +138,7 @@ def _fit(
     for row, segment in enumerate(segments):
         design[row, blocks.index(segment.block)] = 1.0
         if segment.dose:
-            design[row, len(blocks) + doses.index(segment.dose)] = 1.0
+            design[row, len(blocks) + doses.index(segment.dose)] = log(segment.speed)
     values = np.log([max(s.value, 1e-9) for s in segments])
     inverse = np.linalg.pinv(design.T @ design)
     fit = inverse @ design.T @ values

@@ -43,9 +43,9 @@ class LoadEvidence:
         """Return a mean, None where it was not sampled."""
         return self.figures.means.get(name)
 
-    def ratio(self, part: str, total: str) -> float | None:
-        """Return one mean over another, None where one is missing; nothing of nothing is 0."""
-        value, divisor = self.get(part), self.get(total)
+    def ratio(self, part: str, *others: str) -> float | None:
+        """Return a mean over the sum of others, None where one is missing; 0 of 0 is 0."""
+        value, divisor = self.get(part), self.total(*others)
         if value is None or divisor is None:
             return None
         return value / divisor if divisor else 0.0
@@ -108,18 +108,26 @@ def figure(name: str, threshold: float, unit: str = "") -> Sign:
     return Sign(name, lambda evidence: evidence.get(name), threshold, unit)
 
 
-def quotient(counter: str, of: tuple[str, str], threshold: float, unit: str = "ratio") -> Sign:
-    """Return the sign of one mean over another."""
+def summed(
+    counter: str, names: Sequence[str], threshold: float, unit: str, *, below: bool = False
+) -> Sign:
+    """Return the sign of a sum of means."""
+    return Sign(counter, lambda evidence: evidence.total(*names), threshold, unit, below)
+
+
+def quotient(counter: str, of: Sequence[str], threshold: float, unit: str = "ratio") -> Sign:
+    """Return the sign of the first mean over the sum of the others."""
     return Sign(counter, lambda evidence: evidence.ratio(*of), threshold, unit)
 
 
-def share(threshold: float, *states: str) -> Sign:
+def share(threshold: float, *states: str, below: bool = False) -> Sign:
     """Return the sign that a share of the connections is in some states."""
     return Sign(
         f"{_SHARE}{'+'.join(states)}",
         lambda evidence: evidence.share(*states),
         threshold,
         "ratio",
+        below,
     )
 
 

@@ -83,10 +83,7 @@ def with_log_folder(settings: Settings, place: str) -> Settings:
         return settings
     for key, value in settings.items():
         if key.replace("-", "_") == full_key("mysqld", LOG_HOME) and value != LOG_FOLDER:
-            raise SpecError(
-                f"{place}: {key}: {value!r}: fs.{LOG}… puts the redo log in a dataset of its own; "
-                f"leave {LOG_HOME} out"
-            )
+            raise SpecError(f"{place}: {key}: fs.{LOG}… sets where the redo log is; leave it out")
     return {full_key("mysqld", LOG_HOME): LOG_FOLDER, **settings}
 
 

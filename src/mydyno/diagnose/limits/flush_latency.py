@@ -1,12 +1,7 @@
 """Commits wait for the disk's flush."""
 
 from mydyno.diagnose.account import LATCH, LOG
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, quotient, share
-
-
-def _busy(evidence: LoadEvidence) -> float | None:
-    return evidence.get("disk.flush_s")
-
+from mydyno.diagnose.suspects import Limit, figure, quotient, share, summed
 
 LIMIT = Limit(
     "flush_latency",
@@ -18,6 +13,6 @@ LIMIT = Limit(
         figure("disk.flushes", 1.0, "/s"),
         quotient("mean time of a flush", ("disk.flush_s", "disk.flushes"), 0.0005, "s"),
     ),
-    against=(Sign("time in flushes", _busy, 0.2, "s/s", below=True),),
+    against=(summed("time in flushes", ["disk.flush_s"], 0.2, "s/s", below=True),),
     doses=("disk.flush_latency", "mysqld.innodb_flush_log_at_trx_commit"),
 )

@@ -1,7 +1,7 @@
 """The redo log is small: pages must be flushed before more may be logged."""
 
 from mydyno.diagnose.account import LATCH, LOG, SLEEP, WRITE
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share, summed
 
 # Of MySQL's capacity, where connections begin to wait: two of its 32 files stay free, and a
 # twentieth is the log writer's own (log0files_capacity.cc).
@@ -17,10 +17,6 @@ def _age(evidence: LoadEvidence) -> float | None:
     return None if age is None else age / _SOFT
 
 
-def _redo(evidence: LoadEvidence) -> float | None:
-    return evidence.get("status.innodb_os_log_written")
-
-
 LIMIT = Limit(
     "redo_size",
     "the size of the redo log",
@@ -29,6 +25,6 @@ LIMIT = Limit(
         Sign("checkpoint age of its maximum", _age, 0.75, "ratio"),
         share(0.1, WRITE, LATCH, LOG, SLEEP),
     ),
-    against=(Sign("redo written", _redo, 1e5, "B/s", below=True),),
+    against=(summed("redo written", ["status.innodb_os_log_written"], 1e5, "B/s", below=True),),
     doses=("mysqld.innodb_log_file_size",),
 )
