@@ -103,9 +103,8 @@ def reopen(path: Path) -> tuple[Campaign, RunFacts]:
     except UnicodeDecodeError as error:
         raise JournalError(f"{files.spec}: not a text file; restore it from a copy") from error
     except OSError as error:
-        raise JournalError(
-            f"{path}: not a run directory: {error.strerror}; name the directory of a run"
-        ) from error
+        why = f"not a run directory ({error.filename}: {error.strerror})"
+        raise JournalError(f"{path}: {why}; name the directory of a run") from error
     except msgspec.DecodeError as error:
         raise JournalError(
             f"{files.facts / 'campaign.json'}: unreadable: {error}; restore it from a copy"
