@@ -1,5 +1,7 @@
 """A diagnosis in one sentence: the limit, several of them, or that it is unknown."""
 
+from math import log
+
 import pytest
 from msgspec.structs import replace
 
@@ -67,6 +69,24 @@ def test_what_is_undecided_is_shown_with_the_blocks_that_would_decide_it(half, e
     text = " ".join(render_limits([found], 200).split())
     assert "Undecided" not in render_limits([diagnosed(CPUS)], 200)
     assert f"Undecided: the rate of the link. At the spread seen, {expected}" in text
+
+
+@pytest.mark.parametrize(
+    ("gain", "expected"),
+    [
+        (
+            1.5,
+            "no dose has proven a limit, but sort_buffer_size = 256K gives 1.50 [1.36..1.66] times",
+        ),
+        (1.15, "the limit is unknown; no dose has proven one"),
+    ],
+)
+def test_a_setting_that_helps_is_in_the_answer_where_no_dose_has_one(gain, expected):
+    relief = proof("try mysqld.sort_buffer_size=256K", "sort_buffer_size = 256K", log(gain), "")
+    found = with_proofs(diagnosed(), [CPUS], (), [relief])
+    assert sentence(found).startswith(f"A, w: {expected}")
+    assert f"{gain:.2f}" in render_limits([found], 200)
+    assert "the limit is the rate" in sentence(with_proofs(diagnosed(), [MAIN], (), [relief]))
 
 
 def test_without_doses_nothing_is_called_proven():

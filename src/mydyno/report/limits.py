@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
-from mydyno.diagnose.diagnosis import SHOWN
+from mydyno.diagnose.diagnosis import SHOWN, Gain
 from mydyno.diagnose.elasticity import MOST_STALLED, UNDECIDED, blocks_to_decide
 from mydyno.diagnose.suspects import IDLE
 from mydyno.report import units
 from mydyno.report.charts import Axis, AxisTick, Table
 
 _BAR = 24  # characters of a full bar
+_HELPS = 1.1  # least gain of a setting that is worth the headline, by its lower end
 _LEAST = 0.005  # share below which a line is left out
 _IN_STALLS = 0.05  # share of a state in stalls, from which on it is named
 _SUSPECTS = 3
@@ -68,16 +69,16 @@ def sentence(one: Diagnosis) -> str:
 
 
 def _unknown(one: Diagnosis) -> str:
-    """Return what is known where no main limit is: limits that doses have proven beside others."""
-    partly = [proof for proof in one.proofs if proof.verdict == "a_limit"]
-    names = " and the ".join(
-        f"{proof.title} ({proof.elasticity:.2f})"
-        for proof in sorted(partly, key=lambda proof: -proof.elasticity)
-    )
+    """Return what is known where no main limit is: other limits, or a setting that helps."""
+    partly = sorted((p for p in one.proofs if p.verdict == "a_limit"), key=lambda p: -p.elasticity)
+    names = " and the ".join(f"{p.title} ({p.elasticity:.2f})" for p in partly)
+    helps = [_times(gain) for gain in one.reliefs if gain.low > _HELPS]
     if len(partly) > 1:
         return f"several limits, none the main one: the {names}, proven by doses"
     if partly:
         return f"a limit is the {names}, proven by doses; the main one is unknown"
+    if helps:
+        return f"no dose has proven a limit, but {' and '.join(helps)}"
     return f"the limit is unknown{'; no dose has proven one' if one.dosed else ''}"
 
 
@@ -365,11 +366,12 @@ def _stalls(one: Diagnosis, width: int) -> list[str]:
 
 def _relieved(one: Diagnosis, width: int) -> list[str]:
     """Return what settings give that take a suspected limit away."""
-    made: list[str] = []
-    for gain in one.reliefs:
-        ratio = f"{gain.ratio:.2f} [{gain.low:.2f}..{gain.high:.2f}]"
-        made += _wrapped(f"  {gain.setting}: {ratio} times the throughput", width, "    ")
+    made = [line for g in one.reliefs for line in _wrapped(f"  {_times(g)}", width, "    ")]
     return ["", "Settings tried in the same segments, not kept:", *made] if made else []
+
+
+def _times(of: Gain) -> str:
+    return f"{of.setting} gives {of.ratio:.2f} [{of.low:.2f}..{of.high:.2f}] times the throughput"
 
 
 def _relaxed(one: Diagnosis, width: int) -> list[str]:
