@@ -109,6 +109,8 @@ def _of_campaign(directory: str, host: str, allow: Sequence[str], *, json: bool)
         raise SpecError(f"--allow {wrong[0]}: unknown value; rollback accepts {OLD_RECORDS} only")
     path = resolved(Local(), Path(directory)) if directory else None
     records = find(path) if path else None
+    if path and records is None and not path.is_dir():
+        raise JournalError(f"{path}: no such run directory, and no records of it; check the path")
     of = registered(records.entries()) if records else None
     where = reach(of.host if of else host)
     done = Done()
@@ -157,8 +159,6 @@ def _act(host: Host, records: Records, done: Done) -> None:
 
 def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed: bool) -> None:
     """Print the changes in a journal of an older version; restore them only if allowed."""
-    if not path.is_dir():
-        raise JournalError(f"{path}: no such run directory, and no records of it; check the path")
     withdraw(host, marked(path))  # of a campaign that restored all, and could not remove its note
     first = {} if marked(path) else first_values(read(RunDir(path).journal).events)
     done.lines += [f"journal: {key} was {value}" for key, value in first.items()]
