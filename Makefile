@@ -26,7 +26,7 @@ test: setup-test servers ## everything: real servers, real devices, a real brows
 	done; printf "$$spent\n"
 
 test-servers: ## contracts, integration and campaigns, side by side
-	@$(PY) -m pytest -q $(WAITING) --durations=20 -m "$(SHORT) and not alone" tests/contract tests/integration tests/e2e
+	@$(PY) -m pytest -q $(WAITING) --beyond-check --durations=20 -m "$(SHORT) and not alone" tests/contract tests/integration tests/e2e
 
 test-alone: ## what changes settings or devices of the machine, one by one
 	@$(PY) -m pytest -q --durations=5 -m "$(SHORT) and alone" tests/contract tests/integration tests/e2e

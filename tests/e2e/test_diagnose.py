@@ -112,7 +112,7 @@ threads = [8]
 def test_server_and_load_on_cpus_of_their_own_are_slowed_apart(tmp_path):
     spec, out = tmp_path / "apart.toml", tmp_path / "why"
     spec.write_text(APART)
-    more = ("--only", "slow.server,slow.load", "--budget", "4m", "--json")
+    more = ("--only", "slow.server,slow.load", "--budget", "3m", "--json")
     done = mydyno("diagnose", spec, "-o", out, *more, timeout=600)
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)
