@@ -88,7 +88,8 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--beyond-check"):
         chosen = [item for item in chosen if not _in_check(item)]
     if len(chosen) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in {*chosen}])
+        kept = {*chosen}
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
 
 

@@ -174,6 +174,15 @@ def test_where_an_interval_is_too_wide_to_prove_doses_become_stronger_and_count_
     assert together.limit == ALL
 
 
+def test_a_treatment_that_is_named_like_a_dose_makes_none_stronger():
+    names = ("disk.rate 80%", TOGETHER, "disk.rate 70%", "all 70%")
+    design = Doses("pool=70%", "w", names, "tps", 360.0, 1)
+    history = [trial(0, "pool=70%", 0, 100.0)]
+    while (one := design.next(history)).block == 1:
+        history.append(trial(one.id, one.treatment, one.block, 100.0))
+    assert {o.trial.treatment for o in history} == {"pool=70%", "disk.rate 80%", TOGETHER}
+
+
 def test_segments_of_several_speeds_are_one_elasticity():
     every = [
         Segment(dose, block, 100 * speed**0.6, speed)

@@ -14,10 +14,10 @@ def proof(limit, title, elasticity, verdict):
     return Proof(limit, title, 0.8, elasticity, elasticity - 0.1, elasticity + 0.1, verdict, 6)
 
 
-READS = proof("disk.read_latency 125%", "latency of its reads", 0.52, "a_limit")
-TRIP = proof("link.delay 125%", "round trip of the link", 0.35, "a_limit")
-CPUS = proof("slow.host 80%", "CPUs of this host", 0.05, "not_it")
-MAIN = proof("disk.rate 80%", "rate of the disk", 0.9, "the_limit")
+READS = proof("disk.read_latency", "latency of its reads", 0.52, "a_limit")
+TRIP = proof("link.delay", "round trip of the link", 0.35, "a_limit")
+CPUS = proof("slow.host", "CPUs of this host", 0.05, "not_it")
+MAIN = proof("disk.rate", "rate of the disk", 0.9, "the_limit")
 
 
 def diagnosed(*proofs, answer="unknown"):
@@ -64,7 +64,7 @@ def test_the_answer_names_what_doses_have_proven(proofs, expected):
     ],
 )
 def test_what_is_undecided_is_shown_with_the_blocks_that_would_decide_it(half, expected):
-    wide = proof("link.rate 80%", "rate of the link", 0.53, "undecided")
+    wide = proof("link.rate", "rate of the link", 0.53, "undecided")
     found = diagnosed(replace(wide, low=0.53 - half, high=0.53 + half), CPUS)
     text = " ".join(render_limits([found], 200).split())
     assert "Undecided" not in render_limits([diagnosed(CPUS)], 200)
@@ -87,6 +87,12 @@ def test_a_setting_that_helps_is_in_the_answer_where_no_dose_has_one(gain, expec
     assert sentence(found).startswith(f"A, w: {expected}")
     assert f"{gain:.2f}" in render_limits([found], 200)
     assert "the limit is the rate" in sentence(with_proofs(diagnosed(), [MAIN], (), [relief]))
+
+
+def test_what_weakens_durability_is_marked_in_the_answer_too():
+    title = "innodb_flush_log_at_trx_commit = 2, which weakens durability"
+    relief = proof("try mysqld.innodb_flush_log_at_trx_commit=2", title, log(1.5), "")
+    assert f"but {title}, gives 1.50 [" in sentence(with_proofs(diagnosed(), [CPUS], (), [relief]))
 
 
 def test_without_doses_nothing_is_called_proven():

@@ -145,8 +145,8 @@ def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[S
 
 def stalled(history: Sequence[Outcome], baseline: str) -> float:
     """Return the share of stalls in a diagnosis's segments without a dose."""
-    own = (o.metrics for o in _measured(history) if o.trial.treatment == baseline)
-    shares = [m.value for metrics in own for m in metrics if m.name == STALLED]
+    own = [o for o in _measured(history) if o.trial.treatment == baseline]
+    shares = [m.value for o in own for m in o.metrics if m.name == STALLED]
     return sum(shares) / len(shares) if shares else 0.0
 
 
@@ -274,7 +274,7 @@ class Doses:
 def _values(before: Sequence[Outcome], worse: Sequence[Proof]) -> Sequence[str]:
     """Return what doses are set to: more once the first ones leave intervals too wide to prove."""
     mild, strong = STRENGTHS
-    begun = any(outcome.trial.treatment.endswith(strong) for outcome in before)
+    begun = any(outcome.trial.treatment.partition(" ")[2] in strong for outcome in before)
     widths = [proof.high - proof.low for proof in worse if proof.segments >= FIRST_LOOK]
     return strong if begun or min(widths, default=0.0) > 2 * _VAGUE else mild
 
@@ -287,7 +287,7 @@ def _unexplained(worse: Sequence[Proof]) -> float:
 
 def _possible(first: Outcome, dose: str) -> bool:
     """Return whether a dose has a size: a latency is lengthened by a share of the measured one."""
-    key = dose.partition(" ")[0].removeprefix("disk.")
+    key = limit_of(dose).removeprefix("disk.")
     return key not in LATENCIES or any(m.name == f"{OWN}{key}" for m in first.metrics)
 
 
@@ -404,11 +404,11 @@ def _only(inputs: PlanInput, found: dict[str, dict[str, str]]) -> dict[str, dict
     asked = inputs.spec.design.doses
     if not isinstance(asked, list):
         return found
-    known = dict.fromkeys(name.partition(" ")[0] for name in found)
+    known = dict.fromkeys(map(limit_of, found))
     for key in asked:
         if key not in known:
             raise SpecError(f"{inputs.place}: {unknown_value(key, known, 'dose here')}")
-    return {name: settings for name, settings in found.items() if name.partition(" ")[0] in asked}
+    return {name: settings for name, settings in found.items() if limit_of(name) in asked}
 
 
 def _make(inputs: PlanInput, rule: Rule) -> Doses:

@@ -35,10 +35,10 @@ def recipes(name: Name = None, *, json: Json = False) -> None:
         sys.stdout.write(find(name, {}).text)
         return
     rows = [_row(name, decode(text, f"{name}.toml")) for name, text in shipped().items()]
-    width = max(len(row.name) for row in rows)
     if json:
         print_json(rows)
     else:
+        width = max(len(row.name) for row in rows)
         sys.stdout.write("\n".join(_lines(row, width) for row in rows))
 
 

@@ -194,7 +194,7 @@ def with_proofs(
     every = [proof for proof in worse if proof.limit != ALL]
     main = next((proof for proof in every if proof.verdict == "the_limit"), None)
     together = next((proof for proof in worse if proof.limit == ALL), None)
-    answer = main.limit.partition(" ")[0] if main else "unknown"
+    answer = main.limit if main else "unknown"
     states = DOSED.get(answer, ())
     return msgspec.structs.replace(
         one,

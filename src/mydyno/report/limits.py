@@ -57,7 +57,7 @@ def sentence(one: Diagnosis) -> str:
     """Return the answer in one sentence."""
     about = f"{one.treatment}, {one.workload}"
     titles = {s.limit: s.title for s in one.suspects}
-    titles |= {p.limit.partition(" ")[0]: p.title for p in one.proofs}
+    titles |= {p.limit: p.title for p in one.proofs}
     if one.proven:
         return f"{about}: the limit is the {titles.get(one.answer, one.answer)}, proven by doses."
     if one.answer == IDLE:
@@ -371,7 +371,8 @@ def _relieved(one: Diagnosis, width: int) -> list[str]:
 
 
 def _times(of: Gain) -> str:
-    return f"{of.setting} gives {of.ratio:.2f} [{of.low:.2f}..{of.high:.2f}] times the throughput"
+    ratio = f"{of.ratio:.2f} [{of.low:.2f}..{of.high:.2f}]"
+    return f"{of.setting}{',' if ',' in of.setting else ''} gives {ratio} times the throughput"
 
 
 def _relaxed(one: Diagnosis, width: int) -> list[str]:
