@@ -189,7 +189,8 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
     run = run or opened(path)
     campaign, run_facts, contents, warnings = run.campaign, run.facts, run.contents, run.warnings
     files = RunDir(path)
-    trials = reread(files, outcomes(contents.events), campaign.workloads)
+    done = outcomes(contents.events)
+    trials = reread(files, done, campaign.workloads)
     changes = _changes(files, campaign, trials)
     rule = rule_of(campaign, changes)
     ends = ended([o for o, _ in trials], rule.responses, rule.lower)
@@ -198,18 +199,16 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
     short = [o for o, _ in trials if not o.trial.soak]
     judged = {o.trial.id: o for o in mark_invalid(short, rule)}
     lines = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
+    noted = [Finding("recorded", {"text": line}) for line in lines]
+    rows = comparison.treatments
+    if not campaign.kind.runs:  # not every label was run under every workload
+        rows = [row for row in rows if row.trials or row.findings]
     comparison = msgspec.structs.replace(
         comparison,
         machine_time_s=spent_s(contents.events),
-        findings=[
-            *_interim(campaign, outcomes(contents.events)),
-            *(Finding("recorded", {"text": line}) for line in lines),
-            *comparison.findings,
-        ],
+        findings=[*_interim(campaign, done), *noted, *comparison.findings],
+        treatments=rows,
     )
-    if not campaign.kind.runs:  # not every label was run under every workload
-        ran = [row for row in comparison.treatments if row.trials or row.findings]
-        comparison = msgspec.structs.replace(comparison, treatments=ran)
     facts = _facts(files, run_facts) | _sessions(files, campaign, trials)
     return Result(
         comparison=in_words(comparison),
