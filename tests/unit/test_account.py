@@ -94,13 +94,44 @@ def test_what_no_line_explains_is_unknown():
     ("change", "n", "in_flight", "doubt"),
     [
         ({"state.seconds:mysqld/connection/running": 5.0}, 16, None, "looks"),
-        ({"state.threads:mysqld/connection": 9.0}, 16, None, "unlisted"),
+        ({"state.threads:mysqld/connection": 13.0}, 16, None, "unlisted"),
+        ({"state.threads:mysqld/connection": 9.0}, 16, None, "shared"),
         ({}, 16, 12.0, "little"),
         ({"state.threads:mysqld/connection": 0.0}, 16, None, "shared"),
     ],
 )
 def test_a_check_that_does_not_hold_makes_it_doubtful(change, n, in_flight, doubt):
     assert doubt in account({**DISK, **change}, n, in_flight).doubts
+
+
+def test_connections_that_last_for_one_query_are_counted_with_all_threads():
+    """mysqlslap that connects for each query: eight of sixteen are listed, its own threads end."""
+    each = {
+        "state.threads:mysqld/connection": 8.43,
+        "state.cpu:mysqld/connection": 0.23,
+        "state.run_delay:mysqld/connection": 1.525,
+        "state.seconds:mysqld/connection/futex": 4.91,
+        "state.seconds:mysqld/connection/poll": 2.0,
+        "state.seconds:mysqld/connection/running": 1.659,
+        "state.threads:mysqld/mariadbd": 36.0,
+        "state.cpu:mysqld/mariadbd": 0.896,
+        "state.run_delay:mysqld/mariadbd": 7.294,
+        "state.seconds:mysqld/mariadbd/futex": 22.617,
+        "state.seconds:mysqld/mariadbd/poll": 3.739,
+        "state.seconds:mysqld/mariadbd/running": 7.321,
+        "state.threads:load/mysqlslap": 15.5,
+        "state.seconds:load/mysqlslap/futex": 0.975,
+        "state.seconds:load/mysqlslap/poll": 1.195,
+        "state.seconds:load/mysqlslap/running": 0.913,
+        "process.cpu_user:load": 0.277,
+        "process.cpu_system:load": 0.484,
+        "process.run_delay:load": 0.467,
+    }
+    found = account(each, 16)
+    assert found.of(CPU, RUN_QUEUE) == pytest.approx(9.945)
+    assert found.of(LOAD_CPU) == pytest.approx(0.761)
+    assert found.of(LATCH) == 0.0, "threads that wait for their next connection hold no latch up"
+    assert found.unknown < 0.2 * 16
 
 
 def test_the_kernel_counts_cpus_and_looks_divide_the_rest():

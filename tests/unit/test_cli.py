@@ -120,8 +120,8 @@ def test_a_recipe_is_printed_to_begin_with():
 
 def test_size_is_short_for_a_set_option_and_set_takes_precedence():
     small = shown("plan", "pinterest-ladder", "--scale", "small", "--set", "protocol.window_s=30")
-    assert "21 in 3 blocks" in small.stdout
-    assert "12 min under load" in small.stdout  # 21 x 35 s
+    assert "36 in 3 blocks" in small.stdout
+    assert "21 min under load" in small.stdout  # 36 x 35 s
     done = shown("plan", "pinterest-ladder", "--scale", "tiny")
     assert done.returncode == 2
     assert "pinterest-ladder.toml: --scale: unknown size 'tiny'; known: small" in done.stderr

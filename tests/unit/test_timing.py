@@ -235,3 +235,17 @@ def test_a_damaged_file_of_costs_is_no_costs(tmp_path, monkeypatch):
     for damaged in (b"", b"[]", b'{"a": {"overhead_s": -1, "prepare_s": 1}}', b"\xff"):
         (tmp_path / "mydyno" / "costs.json").write_bytes(damaged)
         assert remembered("a") is None
+
+
+def test_the_parts_of_a_ladders_winner_are_in_its_expected_time():
+    """They were not: pinterest-ladder at medium scale was promised 24 minutes, and took 36."""
+    bundles = "".join(f'[bundles.{n}]\n"load/env.{n}" = "1"\n' for n in "ABC")
+    rungs = '[design]\nrungs = ["base", "A", "A+B", "A+B+C"]\n'
+    fixed = "[protocol]\nwarmup_s = 5\nwindow_s = 20\nblocks = 3\n"
+    c = campaign(bundles + "[bundles.base]\n" + LOAD + rungs + fixed)
+    arms = {n: Arm(0.3 * (len(n.split("+")) - (n == "base"))) for n in c.treatments}
+    machine = Machine(replace(BARE, restart_s=RESTART_S), arms, 1)
+    history = simulated.play(c.design, c.stops, machine)
+    found = schedule(c, MEASURED)
+    assert len(history) == found.trials == 3 * 4 + 3 * 5
+    assert found.expected_s == pytest.approx(sum(o.machine_time_s for o in history), rel=0.1)

@@ -79,8 +79,7 @@ def schedule(campaign: Campaign, costs: Costs, seen: Sequence[Outcome] = ()) -> 
     longest = replace(many, seconds=many.most_s or many.seconds)
     if size is None:
         ends = _without_size(design, shortest, of, longest)
-        blocks, trials = design.blocks, design.total
-        shown = needed = None
+        blocks, trials, shown, needed = design.blocks, design.total, None, None
     else:
         full, ends = _of_blocks(size, design, shortest, of, longest)
         blocks, trials = full.blocks, full.trials
@@ -120,10 +119,12 @@ def _of_blocks(
     The earliest end is that after the first decision, the latest that of the longest trials.
     """
     budget_s = design.budget_s
+    after = size.after if budget_s is None else 0  # a budget is for all trials
     usual = played(size, size.blocks, budget_s, of)
+    usual = replace(usual, trials=usual.trials + after, seconds=usual.seconds + after * of.seconds)
     first = min(_FEWEST, usual.blocks) if size.early else usual.blocks
     early_s = played(size, first, budget_s, shortest).seconds
-    late_s = played(size, size.blocks, budget_s, longest).seconds + size.after * longest.seconds
+    late_s = played(size, size.blocks, budget_s, longest).seconds + after * longest.seconds
     if budget_s is not None:
         late_s = budget_s + longest.seconds
     return usual, (early_s, usual.seconds, late_s)

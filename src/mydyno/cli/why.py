@@ -106,8 +106,9 @@ def _of_run(directory: Path, treatment: str | None) -> list[Diagnosis]:
     found = [one for one in read_diagnoses(directory, run) if treatment in {None, one.treatment}]
     if not any(one.lines for one in found):
         raise SpecError(
-            f"{directory}: no valid trial has a sample of what threads do; run the campaign again "
-            "with this version of mydyno, its mydyno-probe built, and a load that needs a server"
+            f"{directory}: no valid trial has a sample of what threads do; `mydyno compare` names "
+            "trials that failed; else run the campaign again with this version of mydyno, its "
+            "mydyno-probe built, and a load that needs a server"
         )
     return found
 

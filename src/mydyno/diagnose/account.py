@@ -46,6 +46,7 @@ QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
 """States in which connections wait for each other at one station; the CPU's include its queue."""
 
 _HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in steps and at most
+_LISTED = 0.75  # share of N that the server lists; connections that last for one query are missed
 _CLOSES = 0.03  # share of N by which an account may miss it
 _OWN = "mysqld/connection"
 _READS = ("data", "undo")
@@ -92,18 +93,19 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
 
     `in_flight` is the throughput times the mean latency, for loads without a pause or a rate.
     """
-    listed = figures.get(f"state.threads:{_OWN}")
-    shared = not listed
+    listed = figures.get(f"state.threads:{_OWN}") or 0.0
+    shared = listed < _LISTED * n
     own = _of(figures, *(_classes(figures, "mysqld") if shared else [_OWN]))
     if not own:
         return None
     own, gap = _split(own)
     lines = dict(_server(figures, own, n, shared=shared))
     # less the connections that serve no load; else less the thread that waits for new ones
-    waiting = _asleep(own) - (max(0.0, listed - n) if listed else 1.0)
+    waiting = _asleep(own) - (1.0 if shared else max(0.0, listed - n))
     lines |= _client(figures, max(0.0, waiting), n)
     unknown = n - sum(lines.values())
-    doubts = [*_doubts(figures, n, gap, in_flight), *(["shared"] if shared else [])]
+    missed = "shared" if shared else "unlisted" if listed < n * (1 - _CLOSES) else ""
+    doubts = [*_doubts(figures, n, gap, in_flight), *([missed] if missed else [])]
     sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
     found = [
         AccountLine(state, x, x / n, sources.get(state, "sampled"), state in sources)
@@ -111,7 +113,7 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
         if (x := lines.get(state)) is not None
     ]
     found.append(AccountLine(UNKNOWN, unknown, unknown / n, "remainder"))
-    return Account(n, found, unknown, gap, listed, in_flight, doubts)
+    return Account(n, found, unknown, gap, listed or None, in_flight, doubts)
 
 
 def expected(found: Account) -> dict[str, float]:
@@ -236,8 +238,8 @@ def _client(figures: Means, waiting: float, n: float) -> dict[str, float]:
     helpers = max(0.0, threads - n)  # the tool's own: they wait for its end
     idle = sum(load.get(s, 0.0) for s in ("sleep", "futex")) - helpers
     found = {
-        LOAD_CPU: load.get("cpu", 0.0),
-        LOAD_RUN_QUEUE: load.get("run_delay", 0.0),
+        LOAD_CPU: max(load.get("cpu", 0.0), spent_by_load(figures)),
+        LOAD_RUN_QUEUE: max(load.get("run_delay", 0.0), figures.get("process.run_delay:load", 0.0)),
         THINK: max(0.0, idle),
     }
     busy = sum(found.values())
@@ -246,13 +248,15 @@ def _client(figures: Means, waiting: float, n: float) -> dict[str, float]:
     return {**found, NETWORK: waiting - sum(found.values())}
 
 
+def spent_by_load(figures: Means) -> float:
+    """Return the CPUs that the load's processes use, with threads that come and go."""
+    return sum(figures.get(f"process.cpu_{mode}:load", 0.0) for mode in ("user", "system"))
+
+
 def _doubts(figures: Means, n: float, gap: float, in_flight: float | None) -> Iterator[str]:
     """Yield the checks that do not hold."""
     looks = figures.get("state.looks:mysqld", 0.0) * figures.get("window.seconds", 0.0)
     if abs(gap) > n * max(_CLOSES, 1.0 / sqrt(looks * n) if looks else 0.0):
         yield "looks"
-    listed = figures.get(f"state.threads:{_OWN}")
-    if listed is not None and listed < n * (1 - _CLOSES):
-        yield "unlisted"
     if in_flight is not None and abs(in_flight - n) > _CLOSES * n:
         yield "little"

@@ -17,7 +17,7 @@ from mydyno.diagnose.account import UNKNOWN, Account, expected
 from mydyno.model import Figures
 from mydyno.model.plugins import with_plugins
 
-SUSPECTED = 0.3  # least expected elasticity of an answer: [J], to be calibrated on the bench
+SUSPECTED = 0.3  # least expected elasticity of an answer: a judgement
 IDLE = "load_idle"  # the limit that a load is itself
 _SHARE = "connections in "
 _BLIND = 0.35  # share of the connections that may be unknown under any answer

@@ -32,8 +32,8 @@ DOUBTS = {
     "looks": "the looks at threads and the kernel's count of their CPU time differ",
     "unlisted": "the server listed fewer connections than the load has threads",
     "little": "throughput times mean latency is not the number of connections (Little's law)",
-    "shared": "the server does not list the threads of connections, so its background threads are "
-    "counted with them",
+    "shared": "the server lists too few of the threads that serve connections, so its background "
+    "threads are counted with them",
 }
 FIGURES = {
     "cpu_per_query_s": "CPU per query",

@@ -62,8 +62,12 @@ impl Group {
         if membership == self.membership {
             return;
         }
+        if !self.membership.is_empty() {
+            // Another group's counters begin elsewhere: one reading without values keeps the
+            // difference from being taken for use.
+            return self.gone(table);
+        }
         let membership = membership.to_vec();
-        self.gone(table);
         let places = Places::new(&self.root, &membership, look);
         self.cpu = Cpu::open(&places, &self.of, look, table);
         self.memory = Memory::open(&places, &self.of, look, table);

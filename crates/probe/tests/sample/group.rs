@@ -1,5 +1,9 @@
 //! Control groups of both versions.
 
+use mydyno_probe::file::{Look, Root};
+use mydyno_probe::host::cgroup::Group;
+use mydyno_probe::table::Table;
+
 use crate::folder::Folder;
 use crate::host::Read;
 
@@ -140,4 +144,28 @@ fn a_group_of_version_1_is_read_and_followed() {
     let mut wanted = [123_456_789, 5000, 2, 500_000, 4096, 0, 6, 5].map(Some);
     wanted[5] = None;
     assert_eq!(group(&read), wanted);
+}
+
+#[test]
+fn a_move_to_another_group_leaves_one_reading_without_values() {
+    // The other group has used more; the difference would be shown as the use of a moment.
+    let folder = Folder::new();
+    folder.write(
+        "proc/self/mounts",
+        "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+         cgroup /sys/fs/cgroup/cpuacct cgroup rw,cpuacct 0 0\n",
+    );
+    folder.write("sys/fs/cgroup/cpuacct/cpuacct.usage", "1000\n");
+    folder.write("sys/fs/cgroup/cpuacct/box/cpuacct.usage", "5000\n");
+    folder.write("proc/self/cgroup", "2:cpuacct:/\n1:cpu:/\n");
+    let (mut look, mut table) = (Look::default(), Table::new());
+    let mut group = Group::new(&Root::at(folder.path()), "self", "self");
+    let mut used = |group: &mut Group| {
+        group.sample(&mut look, &mut table);
+        table.get(table.find("cgroup.cpu", "self").unwrap())
+    };
+    assert_eq!(used(&mut group), Some(1000));
+    folder.write("proc/self/cgroup", "2:cpuacct:/box\n1:cpu:/box\n");
+    assert_eq!(used(&mut group), None);
+    assert_eq!(used(&mut group), Some(5000));
 }

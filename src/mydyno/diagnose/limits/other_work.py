@@ -1,10 +1,7 @@
 """Other programs take the host's CPUs: neither the server nor the load, nor what mydyno runs."""
 
-from mydyno.diagnose.account import CPU, RUN_QUEUE
+from mydyno.diagnose.account import CPU, RUN_QUEUE, spent_by_load
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
-
-_SPENT = ("process.cpu_user:", "process.cpu_system:")  # of each process that is watched
-_LOAD = "state.cpu:load/"  # of each class of its threads
 
 
 def _others(evidence: LoadEvidence) -> float | None:
@@ -12,9 +9,9 @@ def _others(evidence: LoadEvidence) -> float | None:
     if not cpus or idle is None or steal is None:
         return None
     known = evidence.figures.means
-    watched = [key for key in known if key.startswith(_SPENT) and not key.endswith(":load")]
-    watched += [key for key in known if key.startswith(_LOAD)]
-    ours = sum(evidence.get(key) or 0.0 for key in watched)
+    watched = [key for key in known if key.startswith("process.cpu_") and not key.endswith(":load")]
+    threads = sum(value for key, value in known.items() if key.startswith("state.cpu:load/"))
+    ours = sum(known[key] for key in watched) + max(threads, spent_by_load(known))
     return (cpus - idle - steal - ours) / cpus
 
 
