@@ -148,9 +148,8 @@ def _move(who: str, end: threading.Event) -> None:
     moved: set[str] = set()
     while not end.wait(0.1):
         for pid, words in command_lines().items():
-            options = any(w.startswith("--defaults-file=/var/tmp/mydyno-") for w in words)
-            load = words[0].endswith("sysbench") and "run" in words
-            if pid not in moved and (options if who == "server" else load):
+            wanted = option_files(words) if who == "server" else is_load(words)
+            if wanted and pid not in moved:
                 moved.add(pid)
                 with suppress(OSError):  # it may have ended meanwhile
                     for group in _GROUPS:
@@ -164,6 +163,17 @@ def command_lines() -> dict[str, list[str]]:
         with suppress(OSError):  # a process may end meanwhile
             found[one.parent.name] = one.read_bytes().decode(errors="replace").split("\0")
     return found
+
+
+def is_load(words: list[str]) -> bool:
+    """Return whether a command line is that of a load that runs."""
+    return words[0].endswith("sysbench") and "run" in words
+
+
+def option_files(words: list[str]) -> list[str]:
+    """Return the option files of a private server that a command line names."""
+    start = "--defaults-file=/var/tmp/mydyno-"
+    return [word.partition("=")[2] for word in words if word.startswith(start)]
 
 
 def evidence(server: str, name: str) -> dict[str, Any]:
@@ -340,13 +350,8 @@ def loaded_server() -> Path:
     end = time.monotonic() + 300
     while time.monotonic() < end:
         lines = [*command_lines().values()]
-        if any(words[0].endswith("sysbench") and "run" in words for words in lines):
-            files = [
-                w.partition("=")[2]
-                for line in lines
-                for w in line
-                if "--defaults-file=/var/tmp/mydyno-" in w
-            ]
+        if any(map(is_load, lines)):
+            files = [file for words in lines for file in option_files(words)]
             if files:
                 return Path(files[0]).with_name("admin.cnf")
         time.sleep(0.2)

@@ -47,10 +47,11 @@ class Costs:
 class Schedule:
     """Machine time in seconds, preparation included: the earliest end, the expected, the latest.
 
-    `trials` and `blocks` are the expected ones, if no treatment leaves early.  `detectable` is the
-    ratio above 1 that they show, infinite for none; `needed` blocks would show the margin.  Both
-    are None where a design has no forecast.  `noise_sd` and `trial_s` are what was assumed of a
-    trial, or measured by the check trials.
+    `trials` and `blocks` are the expected ones, if no treatment leaves early; the trials of a
+    ladder's second phase are among them, its blocks are not.  `detectable` is the ratio above 1
+    that they show, infinite for none; `needed` blocks would show the margin.  Both are None where
+    a design has no forecast.  `noise_sd` and `trial_s` are what was assumed of a trial, or measured
+    by the check trials.
     """
 
     trials: int | None

@@ -104,8 +104,8 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
     waiting = _asleep(own) - (1.0 if shared else max(0.0, listed - n))
     lines |= _client(figures, max(0.0, waiting), n)
     unknown = n - sum(lines.values())
-    missed = "shared" if shared else "unlisted" if listed < n * (1 - _CLOSES) else ""
-    doubts = [*_doubts(figures, n, gap, in_flight), *([missed] if missed else [])]
+    missed = ["shared"] if shared else ["unlisted"] if listed < n * (1 - _CLOSES) else []
+    doubts = [*_doubts(figures, n, gap, in_flight), *missed]
     sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
     found = [
         AccountLine(state, x, x / n, sources.get(state, "sampled"), state in sources)
@@ -238,7 +238,7 @@ def _client(figures: Means, waiting: float, n: float) -> dict[str, float]:
     helpers = max(0.0, threads - n)  # the tool's own: they wait for its end
     idle = sum(load.get(s, 0.0) for s in ("sleep", "futex")) - helpers
     found = {
-        LOAD_CPU: max(load.get("cpu", 0.0), spent_by_load(figures)),
+        LOAD_CPU: cpu_of_load(figures),
         LOAD_RUN_QUEUE: max(load.get("run_delay", 0.0), figures.get("process.run_delay:load", 0.0)),
         THINK: max(0.0, idle),
     }
@@ -248,9 +248,11 @@ def _client(figures: Means, waiting: float, n: float) -> dict[str, float]:
     return {**found, NETWORK: waiting - sum(found.values())}
 
 
-def spent_by_load(figures: Means) -> float:
-    """Return the CPUs that the load's processes use, with threads that come and go."""
-    return sum(figures.get(f"process.cpu_{mode}:load", 0.0) for mode in ("user", "system"))
+def cpu_of_load(figures: Means) -> float:
+    """Return the CPUs that the load uses: by its processes where threads have come and gone."""
+    threads = sum(value for key, value in figures.items() if key.startswith("state.cpu:load/"))
+    modes = (figures.get(f"process.cpu_{mode}:load", 0.0) for mode in ("user", "system"))
+    return max(threads, sum(modes))
 
 
 def _doubts(figures: Means, n: float, gap: float, in_flight: float | None) -> Iterator[str]:

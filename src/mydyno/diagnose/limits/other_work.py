@@ -1,6 +1,6 @@
 """Other programs take the host's CPUs: neither the server nor the load, nor what mydyno runs."""
 
-from mydyno.diagnose.account import CPU, RUN_QUEUE, spent_by_load
+from mydyno.diagnose.account import CPU, RUN_QUEUE, cpu_of_load
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share
 
 
@@ -10,9 +10,7 @@ def _others(evidence: LoadEvidence) -> float | None:
         return None
     known = evidence.figures.means
     watched = [key for key in known if key.startswith("process.cpu_") and not key.endswith(":load")]
-    threads = sum(value for key, value in known.items() if key.startswith("state.cpu:load/"))
-    ours = sum(known[key] for key in watched) + max(threads, spent_by_load(known))
-    return (cpus - idle - steal - ours) / cpus
+    return (cpus - idle - steal - sum(known[key] for key in watched) - cpu_of_load(known)) / cpus
 
 
 LIMIT = Limit(
