@@ -72,6 +72,14 @@ def test_a_counter_that_falls_has_no_rate_then(tmp_path):
     assert found["net.retransmits"] == near([(1.001, 3), (3.001, 0), (4.001, 2)])
 
 
+def test_a_connection_counted_twice_as_it_ends_is_counted_once(tmp_path):
+    """MySQL 5.7 read 57,909, 58,216, 58,056 and 58,100 as clients of 200 queries came and went."""
+    columns = counters("status.innodb_pages_read")
+    ticks = [(100,), (110,), (330,), (130,), (140,)]
+    found = made(tmp_path, sample(tmp_path, columns, ticks, "server"))
+    assert found["innodb.reads"] == near([(1.001, 10), (2.001, 20), (3.001, 0), (4.001, 10)])
+
+
 def test_a_gap_is_a_gap_and_not_one_long_second(tmp_path):
     columns = counters("status.innodb_pages_read")
     ticks = [(0,), (10,), (20,), None, None, None, (900,), (910,)]

@@ -59,12 +59,22 @@ def rate(sampled: Sampled, name: str, of: str = "") -> Track | None:
     rates = np.full(len(counter.values), np.nan)
     if len(known) > 1:
         passed = np.diff(counter.at_s[known])
-        steps = np.diff(counter.values[known])
+        steps = np.diff(counted_once(counter.values[known]))
         longest = _LATE * max(float(np.median(passed)), sampled.head.interval_ns * 1e-9)
         valid = (passed > 0) & (passed < longest) & (steps >= 0)
         valid &= _same(sampled, sampled.restarts(name, of), known)
         rates[known[1:][valid]] = steps[valid] / passed[valid]
     return Track(counter.at_s, rates)
+
+
+def counted_once(counters: Values) -> Values:
+    """Return readings of counters without those that were too high: the next one stands for it.
+
+    MySQL 5.6 and 5.7 and MariaDB 10.11 count a connection that ends twice for a moment.
+    """
+    before, now, after = counters[:-2], counters[1:-1], counters[2:]
+    right = np.where((before <= after) & (after < now), after, now)
+    return np.concatenate((counters[:1], right, counters[1:][-1:]))
 
 
 def _same(

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from mydyno.model import Figures, Window
-from mydyno.sample.derive import checkpoint_age, opened
+from mydyno.sample.derive import checkpoint_age, counted_once, opened
 from mydyno.sample.probe_file import READ_AT, Column, Sampled, Values
 from mydyno.sample.sampler import Where
 
@@ -23,8 +24,7 @@ def figures(folder: Path, window: Window) -> Figures | None:
 
 def of_windows(folder: Path, windows: Sequence[Window]) -> list[Figures]:
     """Return the figures of a trial's windows, none where it was not sampled; as `figures`."""
-    found = opened(folder)
-    if found is None:
+    if not (found := opened(folder)):
         return []
     sampled, where, origin_s = found
     shifted = [Window(window.start_s + origin_s, window.end_s + origin_s) for window in windows]
@@ -65,11 +65,8 @@ def mean(several: Sequence[Figures]) -> Figures:
 
 
 def _mean(tables: Sequence[dict[str, float]]) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
-    for table in tables:
-        for name, value in table.items():
-            found.setdefault(name, []).append(value)
-    return {name: sum(values) / len(values) for name, values in found.items()}
+    names = dict.fromkeys(name for table in tables for name in table)
+    return {name: fmean(table[name] for table in tables if name in table) for name in names}
 
 
 def _add(
@@ -77,7 +74,7 @@ def _add(
 ) -> None:
     counts = np.array([column.kind == "counter" for column in columns])
     passed = np.diff(times)[:, None]
-    steps = np.diff(values, axis=0)
+    steps = np.diff(counted_once(values), axis=0)
     with np.errstate(invalid="ignore"):
         rates = np.where(steps >= 0, steps / passed, np.nan)  # one that fell began again
     shown = np.where(counts[None, :], rates, values[1:])
