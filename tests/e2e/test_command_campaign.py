@@ -82,6 +82,19 @@ def simulated(folder: Path, world: str, arms: dict[str, float], **design: object
     return path
 
 
+def test_a_part_that_no_rung_of_the_winner_has_is_not_in_the_table(tmp_path):
+    """A ladder measures without each of its parts the winner only."""
+    path = spec(tmp_path, LOAD, 0.3, "1", os.devnull, blocks=3, rungs=["A", "B", "C+D"])
+    text = path.read_text().replace("[treatments.", "[bundles.")
+    more = '[bundles.C]\n"load/env.X" = "1"\n[bundles.D]\n"load/env.Y" = "2"\n'
+    path.write_text(text.replace("[workloads.w]", f"{more}[workloads.w]"))
+    done = mydyno("run", path, "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row["trials"] for row in json.loads(done.stdout)["treatments"]}
+    assert rows.keys() == {"A", "B", "C+D"}
+    assert all(rows.values())
+
+
 def test_without_a_protocol_trials_are_as_long_as_they_are_worth(tmp_path):
     arms = {"STOCK": 0.0, "better": 0.2, "worse": -0.15}
     path = simulated(tmp_path, "bare", arms)

@@ -100,12 +100,12 @@ def test_recipes_are_listed_with_what_they_take():
     assert "with --scale small" in done.stdout
 
 
-def test_medium_takes_an_hour_at_most_and_small_half_of_it():
+def test_medium_takes_an_hour_at_most_and_small_a_quarter_of_it():
     rows = json.loads(shown("recipes", "--json").stdout)
     scaled = [row for row in rows if row["name"] != "demo"]  # which is small as it is
     assert len(scaled) == len(rows) - 1
     for row in scaled:
-        for scale, most in (("medium", 60), ("small", 30)):
+        for scale, most in (("medium", 60), ("small", 15)):
             number, _, unit = row[scale].partition(" ")
             assert unit == "min", row
             assert float(number) <= most, row
@@ -121,7 +121,7 @@ def test_a_recipe_is_printed_to_begin_with():
 def test_size_is_short_for_a_set_option_and_set_takes_precedence():
     small = shown("plan", "pinterest-ladder", "--scale", "small", "--set", "protocol.window_s=30")
     assert "36 in 3 blocks" in small.stdout
-    assert "21 min under load" in small.stdout  # 36 x 35 s
+    assert "20 min under load" in small.stdout  # 36 x 33 s
     done = shown("plan", "pinterest-ladder", "--scale", "tiny")
     assert done.returncode == 2
     assert "pinterest-ladder.toml: --scale: unknown size 'tiny'; known: small" in done.stderr

@@ -200,9 +200,9 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
     judged = {o.trial.id: o for o in mark_invalid(short, rule)}
     lines = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
     noted = [Finding("recorded", {"text": line}) for line in lines]
-    rows = comparison.treatments
-    if not campaign.kind.runs:  # not every label was run under every workload
-        rows = [row for row in rows if row.trials or row.findings]
+    # not every label of a log was run under every workload, nor each part of a ladder's rungs
+    planned = {rule.baseline, *campaign.compared} if campaign.kind.runs else set()
+    rows = [r for r in comparison.treatments if r.trials or r.findings or r.name in planned]
     comparison = msgspec.structs.replace(
         comparison,
         machine_time_s=spent_s(contents.events),
