@@ -2,7 +2,9 @@
 
 import contextlib
 import ctypes
+import functools
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -20,7 +22,6 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # What one campaign at a time holds on a machine: its records and lock, notices, namespaces.
 STATE = {"/var/lib/mydyno": "700", "/run": "755"}
 APART = ("tests/e2e/", "tests/integration/test_ssh_campaign.py")  # long tests that share nothing
-SHARING = {"tests/e2e/test_net_campaign.py"}  # one campaign for all of its tests
 IN_CHECK = ("tests/contract/", "tests/e2e/test_killed_campaign.py")  # on fakes, in `make check`
 _NEW_NAMESPACE = 0x00020000  # CLONE_NEWNS
 
@@ -50,6 +51,8 @@ def _free(path):
 
 if WORKER and os.geteuid() == 0:
     _own_state()
+# Where a job in the background runs the tests, an interrupt is ignored: by what they start, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _Units(LoadScopeScheduling):
@@ -57,7 +60,12 @@ class _Units(LoadScopeScheduling):
 
     def _split_scope(self, nodeid):
         module = nodeid.partition("::")[0]
-        return nodeid if module.startswith(APART) and module not in SHARING else module
+        return nodeid if module.startswith(APART) and not _shares(module) else module
+
+
+@functools.cache
+def _shares(module):
+    return 'scope="module"' in (Path(__file__).parents[1] / module).read_text()
 
 
 def pytest_xdist_make_scheduler(config, log):
