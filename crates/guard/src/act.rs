@@ -225,6 +225,14 @@ impl Host {
         left_over(&left)
     }
 
+    /// Reverts at the end of a lease; one without a record was killed before it changed anything.
+    pub fn expire(&self, id: &str, why: &str) -> Result<()> {
+        if !self.leases.has(id) {
+            return Ok(());
+        }
+        self.revert(id, why)
+    }
+
     /// Restores what a lease has changed; what was confirmed before is stored instead.
     pub fn revert(&self, id: &str, why: &str) -> Result<()> {
         let held = self.leases.one(id)?;
@@ -351,13 +359,13 @@ impl Host {
                 kept.lease.id
             )));
         }
+        // Those of acts that were killed: without this program they would fail forever.
+        let _ = system::systemctl(&["stop", "mydyno-deadman-*.timer"]);
         units::remove()?;
         self.leases.remove()?;
         let own = std::env::current_exe().at("mydyno-guard")?;
         fs::remove_file(&own).at(own.display())?;
-        if let Some(folder) = own.parent() {
-            let _ = fs::remove_dir(folder); // programs of others may be there
-        }
+        let _ = own.parent().map(fs::remove_dir); // programs of others may be there
         Ok(())
     }
 }

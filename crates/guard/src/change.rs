@@ -200,7 +200,8 @@ fn like(place: &Path, file: &File) -> Result<()> {
 /// Raises where another user can change a folder above the file.
 fn trusted(place: &Path) -> Result<()> {
     let folder = fs::canonicalize(parent(place)).at(place.display())?;
-    for above in folder.ancestors() {
+    // Of a link also the folders that it is in: who can change those points it elsewhere.
+    for above in parent(place).ancestors().chain(folder.ancestors()) {
         let found = fs::metadata(above).at(above.display())?;
         let own = rustix::process::geteuid().as_raw();
         if ![0, own].contains(&found.uid()) || found.mode() & 0o022 != 0 {
@@ -317,6 +318,16 @@ mod tests {
         one.unstage();
         assert!(!top.join("a").exists());
         fs::remove_dir(&top).unwrap();
+    }
+
+    #[test]
+    fn a_link_that_another_user_can_change_is_not_followed() {
+        let top = std::env::temp_dir().join(format!("mydyno-link-{}", std::process::id()));
+        fs::create_dir(&top).unwrap();
+        std::os::unix::fs::symlink("/etc", top.join("etc")).unwrap();
+        assert!(trusted(Path::new("/etc/a.conf")).is_ok());
+        assert!(trusted(&top.join("etc/a.conf")).is_err());
+        fs::remove_dir_all(&top).unwrap();
     }
 
     #[test]

@@ -298,6 +298,11 @@ impl Leases {
         ids.iter().map(|id| self.one(id)).collect()
     }
 
+    /// Returns whether there is a record of this lease, or one that cannot be looked at.
+    pub fn has(&self, id: &str) -> bool {
+        self.path(id).try_exists().unwrap_or(true)
+    }
+
     /// Returns one lease.
     pub fn one(&self, id: &str) -> Result<Held> {
         let path = self.path(id);

@@ -47,7 +47,7 @@ enum Task {
         id: String,
         #[arg(long)]
         why: String,
-        /// End another act that does not give the lock back
+        /// As the timer does it: end another act that does not give the lock back
         #[arg(long)]
         takeover: bool,
     },
@@ -90,6 +90,7 @@ fn run(task: Task) -> Result<ExitCode> {
             host.begin(lease)?;
         }
         Task::Confirm { id, who } => host.confirm(&id, &who)?,
+        Task::Revert { id, why, .. } if takeover => host.expire(&id, &why)?,
         Task::Revert { id, why, .. } => host.revert(&id, &why)?,
         Task::Extend { id, seconds } => host.extend(&id, seconds)?,
         Task::Judge { id, verdict, text } => host.judge(&id, &verdict, &text)?,
@@ -110,4 +111,21 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Forget => host.forget()?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The timer would start it again every five seconds, forever.
+    #[test]
+    fn the_end_of_a_lease_that_was_never_recorded_is_no_failure() {
+        let folder = std::env::temp_dir().join(format!("mydyno-expire-{}", std::process::id()));
+        let host = Host::new(&folder, true).unwrap();
+        assert!(host.expire("l-1", "the lease ended").is_ok());
+        assert!(host.revert("l-1", "by hand").is_err());
+        std::fs::write(folder.join("l-1.jsonl"), "damaged\n").unwrap();
+        assert!(host.expire("l-1", "the lease ended").is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
