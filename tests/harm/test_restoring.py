@@ -201,6 +201,9 @@ def test_rollback_restores_what_we_set_and_leaves_what_somebody_else_set(foreign
         assert other.returncode == 4
         if foreign:
             swappiness.write_text("44")
+        unnamed = mydyno("rollback")
+        assert (unnamed.returncode, unnamed.stdout) == (0, ""), unnamed.stdout
+        assert f"mydyno rollback {there.out}" in unnamed.stderr
         done = mydyno("rollback", there.out)
         assert done.returncode == 0, done.stderr
         assert "restored: db/kernel.sysctl.vm.dirty_expire_centisecs" in done.stdout

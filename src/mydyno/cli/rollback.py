@@ -120,10 +120,10 @@ def _of_campaign(directory: str, host: str, allow: Sequence[str], *, json: bool)
         elif path is not None:
             _without_records(where, path, host, done, allowed=bool(allow))
         _sweep(where, done)
-    _print(done, json=json)
-    if path is None:
-        for one in opened(host):
-            print_message(one.line)
+    left = [one.line for one in opened(host)] if path is None else []
+    _print(done, left, json=json)
+    for line in left:
+        print_message(line)
     if done.failed:
         raise HostError("; ".join(done.failed))
 
@@ -211,11 +211,11 @@ def _sweep(host: Host, done: Done) -> None:
             done.failed.append(str(error))
 
 
-def _print(done: Done, *, json: bool) -> None:
+def _print(done: Done, left: Sequence[str] = (), *, json: bool) -> None:
     if json:
         print_json(done.lines)
     else:
-        nothing = [] if done.failed else ["nothing to restore"]
+        nothing = [] if done.failed or left else ["nothing to restore"]
         sys.stdout.writelines(f"{line}\n" for line in done.lines or nothing)
 
 
