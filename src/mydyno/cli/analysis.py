@@ -45,6 +45,7 @@ from mydyno.stats.estimates import cumulative, ended, merged, unit_of, within
 from mydyno.stats.losses import Loss, losses
 from mydyno.stats.result import (
     ChangeView,
+    Comparison,
     Curve,
     Distribution,
     Result,
@@ -175,10 +176,9 @@ def losses_of(path: Path, run: OpenRun | None = None) -> list[Loss]:
     run, files = run or opened(path), RunDir(path)
     if run.campaign.kind is not CRASH:
         return losses_of(files.cuts) if files.cuts.exists() else []
-    trials: list[Read] = [(outcome, []) for outcome in outcomes(run.contents.events)]
-    rule = rule_of(run.campaign, _changes(files, run.campaign, trials))
-    done, names = [outcome for outcome, _ in trials], run.campaign.treatments
-    return losses(done, names, rule.durability or {})
+    done = outcomes(run.contents.events)
+    rule = rule_of(run.campaign, _changes(files, run.campaign, [(one, []) for one in done]))
+    return losses(done, run.campaign.treatments, rule.durability or {})
 
 
 def result(path: Path, run: OpenRun | None = None) -> Result:
@@ -186,35 +186,21 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
 
     `run` is the directory where it was opened already.
     """
-    run = run or opened(path)
-    campaign, run_facts, contents, warnings = run.campaign, run.facts, run.contents, run.warnings
-    files = RunDir(path)
-    done = outcomes(contents.events)
-    trials = reread(files, done, campaign.workloads)
+    run, files = run or opened(path), RunDir(path)
+    campaign, run_facts = run.campaign, run.facts
+    trials = reread(files, outcomes(run.contents.events), campaign.workloads)
     changes = _changes(files, campaign, trials)
     rule = rule_of(campaign, changes)
     ends = ended([o for o, _ in trials], rule.responses, rule.lower)
     trials = [(end, intervals) for end, (_, intervals) in zip(ends, trials, strict=True)]
-    comparison = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
     short = [o for o, _ in trials if not o.trial.soak]
     judged = {o.trial.id: o for o in mark_invalid(short, rule)}
-    lines = [*warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
-    noted = [Finding("recorded", {"text": line}) for line in lines]
-    # not every label of a log was run under every workload, nor each part of a ladder's rungs
-    planned = {rule.baseline, *campaign.compared} if campaign.kind.runs else set()
-    rows = [r for r in comparison.treatments if r.trials or r.findings or r.name in planned]
-    comparison = msgspec.structs.replace(
-        comparison,
-        machine_time_s=spent_s(contents.events),
-        findings=[*_interim(campaign, done), *noted, *comparison.findings],
-        treatments=rows,
-    )
     facts = _facts(files, run_facts) | _sessions(files, campaign, trials)
     return Result(
-        comparison=in_words(comparison),
+        comparison=in_words(_compared(run, files, trials, rule)),
         question=campaign.spec.campaign.question,
         command=run_facts.command,
-        started=contents.began,
+        started=run.contents.began,
         design=campaign.kind.label,
         protocol=campaign.stops.label,
         lab=_fact(files, "lab"),
@@ -234,6 +220,22 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
         settings=run_facts.overrides,
         names=_names(campaign, facts),
         statements=_statements(files, trials),
+    )
+
+
+def _compared(run: OpenRun, files: RunDir, trials: Sequence[Read], rule: Rule) -> Comparison:
+    """Return the comparison of a run's trials, with what was noted as it ran."""
+    campaign, done = run.campaign, outcomes(run.contents.events)
+    found = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
+    lines = [*run.warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
+    noted = [Finding("recorded", {"text": line}) for line in lines]
+    # not every label of a log was run under every workload, nor each part of a ladder's rungs
+    planned = {rule.baseline, *campaign.compared} if campaign.kind.runs else set()
+    return msgspec.structs.replace(
+        found,
+        machine_time_s=spent_s(run.contents.events),
+        findings=[*_interim(campaign, done), *noted, *found.findings],
+        treatments=[r for r in found.treatments if r.trials or r.findings or r.name in planned],
     )
 
 
