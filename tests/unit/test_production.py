@@ -136,6 +136,22 @@ def test_hours_of_samples_are_statements_at_once_over_statements_a_second():
     assert from_samples([restarted]).load == pytest.approx([100.0] * 2)
 
 
+def test_a_connection_that_the_server_counts_twice_as_it_ends_adds_no_statements(tmp_path):
+    """Its fall is no step, but its rise would be one."""
+    file = File().define(
+        "server",
+        ("status.threads_running", "", "gauge", 1.0),
+        ("status.questions", "", "counter", 1.0),
+    )
+    for seq in range(2000):
+        asked = 100 * seq + (90_000 if seq % 100 == 50 else 0)
+        seen = {("status.threads_running", ""): 3, ("status.questions", ""): asked}
+        file.tick(seq, seen, read=("server",))
+    found = command._sampled([file.end(0).written(tmp_path)])  # noqa: SLF001 - not 24 h of it
+    assert found.load == pytest.approx([100.0] * len(found.load))
+    assert len(found.load)
+
+
 def test_a_file_of_the_sampler_without_a_server_is_refused(tmp_path):
     file = File().define("host", ("host.x", "", "gauge", 1.0))
     file.tick(0, {("host.x", ""): 1}).end(0).written(tmp_path)

@@ -26,6 +26,7 @@ from mydyno.keep.history import (
 from mydyno.model import SpecError
 from mydyno.report import units
 from mydyno.report.production import EffectReport, render_effect
+from mydyno.sample.derive import counted_once
 from mydyno.sample.probe_file import read
 from mydyno.stats.production import (
     LEAST_H,
@@ -188,7 +189,8 @@ def _sampled(paths: Sequence[Path]) -> History:
         running, questions = (found.find(f"status.{name}") for name in _COUNTED)
         if running is None or questions is None:
             raise SpecError(f"{path}: has no server; sample with --server-defaults FILE")
-        parts.append(Samples(found.wall_s, running - 1, questions))  # one is the sampler's own
+        # one of the threads is the sampler's own
+        parts.append(Samples(found.wall_s, running - 1, counted_once(questions)))
     return from_samples(parts)
 
 
