@@ -111,7 +111,7 @@ def begun(folder):
 
 @pytest.mark.parametrize(
     ("server", "age"),
-    [("auto", True), ("mysql-8.0.33", True), ("mysql-5.6.14", False)],
+    [("auto", True), ("mysql-8.0.33", True), ("mariadb-11.4.5", True), ("mysql-5.6.14", False)],
 )
 def test_each_trial_has_its_series_over_its_window(folder, server, age):
     run(folder, server=server if server == "auto" else str(SERVERS / server))

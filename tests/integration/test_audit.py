@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.mysqld, pytest.mark.root, pytest.mark.slow]
 _SELF = ("Connect", "Quit", "Init DB")
 
 
-@pytest.fixture(params=(MARIADB, "mysql-8.0.33", "mysql-5.6.14"))
+@pytest.fixture(params=(MARIADB, "mysql-8.0.33", "mysql-5.6.14", "mariadb-11.4.5"))
 def server(bench, request):
     yield from watched(bench, request.param)
 

@@ -211,11 +211,14 @@ def test_every_value_that_falls_is_declared_a_gauge(server, tmp_path):
         load(server, seconds=12)
         probe.readings(len(answers(probe.sampled())) + 2)  # a busy host answers seldom; all left
         sampled = probe.stop()
+    # from 8.0 on MySQL counts a connection once also as it ends
+    strict = server.build.flavour != "mariadb" and server.build.version >= (8,)
+    right = np.asarray if strict else counted_once
     fell = {
         (column.name, column.kind)
         for column in sampled.columns
         if column.source == "server"
-        and (np.diff(counted_once(series(sampled, column.name, column.of))) < 0).any()
+        and (np.diff(right(series(sampled, column.name, column.of))) < 0).any()
     }
     assert [name for name, kind in fell if kind == "counter"] == []
     assert {"status.threads_connected", "status.innodb_buffer_pool_pages_dirty"} <= {

@@ -295,7 +295,7 @@ def test_the_power_of_a_far_disk_is_cut(net):
     clean(net)
 
 
-@pytest.mark.parametrize("where", [("db", "client"), ("local", "client")])
+@pytest.mark.parametrize("where", [("db", "client"), ("db", "db"), ("local", "client")])
 def test_scripts_and_certificates_go_where_the_load_is(net, where):
     known = {"db": net.db.address, "client": net.client.address}
     db, load = (f"ssh://root@{known[one]}" if one in known else one for one in where)

@@ -153,8 +153,8 @@ BROKEN = {
 @pytest.mark.parametrize("condition", BROKEN)
 def test_a_violated_condition_is_named(loaded, condition):
     name, instance, target = loaded
-    if name != MARIADB and condition != 1:
-        pytest.skip("one server has each condition broken, the others have the first")
+    if name != MARIADB and condition % 4 != 1:
+        pytest.skip("one server has each condition broken, the others have three")
     table, there, back, rows, words = BROKEN[condition]
 
     def change(how):
