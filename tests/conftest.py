@@ -51,8 +51,10 @@ def _free(path):
 
 if WORKER and os.geteuid() == 0:
     _own_state()
-# Where a job in the background runs the tests, an interrupt is ignored: by what they start, too.
+# Where a job in the background runs the tests, these are ignored: by what they start, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class _Units(LoadScopeScheduling):
