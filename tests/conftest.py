@@ -51,10 +51,10 @@ def _free(path):
 
 if WORKER and os.geteuid() == 0:
     _own_state()
-# Where a job in the background runs the tests, these are ignored: by what they start, too.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# A job in the background ignores these, and so would what its tests start; a handler is not inherited.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 
 class _Units(LoadScopeScheduling):
