@@ -51,7 +51,7 @@ def _free(path):
 
 if WORKER and os.geteuid() == 0:
     _own_state()
-# A job in the background ignores these, and so would what its tests start; a handler is not inherited.
+# A job in the background ignores these; what its tests start would, too: no handler is inherited.
 for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
