@@ -119,6 +119,7 @@ impl Source for Processes {
 
 impl Watched {
     fn read(&mut self, root: &Root, first: bool, look: &mut Look, table: &mut Table) {
+        let lived = self.living.is_some();
         if look.seldom && self.living.is_some() && self.is_another(look) {
             self.lose("its file names another process", table);
         }
@@ -129,7 +130,10 @@ impl Watched {
             self.lose("the process ended", table);
         }
         self.find(root, first, look, table);
-        self.sample(look, table);
+        // A row without values parts two processes: no counter goes on from one to the next.
+        if !lived {
+            self.sample(look, table);
+        }
     }
 
     /// Whether it lives and was read.

@@ -109,6 +109,8 @@ fn a_file_may_come_later_and_name_the_next_process() {
     fs::write(&path, format!("{}\n", second.pid())).unwrap();
     source.read(&mut table).unwrap();
     assert_eq!(events(&table)[2..], [Event::Gone, Event::Restart]);
+    assert_eq!(table.present(), 0, "a row without values parts the two");
+    source.read(&mut table).unwrap();
     assert_eq!(value(&table, "process.threads", "x"), Some(1));
 }
 
