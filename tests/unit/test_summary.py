@@ -1,11 +1,13 @@
 """A window's numbers: weighted by time, merged and never averaged."""
 
+import random
 from math import log
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
 from mydyno.model import Interval, Window
+from mydyno.model.values import levels, mean_us, percentile_us
 from mydyno.stats.estimates import cumulative, merged, summarise, tens
 
 WINDOW = Window(2, 6)
@@ -102,8 +104,28 @@ def test_an_empty_window_has_no_summary():
     assert metrics([Interval(1, {"tps": 1.0})]) == {}
 
 
+def test_levels_are_those_of_the_librarys_own_iterators():
+    chance = random.Random(5)
+    for size in (1, 2, 3, 50, 2000):
+        counted = HdrHistogram(1, 3_600_000_000, 3)
+        for _ in range(size):
+            counted.record_value(round(10 ** chance.uniform(0, 9.5)), chance.randint(1, 9))
+        for one in (counted, merged([counted.encode()])):
+            found = levels(one)
+            theirs = [
+                (i.value_iterated_to, i.count_at_value_iterated_to)
+                for i in one.get_recorded_iterator()
+            ]
+            assert [(level.high, level.events) for level in found] == theirs
+            assert all(level.low == one.get_lowest_equivalent_value(level.high) for level in found)
+            assert mean_us(found) == one.get_mean_value()
+            for percent in (0.1, 50, 95, 99, 99.9, 100):
+                assert percentile_us(found, percent) == one.get_value_at_percentile(percent)
+    assert (levels(merged([])), percentile_us([], 99.0), mean_us([])) == ([], 0, 0.0)
+
+
 def test_the_cumulative_curve_ends_at_one():
-    points = cumulative(merged([histogram(range(1000, 100_000, 100))]))
+    points = cumulative(levels(merged([histogram(range(1000, 100_000, 100))])))
     assert points[-1][1] == 1.0
     assert [p[0] for p in points] == sorted(p[0] for p in points)
     assert len(points) <= 410

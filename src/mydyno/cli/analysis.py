@@ -34,6 +34,7 @@ from mydyno.model import (
     TrialStatus,
     os_errors_as,
 )
+from mydyno.model.values import levels
 from mydyno.report import digestpage
 from mydyno.report.statements import TrialLog, statements
 from mydyno.report.words import in_words, words
@@ -362,8 +363,8 @@ def _distributions(trials: Sequence[Read]) -> list[Distribution]:
     found = []
     for (treatment, workload, kind), several in histograms.items():
         if present := [encoded for encoded in several if encoded]:
-            total = merged(present)
-            count = int(total.get_total_count())
+            total = levels(merged(present))
+            count = sum(one.events for one in total)
             found.append(Distribution(treatment, workload, count, cumulative(total), kind))
     return found
 

@@ -4,16 +4,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated
 
+import msgspec
 import typer
 
 from mydyno.campaign.doses import STALLED, Doses, proven
 from mydyno.campaign.plan import Campaign
-from mydyno.campaign.run_loop import reread
 from mydyno.campaign.trial import replayed
-from mydyno.cli.analysis import OpenRun, Read, opened
+from mydyno.cli.analysis import OpenRun, opened
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
 from mydyno.diagnose import (
     Diagnosis,
@@ -46,7 +48,8 @@ from mydyno.sample.figures import figures, mean, of_window, of_windows
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import Where, disk_of
 from mydyno.server.existing import reached
-from mydyno.stats.estimates import merged, unit_of, within
+from mydyno.stats.checks import mark_invalid
+from mydyno.stats.estimates import unit_of
 
 Treatment = Annotated[
     str | None,
@@ -57,6 +60,7 @@ Treatment = Annotated[
 Say = Callable[[str], object]
 _MOST = 6  # trials of a treatment that its account is the mean of
 _MOST_STALLING = 12  # segments that the account of stalls is the mean of
+_VOID = TrialStatus.VOID
 _USUAL = 20  # seconds of a diagnosis's first trial, its last ones, which show the usual rate
 
 Directory = Annotated[
@@ -211,15 +215,16 @@ def _in_stalls(files: RunDir, load: Workload, segments: Sequence[Outcome]) -> li
 def _cells(campaign: Campaign, done: Sequence[Outcome]) -> list[Sequence[Outcome]]:
     """Return the last trials of each treatment under each load with a server, in the spec's order.
 
-    More of them change a mean account little.
+    More of them change a mean account little.  Those that a verdict leaves out, as something else
+    disturbed them, count only where a treatment has no others.
     """
     cells: dict[tuple[str, str], list[Outcome]] = {}
-    for outcome in done:
+    for outcome in mark_invalid([o for o in done if not o.trial.soak], campaign.rule):
         trial = outcome.trial
-        if not trial.soak and campaign.workloads[trial.workload].info.needs_server:
+        if campaign.workloads[trial.workload].info.needs_server:
             cells.setdefault((trial.workload, trial.treatment), []).append(outcome)
-    every = ((load, name) for load in campaign.workloads for name in campaign.treatments)
-    return [cells[cell][-_MOST:] for cell in every if cell in cells]
+    found = [cells[c] for c in product(campaign.workloads, campaign.treatments) if c in cells]
+    return [([o for o in some if o.status is not _VOID] or some)[-_MOST:] for some in found]
 
 
 def evidence(directory: Path, campaign: Campaign, outcome: Outcome) -> LoadEvidence | None:
@@ -239,40 +244,31 @@ def _diagnosed(
     path: Path, campaign: Campaign, cell: Sequence[Outcome], say: Say
 ) -> Diagnosis | None:
     """Return the diagnosis of the trials of one treatment under one load, None without a sample."""
-    read_again = reread(RunDir(path), cell, campaign.workloads)
-    trials = [(o, seen) for o, seen in read_again if o.status is TrialStatus.OK]
     sampled: list[Figures] = []
-    for outcome, _ in trials:
+    for outcome in cell:
         try:
             made = figures(RunDir(path).trial(outcome.trial.id), outcome.window)
         except HostError as error:
             say(f"warning: {error}; the account leaves it out")
             continue
         sampled += [made] if made else []
-    if not sampled:
+    first, windows = cell[0].trial, [outcome.window for outcome in cell]
+    load = campaign.workloads[first.workload]
+    metrics = [{m.name: m.value for m in outcome.metrics} for outcome in cell]
+    rates = [one[load.info.response] for one in metrics if load.info.response in one]
+    if not sampled or not rates:
         return None
-    first = trials[0][0]
-    workload = campaign.workloads[first.trial.workload]
-    rates = [m.value for o, _ in trials for m in o.metrics if m.name == workload.info.response]
-    if not rates:
-        return None
-    rate = sum(rates) / len(rates)
+    waits = [one["latency_mean_s"] for one in metrics if "latency_mean_s" in one]
     subject = Subject(
-        first.trial.treatment,
-        first.trial.workload,
+        first.treatment,
+        first.workload,
         len(sampled),
-        rate,
-        unit_of(workload.info.response),
-        threads_of(workload),
-        _in_flight(trials, rate) if workload.info.closed_loop else None,
-        (min(o.window.start_s for o, _ in trials), max(o.window.end_s for o, _ in trials)),
+        fmean(rates),
+        unit_of(load.info.response),
+        threads_of(load),
+        fmean(rates) * fmean(waits) if waits and load.info.closed_loop else None,
+        (min(window.start_s for window in windows), max(window.end_s for window in windows)),
     )
-    return diagnosis(subject, mean(sampled))
-
-
-def _in_flight(trials: Sequence[Read], rate: float) -> float | None:
-    """Return the rate times the mean latency, None where the load reports no histogram."""
-    encoded = [i.latency for o, seen in trials for i in within(seen, o.window) if i.latency]
-    if not encoded:
-        return None
-    return rate * float(merged(encoded).get_mean_value()) * 1e-6
+    found = diagnosis(subject, mean(sampled))
+    disturbed = ["disturbed"] if cell[0].status is _VOID else []
+    return msgspec.structs.replace(found, doubts=[*found.doubts, *disturbed])

@@ -6,8 +6,8 @@ import struct
 import zlib
 from collections.abc import Iterable
 
-HIGHEST_US = 3_600_000_000  # an hour: longer than any query a trial can hold
-DIGITS = 3
+from mydyno.model.values import DIGITS, HIGHEST_US, levels, percentile_us
+
 _HEAD = struct.Struct(">II")  # cookie, length of what follows compressed
 _SETTINGS = struct.Struct(">IIiiQQd")  # cookie, length, offset, digits, lowest, highest, ratio
 _COOKIES = (0x1C849314, 0x1C849313)  # of a compressed and of a plain V2 encoding
@@ -35,9 +35,9 @@ def recorded(counts: Iterable[tuple[float, int]]) -> tuple[str, dict[str, float]
         histogram.record_value(min(max(round(latency_us), 1), HIGHEST_US), count)
     if not histogram.get_total_count():
         return "", {}
-    found = histogram.get_percentile_to_value_dict(list(_QUANTILES))
-    quantiles = {name: found[percent] / 1e6 for percent, name in _QUANTILES.items()}
-    quantiles["latency_max_s"] = histogram.get_max_value() / 1e6
+    found = levels(histogram)
+    quantiles = {name: percentile_us(found, percent) / 1e6 for percent, name in _QUANTILES.items()}
+    quantiles["latency_max_s"] = found[-1].high / 1e6
     return histogram.encode().decode(), quantiles
 
 

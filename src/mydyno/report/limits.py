@@ -29,6 +29,7 @@ VERDICTS = {
     "undecided": "undecided",
 }
 DOUBTS = {
+    "disturbed": "no trial of it is valid, see `mydyno compare`",
     "looks": "the looks at threads and the kernel's count of their CPU time differ",
     "unlisted": "the server listed fewer connections than the load has threads",
     "little": "throughput times mean latency is not the number of connections (Little's law)",

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from math import isfinite, log
 from statistics import fmean, pstdev
 from typing import Any
@@ -18,12 +19,10 @@ from mydyno.model import (
     Window,
     of_kind,
 )
+from mydyno.model.values import DIGITS, HIGHEST_US, Level, levels, mean_us, percentile_us
 from mydyno.stats.effects import Effect
 from mydyno.stats.result import Ends, Estimate
 from mydyno.stats.rule import THROUGHPUTS, always_works
-
-HIGHEST_US = 3_600_000_000  # an hour: longer than any query a trial can hold
-DIGITS = 3
 
 
 def merged(encoded: Iterable[str]) -> Any:  # noqa: ANN401 - hdrh ships no types
@@ -42,19 +41,10 @@ def merged(encoded: Iterable[str]) -> Any:  # noqa: ANN401 - hdrh ships no types
     return total
 
 
-def percentile_s(histogram: Any, percent: float) -> float:  # noqa: ANN401 - as above
-    """Return the latency in seconds that `percent` of the events did not exceed."""
-    return float(histogram.get_value_at_percentile(percent)) / 1e6
-
-
-def cumulative(histogram: Any, points: int = 200) -> list[tuple[float, float]]:  # noqa: ANN401
+def cumulative(found: Sequence[Level], points: int = 200) -> list[tuple[float, float]]:
     """Return at most `points` pairs of latency in seconds and the share of events up to it."""
-    total = histogram.get_total_count()
-    pairs: list[tuple[float, float]] = []
-    seen = 0
-    for item in histogram.get_recorded_iterator():
-        seen += item.count_at_value_iterated_to
-        pairs.append((item.value_iterated_to / 1e6, seen / total))
+    seen = list(accumulate(one.events for one in found))
+    pairs = [(one.high / 1e6, n / seen[-1]) for one, n in zip(found, seen, strict=True)]
     step = max(1, len(pairs) // points)
     return pairs[::step] + (pairs[-1:] if len(pairs) % step != 1 else [])
 
@@ -92,9 +82,10 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
     metrics = _values(inside, seconds)
     if metrics.keys() >= set(_QUERIES) and "qps" not in metrics:
         metrics["qps"] = sum(metrics[name] for name in _QUERIES)
-    metrics |= _percentiles([i.latency for i in inside]) | _spread([i.latency for i in inside])
+    every = _levels(i.latency for i in inside)
+    metrics |= _percentiles(every) | _spread(every)
     for kind in dict.fromkeys(kind for i in inside for kind in i.kinds):
-        found = _percentiles([i.kinds.get(kind, "") for i in inside])
+        found = _percentiles(_levels(i.kinds.get(kind, "") for i in inside))
         metrics |= {of_kind(name, kind): value for name, value in found.items()}
     logsd = _logsd([i.values.get(response, 0.0) for i in inside])
     if logsd is not None:
@@ -170,25 +161,21 @@ def unit_of(name: str) -> str:
     return "B/s" if name.endswith("bytes") else "/s"
 
 
-def _percentiles(encoded: Sequence[str]) -> dict[str, float]:
-    """Return the percentiles of all histograms together; nothing where there are none."""
-    histograms = [text for text in encoded if text]
-    if not histograms:
-        return {}
-    total = merged(histograms)
-    found = {name: percentile_s(total, percent) for name, percent in _PERCENTILES.items()}
-    return {"latency_mean_s": float(total.get_mean_value()) / 1e6, **found}
+def _levels(encoded: Iterable[str]) -> list[Level]:
+    """Return the levels of all histograms together, none where there are none."""
+    present = [text for text in encoded if text]
+    return levels(merged(present)) if present else []
 
 
-def _spread(encoded: Sequence[str]) -> dict[str, float]:
-    """Return the spread of all latencies together; nothing where there are no histograms."""
-    histograms = [text for text in encoded if text]
-    if not histograms:
+def _percentiles(found: Sequence[Level]) -> dict[str, float]:
+    if not found:
         return {}
-    weighted = [
-        (log(max(found.value_iterated_to, 1)), found.count_at_value_iterated_to)
-        for found in merged(histograms).get_recorded_iterator()
-    ]
+    each = {name: percentile_us(found, percent) / 1e6 for name, percent in _PERCENTILES.items()}
+    return {"latency_mean_s": mean_us(found) / 1e6, **each}
+
+
+def _spread(found: Sequence[Level]) -> dict[str, float]:
+    weighted = [(log(max(one.high, 1)), one.events) for one in found]
     count = sum(n for _, n in weighted)
     if count < _FEW:
         return {}
