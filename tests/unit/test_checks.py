@@ -107,3 +107,15 @@ def test_the_soak_is_in_the_sentence_of_a_winner_only(won):
     found = in_words(Comparison(*about, conclusion=[first, soak]))
     assert found.soak == words(soak)
     assert found.sentence == (f"{words(winner)} {words(soak)}" if won else words(first))
+
+
+@pytest.mark.parametrize(
+    ("detectable", "end"),
+    [
+        (1.08, "A difference of 8.0 % or more would have been detected."),
+        (4459.4, "Its trials are too few to detect a tenfold difference; run more blocks."),
+    ],
+)
+def test_a_difference_that_no_user_looks_for_is_not_given_in_per_cent(detectable, end):
+    found = words(Finding("none-better", {"baseline": "A", "detectable": detectable}))
+    assert found == f"Keep the baseline: no treatment is significantly better than A. {end}"

@@ -296,6 +296,8 @@ def _none_better(of: _Figures) -> str:
     none = f"Keep the baseline: no treatment is significantly better than {of['baseline']}."
     if "detectable" not in of:
         return none
+    if of["detectable"] > 10:  # noqa: PLR2004 - a per cent of that is no help
+        return f"{none} Its trials are too few to detect a tenfold difference; run more blocks."
     smallest = (of["detectable"] - 1) * 100
     return f"{none} A difference of {smallest:.1f} % or more would have been detected."
 

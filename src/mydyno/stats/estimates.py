@@ -168,10 +168,8 @@ def _levels(encoded: Iterable[str]) -> list[Level]:
 
 
 def _percentiles(found: Sequence[Level]) -> dict[str, float]:
-    if not found:
-        return {}
     each = {name: percentile_us(found, percent) / 1e6 for name, percent in _PERCENTILES.items()}
-    return {"latency_mean_s": mean_us(found) / 1e6, **each}
+    return {"latency_mean_s": mean_us(found) / 1e6, **each} if found else {}
 
 
 def _spread(found: Sequence[Level]) -> dict[str, float]:
