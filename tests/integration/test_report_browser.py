@@ -242,7 +242,7 @@ def test_every_heading_has_a_link_to_itself(opened, name):
     link.focus()
     assert link.evaluate("(e) => getComputedStyle(e).opacity") == "1"
     page.keyboard.press("Enter")
-    assert page.url.endswith("#trials")
+    page.wait_for_url(lambda url: url.endswith("#trials"))
 
 
 _OUTSIDE = """() => [...document.querySelectorAll('svg text')].filter((e) => {
