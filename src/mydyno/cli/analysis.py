@@ -34,7 +34,6 @@ from mydyno.model import (
     TrialStatus,
     os_errors_as,
 )
-from mydyno.model.values import levels
 from mydyno.report import digestpage
 from mydyno.report.statements import TrialLog, statements
 from mydyno.report.words import in_words, words
@@ -42,7 +41,7 @@ from mydyno.sample import complaint
 from mydyno.sample.derive import sampled_series, used
 from mydyno.stats import Rule, compare
 from mydyno.stats.checks import mark_invalid
-from mydyno.stats.estimates import cumulative, ended, merged, unit_of, within
+from mydyno.stats.estimates import cumulative, ended, levels_of, unit_of, within
 from mydyno.stats.losses import Loss, losses
 from mydyno.stats.result import (
     ChangeView,
@@ -362,8 +361,7 @@ def _distributions(trials: Sequence[Read]) -> list[Distribution]:
                     histograms.setdefault((*cell, kind), []).append(encoded)
     found = []
     for (treatment, workload, kind), several in histograms.items():
-        if present := [encoded for encoded in several if encoded]:
-            total = levels(merged(present))
+        if total := levels_of(several):
             count = sum(one.events for one in total)
             found.append(Distribution(treatment, workload, count, cumulative(total), kind))
     return found

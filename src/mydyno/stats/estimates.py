@@ -41,6 +41,12 @@ def merged(encoded: Iterable[str]) -> Any:  # noqa: ANN401 - hdrh ships no types
     return total
 
 
+def levels_of(encoded: Iterable[str]) -> list[Level]:
+    """Return the levels of all histograms together, none where there are none."""
+    present = [text for text in encoded if text]
+    return levels(merged(present)) if present else []
+
+
 def cumulative(found: Sequence[Level], points: int = 200) -> list[tuple[float, float]]:
     """Return at most `points` pairs of latency in seconds and the share of events up to it."""
     seen = list(accumulate(one.events for one in found))
@@ -82,10 +88,10 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
     metrics = _values(inside, seconds)
     if metrics.keys() >= set(_QUERIES) and "qps" not in metrics:
         metrics["qps"] = sum(metrics[name] for name in _QUERIES)
-    every = _levels(i.latency for i in inside)
+    every = levels_of(i.latency for i in inside)
     metrics |= _percentiles(every) | _spread(every)
     for kind in dict.fromkeys(kind for i in inside for kind in i.kinds):
-        found = _percentiles(_levels(i.kinds.get(kind, "") for i in inside))
+        found = _percentiles(levels_of(i.kinds.get(kind, "") for i in inside))
         metrics |= {of_kind(name, kind): value for name, value in found.items()}
     logsd = _logsd([i.values.get(response, 0.0) for i in inside])
     if logsd is not None:
@@ -159,12 +165,6 @@ def unit_of(name: str) -> str:
     if name.endswith(("_ratio", "_logsd")):
         return "ratio"
     return "B/s" if name.endswith("bytes") else "/s"
-
-
-def _levels(encoded: Iterable[str]) -> list[Level]:
-    """Return the levels of all histograms together, none where there are none."""
-    present = [text for text in encoded if text]
-    return levels(merged(present)) if present else []
 
 
 def _percentiles(found: Sequence[Level]) -> dict[str, float]:

@@ -120,7 +120,7 @@ impl Source for Processes {
 impl Watched {
     fn read(&mut self, root: &Root, first: bool, look: &mut Look, table: &mut Table) {
         let lived = self.living.is_some();
-        if look.seldom && self.living.is_some() && self.is_another(look) {
+        if look.seldom && lived && self.is_another(look) {
             self.lose("its file names another process", table);
         }
         if self.sample(look, table) {
