@@ -15,19 +15,28 @@ def seen(tmp_path, where=Where("vda")):  # noqa: B008 - frozen
     file = File().define("host", *COLUMNS)
     for seq, (reads, running) in enumerate([(0, 1), (100, 3), (300, 5), (50, 7), (150, 9)]):
         file.tick(seq, {("disk.reads", "vda"): reads, ("cpu.running", ""): running})
-    return of_window(read(file.written(tmp_path)), where, Window(0.0, 5.0)).means
+    return of_window(read(file.written(tmp_path)), where, Window(0.0, 5.0))
 
 
 def test_counters_are_rates_and_gauges_are_means(tmp_path):
     """A counter that fell began again: that step counts for nothing."""
-    means = seen(tmp_path)
+    means = seen(tmp_path).means
     assert means["disk.reads"] == pytest.approx((100 + 200 + 100) / 3)
     assert means["cpu.running"] == pytest.approx((3 + 5 + 7 + 9) / 4)
-    assert seen(tmp_path, Where())["disk.reads:vda"] == means["disk.reads"]
+    assert seen(tmp_path, Where()).means["disk.reads:vda"] == means["disk.reads"]
+
+
+def test_their_spread_and_rise_are_shares_of_the_mean(tmp_path):
+    """Of 3, 5, 7, 9 and of 100, 200, one unknown, 100: the later half beside the earlier one."""
+    found = seen(tmp_path)
+    assert found.spread["cpu.running"] == pytest.approx((20 / 3) ** 0.5 / 6)
+    assert found.rise["cpu.running"] == pytest.approx((8 - 4) / 6)
+    assert found.spread["disk.reads"] == pytest.approx((10000 / 3) ** 0.5 / (400 / 3))
+    assert found.rise["disk.reads"] == pytest.approx((100 - 150) / (400 / 3))
 
 
 def test_what_is_known_of_host_and_window_is_among_them(tmp_path):
     """`why --live` has no run directory: without these a limit of the CPUs could not be seen."""
-    means = seen(tmp_path, Where("vda", "eth0", 125e6, {"disk.cap_ios": 500.0}))
+    means = seen(tmp_path, Where("vda", "eth0", 125e6, {"disk.cap_ios": 500.0})).means
     assert (means["cpus"], means["window.seconds"]) == (2, 5.0)
     assert (means["net.capacity"], means["disk.cap_ios"]) == (125e6, 500.0)

@@ -17,6 +17,7 @@ from mydyno.campaign.timing import (
     smallest_budget,
 )
 from mydyno.campaign.treatments import Environment
+from mydyno.cli.plan import describe
 from mydyno.journal.register import MeasuredCosts, remember, remembered
 from mydyno.model import Outcome, TrialStatus, Window
 from mydyno_simulate import BARE, CLOUD, NOISY, Arm, Machine, Warmup
@@ -140,6 +141,19 @@ def test_a_budget_that_cannot_show_the_margin_names_one_that_can():
     assert schedule(replan({"design.budget": f'"{enough_s}s"'}), MEASURED).shows(0.03)
     less_s = enough_s / 1.25
     assert not schedule(replan({"design.budget": f'"{less_s}s"'}), MEASURED).shows(0.03)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (1.199, "differences of 19.9 % or more can be shown in 4 blocks"),
+        (12.5, "no difference below tenfold can be shown in 4 blocks"),
+        (float("inf"), "nothing can be shown in 4 blocks"),
+    ],
+)
+def test_what_can_be_shown_is_a_difference_that_helps(ratio, words):
+    c = campaign(spec_of("a", "blocks", 600))
+    assert words in describe(replace(schedule(c, MEASURED), detectable=ratio, blocks=4), c)
 
 
 def test_a_smaller_question_that_fits_is_named():

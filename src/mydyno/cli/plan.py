@@ -63,7 +63,7 @@ def describe(found: Schedule, campaign: Campaign) -> str:
     within = f" in {counted(blocks, 'block')}" if blocks else ""
     text = (
         f"trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}; "
-        f"{_detectable(found)} can be shown{within}; at most {found.trials} trials"
+        f"{_detectable(found.detectable)} can be shown{within}; at most {found.trials} trials"
     )
     if blocks is None or found.needed is None or found.needed <= blocks:
         return text
@@ -73,10 +73,13 @@ def describe(found: Schedule, campaign: Campaign) -> str:
     )
 
 
-def _detectable(found: Schedule) -> str:
-    if found.detectable is None or isinf(found.detectable):
+def _detectable(ratio: float | None) -> str:
+    """Return what differences a detectable ratio shows; a large one is no help in per cent."""
+    if ratio is None or isinf(ratio):
         return "nothing"
-    return f"{_percent(found.detectable - 1)} or more"
+    if ratio > 10:  # noqa: PLR2004 - tenfold
+        return "no difference below tenfold"
+    return f"differences of {_percent(ratio - 1)} or more"
 
 
 @dataclass(slots=True)
@@ -264,7 +267,7 @@ def advice(built: Built, source: SpecSource, costs: Costs) -> str:
 
     enough_s = smallest_budget(campaign, costs, replan)
     fewer = fewer_treatments(campaign, costs, replan)
-    text = f"a budget of {duration(budget_s)} is expected to show {_detectable(found)}"
+    text = f"a budget of {duration(budget_s)} is expected to show {_detectable(found.detectable)}"
     text += f", not the margin of {_percent(margin)}"
     if enough_s:
         text += f"; the smallest that is expected to: --budget {_option(enough_s)}"
@@ -358,9 +361,8 @@ def _price(found: Plan) -> list[str]:
             f"            (with {times[2]} to prepare, {by})",
         ]
     if found.detectable is not None:
-        shown = (found.detectable - 1) * 100
-        differences = f"differences of {shown:.1f} % or more" if isfinite(shown) else _TOO_SHORT
-        lines.append(f"shows       {differences}")
+        shown = _detectable(found.detectable) if isfinite(found.detectable) else _TOO_SHORT
+        lines.append(f"shows       {shown}")
     lines.append(f"            ({found.guess})")
     if found.advice:
         lines.append(

@@ -1,5 +1,6 @@
 """Value types shared by all packages."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
@@ -251,9 +252,9 @@ def levels(histogram: Any) -> list[Level]:  # noqa: ANN401 - hdrh ships no types
 
 def percentile_us(found: Sequence[Level], percent: float) -> int:
     """Return the latency that `percent` of the events did not exceed, 0 without events."""
-    rank = max(int(percent * sum(one.events for one in found) / 100 + 0.5), 1)
-    ends = accumulate(one.events for one in found)
-    return next((one.high for one, end in zip(found, ends, strict=True) if end >= rank), 0)
+    ends = [*accumulate(one.events for one in found)]
+    rank = max(int(percent * ends[-1] / 100 + 0.5), 1) if ends else 0
+    return found[bisect_left(ends, rank)].high if ends else 0
 
 
 def mean_us(found: Sequence[Level]) -> float:

@@ -107,7 +107,7 @@ _MESSAGES: Mapping[str, str] = {
         "The soak of {treatment} was too short to show whether it holds its throughput."
     ),
     "state-change": "the state of the host changed during this trial or next to it",
-    "too-few-trials": "No verdict: too few trials have finished.",
+    "too-few-trials": "No verdict: too few trials are valid; run more blocks.",
     "trial-failed": "{error}",
     # why a guard cannot be evaluated
     "few-values": "measured in {own} of its trials and {baseline} of the baseline's",

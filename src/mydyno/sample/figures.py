@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mydyno.model import Figures, Window
 from mydyno.sample.derive import checkpoint_age, counted_once, opened
@@ -78,19 +79,26 @@ def _add(
     with np.errstate(invalid="ignore"):
         rates = np.where(steps >= 0, steps / passed, np.nan)  # one that fell began again
     shown = np.where(counts[None, :], rates, values[1:])
-    weights = np.where(np.isnan(shown), 0.0, passed)
-    total = weights.sum(axis=0)
-    half = len(shown) // 2
-    for number in np.flatnonzero(total > 0).tolist():
-        name = _name(columns[number], where)
-        series, weight = shown[:, number], weights[:, number]
-        made.means[name] = middle = float(np.nansum(series * weight) / total[number])
-        known = series[weight > 0]
-        if middle > 0 and len(known) > _LEAST:
-            made.spread[name] = float(known.std(ddof=1) / middle)
-            early, late = (part[~np.isnan(part)] for part in (series[:half], series[half:]))
-            if len(early) and len(late):
-                made.rise[name] = float((late.mean() - early.mean()) / middle)
+    known = ~np.isnan(shown) & (passed > 0)
+    weight, half = np.where(known, passed, 0.0), len(shown) // 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(known, shown * weight, 0.0).sum(axis=0) / weight.sum(axis=0)
+        apart = (shown - _middle(shown, known)) ** 2
+        spread = np.sqrt(_middle(apart, known, 1)) / means
+        rise = (_middle(shown[half:], known[half:]) - _middle(shown[:half], known[:half])) / means
+        enough = (known.sum(axis=0) > _LEAST) & (means > 0)
+    names = [_name(column, where) for column in columns]
+    for into, found, there in (
+        (made.means, means, known.any(axis=0)),
+        (made.spread, spread, enough),
+        (made.rise, rise, enough & np.isfinite(rise)),
+    ):
+        into.update((names[i], float(found[i])) for i in np.flatnonzero(there))
+
+
+def _middle(values: Values, known: NDArray[np.bool_], less: int = 0) -> Values:
+    """Return the mean of each column's known values, with `less` degrees of freedom fewer."""
+    return np.asarray(np.where(known, values, 0.0).sum(axis=0) / (known.sum(axis=0) - less))
 
 
 def _name(column: Column, where: Where) -> str:

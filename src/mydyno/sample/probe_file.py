@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -113,7 +114,7 @@ class SampledTick:
     values: Values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: its columns are numbered once
 class Sampled:
     """A complete file: `values[tick, column]`, times in seconds; `end` is None after a kill."""
 
@@ -129,7 +130,7 @@ class Sampled:
     def find(self, name: str, of: str = "") -> Values | None:
         """Return a column's values, one for each tick, or None where there is no such column."""
         with suppress(KeyError):
-            return np.asarray(self.values[:, self._number(name, of)])
+            return np.asarray(self.values[:, self._numbers[name, of]])
         return None
 
     def instances(self, name: str) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ class Sampled:
 
         Raises `KeyError` where there is no such column.
         """
-        stamps = self.find(READ_AT, self.columns[self._number(name, of)].source)
+        stamps = self.find(READ_AT, self.columns[self._numbers[name, of]].source)
         return self.mono_s if stamps is None else stamps
 
     def restarts(self, name: str, of: str = "") -> NDArray[np.int64]:
@@ -149,7 +150,7 @@ class Sampled:
 
         Raises `KeyError` where there is no such column.
         """
-        source, role = self.columns[self._number(name, of)].source, of.partition("/")[0]
+        source, role = self.columns[self._numbers[name, of]].source, of.partition("/")[0]
         seqs = [
             note.seq
             for note in self.notes
@@ -157,11 +158,10 @@ class Sampled:
         ]
         return np.unique(np.array(seqs, dtype=np.int64))
 
-    def _number(self, name: str, of: str) -> int:
-        for number, column in enumerate(self.columns):
-            if (column.name, column.of) == (name, of):
-                return number
-        raise KeyError(name, of)
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, str], int]:
+        numbered = reversed([*enumerate(self.columns)])  # the first one, should a name come twice
+        return {(column.name, column.of): number for number, column in numbered}
 
 
 _MAGIC = b"mydyno-probe 1\n"

@@ -27,7 +27,7 @@ from mydyno.stats.rule import (
 )
 
 GROUP = "mydyno.checks"
-_FEWEST = 3  # trials of a treatment for a usual value
+_FEWEST = 3  # trials for a usual value
 _LEAST_S = 10.0  # of a window: in a shorter one, a starting program looks like load
 _LEAST_REDO = 16384.0  # bytes a second: below a page, the server itself may be all that writes
 _FEWEST_PAGES = 1.0  # written in a second: below it, flushing has not begun
@@ -52,15 +52,25 @@ class Check(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class TrialEvidence:
-    """A trial that was measured, and the trials of the same treatment and workload, itself too."""
+    """A trial that was measured, and all trials of the same workload, itself too."""
 
     outcome: Outcome
     alike: Sequence[Outcome]
 
     def usual(self, metric: str) -> float | None:
-        """Return the median of a metric over the trials alike, None if fewer than 3 have it."""
-        values = [v for o in self.alike if (v := metric_of(o, metric)) is not None]
-        return median(values) if len(values) >= _FEWEST else None
+        """Return what a metric is without a disturbance, None if fewer than 3 trials have it.
+
+        It is the median of the trial's own treatment, since the work of the kernel and of a lab
+        disk depends on the treatment.  Where that is above the median of all, as half of a
+        treatment's few trials may be disturbed, it is what all its trials have, or all treatments.
+        """
+        every = [
+            (o.trial.treatment, v) for o in self.alike if (v := metric_of(o, metric)) is not None
+        ]
+        own = [value for name, value in every if name == self.outcome.trial.treatment]
+        if len(every) < _FEWEST or not own:
+            return None
+        return max(min(own), min(median(own), median(value for _, value in every)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +154,7 @@ def registry() -> Sequence[Check[Any]]:
 
 
 def _unusual(trial: TrialEvidence, *, metric: str, excess: float, code: str) -> Finding | None:
-    """Return a finding if a gauge exceeds the usual value of its treatment by more than `excess`.
-
-    The usual value is that of the same treatment, since the work of the kernel and of a lab disk
-    depends on the load.
-    """
+    """Return a finding if a gauge exceeds the usual value by more than `excess`."""
     value = metric_of(trial.outcome, metric)
     usual = None if value is None else trial.usual(metric)
     if value is not None and usual is not None and value > usual + excess:  # never so for nan
@@ -385,7 +391,7 @@ def mark_invalid(outcomes: Sequence[Outcome], rule: Rule) -> list[Outcome]:
 
 def _measured(outcomes: Sequence[Outcome]) -> list[TrialEvidence]:
     alike = by_key(
-        ((o.trial.treatment, o.trial.workload), o)
+        (o.trial.workload, o)
         for o in outcomes
         if o.status is TrialStatus.OK and o.window.end_s - o.window.start_s >= _LEAST_S
     )

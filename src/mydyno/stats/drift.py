@@ -12,9 +12,6 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky_banded, solveh_banded
-from scipy.optimize import brentq
-from scipy.special import ndtr
 
 from mydyno.model import Finding, Outcome, TrialStatus
 from mydyno.stats.effects import Effect, by_key, change
@@ -86,6 +83,9 @@ class Contrast:
 
     def critical(self, error: float) -> float:
         """Return the half width of an interval, in standard errors, that misses so often."""
+        from scipy.optimize import brentq  # noqa: PLC0415 - much time; the states need none of it
+        from scipy.special import ndtr  # noqa: PLC0415
+
         probability, log_ratios, errors = self.models.T
         apart = log_ratios - self.log_ratio
 
@@ -203,6 +203,8 @@ def _whitened(both: Array, variance: Array, drift: Array | None) -> tuple[Array,
     The drift's precision is tridiagonal, so the cost is linear in the number of trials
     (Rue and Held, 2005, 1.2).
     """
+    from scipy.linalg import solveh_banded  # noqa: PLC0415
+
     scaled = both / variance[:, None]
     log_det = float(np.log(variance).sum())
     if drift is None:
@@ -230,6 +232,8 @@ def _drifting(at_s: Array, drift_sd: float, memory_s: float) -> Array | None:
 
 
 def _log_det(banded: Array) -> float:
+    from scipy.linalg import cholesky_banded  # noqa: PLC0415
+
     return 2 * float(np.log(cholesky_banded(banded)[1]).sum())
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, ndtr
 
 from mydyno.model import Outcome, Series, TrialStatus
 from mydyno.stats import drift, steady
@@ -74,6 +74,8 @@ def jumping(
     of fifty seconds have the variance of noise (F test against the median treatment or the learned
     noise, whichever is larger).
     """
+    from scipy.special import fdtrc  # noqa: PLC0415 - much time; series of loads need none of it
+
     found = {name: _roughness(of) for name, of in series.items()}
     known = {name: one for name, one in found.items() if one is not None}
     if not known:
@@ -367,7 +369,7 @@ class _Compared:
         last, bound = last_bound(*looks, alpha)
         spread = effect.se * sqrt(1 - own / last)
         above = effect.log_ratio - bound * effect.se * sqrt(own / last)
-        promise = float(ndtr(above / spread)) if spread > 0 else 1.0
+        promise = NormalDist().cdf(above / spread) if spread > 0 else 1.0
         return replace(effect, simultaneous=simultaneous, promise=promise, share=looks[1][-1])
 
     def _error(self, name: str, alpha: float, shares: Mapping[int, float]) -> float:
