@@ -242,9 +242,9 @@ KINDS = {
         TREATMENTS.replace("treatments.", "bundles."),
         'blocks = 3\nrungs = ["STOCK", "A", "A+B"]',
     ),
-    "race": (TREATMENTS, 'budget = "1h"'),
+    "race": (TREATMENTS, 'budget = "40m"'),
     "screen": (FACTORS, "blocks = 3"),
-    "search": (FACTORS, 'budget = "1h"'),
+    "search": (FACTORS, 'budget = "40m"'),
     "switchback": (TREATMENTS, ""),
 }
 COMPLETE = {"blocks", "crash", "screen"}

@@ -13,15 +13,14 @@ import sys
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from hdrh.histogram import HdrHistogram
 
+from mydyno.loads.histogram import recorded
 from mydyno.model import Trial
 from mydyno_simulate import noise
 from mydyno_simulate.arms import Arm
 from mydyno_simulate.machine import WORLDS, Machine
 from mydyno_simulate.warmups import KINDS, Warmup
 
-_HIGHEST_US, _DIGITS = 3_600_000_000, 3  # as the load's own histograms
 _MOST_S = 100_000
 
 
@@ -53,17 +52,9 @@ def report(machine: Machine, trial: Trial, *, histograms: bool) -> Iterator[dict
             "latency_p99_s": noise.quantile(np.array([log]), tail, 0.99),
         }
         if histograms:
-            line["latency_hist"] = _encoded(log, tail, chance)
+            values, counts = noise.sample(log, tail, chance)
+            line["latency_hist"], _ = recorded(zip(values * 1e6, counts, strict=True))
         yield line
-
-
-def _encoded(log: float, tail: float, chance: np.random.Generator) -> str:
-    histogram = HdrHistogram(1, _HIGHEST_US, _DIGITS)
-    values, counts = noise.sample(log, tail, chance)
-    for value, count in zip(values, counts, strict=True):
-        if count:
-            histogram.record_value(max(1, round(value * 1e6)), int(count))
-    return str(histogram.encode().decode())
 
 
 def main() -> None:
