@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from golden.rewrite import hold
@@ -115,6 +115,7 @@ def test_what_stands_around_each_line_changes_nothing(name, case):
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.sampled_from(COMPLETE), min_size=1, max_size=4))
+@example(["fio-3.33-terse", "fio-3.33-normal-terse"])  # jobs of the same names end just above
 def test_logs_after_each_other_are_what_they_are_one_by_one(cases):
     parts = [raw(case).rstrip(b"\n") + b"\n" for case in cases]
     one_by_one = [run for part in parts for run in essence(read(part))]

@@ -89,13 +89,19 @@ def _same(lines: Mapping[int, _Line], other: ParsedRun) -> set[int]:
     """Return the lines that are the jobs of a run beside them: together they give its requests."""
     places = range(other.lines[0] - _NEAR - len(lines), other.lines[-1] + 1)
     names = other.job.split("+")
-    found = {n: line for n, line in lines.items() if n in places and line.name in names}
-    rate = 0.0
-    with suppress(ValueError):
-        ways = [way for n, line in found.items() for _, way in line.ways(n) if way.runtime_ms]
-        rate = sum(way.requests / way.runtime_ms * 1e3 for way in ways)
-    iops = other.totals["iops"]
-    return set(found) if abs(rate - iops) <= _SAME * iops else set()
+    found = [n for n, line in lines.items() if n in places and line.name in names]
+    # an earlier run of the same jobs may end just above: then it is the lines nearest to the other
+    last = [n for at, n in enumerate(found[::-1]) if n == found[-1] - at]
+    near = last if last and last[0] >= other.lines[0] - _NEAR else []
+    for some in (found, near):
+        rate = 0.0
+        with suppress(ValueError):
+            ways = [way for n in some for _, way in lines[n].ways(n) if way.runtime_ms]
+            rate = sum(way.requests / way.runtime_ms * 1e3 for way in ways)
+        iops = other.totals["iops"]
+        if abs(rate - iops) <= _SAME * iops:
+            return set(some)
+    return set()
 
 
 def _reading(
