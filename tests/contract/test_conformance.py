@@ -235,16 +235,16 @@ KINDS = {
     "blocks": (TREATMENTS, "blocks = 5"),
     "crash": (TREATMENTS, "blocks = 5"),
     "diagnose": ("[treatments.STOCK]\n", 'budget = "20m"'),
-    "fraction": (FACTORS, 'budget = "1h"'),
-    "grid": (FACTORS, 'budget = "1h"'),
+    "fraction": (FACTORS, 'budget = "90m"'),
+    "grid": (FACTORS, 'budget = "90m"'),
     "ladder": (TREATMENTS.replace("treatments.", "bundles."), 'rungs = ["STOCK", "A", "A+B"]'),
     "ladder-blocks": (
         TREATMENTS.replace("treatments.", "bundles."),
         'blocks = 3\nrungs = ["STOCK", "A", "A+B"]',
     ),
-    "race": (TREATMENTS, 'budget = "40m"'),
+    "race": (TREATMENTS, 'budget = "90m"'),
     "screen": (FACTORS, "blocks = 3"),
-    "search": (FACTORS, 'budget = "40m"'),
+    "search": (FACTORS, 'budget = "1h"'),
     "switchback": (TREATMENTS, ""),
 }
 COMPLETE = {"blocks", "crash", "screen"}

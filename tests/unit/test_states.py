@@ -162,6 +162,8 @@ def test_steal_in_most_trials_of_one_treatment_is_not_usual_for_it():
     unlucky = of("B", 3, 0.0, 0.30, 0.28)
     marked = mark_invalid([*others, *unlucky], RULE)
     assert [o.status for o in marked] == [TrialStatus.OK] * 4 + [TrialStatus.VOID] * 2
+    two = mark_invalid([*others, *of("B", 3, 0.0, 0.30)], RULE)
+    assert [o.status for o in two] == [TrialStatus.OK] * 4 + [TrialStatus.VOID]
     every = of("B", 3, 0.24, 0.26, 0.25)  # its own doing, as far as anyone can know
     assert mark_invalid([*others, *every], RULE) == [*others, *every]
 

@@ -20,6 +20,7 @@ def test_no_event_is_lost_on_the_way_into_the_histogram(counts):
     if not counts:
         assert (encoded, quantiles) == ("", {})
         return
+    assert HdrHistogram.decode(encoded).get_total_count() == sum(count for _, count in counts)
     one_by_one = HdrHistogram(1, 3_600_000_000, 3)
     for latency, count in counts:
         one_by_one.record_value(latency, count)

@@ -30,8 +30,8 @@ def recorded(counts: Iterable[tuple[float, int]]) -> tuple[str, dict[str, float]
     from hdrh.histogram import HdrHistogram  # noqa: PLC0415
 
     pairs = np.array([*counts], dtype=np.float64).reshape(-1, 2)
-    for latency_us, count in pairs[~(pairs >= 0).all(axis=1)].tolist():
-        raise ValueError(f"{count:.0f} events of {latency_us} us")
+    if len(bad := pairs[~(pairs >= 0).all(axis=1)]):
+        raise ValueError(f"{bad[0, 1]:.0f} events of {bad[0, 0]} us")
     us, events = pairs[pairs[:, 1] > 0].T
     if not len(us):
         return "", {}

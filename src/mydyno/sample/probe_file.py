@@ -3,7 +3,6 @@
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -129,9 +128,8 @@ class Sampled:
 
     def find(self, name: str, of: str = "") -> Values | None:
         """Return a column's values, one for each tick, or None where there is no such column."""
-        with suppress(KeyError):
-            return np.asarray(self.values[:, self._numbers[name, of]])
-        return None
+        number = self._numbers.get((name, of))
+        return None if number is None else np.asarray(self.values[:, number])
 
     def instances(self, name: str) -> tuple[str, ...]:
         """Return the instances that have a column of this name."""

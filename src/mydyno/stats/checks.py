@@ -5,7 +5,7 @@ whose entries are `Check` values.  The words for findings are in `mydyno.report.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from statistics import median
 from typing import Any, Generic, TypeVar
@@ -52,25 +52,18 @@ class Check(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class TrialEvidence:
-    """A trial that was measured, and all trials of the same workload, itself too."""
+    """A trial that was measured, and all trials of the same workload, itself too.
+
+    `usual_of` maps each treatment to what a metric is without a disturbance (`usual`).
+    """
 
     outcome: Outcome
     alike: Sequence[Outcome]
+    usual_of: Callable[[str], Mapping[str, float]] = field(repr=False)
 
     def usual(self, metric: str) -> float | None:
-        """Return what a metric is without a disturbance, None if fewer than 3 trials have it.
-
-        It is the median of the trial's own treatment, since the work of the kernel and of a lab
-        disk depends on the treatment.  Where that is above the median of all, as half of a
-        treatment's few trials may be disturbed, it is what all its trials have, or all treatments.
-        """
-        every = [
-            (o.trial.treatment, v) for o in self.alike if (v := metric_of(o, metric)) is not None
-        ]
-        own = [value for name, value in every if name == self.outcome.trial.treatment]
-        if len(every) < _FEWEST or not own:
-            return None
-        return max(min(own), min(median(own), median(value for _, value in every)))
+        """Return what a metric is without a disturbance, None if fewer than 3 trials have it."""
+        return self.usual_of(metric).get(self.outcome.trial.treatment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +388,22 @@ def _measured(outcomes: Sequence[Outcome]) -> list[TrialEvidence]:
         for o in outcomes
         if o.status is TrialStatus.OK and o.window.end_s - o.window.start_s >= _LEAST_S
     )
-    return [TrialEvidence(o, some) for some in alike.values() for o in some]
+    once = [(some, cache(partial(_usual, some))) for some in alike.values()]
+    return [TrialEvidence(o, some, usual_of) for some, usual_of in once for o in some]
+
+
+def _usual(alike: Sequence[Outcome], metric: str) -> Mapping[str, float]:
+    """Return what a metric is without a disturbance, by treatment; {} if fewer than 3 have it.
+
+    It is the median of the treatment's trials, since the work of the kernel and of a lab disk
+    depends on it.  Where that is above the median of all, as half of a treatment's few trials may
+    be disturbed, it is what all its trials have, or all treatments.
+    """
+    pairs = [(o.trial.treatment, v) for o in alike if (v := metric_of(o, metric)) is not None]
+    if len(pairs) < _FEWEST:
+        return {}
+    middle = median(value for _, value in pairs)
+    return {n: max(min(own), min(median(own), middle)) for n, own in by_key(pairs).items()}
 
 
 def _void(outcome: Outcome, why: Mapping[int, Finding]) -> Outcome:

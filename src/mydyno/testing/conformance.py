@@ -161,8 +161,8 @@ def check_design(
     design = make()
     history: list[Outcome] = []
     while trial := design.next(tuple(history)):
-        again = make().next(list(history))
-        require(trial == again, "next() is pure: another process goes on with the same trial")
+        require(trial == design.next(tuple(history)), "next() is pure: the same trial every time")
+        require(trial == make().next(list(history)), "another process goes on with the same trial")
         require(trial.id == len(history), "trials are numbered from 0, without a gap")
         require(trial.treatment in treatments, f"{trial.treatment} is a treatment of the campaign")
         require(len(history) < _MOST_TRIALS, f"it ends within {_MOST_TRIALS} trials")
