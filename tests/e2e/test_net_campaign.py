@@ -62,7 +62,7 @@ def test_the_slow_link_bites_and_is_full(done):
     for trial in result["trials"]:
         assert trial["status"] == "ok", trial["error"]
         trials[trial["treatment"]].append(trial)
-    assert [len(each) for each in trials.values()] == [2, 2]
+    assert min(len(each) for each in trials.values()) >= 2
     slow, plain = (max(t["metrics"]["tps"] for t in trials[n]) for n in ("slow", "plain"))
     assert slow < plain
     for trial in trials["slow"]:

@@ -182,7 +182,7 @@ def test_a_treatment_that_cannot_be_measured_fails_its_own_trials_only(folder):
     done = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
     assert done.returncode == 0, done.stderr
     rows = {r["name"]: r for r in json.loads(done.stdout)["treatments"]}
-    assert rows["STOCK"]["trials"] == 2
+    assert rows["STOCK"]["trials"] >= 2  # more, where a trial of another was void
     assert rows["DISK+MYSQL"]["verdict"] == rows["DATA"]["verdict"] == "failed"
     assert any("initialising the data directory failed" in w for w in rows["DATA"]["warnings"])
     warning = next(w for w in rows["DISK+MYSQL"]["warnings"] if "its log: " in w)
@@ -316,7 +316,7 @@ def test_files_on_a_lab_disk_need_no_server_and_a_finished_campaign_is_only_show
     assert {w for _, w in rows} == {"rndrd/4", "mixed"}
     assert found["response"] == "iops"
     for row in rows.values():
-        assert row["trials"] == 2, row
+        assert row["trials"] >= 2, row
         assert 3000 < row["value"]["estimate"] < 6000  # the cap of the class is 5000
     journal = (folder / "run" / "journal.jsonl").read_bytes()
     again = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
@@ -465,7 +465,7 @@ def test_a_disk_and_a_mount_of_the_host_are_moved_by_consent_and_put_back(folder
     assert not (where / "run").exists()
     done = mydyno(*argv, "--allow", "host", "--json")
     assert done.returncode == 0, done.stderr
-    assert {r["trials"] for r in json.loads(done.stdout)["treatments"]} == {2}
+    assert min(r["trials"] for r in json.loads(done.stdout)["treatments"]) >= 2
     assert (ahead.read_text(), output("findmnt", "-no", "OPTIONS", str(where))) == found
     moved = {
         e["key"]: e["after"]
@@ -474,4 +474,5 @@ def test_a_disk_and_a_mount_of_the_host_are_moved_by_consent_and_put_back(folder
     }
     assert moved.keys() == {"db/block.read_ahead_kb", "db/fs.mount"}
     changes = [json.loads(p.read_text()) for p in (where / "run" / "trials").glob("*/changes.json")]
-    assert sorted(len(c) for c in changes) == [0, 0, 2, 2]
+    assert sorted(len(c) for c in changes)[:2] == [0, 0]
+    assert {len(c) for c in changes} == {0, 2}

@@ -93,7 +93,7 @@ def test_mysqlslap_is_a_load_like_any_other(folder):
     rows = {(row["name"], row["workload"]): row for row in found["treatments"]}
     assert set(rows) == {(t, w) for t in ("STOCK", "COMMIT2", "TCP") for w in ("slap/2", "own/1")}
     for row in rows.values():
-        assert 1 <= row["trials"] <= 2, row  # windows of two seconds: a host that stalls voids one
+        assert row["trials"] >= 1, row  # windows of two seconds: a host that stalls voids one
         assert row["value"]["estimate"] > 0
         assert row["value"]["unit"] == "/s"
         assert row["plain"]["storage_bytes"]["estimate"] > 10e6
@@ -116,7 +116,7 @@ def test_mysqlslap_is_a_load_like_any_other(folder):
 def test_btrfs_is_a_treatment(folder):
     found = campaign(folder, BTRFS)
     rows = {row["name"]: row for row in found["treatments"]}
-    assert all(1 <= row["trials"] <= 2 for row in rows.values()), found
+    assert all(row["trials"] >= 1 for row in rows.values()), found
     for name in ("btrfs", "nodatacow"):
         ratio = rows[name]["plain"]["compression_ratio"]["estimate"]
         assert ratio == pytest.approx(1.0), name

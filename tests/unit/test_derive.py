@@ -50,6 +50,26 @@ def test_processor_use_is_in_cores(tmp_path):
     assert sum(pairs[0][1] for name, pairs in found.items()) == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("seen", [(0, 0, 96, 0, 0), (1, 0, 1, 0, 0), (4, 1, 12, 0, 3)])
+def test_work_in_step_with_the_ticks_is_what_is_not_idle(tmp_path, seen):
+    """Seen under a paced disk: 1.0 cores of work and 1.7 idle ones, of two: trials were void."""
+    user, nice, system, irq, softirq = seen
+    columns = counters(*(f"cpu.{m}" for m in MODES), of="all", scale=0.01)
+    ticks = [(0,) * 8, (user, nice, system, 163, 5, irq, softirq, 2)]
+    found = made(tmp_path, sample(tmp_path, columns, ticks))
+    busy = {name: found[name][0][1] for name in ("cpu.user", "cpu.system", "cpu.irq")}
+    assert sum(busy.values()) == pytest.approx(0.3)
+    assert busy["cpu.system"] == pytest.approx(0.3 * system / sum(seen))
+    assert found["cpu.idle"] == near([(1.001, 1.63)])
+
+
+def test_work_that_no_tick_saw_is_the_systems(tmp_path):
+    columns = counters(*(f"cpu.{m}" for m in MODES), of="all", scale=0.01)
+    found = made(tmp_path, sample(tmp_path, columns, [(0,) * 8, (0, 0, 0, 170, 0, 0, 0, 0)]))
+    assert found["cpu.system"] == near([(1.001, 0.3)])
+    assert found["cpu.user"] == found["cpu.irq"] == near([(1.001, 0.0)])
+
+
 def test_a_disk_that_did_nothing_has_no_latency(tmp_path):
     columns = counters(
         "disk.reads", "disk.writes", "disk.flushes", "disk.read_bytes", of="vda"

@@ -1,6 +1,7 @@
 """Designs are pure: the same history gives the same trial, and every cell its turn."""
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,3 +57,86 @@ def test_the_budget_ends_it_between_blocks():
     assert len(trials) == 6  # three blocks of 80 s; a fourth would end at 320 s
     assert len(play(Blocks(("A", "B"), ("w",), 2, 300.0, 1))) == 4
     assert len(play(Blocks(("A", "B"), ("w",), None, 10.0, 1))) == 1  # one trial is always begun
+
+
+def voids(*ids):
+    """Return what marks the trials of these numbers as disturbed."""
+
+    def marked(history):
+        return [replace(o, status=TrialStatus.VOID) if o.trial.id in ids else o for o in history]
+
+    return marked
+
+
+def spoiled(*ids, blocks=4, budget_s=None, seed=1):
+    names, loads = ("base", "one", "two"), ("r", "w")
+    return Blocks(
+        names, loads, blocks, budget_s, seed, baseline="base", valid=voids(*ids)
+    )  # fmt: skip
+
+
+def cells(trials):
+    return Counter((t.workload, t.treatment) for t in trials)
+
+
+def first(treatment, workload="w"):
+    """Return the number of a cell's trial in the first block."""
+    every = play(spoiled())
+    return next(t.id for t in every if (t.workload, t.treatment) == (workload, treatment))
+
+
+def test_without_disturbance_nothing_is_repeated():
+    assert len(play(spoiled())) == spoiled().total == 24
+
+
+def test_a_disturbed_trial_is_repeated_beside_the_baseline():
+    more = play(spoiled(first("one")))[24:]
+    assert cells(more) == {("w", "base"): 1, ("w", "one"): 1}
+    assert {t.block for t in more} == {4}
+    assert [t.id for t in more] == [24, 25]
+
+
+def test_a_disturbed_baseline_takes_the_comparisons_of_its_block_with_it():
+    more = play(spoiled(first("base")))[24:]
+    assert cells(more) == {("w", "base"): 1, ("w", "one"): 1, ("w", "two"): 1}
+
+
+def test_what_is_disturbed_again_is_repeated_again():
+    lost = first("one", "r")
+    again = next(t.id for t in play(spoiled(lost))[24:] if t.treatment == "one")
+    more = play(spoiled(lost, again))[24:]
+    assert cells(more) == {("r", "base"): 2, ("r", "one"): 2}
+    assert [t.block for t in more] == [4, 4, 5, 5]
+
+
+def test_at_most_half_as_many_blocks_repeat_what_is_disturbed():
+    design = spoiled(*range(100))
+    assert len(play(design)) == 24 + 12 == design.total + design.size.spare
+    assert len(play(spoiled(*range(100), blocks=3))) == 18 + 12
+
+
+def test_a_lost_trial_is_an_outcome_and_not_repeated():
+    design = replace(spoiled(), valid=lambda every: [lost(o) for o in every])
+    assert len(play(design)) == 24
+
+
+def lost(outcome):
+    return replace(outcome, status=TrialStatus.FAILED)
+
+
+def test_no_repeated_block_exceeds_the_budget():
+    lost = first("one")
+    assert len(play(spoiled(lost, budget_s=24 * 40.0 + 79))) == 24
+    assert len(play(spoiled(lost, budget_s=24 * 40.0 + 81))) == 26
+
+
+@given(st.sets(st.integers(0, 40)), st.integers(1, 6), st.integers(0, 99))
+def test_no_comparison_is_missing_as_long_as_blocks_are_left(ids, blocks, seed):
+    design = spoiled(*ids, blocks=blocks, seed=seed)
+    every = [t for t in play(design) if t.id not in ids]
+    if max(t.block for t in play(design)) + 1 == blocks + -(-blocks // 2):
+        return
+    for load in design.workloads:
+        of = {name: {t.block for t in every if (t.workload, t.treatment) == (load, name)}
+              for name in design.treatments}  # fmt: skip
+        assert all(len(of[name] & of["base"]) >= blocks for name in design.treatments)

@@ -12,11 +12,11 @@ from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.switchback import CHECKS, SHARE, Segments, Settled, Switchback
 from mydyno.campaign.treatments import Environment
-from mydyno.model import Reset, SpecError, TrialStatus
+from mydyno.model import Metric, Outcome, Reset, SpecError, TrialStatus
 from mydyno.stats import Estimator, Goal, Method, Rule, undecided
 from mydyno.stats.looks import Looks
 from mydyno_simulate import BARE, CLOUD, SCREEN, Arm, Machine, Warmup
-from mydyno_simulate.play import play
+from mydyno_simulate.play import one, play
 from worded import compare
 
 ENVIRONMENT = Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
@@ -115,6 +115,31 @@ def test_a_fixed_ladder_without_a_winner_or_without_blocks_has_no_second_phase()
     open_end = replace(c.design, race=replace(c.design.race, blocks=None, budget_s=1200.0))
     outcomes = play(open_end, c.stops, Machine(BARE, arms, 1))
     assert {o.trial.treatment for o in outcomes} == {"STOCK", "KERN", "MYSQL", "ALL"}
+
+
+def robbed(c: Campaign, arms, *ids) -> list[Outcome]:
+    """Return the outcomes of a campaign in which neighbours took CPU time from these trials."""
+    history, machine = [], Machine(BARE, arms, 1)
+    while trial := c.design.next(history):
+        found = one(machine, trial, c.stops.of(trial, history))
+        steal = Metric("cpu_steal_ratio", 0.4 if trial.id in ids else 0.01, "ratio")
+        history.append(replace(found, metrics=(*found.metrics, steal)))
+    return history
+
+
+def test_a_ladder_of_fixed_lengths_repeats_what_neighbours_disturbed_in_either_phase():
+    c, arms = fixed_ladder(KERN=0.08, MYSQL=0.40, JE=0.05)
+    quiet = played(c, arms)
+    lost = next(o.trial for o in quiet if o.trial.treatment == "JE")
+    part = next(o.trial for o in quiet[20:] if o.trial.treatment == "KERN+JE")
+    outcomes = robbed(c, arms, lost.id, part.id + 2)
+    repeated = [o.trial for o in outcomes if o.trial.block in {4, 8}]
+    assert {t.treatment for t in repeated if t.block == 4} == {"STOCK", "JE"}
+    assert {t.treatment for t in repeated if t.block == 8} == {"STOCK", "KERN+JE"}
+    assert [o.trial.id for o in outcomes] == list(range(35 + 4))
+    found = compare(outcomes, c.rule, list(c.treatments), c.cells)
+    assert {row.name: row.trials for row in found.treatments}["JE"] == 4
+    assert c.design.size.spare == 2 * 5 + 2 * 5
 
 
 def screen(settings):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -16,9 +17,9 @@ from command_line import COMMAND, shown
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.status import left_s, of, trials_of
-from mydyno.cli.terminal import Progress
+from mydyno.cli.terminal import AGAIN, Progress
 from mydyno.journal import Finished, Interruption, Opened
-from mydyno.model import Interval, Outcome, Trial, TrialStatus, Window
+from mydyno.model import Interval, Metric, Outcome, Trial, TrialStatus, Window
 
 SPEC = """
 [stack]
@@ -70,6 +71,23 @@ def test_a_status_of_a_finished_campaign_has_its_total(tmp_path):
     found = campaign(FIXED)
     status = of(tmp_path, found, [Finished(outcome(n)) for n in range(8)])
     assert (status.state, status.total, status.left_s) == ("finished", 8, 0.0)
+
+
+def stolen(one, ratio):
+    metrics = [Metric("tps", 9.0, "/s"), Metric("cpu_steal_ratio", ratio, "ratio")]
+    return replace(one, window=Window(1, 19), metrics=metrics)
+
+
+def test_a_campaign_that_repeats_a_disturbed_trial_has_more_than_its_total(tmp_path, monkeypatch):
+    found = campaign(FIXED)
+    taken = [stolen(outcome(n), 0.3 * (n == 5)) for n in range(8)]
+    status = of(tmp_path, found, [Finished(o) for o in taken])
+    assert (status.state, status.finished, status.total) == ("stopped", 8, 9)
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", out)
+    progress = Progress(8, {"w": "tps"}, 10.0, blocks=4)
+    progress.started(found.next(taken))
+    assert out.getvalue().endswith(f"{AGAIN}\n")
 
 
 class Terminal(io.StringIO):

@@ -263,3 +263,14 @@ def test_the_parts_of_a_ladders_winner_are_in_its_expected_time():
     found = schedule(c, MEASURED)
     assert len(history) == found.trials == 3 * 4 + 3 * 5
     assert found.expected_s == pytest.approx(sum(o.machine_time_s for o in history), rel=0.1)
+
+
+def test_what_may_be_repeated_is_in_the_latest_end_only():
+    """Neighbours may disturb trials of fixed blocks: at most half as many blocks repeat them."""
+    fixed = "[protocol]\nwarmup_s = 5\nwindow_s = 20\n[design]\nblocks = 4\n"
+    c = campaign("[treatments.base]\n[treatments.B]\n" + LOAD + fixed)
+    found = schedule(c, MEASURED)
+    assert (found.trials, found.spare) == (8, 4)
+    most = schedule(replace(c, design=replace(c.design, valid=None)), MEASURED)
+    assert found.expected_s == most.expected_s
+    assert found.latest_s == pytest.approx(most.latest_s * 1.5, rel=0.1)

@@ -1,24 +1,28 @@
 """Complete blocks: every treatment once in each; a screen is one of factors' extremes."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from math import ceil
 
 from mydyno.campaign.designs import (
     Adaptive,
+    Cell,
     DesignKind,
     Grid,
     PlanInput,
     Stops,
+    exceeds,
     exhausted,
     grouped,
-    over,
     seed_of,
     trial_lengths,
 )
 from mydyno.campaign.spec import Spec
-from mydyno.model import Outcome, Reset, SpecError, Trial
-from mydyno.stats import Goal, Method, Rule
+from mydyno.model import Outcome, Reset, SpecError, Trial, TrialStatus
+from mydyno.stats import Goal, Method, Rule, mark_invalid
 from mydyno.stats.effects import Size
 
 _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
@@ -34,6 +38,10 @@ class Blocks:
     trials of a block meet the same load (`mydyno.campaign.designs`).
     `blocks` or `budget_s` ends it, whichever comes first.  Treatments of one whole plot
     (`mydyno.campaign.designs`) stay together.
+
+    `valid` marks the trials that something else than their treatment disturbed.  What they lack for
+    `blocks` comparisons with `baseline` is measured again, beside it, in at most half as many
+    blocks more; without `valid` it is not.
     """
 
     treatments: tuple[str, ...]
@@ -43,15 +51,18 @@ class Blocks:
     seed: int
     reset: Reset = Reset.DATASET
     plots: Mapping[str, str] = field(default_factory=dict, repr=False)
+    baseline: str = field(default="", repr=False)
+    valid: Callable[[Sequence[Outcome]], Sequence[Outcome]] | None = field(default=None, repr=False)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
-        block, place = divmod(len(history), self._size)
-        if exhausted(self.budget_s, history):
+        block, begun, order = self._present(history)
+        place = len(history) - begun
+        if not order or exhausted(self.budget_s, history):
             return None
-        if place == 0 and over(self, block, history, self._size):
+        if place == 0 and block and exceeds(self.budget_s, history, len(order)):
             return None
-        workload, treatment = self._order(block)[place]
+        workload, treatment = order[place]
         seed = seed_of(self.seed, len(history), block, self.reset)
         return Trial(len(history), treatment, workload, block, seed, self.reset)
 
@@ -62,7 +73,8 @@ class Blocks:
 
     def ended(self, history: Sequence[Outcome]) -> int | None:
         """Return after how many trials all blocks were complete, or None if they are not."""
-        return self.total if self.total is not None and len(history) >= self.total else None
+        _, begun, order = self._present(history)
+        return None if order else begun
 
     def of(self, treatments: tuple[str, ...], blocks: int, budget_s: float | None) -> "Blocks":
         """Return blocks of other treatments."""
@@ -70,20 +82,56 @@ class Blocks:
 
     @property
     def total(self) -> int | None:
-        """Return the number of trials, if that of blocks is fixed."""
+        """Return the number of trials, if that of blocks is fixed and none is disturbed."""
         return self.blocks * self._size if self.blocks else None
 
     @property
     def size(self) -> Size | None:
         """Return what a forecast needs: the baseline comes once in each block."""
-        return Size(len(self.treatments) - 1, len(self.workloads), self.blocks)
+        spare = self._spare * self._size
+        return Size(len(self.treatments) - 1, len(self.workloads), self.blocks, spare=spare)
 
     @property
     def _size(self) -> int:
         """Return the number of trials in a block."""
         return len(self.treatments) * len(self.workloads)
 
-    def _order(self, block: int) -> list[tuple[str, str]]:
+    @property
+    def _spare(self) -> int:
+        """Return the most blocks that repeat disturbed trials."""
+        return ceil((self.blocks or 0) / 2) if self.valid else 0
+
+    def _present(self, history: Sequence[Outcome]) -> tuple[int, int, Sequence[Cell]]:
+        """Return the present block, after how many trials it began, and its trials, if any."""
+        block, begun = len(history) // self._size, len(history) - len(history) % self._size
+        if self.blocks is None or block < self.blocks:
+            return block, begun, self._order(block)
+        block, begun = self.blocks, self.blocks * self._size
+        while order := self._repeated(history[:begun], block):
+            if len(history) < begun + len(order):
+                break
+            block, begun = block + 1, begun + len(order)
+        return block, begun, order
+
+    def _repeated(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
+        """Return the trials of a block that repeats what was disturbed before it, none if over."""
+        blocks = self.blocks or 0
+        if self.valid is None or block >= blocks + self._spare:
+            return ()
+        ends = {
+            (o.trial.workload, o.trial.treatment, o.trial.block): o.status
+            for o in self.valid(before)
+        }
+        void = {key for key, status in ends.items() if status is TrialStatus.VOID}
+        pairs = Counter(
+            (w, t) for w, t, at in ends.keys() - void if (w, self.baseline, at) not in void
+        )
+        order = self._order(block)
+        lacking = {cell for cell in order if pairs[cell] < blocks}
+        beside = {(workload, self.baseline) for workload, _ in lacking}
+        return [cell for cell in order if cell in lacking | beside]
+
+    def _order(self, block: int) -> list[Cell]:
         chance = random.Random(f"{self.seed}/{block}")
         order = [
             (workload, treatment)
@@ -93,20 +141,23 @@ class Blocks:
         return grouped(order, self.plots, chance)
 
 
-def blocks_of(inputs: PlanInput) -> Blocks:
+def blocks_of(inputs: PlanInput, rule: Rule) -> Blocks:
     """Return the blocks of a spec's treatments."""
     blocks = _BLOCKS if inputs.blocks is None and inputs.budget_s is None else inputs.blocks
-    return replace(_of(inputs, inputs.treatments, blocks), plots=inputs.plots)
+    return replace(_of(inputs, rule, inputs.treatments, blocks), plots=inputs.plots)
 
 
-def _of(inputs: PlanInput, treatments: Iterable[str], blocks: int | None) -> Blocks:
-    workloads, seed = tuple(inputs.workloads), inputs.spec.design.seed
-    return Blocks(tuple(treatments), workloads, blocks, inputs.budget_s, seed, inputs.reset)
+def _of(inputs: PlanInput, rule: Rule, treatments: Iterable[str], blocks: int | None) -> Blocks:
+    return Blocks(
+        tuple(treatments), tuple(inputs.workloads), blocks, inputs.budget_s,
+        inputs.spec.design.seed, inputs.reset, baseline=rule.baseline,
+        valid=partial(mark_invalid, rule=rule),
+    )  # fmt: skip
 
 
 BLOCKS = DesignKind(
     "blocks: every treatment once in each",
-    lambda inputs, _: blocks_of(inputs),
+    blocks_of,
     trial_lengths,
     Method(),
 )
@@ -142,9 +193,8 @@ def _runs(spec: Spec, place: str, grid: Callable[[], Grid]) -> Grid:
 
 
 def _screen(inputs: PlanInput, rule: Rule) -> Blocks:
-    del rule
     runs = (name for name, settings in inputs.treatments.items() if settings)
-    return _of(inputs, runs, inputs.blocks or 1)
+    return _of(inputs, rule, runs, inputs.blocks or 1)
 
 
 def _screen_lengths(inputs: PlanInput) -> Stops:

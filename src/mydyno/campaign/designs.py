@@ -150,16 +150,17 @@ def plots(treatments: Mapping[str, Settings], *, one_device: bool) -> Mapping[st
 
 
 def over(design: "Design", block: int, history: Sequence[Outcome], trials: int) -> bool:
-    """Return whether a design ends before this block of `trials`, by their number or its budget.
-
-    No block is begun that would exceed the budget, at the usual cost of its trials.
-    """
+    """Return whether a design ends before this block of `trials`, by their number or its budget."""
     if design.blocks is not None and block >= design.blocks:
         return True
-    if design.budget_s is None or block == 0:
+    return block > 0 and exceeds(design.budget_s, history, trials)
+
+
+def exceeds(budget_s: float | None, history: Sequence[Outcome], trials: int) -> bool:
+    """Return whether so many trials more would exceed a budget, at their usual cost: none begin."""
+    if budget_s is None:
         return False
-    next_s = trials * median(outcome.machine_time_s for outcome in history)
-    return spent(history) + next_s > design.budget_s
+    return spent(history) + trials * median(o.machine_time_s for o in history) > budget_s
 
 
 def spent(history: Iterable[Outcome]) -> float:

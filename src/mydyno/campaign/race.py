@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from math import inf, isqrt
+from math import ceil, inf, isqrt
 
 from mydyno.campaign.blocks import Blocks, blocks_of
 from mydyno.campaign.designs import (
@@ -249,7 +249,9 @@ class Ladder:
         size = self.race.size
         parts = max((len(some) for some in self.without.values()), default=0)
         after = _PART_BLOCKS * (parts + 1 + self.race.often(parts + 1)) if parts else 0
-        return replace(size, after=after * len(self.race.workloads)) if size else None
+        after *= len(self.race.workloads)
+        spare = ceil(_PART_BLOCKS / 2) * after // _PART_BLOCKS if size and size.spare else 0
+        return replace(size, after=after, spare=size.spare + spare) if size else None
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the rungs, or of the winner's parts."""
@@ -307,7 +309,7 @@ LADDER = DesignKind(
 FIXED_LADDER = DesignKind(
     "a ladder in blocks: every rung once in each; then the winner without each of its parts, to "
     "show each part's share",
-    lambda inputs, rule: _ladder(inputs, rule, blocks_of(inputs)),
+    lambda inputs, rule: _ladder(inputs, rule, blocks_of(inputs, rule)),
     trial_lengths,
     Method(),
     more=_parts,

@@ -47,8 +47,9 @@ class Costs:
 class Schedule:
     """Machine time in seconds, preparation included: the earliest end, the expected, the latest.
 
-    `trials` and `blocks` are the expected ones, if no treatment leaves early; the trials of a
-    ladder's second phase are among them, its blocks are not.  `detectable` is the ratio above 1
+    `trials` and `blocks` are the expected ones, if no treatment leaves early and no trial is
+    disturbed; the trials of a ladder's second phase are among them, its blocks are not.  `spare` is
+    the most trials that repeat disturbed ones.  `detectable` is the ratio above 1
     that they show, infinite for none; `needed` blocks would show the margin.  Both are None where
     a design has no forecast.  `noise_sd` and `trial_s` are what was assumed of a trial, or measured
     by the check trials.
@@ -63,14 +64,20 @@ class Schedule:
     needed: int | None
     noise_sd: float
     trial_s: float
+    spare: int = 0
 
     def shows(self, margin: float) -> bool:
         """Return whether the margin can be shown, as far as that is known."""
         return self.detectable is None or self.detectable <= 1 + margin
 
 
-def schedule(campaign: Campaign, costs: Costs, seen: Sequence[Outcome] = ()) -> Schedule:
-    """Return what a campaign takes, assumed until the good check trials in `seen` show it."""
+def schedule(
+    campaign: Campaign, costs: Costs, seen: Sequence[Outcome] = (), *, shown: bool = True
+) -> Schedule:
+    """Return what a campaign takes, assumed until the good check trials in `seen` show it.
+
+    Without `shown` no difference is computed, which is most of the work.
+    """
     design, stops, size = campaign.design, campaign.stops, campaign.design.size
     usual = stops.forecast(costs.overhead_s)
     of = _measured(campaign, replace(usual, noise_sd=usual.noise_sd * (costs.noise or 1.0)), seen)
@@ -78,13 +85,15 @@ def schedule(campaign: Campaign, costs: Costs, seen: Sequence[Outcome] = ()) -> 
     few, many = stops.forecast(costs.overhead_s * low), stops.forecast(costs.overhead_s * high)
     shortest = replace(few, seconds=few.least_s or few.seconds)
     longest = replace(many, seconds=many.most_s or many.seconds)
+    detectable = needed = None
     if size is None:
         ends = _without_size(design, shortest, of, longest)
-        blocks, trials, shown, needed = design.blocks, design.total, None, None
+        blocks, trials = design.blocks, design.total
     else:
         full, ends = _of_blocks(size, design, shortest, of, longest)
         blocks, trials = full.blocks, full.trials
-        shown, needed = _shown(campaign, size, blocks, of.noise_sd)
+        if shown:
+            detectable, needed = _shown(campaign, size, full.blocks, of.noise_sd)
     besides_s = campaign.soak.seconds if campaign.soak else 0.0
     prepare_s = (costs.prepare_s * low, costs.prepare_s, costs.prepare_s * high)
     early_s, usual_s, late_s = (
@@ -92,8 +101,9 @@ def schedule(campaign: Campaign, costs: Costs, seen: Sequence[Outcome] = ()) -> 
         for end_s, made_s in zip(ends, prepare_s, strict=True)
     )
     return Schedule(
-        trials, blocks, early_s, usual_s, late_s, shown, needed, of.noise_sd, of.seconds
-    )
+        trials, blocks, early_s, usual_s, late_s, detectable, needed, of.noise_sd, of.seconds,
+        size.spare if size else 0,
+    )  # fmt: skip
 
 
 Ends = tuple[float | None, float | None, float | None]
@@ -117,7 +127,8 @@ def _of_blocks(
 ) -> tuple["Played", Ends]:
     """Return how far blocks come as expected, and the ends.
 
-    The earliest end is that after the first decision, the latest that of the longest trials.
+    The earliest end is that after the first decision, the latest that of the longest trials, with
+    all that may repeat disturbed ones.
     """
     budget_s = design.budget_s
     after = size.after if budget_s is None else 0  # a budget is for all trials
@@ -125,7 +136,8 @@ def _of_blocks(
     usual = replace(usual, trials=usual.trials + after, seconds=usual.seconds + after * of.seconds)
     first = min(_FEWEST, usual.blocks) if size.early else usual.blocks
     early_s = played(size, first, budget_s, shortest).seconds
-    late_s = played(size, size.blocks, budget_s, longest).seconds + after * longest.seconds
+    late_s = played(size, size.blocks, budget_s, longest).seconds
+    late_s += (after + size.spare) * longest.seconds
     if budget_s is not None:
         late_s = budget_s + longest.seconds
     return usual, (early_s, usual.seconds, late_s)

@@ -34,7 +34,6 @@ from mydyno.model import (
     TrialStatus,
     os_errors_as,
 )
-from mydyno.report import digestpage
 from mydyno.report.statements import TrialLog, statements
 from mydyno.report.words import in_words, words
 from mydyno.sample import complaint
@@ -241,6 +240,8 @@ def _compared(run: OpenRun, files: RunDir, trials: Sequence[Read], rule: Rule) -
 
 def _statements(files: RunDir, trials: Sequence[Read]) -> list[Statement]:
     """Return the classes of the slow logs that measured trials have left."""
+    from mydyno.report import digestpage  # noqa: PLC0415 - its templates take a tenth of a start
+
     found = []
     for outcome, _ in trials:
         digest = files.trial(outcome.trial.id) / STATEMENTS

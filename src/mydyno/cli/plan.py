@@ -115,13 +115,13 @@ class Plan(msgspec.Struct, frozen=True):
     """What a campaign would do; `load_s` is the time under load, without restores and restarts.
 
     `costs` is what a change of each setting interrupts; `devices` the device and filesystem of each
-    treatment's data in a lab.  `trials` and `blocks` are those if no treatment leaves early, and
-    `detectable` is the smallest ratio above 1 that they can show.  The campaign ends between
-    `earliest_s` and `latest_s`, usually at `expected_s`, in seconds with `prepare_s` before the
-    first trial: estimates, from earlier campaigns on this machine where `measured`.  `advice` is
-    what a budget that cannot show the margin needs.  `data` is the existing data directory that is
-    copied, if any, and with `replica` one follows the server.  `place` is where the data would be,
-    and what they would take.
+    treatment's data in a lab.  `trials` and `blocks` are those if no treatment leaves early; at
+    most `spare` more repeat disturbed ones.  `detectable` is the smallest ratio above 1 that they
+    can show.  The campaign ends between `earliest_s` and `latest_s`, usually at `expected_s`, in
+    seconds with `prepare_s` before the first trial: estimates, from earlier campaigns on this
+    machine where `measured`.  `advice` is what a budget that cannot show the margin needs.  `data`
+    is the existing data directory that is copied, if any, and with `replica` one follows the
+    server.  `place` is where the data would be, and what they would take.
     """
 
     campaign: str
@@ -149,6 +149,7 @@ class Plan(msgspec.Struct, frozen=True):
     advice: str = ""
     soak_s: float | None = None
     place: str = ""
+    spare: int = 0
 
 
 def _place(built: Built) -> str:
@@ -227,6 +228,7 @@ def of(built: Built, source: SpecSource) -> Plan:
         data=campaign.spec.stack.data,
         replica=campaign.spec.stack.replicated,
         soak_s=campaign.soak.seconds if campaign.soak else None,
+        spare=found.spare,
     )
 
 
@@ -351,6 +353,8 @@ def _price(found: Plan) -> list[str]:
         blocks = f" in {counted(found.blocks, 'block')}" if found.blocks else ""
         load = f", {duration(found.load_s)} under load" if found.load_s else ""
         lines.append(f"trials      {found.trials}{blocks}, order drawn at random{load}")
+    if found.spare:
+        lines.append(f"            (at most {found.spare} more, if so many are disturbed)")
     if found.budget_s:
         lines.append(f"budget      {duration(found.budget_s)} of machine time for the trials")
     if found.expected_s is not None and found.earliest_s is not None and found.latest_s is not None:

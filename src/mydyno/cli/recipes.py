@@ -94,7 +94,7 @@ def _time(name: str, scale: str | None = None) -> str:
     servers = find(name, {}).decode().stack.servers
     unnamed = {f"stack.servers.{key}": '"/opt"' for key, folder in servers.items() if not folder}
     campaign = find(name, unnamed, scale).plan(_USUAL)
-    found = schedule(campaign, Costs(prepare_s=0.0))
+    found = schedule(campaign, Costs(prepare_s=0.0), shown=False)
     return duration(found.expected_s) if found.expected_s else "unknown"
 
 

@@ -102,10 +102,13 @@ def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:
     """Return the status of a campaign from its events."""
     done = outcomes(events)
     trial, used_s = open_trial(events), spent_s(events)
-    state = "stopped" if campaign.next(done) else "finished"
+    following = campaign.next(done)
+    state = "stopped" if following else "finished"
     if held(RunDir(directory).journal):
         state = "running"
     total, at_most = trials_of(campaign, done)
+    if following and total is not None:
+        total = max(total, following.id + 1)  # it repeats a disturbed one
     budget_s = campaign.design.budget_s
     return Status(
         campaign=campaign.name,
@@ -131,7 +134,7 @@ def trials_of(campaign: Campaign, done: Sequence[Outcome]) -> tuple[int | None, 
     design, soak = campaign.design, 1 if campaign.soak else 0
     limit = design.budget_s is not None or design.total is None or campaign.soak is not None
     costs = Costs(overhead_s(done), 0.0, measured=True) if done else Costs()
-    total = schedule(campaign, costs, done).trials
+    total = schedule(campaign, costs, done, shown=False).trials
     if total is None and design.budget_s is not None:
         total = ceil(design.budget_s / _trial_s(campaign, done))
     return (None, limit) if total is None else (max(total, len(done)) + soak, limit)

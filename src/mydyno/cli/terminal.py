@@ -206,6 +206,9 @@ def _shown(value: float, metric: str) -> str:
     return measurement(value, unit_of(metric))
 
 
+AGAIN = "something else disturbed some trials: they are repeated, beside the baseline"
+
+
 @dataclass(slots=True)
 class Progress:
     """Prints progress: one line when a trial ends, and on a terminal a live line while it runs.
@@ -232,6 +235,8 @@ class Progress:
         self._trial = trial
         if trial.id == 0:
             self.prepared_s = time.monotonic() - self._made_s
+        if trial.id == self.total and not trial.soak:
+            self._line(AGAIN)
         self._live("preparing trial")
 
     def interval(self, interval: Interval) -> None:
@@ -261,7 +266,7 @@ class Progress:
             self._line(remark)
 
     def _head(self, trial: Trial) -> str:
-        of = f"/{self.total}" if self.total else ""
+        of = f"/{self.total}" if self.total and trial.id < self.total else ""
         blocks = f" of {self.blocks}" if self.blocks and trial.block < self.blocks else ""
         return (
             f"{trial.id + 1:3d}{of}  block {trial.block + 1}{blocks}  "

@@ -200,11 +200,33 @@ def _redo_rate(sampled: Sampled, of: str) -> Track | None:
     return next((track for name in names if (track := rate(sampled, name, of))), None)
 
 
+def _busy(*columns: str) -> Make:
+    """Return a maker of the cores that some modes of work take.
+
+    The kernel counts idle time by the clock and, on most builds, work by which mode each timer tick
+    interrupts.  Work in step with the ticks, as of a paced disk, is seen many times too often or
+    not at all: the modes share what is left of all cores; what no tick saw is the system's.
+    """
+    count, unseen = rates(*columns), float("cpu.system" in columns)
+
+    def made(sampled: Sampled, of: str) -> Track | None:
+        mine, ticks, unused = count(sampled, of), _TICKS(sampled, of), _UNUSED(sampled, of)
+        if not (mine and ticks and unused):
+            return mine
+        left = np.clip(sampled.head.cpus - unused.values, 0.0, None)
+        share = np.where(ticks.values == 0, unseen, mine.over(ticks).values)
+        return Track(mine.at_s, share * left)
+
+    return made
+
+
+_TICKS = rates("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
+_UNUSED = rates("cpu.idle", "cpu.iowait", "cpu.steal")
 CPU: Table = {
-    "cpu.user": (_CORES, rates("cpu.user", "cpu.nice")),
-    "cpu.system": (_CORES, rates("cpu.system")),
+    "cpu.user": (_CORES, _busy("cpu.user", "cpu.nice")),
+    "cpu.system": (_CORES, _busy("cpu.system")),
     "cpu.iowait": (_CORES, rates("cpu.iowait")),
-    "cpu.irq": (_CORES, rates("cpu.irq", "cpu.softirq")),
+    "cpu.irq": (_CORES, _busy("cpu.irq", "cpu.softirq")),
     "cpu.steal": (_CORES, rates("cpu.steal")),
     "cpu.idle": (_CORES, rates("cpu.idle")),
 }

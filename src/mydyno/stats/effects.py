@@ -169,7 +169,8 @@ class Size:
 
     `blocks` is the most of them, None where only a budget ends it; each holds the baseline
     `baselines` times.  `checks` come before the first block, `after` are the most trials that
-    follow the last one.  `early`: decided treatments leave it.
+    follow the last one, `spare` the most that repeat disturbed ones.  `early`: decided treatments
+    leave it.
     """
 
     arms: int
@@ -178,6 +179,7 @@ class Size:
     checks: int = 0
     baselines: int = 1
     after: int = 0
+    spare: int = 0
     early: bool = False
 
     @property
