@@ -113,6 +113,7 @@ def test_the_soak_is_in_the_sentence_of_a_winner_only(won):
     ("detectable", "end"),
     [
         (1.08, "A difference of 8.0 % or more would have been detected."),
+        (1.0002, "A difference of 0.1 % or more would have been detected."),
         (4459.4, "Its trials are too few to detect a tenfold difference; run more blocks."),
     ],
 )

@@ -298,7 +298,7 @@ def _none_better(of: _Figures) -> str:
         return none
     if of["detectable"] > 10:  # noqa: PLR2004 - a per cent of that is no help
         return f"{none} Its trials are too few to detect a tenfold difference; run more blocks."
-    smallest = (of["detectable"] - 1) * 100
+    smallest = max(0.1, (of["detectable"] - 1) * 100)  # what is printed: none is "0.0 %"
     return f"{none} A difference of {smallest:.1f} % or more would have been detected."
 
 
