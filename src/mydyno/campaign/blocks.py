@@ -29,6 +29,21 @@ _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent 
 _SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
 
 
+def present(
+    history: Sequence[Outcome], planned: Callable[[Sequence[Outcome], int], Sequence[Cell]]
+) -> tuple[int, int, Sequence[Cell]]:
+    """Return the present block, after how many trials it began, and its trials, none if over.
+
+    `planned` returns the trials of a block from those before it.
+    """
+    block = begun = 0
+    while order := planned(history[:begun], block):
+        if len(history) < begun + len(order):
+            break
+        block, begun = block + 1, begun + len(order)
+    return block, begun, order
+
+
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """Randomised complete blocks: in each block every treatment once under every workload.
@@ -56,7 +71,7 @@ class Blocks:
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
-        block, begun, order = self._present(history)
+        block, begun, order = present(history, self._planned)
         place = len(history) - begun
         if not order or exhausted(self.budget_s, history):
             return None
@@ -73,7 +88,7 @@ class Blocks:
 
     def ended(self, history: Sequence[Outcome]) -> int | None:
         """Return after how many trials all blocks were complete, or None if they are not."""
-        _, begun, order = self._present(history)
+        _, begun, order = present(history, self._planned)
         return None if order else begun
 
     def of(self, treatments: tuple[str, ...], blocks: int, budget_s: float | None) -> "Blocks":
@@ -88,7 +103,7 @@ class Blocks:
     @property
     def size(self) -> Size | None:
         """Return what a forecast needs: the baseline comes once in each block."""
-        spare = self._spare * self._size
+        spare = repeating(self.blocks or 0) * self._size if self.valid else 0
         return Size(len(self.treatments) - 1, len(self.workloads), self.blocks, spare=spare)
 
     @property
@@ -96,27 +111,12 @@ class Blocks:
         """Return the number of trials in a block."""
         return len(self.treatments) * len(self.workloads)
 
-    @property
-    def _spare(self) -> int:
-        """Return the most blocks that repeat disturbed trials."""
-        return ceil((self.blocks or 0) / 2) if self.valid else 0
-
-    def _present(self, history: Sequence[Outcome]) -> tuple[int, int, Sequence[Cell]]:
-        """Return the present block, after how many trials it began, and its trials, if any."""
-        block, begun = len(history) // self._size, len(history) - len(history) % self._size
-        if self.blocks is None or block < self.blocks:
-            return block, begun, self._order(block)
-        block, begun = self.blocks, self.blocks * self._size
-        while order := self._repeated(history[:begun], block):
-            if len(history) < begun + len(order):
-                break
-            block, begun = block + 1, begun + len(order)
-        return block, begun, order
-
-    def _repeated(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
-        """Return the trials of a block that repeats what was disturbed before it, none if over."""
-        blocks = self.blocks or 0
-        if self.valid is None or block >= blocks + self._spare:
+    def _planned(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
+        """Return the trials of a block; after the last, those disturbed before it, if any."""
+        order, blocks = self._order(block), self.blocks
+        if blocks is None or block < blocks:
+            return order
+        if self.valid is None or block >= blocks + repeating(blocks):
             return ()
         ends = {
             (o.trial.workload, o.trial.treatment, o.trial.block): o.status
@@ -126,7 +126,6 @@ class Blocks:
         pairs = Counter(
             (w, t) for w, t, at in ends.keys() - void if (w, self.baseline, at) not in void
         )
-        order = self._order(block)
         lacking = {cell for cell in order if pairs[cell] < blocks}
         beside = {(workload, self.baseline) for workload, _ in lacking}
         return [cell for cell in order if cell in lacking | beside]
@@ -139,6 +138,11 @@ class Blocks:
             for treatment in chance.sample(self.treatments, len(self.treatments))
         ]
         return grouped(order, self.plots, chance)
+
+
+def repeating(blocks: int) -> int:
+    """Return the most blocks that repeat what was disturbed in so many."""
+    return ceil(blocks / 2)
 
 
 def blocks_of(inputs: PlanInput, rule: Rule) -> Blocks:

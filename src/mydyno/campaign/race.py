@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from math import ceil, inf, isqrt
+from math import inf, isqrt
 
-from mydyno.campaign.blocks import Blocks, blocks_of
+from mydyno.campaign.blocks import Blocks, blocks_of, present, repeating
 from mydyno.campaign.designs import (
     DesignKind,
     Grid,
@@ -69,8 +69,7 @@ class Race:
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the present block, or the first of the next one."""
-        block, begun = self._block(history)
-        order = self._order(history[:begun], block)
+        block, begun, order = present(history, self._order)
         if not order or exhausted(self.budget_s, history):
             return None
         workload, treatment = order[len(history) - begun]
@@ -89,8 +88,8 @@ class Race:
         sums_s = accumulate((o.machine_time_s for o in history), initial=0.0)
         budget_s = inf if self.budget_s is None else self.budget_s
         used = next((n for n, sum_s in enumerate(sums_s) if sum_s >= budget_s), None)
-        block, begun = self._block(history[:used])
-        return used if self._order(history[:begun], block) else begun
+        _, begun, order = present(history[:used], self._order)
+        return used if order else begun
 
     def of(self, treatments: tuple[str, ...], blocks: int, budget_s: float | None) -> "Race":
         """Return a race of other treatments in which none leaves early."""
@@ -104,15 +103,6 @@ class Race:
             undecided=lambda _: cells,
             checks=0,
         )
-
-    def _block(self, history: Sequence[Outcome]) -> tuple[int, int]:
-        """Return the present block and where it began; the last one is empty."""
-        block = begun = 0
-        while order := self._order(history[:begun], block):
-            if len(history) < begun + len(order):
-                break
-            block, begun = block + 1, begun + len(order)
-        return block, begun
 
     def _order(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
         if len(before) not in self._orders:
@@ -248,10 +238,11 @@ class Ladder:
         """Return that of the rungs, with the trials of the parts."""
         size = self.race.size
         parts = max((len(some) for some in self.without.values()), default=0)
-        after = _PART_BLOCKS * (parts + 1 + self.race.often(parts + 1)) if parts else 0
-        after *= len(self.race.workloads)
-        spare = ceil(_PART_BLOCKS / 2) * after // _PART_BLOCKS if size and size.spare else 0
-        return replace(size, after=after, spare=size.spare + spare) if size else None
+        block = (parts + 1 + self.race.often(parts + 1)) * len(self.race.workloads) if parts else 0
+        if size is None:
+            return None
+        spare = size.spare + repeating(_PART_BLOCKS) * block if size.spare else 0
+        return replace(size, after=_PART_BLOCKS * block, spare=spare)
 
     def next(self, history: Sequence[Outcome]) -> Trial | None:
         """Return the next trial of the rungs, or of the winner's parts."""

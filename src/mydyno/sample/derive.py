@@ -128,9 +128,29 @@ def _link_used(made: Sequence[Series], link_bytes_per_s: float | None) -> list[S
 
 def tracks(table: Table, sampled: Sampled, of: str) -> Iterator[tuple[str, str, Track]]:
     """Yield name, unit and track of what a table makes of one instance and the sample has."""
-    for name, (unit, make) in table.items():
-        if track := make(sampled, of):
-            yield name, unit, track
+    made = ((name, make(sampled, of)) for name, (_, make) in table.items())
+    found = _by_the_clock({name: track for name, track in made if track}, sampled.head.cpus)
+    for name, track in found.items():
+        yield name, table[name][0], track
+
+
+def _by_the_clock(found: Mapping[str, Track], cpus: int) -> Mapping[str, Track]:
+    """Return tracks, those of the processors' work among them made to be what is not idle.
+
+    Many kernels count idle time by the clock, and work by which mode each timer tick interrupts.
+    Work in step with the ticks, as of a paced disk, is seen many times too often or not at all: the
+    modes share what is left of all cores; what no tick saw is the system's.
+    """
+    if not set(_ALL) <= found.keys():
+        return found
+    unused, ticks = (reduce(add, (found[n] for n in names)) for names in (_UNUSED, _BUSY))
+    left = np.clip(cpus - unused.values, 0.0, None)
+    work = {}
+    for name in _BUSY:
+        unseen = float(name == "cpu.system")
+        share = np.where(ticks.values == 0, unseen, found[name].over(ticks).values)
+        work[name] = Track(ticks.at_s, share * left)
+    return {**found, **work}
 
 
 def _series(name: str, unit: str, track: Track, origin_s: float) -> Series:
@@ -200,33 +220,11 @@ def _redo_rate(sampled: Sampled, of: str) -> Track | None:
     return next((track for name in names if (track := rate(sampled, name, of))), None)
 
 
-def _busy(*columns: str) -> Make:
-    """Return a maker of the cores that some modes of work take.
-
-    The kernel counts idle time by the clock and, on most builds, work by which mode each timer tick
-    interrupts.  Work in step with the ticks, as of a paced disk, is seen many times too often or
-    not at all: the modes share what is left of all cores; what no tick saw is the system's.
-    """
-    count, unseen = rates(*columns), float("cpu.system" in columns)
-
-    def made(sampled: Sampled, of: str) -> Track | None:
-        mine, ticks, unused = count(sampled, of), _TICKS(sampled, of), _UNUSED(sampled, of)
-        if not (mine and ticks and unused):
-            return mine
-        left = np.clip(sampled.head.cpus - unused.values, 0.0, None)
-        share = np.where(ticks.values == 0, unseen, mine.over(ticks).values)
-        return Track(mine.at_s, share * left)
-
-    return made
-
-
-_TICKS = rates("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
-_UNUSED = rates("cpu.idle", "cpu.iowait", "cpu.steal")
 CPU: Table = {
-    "cpu.user": (_CORES, _busy("cpu.user", "cpu.nice")),
-    "cpu.system": (_CORES, _busy("cpu.system")),
+    "cpu.user": (_CORES, rates("cpu.user", "cpu.nice")),
+    "cpu.system": (_CORES, rates("cpu.system")),
     "cpu.iowait": (_CORES, rates("cpu.iowait")),
-    "cpu.irq": (_CORES, _busy("cpu.irq", "cpu.softirq")),
+    "cpu.irq": (_CORES, rates("cpu.irq", "cpu.softirq")),
     "cpu.steal": (_CORES, rates("cpu.steal")),
     "cpu.idle": (_CORES, rates("cpu.idle")),
 }
@@ -274,7 +272,8 @@ PROCESS: Table = {
 
 _BUSY = ("cpu.user", "cpu.system", "cpu.irq")
 _STEAL = ("cpu.steal",)
-_ALL = (*_BUSY, *_STEAL, "cpu.iowait", "cpu.idle")
+_UNUSED = (*_STEAL, "cpu.iowait", "cpu.idle")
+_ALL = (*_BUSY, *_UNUSED)
 _LOAD = "process.load.cpu"
 ROLES = ("mysqld", "load", "slow", "wire", "lab")
 """The processes that are watched: server, load, and what mydyno runs of a lab."""

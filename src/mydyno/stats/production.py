@@ -12,6 +12,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from mydyno.stats.effects import student
+
 Floats = npt.NDArray[np.float64]
 Verdict = Literal["keep", "revert", "wait"]
 
@@ -198,7 +200,5 @@ def _spread(placebos: Floats) -> float:
 def _error(placebos: Floats, days: int) -> tuple[float, float]:
     """Return the half width of the log effect's interval, and the placebos' centre."""
     count = max(2.0, len(placebos) / days)  # neighbours of several days share hours
-    from scipy.special import stdtrit  # noqa: PLC0415 - every command that reads a server has this
-
-    quantile = float(stdtrit(count - 1, 0.5 + _CONFIDENCE / 2))
-    return quantile * _spread(placebos) * float(np.sqrt(1 + 1 / count)), float(np.median(placebos))
+    critical = student(1 - _CONFIDENCE, count - 1)
+    return critical * _spread(placebos) * float(np.sqrt(1 + 1 / count)), float(np.median(placebos))
