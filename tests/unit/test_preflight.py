@@ -9,7 +9,7 @@ from mydyno.campaign.spec import decode
 from mydyno.host import Completed, Local
 from mydyno.loads import WorkloadInfo
 from mydyno.model import HostError, RefusedError, SpecError
-from mydyno.sample.facts import facts, parse, work
+from mydyno.sample.facts import cores_busy, facts, parse
 from mydyno.testbed.bench_setup import Hosts
 from mydyno.testbed.preflight import busy, preflight
 from mydyno.testing.fakes import FakeHost
@@ -63,9 +63,22 @@ def test_a_busy_host_is_reported():
     assert "1.5 cores of the host were busy" in busy(1.5)[0]
 
 
-def test_ticks_are_counted_as_the_kernel_does():
-    raw = b"cpu  10 1 20 500 30 2 3 4 0 0\ncpu0 5 0 10 250 15 1 1 2 0 0\ncpu1 5 1 10 250 15 1 2 2\n"
-    assert work(raw) == (40, 570, 2)
+STAT = "{up} 999.99\ncpu  10 1 20 {idle} 30 2 3 {steal} 0 0\ncpu0 5 0 10\ncpu1 5 1 10\nintr 7\n"
+
+
+@pytest.mark.parametrize(
+    ("idle", "steal", "cores"), [(700, 4, 0.0), (650, 4, 0.5), (600, 54, 0.5), (500, 4, 2.0)]
+)
+def test_cores_are_busy_when_they_are_not_idle_whatever_the_ticks_of_work_tell(idle, steal, cores):
+    looks = iter([(50.0, 500, 4), (51.0, idle, steal)])
+
+    def run(action):
+        up, idle_now, steal_now = next(looks)
+        return Completed(
+            action, 0, STAT.format(up=up, idle=idle_now, steal=steal_now).encode(), b""
+        )
+
+    assert cores_busy(SimpleNamespace(run=run), 0.0) == pytest.approx(cores)
 
 
 def test_a_host_whose_memory_cannot_be_read_is_an_error_with_the_next_step():

@@ -13,6 +13,7 @@ from mydyno.model import Action, HostError
 _CPU = "/sys/devices/system/cpu"
 _SCHEDULER = "/queue/scheduler"
 _NET, _DEVICE = "/sys/class/net", "/device/uevent"
+_TICK_S = 0.01  # of all counts of time that Linux shows (USER_HZ)
 _UNKNOWN_SPEED = {"-1", "0", "65535", "4294967295"}
 _FILES = {
     "/proc/meminfo": "memory",
@@ -60,26 +61,30 @@ def facts(host: Host) -> Facts:
 
 
 def cores_busy(host: Host, seconds: float = 1.0) -> float:
-    """Return how many cores are at work, from two looks at /proc/stat `seconds` apart.
+    """Return how many cores are at work, from two looks at the host `seconds` apart.
 
-    The load average would still include processes that ended a minute ago.
+    The load average would still include processes that ended a minute ago; ticks of work are a
+    sample of it, which misses what runs between two of them.
     """
     looks = []
     for pause_s in (seconds, 0.0):
-        looks.append(work(host.run(Action(("cat", "/proc/stat"))).check().stdout))
+        looks.append(unused(host.run(Action(("cat", "/proc/uptime", "/proc/stat"))).check().stdout))
         time.sleep(pause_s)
-    (busy, total, cores), (busy_then, total_then, _) = looks[1], looks[0]
-    return (busy - busy_then) / max(1, total - total_then) * cores
+    (then_s, unused_then_s, _), (now_s, unused_s, cores) = looks
+    return max(0.0, cores - (unused_s - unused_then_s) / max(_TICK_S, now_s - then_s))
 
 
-def work(raw: bytes) -> tuple[int, int, int]:
-    """Return busy ticks, all ticks and cores of a /proc/stat; waiting for a disk is not work."""
-    lines = raw.decode().splitlines()
+def unused(raw: bytes) -> tuple[float, float, int]:
+    """Return the clock, the seconds that no core worked in, and cores.
+
+    `raw` is /proc/uptime and /proc/stat.  A core that waits for a disk, or whose time another guest
+    of the machine has, does not work.
+    """
+    uptime, *lines = raw.decode().splitlines()
     # user nice system idle iowait irq softirq steal
     ticks = [int(n) for n in lines[0].split()[1:9]]
-    idle = ticks[3] + ticks[4]
     cores = sum(1 for line in lines[1:] if line.startswith("cpu"))
-    return sum(ticks) - idle, sum(ticks), cores
+    return float(uptime.split()[0]), (ticks[3] + ticks[4] + ticks[7]) * _TICK_S, cores
 
 
 def parse(raw: bytes) -> Facts:
