@@ -24,6 +24,7 @@ queries = 3200
 options = { detach = 1 }"""
 POOL = "innodb_buffer_pool_size"
 LAZY = {"innodb_flush_log_at_trx_commit": "2"}
+SHARED = {POOL: LARGE, "thread_handling": "pool-of-threads"}
 HEAP = {"mysql >= 8: internal_tmp_mem_storage_engine": "MEMORY"}  # TempTable goes by MiB
 TO_TABLE = {"long_query_time": "0", "log_output": "TABLE"}
 FAULTS: dict[str, Fault] = {
@@ -181,6 +182,20 @@ FAULTS |= {
         {POOL: LARGE, "query_cache_type": "0", "query_cache_size": "0"},
         POINT,
     ),
+    "thread-pool": (
+        ("pool_threads",),
+        ", flush_latency_us = 2000",
+        {**SHARED, "thread_pool_size": "1"},
+        {**SHARED, "thread_pool_size": "16"},
+        UPDATE.replace("[4]", "[16]"),
+    ),
+    "thread-pool-weak": (
+        ("pool_threads", "one_thread"),
+        "",
+        {**SHARED, "thread_pool_size": "1"},
+        {**SHARED, "thread_pool_size": "16"},
+        RO,
+    ),
     "read-latency-weak": (
         ("disk_latency", "pool_size"),
         ", read_latency_us = 600",
@@ -231,7 +246,12 @@ FAULTS |= {
         RO.replace("{ rand_type", '{ mysql_compression = "on", rand_type'),
     ),
 }
-_MENDED = {"pool", "load-quota", "connect"}  # limits or the account were changed after these
+_MENDED = {
+    "pool",
+    "load-quota",
+    "connect",
+    "thread-pool",
+}  # limits or the account were changed after these
 HELD_OUT = {name for name in {*FAULTS} - _SET_ON if name.removesuffix("-weak") not in _MENDED}
 FAR, WIDE, IN_MEMORY = ({"link.delay": "0us"}, {"link.rate": "1gbit"}, {POOL: LARGE})
 # name: (the doses of both limits, device, settings with both, what takes each away, load)

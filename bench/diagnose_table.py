@@ -24,6 +24,7 @@ LINES = {  # the limits that each line of an account would be blamed for
     "latch": {"latches"},
     "row_lock": {"row_locks"},
     "think": {"load_idle"},
+    "thread_pool": {"pool_threads"},
     "network": {"link_rate", "round_trips"},
 }
 RESOURCES = {"cpu": {"server_cpu"}, "disk": {"disk_ios", "pool_size"}, "net": {"link_rate"}}

@@ -7,8 +7,10 @@ from mydyno.diagnose.account import (
     CPU,
     LATCH,
     LOAD_CPU,
+    LOAD_RUN_QUEUE,
     LOG,
     NETWORK,
+    POOL,
     READ,
     ROW_LOCK,
     RUN_QUEUE,
@@ -18,6 +20,8 @@ from mydyno.diagnose.account import (
     expected,
     following,
 )
+from mydyno.diagnose.suspects import LoadEvidence
+from mydyno.model import Figures
 
 # As sampled on MariaDB 10.11 under sysbench with 16 threads, 2 cores, a disk capped at 3,000 I/Os.
 DISK = {
@@ -171,3 +175,51 @@ def test_the_saturated_queue_is_expected_to_be_the_limit_and_the_next_one_follow
     state, times = following(found.lines, found.n, (READ,))
     assert state in {LATCH, CPU}
     assert times > 1
+
+
+# As on MariaDB 10.11 with thread_pool_size = 1, sixteen connections that update, flushes of 2 ms:
+# the thread that flushes is not the one that let its connection in.
+POOLED = {
+    "status.threadpool_threads": 9.0,
+    "state.threads:mysqld/connection": 4.0,
+    "state.cpu:mysqld/connection": 0.1,
+    "state.run_delay:mysqld/connection": 0.05,
+    "state.seconds:mysqld/connection/running": 0.15,
+    "state.seconds:mysqld/connection/poll": 1.0,
+    "state.seconds:mysqld/connection/futex": 2.85,
+    "state.threads:mysqld/mariadbd": 17.0,
+    "state.cpu:mysqld/mariadbd": 0.04,
+    "state.run_delay:mysqld/mariadbd": 0.01,
+    "state.seconds:mysqld/mariadbd/running": 0.05,
+    "state.seconds:mysqld/mariadbd/futex": 16.15,
+    "state.seconds:mysqld/mariadbd/sync.redo": 0.8,
+    "state.threads:load/sysbench": 18.0,
+    "state.cpu:load/sysbench": 0.02,
+    "state.run_delay:load/sysbench": 0.01,
+    "state.seconds:load/sysbench/futex": 1.0,
+    "state.seconds:load/sysbench/sleep": 1.0,
+    "state.seconds:load/sysbench/poll": 15.97,
+}
+
+
+def test_connections_that_no_thread_of_a_pool_serves_wait_for_one():
+    found = account(POOLED, 16)
+    assert found.of(CPU, RUN_QUEUE) == pytest.approx(0.2)
+    assert found.of(LOG) == pytest.approx(0.8)
+    assert found.of(LOAD_CPU, LOAD_RUN_QUEUE) == pytest.approx(0.03)
+    assert found.of(POOL) == pytest.approx(16 - 0.2 - 0.8 - 0.03)
+    assert found.of(LATCH, NETWORK, CLIENT, THINK, UNKNOWN) == pytest.approx(0.0)
+    assert (found.doubts, found.listed) == (["pool"], None)
+    alone = account({k: v for k, v in POOLED.items() if ":load" not in k}, 16)
+    assert alone.of(CLIENT) == pytest.approx(16 - 0.2 - 0.8)
+
+
+def test_what_a_pools_threads_do_is_what_the_others_wait_for():
+    found = account(POOLED, 16)
+    worth = expected(found)
+    assert worth[POOL] > 0.9
+    assert worth[LOG] > 3.9 * worth[CPU] > 0.0
+    assert worth[LOG] + worth[CPU] > 0.9
+    evidence = LoadEvidence.of(Figures(POOLED), found)
+    assert evidence.share(LOG) == pytest.approx(0.8 / 1.03)
+    assert evidence.share(POOL) == pytest.approx(14.97 / 16)

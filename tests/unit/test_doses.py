@@ -112,6 +112,15 @@ def test_a_setting_that_is_relief_already_is_not_tried():
     assert "try mysqld.sort_buffer_size=256K" not in same
 
 
+def test_a_larger_thread_pool_is_tried_where_there_is_one():
+    """A server without one does not know the variable, and would refuse the campaign."""
+    larger = "try mysqld.thread_pool_size=64"
+    pool = '"mysqld.thread_handling" = "pool-of-threads"'
+    assert larger in campaign(settings=pool).treatments
+    assert larger not in campaign().treatments
+    assert larger not in campaign(settings=f'{pool}\n"mysqld.thread_pool_size" = "64"').treatments
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -69,7 +69,7 @@ STAT = "{up} 999.99\ncpu  10 1 20 {idle} 30 2 3 {steal} 0 0\ncpu0 5 0 10\ncpu1 5
 @pytest.mark.parametrize(
     ("idle", "steal", "cores"), [(700, 4, 0.0), (650, 4, 0.5), (600, 54, 0.5), (500, 4, 2.0)]
 )
-def test_cores_are_busy_when_they_are_not_idle_whatever_the_ticks_of_work_tell(idle, steal, cores):
+def test_cores_are_busy_when_they_are_not_idle_whatever_the_ticks_of_work_are(idle, steal, cores):
     looks = iter([(50.0, 500, 4), (51.0, idle, steal)])
 
     def run(action):

@@ -14,10 +14,14 @@ from dataclasses import replace
 import pytest
 
 from command_line import COMMAND, shown
+from mydyno.campaign.blocks import AGAIN
+from mydyno.campaign.race import PARTS
+from mydyno.campaign.timing import Costs
 from mydyno.campaign.treatments import Environment
+from mydyno.cli.plan import Remarks
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.status import left_s, of, trials_of
-from mydyno.cli.terminal import AGAIN, Progress
+from mydyno.cli.terminal import Progress
 from mydyno.journal import Finished, Interruption, Opened
 from mydyno.model import Interval, Metric, Outcome, Trial, TrialStatus, Window
 
@@ -78,16 +82,50 @@ def stolen(one, ratio):
     return replace(one, window=Window(1, 19), metrics=metrics)
 
 
-def test_a_campaign_that_repeats_a_disturbed_trial_has_more_than_its_total(tmp_path, monkeypatch):
+def test_a_campaign_that_repeats_a_disturbed_trial_has_more_than_its_total(tmp_path):
     found = campaign(FIXED)
     taken = [stolen(outcome(n), 0.3 * (n == 5)) for n in range(8)]
     status = of(tmp_path, found, [Finished(o) for o in taken])
     assert (status.state, status.finished, status.total) == ("stopped", 8, 9)
-    out = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", out)
-    progress = Progress(8, {"w": "tps"}, 10.0, blocks=4)
-    progress.started(found.next(taken))
-    assert out.getvalue().endswith(f"{AGAIN}\n")
+    assert remarks(found, taken) == [AGAIN]
+    assert remarks(found, [outcome(n) for n in range(8)]) == []
+
+
+def remarks(found, taken):
+    of = Remarks(found, Costs())
+    return [line for one in taken if (line := of.after(one))]
+
+
+RUNGS = """
+[stack]
+server = "none"
+[bundles.ONE]
+"load/env.ONE" = "1"
+[bundles.TWO]
+"load/env.TWO" = "1"
+[workloads.w]
+tool = "command"
+argv = ["true"]
+[design]
+rungs = ["STOCK", "ONE", "ONE+TWO"]
+blocks = 3
+[protocol]
+kind = "fixed"
+"""
+
+
+def test_a_ladder_shows_when_its_parts_begin_and_when_they_are_repeated():
+    found, taken = SpecSource(RUNGS, "p.toml", {}).plan(Environment(8 << 30, 2)), []
+    rates = {"STOCK": 9.0, "ONE": 10.0, "ONE+TWO": 20.0, "TWO": 19.0}
+    while trial := found.design.next(taken):
+        rate = rates[trial.treatment] * (1 + 0.001 * (trial.block % 2))
+        metrics = [
+            Metric("tps", rate, "/s"),
+            Metric("cpu_steal_ratio", 0.3 * (len(taken) == 13), "ratio"),
+        ]
+        taken.append(Outcome(trial, TrialStatus.OK, Window(1, 19), metrics, machine_time_s=20.0))
+    assert len({one.trial.block for one in taken}) > 6
+    assert remarks(found, taken) == [PARTS, AGAIN]
 
 
 class Terminal(io.StringIO):

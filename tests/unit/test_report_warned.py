@@ -58,3 +58,33 @@ def test_other_ends_are_reported_by_themselves_and_the_same_words_once():
 def test_of_many_the_first_few_are_named():
     found = warned(compared({name: [recorded("no verdict")] for name in "ABCDEFG"}))
     assert found == [("A, rw; B, rw; C, rw; D, rw and 3 more", "no verdict")]
+
+
+def waived(guard, ratio):
+    figures = {"guard": guard, "ratio": ratio, "low": 0.5, "high": 2.0}
+    return Finding("guard-waived", figures, FindingPlace("", "rw"))
+
+
+def test_alike_warnings_of_several_treatments_are_one_with_their_range():
+    found = warned(
+        compared(
+            {
+                "A": [waived("tps_logsd", 0.7)],
+                "B": [waived("tps_logsd", 4.4)],
+                "C": [waived("x", 3)],
+            }
+        )
+    )
+    assert [who for who, _ in found] == ["A, rw; B, rw", "C, rw"]
+    assert found[0][1].startswith("tps_logsd: 0.70 to 4.40 times the baseline's; reported only")
+    assert found[1][1].startswith("x: 3.00 times the baseline's [0.50..2.00]; reported only")
+
+
+def test_early_windows_are_one_warning_with_the_signs_of_the_first():
+    early = [
+        Finding("early-window", {"filled": part}, FindingPlace("A", "rw")) for part in (0.1, 0.2)
+    ]
+    ((who, message),) = warned(compared({"A": early[:1], "B": early[1:]}))
+    assert who == "A, rw; B, rw"
+    assert "the first of them: the buffer pool was filling: 10 %" in message
+    assert message.endswith("which runs the winner for so long")

@@ -26,6 +26,7 @@ from mydyno.stats import Goal, Method, Rule, mark_invalid
 from mydyno.stats.effects import Size
 
 _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
+AGAIN = "something else disturbed some trials: they are repeated, beside the baseline"
 _SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
 
 
@@ -90,6 +91,11 @@ class Blocks:
         """Return after how many trials all blocks were complete, or None if they are not."""
         _, begun, order = present(history, self._planned)
         return None if order else begun
+
+    def phase(self, history: Sequence[Outcome]) -> str:
+        """Return what the trial after these is for where all blocks are complete, else ""."""
+        block, _, order = present(history, self._planned)
+        return AGAIN if order and self.blocks is not None and block >= self.blocks else ""
 
     def of(self, treatments: tuple[str, ...], blocks: int, budget_s: float | None) -> "Blocks":
         """Return blocks of other treatments."""

@@ -194,6 +194,7 @@ FRACTION = DesignKind(
 
 
 _PART_BLOCKS = 3  # of the winner without each of its parts: shares are shown, not tested
+PARTS = "there is a winner: now it is compared with itself without each of its parts"
 Winner = Callable[[Sequence[Outcome]], str | None]
 """The treatment that these outcomes show to be the best, if any."""
 
@@ -257,6 +258,14 @@ class Ladder:
             trial, id=len(history), block=trial.block + history[ended - 1].trial.block + 1
         )
 
+    def phase(self, history: Sequence[Outcome]) -> str:
+        """Return what the trial after these is for, unless it is the first for all rungs."""
+        ended = self.race.ended(history)
+        if ended is None:
+            return phase(self.race, history)
+        second = self._second(history[:ended])
+        return phase(second, history[ended:]) or PARTS if second else ""
+
     def _second(self, first: Sequence[Outcome]) -> Race | Blocks | None:
         if len(first) not in self._seconds:
             self._seconds[len(first)] = self._planned(first)
@@ -272,6 +281,11 @@ class Ladder:
             return None
         names = tuple(dict.fromkeys((self.baseline, best, *parts)))
         return self.race.of(names, _PART_BLOCKS, left_s)
+
+
+def phase(design: object, history: Sequence[Outcome]) -> str:
+    """Return what a design's trial after these is for, "" while it is what it began with."""
+    return design.phase(history) if isinstance(design, Blocks | Ladder) else ""
 
 
 def _ladder(inputs: PlanInput, rule: Rule, first: Race | Blocks) -> Ladder:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.race import phase
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.timing import (
     Costs,
@@ -83,17 +84,26 @@ def _detectable(ratio: float | None) -> str:
 
 
 @dataclass(slots=True)
-class LabCheck:
-    """Reports what can be detected on this host, after the check trials."""
+class Remarks:
+    """What is worth a line between trials.
+
+    After the check trials what can be detected on this host, later what the next trials are for.
+    """
 
     campaign: Campaign
     costs: Costs
     seen: list[Outcome] = field(default_factory=list)
 
     def after(self, outcome: Outcome) -> str:
-        """Return the result of the checks after the last of them, else ``""``."""
+        """Return the remark after a trial, in most cases ``""``."""
+        if outcome.trial.soak:
+            return ""
+        design, size = self.campaign.design, self.campaign.design.size
+        before = phase(design, self.seen)
         self.seen.append(outcome)
-        size = self.campaign.design.size
+        now = phase(design, self.seen)
+        if now != before and design.next(self.seen):
+            return now
         if not self.campaign.stops.forecast().checked:
             return ""  # the settling trial is longer than the others and does not count
         if size is None or len(self.seen) != size.checks * size.workloads:

@@ -21,7 +21,7 @@ from mydyno.campaign.timing import Costs, relative_noise
 from mydyno.campaign.trial import attempt
 from mydyno.cli.analysis import RunFacts, losses_of, must_run, opened, result, save
 from mydyno.cli.benches import Built, build
-from mydyno.cli.plan import LabCheck, advice, cost_key, costs_of
+from mydyno.cli.plan import Remarks, advice, cost_key, costs_of
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.rollback import Done, restore
@@ -228,7 +228,7 @@ def _progress(built: Built, costs: Costs, already: Sequence[Outcome]) -> Progres
         total,
         responses,
         length_s,
-        LabCheck(campaign, costs, list(already)).after,
+        Remarks(campaign, costs, list(already)).after,
         partial(left_s, campaign),
         design.blocks,
         list(already),

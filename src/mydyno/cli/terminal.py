@@ -206,9 +206,6 @@ def _shown(value: float, metric: str) -> str:
     return measurement(value, unit_of(metric))
 
 
-AGAIN = "something else disturbed some trials: they are repeated, beside the baseline"
-
-
 @dataclass(slots=True)
 class Progress:
     """Prints progress: one line when a trial ends, and on a terminal a live line while it runs.
@@ -235,8 +232,6 @@ class Progress:
         self._trial = trial
         if trial.id == 0:
             self.prepared_s = time.monotonic() - self._made_s
-        if trial.id == self.total and not trial.soak:
-            self._line(AGAIN)
         self._live("preparing trial")
 
     def interval(self, interval: Interval) -> None:

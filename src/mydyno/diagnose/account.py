@@ -18,6 +18,7 @@ Means = Mapping[str, float]
 CPU, RUN_QUEUE, FAULT = "server_cpu", "server_run_queue", "page_fault"
 READ, WRITE, LOG, JOURNAL, TEMPORARY = "disk_read", "disk_write", "log", "journal", "temporary"
 ROW_LOCK, LATCH, SLEEP = "row_lock", "latch", "server_sleep"
+POOL = "thread_pool"
 LOAD_CPU, LOAD_RUN_QUEUE, THINK = "load_cpu", "load_run_queue", "think"
 NETWORK, CLIENT, UNKNOWN = "network", "client", "unknown"
 
@@ -33,6 +34,7 @@ STATES: Mapping[str, str] = {
     LATCH: "latches, other locks, group commit",
     SLEEP: "asleep in the server until it looks again",
     FAULT: "page faults",
+    POOL: "waiting for a thread of the pool, a latch or the network",
     LOAD_CPU: "on a CPU of the load",
     LOAD_RUN_QUEUE: "waiting for a CPU of the load",
     THINK: "the load asks for nothing",
@@ -42,7 +44,10 @@ STATES: Mapping[str, str] = {
 }
 """Every state of a connection, in the order in which it is shown, and its words."""
 
-QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
+SERVED = (CPU, RUN_QUEUE, READ, WRITE, LOG, JOURNAL, TEMPORARY, ROW_LOCK, LATCH, SLEEP, FAULT)
+"""States of a connection that a thread of the server serves."""
+
+QUEUES = frozenset({CPU, READ, WRITE, POOL, LOAD_CPU, NETWORK})
 """States in which connections wait for each other at one station; the CPU's include its queue."""
 
 _HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in steps and at most
@@ -93,8 +98,9 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
 
     `in_flight` is the throughput times the mean latency, for loads without a pause or a rate.
     """
-    listed = figures.get(f"state.threads:{_OWN}") or 0.0
-    shared = listed < _LISTED * n
+    pool = pooled(figures)
+    listed = 0.0 if pool else figures.get(f"state.threads:{_OWN}", 0.0)
+    shared = pool or listed < _LISTED * n
     own = _of(figures, *(_classes(figures, "mysqld") if shared else [_OWN]))
     if not own:
         return None
@@ -102,9 +108,15 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
     lines = dict(_server(figures, own, n, shared=shared))
     # less the connections that serve no load; else less the thread that waits for new ones
     waiting = _asleep(own) - (1.0 if shared else max(0.0, listed - n))
+    if pool:  # its threads wait for any connection: what none of them serves is left
+        waiting = n - sum(lines.values())
     lines |= _client(figures, max(0.0, waiting), n)
+    if pool and NETWORK in lines:
+        lines[POOL] = lines.pop(NETWORK)
     unknown = n - sum(lines.values())
-    missed = ["shared"] if shared else ["unlisted"] if listed < n * (1 - _CLOSES) else []
+    missed = ["pool"] if pool else ["shared"] if shared else []
+    if not missed and listed < n * (1 - _CLOSES):
+        missed = ["unlisted"]
     doubts = [*_doubts(figures, n, gap, in_flight), *missed]
     sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
     found = [
@@ -116,13 +128,28 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
     return Account(n, found, unknown, gap, listed or None, in_flight, doubts)
 
 
+def pooled(figures: Means) -> bool:
+    """Return whether all connections share the threads of a pool."""
+    return figures.get("status.threadpool_threads", 0.0) > 0
+
+
 def expected(found: Account) -> dict[str, float]:
     """Return each state's elasticity as a product-form network would have it; only a rank.
 
-    States of a queue get what is saturated, those without one their share.
+    States of a queue get what is saturated, those without one their share.  What waits for a thread
+    of a pool waits for what its threads do: their states have its elasticity once more.
     """
     stations = _stations(found.lines, found.n)
-    return network.elasticities(stations, max(1, round(found.n))) if stations else {}
+    if not stations:
+        return {}
+    worth = dict(network.elasticities(stations, max(1, round(found.n))))
+    if served := found.of(*SERVED):
+        for line in found.lines:
+            if line.state in SERVED:
+                state = CPU if line.state == RUN_QUEUE else line.state
+                more = worth.get(POOL, 0.0) * line.connections / served
+                worth[state] = worth.get(state, 0.0) + more
+    return worth
 
 
 def following(

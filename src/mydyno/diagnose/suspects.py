@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 
 import msgspec
 
-from mydyno.diagnose.account import UNKNOWN, Account, expected
+from mydyno.diagnose.account import POOL, SERVED, UNKNOWN, Account, expected
 from mydyno.model import Figures
 from mydyno.model.plugins import with_plugins
 
@@ -55,8 +55,14 @@ class LoadEvidence:
         return total(self.figures.means, *names)
 
     def share(self, *states: str) -> float:
-        """Return the share of the connections in some states."""
-        return self.account.of(*states) / self.account.n
+        """Return the share of the connections in some states.
+
+        Of states that a thread serves, the share of those that do not wait for one of a pool.
+        """
+        found, n = self.account.of(*states), self.account.n
+        if {*states} <= {*SERVED}:
+            n -= self.account.of(POOL)
+        return found / n if n > 0 else 0.0
 
     def ios_of_cap(self) -> float | None:
         """Return the disk's I/Os a second over its cap, None where that is not known."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
+from mydyno.model import Finding
 from mydyno.report import units, words
 from mydyno.report.charts import Forest, Whisker, forest
 from mydyno.stats.effects import by_key
@@ -17,9 +18,9 @@ _NAMED = 4  # treatments named in a merged warning
 def warned(compared: Comparison) -> Sequence[tuple[str, str]]:
     """Return pairs of subject and message; the subject of the campaign's own warnings is ``""``.
 
-    Equal messages of several treatments are merged, and so are equal ends of several trials.
+    Messages of several treatments that are alike are merged, and so are equal ends of trials.
     """
-    subjects: dict[str, list[str]] = {}
+    subjects: dict[str, dict[str, Finding]] = {}
     ends: dict[str, dict[str, list[str]]] = {}
     for row in compared.treatments:
         who = f"{row.name}, {row.workload}"
@@ -28,9 +29,9 @@ def warned(compared: Comparison) -> Sequence[tuple[str, str]]:
                 end = words.trial_end(finding)
                 ends.setdefault(end, {}).setdefault(who, []).append(str(trial + 1))
             else:
-                subjects.setdefault(words.words(finding), []).append(who)
+                subjects.setdefault(words.alike(finding), {})[who] = finding
     merged = [("", words.words(finding)) for finding in compared.findings]
-    merged += [(_listed(whose), message) for message, whose in subjects.items()]
+    merged += [(_listed([*of]), words.of_several([*of.values()])) for of in subjects.values()]
     return merged + [_trials_of(end, trials) for end, trials in ends.items()]
 
 

@@ -15,6 +15,9 @@ _NAMED = 5  # settings of a screening in the sentence
 _RATES = {"tps": "throughput", "iops": "I/O rate", "qps": "query rate"}
 _CAUSES = "burst credits or other load are possible causes"
 _SCREENING = "A screening ranks settings and proves nothing; compare the best of them in a race."
+_LATER = (
+    'may not last; run longer trials, or add design.soak = "1h", which runs the winner for so long'
+)
 _FADES = (
     "Possible causes are slower than a trial: purge, flushing, fragmentation, heat or burst credits"
 )
@@ -130,6 +133,18 @@ def words(finding: Finding) -> str:
     return f"{finding.code}: {figures}" if figures else finding.code
 
 
+def alike(finding: Finding) -> str:
+    """Return what two findings share that are one warning: their message, or its kind."""
+    several = finding.code in _SEVERAL
+    return f"{finding.code} {finding.figures.get('guard')}" if several else words(finding)
+
+
+def of_several(findings: Sequence[Finding]) -> str:
+    """Return the message of findings that are alike, of one or more treatments."""
+    make = _SEVERAL.get(findings[0].code) if len(findings) > 1 else None
+    return make([_figures(f) for f in findings]) if make else words(findings[0])
+
+
 def in_words(comparison: Comparison) -> Comparison:
     """Return the comparison with the messages of its findings."""
     conclusion = comparison.conclusion
@@ -221,6 +236,27 @@ def _lasting_fall(of: _Figures) -> str:
 
 def _early_window(of: _Figures) -> str:
     """Return why windows may not last, with the figures, and how to see whether they do."""
+    return f"its measured window is early ({_signs(of)}), so its figures {_LATER}"
+
+
+def _early_windows(several: Sequence[_Figures]) -> str:
+    return (
+        f"their measured windows are early (the first of them: {_signs(several[0])}), so their "
+        f"figures {_LATER}"
+    )
+
+
+def _waived(several: Sequence[_Figures]) -> str:
+    ratios = [of["ratio"] for of in several]
+    return (
+        f"{several[0]['guard']}: {min(ratios):.2f} to {max(ratios):.2f} times the baseline's; "
+        "reported only, not used in the verdict: their slow seconds are faster than the baseline's "
+        "fast ones"
+    )
+
+
+def _signs(of: _Figures) -> str:
+    """Return the signs of an early window, with their figures."""
     parts = []
     if "written" in of:
         parts.append(
@@ -236,10 +272,7 @@ def _early_window(of: _Figures) -> str:
     if "filled" in of:
         share = quantity(of["filled"], "share")
         parts.append(f"the buffer pool was filling: {share} of its pages came within the window")
-    return (
-        f"its measured window is early ({'; '.join(parts)}), so its figures may not last; run "
-        'longer trials, or add design.soak = "1h", which runs the winner for so long'
-    )
+    return "; ".join(parts)
 
 
 def _winner(of: _Figures) -> str:
@@ -343,4 +376,9 @@ _MADE: Mapping[str, Callable[[_Figures], str]] = {
     "soak-held": _soak_held,
     "soak-worse": _soak_worse,
     "winner": _winner,
+}
+# Warnings of several treatments that are one, though their figures differ.
+_SEVERAL: Mapping[str, Callable[[Sequence[_Figures]], str]] = {
+    "early-window": _early_windows,
+    "guard-waived": _waived,
 }

@@ -99,6 +99,7 @@ AT_ONCE = frozenset(
         "slow_query_log",
         "sort_buffer_size",
         "sync_binlog",
+        "thread_pool_size",
         "tmp_memory_table_size",
         "tmp_table_size",
         "transaction_isolation",
