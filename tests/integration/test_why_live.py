@@ -8,7 +8,7 @@ import pytest
 
 from command_line import mydyno
 from integration.probe_steps import watched
-from integration.server_steps import MARIADB
+from integration.server_steps import MARIADB, applied
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.root, pytest.mark.slow]
 LISTED = (MARIADB, "mysql-8.0.33")
@@ -67,6 +67,20 @@ def test_sessions_are_where_they_are_and_nothing_is_changed(server):
     gone = {name for name, _ in before} ^ {name for name, _ in variables(server)}
     assert gone == set()
     assert [row for row in variables(server) if row not in before] == []
+
+
+def test_connections_that_share_a_pool_of_threads_are_counted(bench):
+    """The server lists the threads that let them in, which are fewer, or have ended."""
+    made = bench.take(MARIADB)
+    with applied(made, mysqld={"thread_handling": "pool-of-threads"}) as server, busy(server):
+        live = ("why", "--live", "--server-defaults", server.place.admin, "--seconds", 3, "--json")
+        done = mydyno(*live)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    assert found["n"] == pytest.approx(SESSIONS, abs=0.5)
+    assert "pool" in found["doubts"]
+    lines = {line["state"]: line["connections"] for line in found["lines"]}
+    assert lines["client"] == pytest.approx(SESSIONS, abs=0.5), "none is on a CPU"
 
 
 def test_a_server_that_cannot_be_asked_is_answered(tmp_path):

@@ -47,7 +47,7 @@ STATES: Mapping[str, str] = {
 SERVED = (CPU, RUN_QUEUE, READ, WRITE, LOG, JOURNAL, TEMPORARY, ROW_LOCK, LATCH, SLEEP, FAULT)
 """States of a connection that a thread of the server serves."""
 
-QUEUES = frozenset({CPU, READ, WRITE, POOL, LOAD_CPU, NETWORK})
+QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
 """States in which connections wait for each other at one station; the CPU's include its queue."""
 
 _HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in steps and at most
@@ -136,20 +136,11 @@ def pooled(figures: Means) -> bool:
 def expected(found: Account) -> dict[str, float]:
     """Return each state's elasticity as a product-form network would have it; only a rank.
 
-    States of a queue get what is saturated, those without one their share.  What waits for a thread
-    of a pool waits for what its threads do: their states have its elasticity once more.
+    States of a queue get what is saturated, those without one their share.
     """
     stations = _stations(found.lines, found.n)
-    if not stations:
-        return {}
-    worth = dict(network.elasticities(stations, max(1, round(found.n))))
-    if served := found.of(*SERVED):
-        for line in found.lines:
-            if line.state in SERVED:
-                state = CPU if line.state == RUN_QUEUE else line.state
-                more = worth.get(POOL, 0.0) * line.connections / served
-                worth[state] = worth.get(state, 0.0) + more
-    return worth
+    worth = network.elasticities(stations, max(1, round(found.n))) if stations else {}
+    return {**worth, **({POOL: share} if (share := found.of(POOL) / found.n) else {})}
 
 
 def following(
@@ -174,14 +165,21 @@ def following(
 
 
 def _stations(lines: Sequence[AccountLine], n: float) -> list[network.Station]:
-    """Return the network that has its connections where an account has them."""
+    """Return the network that has its connections where an account has them.
+
+    What waits for a thread of a pool waits for what its threads do, one thing after the other.
+    """
     lengths = {line.state: max(line.connections, 0.0) for line in lines}
+    held, served = lengths.pop(POOL, 0.0), sum(lengths.get(state, 0.0) for state in SERVED)
+    for state in lengths.keys() & {*SERVED} if served else ():
+        lengths[state] *= 1 + held / served
     for cpu, queue in ((CPU, RUN_QUEUE), (LOAD_CPU, LOAD_RUN_QUEUE)):
         if cpu in lengths:
             lengths[cpu] += lengths.pop(queue, 0.0)
     if sum(lengths.values()) <= 0:
         return []
-    return network.fitted(lengths, QUEUES, max(1, round(n)))
+    queues = QUEUES.difference(SERVED) if held else QUEUES
+    return network.fitted(lengths, queues, max(1, round(n)))
 
 
 def _classes(figures: Means, role: str) -> list[str]:
