@@ -33,7 +33,7 @@ DOUBTS = {
     "looks": "the looks at threads and the kernel's count of their CPU time differ",
     "unlisted": "the server listed fewer connections than the load has threads",
     "little": "throughput times mean latency is not the number of connections (Little's law)",
-    "pool": "connections share a pool of threads: what waits for these is what the rest leaves",
+    "pool": "connections share a pool of threads; what waits for these is what the rest leaves",
     "shared": "the server lists too few of the threads that serve connections, so its background "
     "threads are counted with them",
 }
