@@ -246,12 +246,8 @@ FAULTS |= {
         RO.replace("{ rand_type", '{ mysql_compression = "on", rand_type'),
     ),
 }
-_MENDED = {
-    "pool",
-    "load-quota",
-    "connect",
-    "thread-pool",
-}  # limits or the account were changed after these
+# limits or the account were changed after these
+_MENDED = {"pool", "load-quota", "connect", "thread-pool"}
 HELD_OUT = {name for name in {*FAULTS} - _SET_ON if name.removesuffix("-weak") not in _MENDED}
 FAR, WIDE, IN_MEMORY = ({"link.delay": "0us"}, {"link.rate": "1gbit"}, {POOL: LARGE})
 # name: (the doses of both limits, device, settings with both, what takes each away, load)

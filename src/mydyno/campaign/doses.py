@@ -93,8 +93,8 @@ RELIEFS = {
     "mysqld.sort_buffer_size": "256K",
     "mysqld.tmp_table_size": "64M",
 }
-_POOLED = ("mysqld.thread_handling", "pool-of-threads")
-_OF_POOL = {"mysqld.thread_pool_size": "64"}  # of a server with a thread pool only
+_POOLED = ("db/mysqld.thread_handling", "pool-of-threads")
+_OF_POOL = {"mysqld.thread_pool_size": "64"}  # no other server knows the variable
 _MOST = 4  # doses that are tried at first
 _PROMISING = 0.05  # expected elasticity
 _UNTOLD = 0.25  # elasticity of all at once that the doses tried alone do not show: the others do
@@ -384,7 +384,7 @@ def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
     """
     if "%" in own.get(full_key("link", "rate"), ""):
         return {}
-    pool = _OF_POOL if own.get(f"db/{_POOLED[0]}") == _POOLED[1] else {}
+    pool = _OF_POOL if _POOLED in own.items() else {}
     return {
         f"{TRY}{key}={value}": {f"db/{key}": value}
         for key, value in (RELIEFS | pool).items()

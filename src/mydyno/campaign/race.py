@@ -264,7 +264,7 @@ class Ladder:
         if ended is None:
             return phase(self.race, history)
         second = self._second(history[:ended])
-        return phase(second, history[ended:]) or PARTS if second else ""
+        return (phase(second, history[ended:]) or PARTS) if second else ""
 
     def _second(self, first: Sequence[Outcome]) -> Race | Blocks | None:
         if len(first) not in self._seconds:

@@ -25,7 +25,7 @@ from mydyno.diagnose import (
     diagnosis,
     with_proofs,
 )
-from mydyno.diagnose.account import AccountLine, pooled
+from mydyno.diagnose.account import AccountLine, connections_listed
 from mydyno.diagnose.diagnosis import Stalls
 from mydyno.diagnose.elasticity import stall_below
 from mydyno.host import Local
@@ -149,8 +149,8 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
             f"the threads of the server (pid file {place}) cannot be seen; run as root, or as its "
             "user, on its host"
         )
-    listed = 0.0 if pooled(seen.means) else seen.means.get("state.threads:mysqld/connection")
-    n = listed or seen.means.get("status.threads_connected", 2.0) - 1.0  # less the sampler's own
+    counted = seen.means.get("status.threads_connected", 2.0) - 1.0  # less the sampler's own
+    n = connections_listed(seen.means) or counted
     rate = seen.means.get("status.questions", 0.0)
     times, n = (window.start_s, window.end_s), round(max(n, 1.0), 2)
     subject = Subject(f"server {version}", "live", 1, rate, "/s", n, None, times)

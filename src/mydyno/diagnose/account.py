@@ -99,25 +99,24 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
     `in_flight` is the throughput times the mean latency, for loads without a pause or a rate.
     """
     pool = pooled(figures)
-    listed = 0.0 if pool else figures.get(f"state.threads:{_OWN}", 0.0)
+    listed = connections_listed(figures)
     shared = pool or listed < _LISTED * n
     own = _of(figures, *(_classes(figures, "mysqld") if shared else [_OWN]))
     if not own:
         return None
     own, gap = _split(own)
     lines = dict(_server(figures, own, n, shared=shared))
-    # less the connections that serve no load; else less the thread that waits for new ones
-    waiting = _asleep(own) - (1.0 if shared else max(0.0, listed - n))
     if pool:  # its threads wait for any connection: what none of them serves is left
         waiting = n - sum(lines.values())
-    lines |= _client(figures, max(0.0, waiting), n)
-    if pool and NETWORK in lines:
-        lines[POOL] = lines.pop(NETWORK)
+    else:  # less the connections that serve no load; or less the thread that waits for new ones
+        waiting = _asleep(own) - (1.0 if shared else max(0.0, listed - n))
+    lines |= _client(figures, max(0.0, waiting), n, POOL if pool else NETWORK)
     unknown = n - sum(lines.values())
-    missed = ["pool"] if pool else ["shared"] if shared else []
-    if not missed and listed < n * (1 - _CLOSES):
-        missed = ["unlisted"]
-    doubts = [*_doubts(figures, n, gap, in_flight), *missed]
+    doubts = [*_doubts(figures, n, gap, in_flight)]
+    if shared:
+        doubts.append("pool" if pool else "shared")
+    elif listed < n * (1 - _CLOSES):
+        doubts.append("unlisted")
     sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
     found = [
         AccountLine(state, x, x / n, sources.get(state, "sampled"), state in sources)
@@ -131,6 +130,11 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
 def pooled(figures: Means) -> bool:
     """Return whether all connections share the threads of a pool."""
     return figures.get("status.threadpool_threads", 0.0) > 0
+
+
+def connections_listed(figures: Means) -> float:
+    """Return how many connections the server lists by their threads, 0 where it does not."""
+    return 0.0 if pooled(figures) else figures.get(f"state.threads:{_OWN}", 0.0)
 
 
 def expected(found: Account) -> dict[str, float]:
@@ -254,8 +258,11 @@ def _server(
     yield SLEEP, own.get("sleep", 0.0)
 
 
-def _client(figures: Means, waiting: float, n: float) -> dict[str, float]:
-    """Split the connections for which the server waits by what the load's threads do."""
+def _client(figures: Means, waiting: float, n: float, rest: str) -> dict[str, float]:
+    """Split the connections for which the server waits by what the load's threads do.
+
+    `rest` is the state of those of which neither end does anything.
+    """
     load = _of(figures, *_classes(figures, "load"))
     if not load:
         return {CLIENT: waiting}
@@ -270,7 +277,7 @@ def _client(figures: Means, waiting: float, n: float) -> dict[str, float]:
     busy = sum(found.values())
     if busy > waiting:  # both ends can be on a CPU at once for a moment
         found = {state: value * waiting / busy for state, value in found.items()}
-    return {**found, NETWORK: waiting - sum(found.values())}
+    return {**found, rest: waiting - sum(found.values())}
 
 
 def cpu_of_load(figures: Means) -> float:
