@@ -202,6 +202,28 @@ def test_after_a_boot_nothing_is_touched():
     assert done.gone == ["db/kernel.c on here: the host was booted since"]
 
 
+def test_what_a_campaign_sets_after_a_boot_is_restored():
+    """The record of the first boot stayed, so that nothing of the second one was restored."""
+
+    @dataclass(slots=True)
+    class Booting(FakeHost):
+        boots: int = 1
+
+        def run(self, action, *, timeout_s=60.0):
+            if "boot_id" in action.argv[-1]:
+                return Completed(action, 0, b"boot %d\n" % self.boots, b"")
+            return FakeHost.run(self, action, timeout_s=timeout_s)
+
+    host = Booting(dict(FOUND), iter)
+    site, ledger = Site("db", host, (Coupled("kernel"),)), begun()[2]
+    converge(site, {"db/kernel.c": "9"}, ledger, 0)
+    host.boots, host.state["c"] = 2, "3"
+    assert back(host, ledger).gone == ["db/kernel.c on here: the host was booted since"]
+    converge(site, {"db/kernel.c": "8"}, ledger, 1)
+    assert back(host, ledger).restored == ["db/kernel.c on here = 3"]
+    assert host.state == FOUND
+
+
 def test_a_setting_whose_value_cannot_be_read_is_refused():
     _, site, ledger = begun()
     with pytest.raises(HostError, match="could not be restored"):

@@ -34,6 +34,7 @@ script = "oltp_read_write"
 tables = 1
 table_size = 500
 threads = [2]
+rate = 100
 [protocol]
 kind = "fixed"
 warmup_s = 1
@@ -62,7 +63,7 @@ def spec(folder, server, **changes):
     """Write a spec for the server; return its path."""
     given = {"key": "sort_buffer_size", "value": 65536, "window": 2, "reset": "none", "blocks": 2}
     path = folder / "live.toml"
-    path.write_text(SPEC.format(options=server.place.admin, **{**given, **changes}))
+    path.write_text(SPEC.format(**{"options": server.place.admin, **given, **changes}))
     return path
 
 
@@ -111,6 +112,21 @@ def test_somebody_else_who_is_connected_is_not_disturbed(theirs, tmp_path):
     finally:
         other.communicate()
         wait_until(lambda: theirs.query(OTHERS) == [("0",)])
+
+
+def test_an_account_that_does_not_see_others_is_refused(theirs, tmp_path):
+    """The server shows it its own sessions only, so that nobody else seemed to be connected."""
+    theirs.query(
+        "CREATE USER blind@localhost IDENTIFIED BY 'Blind-1'; "
+        "GRANT ALL ON mydyno_bench.* TO blind@localhost"
+    )
+    options = tmp_path / "blind.cnf"
+    options.write_text(f"[client]\nuser=blind\npassword=Blind-1\nsocket={theirs.place.socket}\n")
+    options.chmod(0o600)
+    path = spec(tmp_path, theirs, options=options)
+    words = run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server", code=4)
+    assert "GRANT PROCESS ON *.* TO it" in words
+    theirs.query("DROP USER blind@localhost")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,6 +61,19 @@ def test_a_detached_lab_lives_until_it_is_removed(tmp_path):
     assert traces(tmp_path / "lab") == []
     with pytest.raises(SpecError, match="does not exist on localhost"):
         down("lab")
+
+
+def test_a_lab_that_is_being_made_is_no_leftover(tmp_path):
+    """Its record named no process until it was up, so that another mydyno removed it."""
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(create, HOST, LabSpec("lab", SIZE), tmp_path / "lab", detached=True)
+        while not made.done():
+            assert sweep() == ()
+    disk = made.result()
+    (state,) = listing(HOST)
+    assert (state.phase, state.owner) == ("up", None)
+    down("lab")
+    disk.running.stop()
 
 
 def put_to_use(device, target, kind="ext4"):

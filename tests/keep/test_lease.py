@@ -83,6 +83,78 @@ def test_a_power_cut_ends_a_trial(desk, text):
     assert desk.guest.state() == first
 
 
+def test_a_dead_man_outlives_isolate_and_is_armed_again_after_a_soft_reboot(desk):
+    """That one stops every timer, and leaves the boot's id and /run as they are."""
+    desk.apply(HOT, lease="20s")
+    timers = ("systemctl", "is-active", "mydyno-deadman-*.timer")
+    desk.guest.inside("systemctl", "isolate", "multi-user.target")
+    assert desk.guest.inside(*timers) == "active\n"
+    desk.guest.inside("systemctl", "stop", "mydyno-deadman-*.timer")
+    assert not desk.guest.try_in(*timers)
+    desk.guest.inside(GUARD, "boot")
+    assert desk.guest.inside(*timers) == "active\n"
+    desk.guest.inside(GUARD, "boot")  # what is armed stays
+    until(lambda: desk.leases() == ["reverted"], 40)
+
+
+def test_a_server_that_its_account_cannot_enter_any_more_is_restored(desk):
+    desk.apply(COLD)
+    desk.guest.sql("ALTER USER root@localhost IDENTIFIED BY 'somebody changed it'")
+    began = time.monotonic()
+    desk.run("rollback", desk.guest.ssh)
+    assert time.monotonic() - began < 100
+    assert desk.leases() == ["reverted"]
+    limits = desk.guest.inside("sh", "-c", "grep 'open files' /proc/$(pidof mariadbd)/limits")
+    assert "15000" not in limits
+
+
+def test_tunables_of_the_allocator_are_kept_and_go_with_a_rollback(desk):
+    environment = ("sh", "-c", "tr '\\0' '\\n' </proc/$(pidof mariadbd)/environ")
+    desk.apply('[alloc]\ntunables = "glibc.malloc.arena_max=2"\n')
+    desk.run("confirm", desk.guest.ssh)
+    assert "GLIBC_TUNABLES=glibc.malloc.arena_max=2" in desk.guest.inside(*environment)
+    desk.run("rollback", desk.guest.ssh)
+    assert "GLIBC_TUNABLES" not in desk.guest.inside(*environment)
+    desk.guest.inside("systemctl", "restart", "mariadb")
+    until(desk.guest.answers)
+    assert "GLIBC_TUNABLES" not in desk.guest.inside(*environment)
+
+
+def test_a_program_of_the_servers_user_is_not_run(desk):
+    """Which process is the server's is in a file of that user."""
+    group = desk.guest.inside("sh", "-c", "cat /proc/$(pidof mariadbd)/cgroup").split("::")[1]
+    own = "/var/lib/mysql/mariadbd"
+    desk.guest.inside("cp", "/bin/sleep", own)
+    desk.guest.inside("chown", "mysql", own)
+    start = f"echo $$ >/sys/fs/cgroup{group.strip()}/cgroup.procs; exec {own} 1000"
+    find = 'for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" != $1 ] || echo ${p#/proc/}; done'
+    pid_of = ("sh", "-c", find, "find", own)
+    with subprocess.Popen(desk.guest.argv("sh", "-c", start)) as process:
+        try:
+            until(lambda: desk.guest.inside(*pid_of).strip())
+            pid, pid_file = desk.guest.inside(*pid_of).strip(), desk.guest.sql("SELECT @@pid_file")
+            desk.guest.inside("sh", "-c", f"echo {pid} >{pid_file}")
+            socket = ("--server", "/run/mysqld/mysqld.sock")
+            words = desk.apply(COLD, "--dry-run", *socket)
+        finally:
+            process.kill()
+    assert f"warning: options are not tried before the restart: {own}: not safe to run" in words
+
+
+def test_an_export_changes_the_files_of_the_host_that_it_is_applied_to(desk):
+    export = desk.folder / "export"
+    export.mkdir()
+    elsewhere = {"include": "/etc/elsewhere", "fstab": "# of another host\n", "disk": "sdx"}
+    kept = {"settings": {"mysqld.max_connections": "300"}, "target": elsewhere}
+    (export / "kept.json").write_text(json.dumps(kept))
+    words = ("apply", str(export), "--to", desk.guest.ssh, "--yes-to", desk.guest.name)
+    fstab = ("--target", f"fstab={desk.file('# a table')}")
+    assert "edits the host's own table" in desk.run(*words, *fstab, code=2)
+    assert "/etc/mysql/mariadb.conf.d/zz-mydyno.cnf" in desk.run(*words)
+    assert "/etc/mysql/mariadb.conf.d/zz-mydyno.cnf" in desk.run("confirm", desk.guest.ssh)
+    assert not desk.guest.try_in("test", "-e", "/etc/elsewhere")
+
+
 def test_a_variable_without_a_value_gets_one_and_loses_it(desk):
     assert desk.guest.sql("SELECT @@GLOBAL.log_slow_verbosity") == ""
     desk.apply('[mysqld]\nlog_slow_verbosity = "query_plan,explain"\n')

@@ -173,6 +173,23 @@ def test_a_server_that_does_not_use_the_copy_goes_on_where_it_was(parent):
     assert desk.guest.state() == first
 
 
+def test_a_copy_that_may_hold_commits_stays_when_the_way_back_is_killed(parent):
+    desk = parent
+    folder = desk.guest.root / "etc/mysql/mariadb.conf.d"
+    (folder / "zzz-later.cnf").write_text("[mysqld]\ndatadir = /var/lib/mysql\n")
+    before = kept(desk)
+    process = begin(desk)
+    option = folder / "zz-mydyno-move.cnf"
+    until(option.exists, 60)
+    until(lambda: not option.exists(), 60)
+    desk.guest.inside("systemctl", "kill", "--signal=KILL", UNIT)
+    process.communicate(timeout=120)
+    until(desk.guest.answers, 60)
+    until(lambda: left(desk) == [], 30)
+    assert kept(desk) == before
+    assert desk.guest.try_in("test", "-e", f"{NEW}/kept/t.ibd")
+
+
 def test_a_copy_that_differs_is_not_used(parent):
     desk = parent
     before, first = kept(desk), desk.guest.state()

@@ -66,11 +66,15 @@ def seen(**changes):
     return ServerEvidence(**{**fields, **changes})
 
 
-def scene(texts=None, *, unit=UNIT, dynamic=("max_connections",), values=None, environment=None):
-    """Return what a lease is planned from."""
+def scene(
+    texts=None, *, unit=UNIT, dynamic=("max_connections",), values=None, environment=None, **of
+):
+    """Return what a lease is planned from; `of` are `running`, `along` and the server's `maps`."""
     files = HostFiles(values or {"/proc/sys/vm/swappiness": "60\n"})
     remount = Remount("rw,relatime", "rw,noatime", ("mount", "forth"), ("mount", "back"))
-    return Scene(seen(), files, texts or {}, unit, environment or {}, frozenset(dynamic), remount)
+    there = seen(host={**HOST, "maps": of.pop("maps", "")})
+    own = environment or {}
+    return Scene(there, files, texts or {}, unit, own, frozenset(dynamic), remount, **of)
 
 
 def kept(**settings):
@@ -93,6 +97,73 @@ def test_what_can_be_set_online_is_no_restart():
     shown = render_plan("db1", plan, ["1.31 [1.22..1.41]"], 1800, 80, None)
     assert "no restart" in shown
     assert "evidence: 1.31" in shown
+
+
+DIRTY = {"/proc/sys/vm/dirty_bytes": "0\n", "/proc/sys/vm/dirty_ratio": "20\n"}
+IN_BYTES = {"/proc/sys/vm/dirty_bytes": "8192\n", "/proc/sys/vm/dirty_ratio": "0\n"}
+
+
+def test_of_a_pair_in_two_units_the_other_one_is_restored_too():
+    """The kernel takes no zero for dirty_bytes, so the lease could never be reverted."""
+    along = {"kernel.sysctl.vm.dirty_bytes": {"kernel.sysctl.vm.dirty_ratio": "20"}}
+    plan = planned(
+        kept(kernel__sysctl__vm__dirty_bytes="8192"), {}, scene(values=DIRTY, along=along)
+    )
+    (change,) = plan.trial
+    assert (change.place, change.before) == ("/proc/sys/vm/dirty_bytes", "0")
+    assert change.along == {"/proc/sys/vm/dirty_ratio": "20"}
+    assert plan.along == {"kernel.sysctl.vm.dirty_ratio": "20"}
+
+
+def test_a_kept_pair_is_undone_by_the_one_that_is_not_zero():
+    first = kept(kernel__sysctl__vm__dirty_bytes="0", kernel__sysctl__vm__dirty_ratio="20")
+    along = {"kernel.sysctl.vm.dirty_ratio": {"kernel.sysctl.vm.dirty_bytes": "8192"}}
+    plan = undone(held(1), first, scene({OPTIONS: "text"}, values=IN_BYTES, along=along))
+    (change,) = plan.trial
+    assert (change.place, change.wanted) == ("/proc/sys/vm/dirty_ratio", "20")
+    assert change.along == {"/proc/sys/vm/dirty_bytes": "8192"}
+    assert len(plan.rows) == 2
+
+
+QUEUE = "/sys/block/sdc/queue"
+
+
+def test_a_scheduler_comes_before_the_queue_that_it_resets_and_all_of_that_is_restored():
+    values = {f"{QUEUE}/scheduler": "none [mq-deadline]\n", f"{QUEUE}/nr_requests": "77\n"}
+    along = {"block.scheduler": {"block.nr_requests": "77", "block.iosched.read_expire": "321"}}
+    plan = planned(
+        kept(block__nr_requests="77", block__scheduler="none"),
+        {},
+        scene(values=values, along=along),
+    )
+    assert [change.place for change in plan.trial] == [f"{QUEUE}/scheduler", f"{QUEUE}/nr_requests"]
+    assert plan.trial[0].along == {
+        f"{QUEUE}/nr_requests": "77",
+        f"{QUEUE}/iosched/read_expire": "321",
+    }
+    assert plan.trial[1].along == {}
+    assert plan.along == {"block.nr_requests": "77"}
+    in_force = scene(values={**values, f"{QUEUE}/scheduler": "[none] mq-deadline\n"})
+    with pytest.raises(SpecError, match="in force there already"):
+        planned(kept(block__nr_requests="77", block__scheduler="none"), {}, in_force)
+
+
+def test_tunables_are_those_of_the_allocator_in_force():
+    plan = planned(
+        kept(alloc__tunables="narenas:2"), {}, scene(maps="jemalloc", running={"LD_PRELOAD": "j"})
+    )
+    (change,) = plan.trial
+    assert 'Environment="MALLOC_CONF=narenas:2"\n' in change.wanted
+    assert "GLIBC_TUNABLES" not in change.wanted
+    assert [row.key for row in plan.rows] == ["alloc.tunables"]
+    assert "MALLOC_CONF=narenas:2" in plan.stored[0].wanted
+
+
+def test_kept_tunables_are_undone_although_a_file_still_sets_them():
+    there = scene({OPTIONS: "text"}, maps="jemalloc", running={"MALLOC_CONF": "narenas:2"})
+    plan = undone(held(1), kept(alloc__tunables=""), there)
+    assert "UnsetEnvironment=MALLOC_CONF\n" in plan.trial[0].wanted
+    assert not_in_force(plan.rows, kept(alloc__tunables=""), scene(maps="jemalloc")) == []
 
 
 def test_one_restart_takes_all_variables_along():

@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -255,6 +257,22 @@ def test_a_stranger_with_the_same_pid_is_left_alone(tmp_path, fault):
         assert running.returncode() is None
     finally:
         end(running)
+
+
+@pytest.mark.parametrize("name", ["sleep", "sl)eep (x)", "sl\neep"])
+def test_a_process_whose_program_was_replaced_is_still_that_process(tmp_path, name):
+    """An upgrade unlinks a program that runs; its process was taken for one that had ended."""
+    program = tmp_path / name
+    shutil.copy("/bin/sleep", program)
+    with subprocess.Popen([program, "60"]) as child:
+        try:
+            there = processes.identify(Local(), child.pid)
+            assert there is not None
+            program.unlink()
+            assert processes.identify(Local(), child.pid) == there
+            assert processes.alive(Local(), there)
+        finally:
+            child.kill()
 
 
 def test_a_process_that_is_gone_is_nothing():

@@ -31,6 +31,7 @@ SETTINGS = {
     "mysqld.innodb_log_buffer_size": "32M",
     "mysqld.max_connections": "300",
     "kernel.sysctl.vm.swappiness": "7",
+    "kernel.sysctl.vm.dirty_bytes": "134217728",
     "kernel.thp": "never",
     "block.scheduler": "none",
     "block.read_ahead_kb": "64",
@@ -41,8 +42,9 @@ STATE = r"""
 cd / && find etc usr/local/lib/systemd -xdev ! -name 'ld.so.cache' \
     -printf '%p %m %u %g %l\n' 2>/dev/null | sort
 find etc -xdev -type f -print0 | sort -z | xargs -0 sha256sum
-cat /proc/sys/vm/swappiness /sys/kernel/mm/transparent_hugepage/enabled
-cat /sys/block/*/queue/scheduler /sys/block/*/queue/read_ahead_kb
+cat /proc/sys/vm/swappiness /proc/sys/vm/dirty_bytes /proc/sys/vm/dirty_ratio
+cat /sys/kernel/mm/transparent_hugepage/enabled
+cat /sys/block/*/queue/scheduler /sys/block/*/queue/read_ahead_kb /sys/block/*/queue/nr_requests
 findmnt -n -o OPTIONS /
 mariadb --batch --skip-column-names -e 'SELECT @@max_connections, @@innodb_log_buffer_size'
 grep 'open files' /proc/$(pidof mariadbd)/limits
@@ -84,16 +86,16 @@ def production(guest):
     shell(guest, "systemctl disable --now mariadb")
 
 
-def plan_of(guest: Host, number):
-    """Return a lease of all settings, its plan, and how to see what is in force."""
+def plan_of(guest: Host, number, settings=SETTINGS):
+    """Return a lease of settings, its plan, and how to see what is in force."""
     existing = reached(guest)
     seen = gathered(existing, 0)
-    kept = _on(Kept(SETTINGS, ["a test"], target=KeptOn()), existing, seen)
+    kept = _on(Kept(settings, ["a test"], target=KeptOn()), existing, seen)
     scene = scene_of(existing, seen, kept, kept)
     plan = planned(kept, {}, scene)
-    first = {row.key: row.before for row in plan.rows}
+    first = {**plan.along, **{row.key: row.before for row in plan.rows}}
     note = LeaseNote(
-        {r.key: r.wanted for r in plan.rows}, first, dict(SETTINGS), [], {}, kept.target
+        {r.key: r.wanted for r in plan.rows}, first, dict(settings), [], {}, kept.target
     )
     lease = lease_of(existing, seen, "vm", plan, f"case {number}", seconds=3600, note=note)
     return lease, plan, kept
@@ -143,6 +145,26 @@ def test_all_of_it_is_in_force_on_trial_after_a_boot_and_gone_without_a_trace(
     with timed("a boot with the first settings"):
         cut(guest, machine)
     assert state(guest) == first
+    install_guard(guest)
+
+
+TUNED = {"nr_requests": "77", "iosched/read_expire": "321"}
+
+
+def test_a_scheduler_comes_back_with_the_queue_that_it_had(production):
+    guest = production
+    queue = f"/sys/block/{gathered(reached(guest), 0).host['queue'].split()[0][5:]}/queue"
+    choice = shell(guest, f"sed 's/.*\\[//; s/\\].*//' {queue}/scheduler").strip()
+    shell(guest, f"echo mq-deadline >{queue}/scheduler")
+    for name, value in TUNED.items():
+        shell(guest, f"echo {value} >{queue}/{name}")
+    lease, *_ = plan_of(guest, 0, {"block.scheduler": "none"})
+    call(guest, "begin", stdin=msgspec.json.encode(lease))
+    assert "[none]" in shell(guest, f"cat {queue}/scheduler")
+    call(guest, "revert", lease.id, "--why", "test")
+    assert "[mq-deadline]" in shell(guest, f"cat {queue}/scheduler")
+    assert {name: shell(guest, f"cat {queue}/{name}").strip() for name in TUNED} == TUNED
+    shell(guest, f"echo {choice} >{queue}/scheduler; {GUARD} forget")
     install_guard(guest)
 
 

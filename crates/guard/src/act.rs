@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use crate::fault::{At as _, Fault, Result};
 use crate::health::Health;
-use crate::lease::{Change, Entry, Held, Kind, Landed, Lease, Leases, State};
-use crate::system::{self, arm, boot, disarm, log, now, Client, Unit};
+use crate::lease::{Change, Entry, Held, Kind, Lease, Leases, State};
+use crate::system::{self, arm, boot, disarm, is_armed, log, now, Client, Unit};
+use crate::undo::undo;
 use crate::units;
 
 /// The dead man waits so many tenths of a second for another act, then ends it.
 const PATIENCE: u32 = 30;
 const SHORTEST_S: u64 = 10;
-const LONGEST_S: u64 = 7 * 86_400;
+pub const LONGEST_S: u64 = 7 * 86_400;
 
 /// One host's leases, locked.
 pub struct Host {
@@ -101,7 +102,7 @@ impl Host {
         self.make(lease, |kind| kind != Kind::Variable)?;
         if lease.restart {
             system::systemctl(&["daemon-reload"])?;
-            unit.restart(&client, left())?;
+            unit.restart(&client, left(), left())?;
         }
         self.make(lease, |kind| kind == Kind::Variable)?;
         if lease.restart && !unit.runs_on(&lease.id)? {
@@ -286,6 +287,20 @@ impl Host {
         Ok(())
     }
 
+    /// At a boot: ends what an earlier one has left, and arms the dead man where it was stopped.
+    ///
+    /// A soft reboot stops every timer and leaves the kernel, /run and this boot's id as they are.
+    pub fn boot(&self) -> Result<()> {
+        self.close_those_of_earlier_boots()?;
+        for held in self.leases.all()? {
+            if !held.is_over() && !is_armed(&held.lease.id, held.extended) {
+                let left = held.until.saturating_sub(now()).max(SHORTEST_S);
+                arm(&held.lease, held.extended, left.min(LONGEST_S))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Moves the end of a trial.
     pub fn extend(&self, id: &str, seconds: u64) -> Result<()> {
         let held = self.on_trial(id)?;
@@ -379,50 +394,6 @@ fn on_stack(all: Vec<Held>) -> Vec<Held> {
     let undone: Vec<String> = kept.iter().map(|one| one.lease.undoes.clone()).collect();
     kept.retain(|one| one.lease.undoes.is_empty() && !undone.contains(&one.lease.id));
     kept
-}
-
-/// Restores each change that is still ours, the last first; returns those that are not.
-///
-/// One that fails does not stop the others; it is tried again when the dead man comes back.
-fn undo(held: &Held) -> Result<Vec<String>> {
-    let lease = &held.lease;
-    let (client, unit) = (Client(&lease.client), Unit(&lease.unit));
-    lease.stored.iter().for_each(Change::unstage);
-    let is_down = !lease.unit.is_empty() && !unit.is_active();
-    let restarts = lease.restart && (is_down || unit.runs_on(&lease.id)?);
-    let (mut left, mut failed) = (Vec::new(), None);
-    for (change, landed) in lease.trial.iter().zip(&held.landed).rev() {
-        let ends_with_the_server = change.kind == Kind::Variable && (restarts || is_down);
-        if landed.is_none() || ends_with_the_server {
-            continue;
-        }
-        match take_back(change, landed.as_ref(), &client) {
-            Ok(true) => {}
-            Ok(false) => left.push(change.place.clone()),
-            Err(fault) => failed = Some(fault),
-        }
-    }
-    if lease.trial.iter().any(|one| one.kind == Kind::File) {
-        system::systemctl(&["daemon-reload"])?;
-    }
-    if restarts {
-        unit.restart(&client, Duration::from_secs(LONGEST_S))?;
-    }
-    failed.map_or(Ok(left), Err)
-}
-
-/// Restores a change; returns false for a value that is not of this lease.
-fn take_back(change: &Change, landed: Option<&Landed>, client: &Client<'_>) -> Result<bool> {
-    let present = change.present(client)?;
-    let is_back = change.same(present.as_deref(), change.before.as_deref());
-    if !is_back && !change.ours(present.as_deref(), landed) {
-        return Ok(false);
-    }
-    if !is_back {
-        change.write(client, true)?;
-    }
-    change.unstage();
-    Ok(true)
 }
 
 fn check(lease: &Lease) -> Result<()> {

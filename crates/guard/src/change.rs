@@ -16,19 +16,16 @@ const LARGEST: u64 = 1 << 20;
 impl Change {
     /// Returns why it cannot be taken from a request: only known places are written.
     pub fn problem(&self) -> Option<String> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_./@:+-\\".contains(c);
-        let path = Path::new(&self.place);
-        let below = |tops: &[&str]| tops.iter().any(|top| path.starts_with(top));
-        let is_path = !self.place.contains("..") && self.place.chars().all(plain);
         let fits = match self.kind {
-            Kind::Value => is_path && below(&["/proc/sys", "/sys"]),
-            Kind::File => is_path && below(&["/etc", "/run/systemd/system"]),
-            Kind::Mount => is_path && path.is_absolute() && !self.forth.is_empty(),
+            Kind::Value => is_value(&self.place),
+            Kind::File => is_below(&self.place, &["/etc", "/run/systemd/system"]),
+            Kind::Mount => is_below(&self.place, &["/"]) && !self.forth.is_empty(),
             Kind::Variable => self
                 .place
                 .chars()
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
         };
+        let fits = fits && self.along.keys().all(|place| is_value(place));
         (!fits).then(|| format!("{}: not a place that a lease may change", self.place))
     }
 
@@ -82,6 +79,36 @@ impl Change {
             (Kind::File, None) => self.remove(),
             (_, None) => Err(Fault::wrong(format!("{}: no value", self.place))),
         }
+    }
+
+    /// Takes the change back, then what the kernel moves along with it.
+    ///
+    /// Of a pair in two units the kernel takes a value for one and then shows no other: where the
+    /// first one is refused, it comes with its partner.
+    pub fn write_back(&self, client: &Client<'_>) -> Result<()> {
+        let done = self.write(client, true);
+        if self.along.is_empty() {
+            return done;
+        }
+        self.move_along()?;
+        let present = self.present(client)?;
+        if self.same(present.as_deref(), self.before.as_deref()) {
+            return Ok(());
+        }
+        done.and(Err(Fault::failed(format!(
+            "{}: is not as it was",
+            self.place
+        ))))
+    }
+
+    /// Restores what the kernel has moved along; what went with it is passed over.
+    pub fn move_along(&self) -> Result<()> {
+        for (place, before) in &self.along {
+            if value(place).is_ok_and(|present| present != *before) {
+                set_value(place, before)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the folders above a file that are missing, outermost first.
@@ -168,6 +195,16 @@ impl Change {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         parent(place).join(format!(".{name}.mydyno"))
     }
+}
+
+fn is_below(place: &str, tops: &[&str]) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./@:+-\\".contains(c);
+    let is_path = !place.contains("..") && place.chars().all(plain);
+    is_path && tops.iter().any(|top| Path::new(place).starts_with(top))
+}
+
+fn is_value(place: &str) -> bool {
+    is_below(place, &["/proc/sys", "/sys"])
 }
 
 fn parent(path: &Path) -> &Path {
@@ -263,6 +300,7 @@ fn sorted(options: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn change(kind: Kind, place: &str) -> Change {
         Change {
@@ -273,7 +311,30 @@ mod tests {
             forth: vec!["mount".to_owned()],
             back: Vec::new(),
             made: Vec::new(),
+            along: BTreeMap::new(),
         }
+    }
+
+    /// A plain file stands for a value that the kernel takes and shows again.
+    #[test]
+    fn what_moved_along_is_restored_with_a_value_and_what_is_gone_is_passed_over() {
+        let top = std::env::temp_dir().join(format!("mydyno-along-{}", std::process::id()));
+        fs::create_dir(&top).unwrap();
+        let at = |name: &str| top.join(name).to_string_lossy().into_owned();
+        let mut one = change(Kind::Value, &at("scheduler"));
+        one.before = Some("mq-deadline".to_owned());
+        for (name, before) in [("depth", "77"), ("same", "5"), ("gone", "1")] {
+            one.along.insert(at(name), before.to_owned());
+        }
+        for (name, now) in [("scheduler", "none"), ("depth", "256"), ("same", "5")] {
+            fs::write(top.join(name), now).unwrap();
+        }
+        one.write_back(&Client(&[])).unwrap();
+        let shown = ["scheduler", "depth", "same"].map(|name| value(&at(name)).unwrap());
+        assert!(shown[0].starts_with("mq-deadline"));
+        assert!(shown[1].starts_with("77"));
+        assert_eq!(shown[2], "5");
+        fs::remove_dir_all(&top).unwrap();
     }
 
     #[test]
@@ -301,6 +362,9 @@ mod tests {
         ] {
             assert!(change(kind, place).problem().is_some(), "{place}");
         }
+        let mut one = change(Kind::Value, "/proc/sys/vm/dirty_bytes");
+        one.along.insert("/etc/shadow".to_owned(), String::new());
+        assert!(one.problem().is_some());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! One file a lease, one line an entry: a CRC-32 in hexadecimal digits, a blank, JSON.  The first
 //! entry holds all changes with their first values, so whatever comes later can be restored.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -45,6 +46,9 @@ pub struct Change {
     /// Folders that are made for a file, outermost first; they are removed with it.
     #[serde(default)]
     pub made: Vec<String>,
+    /// What the kernel moves along with a value: places, and what is restored there after it.
+    #[serde(default)]
+    pub along: BTreeMap<String, String>,
 }
 
 /// What is asked of `begin`.
@@ -294,8 +298,11 @@ impl Leases {
                 ids.push(id.to_owned());
             }
         }
-        ids.sort();
-        ids.iter().map(|id| self.one(id)).collect()
+        let found: Result<Vec<Held>> = ids.iter().map(|id| self.one(id)).collect();
+        let mut all = found?;
+        // An id has the clock of who asked for it, `at` the host's own.
+        all.sort_by(|a, b| (a.at, &a.lease.id).cmp(&(b.at, &b.lease.id)));
+        Ok(all)
     }
 
     /// Returns whether there is a record of this lease, or one that cannot be looked at.

@@ -78,6 +78,27 @@ fn a_folder_that_others_may_enter_is_refused() {
     fs::remove_dir(&folder).unwrap();
 }
 
+#[test]
+fn leases_are_in_the_order_of_the_hosts_clock() {
+    let folder = std::env::temp_dir().join(format!("mydyno-order-{}", std::process::id()));
+    let leases = Leases::open(&folder).unwrap();
+    // the second one was asked for by a host whose clock is behind
+    for (id, at) in [("20260102-1", 1), ("20260101-1", 2)] {
+        let mut one = lease();
+        one.id = id.into();
+        let open = Entry::Open {
+            lease: Box::new(one),
+            boot: "b".into(),
+            at,
+        };
+        leases.create(id, &open).unwrap();
+    }
+    let all = leases.all().unwrap();
+    let ids: Vec<&str> = all.iter().map(|held| held.lease.id.as_str()).collect();
+    assert_eq!(ids, ["20260102-1", "20260101-1"]);
+    leases.remove().unwrap();
+}
+
 proptest! {
     #[test]
     fn a_file_cut_anywhere_is_the_lease_of_its_complete_lines(cut in 0_usize..600) {

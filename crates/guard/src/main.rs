@@ -9,6 +9,7 @@ mod fault;
 mod health;
 mod lease;
 mod system;
+mod undo;
 mod units;
 
 use std::io::{self, Write as _};
@@ -60,7 +61,7 @@ enum Task {
         verdict: String,
         text: String,
     },
-    /// End what an earlier boot has left; its unit calls it
+    /// End what an earlier boot has left, arm what was stopped; its unit calls it
     Boot,
     /// Print the leases as JSON
     Status,
@@ -94,7 +95,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Revert { id, why, .. } => host.revert(&id, &why)?,
         Task::Extend { id, seconds } => host.extend(&id, seconds)?,
         Task::Judge { id, verdict, text } => host.judge(&id, &verdict, &text)?,
-        Task::Boot => host.close_those_of_earlier_boots()?,
+        Task::Boot => host.boot()?,
         Task::Status => {
             let all = serde_json::to_string(&host.all()?).at("the leases")?;
             let _ = writeln!(io::stdout(), "{all}");

@@ -115,17 +115,20 @@ impl Unit<'_> {
         }
     }
 
-    /// Restarts the server, and waits until it answers; at most as long as its unit does.
-    pub fn restart(&self, client: &Client<'_>, most: Duration) -> Result<()> {
+    /// Restarts the server, and waits until it answers; at most as long as its unit does, and
+    /// `answers` after it was started.
+    pub fn restart(&self, client: &Client<'_>, most: Duration, answers: Duration) -> Result<()> {
         let _ = systemctl(&["reset-failed", self.0]); // it is not failed, as a rule
         let limit = self.start_limit(most);
         let begun = Instant::now();
-        let end = begun + limit;
-        let done = run(&["systemctl", "restart", self.0], "", most).and_then(|_| loop {
-            match client.ask("SELECT 1") {
-                Ok(_) => break Ok(()),
-                Err(fault) if Instant::now() >= end || !self.is_active() => break Err(fault),
-                Err(_) => thread::sleep(POLL * 5),
+        let done = run(&["systemctl", "restart", self.0], "", most).and_then(|_| {
+            let end = (begun + limit).min(Instant::now() + answers);
+            loop {
+                match client.ask("SELECT 1") {
+                    Ok(_) => break Ok(()),
+                    Err(fault) if Instant::now() >= end || !self.is_active() => break Err(fault),
+                    Err(_) => thread::sleep(POLL * 5),
+                }
             }
         });
         done.map_err(|fault| {
@@ -207,6 +210,8 @@ pub fn arm(lease: &Lease, number: u32, seconds: u64) -> Result<()> {
         &unit,
         &after,
         "--timer-property=AccuracySec=1s",
+        "--timer-property=IgnoreOnIsolate=yes", // systemctl isolate stops all others
+        "--property=IgnoreOnIsolate=yes",
         "--property=TimeoutStartSec=infinity",
         "--property=StartLimitIntervalSec=0",
         "--property=Restart=on-failure",
@@ -223,6 +228,13 @@ pub fn arm(lease: &Lease, number: u32, seconds: u64) -> Result<()> {
 /// Stops the timer; a service that it has started goes on.
 pub fn disarm(id: &str, number: u32) {
     let _ = systemctl(&["stop", &format!("{}.timer", dead_man(id, number))]);
+}
+
+/// Returns whether the timer waits, or the service that it has started runs.
+pub fn is_armed(id: &str, number: u32) -> bool {
+    let name = dead_man(id, number);
+    let units = [format!("{name}.timer"), format!("{name}.service")];
+    systemctl(&["is-active", "--quiet", &units[0], &units[1]]).is_ok()
 }
 
 fn dead_man(id: &str, number: u32) -> String {

@@ -39,7 +39,7 @@ from mydyno.cli.leases import (
     unit_of,
 )
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
-from mydyno.host import Host
+from mydyno.host import Host, is_root
 from mydyno.keep.kept import KEPT, Kept, KeptOn
 from mydyno.keep.lease import (
     Held,
@@ -56,6 +56,7 @@ from mydyno.model import (
     Action,
     Change,
     Durability,
+    MydynoError,
     RefusedError,
     SpecError,
 )
@@ -63,11 +64,14 @@ from mydyno.model.text import duration_s
 from mydyno.report import units
 from mydyno.report.lease import render_plan
 from mydyno.server.existing import Existing
+from mydyno.server.place import Identity
+from mydyno.server.programs import PATH, refuse_foreign
 from mydyno.stack.flavours import flavours
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import full_key, split
 
 _SHORTEST_S, _LONGEST_S = 10.0, 7 * 86400.0
+_IDS = r"s/^[UG]id:\s*\([0-9]*\).*/\1/p"  # the real user and group
 
 Source = Annotated[
     Path,
@@ -142,7 +146,7 @@ def apply(  # noqa: PLR0913 - one parameter an option
         settings = {row.key: row.wanted for row in plan.rows}
         note = LeaseNote(
             settings,
-            {row.key: row.before for row in plan.rows},
+            {**plan.along, **{row.key: row.before for row in plan.rows}},
             {**already, **settings},
             list(kept.evidence),
             foretold,
@@ -196,9 +200,7 @@ def _wanted(source: Path, treatment: str | None, target: KeptOn) -> tuple[Kept, 
             raise SpecError(f"{treatment}: {source} is one treatment; leave its name out")
         return Kept(_table(source), [f"mydyno: settings of {source.name}"], target=target), {}
     if (source / KEPT).is_file():
-        kept = read_export(source)
-        given = {k: getattr(target, k) or getattr(kept.target, k) for k in KeptOn.__slots__}
-        return replace(kept, target=KeptOn(**given)), {}
+        return replace(read_export(source), target=target), {}  # its own may be of another host
     run = opened(source)
     found = result(source, run).comparison
     name = chosen(source, found, treatment)
@@ -252,13 +254,15 @@ def refuse_open(leases: Sequence[Held]) -> None:
 def _on(wanted: Kept, existing: Existing, seen: ServerEvidence) -> Kept:
     """Return a treatment for this host: its flavour, unit, disk, folder of option files."""
     given = wanted.target
+    if given.fstab:
+        raise SpecError("--target fstab=: apply edits the host's own table; leave it out")
     mount = given.mount or _mounted_at(existing)
     table = existing.host.run(Action(("cat", "/etc/fstab"))).stdout.decode(errors="replace")
     target = KeptOn(
         unit_of(seen),
         given.include or include_of(existing, seen),
         given.disk or section(seen.host, "queue").get("name", ""),
-        given.fstab or table,
+        table,
         mount,
     )
     return replace(wanted, flavour=existing.flavour, version=existing.version, target=target)
@@ -323,17 +327,32 @@ def _refuse_weaker(sentence: str, allowed: Sequence[str]) -> None:
 
 
 def _validate(existing: Existing, plan: LeasePlan) -> None:
-    """Raise `SpecError` for an option that the server's program does not take."""
+    """Raise `SpecError` for an option that the server's program does not take.
+
+    The server's user can choose which process is looked at, so the program runs with that user's
+    rights, and only where nobody but root can replace it.
+    """
     options = [
         f"--{row.key.removeprefix('mysqld.')}={row.wanted}"
         for row in plan.rows
         if row.key.startswith("mysqld.") and row.key != "mysqld.log_bin"
     ]
-    if existing.process is None or not plan.restart or not options:
+    host = existing.host
+    if existing.process is None or not (plan.restart and options and is_root(host)):
         return
-    program = f"/proc/{existing.process.pid}/exe"
-    argv = ("env", "LC_ALL=C", program, *options, "--verbose", "--help")
-    done = existing.host.run(Action(argv), timeout_s=60)
+    process = f"/proc/{existing.process.pid}"
+    shown = host.run(Action(("readlink", f"{process}/exe"))).check().stdout.decode()
+    program = Path(shown.rstrip("\n").removesuffix(" (deleted)"))
+    try:
+        refuse_foreign(host, program)
+    except MydynoError as error:
+        print_message(f"warning: options are not tried before the restart: {error}")
+        return
+    ids = host.run(Action(("sed", "-n", _IDS, f"{process}/status"))).check().stdout.split()
+    user = Identity("the server's", *map(int, ids))
+    alone = (*user.drop(), "env", "-i", PATH, "LC_ALL=C")
+    argv = (*alone, str(program), *options, "--verbose", "--help")
+    done = host.run(Action(argv), timeout_s=60)
     lines = [one for one in done.stderr.decode(errors="replace").splitlines() if "[ERROR]" in one]
     if lines:
         raise SpecError(f"the server does not take it: {lines[0].partition('[ERROR]')[2].strip()}")

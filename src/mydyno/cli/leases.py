@@ -4,7 +4,7 @@ import getpass
 import os
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -40,8 +40,11 @@ from mydyno.model import (
     SpecError,
 )
 from mydyno.server.existing import Existing, reached, texts_of
+from mydyno.stack.block import CHOICES, Block
 from mydyno.stack.fs import Fs
+from mydyno.stack.kernel import Kernel, units
 from mydyno.stack.known.variables import describe
+from mydyno.stack.protocol import IDENTITY
 
 GUARD = "/usr/local/libexec/mydyno-guard"
 _NAME = "mydyno-guard"
@@ -138,7 +141,8 @@ def scene_of(
     """Return what a lease is planned from; `places` are files that it changes for good."""
     host, unit = existing.host, unit_of(seen)
     shown = host.run(Action(("systemctl", "show", "-p", "Environment", "--value", unit))).stdout
-    pairs = (word.partition("=") for word in shlex.split(shown.decode()))
+    process = existing.process.pid if existing.process else 0
+    running = host.run(Action(("cat", f"/proc/{process}/environ"))).stdout
     names = [key.removeprefix("mysqld.") for key in kept.settings if key.startswith("mysqld.")]
     stock = {name: seen.variables[name] for name in names}
     known = ask(host, describe(existing.argv, existing.flavour, existing.version, stock))
@@ -147,10 +151,40 @@ def scene_of(
         HostFiles(texts_of(host, value_places(kept))),
         {place: _text(host, place) for place in places or stored_places(every)},
         host.run(Action(("systemctl", "cat", unit))).check().stdout.decode(errors="replace"),
-        {name: value for name, _, value in pairs},
+        _environment(shlex.split(shown.decode())),
         frozenset(name for name in names if name in known and known[name].dynamic),
         _remount(host, kept) if "fs.mount" in kept.settings else None,
+        _environment(running.decode(errors="replace").split("\0")),
+        _along(host, kept),
     )
+
+
+def _environment(words: Iterable[str]) -> dict[str, str]:
+    pairs = (word.partition("=") for word in words)
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def _along(host: Host, kept: Kept) -> dict[str, dict[str, str]]:
+    """Return what the kernel moves along with each setting, with present values, by full key.
+
+    Another scheduler resets its queue; of a sysctl in two units the other one becomes zero.  Raises
+    the error of the layer for a value that cannot be set there, or not be set back.
+    """
+    found: dict[str, dict[str, str]] = {}
+    if block := kept.of("block"):
+        layer = Block(kept.target.disk, ours=False)
+        now = ask(host, layer.observe())
+        layer.plan(now, block)
+        own = {IDENTITY, CHOICES, "scheduler"}
+        found["block.scheduler"] = {f"block.{k}": v for k, v in now.items() if k not in own}
+    if kernel := kept.of("kernel"):
+        there = Kernel(tuple(kernel))
+        now = ask(host, there.observe())
+        there.plan(now, kernel)
+        for key in kernel:
+            others = {other: now.get(other, "0") for other in units(key) if other != key}
+            found[f"kernel.{key}"] = {f"kernel.{k}": v for k, v in others.items() if v != "0"}
+    return found
 
 
 def _text(host: Host, place: str) -> str | None:

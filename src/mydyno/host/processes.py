@@ -77,12 +77,13 @@ def parse_started(stat: bytes) -> int | None:
 def identify(host: Host, pid: int) -> Process | None:
     """Return the process that has this pid now, or None."""
     done = host.run(Action(("sh", "-c", _LOOK, "look", str(pid))))
-    stat, _, rest = done.stdout.rpartition(b")")[2].partition(b"\n")
-    started = parse_started(b")" + stat) if done.returncode == 0 else None
-    if started is None:
+    # a name may hold lines and brackets, so that the last two lines are cut off from the right
+    stat, *rest = done.stdout.removesuffix(b"\n").rsplit(b"\n", 2)
+    started = parse_started(stat) if done.returncode == 0 else None
+    if started is None or len(rest) != len(("boot", "program")):
         return None
-    boot, _, program = rest.decode(errors="surrogateescape").partition("\n")
-    return Process(pid, started, program.rstrip("\n").removesuffix(_DELETED), boot)
+    boot, program = (line.decode(errors="surrogateescape") for line in rest)
+    return Process(pid, started, program.removesuffix(_DELETED), boot)
 
 
 def alive(host: Host, process: Process | None) -> bool:

@@ -182,6 +182,11 @@ class Moved:
         """Return whether the last act's outcome was recorded."""
         return self.pending is None
 
+    @property
+    def is_left(self) -> bool:
+        """Return whether anything is to be restored."""
+        return bool(self.first or self.pending)
+
     def note_first(self, before: Mapping[str, str], *, damaged: bool) -> None:
         """Note values from before a move, unless those of an earlier one are known."""
         for key, value in before.items():
@@ -207,7 +212,7 @@ def moved(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Moved]:
             case Acting():
                 key = (entry.layer, entry.at, entry.identity)
                 latest[key[:2]] = key
-                begun = found.setdefault(key, Moved(entry))
+                begun = _begun(found, key, entry)
                 _retained(begun, entry, damaged=damaged)
                 begun.pending, begun.wanted = entry, entry.wanted
             case Acted(layer=layer, at=at):
@@ -216,7 +221,7 @@ def moved(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Moved]:
             case Restored(layer=layer, at=at, identity=identity):
                 if one := found.get((layer, at, identity)):
                     _restored(one, entry)
-    return {key: one for key, one in found.items() if one.first or one.pending}
+    return {key: one for key, one in found.items() if one.is_left}
 
 
 def first_values(entries: Iterable[Entry]) -> dict[str, str]:
@@ -269,6 +274,16 @@ def decoded(raw: bytes) -> Iterator[Entry]:
             yield msgspec.json.decode(text, type=Entry)
         except msgspec.DecodeError:
             yield Damaged(number)
+
+
+def _begun(
+    found: dict[tuple[str, str, str], Moved], key: tuple[str, str, str], act: Acting
+) -> Moved:
+    """Return what is moved there; what was restored may have been of an earlier boot."""
+    known = found.get(key)
+    if known is None or not known.is_left:
+        known = found[key] = Moved(act)
+    return known
 
 
 def _retained(one: Moved, then: Acting, *, damaged: bool) -> None:

@@ -5,11 +5,12 @@ While it is on trial nothing of it is in /etc: a reboot ends it without any code
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from mydyno.audit.facts import ServerEvidence, same
+from mydyno.audit.host_facts import allocator
 from mydyno.audit.option_files import number
 from mydyno.keep.drift import HostFiles, effective, place_of
 from mydyno.keep.forms import fstab, native, systemd
@@ -24,13 +25,14 @@ _LAYERS = ("mysqld.", "kernel.sysctl.", "kernel.thp", "kernel.module.", "block."
 _PROCESS = ("limits.", "cpus.", "alloc.", "env.")
 _FLAGS = {"mysqld.optimizer_switch"}  # some of its flags may be named
 _SERVERS = ("mysqld", "mariadbd")
+_SCHEDULER, _DEPTH = "block.scheduler", "block.nr_requests"
 
 
 class LeaseChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """One change: a `value` below /proc or /sys, a `file`, a `variable` or the options of a mount.
 
-    No value means that the file is absent.  `forth` and `back` are the commands of a remount, and
-    `made` the folders that a file needed.
+    No value means that the file is absent.  `forth` and `back` are the commands of a remount,
+    `made` the folders that a file needed, and `along` what the kernel moves with a value, by place.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class LeaseChange(msgspec.Struct, frozen=True, omit_defaults=True):
     forth: list[str] = []
     back: list[str] = []
     made: list[str] = []
+    along: dict[str, str] = {}
 
 
 class LeaseNote(msgspec.Struct, frozen=True):
@@ -114,8 +117,9 @@ class Scene:
     """What was read of the host before anything is planned.
 
     `texts` are the exact texts of files, None for one that is absent; `unit` is what ``systemctl
-    cat`` prints, `environment` the unit's own; `dynamic` names the variables that the server takes
-    while it runs.
+    cat`` prints, `environment` the unit's own, `running` that of the server's process; `dynamic`
+    names the variables that the server takes while it runs.  `along` is what the kernel moves along
+    with each setting, with present values, by full key.
     """
 
     seen: ServerEvidence
@@ -125,6 +129,8 @@ class Scene:
     environment: Mapping[str, str]
     dynamic: frozenset[str]
     remount: Remount | None = None
+    running: Mapping[str, str] = field(default_factory=dict)
+    along: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class LeaseRow(msgspec.Struct, frozen=True):
@@ -139,12 +145,16 @@ class LeaseRow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LeasePlan:
-    """What a treatment changes: on trial, and when it is confirmed."""
+    """What a treatment changes: on trial, and when it is confirmed.
+
+    `along` are first values that the kernel moves with those of the rows, by key.
+    """
 
     rows: Sequence[LeaseRow]
     trial: Sequence[LeaseChange]
     stored: Sequence[LeaseChange]
     restart: bool
+    along: Mapping[str, str] = field(default_factory=dict)
 
 
 def refuse(kept: Kept, seen: ServerEvidence) -> None:
@@ -175,7 +185,7 @@ def planned(kept: Kept, already: Mapping[str, str], scene: Scene) -> LeasePlan:
     if not plan.rows:
         raise SpecError("every setting is in force there already; see mydyno verify")
     changed = {row.key: row.wanted for row in plan.rows}
-    every = replace(kept, settings={**already, **changed})
+    every = replace(kept, settings={**_library(changed, scene), **already, **changed})
     where = {k: f.path for form, p in _forms(every) for k in p.settings for f in form.write(p)}
     rows = [msgspec.structs.replace(row, where=where.get(row.key, "")) for row in plan.rows]
     return replace(plan, rows=rows, stored=_stored(every, set(changed), scene))
@@ -201,15 +211,28 @@ def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
     """Return what is changed while it is on trial."""
     first = {key: _first(key, kept, scene) for key in kept.settings}
     changed = {k: v for k, v in kept.settings.items() if not _is(k, v, first[k])}
-    part = kept.only(list(changed))
+    if _SCHEDULER in changed:  # it resets its queue, so that all of that is set again
+        changed |= {k: v for k, v in kept.settings.items() if k.startswith("block.")}
+    part = replace(kept, settings={**_library(changed, scene), **changed})
     static = any(name not in scene.dynamic for name in part.of("mysqld"))
     restart = static or any(key.startswith(_PROCESS) for key in changed)
-    trial = _values(part, first)
+    trial = _values(part, first, scene)
     if "fs.mount" in changed and scene.remount:
         trial.append(_mount(part, scene.remount))
     trial += [_drop_in(part, scene)] if restart else _variables(part, first)
     rows = [LeaseRow(k, first[k], v, _cost(k, restart), "") for k, v in changed.items()]
-    return LeasePlan(rows, trial, (), restart)
+    moved = {k: v for key in changed for k, v in scene.along.get(key, {}).items()}
+    # of a queue, what every scheduler has: only that can be planned again when this is undone
+    along = {k: v for k, v in moved.items() if k.startswith("kernel.") or k == _DEPTH}
+    return LeasePlan(rows, trial, (), restart, along)
+
+
+def _library(changed: Mapping[str, str], scene: Scene) -> dict[str, str]:
+    """Return the allocator in force where only its tunables change: each has a variable."""
+    found = allocator(scene.seen.host)
+    if "alloc.tunables" not in changed or "alloc.library" in changed or found in {"", "glibc"}:
+        return {}
+    return {"alloc.library": found}
 
 
 def _mount(kept: Kept, remount: Remount) -> LeaseChange:
@@ -223,7 +246,7 @@ def not_in_force(rows: Sequence[LeaseRow], kept: Kept, scene: Scene) -> list[str
     found = []
     for row in rows:
         present = _first(row.key, kept, scene)
-        if row.key.startswith("env.") or _is(row.key, row.wanted, present):
+        if _is(row.key, row.wanted, present):
             continue
         found.append(f"{row.key}: is {present or 'not set'}, {row.wanted or 'nothing'} was wanted")
     return found
@@ -258,23 +281,28 @@ def _cost(key: str, restart: bool) -> str:  # noqa: FBT001 - one of two costs
 def _first(key: str, kept: Kept, scene: Scene) -> str:
     """Return the value that a setting has now, ``""`` for an environment without it."""
     if key.startswith("env."):
-        return scene.environment.get(key.removeprefix("env."), "")
+        return scene.running.get(key.removeprefix("env."), "")
     if key == "alloc.tunables":
-        names = ("GLIBC_TUNABLES", "MALLOC_CONF")
-        return next((scene.environment[n] for n in names if n in scene.environment), "")
+        return next((scene.running[n] for n in systemd.TUNABLES if n in scene.running), "")
     found = effective(key, kept, scene.seen, scene.files)
     if not found and not key.startswith((*_PROCESS, "mysqld.")):  # a variable may be empty
         raise SpecError(f"{key}: its present value cannot be read there; leave it out")
     return found
 
 
-def _values(kept: Kept, first: Mapping[str, str]) -> list[LeaseChange]:
-    """Return the changes of kernel and disk, the scheduler before its tunables."""
-    keys = [key for key in kept.settings if key.startswith(("kernel.", "block."))]
-    keys.sort(key=lambda key: ("iosched" in key, key))
-    return [
-        LeaseChange("value", place_of(key, kept), first[key], kept.settings[key]) for key in keys
-    ]
+def _values(kept: Kept, first: Mapping[str, str], scene: Scene) -> list[LeaseChange]:
+    """Return the changes of kernel and disk, the scheduler before the queue that it resets."""
+    wanted = kept.settings
+    keys = [key for key in wanted if key.startswith(("kernel.", "block."))]
+    keys.sort(key=lambda key: (key != _SCHEDULER, "iosched" in key, key))
+    changes = []
+    for key in keys:
+        if wanted[key] == "0" and any(key in scene.along.get(other, {}) for other in wanted):
+            continue  # it becomes zero with another one, and takes no zero
+        along = {place_of(k, kept): v for k, v in scene.along.get(key, {}).items()}
+        place = place_of(key, kept)
+        changes.append(LeaseChange("value", place, first[key], wanted[key], along=along))
+    return changes
 
 
 def _variables(kept: Kept, first: Mapping[str, str]) -> list[LeaseChange]:
@@ -295,6 +323,8 @@ def _drop_in(kept: Kept, scene: Scene) -> LeaseChange:
     """Return the drop-in that starts the server with the treatment, as long as this boot lasts."""
     gone = [name for name, value in systemd.environment(kept).items() if not value]
     variables = {k: v for k, v in systemd.environment(kept).items() if v}
+    if kept.settings.get("alloc.tunables") == "":
+        gone += systemd.TUNABLES
     if kept.settings.get("alloc.library") == "glibc":
         gone.append("LD_PRELOAD")
     lines = [f"Environment=MYDYNO_LEASE={LEASE_ID}"]  # so that the guard knows what runs with it

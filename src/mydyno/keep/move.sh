@@ -92,6 +92,7 @@ after() {
         fi
         # it may have taken a commit there: the copy stays
         systemctl stop "$unit" || :
+        rm -f "$here/inode" # of a copy that nothing has used: this one is not removed by a second `after`
         forget
         systemctl start "$unit" && state refused || state down
         exit 0

@@ -56,10 +56,11 @@ def create(
         raise RefusedError(f"lab {spec.lab}: {reason}")
     labs, home = registry(), resolved(host, home.absolute())
     folder = _clear(host, labs, spec.lab, Paths(home))
-    owner = None if detached else processes.identify(Local(), os.getpid())
+    owner = processes.identify(Local(), os.getpid())
     boot = processes.boot_of(host)
     state = LabState(spec, host.name, str(home), "starting", owner, keep=keep, boot=boot)
-    return _make(host, labs, _with_home(host, labs, replace(state, folder=folder)))
+    state = _with_home(host, labs, replace(state, folder=folder))
+    return _make(host, labs, state, detached=detached)
 
 
 def attach(host: Host, lab: str) -> LabDevice:
@@ -159,11 +160,11 @@ def _with_home(host: Host, labs: Registry, state: LabState) -> LabState:
     return labs.write(replace(state, folder=folder))
 
 
-def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
+def _make(host: Host, labs: Registry, state: LabState, *, detached: bool) -> LabDevice:
     """Start the daemon, attach the loop device, record; clean up on failure."""
     made: list[Running] = []
     try:
-        return _bring_up(host, labs, state, made)
+        return _bring_up(host, labs, state, made, detached=detached)
     except BaseException:
         try:
             tear_down(host, labs, labs.read(state.spec.lab) or state, base=not state.keep)
@@ -173,7 +174,9 @@ def _make(host: Host, labs: Registry, state: LabState) -> LabDevice:
         raise
 
 
-def _bring_up(host: Host, labs: Registry, state: LabState, made: list[Running]) -> LabDevice:
+def _bring_up(
+    host: Host, labs: Registry, state: LabState, made: list[Running], *, detached: bool
+) -> LabDevice:
     paths = state.paths
     frozen = device.is_frozen(host, paths.snapshot_marker, state.spec)
     host.run(Action(("mkdir", "--parents", "--mode=700", str(paths.mount)))).check()
@@ -181,7 +184,8 @@ def _bring_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
     if not frozen:
         stale = (*paths.bases(state.spec.stripe.disks), paths.snapshot_marker)
         host.run(Action(("rm", "--force", "--", *map(str, stale)))).check()
-    running = _start(host, state, frozen=frozen, made=made)
+    serving = replace(state, owner=None) if detached else state
+    running = _start(host, serving, frozen=frozen, made=made)
     daemon = processes.identify(host, running.pid)
     mount = mount_at(host, paths.mount)
     number = mount.number if mount else ""
@@ -190,7 +194,8 @@ def _bring_up(host: Host, labs: Registry, state: LabState, made: list[Running]) 
     # A device keeps the queue of its last user, but the baseline is the kernel's default: no
     # scheduler, as on every loop device since Linux 5.2.
     converge_made(host, Block(Path(state.device).name, ours=True), {"scheduler": "none"})
-    state = labs.write(replace(state, phase="up"))
+    # until here a detached one is ours, too, so that no other process takes it for a leftover
+    state = labs.write(replace(state, phase="up", owner=serving.owner))
     return LabDevice(host, labs, state, running)
 
 

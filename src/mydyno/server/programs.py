@@ -174,7 +174,7 @@ def find(host: Host, server: str) -> Build:
 
 def _build(host: Host, mysqld: Path, system: Sequence[str]) -> Build:
     real = Path(host.run(Action(("readlink", "-f", str(mysqld)))).check().stdout.decode().strip())
-    _refuse_foreign(host, real)
+    refuse_foreign(host, real)
     done = _asked(host, real)
     if done.returncode:
         words = done.stderr.decode(errors="replace").strip()
@@ -267,7 +267,7 @@ def parse_options(raw: bytes) -> frozenset[str]:
     return frozenset(row.split(maxsplit=1)[0].lower().replace("-", "_") for row in rows)
 
 
-def _refuse_foreign(host: Host, program: Path) -> None:
+def refuse_foreign(host: Host, program: Path) -> None:
     """Raise `RefusedError` for a server program that another user could replace."""
     who = host.run(Action(("stat", "-c", "%u %a", "--", str(program)))).check().stdout.split()
     problem = distrust(host, program.parent)

@@ -66,7 +66,7 @@ class Block:
 
     def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
         """Return the changes that restore first values: the scheduler, or else all others."""
-        gone = [k for k, v in first.items() if k in now and now[k] != v and k != _CHOICES]
+        gone = [k for k, v in first.items() if k in now and now[k] != v and k != CHOICES]
         keys = ["scheduler"] if "scheduler" in gone else sorted(gone)
         return [Change(key, now[key], first[key], self._write(key, first[key])) for key in keys]
 
@@ -88,7 +88,7 @@ class Block:
                 continue
             key = path.removeprefix(self._queue + "/").replace("iosched/", _TUNABLE)
             if key == "scheduler":
-                found[_CHOICES] = value.replace("[", "").replace("]", "")
+                found[CHOICES] = value.replace("[", "").replace("]", "")
                 chosen = re.search(r"\[([\w-]+)\]", value)
                 value = chosen[1] if chosen else "none"
             found[key] = value.strip()
@@ -98,7 +98,7 @@ class Block:
         """Raise `SpecError` for what this disk does not have, naming what it has instead."""
         place = f"block.{key} on {self.disk}"
         if key == "scheduler":
-            choices = now.get(_CHOICES, "").split()
+            choices = now.get(CHOICES, "").split()
             if value not in choices:
                 hint = (
                     f"; {value} is called {_RENAMED[value]} since Linux 5.0"
@@ -117,4 +117,4 @@ class Block:
             raise SpecError(f"{place}: this kernel does not show it, so it could not be restored")
 
 
-_CHOICES = "scheduler.choices"  # what the kernel offers, beside what is chosen
+CHOICES = "scheduler.choices"  # what the kernel offers, beside what is chosen

@@ -102,13 +102,15 @@ def _restoring(key: str, first: Settings) -> Action:
 
     The kernel sets the other one to zero then, and may not take a zero for it.
     """
-    unit = _UNIT.fullmatch(key)
-    if unit and first[key] == "0":
-        pair = (f"{unit['stem']}_{name}" for name in ("bytes", "kbytes", "ratio"))
-        for other in pair:
-            if first.get(other, "0") != "0":
-                return write(other, first[other])
-    return write(key, first[key])
+    partners = [other for other in units(key) if first.get(other, "0") != "0"]
+    named = partners[0] if partners and first[key] == "0" else key
+    return write(named, first[named])
+
+
+def units(key: str) -> list[str]:
+    """Return the names that a sysctl's meaning may have, in any unit; all but one are zero."""
+    found = _UNIT.fullmatch(key)
+    return [f"{found['stem']}_{unit}" for unit in ("bytes", "kbytes", "ratio")] if found else []
 
 
 def path(key: str) -> str:

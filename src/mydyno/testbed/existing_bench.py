@@ -33,6 +33,7 @@ CONSENT = "existing-server"
 _HOURS_S = 6 * 3600.0  # for the preparation of the data
 _SQL_S = 60.0
 _LOOKS, _APART_S = 3, 0.5
+_TAKES_PROCESS = "SELECT COUNT(*) FROM information_schema.innodb_trx;"
 _SESSIONS = (
     "SELECT CONCAT(user, '@', host) FROM information_schema.processlist "
     "WHERE id <> CONNECTION_ID() AND command NOT IN ('Daemon') AND command NOT LIKE 'Binlog Dump%' "
@@ -46,6 +47,7 @@ def refuse(campaign: Campaign, existing: Existing, options: str) -> ExistingVari
     Only variables that the server takes while it runs are, and no other setting.
     """
     _refuse_shape(campaign)
+    _refuse_blind(existing)
     treatments = campaign.treatments
     keys = keys_of(treatments.values(), "mysqld")
     layer = ExistingVariables(keys, options)
@@ -77,6 +79,17 @@ def _refuse_shape(campaign: Campaign) -> None:
     for cell, workload in campaign.workloads.items():
         if not workload.info.needs_server:
             raise SpecError(f"workloads.{cell}: {place}, and this load needs no server")
+
+
+def _refuse_blind(existing: Existing) -> None:
+    """Raise `RefusedError` for an account to which the server does not show others' sessions."""
+    try:
+        query(existing.host, existing.argv, _TAKES_PROCESS, _SQL_S)
+    except HostError as error:
+        raise RefusedError(
+            f"{existing.host.name}: the account cannot see whom a load would disturb: "
+            "GRANT PROCESS ON *.* TO it"
+        ) from error
 
 
 def refuse_foreign(existing: Existing) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
 
 _LIMITS = {"nofile": "LimitNOFILE", "nproc": "LimitNPROC", "memlock": "LimitMEMLOCK"}
+TUNABLES = ("GLIBC_TUNABLES", "MALLOC_CONF")  # of glibc's allocator, of the others
 LIBRARIES = {  # as the loader finds them; the package of Debian and Ubuntu beside it
     "jemalloc": "libjemalloc.so.2",
     "tcmalloc": "libtcmalloc_minimal.so.4",
@@ -20,7 +21,7 @@ def environment(kept: Kept) -> dict[str, str]:
     if library in LIBRARIES:
         found["LD_PRELOAD"] = LIBRARIES[library]
     if tunables := alloc.get("tunables"):
-        found["GLIBC_TUNABLES" if library == "glibc" else "MALLOC_CONF"] = tunables
+        found[TUNABLES[library != "glibc"]] = tunables
     return found
 
 

@@ -1,0 +1,67 @@
+//! What a revert does: each change that is still ours is taken back, the last first.
+
+use std::time::Duration;
+
+use crate::act::LONGEST_S;
+use crate::fault::Result;
+use crate::lease::{Change, Held, Kind, Landed, State};
+use crate::system::{self, Client, Unit};
+
+/// After a revert the server is waited for as long as this.
+const ANSWERS: Duration = Duration::from_secs(60);
+
+/// Restores each change that is still ours, the last first; returns those that are not.
+///
+/// One that fails does not stop the others; it is tried again when the dead man comes back.
+pub fn undo(held: &Held) -> Result<Vec<String>> {
+    let lease = &held.lease;
+    let (client, unit) = (Client(&lease.client), Unit(&lease.unit));
+    lease.stored.iter().for_each(Change::unstage);
+    let is_down = !lease.unit.is_empty() && !unit.is_active();
+    let restarts = lease.restart && (is_down || unit.runs_on(&lease.id)?);
+    let is_again = held.state == State::Reverting;
+    let (mut left, mut failed) = (Vec::new(), None);
+    for (change, landed) in lease.trial.iter().zip(&held.landed).rev() {
+        let ends_with_the_server = change.kind == Kind::Variable && (restarts || is_down);
+        if landed.is_none() || ends_with_the_server {
+            continue;
+        }
+        match take_back(change, landed.as_ref(), &client, is_again) {
+            Ok(true) => {}
+            Ok(false) => left.push(change.place.clone()),
+            Err(fault) => failed = Some(fault),
+        }
+    }
+    if lease.trial.iter().any(|one| one.kind == Kind::File) {
+        system::systemctl(&["daemon-reload"])?;
+    }
+    if restarts {
+        // It runs as it was: whether this account may log in is not what a revert waits for.
+        unit.restart(&client, Duration::from_secs(LONGEST_S), ANSWERS)
+            .or_else(|fault| unit.is_active().then_some(()).ok_or(fault))?;
+    }
+    failed.map_or(Ok(left), Err)
+}
+
+/// Restores a change; returns false for a value that is not of this lease.
+///
+/// One that `is_again` tried may have been cut off before what moves along with it.
+fn take_back(
+    change: &Change,
+    landed: Option<&Landed>,
+    client: &Client<'_>,
+    is_again: bool,
+) -> Result<bool> {
+    let present = change.present(client)?;
+    let is_back = change.same(present.as_deref(), change.before.as_deref());
+    if !is_back && !change.ours(present.as_deref(), landed) {
+        return Ok(false);
+    }
+    if !is_back {
+        change.write_back(client)?;
+    } else if is_again {
+        change.move_along()?;
+    }
+    change.unstage();
+    Ok(true)
+}
