@@ -23,7 +23,7 @@ from diagnose_cases import CONTROLS, FAULTS, PAIRS, calm, spec
 from diagnose_table import RESULTS, table
 from mydyno.campaign.doses import STALLED, STEADY
 from mydyno.cli.analysis import recorded, reopen
-from mydyno.cli.why import threads_of
+from mydyno.cli.why import connections_of
 from mydyno.diagnose import LoadEvidence, account, suspects
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
@@ -75,7 +75,9 @@ def looked_at(run: Path, treatment: str) -> dict[str, dict[str, float]]:
     first = next(o for o in outcomes(contents.events) if o.trial.treatment == treatment)
     made = figures(RunDir(run).trial(first.trial.id), first.window)
     noted = replace(made, means=Noted(made.means))
-    found = account(noted.means, threads_of(campaign.workloads[first.trial.workload]))
+    found = account(
+        noted.means, connections_of(campaign.workloads[first.trial.workload], noted.means)
+    )
     suspects(LoadEvidence.of(noted, found))
     return {
         part: {k: round(v, 6) for k, v in sorted(getattr(made, part).items()) if k in kept}

@@ -16,6 +16,7 @@ from mydyno.diagnose.account import (
     RUN_QUEUE,
     THINK,
     UNKNOWN,
+    AccountLine,
     account,
     expected,
     following,
@@ -175,6 +176,24 @@ def test_the_saturated_queue_is_expected_to_be_the_limit_and_the_next_one_follow
     state, times = following(found.lines, found.n, (READ,))
     assert state in {LATCH, CPU}
     assert times > 1
+
+
+def test_more_connections_than_there_are_make_an_account_doubtful():
+    assert "over" not in account(DISK, 16).doubts
+    assert "over" in account(DISK, 12).doubts
+
+
+def test_what_is_no_limit_or_not_known_is_followed_by_nothing():
+    """A tenth more was foretold for every proven flush: those who wait for it count as latches."""
+
+    def lines(**states):
+        return [AccountLine(state, x, x / 16) for state, x in states.items()]
+
+    group = lines(log=2.0, latch=11.4, server_cpu=2.6)
+    assert following(group, 16, (LOG,)) is None
+    state, times = following(group, 16, (LOG, LATCH))
+    assert (state, times > 1.2) == (CPU, True)
+    assert following(lines(disk_read=10.0, unknown=5.5, server_cpu=0.5), 16, (READ,)) is None
 
 
 # As on MariaDB 10.11 with thread_pool_size = 1, sixteen connections that update, flushes of 2 ms:

@@ -45,14 +45,19 @@ def test_the_ceiling_is_the_last_rate_before_one_is_missed():
         outcome(7, "c", 200, 90.0),
         outcome(8, "d", 100, 100.0),
         outcome(9, "d", 200, 1.0, status=TrialStatus.VOID),
+        outcome(10, "e", 100, 100.0),
+        outcome(
+            11, "e", 5000, 0.0, status=TrialStatus.FAILED
+        ),  # requests pile up until it gives up
     ]
-    a, b, c = ceilings(outcomes)
+    a, b, c, e = ceilings(outcomes)
     assert (a.kept, a.latency_p99_s, a.missed, a.did) == (200, 0.02, 400, 310.0)
     assert (b.kept, b.missed) == (200, None)
     assert (c.kept, c.missed) == (None, 100)
-    compared = Comparison("c", "tps", "a", 1.0, None, {}, [], ceilings=[a, b, c])
+    compared = Comparison("c", "tps", "a", 1.0, None, {}, [], ceilings=[a, b, c, e])
     assert ceiling_sentences(compared) == [
         "a, w/4: keeps up with 200 /s (p99 20 ms); of 400 /s it did 310 /s.",
         "b, w/4: keeps up with 200 /s (p99 30 ms), the highest rate that was tried.",
         "c, w/4: keeps up with no rate; of 100 /s it did 90.0 /s.",
+        "e, w/4: keeps up with 100 /s (p99 10 ms); its trials at 5000 /s failed.",
     ]

@@ -30,6 +30,7 @@ server = "auto"
 tool = "sysbench-oltp"
 script = "oltp_read_only"
 threads = 4
+{response}
 [design]
 kind = "diagnose"
 {design}
@@ -41,8 +42,9 @@ LINK = '"net.address" = "lab"\n"net.transport" = "tcp"\n"link.rate" = "{}"'
 HOST = Environment(2**30, 2, "mariadb", (10, 11, 19))
 
 
-def campaign(stack=LAB, settings="", design=""):
-    text = SPEC.format(stack=stack, settings=settings, design=design)
+def campaign(stack=LAB, settings="", design="", response=""):
+    named = response and f'response = "{response}"'
+    text = SPEC.format(stack=stack, settings=settings, design=design, response=named)
     return plan(decode(text, "a.toml"), text, "a.toml", HOST)
 
 
@@ -146,6 +148,12 @@ def test_full_credits_are_tried_on_a_disk_that_bursts_and_begins_with_none():
 def test_nothing_that_can_be_slowed_is_refused():
     with pytest.raises(SpecError, match="nothing can be slowed"):
         campaign('host = "ssh://root@db1"\ndevice = "here"', design="doses = []")
+
+
+def test_a_load_whose_response_is_a_latency_is_refused():
+    """It rises where a throughput falls, so that every limit was refuted."""
+    with pytest.raises(SpecError, match="the response is latency_p99_s; name a throughput"):
+        campaign(response="latency_p99_s")
 
 
 def test_a_latency_given_as_a_share_becomes_what_is_added_to_the_measured_one():

@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.model import Window
-from mydyno.sample.figures import of_window
+from mydyno.sample.figures import mean, of_window
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import Where
 from unit.sampler_file import File
@@ -40,3 +40,35 @@ def test_what_is_known_of_host_and_window_is_among_them(tmp_path):
     means = seen(tmp_path, Where("vda", "eth0", 125e6, {"disk.cap_ios": 500.0})).means
     assert (means["cpus"], means["window.seconds"]) == (2, 5.0)
     assert (means["net.capacity"], means["disk.cap_ios"]) == (125e6, 500.0)
+
+
+THREADS = (("state.looks", "mysqld", "counter", 1.0), ("state.threads", "mysqld/c", "gauge", 1.0))
+READ, SLEEP = ("mysqld/c/read.data", "mysqld/c/sleep")
+
+
+def of_states(tmp_path, sleeps):
+    """A thread that reads for four seconds, or sleeps in the last two: not defined before."""
+    file = File().define("states", *THREADS, ("state.seconds", READ, "counter", 1.0))
+    for seq in range(5):
+        asleep = max(0, seq - 2) if sleeps else 0
+        seen = {("state.looks", "mysqld"): 10 * seq, ("state.threads", "mysqld/c"): 1}
+        seen[("state.seconds", READ)] = seq - asleep
+        if asleep:
+            file.define("states", ("state.seconds", SLEEP, "counter", 1.0))
+            seen[("state.seconds", SLEEP)] = asleep
+        file.tick(seq, seen, read=("states",))
+    return of_window(read(file.written(tmp_path)), Where(), Window(0.0, 5.0))
+
+
+def test_a_state_that_was_seen_late_took_no_time_before(tmp_path):
+    """Its mean was that of the seconds since, so that lines added up to more than all threads."""
+    means = of_states(tmp_path, sleeps=True).means
+    assert means[f"state.seconds:{READ}"] == pytest.approx(0.5)
+    assert means[f"state.seconds:{SLEEP}"] == pytest.approx(0.5)
+
+
+def test_a_state_that_a_trial_was_never_in_took_no_time_there(tmp_path):
+    trials = [of_states(tmp_path, sleeps=sleeps) for sleeps in (False, False, True)]
+    means = mean(trials).means
+    assert means[f"state.seconds:{SLEEP}"] == pytest.approx(0.5 / 3)
+    assert means[f"state.seconds:{READ}"] == pytest.approx(2.5 / 3)

@@ -26,6 +26,20 @@ def diagnosed(*proofs, answer="unknown"):
     return with_proofs(bare, proofs, ())
 
 
+def test_less_of_a_latency_is_what_helps():
+    line = AccountLine("network", 8.0, 1.0, "sampled")
+    bare = Diagnosis("A", "w", 1, 100.0, "/s", 8.0, [line], 0.0, [], [], "unknown")
+    main = proof("link.delay", "round trip of the link", 0.95, "the_limit")
+    less = replace(proof("link.delay", "round trip of the link", 0.9, "the_limit"), dose=1.25)
+    found = replace(with_proofs(bare, (main,), (less,)), next_limit=("server_cpu", 2.0))
+    shown = render_limits([found], 200)
+    assert "20% less of it gives +22%" in shown
+    assert "the next limit comes at about 0.50 of it" in shown
+    rate = replace(found, relaxed=[replace(less, limit="link.rate")], answer="link.rate")
+    assert "25% more of it gives +22%" in render_limits([rate], 200)
+    assert "at about 2.0 times as much" in render_limits([rate], 200)
+
+
 TRIP_ALONE = (
     "a limit is the round trip of the link (0.35), proven by doses; the main one is unknown."
 )

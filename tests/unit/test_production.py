@@ -77,6 +77,13 @@ def test_gaps_are_left_out():
     assert found.hours < 72
 
 
+def test_a_day_before_the_change_without_data_is_refused():
+    own, _ = pair(change=np.log(0.8))
+    there = (own.hour < CHANGE - 30) | (own.hour >= CHANGE)
+    with pytest.raises(TooLittleError, match="no hour of the day before the change"):
+        effect(History(own.hour[there], own.value[there], own.load[there]), CHANGE, 24)
+
+
 @pytest.mark.parametrize(
     ("made", "reason"),
     [

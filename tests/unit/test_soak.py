@@ -49,6 +49,15 @@ def test_an_effect_that_fades_is_reported(change, wanted):
     assert "60 minutes" in warning
 
 
+def test_a_latency_that_rises_got_worse_by_what_it_rose():
+    slower = outcome(0, "fast", rates(0.2), soak=True)
+    (series,) = slower.series
+    rule = Rule("c", "base", {"w": "latency_p99_s"}, guards={})
+    (found,) = soaked([replace(slower, series=(replace(series, name="latency_p99_s"),))], rule)
+    assert found.code == "soak-worse"
+    assert 0.05 < found.figures["low"] < found.figures["change"] < found.figures["high"]
+
+
 def test_an_effect_that_lasts_is_seldom_reported_as_fading():
     findings = [soaked([outcome(0, "a", rates(0.0, seed=s), soak=True)], RULE) for s in range(200)]
     assert sum(found.code == "soak-worse" for (found,) in findings) <= 4

@@ -233,3 +233,19 @@ def test_one_block_without_a_word_of_credits_may_be_the_hosts_fall():
     rule = Rule("c", "empty", {"w": "tps"}, guards={})
     states = [o.status for o in mark_invalid(trials, rule)]
     assert states == [TrialStatus.VOID, TrialStatus.OK]
+
+
+def test_a_queue_that_grows_has_no_plateaus():
+    """The latency of an open loop that is behind its rate rises as long as the trial lasts."""
+    chance = np.random.default_rng(7)
+
+    def growing(trial_id, name):
+        latency = np.linspace(2.0, 60.0, 12) * chance.normal(1, 0.02, 12)
+        one = long_trial(trial_id, name, latency)
+        (series,) = one.series
+        metrics = (Metric("latency_p99_s", 40.0, "s"),)
+        return replace(one, series=(replace(series, name="latency_p99_s"),), metrics=metrics)
+
+    trials = [growing(2 * i + n, name) for i in range(3) for n, name in enumerate(("a", "b"))]
+    rule = Rule("c", "a", {"w": "latency_p99_s"}, guards={})
+    assert compare(trials, rule, ["a", "b"]).plateaus == []

@@ -64,6 +64,7 @@ from mydyno.stack.link import (
 from mydyno.stack.protocol import StackSettings, full_key, split
 from mydyno.stats import Estimator, Method, Rule
 from mydyno.stats.effects import Size
+from mydyno.stats.rule import is_lower
 
 EXPECTED = "expected "  # the first trial's metrics of the elasticity to expect, by dose
 OWN = "own "  # and of the seconds that a request takes, by bare key
@@ -427,6 +428,11 @@ def _make(inputs: PlanInput, rule: Rule) -> Doses:
             "there is no lab disk or link; `mydyno why` gives the account of a run"
         )
     name = next(iter(inputs.workloads))
+    if is_lower(inputs.responses[name], inputs.lower):
+        raise SpecError(
+            f"{inputs.place}: workloads.{name}: a diagnosis measures what slowing costs of "
+            f"throughput, and the response is {inputs.responses[name]}; name a throughput"
+        )
     design = inputs.spec.design
     about = (rule.baseline, name, doses, inputs.responses[name], inputs.budget_s, design.seed)
     return Doses(*about, max(FIRST_LOOK, design.blocks or 0))

@@ -188,6 +188,10 @@ def _tables(of: _Narrow, design: Mapping[str, Any]) -> dict[str, Any]:
     tool = dict(spec.workloads[table])
     if isinstance(tool.get("threads"), list):
         tool["threads"] = [getattr(of.named.loads[of.load], "threads", tool["threads"][0])]
+    if isinstance(tool.get("rate"), list):
+        tool["rate"] = [int(of.load.rpartition("@")[2])]
+    if str(tool.get("response", "")).startswith("latency_"):
+        del tool["response"]  # what slowing costs is measured in throughput
     return {
         "treatments": {name: own},
         "workloads": {table: tool},

@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -149,8 +149,7 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
             f"the threads of the server (pid file {place}) cannot be seen; run as root, or as its "
             "user, on its host"
         )
-    counted = seen.means.get("status.threads_connected", 2.0) - 1.0  # less the sampler's own
-    n = connections_listed(seen.means) or counted
+    n = _counted(seen.means)
     rate = seen.means.get("status.questions", 0.0)
     times, n = (window.start_s, window.end_s), round(max(n, 1.0), 2)
     subject = Subject(f"server {version}", "live", 1, rate, "/s", n, None, times)
@@ -207,7 +206,8 @@ def _in_stalls(files: RunDir, load: Workload, segments: Sequence[Outcome]) -> li
         windows = [Window(t_s - 1.5, t_s + 0.5) for t_s in stalls]
         with suppress(HostError):  # a sample that cannot be read
             found += of_windows(folder, windows)
-    made = account(mean(found).means, threads_of(load)) if found else None
+    means = mean(found).means
+    made = account(means, connections_of(load, means)) if found else None
     return made.lines if made else []
 
 
@@ -230,13 +230,18 @@ def evidence(directory: Path, campaign: Campaign, outcome: Outcome) -> LoadEvide
     """Return what is known of a trial's load; None where it was not sampled."""
     made = figures(RunDir(directory).trial(outcome.trial.id), outcome.window)
     workload = campaign.workloads[outcome.trial.workload]
-    found = account(made.means, threads_of(workload)) if made else None
+    found = account(made.means, connections_of(workload, made.means)) if made else None
     return LoadEvidence.of(made, found) if made and found else None
 
 
-def threads_of(workload: Workload) -> float:
-    """Return how many connections a load has."""
-    return float(getattr(workload, "threads", 0) or 1)
+def connections_of(workload: Workload, means: Mapping[str, float]) -> float:
+    """Return how many connections a load has: as the server counts them where it names none."""
+    return float(getattr(workload, "threads", 0)) or _counted(means)
+
+
+def _counted(means: Mapping[str, float]) -> float:
+    own = 1.0  # the sampler's
+    return connections_listed(means) or max(means.get("status.threads_connected", 0.0) - own, 1.0)
 
 
 def _diagnosed(
@@ -258,16 +263,17 @@ def _diagnosed(
     if not sampled or not rates:
         return None
     waits = [one["latency_mean_s"] for one in metrics if "latency_mean_s" in one]
+    together = mean(sampled)
     subject = Subject(
         first.treatment,
         first.workload,
         len(sampled),
         fmean(rates),
         unit_of(load.info.response),
-        threads_of(load),
+        connections_of(load, together.means),
         fmean(rates) * fmean(waits) if waits and load.info.closed_loop else None,
         (min(window.start_s for window in windows), max(window.end_s for window in windows)),
     )
-    found = diagnosis(subject, mean(sampled))
+    found = diagnosis(subject, together)
     disturbed = ["disturbed"] if cell[0].status is _VOID else []
     return msgspec.structs.replace(found, doubts=[*found.doubts, *disturbed])

@@ -117,6 +117,8 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
         doubts.append("pool" if pool else "shared")
     elif listed < n * (1 - _CLOSES):
         doubts.append("unlisted")
+    if unknown < -_CLOSES * n:
+        doubts.append("over")
     sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
     found = [
         AccountLine(state, x, x / n, sources.get(state, "sampled"), state in sources)
@@ -152,9 +154,13 @@ def following(
 ) -> tuple[str, float] | None:
     """Return which state limits next once those of `limit` are faster, and how much faster.
 
-    None where another does not follow within `_FARTHEST` times.
+    None where another does not follow within `_FARTHEST` times, where it is not known which, or
+    where those are not the limit by the account to begin with.
     """
     stations, times = _stations(lines, n), 1.0
+    worth = network.elasticities(stations, max(1, round(n))) if stations else {}
+    if sum(worth.get(name, 0.0) for name in limit) < _HALF:
+        return None
     while stations and times * _STEP <= _FARTHEST:
         times *= _STEP
         faster = [
@@ -163,8 +169,9 @@ def following(
         ]
         worth = network.elasticities(faster, max(1, round(n)))
         if sum(worth.get(name, 0.0) for name in limit) < _HALF:
-            others = {name: e for name, e in worth.items() if name not in {*limit, UNKNOWN}}
-            return max(others, key=lambda name: others[name]), times
+            others = {name: e for name, e in worth.items() if name not in limit}
+            after = max(others, key=lambda name: others[name])
+            return None if after == UNKNOWN else (after, times)
     return None
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from mydyno.diagnose.account import (
     CPU,
+    LATCH,
     LOAD_CPU,
     LOG,
     NETWORK,
@@ -45,6 +46,7 @@ DOSED: Mapping[str, Sequence[str]] = {
     "slow.load": (LOAD_CPU,),
 }
 """The states of the account that a dose acts on."""
+_WAITING = {"disk.flush_latency": (LOG, LATCH)}  # one flushes, the others of its group wait for it
 _MOST_LOG = 20.0  # of a ratio: beyond, an interval has no end
 ALL = "all"  # the dose that slows all at once
 _WORTH_A_DOSE = 0.15  # expected elasticity of a line: what has less is no limit if it is proven
@@ -195,7 +197,7 @@ def with_proofs(
     main = next((proof for proof in every if proof.verdict == "the_limit"), None)
     together = next((proof for proof in worse if proof.limit == ALL), None)
     answer = main.limit if main else "unknown"
-    states = DOSED.get(answer, ())
+    states = _WAITING.get(answer, DOSED.get(answer, ()))
     return msgspec.structs.replace(
         one,
         answer=answer if worse else one.answer,

@@ -28,10 +28,12 @@ VERDICTS = {
     "not_it": "not it",
     "undecided": "undecided",
 }
+_TIMES = {"disk.read_latency", "disk.flush_latency", "link.delay"}  # of these less is faster
 DOUBTS = {
     "disturbed": "no trial of it is valid, see `mydyno compare`",
     "looks": "the looks at threads and the kernel's count of their CPU time differ",
     "unlisted": "the server listed fewer connections than the load has threads",
+    "over": "more connections were seen than the load has",
     "little": "throughput times mean latency is not the number of connections (Little's law)",
     "pool": "connections share a pool of threads; what waits for these is what the rest leaves",
     "shared": "the server lists too few of the threads that serve connections, so its background "
@@ -382,18 +384,18 @@ def _relaxed(one: Diagnosis, width: int) -> list[str]:
     made: list[str] = []
     for proof in one.relaxed:
         low, middle, high = (proof.dose**e - 1 for e in (proof.low, proof.elasticity, proof.high))
+        less = 1 - 1 / proof.dose
+        what = f"{less:.0%} less" if proof.limit in _TIMES else f"{proof.dose - 1:.0%} more"
         line = (
-            f"{proof.dose - 1:.0%} more of it gives {middle:+.0%} [{low:+.0%}..{high:+.0%}] "
+            f"{what} of it gives {middle:+.0%} [{low:+.0%}..{high:+.0%}] "
             f"of throughput (elasticity {interval(proof)})."
         )
         made += _wrapped(line, width)
     if one.next_limit:
         state, times = one.next_limit
-        made += _wrapped(
-            f"By the account, the next limit comes at about {times:.1f} times as much: "
-            f"{STATES[state]}.",
-            width,
-        )
+        at = f"{1 / times:.2f} of it" if one.answer in _TIMES else f"{times:.1f} times as much"
+        line = f"By the account, the next limit comes at about {at}: {STATES[state]}."
+        made += _wrapped(line, width)
     return ["", *made] if made else []
 
 

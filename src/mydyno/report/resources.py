@@ -9,6 +9,7 @@ from typing import NamedTuple
 from mydyno.report import timeseries, units, verdicts
 from mydyno.report.charts import Plot, Style
 from mydyno.report.timeseries import TAIL, WORK, Panel, PanelSeries, legend, plots
+from mydyno.stats.estimates import unit_of
 from mydyno.stats.result import Curve, Result, TrialView
 
 _PANES = 2
@@ -161,7 +162,7 @@ def resources(result: Result, ordered: Sequence[Style]) -> Resources | None:
     first = _first(result, every, responses)
     there = [p for p in known if any(p.id in each.series for each in every)]
     return Resources(
-        tuple((w, table(of[w], ordered, units.heading(r))) for w, r in responses.items()),
+        tuple((w, table(of[w], ordered, r)) for w, r in responses.items()),
         tuple(every),
         tuple(_groups(result, every, responses)),
         first,
@@ -284,12 +285,13 @@ def of_treatments(every: Sequence[SampledTrial], workload: str) -> dict[str, Mea
     }
 
 
-def table(of: Mapping[str, Means], styles: Sequence[Style], work: str) -> Usage:
+def table(of: Mapping[str, Means], styles: Sequence[Style], response: str) -> Usage:
     """Return what all treatments used of the main resources; what none recorded has no column.
 
-    `work` is the heading of the response.
+    The first column is the load's response.
     """
-    return _usage(of, styles, (UsageColumn(work, "/s", (WORK,)), *_COLUMNS))
+    work = UsageColumn(units.heading(response), unit_of(response), (WORK,))
+    return _usage(of, styles, (work, *_COLUMNS))
 
 
 def of_panel(panel: Panel, of: Mapping[str, Means], styles: Sequence[Style]) -> Usage:
@@ -445,6 +447,6 @@ _SENTENCES: Mapping[str, Callable[[Panel, WindowUse], str]] = {
 def label(trial: TrialView, response: str) -> str:
     """Return the label of a trial in the selector."""
     value = trial.metrics.get(response, trial.metrics.get(TAIL))
-    unit = "/s" if response in trial.metrics else "s"
+    unit = unit_of(response) if response in trial.metrics else "s"
     shown = f": {units.quantity(value, unit)}" if value is not None else ""
     return f"trial {trial.id + 1}, block {trial.block + 1}{shown}"

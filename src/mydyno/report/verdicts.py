@@ -225,8 +225,10 @@ def ceiling_sentences(compared: Comparison) -> list[str]:
 def _ceiling(one: Ceiling) -> str:
     tail = f" (p99 {units.quantity(one.latency_p99_s, 's')})" if one.latency_p99_s else ""
     kept = f"keeps up with {one.kept} /s{tail}" if one.kept else "keeps up with no rate"
-    if one.missed is None or one.did is None:
+    if one.missed is None:
         return f"{one.treatment}, {one.load}: {kept}, the highest rate that was tried."
+    if one.did is None:
+        return f"{one.treatment}, {one.load}: {kept}; its trials at {one.missed} /s failed."
     did = units.measurement(one.did, "/s")
     follows = (
         "" if one.speed is None else f", and its replica {units.share(round(one.speed, 3))} of it"

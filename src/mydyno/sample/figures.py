@@ -1,6 +1,6 @@
 """All that a trial's sample holds, as one figure each over a window: the evidence of `diagnose`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -13,6 +13,7 @@ from mydyno.sample.probe_file import READ_AT, Column, Sampled, Values
 from mydyno.sample.sampler import Where
 
 _LEAST = 2  # readings that a rate needs
+_STATES, _LOOKS = "state.seconds", "state.looks"  # times in states; how often was looked
 
 
 def figures(folder: Path, window: Window) -> Figures | None:
@@ -52,12 +53,16 @@ def of_window(sampled: Sampled, where: Where, window: Window) -> Figures:
         inside = (times > window.start_s) & (times <= window.end_s)
         if inside.sum() >= _LEAST:
             columns = [sampled.columns[n] for n in numbers]
-            _add(made, columns, times[inside], sampled.values[inside][:, numbers], where)
+            values = _counted(columns, sampled.values[:, numbers])
+            _add(made, columns, times[inside], values[inside], where)
     return made
 
 
 def mean(several: Sequence[Figures]) -> Figures:
-    """Return the mean figures of several trials; what one of them lacks is the others' mean."""
+    """Return the mean figures of several trials; what one of them lacks is the others' mean.
+
+    A state that threads were not seen in took no time.
+    """
     return Figures(
         _mean([f.means for f in several]),
         _mean([f.spread for f in several]),
@@ -67,7 +72,33 @@ def mean(several: Sequence[Figures]) -> Figures:
 
 def _mean(tables: Sequence[dict[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for table in tables for name in table)
-    return {name: fmean(table[name] for table in tables if name in table) for name in names}
+    return {name: fmean(_present(tables, name)) for name in names}
+
+
+def _present(tables: Sequence[dict[str, float]], name: str) -> Iterator[float]:
+    column, _, of = name.partition(":")
+    looks = f"{_LOOKS}:{_role(of)}" if column == _STATES else None
+    for table in tables:
+        if name in table:
+            yield table[name]
+        elif looks in table:
+            yield 0.0
+
+
+def _role(of: str) -> str:
+    return of.partition("/")[0]
+
+
+def _counted(columns: Sequence[Column], values: Values) -> Values:
+    """Return values with a state's time as 0 until it was first seen: its column begins then."""
+    looks = {column.of: n for n, column in enumerate(columns) if column.name == _LOOKS}
+    made = values.copy()
+    for number, column in enumerate(columns):
+        role = looks.get(_role(column.of))
+        if role is not None and column.name == _STATES:
+            unseen = np.cumsum(~np.isnan(values[:, number])) == 0
+            made[unseen & ~np.isnan(values[:, role]), number] = 0.0
+    return made
 
 
 def _add(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mydyno.model import Outcome
+from mydyno.model import Outcome, TrialStatus
 from mydyno.stats.effects import by_key
 from mydyno.stats.estimates import mean
 from mydyno.stats.result import Ceiling
@@ -24,7 +24,7 @@ def ceilings(outcomes: Sequence[Outcome]) -> list[Ceiling]:
 def _ceiling(load: str, treatment: str, rates: dict[int, list[Outcome]]) -> Ceiling | None:
     """Return the ceiling; None where fewer than two rates were measured."""
     done = {rate: mean(some, "tps") for rate, some in sorted(rates.items())}
-    steps = [(rate, tps) for rate, tps in done.items() if tps is not None]
+    steps = [(rate, tps) for rate, tps in done.items() if tps is not None or _fails(rates[rate])]
     if len(steps) < 2:  # noqa: PLR2004 - nothing was stepped
         return None
     speeds = {rate: mean(rates[rate], _SPEED) for rate, _ in steps}
@@ -35,6 +35,13 @@ def _ceiling(load: str, treatment: str, rates: dict[int, list[Outcome]]) -> Ceil
     return Ceiling(treatment, load, at, p99, *(missed or (None, None, None)))
 
 
-def _misses(rate: int, tps: float, speed: float | None) -> bool:
+def _fails(some: Sequence[Outcome]) -> bool:
+    """Return whether no trial at a rate came to its end, as where requests pile up."""
+    return all(o.status in {TrialStatus.FAILED, TrialStatus.STALLED} for o in some)
+
+
+def _misses(rate: int, tps: float | None, speed: float | None) -> bool:
     """Return whether a load, or its replica where there is one, falls behind at a rate."""
+    if tps is None:
+        return True
     return tps < _KEPT * rate or (speed is not None and speed < _KEPT)

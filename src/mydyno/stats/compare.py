@@ -39,6 +39,7 @@ from mydyno.stats.rule import (
     Guards,
     Rule,
     broken_guards,
+    is_lower,
 )
 
 _UNFIT = frozenset({"failed", "unstable"})
@@ -189,11 +190,13 @@ def _soak(trial: Outcome, rule: Rule, place: FindingPlace) -> Finding:
     early, late = logs[quarter : 2 * quarter], logs[-quarter:]
     change = float(late.mean() - early.mean())
     error = sqrt(sum(_error_squared(part.tolist()) for part in (early, late)))
-    low, high = (change_of(change + side * _SURE * error) for side in (-1, 1))
     worse = change < -_SURE * error and ratio(-change) > 1 + rule.margin / 2
+    # gains have the sign of what is better: of a latency they are the negative
+    shown = -change if is_lower(response, rule.lower) else change
+    low, high = (change_of(shown + side * _SURE * error) for side in (-1, 1))
     figures: Mapping[str, Figure] = {
         "length_s": series.t_s[-1],
-        "change": change_of(change),
+        "change": change_of(shown),
         "low": low,
         "high": high,
     }
@@ -410,7 +413,7 @@ def _row(
         value=_estimate(values, rule.responses[workload]),
         effect=Ratio(*effect.interval) if effect else None,
         guards=dict(guards.ratios),
-        detectable=ratio(effect.critical * effect.se) if effect else None,
+        detectable=ratio(max(effect.simultaneous, effect.critical) * effect.se) if effect else None,
         plain=plain(pair.own),
         unheld=list(guards.waived),
         ends=own,

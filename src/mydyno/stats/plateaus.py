@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+import numpy as np
+
 from mydyno.model import Outcome, Series, TrialStatus
 from mydyno.stats.drift import FALL_SHARE, fall
 from mydyno.stats.effects import by_key
@@ -42,6 +44,8 @@ def _fallen(some: Sequence[Series], rule: Rule) -> Iterator[tuple[float, ...]]:
         if (found := fall(gains(series, rule.lower))) is None:
             continue
         at, values = found[0], series.values
+        if not _is_step(values, at):
+            continue
         before = median(values[: max(at - _AROUND, 1)])
         after = median(values[at + _AROUND :] or values[at:])
         first, last = max(at - _AROUND, 0), min(at + _AROUND + 1, len(values))
@@ -49,3 +53,12 @@ def _fallen(some: Sequence[Series], rule: Rule) -> Iterator[tuple[float, ...]]:
         high = (sum(values[first:last]) - after * (last - first)) / (before - after)
         at_s = (first + min(max(high, 0.0), last - first)) * BIN_S
         yield before, after, at_s, sum(values) * BIN_S, len(values) * BIN_S
+
+
+def _is_step(values: Sequence[float], at: int) -> bool:
+    """Return whether two levels fit better than a straight line, as that of a queue that grows."""
+    some = np.asarray(values)
+    time = np.arange(len(some))
+    line = some - np.polyval(np.polyfit(time, some, 1), time)
+    step = some - np.where(time < at, some[:at].mean(), some[at:].mean())
+    return bool(step @ step < line @ line)

@@ -100,6 +100,8 @@ def effect(
     inside = after & (design.load >= seen.min()) & (design.load <= seen.max())
     if not after.any():
         raise TooLittleError("no hour after the change has data")
+    if not ((design.hour < change_h) & (design.hour >= change_h - _REFERENCE_H)).any():
+        raise TooLittleError("no hour of the day before the change has data")
     outside = float(1 - inside.sum() / after.sum())
     if outside > MOST_OUTSIDE:
         raise TooLittleError(

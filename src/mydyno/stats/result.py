@@ -110,7 +110,8 @@ class Ceiling(msgspec.Struct, frozen=True):
     """The highest rate of a load that a treatment keeps up with, in events a second.
 
     `kept` is None where it keeps up with none, `missed` where it does with all; `did` is what it
-    did at the rate that it missed, `speed` what its replica, if any, took in of that.
+    did at the rate that it missed, None where its trials failed, `speed` what its replica, if any,
+    took in of that.
     """
 
     treatment: str
