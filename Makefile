@@ -6,6 +6,9 @@ SIDE_BY_SIDE = -n 2 --dist loadscope
 WAITING = -n 4 --dist loadscope  # campaigns wait more than they compute; each worker has its own host lock
 TIERS = check test-servers test-alone test-attacks
 
+# Matrices are small: threads of two workers only wait for each other.
+check test-servers test-alone test-attacks: export OPENBLAS_NUM_THREADS ?= 1
+
 setup: ## install what is missing and build
 	@packaging/setup.sh run
 

@@ -22,6 +22,14 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # What one campaign at a time holds on a machine: its records and lock, notices, namespaces.
 STATE = {"/var/lib/mydyno": "700", "/run": "755"}
 APART = ("tests/e2e/", "tests/integration/test_ssh_campaign.py")  # long tests that share nothing
+LONGEST = (  # units of a minute and more: what begins last is to be short
+    "tests/e2e/test_crash.py",
+    "tests/e2e/test_real_campaign.py::test_credits",
+    "tests/e2e/test_real_campaign.py::test_killed",
+    "tests/e2e/test_servers_campaign.py",
+    "tests/integration/test_effect_prometheus.py",
+    "tests/integration/test_ssh_campaign.py::test_scripts",
+)
 IN_CHECK = ("tests/contract/", "tests/e2e/test_killed_campaign.py")  # on fakes, in `make check`
 _NEW_NAMESPACE = 0x00020000  # CLONE_NEWNS
 
@@ -63,6 +71,12 @@ class _Units(LoadScopeScheduling):
     def _split_scope(self, nodeid):
         module = nodeid.partition("::")[0]
         return nodeid if module.startswith(APART) and not _shares(module) else module
+
+    def _assign_work_unit(self, node):
+        long = [scope for scope in self.workqueue if scope.startswith(LONGEST)]
+        if long:
+            self.workqueue.move_to_end(long[0], last=False)
+        super()._assign_work_unit(node)
 
 
 @functools.cache

@@ -27,6 +27,7 @@ script = "oltp_read_only"
 tables = 1
 table_size = 3000
 threads = 2
+rate = 100
 [protocol]
 warmup_s = 1
 window_s = 2

@@ -20,6 +20,7 @@ SMALL = [
     "workloads.rw.tables=1",
     "workloads.rw.table_size=5000",
     "workloads.rw.threads=2",
+    "workloads.rw.rate=100",
     'design.rungs=["STOCK", "ALL"]',
     "stack.device.size=1G",
 ]

@@ -34,6 +34,7 @@ script = "oltp_read_write"
 tables = 1
 table_size = 3000
 threads = 2
+rate = 100
 [protocol]
 warmup_s = 2
 window_s = 5

@@ -92,6 +92,7 @@ def url(tmp_path_factory):
         "tsdb",
         "create-blocks-from",
         "openmetrics",
+        "--max-block-duration=744h",  # else one block for each two hours of 44 days
         folder / "history",
         folder / "data",
     ]

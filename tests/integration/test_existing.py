@@ -26,7 +26,7 @@ SET GLOBAL event_scheduler = ON;
 """
 
 
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(scope="module", params=SERVERS)
 def shop(request):
     """Another server's data directory with a shop in it, the server still running."""
     folder = open_folder()
@@ -65,6 +65,13 @@ def own_rights(entry):
 
 def test_a_stopped_servers_data_become_ours_and_the_original_stays_as_it_was(shop):
     shop.stop()
+    try:
+        look_at_a_copy(shop)
+    finally:
+        shop.start()
+
+
+def look_at_a_copy(shop):
     before = ask(HOST, store.listing(shop.place.data))
     mine = adopted(shop)
     mine.start()

@@ -38,6 +38,7 @@ script = "oltp_read_write"
 tables = 1
 table_size = 2000
 threads = 2
+rate = 100
 [protocol]
 warmup_s = 1
 window_s = 3
