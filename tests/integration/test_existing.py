@@ -63,15 +63,16 @@ def own_rights(entry):
     return kind, mode[:-1]
 
 
-def test_a_stopped_servers_data_become_ours_and_the_original_stays_as_it_was(shop):
+@pytest.fixture
+def closed(shop):
+    """The shop while its server is stopped."""
     shop.stop()
-    try:
-        look_at_a_copy(shop)
-    finally:
-        shop.start()
+    yield shop
+    shop.start()
 
 
-def look_at_a_copy(shop):
+def test_a_stopped_servers_data_become_ours_and_the_original_stays_as_it_was(closed):
+    shop = closed
     before = ask(HOST, store.listing(shop.place.data))
     mine = adopted(shop)
     mine.start()

@@ -24,7 +24,7 @@ from mydyno.campaign.designs import (
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.switchback import Settled
 from mydyno.campaign.treatments import credits_of, disk_class_of
-from mydyno.diagnose.diagnosis import ALL, Proof
+from mydyno.diagnose.diagnosis import ALL, TIMES, Proof
 from mydyno.diagnose.elasticity import (
     FIRST_LOOK,
     MOST_STALLED,
@@ -128,7 +128,7 @@ def factor(dose: str) -> float:
         return math.e
     key, _, value = dose.partition(" ")
     times = ratio(value or STRENGTHS[0][0])  # "all" had one strength once
-    return 1 / times if key.partition(".")[2] in (*LATENCIES, _DELAY) else times
+    return 1 / times if key in TIMES else times
 
 
 def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[Segment]:

@@ -40,6 +40,7 @@ from mydyno.cli.leases import (
 )
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
 from mydyno.host import Host, is_root
+from mydyno.host.processes import identify
 from mydyno.keep.kept import KEPT, Kept, KeptOn
 from mydyno.keep.lease import (
     Held,
@@ -143,16 +144,7 @@ def apply(  # noqa: PLR0913 - one parameter an option
         (sys.stdout if dry_run else sys.stderr).write(text)
     if not dry_run:
         consent(name, yes_to, sentence, accept)
-        settings = {row.key: row.wanted for row in plan.rows}
-        note = LeaseNote(
-            settings,
-            {**plan.along, **{row.key: row.before for row in plan.rows}},
-            {**already, **settings},
-            list(kept.evidence),
-            foretold,
-            kept.target,
-            replication(seen),
-        )
+        note = _noted(kept, already, plan, foretold, seen)
         reason = why or f"mydyno apply {source}{f' {treatment}' if treatment else ''}"
         asked = lease_of(existing, seen, name, plan, reason, seconds=round(seconds), note=note)
         begun(existing.host, to, server, asked, plan, kept)
@@ -184,6 +176,25 @@ def _planned(
     plan = planned(kept, already, scene)
     _refuse_managed(plan, seen)
     return kept, already, plan
+
+
+def _noted(
+    kept: Kept,
+    already: Mapping[str, str],
+    plan: LeasePlan,
+    foretold: dict[str, str],
+    seen: ServerEvidence,
+) -> LeaseNote:
+    settings = {row.key: row.wanted for row in plan.rows}
+    return LeaseNote(
+        settings,
+        {**plan.along, **{row.key: row.before for row in plan.rows}},
+        {**already, **settings},
+        list(kept.evidence),
+        foretold,
+        kept.target,
+        replication(seen),
+    )
 
 
 def _seconds(text: str) -> float:
@@ -340,18 +351,18 @@ def _validate(existing: Existing, plan: LeasePlan) -> None:
     host = existing.host
     if existing.process is None or not (plan.restart and options and is_root(host)):
         return
-    process = f"/proc/{existing.process.pid}"
-    shown = host.run(Action(("readlink", f"{process}/exe"))).check().stdout.decode()
-    program = Path(shown.rstrip("\n").removesuffix(" (deleted)"))
+    process = identify(host, existing.process.pid)
+    if process is None:
+        return
     try:
-        refuse_foreign(host, program)
+        refuse_foreign(host, Path(process.program))
     except MydynoError as error:
         print_message(f"warning: options are not tried before the restart: {error}")
         return
-    ids = host.run(Action(("sed", "-n", _IDS, f"{process}/status"))).check().stdout.split()
-    user = Identity("the server's", *map(int, ids))
+    shown = host.run(Action(("sed", "-n", _IDS, f"/proc/{process.pid}/status"))).check().stdout
+    user = Identity("the server's", *map(int, shown.split()))
     alone = (*user.drop(), "env", "-i", PATH, "LC_ALL=C")
-    argv = (*alone, str(program), *options, "--verbose", "--help")
+    argv = (*alone, process.program, *options, "--verbose", "--help")
     done = host.run(Action(argv), timeout_s=60)
     lines = [one for one in done.stderr.decode(errors="replace").splitlines() if "[ERROR]" in one]
     if lines:

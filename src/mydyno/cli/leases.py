@@ -4,7 +4,7 @@ import getpass
 import os
 import secrets
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -44,6 +44,7 @@ from mydyno.stack.block import CHOICES, Block
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel, units
 from mydyno.stack.known.variables import describe
+from mydyno.stack.launch_file import pairs
 from mydyno.stack.protocol import IDENTITY
 
 GUARD = "/usr/local/libexec/mydyno-guard"
@@ -151,17 +152,12 @@ def scene_of(
         HostFiles(texts_of(host, value_places(kept))),
         {place: _text(host, place) for place in places or stored_places(every)},
         host.run(Action(("systemctl", "cat", unit))).check().stdout.decode(errors="replace"),
-        _environment(shlex.split(shown.decode())),
+        pairs(shlex.split(shown.decode())),
         frozenset(name for name in names if name in known and known[name].dynamic),
         _remount(host, kept) if "fs.mount" in kept.settings else None,
-        _environment(running.decode(errors="replace").split("\0")),
+        pairs(running.decode(errors="replace").split("\0")),
         _along(host, kept),
     )
-
-
-def _environment(words: Iterable[str]) -> dict[str, str]:
-    pairs = (word.partition("=") for word in words)
-    return {name: value for name, equals, value in pairs if equals}
 
 
 def _along(host: Host, kept: Kept) -> dict[str, dict[str, str]]:

@@ -46,6 +46,8 @@ DOSED: Mapping[str, Sequence[str]] = {
     "slow.load": (LOAD_CPU,),
 }
 """The states of the account that a dose acts on."""
+TIMES = frozenset({"disk.read_latency", "disk.write_latency", "disk.flush_latency", "link.delay"})
+"""Doses of a time: less of it is faster."""
 _WAITING = {"disk.flush_latency": (LOG, LATCH)}  # one flushes, the others of its group wait for it
 _MOST_LOG = 20.0  # of a ratio: beyond, an interval has no end
 ALL = "all"  # the dose that slows all at once

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
-from mydyno.diagnose.diagnosis import SHOWN, Gain
+from mydyno.diagnose.diagnosis import SHOWN, TIMES, Gain
 from mydyno.diagnose.elasticity import MOST_STALLED, UNDECIDED, blocks_to_decide
 from mydyno.diagnose.suspects import IDLE
 from mydyno.report import units
@@ -28,7 +28,6 @@ VERDICTS = {
     "not_it": "not it",
     "undecided": "undecided",
 }
-_TIMES = {"disk.read_latency", "disk.flush_latency", "link.delay"}  # of these less is faster
 DOUBTS = {
     "disturbed": "no trial of it is valid, see `mydyno compare`",
     "looks": "the looks at threads and the kernel's count of their CPU time differ",
@@ -385,7 +384,7 @@ def _relaxed(one: Diagnosis, width: int) -> list[str]:
     for proof in one.relaxed:
         low, middle, high = (proof.dose**e - 1 for e in (proof.low, proof.elasticity, proof.high))
         less = 1 - 1 / proof.dose
-        what = f"{less:.0%} less" if proof.limit in _TIMES else f"{proof.dose - 1:.0%} more"
+        what = f"{less:.0%} less" if proof.limit in TIMES else f"{proof.dose - 1:.0%} more"
         line = (
             f"{what} of it gives {middle:+.0%} [{low:+.0%}..{high:+.0%}] "
             f"of throughput (elasticity {interval(proof)})."
@@ -393,7 +392,7 @@ def _relaxed(one: Diagnosis, width: int) -> list[str]:
         made += _wrapped(line, width)
     if one.next_limit:
         state, times = one.next_limit
-        at = f"{1 / times:.2f} of it" if one.answer in _TIMES else f"{times:.1f} times as much"
+        at = f"{1 / times:.2f} of it" if one.answer in TIMES else f"{times:.1f} times as much"
         line = f"By the account, the next limit comes at about {at}: {STATES[state]}."
         made += _wrapped(line, width)
     return ["", *made] if made else []

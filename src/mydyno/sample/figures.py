@@ -53,7 +53,7 @@ def of_window(sampled: Sampled, where: Where, window: Window) -> Figures:
         inside = (times > window.start_s) & (times <= window.end_s)
         if inside.sum() >= _LEAST:
             columns = [sampled.columns[n] for n in numbers]
-            values = _counted(columns, sampled.values[:, numbers])
+            values = _counted(columns, sampled.values[:, numbers])  # a copy, by its list of columns
             _add(made, columns, times[inside], values[inside], where)
     return made
 
@@ -90,15 +90,14 @@ def _role(of: str) -> str:
 
 
 def _counted(columns: Sequence[Column], values: Values) -> Values:
-    """Return values with a state's time as 0 until it was first seen: its column begins then."""
+    """Return these values, a state's time 0 until it was first seen: its column begins then."""
     looks = {column.of: n for n, column in enumerate(columns) if column.name == _LOOKS}
-    made = values.copy()
     for number, column in enumerate(columns):
-        role = looks.get(_role(column.of))
-        if role is not None and column.name == _STATES:
+        role = looks.get(_role(column.of)) if column.name == _STATES else None
+        if role is not None:
             unseen = np.cumsum(~np.isnan(values[:, number])) == 0
-            made[unseen & ~np.isnan(values[:, role]), number] = 0.0
-    return made
+            values[unseen & ~np.isnan(values[:, role]), number] = 0.0
+    return values
 
 
 def _add(
