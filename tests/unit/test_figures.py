@@ -67,6 +67,23 @@ def test_a_state_that_was_seen_late_took_no_time_before(tmp_path):
     assert means[f"state.seconds:{SLEEP}"] == pytest.approx(0.5)
 
 
+def test_connections_are_counted_from_when_the_server_listed_them(tmp_path):
+    """`why --live` begins before: a second of four connections is that of threads by their name."""
+    listed = ("state.threads", "mysqld/connection", "gauge", 1.0)
+    column = ("state.seconds", "mysqld/connection/futex", "counter", 1.0)
+    file = File().define("states", *THREADS[:1])
+    for seq in range(5):
+        seen = {("state.looks", "mysqld"): 10 * seq}
+        for at, one, value in ((1, listed, 4), (2, column, 4.0 * (seq - 1))):
+            if seq == at:
+                file.define("states", one)
+            if seq >= at:
+                seen[one[:2]] = int(value)
+        file.tick(seq, seen, read=("states",))
+    means = of_window(read(file.written(tmp_path)), Where(), Window(0.0, 5.0)).means
+    assert means["state.seconds:mysqld/connection/futex"] == pytest.approx(4.0)
+
+
 def test_a_state_that_a_trial_was_never_in_took_no_time_there(tmp_path):
     trials = [of_states(tmp_path, sleeps=sleeps) for sleeps in (False, False, True)]
     means = mean(trials).means

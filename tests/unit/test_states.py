@@ -235,6 +235,15 @@ def test_one_block_without_a_word_of_credits_may_be_the_hosts_fall():
     assert states == [TrialStatus.VOID, TrialStatus.OK]
 
 
+def test_credits_that_end_in_the_first_bin_have_both_plateaus():
+    """The fall of four bins is found as of two: the step is looked for around it."""
+    one = long_trial(0, "full", np.array([2670.6, 500.0, 500.0, 499.9]))
+    two = long_trial(1, "empty", np.array([122.3, 117.2, 117.2, 119.3]))
+    rule = Rule("c", "empty", {"w": "tps"}, guards={}, bursts={"full"})
+    (found,) = compare([one, two], rule, ["empty", "full"]).plateaus
+    assert (found.treatment, found.after) == ("full", pytest.approx(500, rel=0.01))
+
+
 def test_a_queue_that_grows_has_no_plateaus():
     """The latency of an open loop that is behind its rate rises as long as the trial lasts."""
     chance = np.random.default_rng(7)

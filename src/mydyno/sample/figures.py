@@ -13,7 +13,8 @@ from mydyno.sample.probe_file import READ_AT, Column, Sampled, Values
 from mydyno.sample.sampler import Where
 
 _LEAST = 2  # readings that a rate needs
-_STATES, _LOOKS = "state.seconds", "state.looks"  # times in states; how often was looked
+_STATES, _THREADS = "state.seconds", "state.threads"  # times in states; how many threads
+_LOOKS = "state.looks"  # how often was looked
 
 
 def figures(folder: Path, window: Window) -> Figures | None:
@@ -77,7 +78,7 @@ def _mean(tables: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def _present(tables: Sequence[dict[str, float]], name: str) -> Iterator[float]:
     column, _, of = name.partition(":")
-    looks = f"{_LOOKS}:{_role(of)}" if column == _STATES else None
+    looks = f"{_LOOKS}:{of.partition('/')[0]}" if column == _STATES else None
     for table in tables:
         if name in table:
             yield table[name]
@@ -85,18 +86,18 @@ def _present(tables: Sequence[dict[str, float]], name: str) -> Iterator[float]:
             yield 0.0
 
 
-def _role(of: str) -> str:
-    return of.partition("/")[0]
-
-
 def _counted(columns: Sequence[Column], values: Values) -> Values:
-    """Return these values, a state's time 0 until it was first seen: its column begins then."""
-    looks = {column.of: n for n, column in enumerate(columns) if column.name == _LOOKS}
+    """Return these values, a state's time 0 from when there are threads of its class.
+
+    Its column begins when it is first seen.  What connections did before the server first listed
+    them is the time of other classes.
+    """
+    classes = {column.of: n for n, column in enumerate(columns) if column.name == _THREADS}
     for number, column in enumerate(columns):
-        role = looks.get(_role(column.of)) if column.name == _STATES else None
-        if role is not None:
+        threads = classes.get(column.of.rpartition("/")[0]) if column.name == _STATES else None
+        if threads is not None:
             unseen = np.cumsum(~np.isnan(values[:, number])) == 0
-            values[unseen & ~np.isnan(values[:, role]), number] = 0.0
+            values[unseen & ~np.isnan(values[:, threads]), number] = 0.0
     return values
 
 

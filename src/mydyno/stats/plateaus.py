@@ -60,5 +60,6 @@ def _is_step(values: Sequence[float], at: int) -> bool:
     some = np.asarray(values)
     time = np.arange(len(some))
     line = some - np.polyval(np.polyfit(time, some, 1), time)
-    step = some - np.where(time < at, some[:at].mean(), some[at:].mean())
-    return bool(step @ step < line @ line)
+    near = range(max(at - _AROUND, 1), min(at + _AROUND + 1, len(some)))  # `at` is of two bins
+    steps = [some - np.where(time < i, some[:i].mean(), some[i:].mean()) for i in near]
+    return min(float(step @ step) for step in steps) < float(line @ line)
