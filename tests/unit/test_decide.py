@@ -56,6 +56,20 @@ def row(outcomes, rule=RULE, name="B"):
     return next(r for r in compare(outcomes, rule, "AB").treatments if r.name == name)
 
 
+def test_what_would_have_been_seen_is_what_the_bound_for_all_treatments_can_adopt():
+    """Beside two others it is more than its own interval tells."""
+    same = [o for o in campaign(gain=1.0) if o.trial.treatment == "B"]
+    others = [replace(o, trial=replace(o.trial, treatment=name)) for name in "CD" for o in same]
+    done = [
+        replace(o, trial=replace(o.trial, id=i), window=Window(10.0 * i, 10.0 * i + 1))
+        for i, o in enumerate([*campaign(), *others])
+    ]
+    rule = replace(RULE, method=Method(Estimator.WINDOWS))
+    (found,) = [r for r in compare(done, rule, "ABCD").treatments if r.name == "B"]
+    own = math.sqrt(found.effect.high / found.effect.low)
+    assert found.detectable - 1 > 1.02 * (own - 1)
+
+
 @pytest.mark.parametrize(
     ("own", "baseline", "word"),
     [

@@ -122,6 +122,16 @@ def test_use_is_shown_beside_the_baseline():
     assert [cells[1].ratio for _, cells in table.rows] == ["", "2.00\N{MULTIPLICATION SIGN}"]
 
 
+def test_a_latency_as_response_has_seconds_in_table_and_selector():
+    trial = _trial(0, {"cpu.user": 0.5})
+    trial = msgspec.structs.replace(trial, metrics={"latency_p99_s": 0.025})
+    styles = list(charts.styles(["STOCK"]).values())
+    means = {"STOCK": {timeseries.WORK: 0.025}}
+    ((_, cells),) = resources.table(means, styles, "latency_p99_s").rows
+    assert cells[0].text == "25 ms"
+    assert resources.label(trial, "latency_p99_s").endswith(": 25 ms")
+
+
 @pytest.mark.parametrize(
     ("id_", "gauges", "wanted"),
     [

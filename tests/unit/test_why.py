@@ -48,3 +48,12 @@ def test_an_account_is_of_the_trials_that_a_verdict_is_of(monkeypatch, tmp_path)
     assert valid.doubts == []
     # where none is valid, a disturbed one is better than nothing, and is marked
     assert (other.trials, other.throughput, other.doubts) == (1, 30.0, ["disturbed"])
+
+
+def test_a_load_that_names_no_threads_has_the_connections_that_the_server_counts():
+    load, named = SimpleNamespace(), SimpleNamespace(threads=8)
+    listed = {"state.threads:mysqld/connection": 16.0, "status.threads_connected": 40.0}
+    assert why.connections_of(load, listed) == 16
+    assert why.connections_of(load, {"status.threads_connected": 17.0}) == 16, "less our own"
+    assert why.connections_of(load, {}) == 1
+    assert why.connections_of(named, listed) == 8
