@@ -21,7 +21,7 @@ from mydyno.diagnose.account import (
     expected,
     following,
 )
-from mydyno.diagnose.suspects import LoadEvidence
+from mydyno.diagnose.suspects import IDLE, LoadEvidence, suspects
 from mydyno.model import Figures
 
 # As sampled on MariaDB 10.11 under sysbench with 16 threads, 2 cores, a disk capped at 3,000 I/Os.
@@ -88,6 +88,12 @@ def test_row_locks_are_taken_from_the_other_waits():
     found = account(locked, 16)
     assert found.of(ROW_LOCK) == pytest.approx(0.9)
     assert found.of(LATCH) == pytest.approx(0.5, abs=0.03)
+
+
+def test_row_locks_that_are_waited_for_are_counted_before_the_wait_ends():
+    """One open transaction that forty sessions wait for: the server adds the time afterwards."""
+    locked = {**DISK, "status.innodb_row_lock_current_waits": 1.2}
+    assert account(locked, 16).of(ROW_LOCK) == pytest.approx(1.2)
 
 
 def test_what_no_line_explains_is_unknown():
@@ -157,6 +163,54 @@ def test_the_kernel_counts_cpus_and_looks_divide_the_rest():
     assert found.of(NETWORK) == pytest.approx(0.122)
     assert found.unknown == pytest.approx(0.0)
     assert found.gap == pytest.approx(-0.085)
+
+
+NEAR = {k: v for k, v in DISK.items() if ":load" not in k}  # of a load on another host
+
+
+def suspicion(means, n=16, **how):
+    return suspects(LoadEvidence.of(Figures(means), account(means, n)), **how)
+
+
+def test_a_full_link_is_the_answer_for_a_load_on_another_host():
+    full = {**NEAR, "state.seconds:mysqld/connection/read.data": 0.1}
+    full |= {"state.seconds:mysqld/connection/read.socket": 13.0}
+    link = {"net.capacity": 1e8, "net.tx_bytes": 9.8e7, "net.rx_bytes": 1e6}
+    assert suspicion({**full, **link}).answer == "link_rate"
+    assert suspicion({**full, **link, "net.tx_bytes": 1e6}).answer == "outside"
+
+
+def test_what_an_account_has_no_line_for_could_not_be_seen():
+    unseen = {one.limit for one in suspicion(NEAR).unseen}
+    assert {"load_cpu", "load_idle"} <= unseen
+    locked = {**NEAR, "status.innodb_deadlocks": 5.0, "status.handler_commit": 0.0}
+    assert "deadlocks" in {one.limit for one in suspicion(locked).unseen}
+
+
+def test_a_disk_of_unknown_cap_may_be_slow_or_full():
+    """A planted latency of 3 ms had reads as even as a cap has."""
+    slow = {**DISK, "disk.reads": 4700.0, "disk.writes": 0.0, "disk.read_s": 14.1}
+    found = suspicion({**slow, "disk.weighted_s": 14.8})
+    assert found.answer == "disk_latency"
+    assert "disk_ios" in {one.limit for one in found.unseen}
+
+
+def test_a_load_that_keeps_its_rate_is_its_own_limit():
+    some = {**DISK, "state.seconds:mysqld/connection/read.data": 8.0}
+    some |= {"state.seconds:mysqld/connection/poll": 5.2}
+    some |= {"state.seconds:load/sysbench/sleep": 5.99, "state.seconds:load/sysbench/poll": 10.8}
+    assert suspicion(some, paced=True).answer == IDLE
+    assert suspicion(some).answer != IDLE
+
+
+def test_a_counter_bounds_what_its_limit_can_be_worth():
+    """Waits for a replica of a tenth of a second in each, beside forty connections in latches."""
+    held = {**NEAR, "state.seconds:mysqld/connection/futex": 14.0}
+    held |= {"state.seconds:mysqld/connection/read.data": 0.5}
+    held |= {"status.rpl_semi_sync_master_tx_wait_time": 2e5}
+    found = {s.limit: s.expected for s in suspicion(held).suspects}
+    assert found["semi_sync"] == pytest.approx(0.2 / 16)
+    assert found["latches"] > 0.5
 
 
 def test_without_states_there_is_no_account():

@@ -148,6 +148,8 @@ def test_full_credits_are_tried_on_a_disk_that_bursts_and_begins_with_none():
 def test_nothing_that_can_be_slowed_is_refused():
     with pytest.raises(SpecError, match="nothing can be slowed"):
         campaign('host = "ssh://root@db1"\ndevice = "here"', design="doses = []")
+    with pytest.raises(SpecError, match="nothing can be slowed"):  # settings alone prove nothing
+        campaign('host = "ssh://root@db1"\ndevice = "here"')
 
 
 def test_a_load_whose_response_is_a_latency_is_refused():

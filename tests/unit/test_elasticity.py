@@ -8,8 +8,15 @@ import pytest
 from mydyno.campaign.doses import PACED, Doses, factor, proven, segments, title
 from mydyno.diagnose import LoadEvidence, Suspect, worth
 from mydyno.diagnose.account import NETWORK, READ, Account
-from mydyno.diagnose.diagnosis import ALL
-from mydyno.diagnose.elasticity import BlockLooks, Segment, all_refuted, main_limit, proofs
+from mydyno.diagnose.diagnosis import ALL, Proof
+from mydyno.diagnose.elasticity import (
+    BlockLooks,
+    Segment,
+    all_refuted,
+    judged,
+    main_limit,
+    proofs,
+)
 from mydyno.model import Figures, Metric, Outcome, Trial, TrialStatus, Window
 
 DOSES = ("disk.rate", "slow.host", ALL)
@@ -213,6 +220,17 @@ def test_of_two_above_one_half_none_is_the_main_one_and_both_are_named():
     }
     assert min(p.low for p in worse) > 0.5
     assert main_limit(worse) is None
+
+
+def test_a_limit_that_may_be_the_larger_one_leaves_none_the_main_one():
+    """Link rate and reads of the bench: taking the second one away gave more."""
+    rate = Proof("link.rate", "", 0.8, 0.82, 0.57, 1.06, "")
+    read = Proof("disk.read_latency", "", 0.8, 0.72, 0.49, 0.94, "")
+    assert [p.verdict for p in judged([rate, read])] == ["a_limit", "a_limit"]
+    small = Proof("disk.read_latency", "", 0.8, 0.31, 0.19, 0.42, "")
+    assert [p.verdict for p in judged([rate, small])] == ["the_limit", "a_limit"]
+    unsure = Proof("slow.host", "", 0.8, 0.53, -0.12, 1.18, "")  # shown to be none
+    assert [p.verdict for p in judged([rate, unsure])] == ["the_limit", "undecided"]
 
 
 def test_doses_that_were_not_chosen_are_tried_beside_a_proven_limit_that_explains_too_little():

@@ -3,6 +3,7 @@
 Each would otherwise end a campaign after its disks were made and its data filled.
 """
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -36,6 +37,46 @@ test_mode = "rndrd"
 file_total_size = "16M"
 """
 LOOP = '{ lab = "loop", size = "64M" }'
+
+
+def test_one_more_setting_is_compared_with_the_treatment_it_is_added_to():
+    """What `why` prints: one treatment of factors or rungs is left, and the spec stays as it is."""
+    given = ("--try", "mysqld.innodb_buffer_pool_size=1G", "--budget", "30m", "--json")
+    done = mydyno("plan", "azure-raid-disks", *given)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    first, second = found["treatments"].items()
+    assert [first[0], second[0]] == ["devices=2,type=xfs", "TRY"]
+    assert second[1] == {**first[1], "db/mysqld.innodb_buffer_pool_size": "1G"}
+    assert (found["campaign"], found["budget_s"]) == ("azure-raid-disks-try", 1800)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--try", "sync_binlog"), "--try sync_binlog: write KEY=VALUE, such as mysqld."),
+        (("--try", "mysqld.sync_binlog=1", "-t", "NONE"), "unknown treatment 'NONE'"),
+        (("-t", "STOCK"), "--treatment: of a run it is the one beside --try"),
+        (("--try", "mysqld.innodb_buffer_pool_sise=1G"), "innodb_buffer_pool_size"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(given, message):
+    done = mydyno("plan", "demo", *given)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_more_threads_than_the_server_lets_in_are_refused():
+    """The article's 200 were planned for a server that allows 151; each trial would have failed."""
+    threads = ("--set", "workloads.ro.threads=152")
+    refused = mydyno("plan", "demo", *threads)
+    assert refused.returncode == 2
+    assert "ro/152: 152 threads, but the server of STOCK lets 151 connections" in refused.stderr
+    more = [f"treatments.{n}.mysqld.max_connections=152" for n in ("STOCK", "QUEUE")]
+    more += [f'treatments."POOL-{n}M".mysqld.max_connections=152' for n in (144, 256)]
+    sets = [word for each in more for word in ("--set", each)]
+    done = mydyno("plan", "demo", *threads, *sets)
+    assert done.returncode == 0, done.stderr
 
 
 def planned(folder, device='"here"', setting=""):

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,7 +73,8 @@ def test_the_sampler_gets_its_targets_and_ends_with_the_load(program, folder, tm
     program(WAITS)
     watch = Watch(Where("loop3", "lo"), {"mysqld": 4711}, tmp_path / "admin.cnf")
     with sampling(Local(), folder, watch) as sampled:
-        sampled.started(4712)
+        sampled.started(4711, SimpleNamespace(name="ssh://client1"))  # a number of its own host
+        sampled.started(4712, Local())
         until(lambda: written(folder))
         assert running(folder) != []
     assert running(folder) == []
@@ -137,7 +139,7 @@ def test_a_folder_that_is_gone_fails_nothing(program, tmp_path):
     program(WAITS)
     nowhere = tmp_path / "gone"
     with sampling(Local(), nowhere, Watch(Where())) as sampled:
-        sampled.started(1)
+        sampled.started(1, Local())
         sampled.reported(1.0)
     assert complaint(nowhere) == ""
 

@@ -134,9 +134,11 @@ def factor(dose: str) -> float:
 def segments(history: Sequence[Outcome], baseline: str, response: str) -> list[Segment]:
     """Return the segments of a diagnosis that were measured; the first trial is none.
 
-    Their rates are those outside of stalls, where these are rare.
+    Their rates are those outside of stalls, where these are rare: under a dose alone, too, where
+    they would be taken for its effect.
     """
-    response = STEADY if 0 < stalled(history, baseline) <= MOST_STALLED else response
+    stalls = any(m.value for o in _measured(history) for m in o.metrics if m.name == STALLED)
+    response = STEADY if stalls and stalled(history, baseline) <= MOST_STALLED else response
     found = []
     for outcome in _measured(history):
         if values := [m.value for m in outcome.metrics if m.name == response]:
@@ -422,7 +424,7 @@ def _make(inputs: PlanInput, rule: Rule) -> Doses:
             f"{inputs.place}: a diagnosis is of one workload; choose one of "
             f"{', '.join(inputs.workloads)} with --workload"
         )
-    if not doses:
+    if all(factor(dose) >= 1 for dose in doses):
         raise SpecError(
             f"{inputs.place}: nothing can be slowed here: server and load are on other hosts and "
             "there is no lab disk or link; `mydyno why` gives the account of a run"

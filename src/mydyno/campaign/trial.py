@@ -175,7 +175,7 @@ def _run_load(a: Attempt, target: Target, under: TrialBench, spent: Spent) -> Wi
     with under.sampler() as sampled, remote_work_folder(under.load_host, folder) as work:
         running = start_load(a, target, under, work)
         try:
-            sampled.started(running.pid)
+            sampled.started(running.pid, under.load_host)
             if window := _read_load(a, running, under, sampled, spent):
                 return window
         finally:

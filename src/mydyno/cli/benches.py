@@ -36,6 +36,7 @@ from mydyno.testbed.preflight import (
     consent,
     consent_reformat,
     preflight,
+    refuse_connections,
     refuse_host_settings,
     refuse_network,
     refuse_settings,
@@ -318,6 +319,7 @@ def _on_a_bench(
     layers = host_layers(host, campaign, folder)
     consent(campaign.treatments, () if guest else layers, allow)
     refuse_unprivileged(host, layers)
+    refuse_connections(campaign)
     refuse_network(hosts, campaign)
     for layer in layers:
         refuse_host_settings(host, layer, ask(host, layer.observe()), campaign.treatments)

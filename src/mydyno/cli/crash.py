@@ -10,7 +10,7 @@ from mydyno.campaign.plan import Resolved, resolve
 from mydyno.campaign.spec import DeviceTable
 from mydyno.cli.analysis import losses_of
 from mydyno.cli.benches import environment
-from mydyno.cli.diagnose import narrowed_source
+from mydyno.cli.narrow import narrowed_source, own_settings
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
@@ -27,7 +27,6 @@ from mydyno.cli.terminal import (
 from mydyno.host import reach
 from mydyno.model import SpecError, unknown_value
 from mydyno.report.crash import render_losses
-from mydyno.stack.protocol import spec_key
 
 CUTS, THREADS = 10, 8
 Cuts = Annotated[
@@ -110,4 +109,4 @@ def _chosen(named: Resolved, chosen: list[str]) -> dict[str, dict[str, str]]:
         if name not in named.treatments:
             raise SpecError(unknown_value(name, named.treatments, "treatment"))
     names = dict.fromkeys((named.baseline, *chosen))
-    return {name: {spec_key(k): v for k, v in named.treatments[name].items()} for name in names}
+    return {name: own_settings(named, name) for name in names}

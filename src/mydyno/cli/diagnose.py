@@ -1,6 +1,5 @@
 """`mydyno diagnose`: what limits a load, proven by slowing one resource at a time while it runs."""
 
-import json as text_of
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import reopen
 from mydyno.cli.benches import environment
+from mydyno.cli.narrow import Treatment, chosen, narrowed_source, own_settings
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
@@ -29,21 +29,11 @@ from mydyno.loads import Workload as Load
 from mydyno.model import Action, Metric, Outcome, RefusedError, SpecError, unknown_value
 from mydyno.model.text import duration_s
 from mydyno.report.limits import render_limits
-from mydyno.stack.protocol import spec_key
 from mydyno.stats.estimates import unit_of, within
 
 Subject = Annotated[
     str,
     typer.Argument(help="A spec file, a recipe, or a run directory.", metavar="SPEC|RECIPE|DIR"),
-]
-Treatment = Annotated[
-    str | None,
-    typer.Option(
-        "--treatment",
-        "-t",
-        metavar="NAME",
-        help="Which treatment; else the only one, or the baseline.",
-    ),
 ]
 Workload = Annotated[
     str | None, typer.Option("--workload", "-w", metavar="NAME", help="Which load; else the first.")
@@ -95,10 +85,7 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Prove what limits a load: slow one resource at a time, and see what follows."""
     source, spec, named = _subject(subject, overrides(settings, None), scale)
-    only_one = next(iter(spec.treatments)) if len(spec.treatments) == 1 else named.baseline
-    name = treatment or spec.decide.baseline or only_one
-    if name not in named.treatments:
-        raise SpecError(unknown_value(name, named.treatments, "treatment"))
+    name = chosen(named, treatment, source)
     load = workload or next(iter(named.loads))
     if load not in named.loads:
         raise SpecError(unknown_value(load, named.loads, "workload"))
@@ -183,7 +170,6 @@ def _design(budget: str | None, blocks: int | None, only: str | None) -> dict[st
 def _tables(of: _Narrow, design: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables that leave one treatment and one load of a spec, to be diagnosed."""
     spec, name = of.spec, of.treatment
-    own = {spec_key(k): v for k, v in of.named.treatments[name].items()}
     table = of.load if of.load in spec.workloads else of.load.rpartition("/")[0]
     tool = dict(spec.workloads[table])
     if isinstance(tool.get("threads"), list):
@@ -193,7 +179,7 @@ def _tables(of: _Narrow, design: Mapping[str, Any]) -> dict[str, Any]:
     if str(tool.get("response", "")).startswith("latency_"):
         del tool["response"]  # what slowing costs is measured in throughput
     return {
-        "treatments": {name: own},
+        "treatments": {name: own_settings(of.named, name)},
         "workloads": {table: tool},
         "design": {**design, "seed": spec.design.seed},
         "protocol": {"preload": spec.protocol.preload},
@@ -205,24 +191,6 @@ def _keys(only: str) -> list[str]:
     return [key.strip() for key in only.split(",") if key.strip()]
 
 
-def narrowed_source(source: SpecSource, tables: Mapping[str, Any]) -> SpecSource:
-    """Return a spec with these tables in place of its own, without factors, bundles and scales."""
-    spec = source.decode()
-    found = {name: _toml(table) for name, table in tables.items()}
-    found |= {part: "{}" for part in ("factors", "bundles", "scale") if getattr(spec, part)}
-    return SpecSource(source.text, source.place, {**source.overrides, **found})
-
-
-def _toml(value: Any) -> str:  # noqa: ANN401 - any value of a spec
-    """Return a value as TOML in one line."""
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{text_of.dumps(str(k))} = {_toml(v)}" for k, v in value.items())
-        return f"{{ {inner} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return text_of.dumps(value)
-
-
 def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:
     """Return what doses are chosen and dimensioned by, of the first trial; of a segment, stalls."""
     if outcome.trial.id:
@@ -230,16 +198,15 @@ def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metri
     found = evidence(files.path, campaign, outcome)
     if found is None:
         return ()
-    suspected = suspects(found).suspects
+    load = campaign.workloads[outcome.trial.workload]
+    suspected = suspects(found, paced=not load.info.closed_loop).suspects
     own = {
         "read_latency": found.ratio("disk.read_s", "disk.reads"),
         "flush_latency": found.ratio("disk.flush_s", "disk.flushes"),
     }
-    load = campaign.workloads[outcome.trial.workload]
-    idle = any(suspect.limit == IDLE for suspect in suspected)
-    paced = idle and not load.info.closed_loop
+    keeps = not load.info.closed_loop and any(suspect.limit == IDLE for suspect in suspected)
     return [
-        *([Metric(PACED, 1.0, "ratio")] if paced else []),
+        *([Metric(PACED, 1.0, "ratio")] if keeps else []),
         *(
             Metric(f"{EXPECTED}{dose}", value, "ratio")
             for dose, value in worth(found, suspected).items()

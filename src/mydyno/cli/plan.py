@@ -20,6 +20,7 @@ from mydyno.campaign.timing import (
     smallest_budget,
 )
 from mydyno.cli.benches import Built, build
+from mydyno.cli.narrow import Treatment, Try, tried
 from mydyno.cli.privatebench import lab_spec
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.terminal import (
@@ -34,6 +35,7 @@ from mydyno.cli.terminal import (
 from mydyno.host import Remote, ask
 from mydyno.journal.register import remembered
 from mydyno.model import Action, Cost, Outcome, Reset
+from mydyno.model.text import size_bytes
 from mydyno.report.units import counted, duration, quantity, setting
 from mydyno.snapshot.store import free as free_bytes
 from mydyno.stack.layers import Scope, cost_of, of_scope
@@ -181,20 +183,24 @@ def _place(built: Built) -> str:
     use = f"{counted(sets, 'data set')}, each of them twice"
     if isinstance(device, DeviceTable):
         use = f"{counted(sets, 'lab disk')}, each of at most {device.size}"
+        most = sets * size_bytes(device.size, "stack.device.size")
+        use += f", together {quantity(most, 'B')}" if sets > 1 else ""
     name = there if isinstance(host, Remote) else folder
     return f"{name} ({' on '.join(found[:2]) or 'unknown filesystem'}, {free} free): {use}"
 
 
-def plan(
+def plan(  # noqa: PLR0913 - one parameter an option
     spec: SpecName,
     *,
     settings: Set = None,
     budget: Budget = None,
     scale: Scale = None,
+    treatment: Treatment = None,
+    settings_tried: Try = None,
     json: Json = False,
 ) -> None:
     """Show the trials, the settings and the time a campaign would take."""
-    source = find(spec, overrides(settings, budget), scale)
+    source = tried(find(spec, overrides(settings, budget), scale), treatment, settings_tried)
     allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path())
     refuse_occupied(built.db, built.campaign.spec.stack, Path())

@@ -121,13 +121,14 @@ def shipped() -> dict[str, str]:
     return {name: e.read_text() for name, e in sorted(entries.items()) if e.name != name}
 
 
-def overrides(given: list[str] | None, budget: str | None) -> dict[str, str]:
+def overrides(given: list[str] | None, budget: str | None, option: str = "--set") -> dict[str, str]:
     """Return ``--set`` and ``--budget`` as dotted paths of the spec and their TOML values."""
     found: dict[str, str] = {}
     for item in given or []:
         key, equals, value = item.partition("=")
         if not equals or not key:
-            raise SpecError(f"--set {item}: write KEY=VALUE, such as design.blocks=5")
+            example = "design.blocks=5" if option == "--set" else "mysqld.sync_binlog=0"
+            raise SpecError(f"{option} {item}: write KEY=VALUE, such as {example}")
         found[key.strip()] = value.strip()
     if budget:
         found["design.budget"] = f'"{budget}"'

@@ -21,6 +21,7 @@ from mydyno.campaign.timing import Costs, relative_noise
 from mydyno.campaign.trial import attempt
 from mydyno.cli.analysis import RunFacts, losses_of, must_run, opened, result, save
 from mydyno.cli.benches import Built, build
+from mydyno.cli.narrow import Treatment, Try, tried
 from mydyno.cli.plan import Remarks, advice, cost_key, costs_of
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
@@ -74,12 +75,14 @@ def run(  # noqa: PLR0913 - one parameter an option
     budget: Budget = None,
     scale: Scale = None,
     allow: Allow = None,
+    treatment: Treatment = None,
+    settings_tried: Try = None,
     json: Json = False,
 ) -> None:
     """Run or resume a campaign: verdicts on stdout, progress on stderr."""
     if output:
         must_run(RunDir(output))
-    source = find(spec, overrides(settings, budget), scale)
+    source = tried(find(spec, overrides(settings, budget), scale), treatment, settings_tried)
     if other := _OTHERS.get(source.decode().design.kind):
         raise SpecError(f"{source.place}: design.kind: `mydyno {other} {spec}` runs this one")
     cuts = _crash_test(source)  # what is wrong with it shows before anything is run

@@ -26,7 +26,7 @@ from mydyno.diagnose import (
     with_proofs,
 )
 from mydyno.diagnose.account import AccountLine, connections_listed
-from mydyno.diagnose.diagnosis import Stalls
+from mydyno.diagnose.diagnosis import LIVE, Stalls
 from mydyno.diagnose.elasticity import stall_below
 from mydyno.host import Local
 from mydyno.journal import outcomes
@@ -152,7 +152,7 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
     n = _counted(seen.means)
     rate = seen.means.get("status.questions", 0.0)
     times, n = (window.start_s, window.end_s), round(max(n, 1.0), 2)
-    subject = Subject(f"server {version}", "live", 1, rate, "/s", n, None, times)
+    subject = Subject(f"server {version}", LIVE, 1, rate, "/s", n, None, times)
     return diagnosis(subject, seen)
 
 
@@ -273,6 +273,7 @@ def _diagnosed(
         connections_of(load, together.means),
         fmean(rates) * fmean(waits) if waits and load.info.closed_loop else None,
         (min(window.start_s for window in windows), max(window.end_s for window in windows)),
+        paced=not load.info.closed_loop,
     )
     found = diagnosis(subject, together)
     disturbed = ["disturbed"] if cell[0].status is _VOID else []

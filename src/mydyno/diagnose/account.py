@@ -50,10 +50,13 @@ SERVED = (CPU, RUN_QUEUE, READ, WRITE, LOG, JOURNAL, TEMPORARY, ROW_LOCK, LATCH,
 QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
 """States in which connections wait for each other at one station; the CPU's include its queue."""
 
+OWN = "mysqld/connection"
+"""The class of the threads that the server lists as serving a connection."""
+
+_OF_LOAD = frozenset({LOAD_CPU, LOAD_RUN_QUEUE, THINK, NETWORK})
 _HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in steps and at most
 _LISTED = 0.75  # share of N that the server lists; connections that last for one query are missed
 _CLOSES = 0.03  # share of N by which an account may miss it
-_OWN = "mysqld/connection"
 _READS = ("data", "undo")
 _WRITES = ("data", "doublewrite", "undo", "other")
 _LOGS = ("redo", "binlog", "relay")
@@ -88,6 +91,13 @@ class Account(msgspec.Struct, frozen=True):
     in_flight: float | None = None
     doubts: list[str] = []
 
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Return the states that other lines hold: of a load elsewhere, of threads that share."""
+        there = {line.state for line in self.lines}
+        load = _OF_LOAD if CLIENT in there else frozenset()
+        return load if LATCH in there else load | {LATCH, SLEEP}
+
     def of(self, *states: str) -> float:
         """Return how many connections are in these states together."""
         return sum(line.connections for line in self.lines if line.state in states)
@@ -101,7 +111,7 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
     pool = pooled(figures)
     listed = connections_listed(figures)
     shared = pool or listed < _LISTED * n
-    own = _of(figures, *(_classes(figures, "mysqld") if shared else [_OWN]))
+    own = _of(figures, *(_classes(figures, "mysqld") if shared else [OWN]))
     if not own:
         return None
     own, gap = _split(own)
@@ -119,7 +129,11 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
         doubts.append("unlisted")
     if unknown < -_CLOSES * n:
         doubts.append("over")
-    sources = {CPU: "schedstat", RUN_QUEUE: "schedstat", ROW_LOCK: "Innodb_row_lock_time"}
+    sources = {
+        CPU: "schedstat",
+        RUN_QUEUE: "schedstat",
+        ROW_LOCK: "Innodb_row_lock_time, _current_waits",
+    }
     found = [
         AccountLine(state, x, x / n, sources.get(state, "sampled"), state in sources)
         for state in STATES
@@ -136,7 +150,7 @@ def pooled(figures: Means) -> bool:
 
 def connections_listed(figures: Means) -> float:
     """Return how many connections the server lists by their threads, 0 where it does not."""
-    return 0.0 if pooled(figures) else figures.get(f"state.threads:{_OWN}", 0.0)
+    return 0.0 if pooled(figures) else figures.get(f"state.threads:{OWN}", 0.0)
 
 
 def expected(found: Account) -> dict[str, float]:
@@ -255,7 +269,8 @@ def _server(
     yield JOURNAL, journals
     yield TEMPORARY, sum(own.get(f"{call}.temporary", 0.0) for call in ("read", "write", "sync"))
     yield FAULT, own.get("fault", 0.0)
-    locked = min(figures.get("status.innodb_row_lock_time", 0.0) * 1e-3, n)  # milliseconds
+    ended = figures.get("status.innodb_row_lock_time", 0.0) * 1e-3  # counted as a wait ends
+    locked = min(max(ended, figures.get("status.innodb_row_lock_current_waits", 0.0)), n)
     if shared:  # background threads sleep in the same call
         yield ROW_LOCK, locked
         return

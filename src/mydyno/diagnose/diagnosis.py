@@ -7,6 +7,7 @@ from math import exp
 import msgspec
 
 from mydyno.diagnose.account import (
+    CLIENT,
     CPU,
     LATCH,
     LOAD_CPU,
@@ -39,8 +40,8 @@ DOSED: Mapping[str, Sequence[str]] = {
     "disk.rate": (READ, WRITE),
     "disk.read_latency": (READ,),
     "disk.flush_latency": (LOG,),
-    "link.rate": (NETWORK,),
-    "link.delay": (NETWORK,),
+    "link.rate": (NETWORK, CLIENT),  # of a load elsewhere both are one line
+    "link.delay": (NETWORK, CLIENT),
     "slow.host": (CPU, LOAD_CPU),
     "slow.server": (CPU,),
     "slow.load": (LOAD_CPU,),
@@ -50,6 +51,7 @@ TIMES = frozenset({"disk.read_latency", "disk.write_latency", "disk.flush_latenc
 """Doses of a time: less of it is faster."""
 _WAITING = {"disk.flush_latency": (LOG, LATCH)}  # one flushes, the others of its group wait for it
 _MOST_LOG = 20.0  # of a ratio: beyond, an interval has no end
+LIVE = "live"  # the workload of a server in production
 ALL = "all"  # the dose that slows all at once
 _WORTH_A_DOSE = 0.15  # expected elasticity of a line: what has less is no limit if it is proven
 
@@ -127,7 +129,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
 class Subject:
     """What is diagnosed: a treatment under a workload, its trials, its throughput in `unit`.
 
-    `in_flight` is throughput times mean latency, for loads without a pause or a rate.
+    `in_flight` is throughput times mean latency, for loads without a pause or a rate; `paced` ones
+    have a rate.
     """
 
     treatment: str
@@ -138,6 +141,7 @@ class Subject:
     n: float
     in_flight: float | None = None
     window: tuple[float, float] = (0.0, 0.0)
+    paced: bool = False
 
 
 def diagnosis(subject: Subject, figures: Figures) -> Diagnosis:
@@ -146,7 +150,7 @@ def diagnosis(subject: Subject, figures: Figures) -> Diagnosis:
     found = account(figures.means, subject.n, subject.in_flight)
     if found is None:
         return Diagnosis(*about, None, [], None, [], [], "unknown", shown=_shown(figures.means))
-    suspicion = suspects(LoadEvidence.of(figures, found))
+    suspicion = suspects(LoadEvidence.of(figures, found), paced=subject.paced)
     return Diagnosis(
         *about,
         subject.n,

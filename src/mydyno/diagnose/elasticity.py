@@ -113,12 +113,12 @@ def blocks_to_decide(proof: Proof) -> int:
 
 
 def _verdict(proof: Proof, others: Sequence[Proof]) -> str:
-    """Return the verdict; beside another above one half, as balanced queues are, none is the main.
+    """Return the verdict; none is the main limit beside another proven one that may be as large.
 
-    A dose of a fifth shows more than one half of each.
+    Of balanced queues a dose of a fifth shows more than one half of each.
     """
     above_all = bool(others) and proof.low > max(p.high for p in others)
-    alone = proof.low > MAIN and not any(p.low > MAIN for p in others)
+    alone = proof.low > MAIN and not any(p.low > NOTABLE and p.high > proof.low for p in others)
     if alone or (above_all and proof.low > NOTABLE):
         return "the_limit"
     if proof.low > NOTABLE:

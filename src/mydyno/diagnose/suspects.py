@@ -44,21 +44,26 @@ class LoadEvidence:
         return self.figures.means.get(name)
 
     def ratio(self, part: str, *others: str) -> float | None:
-        """Return a mean over the sum of others, None where one is missing; 0 of 0 is 0."""
+        """Return a mean over the sum of others, None where one is missing or that is 0.
+
+        0 of 0 is 0.
+        """
         value, divisor = self.get(part), self.total(*others)
-        if value is None or divisor is None:
+        if value is None or divisor is None or (value and not divisor):
             return None
-        return value / divisor if divisor else 0.0
+        return value / divisor if value else 0.0
 
     def total(self, *names: str) -> float | None:
         """Return the sum of means, None where one is missing."""
         return total(self.figures.means, *names)
 
-    def share(self, *states: str) -> float:
-        """Return the share of the connections in some states.
+    def share(self, *states: str) -> float | None:
+        """Return the share of the connections in some states, None if the account hides them.
 
         Of states that a thread serves, the share of those that do not wait for one of a pool.
         """
+        if {*states} <= self.account.hidden:
+            return None
         found, n = self.account.of(*states), self.account.n
         if {*states} <= {*SERVED}:
             n -= self.account.of(POOL)
@@ -142,7 +147,8 @@ class Limit:
     """What may limit a load: its name, its words, the states of the account where it shows.
 
     All `signs` must hold; each of `against` that holds speaks against it.  `doses` are the keys
-    whose experiment proves it, the best first.
+    whose experiment proves it, the best first.  `most` bounds the elasticity to expect, where a
+    counter shows how little of these states is this limit's.
     """
 
     name: str
@@ -151,6 +157,7 @@ class Limit:
     signs: Sequence[Sign]
     against: Sequence[Sign] = ()
     doses: Sequence[str] = ()
+    most: Value | None = None
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -199,8 +206,11 @@ def known_limits() -> Mapping[str, Limit]:
     return with_plugins("mydyno.limits", Limit, {limit.name: limit for limit in found})
 
 
-def suspects(evidence: LoadEvidence) -> Suspicion:
-    """Return what the evidence suggests; `unknown` is an answer."""
+def suspects(evidence: LoadEvidence, *, paced: bool = False) -> Suspicion:
+    """Return what the evidence suggests; `unknown` is an answer.
+
+    A `paced` load has a rate: where it pauses, it does what was asked for, and comes first.
+    """
     found: list[Suspect] = []
     unseen: list[Unseen] = []
     for limit in known_limits().values():
@@ -210,9 +220,13 @@ def suspects(evidence: LoadEvidence) -> Suspicion:
                 unseen.append(Unseen(limit.name, limit.title, missing))
         elif all(sign.holds(value or 0.0) for sign, value in values):
             found.append(_suspect(limit, evidence))
-    found.sort(key=lambda s: (-round(s.expected, 1), len(s.against), -_specific(s)))
+    idle = IDLE if paced else ""
+    found.sort(
+        key=lambda s: (s.limit != idle, -round(s.expected, 1), len(s.against), -_specific(s))
+    )
     blind = evidence.account.of(UNKNOWN) > _BLIND * evidence.account.n
-    known = found and found[0].expected >= SUSPECTED and not blind
+    worth = found and (found[0].limit == idle or found[0].expected >= SUSPECTED)
+    known = worth and not blind
     return Suspicion(found, unseen, found[0].limit if known else "unknown")
 
 
@@ -223,6 +237,8 @@ def _specific(suspect: Suspect) -> int:
 
 def _suspect(limit: Limit, evidence: LoadEvidence) -> Suspect:
     worth = sum(evidence.expected.get(state, 0.0) for state in limit.states)
+    if limit.most and (most := limit.most(evidence)) is not None:
+        worth = min(worth, most)
     return Suspect(
         limit.name,
         limit.title,

@@ -1,12 +1,13 @@
 """Limits: where the connections of each treatment are, what is suspected and what is proven."""
 
+import shlex
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
-from mydyno.diagnose.diagnosis import SHOWN, TIMES, Gain
+from mydyno.diagnose.diagnosis import LIVE, SHOWN, TIMES, Gain
 from mydyno.diagnose.elasticity import MOST_STALLED, UNDECIDED, blocks_to_decide
 from mydyno.diagnose.suspects import IDLE
 from mydyno.report import units
@@ -219,6 +220,7 @@ def _bar(one: Diagnosis) -> AccountBar:
         at += length
     because = tuple((s.title, _because(s)) for s in one.suspects[:_SUSPECTS])
     total_words = f"{one.n:g} connections, {units.measurement(one.throughput, one.unit)}"
+    total_words += _when(one)
     answer = sentence(one).partition(": ")[2]
     return AccountBar(
         one.treatment,
@@ -266,18 +268,24 @@ def _one(one: Diagnosis, width: int) -> list[str]:
         ]
     rate = units.measurement(one.throughput, one.unit)
     trials = units.counted(one.trials, "trial")
-    made += ["", f"Where {one.n:g} connections are, on average ({rate}, {trials}):"]
+    made += ["", f"Where {one.n:g} connections are, on average ({rate}, {trials}{_when(one)}):"]
     made += _account(one, width)
     if one.doubts:
         made += _wrapped(f"! Doubtful: {'; '.join(doubts(one))}.", width)
     made += ["", *_suspects(one, width)] if one.suspects else []
-    made += ["", *_proofs(one, width)] if one.proofs else []
+    made += ["", *_proofs(one, width)] if one.proofs else _relieved(one, width)
     if one.unseen:
         missing = "; ".join(f"{u.title} ({', '.join(u.missing)})" for u in one.unseen)
         made += ["", *_wrapped(f"Could not be seen: {missing}.", width)]
     if one.shown:
         made += ["", *_wrapped("; ".join(f"{n} {v}" for n, v in shown(one)) + ".", width)]
     return made
+
+
+def _when(one: Diagnosis) -> str:
+    """Return the time that the account and all evidence are of, in seconds of a trial."""
+    start_s, end_s = one.window
+    return f", seconds {start_s:.0f} to {end_s:.0f}" if end_s > start_s else ""
 
 
 def _account(one: Diagnosis, width: int) -> list[str]:
@@ -299,7 +307,8 @@ def _suspects(one: Diagnosis, width: int) -> list[str]:
         made += _wrapped(f"  {suspect.expected:.2f}  {suspect.title}", width, "        ")
         made += _wrapped(f"        {_because(suspect)}", width, "        ")
         for key in (key for key in suspect.doses if key.startswith("mysqld.")):
-            made.append(f"        compare it: mydyno run SPEC --set treatments.TRY.{key}=VALUE")
+            of = "" if one.workload == LIVE else f" -t {shlex.quote(one.treatment)}"
+            made.append(f"        compare it: mydyno run SPEC{of} --try {key}=VALUE")
     if rest := one.suspects[_SUSPECTS:]:
         made += _wrapped(f"        also: {', '.join(s.title for s in rest)}", width, "        ")
     return made

@@ -161,7 +161,7 @@ class Sampling:
     """
 
     folder: Path
-    started: Callable[[int], None] = lambda _: None
+    started: Callable[[int, Host], None] = lambda _, __: None
     ahead_ns: int | None = None
     origin_ns: int | None = None
 
@@ -209,8 +209,10 @@ def _begun(stack: ExitStack, host: Host, folder: Path, watch: Watch) -> Sampling
         return Sampling(folder)
 
 
-def _load_started(host: Host, there: Path, pid: int) -> None:
-    """Pass the load's process id to the sampler."""
+def _load_started(host: Host, there: Path, pid: int, on: Host) -> None:
+    """Pass the load's process id to the sampler, where the load runs on the host it samples."""
+    if on.name != host.name:  # there the number may be anyone's
+        return
     with suppress(HostError):
         host.run(Action(("tee", str(there / LOAD)), f"{pid}\n".encode()))
 

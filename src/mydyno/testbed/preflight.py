@@ -235,6 +235,19 @@ def refuse_unprivileged(host: Host, layers: Sequence[Layer]) -> None:
         )
 
 
+def refuse_connections(campaign: Campaign) -> None:
+    """Raise `SpecError` for a load with more threads than a treatment's server lets in."""
+    for cell, workload in campaign.workloads.items():
+        threads = getattr(workload, "threads", 0) if workload.info.needs_server else 0
+        for name, settings in campaign.treatments.items():
+            most = settings.of("mysqld").get("max_connections", _CONNECTIONS)
+            if most.isdecimal() and threads > int(most):
+                raise SpecError(
+                    f"workloads.{cell}: {threads} threads, but the server of {name} lets "
+                    f"{most} connections in; set mysqld.max_connections in its treatments"
+                )
+
+
 def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
     """Raise `SpecError` for a treatment under which the load cannot reach the server."""
     for name, settings in campaign.treatments.items():
@@ -252,6 +265,9 @@ def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
         delayed = DELAY in settings
         if uses_lab_link(settings) and (reason := link_available(hosts.db, delayed=delayed)):
             raise RefusedError(f'net.address = "{LAB}": {reason}')
+
+
+_CONNECTIONS = "151"  # where max_connections is not set: of all versions that are supported
 
 
 def path_of(host: Host, tool: str) -> str:

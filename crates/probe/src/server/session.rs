@@ -57,13 +57,16 @@ const MORE_METRICS: &str = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_M
     'ibuf_merges_discard_delete', 'ibuf_merges', 'ibuf_size', 'innodb_activity_count', \
     'innodb_dblwr_writes', 'innodb_dblwr_pages_written', 'innodb_page_size')";
 
-// The threads of all connections but our own; those of daemons serve nobody.  MySQL 5.6 and MariaDB
-// before 10.1 do not list them.
+// The threads of all connections but our own; those of daemons and of replication serve nobody.
+// MySQL 5.6 and MariaDB before 10.1 do not list them.
 const CONNECTIONS: &str = "SELECT THREAD_OS_ID FROM performance_schema.threads \
     WHERE PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_ID <> CONNECTION_ID() \
-    AND THREAD_OS_ID IS NOT NULL AND PROCESSLIST_COMMAND <> 'Daemon'";
+    AND THREAD_OS_ID IS NOT NULL \
+    AND PROCESSLIST_COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID') \
+    AND NAME NOT LIKE 'thread/sql/replica%' AND NAME NOT LIKE 'thread/sql/slave%'";
 const CONNECTIONS_OF_MARIADB: &str = "SELECT TID FROM information_schema.PROCESSLIST \
-    WHERE ID <> CONNECTION_ID() AND TID IS NOT NULL AND COMMAND <> 'Daemon'";
+    WHERE ID <> CONNECTION_ID() AND TID IS NOT NULL AND USER <> 'system user' \
+    AND COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')";
 
 const BAD_FIELD: u16 = 1054;
 const ACCESS_DENIED: u16 = 1045;

@@ -292,6 +292,10 @@ impl Watched {
     }
 
     fn read(&mut self, look: &mut Look, table: &mut Table) {
+        // Those that are open stand for all.
+        let [count, open] = [self.count, self.threads.len().max(1)]
+            .map(|threads| i64::try_from(threads).unwrap_or(i64::MAX));
+        let all = |of: i64| of.saturating_mul(count) / open;
         for class in &mut self.classes {
             class.threads = 0;
         }
@@ -300,8 +304,8 @@ impl Watched {
             class.threads += 1;
             let now = thread.read(look);
             if let (Some((cpu, delay)), Some((cpu_then, delay_then))) = (now, thread.used) {
-                class.cpu_ns += cpu - cpu_then;
-                class.delay_ns += delay - delay_then;
+                class.cpu_ns += all(cpu - cpu_then);
+                class.delay_ns += all(delay - delay_then);
             }
             thread.used = now.or(thread.used);
         }
@@ -327,7 +331,7 @@ impl Watched {
             set(
                 Column::gauge("state.threads", "count", 1.0),
                 &of,
-                class.threads,
+                all(class.threads),
             );
         }
         for ((class, state), spent_ns) in &self.spent {

@@ -167,6 +167,7 @@ fn more_threads_than_are_opened_are_stood_for_and_noted() {
     states.read(&mut table).unwrap();
     let spent = value(&table, "state.seconds", "db/w/running").unwrap();
     assert!((spent - 600 * 50_000_000).abs() < 1000, "{spent}");
+    assert_eq!(value(&table, "state.threads", "db/w"), Some(600));
     let notes: Vec<_> = table.notes().iter().map(|note| &note.text).collect();
     assert_eq!(notes, ["600 threads, of which 512 stand for all"]);
 }

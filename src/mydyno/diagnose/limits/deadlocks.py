@@ -1,14 +1,17 @@
 """Transactions are rolled back by deadlocks."""
 
+from itertools import product
+
 from mydyno.diagnose.account import LATCH, ROW_LOCK
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
 
+_DEADLOCKS = ("status.innodb_deadlocks", "innodb.lock_deadlocks")
+_COMMITS = ("status.handler_commit", "status.com_commit")  # of each statement; of COMMIT alone
+
 
 def _share(evidence: LoadEvidence) -> float | None:
-    known = evidence.ratio("status.innodb_deadlocks", "status.com_commit")
-    return (
-        known if known is not None else evidence.ratio("innodb.lock_deadlocks", "status.com_commit")
-    )
+    every = (evidence.ratio(*pair) for pair in product(_DEADLOCKS, _COMMITS))
+    return next((known for known in every if known is not None), None)
 
 
 LIMIT = Limit(

@@ -9,10 +9,20 @@ def _length(evidence: LoadEvidence) -> float | None:
     return known if known is not None else evidence.get("innodb.trx_rseg_history_len")
 
 
+def _rise(evidence: LoadEvidence) -> float | None:
+    """Return how much longer it is in the later half of the window, as a share of its mean."""
+    rise = evidence.figures.rise
+    known = rise.get("status.innodb_history_list_length")
+    return known if known is not None else rise.get("innodb.trx_rseg_history_len")
+
+
 LIMIT = Limit(
     "history",
     "the history of old row versions",
     (CPU, READ, LATCH),
-    signs=(Sign("length of the history list", _length, 1e6, ""),),
+    signs=(
+        Sign("length of the history list", _length, 1e6, ""),
+        Sign("its rise within the window", _rise, 0.001, "ratio"),
+    ),
     doses=("mysqld.innodb_purge_threads",),
 )

@@ -1,11 +1,11 @@
-"""Threads wait for each other inside the server: latches and the commit's order."""
+"""Threads wait for each other inside the server: latches, metadata locks, the commit's order."""
 
 from mydyno.diagnose.account import LATCH, LOG
 from mydyno.diagnose.suspects import Limit, figure, share
 
 LIMIT = Limit(
     "latches",
-    "latches of the server",
+    "latches and other locks of the server",
     (LATCH,),
     signs=(share(0.3, LATCH),),
     against=(

@@ -1,16 +1,20 @@
 """One thread of the server that is always busy, while CPUs are idle."""
 
-from mydyno.diagnose.account import CPU, LATCH, LOG
+from mydyno.diagnose.account import CPU, LATCH, LOG, OWN
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, quotient
 
 
 def _busiest(evidence: LoadEvidence) -> float | None:
-    """Return the cores that one thread uses or waits for, of the class where that is most."""
+    """Return the cores that one thread uses or waits for, of the class where that is most.
+
+    Of several connections it would be the mean, and none of them one thread for all.
+    """
     found = [
         (cpu + evidence.figures.means.get(f"state.run_delay:{of}", 0.0)) / threads
         for key, threads in evidence.figures.means.items()
         if key.startswith("state.threads:mysqld/") and threads > 0
         for of in [key.partition(":")[2]]
+        if not (of == OWN and threads > 1)
         if (cpu := evidence.get(f"state.cpu:{of}")) is not None
     ]
     return max(found, default=None)

@@ -6,7 +6,7 @@ from mydyno.diagnose.suspects import Limit, quotient, share
 LIMIT = Limit(
     "retransmits",
     "losses of the network",
-    (NETWORK,),
+    (NETWORK, CLIENT),
     signs=(
         quotient("segments sent again", ("tcp.retransmits", "tcp.out_segments"), 0.001),
         share(0.1, NETWORK, CLIENT),

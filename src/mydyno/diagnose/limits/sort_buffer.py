@@ -1,7 +1,7 @@
 """Large sort buffers are mapped and zeroed for each sort: the kernel works more than the server."""
 
 from mydyno.diagnose.account import CPU, FAULT, RUN_QUEUE
-from mydyno.diagnose.suspects import Limit, quotient, share
+from mydyno.diagnose.suspects import Limit, figure, quotient, share
 
 LIMIT = Limit(
     "sort_buffer",
@@ -15,6 +15,7 @@ LIMIT = Limit(
             1.0,
             "",
         ),
+        figure("process.minor_faults:mysqld", 2000.0, "/s"),  # seen: 17,000, and 174 at rest
         share(0.2, CPU, RUN_QUEUE, FAULT),
     ),
     doses=("mysqld.sort_buffer_size",),

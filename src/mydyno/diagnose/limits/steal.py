@@ -11,4 +11,5 @@ LIMIT = Limit(
         quotient("stolen share of all CPUs", ("cpu.steal:all", "cpus"), 0.05),
         share(0.1, CPU, RUN_QUEUE),
     ),
+    most=lambda evidence: evidence.ratio("cpu.steal:all", "cpus"),
 )

@@ -1,9 +1,15 @@
 """Temporary tables and sorts are written to disk."""
 
 from mydyno.diagnose.account import CPU, LATCH, TEMPORARY, WRITE
-from mydyno.diagnose.suspects import Limit, share, summed
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share, summed
 
 _MADE = ("status.created_tmp_disk_tables", "status.sort_merge_passes")
+
+
+def _of_statements(evidence: LoadEvidence) -> float | None:
+    made, statements = evidence.total(*_MADE), evidence.get("status.questions")
+    return made / statements if made is not None and statements else None
+
 
 LIMIT = Limit(
     "temporary_tables",
@@ -11,6 +17,7 @@ LIMIT = Limit(
     (TEMPORARY, WRITE, CPU),
     signs=(
         summed("temporary tables on disk and merges of sorts", _MADE, 5.0, "/s"),
+        Sign("the same for each statement", _of_statements, 0.01, "ratio"),
         share(0.05, TEMPORARY, WRITE, CPU, LATCH),
     ),
     doses=("mysqld.tmp_table_size",),

@@ -1,0 +1,88 @@
+"""A spec narrowed to what is diagnosed, cut off from power, or compared with one more setting."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mydyno.campaign.plan import Resolved, resolve
+from mydyno.cli.benches import environment
+from mydyno.cli.recipes import SpecSource, overrides
+from mydyno.host import reach
+from mydyno.model import SpecError, unknown_value
+from mydyno.stack.protocol import spec_key
+
+TRY = "TRY"  # the treatment with the settings that are tried
+Treatment = Annotated[
+    str | None,
+    typer.Option(
+        "--treatment",
+        "-t",
+        metavar="NAME",
+        help="Which treatment; else the only one, or the baseline.",
+    ),
+]
+Try = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--try",
+        metavar="KEY=VALUE",
+        help="Compare a treatment with itself and this setting: mysqld.sync_binlog=0.",
+    ),
+]
+
+
+def chosen(named: Resolved, treatment: str | None, source: SpecSource) -> str:
+    """Return the treatment that is meant; raise `SpecError` for an unknown one."""
+    spec = source.decode()
+    only_one = next(iter(spec.treatments)) if len(spec.treatments) == 1 else named.baseline
+    name = treatment or spec.decide.baseline or only_one
+    if name not in named.treatments:
+        raise SpecError(unknown_value(name, named.treatments, "treatment"))
+    return name
+
+
+def own_settings(named: Resolved, treatment: str) -> dict[str, str]:
+    """Return the settings of a treatment as a spec writes them."""
+    return {spec_key(key): value for key, value in named.treatments[treatment].items()}
+
+
+def tried(source: SpecSource, treatment: str | None, settings: Sequence[str] | None) -> SpecSource:
+    """Return the comparison of one treatment with itself and these settings, if there are some."""
+    if not settings:
+        if treatment:
+            raise SpecError("--treatment: of a run it is the one beside --try KEY=VALUE")
+        return source
+    spec = source.decode()
+    ground = environment(reach(spec.stack.host), source)
+    named = resolve(spec, source.text, source.place, ground)
+    name = chosen(named, treatment, source)
+    own = own_settings(named, name)
+    design = {key: getattr(spec.design, key) for key in ("seed", "budget", "blocks")}
+    tables = {
+        "campaign.name": f"{spec.campaign.name or Path(source.place).stem}-try",
+        "treatments": {name: own, TRY: {**own, **overrides([*settings], None, "--try")}},
+        "design": {key: value for key, value in design.items() if value is not None},
+        "decide.baseline": name,
+    }
+    return narrowed_source(source, tables)
+
+
+def narrowed_source(source: SpecSource, tables: Mapping[str, Any]) -> SpecSource:
+    """Return a spec with these tables in place of its own, without factors, bundles and scales."""
+    spec = source.decode()
+    found = {name: _toml(table) for name, table in tables.items()}
+    found |= {part: "{}" for part in ("factors", "bundles", "scale") if getattr(spec, part)}
+    return SpecSource(source.text, source.place, {**source.overrides, **found})
+
+
+def _toml(value: Any) -> str:  # noqa: ANN401 - any value of a spec
+    """Return a value as TOML in one line."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value)
