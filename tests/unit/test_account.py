@@ -203,6 +203,16 @@ def test_a_load_that_keeps_its_rate_is_its_own_limit():
     assert suspicion(some).answer != IDLE
 
 
+def test_one_busy_thread_of_the_background_is_seen_among_threads_of_its_name():
+    """MariaDB names all its threads alike: of fifteen one at its CPU was 0.07 of each."""
+    held = {**DISK, "state.seconds:mysqld/connection/futex": 14.0, "cpus": 8.0}
+    held |= {"state.seconds:mysqld/connection/read.data": 0.5, "cpu.idle:all": 6.5}
+    held |= {"state.cpu:mysqld/mariadbd": 1.0}
+    assert "one_thread" not in {s.limit for s in suspicion(held).suspects}
+    busy = suspicion({**held, "state.busiest:mysqld/mariadbd": 0.97})
+    assert "one_thread" in {s.limit for s in busy.suspects}
+
+
 def test_a_counter_bounds_what_its_limit_can_be_worth():
     """Waits for a replica of a tenth of a second in each, beside forty connections in latches."""
     held = {**NEAR, "state.seconds:mysqld/connection/futex": 14.0}

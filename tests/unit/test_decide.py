@@ -57,7 +57,7 @@ def row(outcomes, rule=RULE, name="B"):
 
 
 def test_what_would_have_been_seen_is_what_the_bound_for_all_treatments_can_adopt():
-    """Beside two others it is more than its own interval tells."""
+    """Beside two others it is more than its own interval shows."""
     same = [o for o in campaign(gain=1.0) if o.trial.treatment == "B"]
     others = [replace(o, trial=replace(o.trial, treatment=name)) for name in "CD" for o in same]
     done = [

@@ -1,5 +1,6 @@
 """Treatments that name the server they run on: which conditions hold, and whose data it is."""
 
+import msgspec
 import pytest
 
 from mydyno.campaign.designs import plots
@@ -93,3 +94,57 @@ def test_where_one_data_set_is_there_at_a_time_a_servers_trials_stay_together():
     devices = plots(treatments, one_device=True)
     assert devices["A"] == devices["C"] != devices["B"]
     assert len(set(plots(treatments, one_device=False).values())) == 1
+
+
+COMMON = """
+[common]
+"mysqld.max_connections" = 300
+"mysqld.sync_binlog" = 1
+when."mysql" = { "mysqld.innodb_flush_method" = "O_DIRECT" }
+when."mariadb" = { "mysqld.thread_cache_size" = 64 }
+[factors]
+"mysqld.sync_binlog" = [0, 1]
+"server.build" = ["new", "same"]
+[stack.servers]
+new = "/opt/mysql-9.4"
+same = "auto"
+[workloads.rw]
+tool = "sysbench-oltp"
+script = "oltp_read_only"
+"""
+
+
+def test_every_treatment_has_what_is_common_and_its_own_value_before_that():
+    found = plan(decode(COMMON, "a.toml"), COMMON, "a.toml", ENVIRONMENT).treatments
+    names = [name for name in found if name != "STOCK"]
+    assert names == [f"sync_binlog={n},build={b}" for n in (0, 1) for b in ("new", "same")]
+    new, same = (found[f"sync_binlog=0,build={build}"] for build in ("new", "same"))
+    own = {"db/mysqld.max_connections": "300", "db/mysqld.sync_binlog": "0"}
+    assert dict(new) == own | {
+        "db/mysqld.innodb_flush_method": "O_DIRECT",
+        "db/server.build": "new",
+    }
+    assert dict(same) == own | {"db/mysqld.thread_cache_size": "64", "db/server.build": "same"}
+
+
+@pytest.mark.parametrize(
+    ("path", "keys"),
+    [
+        ("bundles.KERN.kernel.thp", ("bundles", "KERN", "kernel.thp")),
+        ("common.mysqld.sync_binlog", ("common", "mysqld.sync_binlog")),
+        (
+            'bundles.LOG.when."mysql >= 8.0.30".mysqld.innodb_redo_log_capacity',
+            ("bundles", "LOG", "when", "mysql >= 8.0.30", "mysqld.innodb_redo_log_capacity"),
+        ),
+    ],
+)
+def test_a_setting_that_is_new_in_a_table_is_no_table(path, keys):
+    """A scale of a recipe gave a bundle settings that it did not have, which were refused."""
+    text = LOG.format(rungs='["NEW", "LOG"]').replace(
+        "[bundles.NEW]", "[bundles.KERN]\n[bundles.NEW]"
+    )
+    spec = decode(text, "a.toml", {path: '"1"'})
+    table = msgspec.to_builtins(spec)
+    for key in keys:
+        table = table[key]
+    assert table == "1"

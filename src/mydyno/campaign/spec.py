@@ -134,9 +134,10 @@ class RecipeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A complete spec as written; `bundles` and `treatments` may contain ``when`` tables.
+    """A complete spec as written; `common`, `bundles` and `treatments` may contain ``when`` tables.
 
-    `scale` holds, by the name of a size, overrides as ``--set`` takes them.
+    `common` has the settings that every treatment has beside its own, which come first.  `scale`
+    holds, by the name of a size, overrides as ``--set`` takes them.
     """
 
     campaign: CampaignTable = CampaignTable()
@@ -150,6 +151,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     design: DesignTable = DesignTable()
     protocol: ProtocolTable = ProtocolTable()
     decide: DecideTable = DecideTable()
+    # unset, so that the digest of a spec without it stays the same
+    common: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 def decode(text: str, place: str, overrides: Mapping[str, str] | None = None) -> Spec:
@@ -312,9 +315,11 @@ def _parts(path: str, tables: Mapping[str, Any]) -> list[str]:
     A setting has them (``treatments.pool.mysqld.max_connections``), and what a table holds.
     """
     parts = _quoted(path) if '"' in path else path.split(".")
+    below = _SETTINGS.get(parts[0], len(parts))
+    below += 2 if parts[below : below + 1] == ["when"] else 0  # a condition, then settings
     for depth in range(len(parts)):
         rest = ".".join(parts[depth:])
-        if rest in tables or depth == _SETTINGS.get(parts[0]):
+        if rest in tables or depth == below:
             return [*parts[:depth], rest]
         tables = tables.get(parts[depth], {})
         if not isinstance(tables, Mapping):
@@ -334,7 +339,8 @@ def _quoted(path: str) -> list[str]:
     return parts
 
 
-_SETTINGS = {"factors": 1, "treatments": 2, "scale": 2}  # below how many keys settings stand
+# below how many keys settings stand
+_SETTINGS = {"common": 1, "factors": 1, "treatments": 2, "bundles": 2, "scale": 2}
 
 EXISTING = "existing:"  # of stack.server, before a client option file on the host
 KEY = "server.build"

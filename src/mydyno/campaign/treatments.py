@@ -114,8 +114,13 @@ def treatments_of(
         raw = select(spec, place, lambda: _grid(spec, environment))
     else:
         raw = _bundled(rungs_of(spec, place), spec, place, environment)
+    common = spec.common or {}
+    every = {
+        n: _merged(common, f"{place}: common", environment.on(program_in(own, spec.stack))) | own
+        for n, own in raw.items()
+    }
     return {
-        name: _settings(values, f"{place}: {name}", environment) for name, values in raw.items()
+        name: _settings(values, f"{place}: {name}", environment) for name, values in every.items()
     }
 
 

@@ -72,6 +72,8 @@ struct Class {
     name: String,
     cpu_ns: i64,
     delay_ns: i64,
+    /// Of the thread that used or waited for a CPU most in each tick.
+    busiest_ns: i64,
     threads: i64,
 }
 
@@ -248,6 +250,7 @@ impl Watched {
             name: name.to_owned(),
             cpu_ns: 0,
             delay_ns: 0,
+            busiest_ns: 0,
             threads: 0,
         });
         self.classes.len() - 1
@@ -299,6 +302,7 @@ impl Watched {
         for class in &mut self.classes {
             class.threads = 0;
         }
+        let mut busiest = vec![0; self.classes.len()];
         for thread in &mut self.threads {
             let class = &mut self.classes[thread.class];
             class.threads += 1;
@@ -306,8 +310,13 @@ impl Watched {
             if let (Some((cpu, delay)), Some((cpu_then, delay_then))) = (now, thread.used) {
                 class.cpu_ns += all(cpu - cpu_then);
                 class.delay_ns += all(delay - delay_then);
+                let most = &mut busiest[thread.class];
+                *most = (cpu - cpu_then + delay - delay_then).max(*most);
             }
             thread.used = now.or(thread.used);
+        }
+        for (class, most_ns) in self.classes.iter_mut().zip(busiest) {
+            class.busiest_ns += most_ns;
         }
         self.ids.clear();
         let mut set = |column: Column, of: &str, value: i64| {
@@ -327,6 +336,11 @@ impl Watched {
                 Column::counter("state.run_delay", "s", 1e-9),
                 &of,
                 class.delay_ns,
+            );
+            set(
+                Column::counter("state.busiest", "s", 1e-9),
+                &of,
+                class.busiest_ns,
             );
             set(
                 Column::gauge("state.threads", "count", 1.0),

@@ -119,6 +119,21 @@ fn time_on_a_processor_counts_from_the_second_reading() {
     assert_eq!(value(&table, "state.run_delay", "db/connection"), Some(400));
 }
 
+#[test]
+fn the_busiest_thread_of_a_class_is_no_sum() {
+    let folder = recorded();
+    let used = |tid: u32, text: &str| folder.write(&format!("proc/7/task/{tid}/schedstat"), text);
+    let (mut states, _) = source(&Root::at(folder.path()), 7, &[10, 11]);
+    let mut table = Table::new();
+    for (one, other) in [("0 0 1\n", "0 0 1\n"), ("500 50 2\n", "200 10 2\n")] {
+        used(10, one);
+        used(11, other);
+        states.read(&mut table).unwrap();
+    }
+    let busiest = value(&table, "state.busiest", "db/connection");
+    assert_eq!(busiest, Some(550));
+}
+
 /// Seconds of threads must add up to all of them, though a part is looked at.
 #[test]
 fn of_many_threads_a_part_stands_for_all() {

@@ -7,11 +7,13 @@ from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, quotient
 def _busiest(evidence: LoadEvidence) -> float | None:
     """Return the cores that one thread uses or waits for, of the class where that is most.
 
-    Of several connections it would be the mean, and none of them one thread for all.
+    The busiest of several connections is no thread that others wait for.  Samples of earlier
+    versions have the mean of a class alone.
     """
+    means = evidence.figures.means
     found = [
-        (cpu + evidence.figures.means.get(f"state.run_delay:{of}", 0.0)) / threads
-        for key, threads in evidence.figures.means.items()
+        means.get(f"state.busiest:{of}", (cpu + means.get(f"state.run_delay:{of}", 0.0)) / threads)
+        for key, threads in means.items()
         if key.startswith("state.threads:mysqld/") and threads > 0
         for of in [key.partition(":")[2]]
         if not (of == OWN and threads > 1)
