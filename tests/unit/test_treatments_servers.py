@@ -124,7 +124,17 @@ def test_every_treatment_has_what_is_common_and_its_own_value_before_that():
         "db/mysqld.innodb_flush_method": "O_DIRECT",
         "db/server.build": "new",
     }
+    assert found["STOCK"]["db/mysqld.max_connections"] == "300", "no treatment of the spec has it"
     assert dict(same) == own | {"db/mysqld.thread_cache_size": "64", "db/server.build": "same"}
+
+
+def test_a_treatment_with_what_is_common_alone_is_the_baseline():
+    text = COMMON.partition("[factors]")[0] + COMMON.partition("[stack.servers]")[2]
+    text = text.replace('new = "/opt/mysql-9.4"\nsame = "auto"\n', "")
+    text += '[treatments.MORE]\n"mysqld.sync_binlog" = 0\n[treatments.BARE]\n'
+    found = plan(decode(text, "a.toml"), text, "a.toml", ENVIRONMENT)
+    assert found.rule.baseline == "BARE"
+    assert found.treatments["BARE"]["db/mysqld.sync_binlog"] == "1"
 
 
 @pytest.mark.parametrize(

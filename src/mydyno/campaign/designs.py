@@ -234,8 +234,10 @@ class PlanInput:
 
     @property
     def cells(self) -> dict[str, tuple[int, ...]]:
-        """Return the levels of each treatment that has settings, numbered by factor."""
-        return numbered({name: settings for name, settings in self.treatments.items() if settings})
+        """Return the levels of each treatment that has the spec's factors, numbered by factor."""
+        keys = [key if "/" in key else f"db/{key}" for key in self.spec.factors]
+        every = self.treatments.items()
+        return numbered({n: {k: s[k] for k in keys} for n, s in every if s.keys() >= {*keys}})
 
     @property
     def blocks(self) -> int | None:
@@ -314,11 +316,9 @@ class DesignKind:
 
     `label` describes it in the plan.  `make` returns the design, and raises `SpecError` where the
     spec does not suit it.  `stops` gives the rule that ends its trials.  `method` is how they
-    are evaluated, unless its `stops` ask for another: by default intervals hold over all looks,
-    as treatments leave by what was seen.
-    `select` returns the cells of the factors' grid that it runs, `more` the treatments that it
-    needs besides those of the spec.  `runs` is False where no trial follows; `alone`: it takes
-    one treatment.
+    are evaluated, unless its `stops` ask for another: by default intervals hold over all looks.
+    `select` returns the cells of the factors' grid that it runs, `more` treatments that the spec
+    has not.  `runs` is False where no trial follows; `alone`: it takes one treatment.
     """
 
     label: str

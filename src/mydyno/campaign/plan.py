@@ -24,6 +24,7 @@ from mydyno.campaign.treatments import (
     credits_of,
     less_of,
     rungs_of,
+    stock,
     stripe_of,
     treatments_of,
 )
@@ -226,12 +227,13 @@ def resolve(spec: Spec, text: str, place: str, environment: Environment) -> Reso
     try:
         found = treatments_of(spec, place, environment, select_of(spec))
         treatments = {name: split(settings) for name, settings in found.items()}
+        bare = split(stock(spec, place, environment))
         for name, settings in treatments.items():
             _refuse_unmet(spec, settings, f"{place}: {name}: ")
     except SpecError as error:
         raise SpecError(located(str(error), place, text)) from error
-    baseline = _baseline(spec, treatments, place)
-    treatments = {baseline: treatments.get(baseline, split({})), **treatments}
+    baseline = _baseline(spec, treatments, bare, place)
+    treatments = {baseline: treatments.get(baseline, bare), **treatments}
     loads = {w.info.name: w for w in _workloads(spec, text, place)}
     return Resolved(treatments, baseline, loads)
 
@@ -260,9 +262,12 @@ def _levels(
 ) -> dict[str, dict[str, str]]:
     """Return each treatment's level of each factor: a setting's value, or a bundle on or off."""
     if spec.factors:
-        first = {key: str(levels[0]) for key, levels in spec.factors.items()}
+        first = {spec_key(key): str(levels[0]) for key, levels in spec.factors.items()}
         named = {FIRST: first, **treatments}
-        return {n: {spec_key(k): v for k, v in s.items()} for n, s in named.items()}
+        return {
+            n: {key: v for k, v in s.items() if (key := spec_key(k)) in first}
+            for n, s in named.items()
+        }
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
     used = dict.fromkeys(part for parts in rungs.values() for part in parts)
@@ -273,15 +278,16 @@ def _levels(
     }
 
 
-def _baseline(spec: Spec, treatments: Mapping[str, Settings], place: str) -> str:
-    """Return the control: the one named, else the first without settings, else STOCK."""
+def _baseline(
+    spec: Spec, treatments: Mapping[str, StackSettings], bare: StackSettings, place: str
+) -> str:
+    """Return the control: the one named, else the first with no settings but `bare`, else STOCK."""
     named = spec.decide.baseline
     if named is not None and named not in treatments:
         raise SpecError(
             f"{place}: decide.baseline: {unknown_value(named, treatments, 'treatment')}"
         )
-    bare = next((name for name, settings in treatments.items() if not settings), STOCK)
-    return named or bare
+    return named or next((name for name, own in treatments.items() if own == bare), STOCK)
 
 
 def _workloads(spec: Spec, text: str, place: str) -> list[Workload]:

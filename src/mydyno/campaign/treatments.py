@@ -114,14 +114,22 @@ def treatments_of(
         raw = select(spec, place, lambda: _grid(spec, environment))
     else:
         raw = _bundled(rungs_of(spec, place), spec, place, environment)
-    common = spec.common or {}
-    every = {
-        n: _merged(common, f"{place}: common", environment.on(program_in(own, spec.stack))) | own
-        for n, own in raw.items()
-    }
     return {
-        name: _settings(values, f"{place}: {name}", environment) for name, values in every.items()
+        name: _with_common(own, spec, f"{place}: {name}", environment) for name, own in raw.items()
     }
+
+
+def stock(spec: Spec, place: str, environment: Environment) -> Settings:
+    """Return the settings of a baseline that is no treatment: those that all have."""
+    return _with_common({}, spec, f"{place}: {STOCK}", environment)
+
+
+def _with_common(
+    own: Mapping[str, Any], spec: Spec, place: str, environment: Environment
+) -> Settings:
+    there = environment.on(program_in(own, spec.stack))
+    common = _merged(spec.common or {}, f"{place}: common", there)
+    return _settings({**common, **own}, place, environment)
 
 
 def rungs_of(spec: Spec, place: str) -> dict[str, tuple[str, ...]]:
