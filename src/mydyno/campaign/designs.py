@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.campaign.treatments import Environment, numbered
+from mydyno.campaign.treatments import Environment, levels_of, numbered
 from mydyno.loads import Workload
 from mydyno.model import (
     Cost,
@@ -235,9 +235,8 @@ class PlanInput:
     @property
     def cells(self) -> dict[str, tuple[int, ...]]:
         """Return the levels of each treatment that has the spec's factors, numbered by factor."""
-        keys = [key if "/" in key else f"db/{key}" for key in self.spec.factors]
-        every = self.treatments.items()
-        return numbered({n: {k: s[k] for k in keys} for n, s in every if s.keys() >= {*keys}})
+        levels = {name: levels_of(own, self.spec) for name, own in self.treatments.items()}
+        return numbered({n: of for n, of in levels.items() if len(of) == len(self.spec.factors)})
 
     @property
     def blocks(self) -> int | None:
@@ -316,7 +315,8 @@ class DesignKind:
 
     `label` describes it in the plan.  `make` returns the design, and raises `SpecError` where the
     spec does not suit it.  `stops` gives the rule that ends its trials.  `method` is how they
-    are evaluated, unless its `stops` ask for another: by default intervals hold over all looks.
+    are evaluated, unless its `stops` ask for another: by default intervals hold over all looks,
+    as treatments leave by what was seen.
     `select` returns the cells of the factors' grid that it runs, `more` treatments that the spec
     has not.  `runs` is False where no trial follows; `alone`: it takes one treatment.
     """

@@ -23,6 +23,7 @@ from mydyno.campaign.treatments import (
     Select,
     credits_of,
     less_of,
+    levels_of,
     rungs_of,
     stock,
     stripe_of,
@@ -263,11 +264,7 @@ def _levels(
     """Return each treatment's level of each factor: a setting's value, or a bundle on or off."""
     if spec.factors:
         first = {spec_key(key): str(levels[0]) for key, levels in spec.factors.items()}
-        named = {FIRST: first, **treatments}
-        return {
-            n: {key: v for k, v in s.items() if (key := spec_key(k)) in first}
-            for n, s in named.items()
-        }
+        return {FIRST: first, **{n: levels_of(own, spec) for n, own in treatments.items()}}
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
     used = dict.fromkeys(part for parts in rungs.values() for part in parts)

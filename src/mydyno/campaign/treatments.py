@@ -15,7 +15,7 @@ from mydyno.model.text import resolve, size_bytes
 from mydyno.stack.doses import CLASS, CREDITS, credit_level, ratio
 from mydyno.stack.flavours import flavours, known_as
 from mydyno.stack.layers import layers
-from mydyno.stack.protocol import StackSettings, full_key
+from mydyno.stack.protocol import StackSettings, full_key, spec_key
 from mydyno.stack.zfs import with_log_folder
 
 
@@ -209,6 +209,12 @@ def _grid(spec: Spec, environment: Environment) -> dict[str, dict[str, Any]]:
         )
         for levels in itertools.product(*every)
     }
+
+
+def levels_of(settings: Mapping[str, str], spec: Spec) -> dict[str, str]:
+    """Return what settings have of the spec's factors, in their order, by the keys of a spec."""
+    mine = {spec_key(key): value for key, value in settings.items()}
+    return {key: mine[key] for key in map(spec_key, spec.factors) if key in mine}
 
 
 def numbered(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:

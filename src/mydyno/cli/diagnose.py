@@ -85,7 +85,7 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Prove what limits a load: slow one resource at a time, and see what follows."""
     source, spec, named = _subject(subject, overrides(settings, None), scale)
-    name = chosen(named, treatment, source)
+    name = chosen(spec, named, treatment)
     load = workload or next(iter(named.loads))
     if load not in named.loads:
         raise SpecError(unknown_value(load, named.loads, "workload"))

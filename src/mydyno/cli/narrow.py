@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mydyno.campaign.plan import Resolved, resolve
+from mydyno.campaign.spec import Spec
 from mydyno.cli.benches import environment
 from mydyno.cli.recipes import SpecSource, overrides
 from mydyno.host import reach
@@ -34,9 +35,8 @@ Try = Annotated[
 ]
 
 
-def chosen(named: Resolved, treatment: str | None, source: SpecSource) -> str:
+def chosen(spec: Spec, named: Resolved, treatment: str | None) -> str:
     """Return the treatment that is meant; raise `SpecError` for an unknown one."""
-    spec = source.decode()
     only_one = next(iter(spec.treatments)) if len(spec.treatments) == 1 else named.baseline
     name = treatment or spec.decide.baseline or only_one
     if name not in named.treatments:
@@ -58,7 +58,7 @@ def tried(source: SpecSource, treatment: str | None, settings: Sequence[str] | N
     spec = source.decode()
     ground = environment(reach(spec.stack.host), source)
     named = resolve(spec, source.text, source.place, ground)
-    name = chosen(named, treatment, source)
+    name = chosen(spec, named, treatment)
     own = own_settings(named, name)
     design = {key: getattr(spec.design, key) for key in ("seed", "budget", "blocks")}
     tables = {
