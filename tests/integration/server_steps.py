@@ -121,16 +121,19 @@ def drift(layer, want):
 
 @contextmanager
 def applied(made, **wants):
-    """Write what the layers want, start, and yield the instance once nothing is left to plan."""
+    """Write what the layers want, start, yield the instance once nothing is left to plan; clear."""
     for name, want in wants.items():
         write(
             getattr(made.layers, name), made.layers.mysqld.stock if name == "mysqld" else {}, want
         )
-    made.instance.start()
-    for name, want in wants.items():
-        assert drift(getattr(made.layers, name), want) == []
-    yield made.instance
-    made.instance.stop()
+    try:
+        made.instance.start()
+        for name, want in wants.items():
+            assert drift(getattr(made.layers, name), want) == []
+        yield made.instance
+    finally:
+        made.instance.stop()
+        clear(made)
 
 
 def forked(work):

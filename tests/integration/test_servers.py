@@ -165,7 +165,6 @@ def test_allocator_limits_and_environment_are_seen_in_the_process(one):
         assert next(row for row in rows if "open files" in row).split()[3:5] == ["4321", "4321"]
         assert instance.query("SELECT @@open_files_limit <= 4321") == [("1",)]
         assert instance.query("SELECT TIMEDIFF(NOW(), UTC_TIMESTAMP())") == [("-07:00:00",)]
-    clear(one)
     with applied(one, alloc={"library": "tcmalloc"}, mysqld=SMALL) as instance:
         maps = Path(f"/proc/{instance.pid}/maps").read_text()
         assert "libtcmalloc" in maps
@@ -177,7 +176,6 @@ def test_a_server_runs_on_the_cpus_it_is_given_and_on_all_again(one):
         threads = list(Path(f"/proc/{instance.pid}/task").iterdir())
         assert len(threads) > 5
         assert {frozenset(os.sched_getaffinity(int(t.name))) for t in threads} == {frozenset({0})}
-    clear(one)
     with applied(one, mysqld=SMALL) as instance:
         assert os.sched_getaffinity(instance.pid) == os.sched_getaffinity(0)
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from integration.load_steps import HOST, live, seen_by_others
-from integration.server_steps import MARIADB, SERVERS, applied, clear
+from integration.server_steps import MARIADB, SERVERS, applied
 from mydyno.loads import mysqlslap
 from mydyno.testbed.server_runner import target_of
 
@@ -36,7 +36,6 @@ def asked(instance, sql):
 @pytest.mark.parametrize("transport", ["socket", "tcp"])
 def test_generated_and_given_sql_report_as_they_run(bench, tmp_path, name, transport):
     made = bench.take(name)
-    clear(made)
     with applied(made, net={"transport": transport}) as instance:
         target = target_of(instance, tmp_path, tmp_path)
         assert bool(target.socket) == (transport == "socket")
@@ -55,7 +54,6 @@ def test_generated_and_given_sql_report_as_they_run(bench, tmp_path, name, trans
 
 def test_the_rate_is_of_the_queries_that_were_run(bench, tmp_path):
     made = bench.take(MARIADB)
-    clear(made)
     with applied(made) as instance:
         target = target_of(instance, tmp_path, tmp_path)
         asked(instance, "CREATE DATABASE IF NOT EXISTS sbtest; CREATE TABLE sbtest.n (i int)")
@@ -71,7 +69,6 @@ def test_the_rate_is_of_the_queries_that_were_run(bench, tmp_path):
 @pytest.mark.parametrize("name", SERVERS)
 def test_failing_queries_are_no_rate(bench, tmp_path, name):
     made = bench.take(name)
-    clear(made)
     with applied(made) as instance:
         target = target_of(instance, tmp_path, tmp_path)
         asked(instance, "CREATE DATABASE IF NOT EXISTS sbtest")
@@ -88,7 +85,6 @@ def test_failing_queries_are_no_rate(bench, tmp_path, name):
 
 def test_a_server_that_stops_is_reported(bench, tmp_path):
     made = bench.take(MARIADB)
-    clear(made)
     with applied(made) as instance:
         target = target_of(instance, tmp_path, tmp_path)
         running = HOST.start(cell(auto_generate=True, queries=100_000).run(target, 1, {}))
@@ -101,7 +97,6 @@ def test_a_server_that_stops_is_reported(bench, tmp_path):
 
 def test_no_other_process_can_see_the_password(bench, tmp_path):
     made = bench.take(MARIADB)
-    clear(made)
     with applied(made) as instance:
         target = target_of(instance, tmp_path, tmp_path)
         secret = target.password_file.read_text().rpartition("password = ")[2].strip().encode()

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from integration.load_steps import HOST, live, prepare
-from integration.server_steps import MARIADB, SERVERS, SMALL, applied, clear
+from integration.server_steps import MARIADB, SERVERS, SMALL, applied
 from mydyno.loads import sysbench_tpcc
 from mydyno.loads.sysbench import KIND_RATES, parse_session
 from mydyno.model import Action, HostError
@@ -36,7 +36,6 @@ def tpcc(**keys):
 def loaded(request, bench, tmp_path_factory):
     """Yield a server with one warehouse and what a load on it needs."""
     made = bench.take(request.param)
-    clear(made)
     work = tmp_path_factory.mktemp("load")
     with applied(made, mysqld=QUICK) as instance:
         target = target_of(instance, work, work)
