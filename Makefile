@@ -21,7 +21,7 @@ servers: ## the real servers that the tests run on
 demo: setup ## which of four configurations is better, on a real server, with a report
 	@.venv/bin/mydyno run demo -o demo-run
 
-test: setup-test ## everything: real servers, real devices, a real browser; prints each tier's time
+test: setup-test ## all but the long suites: real servers, real devices, a real browser; prints each tier's time
 	@for tier in $(TIERS); do \
 	  began=$$(date +%s); \
 	  $(MAKE) --no-print-directory -j2 $$tier || exit; \
@@ -102,7 +102,7 @@ deb: wheel ## dist/mydyno_*.deb for this processor, with the Python of this dist
 rpm: wheel ## the same as an rpm
 	@$(PY) packaging/packages.py rpm
 
-packages-arm64: wheel ## both programs, .deb and .rpm for ARM64, built on another processor
+packages-arm64: wheel ## the three programs, .deb and .rpm for ARM64, built on another processor
 	@packaging/arm64.sh
 	@$(PY) packaging/packages.py --arch arm64 deb rpm
 

@@ -22,6 +22,11 @@ query = "SELECT 1"
 threads = [16]
 queries = 3200
 options = { detach = 1 }"""
+NAMED = """tool = "mysqlslap"
+query = "DO GET_LOCK('one', 9); DO SLEEP(0.002); DO RELEASE_LOCK('one')"
+threads = [16]
+queries = 4800"""
+TLS = {"net.transport": "tcp", "net.tls": "on"}
 POOL = "innodb_buffer_pool_size"
 LAZY = {"innodb_flush_log_at_trx_commit": "2"}
 SHARED = {POOL: LARGE, "thread_handling": "pool-of-threads"}
@@ -237,6 +242,28 @@ FAULTS |= {
         "reconnect",
         CONNECT.replace("= 1 ", "= 10 "),
     ),
+    "tls-connect": (
+        ("tls_handshakes",),
+        "",
+        {POOL: LARGE, **TLS},
+        {POOL: LARGE, **TLS, "net.tls": "off"},
+        CONNECT,
+    ),
+    "tls-connect-weak": (
+        ("tls_handshakes",),
+        "",
+        {POOL: LARGE, **TLS},
+        {POOL: LARGE, **TLS, "net.tls": "off"},
+        CONNECT.replace("= 1 ", "= 10 "),
+    ),
+    "named-lock": (("table_locks",), "", {POOL: LARGE}, "names", NAMED),
+    "named-lock-weak": (
+        ("table_locks",),
+        "",
+        {POOL: LARGE},
+        "names",
+        NAMED.replace("'one'", "CONCAT('l', CONNECTION_ID() % 4)"),
+    ),
     "other-work": (("other_work", "server_cpu"), "", {POOL: LARGE}, "other work", RO),
     "compressed-protocol": (
         ("server_cpu", "load_cpu"),
@@ -247,7 +274,7 @@ FAULTS |= {
     ),
 }
 # limits or the account were changed after these
-_MENDED = {"pool", "load-quota", "connect", "thread-pool"}
+_MENDED = {"pool", "load-quota", "connect", "thread-pool", "tls-connect"}
 HELD_OUT = {name for name in {*FAULTS} - _SET_ON if name.removesuffix("-weak") not in _MENDED}
 FAR, WIDE, IN_MEMORY = ({"link.delay": "0us"}, {"link.rate": "1gbit"}, {POOL: LARGE})
 # name: (the doses of both limits, device, settings with both, what takes each away, load)
@@ -329,6 +356,15 @@ CONTROLS: dict[str, tuple[str, Mapping[str, str], str]] = {
 }
 
 
+_CUT = {"rate": "\nrate", "reconnect": "options"}  # where the fault of a load begins
+_WITHOUT: Mapping[str, Sequence[tuple[str, str]]] = {
+    "rows": [("table_size = 1\n", "table_size = 150000\n")],
+    "compression": [('mysql_compression = "on", ', "")],
+    "threads up": [("[1]", "[16]")],
+    "names": [("'one'", "CONCAT('l', CONNECTION_ID())"), ("() % 4", "()")],
+}
+
+
 def spec(server: str, device: str, arms: Mapping[str, Mapping[str, str]], load: str) -> str:
     """Return a spec of these treatments."""
     made = ["[stack]", f'server = "{server}"', _LAB.format(device=device)]
@@ -349,15 +385,8 @@ def spec(server: str, device: str, arms: Mapping[str, Mapping[str, str]], load: 
 
 def calm(relief: str, load: str) -> str:
     """Return the load without its own fault; one that is not the load's stays."""
-    match relief:
-        case "rate":
-            return load.partition("\nrate")[0]
-        case "rows":
-            return load.replace("table_size = 1\n", "table_size = 150000\n")
-        case "reconnect":
-            return load.partition("options")[0]
-        case "compression":
-            return load.replace('mysql_compression = "on", ', "")
-        case "threads up":
-            return load.replace("[1]", "[16]")
+    if cut := _CUT.get(relief):
+        return load.partition(cut)[0]
+    for fault, without in _WITHOUT.get(relief, ()):
+        load = load.replace(fault, without)
     return load

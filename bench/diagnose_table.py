@@ -23,6 +23,7 @@ LINES = {  # the limits that each line of an account would be blamed for
     "log": {"flush_latency"},
     "latch": {"latches"},
     "row_lock": {"row_locks"},
+    "table_lock": {"table_locks"},
     "think": {"load_idle"},
     "thread_pool": {"pool_threads"},
     "network": {"link_rate", "round_trips"},

@@ -71,7 +71,7 @@ BLOCK = {"scheduler": "none", "scheduler.choices": "none mq-deadline", "read_ahe
 DISK = {"rate": "100%", "read_latency": "0us", "write_latency": "0us", "flush_latency": "0us"}
 DISK["credits"] = "0%"
 OTHERS = {
-    "block": (Block("vda", ours=False), BLOCK, {"scheduler": "mq-deadline"}),
+    "block": (Block("vda", owned=False), BLOCK, {"scheduler": "mq-deadline"}),
     "dice": (dice.Dice(), {"sides": "6"}, {"sides": "20"}),
     "disk": (
         LabDisk(Path("ctl")),

@@ -40,7 +40,7 @@ def test_the_fake_layer():
 
 @pytest.mark.root
 def test_the_block_layer_on_a_real_device(disk):
-    site = Site("db", Local(), (Block(disk.name, ours=True),))
+    site = Site("db", Local(), (Block(disk.name, owned=True),))
     now = ask(Local(), site.layers[0].observe())
     other = next(s for s in now["scheduler.choices"].split() if s != now["scheduler"])
     check_applied(site, {"db/block.scheduler": other, "db/block.read_ahead_kb": "64"})
@@ -48,7 +48,7 @@ def test_the_block_layer_on_a_real_device(disk):
 
 @pytest.mark.root
 def test_a_scheduler_and_its_own_tunable(disk):
-    layer = Block(disk.name, ours=True)
+    layer = Block(disk.name, owned=True)
     site, ledger = Site("db", Local(), (layer,)), Ledger(MemoryRecords(), MemoryJournal())
     want = {"db/block.scheduler": "mq-deadline", "db/block.iosched.fifo_batch": "4"}
     before = dict(ask(Local(), layer.observe()))

@@ -205,7 +205,6 @@ def the_old_second_work_folder_is_taken(scene: Scene) -> None:
     try:
         _records(scene, work)
         scene.mydyno("rollback", scene.out)
-        scene.mydyno("rollback", scene.out, "--allow", "old-records")
         scene.run()
         assert (work / "server.json").exists()
     finally:
@@ -228,7 +227,7 @@ def _records(scene: Scene, work: Path) -> None:
 
 @attack
 def a_journal_of_an_older_format_names_settings(scene: Scene) -> None:
-    """It must not be acted on without a named consent."""
+    """It must not be acted on."""
     scene.finished()
     scene.given()
     found = SWAPPINESS.read_text()

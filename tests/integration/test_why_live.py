@@ -2,17 +2,21 @@
 
 import json
 import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from command_line import mydyno
+from integration.lab_steps import within
 from integration.probe_steps import watched
 from integration.server_steps import MARIADB, applied
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.root, pytest.mark.slow]
 LISTED = (MARIADB, "mysql-8.0.33")
-SESSIONS = 4
+SESSIONS, IDLE = 4, 8
+ROW = "BEGIN; SELECT id FROM w.t WHERE id = 1 FOR UPDATE; SELECT SLEEP(60);"
+OPEN = "BEGIN; SELECT id FROM w.t; SELECT SLEEP(60);"
+PENDING, BEHIND = "ALTER TABLE w.t COMMENT 'pending';", "SELECT id FROM w.t;"
 
 
 @pytest.fixture(params=(*LISTED, "mysql-5.6.14"))
@@ -21,28 +25,45 @@ def server(bench, request):
 
 
 @contextmanager
-def busy(instance):
-    """Hold sessions that wait for one row's lock, but the first, which has it and sleeps."""
+def busy(instance, statements=(ROW,) * SESSIONS, idle=0):
+    """Hold sessions in these statements, each begun after the one before; some that ask nothing.
+
+    The first sleeps with what it has locked; by default the others wait for one row.
+    """
     instance.query("CREATE DATABASE IF NOT EXISTS w")
     instance.query("CREATE TABLE IF NOT EXISTS w.t (id INT PRIMARY KEY) ENGINE=InnoDB")
     instance.query("REPLACE INTO w.t VALUES (1)")
-    sql = "BEGIN; SELECT id FROM w.t WHERE id = 1 FOR UPDATE; SELECT SLEEP(60);\n"
-    started = []
-    for _ in range(SESSIONS):
-        one = subprocess.Popen(
-            instance.client, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        one.stdin.write(sql.encode())
-        one.stdin.close()
-        started.append(one)
-    try:
+    with ExitStack() as ends:
+        for _ in range(idle):
+            begun(instance, "SELECT 1;", ends)
+        for number, sql in enumerate(statements, 1):
+            begun(instance, sql, ends)
+            assert within(10, lambda: running(instance, "info LIKE 'SELECT SLEEP%'") == 1)
+            assert within(10, lambda n=number: running(instance, "command = 'Query'") == n)
         yield
-    finally:
-        for one in started:
-            one.kill()
-            one.wait()
-            one.stdout.close()
-            one.stderr.close()
+
+
+def begun(instance, sql, ends):
+    """Begin a session that stays after its statements, until the stack ends."""
+    piped = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    one = ends.enter_context(subprocess.Popen(instance.client, **piped))
+    ends.callback(one.kill)
+    one.stdin.write(f"{sql}\n".encode())
+    one.stdin.flush()
+
+
+def running(instance, condition):
+    """Return how many sessions of others the server lists by a condition."""
+    others = "FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND"
+    return int(instance.query(f"SELECT COUNT(*) {others} {condition}")[0][0])
+
+
+def looked(server):
+    live = ("why", "--live", "--server-defaults", server.place.admin, "--seconds", 5, "--json")
+    done = mydyno(*live)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    return found
 
 
 def variables(instance):
@@ -52,11 +73,7 @@ def variables(instance):
 def test_sessions_are_where_they_are_and_nothing_is_changed(server):
     before = variables(server)
     with busy(server):
-        done = mydyno(
-            *("why", "--live", "--server-defaults", server.place.admin, "--seconds", 5, "--json")
-        )
-    assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)
+        found = looked(server)
     lines = {line["state"]: line["connections"] for line in found["lines"]}
     shared = "shared" in found["doubts"]  # a busy machine may add another
     assert shared == ("5.6" in found["treatment"])
@@ -70,14 +87,30 @@ def test_sessions_are_where_they_are_and_nothing_is_changed(server):
     assert [row for row in variables(server) if row not in before] == []
 
 
+@pytest.mark.parametrize("server", LISTED, indirect=True)
+def test_connections_that_nobody_asks_for_anything_are_left_out_and_counted(server):
+    with busy(server, idle=IDLE):
+        found = looked(server)
+    assert found["n"] == pytest.approx(SESSIONS, abs=0.5)
+    assert found["shown"]["idle_connections"] == pytest.approx(IDLE, abs=0.5)
+    assert found["answer"] == "row_locks"
+
+
+@pytest.mark.parametrize("server", LISTED, indirect=True)
+def test_what_waits_behind_a_pending_alter_waits_for_the_table(server):
+    with busy(server, (OPEN, PENDING, BEHIND, BEHIND)):
+        found = looked(server)
+    lines = {line["state"]: line["connections"] for line in found["lines"]}
+    assert lines["table_lock"] == pytest.approx(3, abs=0.5)
+    assert lines["latch"] == pytest.approx(1, abs=0.5), "the one that sleeps"
+    assert found["answer"] == "table_locks"
+
+
 def test_connections_that_share_a_pool_of_threads_are_counted(bench):
     """The server lists the threads that let them in, which are fewer, or have ended."""
     made = bench.take(MARIADB)
     with applied(made, mysqld={"thread_handling": "pool-of-threads"}) as server, busy(server):
-        live = ("why", "--live", "--server-defaults", server.place.admin, "--seconds", 3, "--json")
-        done = mydyno(*live)
-    assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)
+        found = looked(server)
     assert found["n"] == pytest.approx(SESSIONS, abs=0.5)
     assert "pool" in found["doubts"]
     lines = {line["state"]: line["connections"] for line in found["lines"]}

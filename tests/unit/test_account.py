@@ -14,6 +14,7 @@ from mydyno.diagnose.account import (
     READ,
     ROW_LOCK,
     RUN_QUEUE,
+    TABLE_LOCK,
     THINK,
     UNKNOWN,
     AccountLine,
@@ -94,6 +95,18 @@ def test_row_locks_that_are_waited_for_are_counted_before_the_wait_ends():
     """One open transaction that forty sessions wait for: the server adds the time afterwards."""
     locked = {**DISK, "status.innodb_row_lock_current_waits": 1.2}
     assert account(locked, 16).of(ROW_LOCK) == pytest.approx(1.2)
+
+
+def test_locks_of_tables_are_taken_from_the_other_waits_where_they_are_known():
+    """A pending `ALTER` that a dozen sessions wait for, by the server's own list of them."""
+    found = account({**DISK, "session.locked": 1.2}, 16)
+    assert found.of(TABLE_LOCK) == pytest.approx(1.2)
+    assert found.of(LATCH) == pytest.approx(0.2, abs=0.03)
+    both = account({**DISK, "session.locked": 9.0, "status.innodb_row_lock_current_waits": 1.0}, 16)
+    assert both.of(ROW_LOCK, TABLE_LOCK) == pytest.approx(1.4, abs=0.03), "no more than wait"
+    assert both.of(LATCH) == 0.0
+    assert TABLE_LOCK in account(DISK, 16).hidden
+    assert TABLE_LOCK not in found.hidden
 
 
 def test_what_no_line_explains_is_unknown():

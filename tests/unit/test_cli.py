@@ -104,9 +104,10 @@ def test_medium_takes_an_hour_at_most_and_small_a_quarter_of_it():
     rows = json.loads(shown("recipes", "--json").stdout)
     scaled = [row for row in rows if row["name"] != "demo"]  # which is small as it is
     assert len(scaled) == len(rows) - 1
+    assert all(time for row in rows for time in row["scales"].values())
     for row in scaled:
         for scale, most in (("medium", 60), ("small", 15)):
-            number, _, unit = row[scale].partition(" ")
+            number, _, unit = row["scales"][scale].partition(" ")
             assert unit == "min", row
             assert float(number) <= most, row
 

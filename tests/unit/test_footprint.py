@@ -156,3 +156,18 @@ def test_sizes_are_reported_in_one_sentence():
     sentence = verdicts.storage_sentence(comparison(*some), "w")
     assert sentence == "On disk after a trial: A and C 977 KiB; B 1.91 MiB."
     assert verdicts.storage_sentence(comparison(row("STOCK")), "w") == ""
+
+
+def test_many_treatments_of_one_size_are_one_phrase():
+    cells = [
+        row(f"build={b},size={n}", storage_bytes=s * 1e6)
+        for b, s in (("x", 1), ("y", 2))
+        for n in range(5)
+    ]
+    assert verdicts.storage_sentence(comparison(*cells), "w") == (
+        "On disk after a trial: 5 treatments with build=x 977 KiB; "
+        "5 treatments with build=y 1.91 MiB."
+    )
+    named = [row(name, storage_bytes=1e6) for name in "ABCDEF"]
+    sentence = verdicts.storage_sentence(comparison(*named, row("G", storage_bytes=2e6)), "w")
+    assert sentence == "On disk after a trial: A, B, C, D and 2 more 977 KiB; G 1.91 MiB."

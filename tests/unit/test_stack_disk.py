@@ -10,7 +10,7 @@ from mydyno.model import Cost, SpecError
 from mydyno.stack.block import Block
 from mydyno.stack.fs import Fs, canonical, merged, missing, mkfs, mount
 
-BLOCK = Block("loop7", ours=True)
+BLOCK = Block("loop7", owned=True)
 FS = Fs("/mnt/x", "/dev/loop7")
 # read on kernel 6.18, a loop device
 RAW = b"""/sys/block/loop7/queue/nr_requests:128

@@ -76,13 +76,7 @@ fn run(serve: &Serve) -> ExitCode {
             return ExitCode::from(WRONG);
         }
     };
-    match mount(serve, setup) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("mydyno-disk: {}: {error}", serve.mount.display());
-            ExitCode::FAILURE
-        }
-    }
+    ended(&serve.mount.display().to_string(), mount(serve, setup))
 }
 
 /// Mounts, prints `ready`, and serves until the mount is gone.

@@ -16,7 +16,7 @@ import msgspec
 
 from mydyno.campaign.bench import Bench, TrialBench
 from mydyno.campaign.blocks import Blocks
-from mydyno.campaign.designs import DesignKind, Fixed, PlanInput, Stops
+from mydyno.campaign.designs import DesignKind, Fixed, PlanInput
 from mydyno.campaign.trial import Attempt, Spent, saved_output, start_load, timed_setup
 from mydyno.host import Running, remote_work_folder
 from mydyno.loads.ledger import Ack, LedgerLoad, ack
@@ -228,14 +228,9 @@ def _make(inputs: PlanInput, rule: Rule) -> Cuts:
     return Cuts(names, loads, blocks, inputs.budget_s, inputs.spec.design.seed)
 
 
-def _stops(inputs: PlanInput) -> Stops:
-    del inputs
-    return Fixed(0.0, MOST_S)
-
-
 CRASH = DesignKind(
     "a crash test: each trial ends with a power cut of the data's disk",
     _make,
-    _stops,
+    lambda _: Fixed(0.0, MOST_S),
     alone=True,
 )

@@ -16,7 +16,6 @@ from mydyno.campaign.designs import (
     Fixed,
     PlanInput,
     Stop,
-    Stops,
     TrialForecast,
     exhausted,
     spent,
@@ -440,15 +439,11 @@ def _make(inputs: PlanInput, rule: Rule) -> Doses:
     return Doses(*about, max(FIRST_LOOK, design.blocks or 0))
 
 
-def _stops(inputs: PlanInput) -> Stops:
-    return DoseStops(inputs.responses, inputs.lower)
-
-
 DIAGNOSE = DesignKind(
     "a diagnosis: one treatment, and the same with one resource slowed by a known factor, in "
     "randomised segments of seven seconds",
     _make,
-    _stops,
+    lambda inputs: DoseStops(inputs.responses, inputs.lower),
     Method(Estimator.WINDOWS, segment_s=SEGMENT_S),
     more=doses_of,
     alone=True,

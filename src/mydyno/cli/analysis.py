@@ -246,17 +246,9 @@ def _statements(files: RunDir, trials: Sequence[Read]) -> list[Statement]:
     for outcome, _ in trials:
         digest = files.trial(outcome.trial.id) / STATEMENTS
         if outcome.status is TrialStatus.OK and not outcome.trial.soak and digest.is_file():
-            found.append(
-                TrialLog(outcome.trial, outcome.window.end_s, digestpage.read(_decoded(digest)))
-            )
+            log = digestpage.read(_stored(digest, dict[str, object]))
+            found.append(TrialLog(outcome.trial, outcome.window.end_s, log))
     return statements(found)
-
-
-def _decoded(path: Path) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
-    except msgspec.DecodeError as error:
-        raise JournalError(f"{path}: {error}; remove the file") from error
 
 
 def _interim(campaign: Campaign, done: Sequence[Outcome]) -> list[Finding]:

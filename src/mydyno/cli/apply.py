@@ -19,6 +19,7 @@ from mydyno.cli.analysis import opened, result
 from mydyno.cli.audit import Options
 from mydyno.cli.export import (
     WEAKER,
+    Allow,
     On,
     allows_weaker,
     chosen,
@@ -91,10 +92,6 @@ YesTo = Annotated[
     str, typer.Option("--yes-to", metavar="NAME", help="Begin without asking: the host's own name.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and end.")]
-AllowWeaker = Annotated[
-    list[str] | None,
-    typer.Option("--allow", metavar="WHAT", help=f"{WEAKER}: also what loses more in a crash."),
-]
 Accept = Annotated[
     str, typer.Option(metavar="SENTENCE", help="With --allow: the sentence about what is lost.")
 ]
@@ -122,7 +119,7 @@ def apply(  # noqa: PLR0913 - one parameter an option
     server: Options = "",
     lease: Length = "30m",
     target: On = None,
-    allow: AllowWeaker = None,
+    allow: Allow = None,
     accept: Accept = "",
     why: Why = "",
     yes_to: YesTo = "",

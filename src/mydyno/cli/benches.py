@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from mydyno.campaign.bench import Bench, NoServer
-from mydyno.campaign.plan import Campaign, runs
+from mydyno.campaign.plan import Campaign, Resolved, resolve, runs
 from mydyno.campaign.spec import EXISTING, DeviceTable, Spec, StackTable, located, programs
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.audit import gathered
@@ -152,9 +152,11 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
         raise SpecError(located(reason, source.place, source.text)) from error
 
 
-def environment(host: Host, source: SpecSource) -> Environment:
-    """Return what a spec is planned for on a host."""
-    return _known(host, source).ground
+def resolved_spec(source: SpecSource) -> tuple[Spec, Resolved]:
+    """Return a spec and what it names on its host; raise `SpecError`."""
+    spec = source.decode()
+    ground = _known(reach(spec.stack.host), source).ground
+    return spec, resolve(spec, source.text, source.place, ground)
 
 
 def _known(host: Host, source: SpecSource) -> _Known:

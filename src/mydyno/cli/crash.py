@@ -1,15 +1,14 @@
 """`mydyno lab crash-test`: what each treatment of a spec loses in a power cut."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mydyno.campaign.plan import Resolved, resolve
+from mydyno.campaign.plan import Resolved
 from mydyno.campaign.spec import DeviceTable
 from mydyno.cli.analysis import losses_of
-from mydyno.cli.benches import environment
+from mydyno.cli.benches import resolved_spec
 from mydyno.cli.narrow import narrowed_source, own_settings
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
@@ -20,11 +19,10 @@ from mydyno.cli.terminal import (
     Scale,
     Set,
     SpecName,
-    print_json,
     print_message,
+    print_result,
     width,
 )
-from mydyno.host import reach
 from mydyno.model import SpecError, unknown_value
 from mydyno.report.crash import render_losses
 
@@ -62,10 +60,7 @@ def crash_test(  # noqa: PLR0913 - one parameter an option
     made = crash_source(source, treatment, cuts, threads)
     shown = execute(made, output or Path("runs") / f"{Path(source.place).stem}-crash", allow or [])
     found = losses_of(shown)
-    if json:
-        print_json(found)
-    else:
-        sys.stdout.write("\n" + render_losses(found, width()))
+    print_result(found, lambda: "\n" + render_losses(found, width()), json=json)
     print_message(f"\nreport: {write(shown)}")
 
 
@@ -83,8 +78,7 @@ def crash_source(
             f"{source.place}: stack.device: a crash test needs a server on a lab disk, "
             '{ lab = "loop" }'
         )
-    ground = environment(reach(decoded.stack.host), source)
-    named = resolve(decoded, source.text, source.place, ground)
+    _, named = resolved_spec(source)
     of_spec = decoded.design.blocks if decoded.design.kind == "crash" else None
     blocks = cuts or of_spec or CUTS
     treatments = _chosen(named, chosen or list(named.treatments))

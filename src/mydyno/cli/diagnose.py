@@ -1,6 +1,5 @@
 """`mydyno diagnose`: what limits a load, proven by slowing one resource at a time while it runs."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from mydyno.campaign.doses import EXPECTED, OWN, PACED, STALLED, STEADY
-from mydyno.campaign.plan import Campaign, Resolved, resolve
+from mydyno.campaign.plan import Campaign, Resolved
 from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import reopen
-from mydyno.cli.benches import environment
+from mydyno.cli.benches import resolved_spec
 from mydyno.cli.narrow import Treatment, chosen, narrowed_source, own_settings
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
-from mydyno.cli.terminal import Allow, Json, Scale, Set, print_json, print_message, width
+from mydyno.cli.terminal import Allow, Json, Scale, Set, print_message, print_result, width
 from mydyno.cli.why import evidence, read_diagnoses, stall_rate
 from mydyno.diagnose import suspects, worth
 from mydyno.diagnose.elasticity import outside
@@ -100,10 +99,7 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
         narrowed, output or Path("runs") / f"{Path(source.place).stem}-why", allow or [], _note
     )
     found = read_diagnoses(shown)
-    if json:
-        print_json(found)
-    else:
-        sys.stdout.write("\n" + render_limits(found, width()))
+    print_result(found, lambda: "\n" + render_limits(found, width()), json=json)
     print_message(f"\nreport: {write(shown)}")
 
 
@@ -118,9 +114,7 @@ def _subject(
         source = SpecSource(text, run_facts.place, {**run_facts.overrides, **changed})
     else:
         source = find(subject, changed, scale)
-    spec = source.decode()
-    ground = environment(reach(spec.stack.host), source)
-    return source, spec, resolve(spec, source.text, source.place, ground)
+    return source, *resolved_spec(source)
 
 
 def _refuse(spec: Spec, load: Load) -> None:

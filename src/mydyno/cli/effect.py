@@ -1,6 +1,5 @@
 """`mydyno effect`: what a change did in production, with an interval that holds."""
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ import typer
 
 from mydyno.cli.analysis import result
 from mydyno.cli.leases import call, open_lease
-from mydyno.cli.terminal import Json, folders, print_json, width
+from mydyno.cli.terminal import Json, folders, print_result, width
 from mydyno.host import reach
 from mydyno.keep.history import (
     LOAD,
@@ -119,10 +118,7 @@ def effect(  # noqa: PLR0913 - one parameter an option
     report = msgspec.structs.replace(report, foretold=_foretold(run) if run else [])
     if lease:
         report = _noted(lease, report)
-    if json:
-        print_json(report)
-    else:
-        sys.stdout.write(render_effect(report, width()))
+    print_result(report, lambda: render_effect(report, width()), json=json)
     if report.verdict == "revert":
         raise typer.Exit(REVERT)
 

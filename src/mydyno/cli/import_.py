@@ -22,7 +22,7 @@ from mydyno.campaign import importing
 from mydyno.campaign.importing import LogFile, LoggedRun, Naming, caveats_of, cells_of, labels
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.analysis import RunFacts, reopen
-from mydyno.cli.terminal import Json, command_line, print_json, print_message
+from mydyno.cli.terminal import Json, command_line, print_message, print_result
 from mydyno.journal import FileJournal, Finished, Opened
 from mydyno.logs import read
 from mydyno.model import JournalError, Metric, SpecError, unknown_value
@@ -240,10 +240,7 @@ def import_(  # noqa: PLR0913 - one parameter for each option
     warnings += importing.warnings_of(runs, control, warmup)
     warnings += [line for file in found.files for line in file.unfounded]
     imported = _write(output, found, runs, warnings, control, warmup)
-    if json:
-        print_json(imported)
-    else:
-        sys.stdout.write(table(imported))
+    print_result(imported, lambda: table(imported), json=json)
     for line in (*of_files(imported.files), *(f"warning: {w}" for w in imported.warnings)):
         print_message(line)
     print_message(f"next: mydyno compare {shlex.quote(str(output))}")

@@ -26,6 +26,7 @@ from mydyno.cli.terminal import (
     own,
     print_json,
     print_message,
+    print_result,
     visible,
     width,
 )
@@ -74,10 +75,7 @@ def inspect(
         if live or count or server or host != LOCAL:
             raise SpecError(f"{file}: a file is shown without other options; leave them out")
         found, curves = machine(file)
-        if json:
-            print_json(found)
-        else:
-            sys.stdout.write(render_machine_text(found, curves, width()))
+        print_result(found, lambda: render_machine_text(found, curves, width()), json=json)
         return None
     if live:
         return _watch(reach(host), count=count, server=server, json=json)
@@ -128,10 +126,7 @@ def _inventory(host: Host, *, json: bool) -> None:
         lab_problem=available(host),
         tools={tool: _where(host, tool) for tool in _TOOLS},
     )
-    if json:
-        print_json(found)
-    else:
-        sys.stdout.write(_text_of(found))
+    print_result(found, lambda: _text_of(found), json=json)
 
 
 def _text_of(found: Inspection) -> str:

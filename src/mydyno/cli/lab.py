@@ -8,9 +8,9 @@ import msgspec
 import typer
 
 from mydyno.cli.crash import crash_test
-from mydyno.cli.terminal import Json, print_json
+from mydyno.cli.terminal import Json, print_json, print_result
 from mydyno.host import Local
-from mydyno.lab import LabSpec, Stripe, class_names, classes, create, listing, older
+from mydyno.lab import LabSpec, Stripe, class_names, classes, create, listing
 from mydyno.lab import down as take_down
 from mydyno.lab.values import HOME
 from mydyno.model import SpecError
@@ -104,10 +104,7 @@ def up(  # noqa: PLR0913 - a command is its options
     bytes_ = size_bytes(size, "--size")
     spec = LabSpec(name, bytes_, disk_class, level, stripe=stripe, vm=vm)
     device = create(Local(), spec, home / name, detached=True)
-    if json:
-        print_json(LabMade(name, device.device))
-    else:
-        sys.stdout.write(f"{device.device}\n")
+    print_result(LabMade(name, device.device), lambda: f"{device.device}\n", json=json)
 
 
 @lab.command("list")
@@ -117,11 +114,6 @@ def list_(*, json: Json = False) -> None:
     booted = [machine for kind in labs().values() for machine in kind.machines()]
     lines = unmanaged().values()
     sys.stderr.write("".join(f"{line}\n" for line in lines))
-    for path in older():
-        sys.stderr.write(
-            f"{path}: record of an older mydyno, ignored by this version; remove its objects with "
-            "that version or by hand (`losetup`, `findmnt`, `ip netns`), then remove the file\n"
-        )
     if json:
         rows = [
             LabRow(s.spec.lab, "loop", s.spec.description, s.device, s.spec.size, s.phase)

@@ -168,7 +168,7 @@ def _along(host: Host, kept: Kept) -> dict[str, dict[str, str]]:
     """
     found: dict[str, dict[str, str]] = {}
     if block := kept.of("block"):
-        layer = Block(kept.target.disk, ours=False)
+        layer = Block(kept.target.disk, owned=False)
         now = ask(host, layer.observe())
         layer.plan(now, block)
         own = {IDENTITY, CHOICES, "scheduler"}

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from mydyno.campaign.plan import Resolved, resolve
+from mydyno.campaign.plan import Resolved
 from mydyno.campaign.spec import Spec
-from mydyno.cli.benches import environment
+from mydyno.cli.benches import resolved_spec
 from mydyno.cli.recipes import SpecSource, overrides
-from mydyno.host import reach
 from mydyno.model import SpecError, unknown_value
 from mydyno.stack.protocol import spec_key
 
@@ -55,9 +54,7 @@ def tried(source: SpecSource, treatment: str | None, settings: Sequence[str] | N
         if treatment:
             raise SpecError("--treatment: of a run it is the one beside --try KEY=VALUE")
         return source
-    spec = source.decode()
-    ground = environment(reach(spec.stack.host), source)
-    named = resolve(spec, source.text, source.place, ground)
+    spec, named = resolved_spec(source)
     name = chosen(spec, named, treatment)
     own = own_settings(named, name)
     design = {key: getattr(spec.design, key) for key in ("seed", "budget", "blocks")}

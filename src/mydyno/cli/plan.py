@@ -1,6 +1,5 @@
 """`mydyno plan`: what `mydyno run` would do; nothing is changed."""
 
-import sys
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,8 +28,8 @@ from mydyno.cli.terminal import (
     Scale,
     Set,
     SpecName,
-    print_json,
     print_message,
+    print_result,
 )
 from mydyno.host import Remote, ask
 from mydyno.journal.register import remembered
@@ -207,10 +206,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")
     found = msgspec.structs.replace(of(built, source), place=_place(built))
-    if json:
-        print_json(found)
-    else:
-        sys.stdout.write(_text(found))
+    print_result(found, lambda: _text(found), json=json)
 
 
 def of(built: Built, source: SpecSource) -> Plan:

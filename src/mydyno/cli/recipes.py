@@ -45,19 +45,17 @@ def recipes(name: Name = None, *, json: Json = False) -> None:
 class RecipeRow(msgspec.Struct, frozen=True):
     """A campaign that ships with mydyno: what it asks, takes, needs and changes; its sizes.
 
-    `time`, `medium` and `small` are what `plan` expects its trials to take on a host of two cores,
-    at full size and at these scales; making the data is not part of it.
+    `time` and `scales` are what `plan` expects its trials to take on a host of two cores, at full
+    size and at each scale; making the data is not part of it.
     """
 
     name: str
     question: str
-    scales: list[str]
     time: str
-    small: str
+    scales: dict[str, str]
     needs: list[str]
     touches: str
     page: str
-    medium: str = ""
 
 
 def _row(name: str, spec: Spec) -> RecipeRow:
@@ -65,21 +63,17 @@ def _row(name: str, spec: Spec) -> RecipeRow:
     return RecipeRow(
         name,
         spec.campaign.question,
-        [*spec.scale],
-        time=_time(name),
-        small=_time(name, "small") if "small" in spec.scale else "",
-        needs=of.needs,
-        touches=of.touches,
-        page=of.page,
-        medium=_time(name, "medium") if "medium" in spec.scale else "",
+        _time(name),
+        {scale: _time(name, scale) for scale in sorted(spec.scale)},
+        of.needs,
+        of.touches,
+        of.page,
     )
 
 
 def _lines(of: RecipeRow, width: int) -> str:
-    scales = {"medium": of.medium, "small": of.small}
     times = [f"{of.time} of trials"]
-    times += [f"{time} with --scale {name}" for name, time in scales.items() if time]
-    times += [f"--scale {name}" for name in of.scales if name not in scales]
+    times += [f"{time} with --scale {name}" for name, time in of.scales.items()]
     rows = {"time": ", ".join(times), "needs": ", ".join(of.needs), "touches": of.touches}
     lines = [f"  {what:<8} {text}\n" for what, text in rows.items() if text]
     return f"{of.name:<{width}}  {of.question}\n{''.join(lines)}"

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from mydyno.cli.analysis import reopen
 from mydyno.cli.leases import (
     begun,
     call,
@@ -19,12 +18,11 @@ from mydyno.cli.leases import (
     scene_of,
     who,
 )
-from mydyno.cli.privatebench import host_layers
 from mydyno.cli.terminal import HostOption, Json, folders, print_json, print_message
-from mydyno.host import LOCAL, Host, Local, ask, boot_of, named, reach, shielded
+from mydyno.host import LOCAL, Host, Local, named, reach, shielded
 from mydyno.host.files import resolved
-from mydyno.journal import first_values, read
-from mydyno.journal.records import Acting, FileRecords, MemoryRecords, Records, damage, nothing_left
+from mydyno.journal import read
+from mydyno.journal.records import FileRecords, damage, nothing_left
 from mydyno.journal.register import OpenCampaign, RunDir, find, forget, marked, opened, registered
 from mydyno.keep.kept import Kept
 from mydyno.keep.lease import Held, LeaseNote, stack, undone
@@ -34,15 +32,11 @@ from mydyno.model import (
     JournalError,
     MydynoError,
     RefusedError,
-    Settings,
     SpecError,
 )
-from mydyno.stack import Restorable
-from mydyno.stack.protocol import IDENTITY
 from mydyno.testbed.labs import refuse_unmanaged, sweep_machines
 from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
 
-OLD_RECORDS = "old-records"
 FIRST = "FIRST"
 _TRIAL_S = 600  # as long as its restart may take; it is confirmed at once
 
@@ -64,14 +58,6 @@ Server = Annotated[
     str, typer.Option(metavar="FILE", help="Of a host: a client option file, or a socket, there.")
 ]
 Forget = Annotated[bool, typer.Option("--forget", help="Of a host: remove all of mydyno there.")]
-AllowOld = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow",
-        metavar="WHAT",
-        help=f"Restore from the journal of an older version: {OLD_RECORDS}.",
-    ),
-]
 
 
 @dataclass(slots=True)
@@ -82,11 +68,10 @@ class Done:
     failed: list[str] = field(default_factory=list)
 
 
-def rollback(  # noqa: PLR0913 - one parameter an option
+def rollback(
     directory: Directory = "",
     *,
     host: HostOption = LOCAL,
-    allow: AllowOld = None,
     to: Until = "",
     server: Server = "",
     forget_all: Forget = False,
@@ -100,13 +85,11 @@ def rollback(  # noqa: PLR0913 - one parameter an option
     elif to or server or forget_all:
         raise SpecError("--to, --server and --forget are of a lease: name its host, such as local")
     else:
-        _of_campaign(directory, host, allow or [], json=json)
+        _of_campaign(directory, host, json=json)
 
 
-def _of_campaign(directory: str, host: str, allow: Sequence[str], *, json: bool) -> None:
+def _of_campaign(directory: str, host: str, *, json: bool) -> None:
     """Roll a campaign back, or remove what those without a run directory left."""
-    if wrong := [word for word in allow if word != OLD_RECORDS]:
-        raise SpecError(f"--allow {wrong[0]}: unknown value; rollback accepts {OLD_RECORDS} only")
     path = resolved(Local(), Path(directory)) if directory else None
     records = find(path) if path else None
     if path and records is None and not path.is_dir():
@@ -118,7 +101,10 @@ def _of_campaign(directory: str, host: str, allow: Sequence[str], *, json: bool)
         if records is not None:
             restore(where, records, done)
         elif path is not None:
-            _without_records(where, path, host, done, allowed=bool(allow))
+            # of a campaign that restored all, and could not remove its note
+            withdraw(where, marked(path))
+            if not marked(path):
+                read(RunDir(path).journal)  # raises `JournalError` for what is no run directory
         _sweep(where, done)
     left = [one.line for one in opened(host)] if path is None else []
     _print(done, left, json=json)
@@ -145,7 +131,7 @@ def restore(host: Host, records: FileRecords, done: Done) -> None:
         records.close()
 
 
-def _act(host: Host, records: Records, done: Done) -> None:
+def _act(host: Host, records: FileRecords, done: Done) -> None:
     settings = restored(host, records, None)
     done.lines += settings.lines
     made = remove_leftovers(host, records)
@@ -155,50 +141,6 @@ def _act(host: Host, records: Records, done: Done) -> None:
         done.failed.append(f"{host.name}: {len(settings.failed)} settings are still changed")
     if made.failed:
         done.failed.append(f"{host.name}: {len(made.failed)} things could not be removed")
-
-
-def _without_records(host: Host, path: Path, named: str, done: Done, *, allowed: bool) -> None:
-    """Print the changes in a journal of an older version; restore them only if allowed."""
-    withdraw(host, marked(path))  # of a campaign that restored all, and could not remove its note
-    first = {} if marked(path) else first_values(read(RunDir(path).journal).events)
-    done.lines += [f"journal: {key} was {value}" for key, value in first.items()]
-    if first and allowed:
-        _act(host, _older(host, path, named, first), done)
-    elif first:
-        done.lines.append(
-            f"not restored: {path} was written by an older version, and whoever can write "
-            f"there can change it; check these lines, then add --allow {OLD_RECORDS}"
-        )
-
-
-def _older(host: Host, path: Path, named: str, first: Settings) -> Records:
-    """Return records of the changes in the journal of a directory that has none.
-
-    `named` is the host as the command line names it.  Raises `JournalError` for a directory that
-    is no run directory or cannot be read, `SpecError` where its campaign was on another host.
-    """
-    campaign = reopen(path)[0]
-    if (there := campaign.spec.stack.host) != named:
-        raise SpecError(f"{path}: its campaign was on {there}; add --host {there}")
-    records = MemoryRecords()
-    for layer in host_layers(host, campaign, path):
-        prefix = f"db/{layer.name}."
-        mine = {k.removeprefix(prefix): v for k, v in first.items() if k.startswith(prefix)}
-        if mine:
-            records.add(
-                Acting(
-                    role="db",
-                    layer=layer.name,
-                    at=layer.at if isinstance(layer, Restorable) else "",
-                    identity=ask(host, layer.observe()).get(IDENTITY, ""),
-                    boot=boot_of(host),
-                    owned=False,
-                    trial=-1,
-                    before=mine,
-                    wanted=mine,
-                )
-            )
-    return records
 
 
 def _sweep(host: Host, done: Done) -> None:

@@ -198,6 +198,14 @@ def print_json(value: object) -> None:
     sys.stdout.flush()
 
 
+def print_result(value: object, text: Callable[[], str], *, json: bool) -> None:
+    """Write a value to stdout as JSON, or the text of it that people read."""
+    if json:
+        print_json(value)
+    else:
+        sys.stdout.write(text())
+
+
 def _shown(value: float, metric: str) -> str:
     """Return the value of a metric as the table and the report show it."""
     from mydyno.report.units import measurement  # noqa: PLC0415 - help needs none of it

@@ -1,6 +1,5 @@
 """`mydyno verify`: whether what was exported is stored on a host, and in force there."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 from mydyno.cli.audit import Options, gathered
 from mydyno.cli.export import read_export
 from mydyno.cli.leases import held, on_top
-from mydyno.cli.terminal import HostOption, Json, folders, print_json, width
+from mydyno.cli.terminal import HostOption, Json, folders, print_result, width
 from mydyno.host import LOCAL, named, reach
 from mydyno.keep.drift import HostFiles, drift, paths
 from mydyno.keep.kept import Kept
@@ -44,10 +43,7 @@ def verify(
         )
     seen = gathered(existing, 0)
     rows = drift(kept, seen, HostFiles(texts_of(there, paths(kept))))
-    if json:
-        print_json(rows)
-    else:
-        sys.stdout.write(render_drift(seen.name, rows, width()))
+    print_result(rows, lambda: render_drift(seen.name, rows, width()), json=json)
     if any(row.state != "kept" for row in rows):
         raise typer.Exit(DRIFT)
 

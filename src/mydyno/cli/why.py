@@ -1,6 +1,5 @@
 """`mydyno why`: where the connections of a finished run are, and what limits it; from its files."""
 
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from mydyno.campaign.doses import STALLED, Doses, proven
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import OpenRun, opened
-from mydyno.cli.terminal import Json, folders, print_json, print_message, width
+from mydyno.cli.terminal import Json, folders, print_message, print_result, width
 from mydyno.diagnose import (
     Diagnosis,
     LoadEvidence,
@@ -25,7 +24,7 @@ from mydyno.diagnose import (
     diagnosis,
     with_proofs,
 )
-from mydyno.diagnose.account import AccountLine, connections_listed
+from mydyno.diagnose.account import AccountLine, connections_idle, connections_listed
 from mydyno.diagnose.diagnosis import LIVE, Stalls
 from mydyno.diagnose.elasticity import stall_below
 from mydyno.host import Local
@@ -97,10 +96,7 @@ def why(
         found = [_live(server_defaults, seconds)]
     else:
         found = _of_run(directory, treatment)
-    if json:
-        print_json(found)
-    else:
-        sys.stdout.write(render_limits(found, width()))
+    print_result(found, lambda: render_limits(found, width()), json=json)
 
 
 def _of_run(directory: Path, treatment: str | None) -> list[Diagnosis]:
@@ -149,11 +145,12 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
             f"the threads of the server (pid file {place}) cannot be seen; run as root, or as its "
             "user, on its host"
         )
-    n = _counted(seen.means)
-    rate = seen.means.get("status.questions", 0.0)
-    times, n = (window.start_s, window.end_s), round(max(n, 1.0), 2)
+    rate, idle = seen.means.get("status.questions", 0.0), connections_idle(seen.means)
+    times, n = (window.start_s, window.end_s), round(max(_counted(seen.means) - idle, 1.0), 2)
     subject = Subject(f"server {version}", LIVE, 1, rate, "/s", n, None, times)
-    return diagnosis(subject, seen)
+    found = diagnosis(subject, seen)
+    left_out = {"idle_connections": round(idle, 2)} if idle else {}
+    return msgspec.structs.replace(found, shown=found.shown | left_out)
 
 
 def read_diagnoses(

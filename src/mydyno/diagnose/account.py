@@ -17,7 +17,7 @@ Means = Mapping[str, float]
 
 CPU, RUN_QUEUE, FAULT = "server_cpu", "server_run_queue", "page_fault"
 READ, WRITE, LOG, JOURNAL, TEMPORARY = "disk_read", "disk_write", "log", "journal", "temporary"
-ROW_LOCK, LATCH, SLEEP = "row_lock", "latch", "server_sleep"
+ROW_LOCK, TABLE_LOCK, LATCH, SLEEP = "row_lock", "table_lock", "latch", "server_sleep"
 POOL = "thread_pool"
 LOAD_CPU, LOAD_RUN_QUEUE, THINK = "load_cpu", "load_run_queue", "think"
 NETWORK, CLIENT, UNKNOWN = "network", "client", "unknown"
@@ -31,6 +31,7 @@ STATES: Mapping[str, str] = {
     JOURNAL: "waiting for the filesystem's journal",
     TEMPORARY: "temporary files",
     ROW_LOCK: "row locks",
+    TABLE_LOCK: "locks of tables, metadata and names",
     LATCH: "latches, other locks, group commit",
     SLEEP: "asleep in the server until it looks again",
     FAULT: "page faults",
@@ -44,7 +45,10 @@ STATES: Mapping[str, str] = {
 }
 """Every state of a connection, in the order in which it is shown, and its words."""
 
-SERVED = (CPU, RUN_QUEUE, READ, WRITE, LOG, JOURNAL, TEMPORARY, ROW_LOCK, LATCH, SLEEP, FAULT)
+SERVED = (
+    *(CPU, RUN_QUEUE, READ, WRITE, LOG, JOURNAL, TEMPORARY),
+    *(ROW_LOCK, TABLE_LOCK, LATCH, SLEEP, FAULT),
+)
 """States of a connection that a thread of the server serves."""
 
 QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
@@ -54,6 +58,7 @@ OWN = "mysqld/connection"
 """The class of the threads that the server lists as serving a connection."""
 
 _OF_LOAD = frozenset({LOAD_CPU, LOAD_RUN_QUEUE, THINK, NETWORK})
+_EXACT = frozenset({CPU, RUN_QUEUE, ROW_LOCK})
 _HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in steps and at most
 _LISTED = 0.75  # share of N that the server lists; connections that last for one query are missed
 _CLOSES = 0.03  # share of N by which an account may miss it
@@ -93,10 +98,10 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def hidden(self) -> frozenset[str]:
-        """Return the states that other lines hold: of a load elsewhere, of threads that share."""
+        """Return the states that other lines hold, where what separates them was not sampled."""
         there = {line.state for line in self.lines}
         load = _OF_LOAD if CLIENT in there else frozenset()
-        return load if LATCH in there else load | {LATCH, SLEEP}
+        return load | ({TABLE_LOCK, LATCH, SLEEP} - there)
 
     def of(self, *states: str) -> float:
         """Return how many connections are in these states together."""
@@ -133,9 +138,10 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
         CPU: "schedstat",
         RUN_QUEUE: "schedstat",
         ROW_LOCK: "Innodb_row_lock_time, _current_waits",
+        TABLE_LOCK: "process list",
     }
     found = [
-        AccountLine(state, x, x / n, sources.get(state, "sampled"), state in sources)
+        AccountLine(state, x, x / n, sources.get(state, "sampled"), state in _EXACT)
         for state in STATES
         if (x := lines.get(state)) is not None
     ]
@@ -151,6 +157,11 @@ def pooled(figures: Means) -> bool:
 def connections_listed(figures: Means) -> float:
     """Return how many connections the server lists by their threads, 0 where it does not."""
     return 0.0 if pooled(figures) else figures.get(f"state.threads:{OWN}", 0.0)
+
+
+def connections_idle(figures: Means) -> float:
+    """Return how many of those were asked for nothing, each for a second."""
+    return 0.0 if pooled(figures) else figures.get(f"state.idle:{OWN}", 0.0)
 
 
 def expected(found: Account) -> dict[str, float]:
@@ -271,12 +282,15 @@ def _server(
     yield FAULT, own.get("fault", 0.0)
     ended = figures.get("status.innodb_row_lock_time", 0.0) * 1e-3  # counted as a wait ends
     locked = min(max(ended, figures.get("status.innodb_row_lock_current_waits", 0.0)), n)
-    if shared:  # background threads sleep in the same call
-        yield ROW_LOCK, locked
+    # background threads sleep in the same call as what waits for a lock
+    waiting = n if shared else own.get("futex", 0.0)
+    rows, tables = min(locked, waiting), figures.get("session.locked")
+    yield ROW_LOCK, rows
+    if tables is not None:
+        yield TABLE_LOCK, min(tables, waiting - rows)
+    if shared:
         return
-    futex = own.get("futex", 0.0)
-    yield ROW_LOCK, min(locked, futex)
-    yield LATCH, max(0.0, futex - locked)
+    yield LATCH, max(0.0, waiting - rows - (tables or 0.0))
     yield SLEEP, own.get("sleep", 0.0)
 
 

@@ -32,6 +32,7 @@ SHOWN: Mapping[str, str] = {
     "server_throttled": "s/s",
     "log_waits": "/s",
     "busy_time": "s/s",
+    "idle_connections": "",
 }
 """Figures that a diagnosis shows beside the account, with their units."""
 

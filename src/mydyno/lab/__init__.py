@@ -17,7 +17,7 @@ from mydyno.lab.loop_lab import (
 )
 from mydyno.lab.loop_lab import binary as disk_binary
 from mydyno.lab.teardown import InUseError
-from mydyno.lab.values import Caps, LabSpec, LabState, Latency, Stripe, older
+from mydyno.lab.values import Caps, LabSpec, LabState, Latency, Stripe
 
 __all__ = [
     "Caps",
@@ -41,7 +41,6 @@ __all__ = [
     "listing",
     "measure_round_trip",
     "measure_throughput",
-    "older",
     "refuse_unknown_class",
     "sweep",
     "sweep_links",

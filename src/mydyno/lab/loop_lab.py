@@ -193,7 +193,7 @@ def _bring_up(
     state = _attached(host, labs, state)
     # A device keeps the queue of its last user, but the baseline is the kernel's default: no
     # scheduler, as on every loop device since Linux 5.2.
-    converge_made(host, Block(Path(state.device).name, ours=True), {"scheduler": "none"})
+    converge_made(host, Block(Path(state.device).name, owned=True), {"scheduler": "none"})
     # until here a detached one is ours, too, so that no other process takes it for a leftover
     state = labs.write(replace(state, phase="up", owner=serving.owner))
     return LabDevice(host, labs, state, running)

@@ -94,7 +94,7 @@ _USER_LIMITS = (
 
 def seen(host: Host, disk: str) -> dict[str, str]:
     """Return all settings of a disk's queue."""
-    now = ask(host, Block(disk, ours=True).observe())
+    now = ask(host, Block(disk, owned=True).observe())
     return {key: value for key, value in now.items() if key != IDENTITY}
 
 
@@ -225,7 +225,7 @@ def _detach(host: Host, state: LabState, device: str) -> list[str]:
     if not detach(host, device, state.paths.disk):
         raise InUseError(_held(host, device))
     if loop.device == device:  # not before: a queue with I/O that hangs would never change
-        restore_made(host, Block(Path(device).name, ours=True), loop.queue)
+        restore_made(host, Block(Path(device).name, owned=True), loop.queue)
     return [*removed, device]
 
 

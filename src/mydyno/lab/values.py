@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +22,6 @@ DISKS = 64  # more than any VM of these clouds takes
 CHUNK = 64 << 20  # bytes; far more than any I/O
 VERSION = 3  # of the record format
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_BEFORE = ("labs", "links", "vms")  # folders of older records
 Phase = Literal["starting", "attaching", "up", "removing", "kept"]
 
 
@@ -336,19 +334,6 @@ def _decode(raw: bytes, path: Path) -> LabState:
         age = "a newer" if version > VERSION else "an older"
         raise HostError(f"{path}: written by {age} mydyno (version {version}); use that one")
     return msgspec.json.decode(raw, type=_Record).lab
-
-
-def older() -> Sequence[Path]:
-    """Return the records of an older version; they are shown only."""
-    folder = Path("/run/mydyno")
-    if os.geteuid():
-        home = os.environ.get("XDG_RUNTIME_DIR") or "/tmp"  # noqa: S108 - only read
-        folder = Path(home) / f"mydyno-{os.geteuid()}"
-    found: list[Path] = []
-    for name in _BEFORE:
-        with suppress(OSError):
-            found += sorted((folder / name).glob("*.json"))
-    return tuple(found)
 
 
 def registry() -> Registry:

@@ -99,7 +99,7 @@ def cells(name: str, params: SlapParams, response: str | None = None) -> Sequenc
     protocol.check_response(place, response or "qps", METRICS)
     # whether the schema is left as it is; nothing is filled beforehand either way
     data_key = "mysqlslap" if params.auto_generate or params.create else "mysqlslap/kept"
-    info = WorkloadInfo(name, response or "qps", data_key, needs_server=True)
+    info = WorkloadInfo(name, response or "qps", data_key, needs_server=True, closed_loop=True)
     return [Mysqlslap(info.at(n), params, n) for n in counts]
 
 

@@ -84,7 +84,6 @@ class Change:
     after: str
     action: Action
     cost: Cost = Cost.ONLINE
-    reversible: bool = True
     durability: Durability = Durability.SAME
 
 

@@ -18,6 +18,7 @@ _HELPS = 1.1  # least gain of a setting that is worth the headline, by its lower
 _LEAST = 0.005  # share below which a line is left out
 _IN_STALLS = 0.05  # share of a state in stalls, from which on it is named
 _SUSPECTS = 3
+_SETTINGS = ("mysqld.", "net.")  # what begins so is a setting; the others are doses
 _MOST_BLOCKS = 60  # that are worth advising: half an hour and more
 _ENDLESS = 10_000  # characters of a line that a browser breaks
 _AXIS = Axis(-0.25, 1.25, log=False, ticks=(0.0, 0.5, 1.0))
@@ -49,6 +50,7 @@ FIGURES = {
     "server_throttled": "withheld by its CPU quota",
     "log_waits": "waits for the log buffer",
     "busy_time": "Busy_time",
+    "idle_connections": "idle connections, left out",
 }
 
 
@@ -306,7 +308,7 @@ def _suspects(one: Diagnosis, width: int) -> list[str]:
     for suspect in one.suspects[:_SUSPECTS]:
         made += _wrapped(f"  {suspect.expected:.2f}  {suspect.title}", width, "        ")
         made += _wrapped(f"        {_because(suspect)}", width, "        ")
-        for key in (key for key in suspect.doses if key.startswith("mysqld.")):
+        for key in (key for key in suspect.doses if key.startswith(_SETTINGS)):
             of = "" if one.workload == LIVE else f" -t {shlex.quote(one.treatment)}"
             made.append(f"        compare it: mydyno run SPEC{of} --try {key}=VALUE")
     if rest := one.suspects[_SUSPECTS:]:

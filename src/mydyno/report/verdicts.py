@@ -12,7 +12,7 @@ from mydyno.stats.estimates import RESPONSES
 from mydyno.stats.result import Ceiling, Comparison, Part, Plateaus, Ratio, Row, Together
 from mydyno.stats.rule import LOWER
 
-_NAMED = 4  # treatments named in a merged warning
+_NAMED = 4  # treatments named in one sentence
 
 
 def warned(compared: Comparison) -> Sequence[tuple[str, str]]:
@@ -160,7 +160,17 @@ def _alike(
 
 
 def _each(same: Mapping[str, Sequence[str]]) -> str:
-    return "; ".join(f"{units.listed(list(names))} {text}" for text, names in same.items())
+    return "; ".join(f"{units.listed(_few(names))} {text}" for text, names in same.items())
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    """Return treatments, of many the first and the number, or the levels that all of them have."""
+    if len(names) <= _NAMED:
+        return [*names]
+    shared = [part for part in names[0].split(",") if all(part in n.split(",") for n in names)]
+    if shared:
+        return [f"{len(names)} treatments with {', '.join(shared)}"]
+    return [*names[:_NAMED], f"{len(names) - _NAMED} more"]
 
 
 def responses(compared: Comparison, workload: str) -> list[str]:

@@ -22,16 +22,11 @@ _RENAMED = {"noop": "none", "deadline": "mq-deadline", "cfq": "bfq", "anticipato
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The queue of one disk; `ours` when mydyno made the disk, so that it ends with us."""
+    """The queue of one disk; `owned` when mydyno made the disk, so that it ends with us."""
 
     disk: str
-    ours: bool
+    owned: bool
     name: ClassVar[str] = "block"
-
-    @property
-    def owned(self) -> bool:
-        """Return whether the disk is one that mydyno made."""
-        return self.ours
 
     @property
     def at(self) -> str:

@@ -216,7 +216,7 @@ class Fs:
     def _change(self, key: str, now: Settings, want: Settings) -> Change:
         if key == "type":
             action = Action(mkfs(want[key], want.get("mkfs", ""), self.device))
-            return Change(key, now.get(key, ""), want[key], action, Cost.REFORMAT, reversible=False)
+            return Change(key, now.get(key, ""), want[key], action, Cost.REFORMAT)
         action = self._remount(now, merged(now.get("mount", ""), want[key]).split(","))
         return Change(key, now.get(key, ""), want[key], action, Cost.REMOUNT)
 

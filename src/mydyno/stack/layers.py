@@ -254,7 +254,7 @@ def layers() -> Mapping[str, LayerKind]:
         "block": LayerKind(
             Scope.DISK,
             lambda _: Cost.ONLINE,
-            lambda place: Block(place.disk(), ours=False),
+            lambda place: Block(place.disk(), owned=False),
             needs=Needs(root=True),
         ),
         "fs": LayerKind(

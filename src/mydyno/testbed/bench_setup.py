@@ -8,10 +8,10 @@ from mydyno.campaign.plan import Campaign
 from mydyno.host import Host, Local, Rebootable, Remote, ask
 from mydyno.journal import Journal
 from mydyno.journal.records import Records
-from mydyno.journal.register import RunDir
+from mydyno.journal.register import RunDir, marked
 from mydyno.lab.lab_store import LabStore
 from mydyno.loads import Workload
-from mydyno.model import DriftError, Settings
+from mydyno.model import DriftError, HostError, Settings
 from mydyno.server import Build, Instance
 from mydyno.snapshot import Store
 from mydyno.stack import Layer, LayerPlan, Ledger, Site, mysqld
@@ -22,7 +22,7 @@ from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
 from mydyno.stack.known.variables import Variable, describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
 from mydyno.stack.protocol import StackSettings, full_key
-from mydyno.testbed.lock import LOCAL_FOLDER, open_work
+from mydyno.testbed.lock import LOCAL_FOLDER, open_work, restored, withdraw
 from mydyno.testbed.stores import StoreKey, key_of
 
 
@@ -56,6 +56,18 @@ class CampaignLog:
     journal: Journal
     records: Records
     say: Callable[[str], None]
+
+    def restore(self, host: Host, what: str = "settings") -> None:
+        """Restore what was changed on a host; raise `HostError` where something is not."""
+        found = restored(host, self.records, self.journal)
+        for line in found.lines:
+            self.say(line)
+        if found.failed:
+            raise HostError(
+                f"{host.name}: {len(found.failed)} {what} are not restored; correct what is named "
+                f"above, then run `mydyno rollback {self.files.path}`"
+            )
+        withdraw(host, marked(self.files.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +127,7 @@ class BenchSetup:
         """Return the host with the layers that are set from outside the server."""
         outside = any(layer.name == "block" for layer in self.host_layers)
         name = store.place.disk
-        disk: tuple[Layer, ...] = (Block(name, ours=True),) if name and not outside else ()
+        disk: tuple[Layer, ...] = (Block(name, owned=True),) if name and not outside else ()
         if store.place.control:
             level = store.spec.credits if isinstance(store, LabStore) else "empty"
             disk += (LabDisk(store.place.control, credit_level(str(level))),)

@@ -26,7 +26,7 @@ from mydyno.stack.known.variables import describe
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import keys_of, spec_key
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
-from mydyno.testbed.lock import host_lock, post, restored, withdraw
+from mydyno.testbed.lock import host_lock, post
 from mydyno.testbed.private_bench import host_changes, save_changes
 
 CONSENT = "existing-server"
@@ -140,7 +140,7 @@ class ExistingBench:
     def recover(self) -> None:
         """Restore the variables after a trial with an unknown end."""
         with shielded():
-            self._restore()
+            self.log.restore(self.hosts.db, "variables")
 
     @property
     def site(self) -> Site:
@@ -186,20 +186,9 @@ class ExistingBench:
                 for action in workload.prepare(target):
                     self.hosts.load.run(action, timeout_s=_HOURS_S).check()
 
-    def _restore(self) -> None:
-        done = restored(self.hosts.db, self.log.records, self.log.journal)
-        for line in done.lines:
-            self.log.say(line)
-        if done.failed:
-            raise HostError(
-                f"{self.hosts.db.name}: {len(done.failed)} variables are not restored; correct "
-                f"what is named above, then run `mydyno rollback {self.log.files.path}`"
-            )
-        withdraw(self.hosts.db, marked(self.log.files.path))
-
     def _clean(self) -> None:
         try:
-            self._restore()
+            self.log.restore(self.hosts.db, "variables")
         finally:
             removed, failed = dropped(self.hosts.db, self.log.records)
             for line in (*removed, *failed):

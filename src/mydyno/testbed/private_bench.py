@@ -1,11 +1,12 @@
 """A bench with a private server, or with files only, on a lab disk or in a directory."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from mydyno.campaign.bench import TrialBench, TrialInput
 from mydyno.campaign.doses import OWN
@@ -47,9 +48,10 @@ from mydyno.stack.kernel import RELEASE, Kernel, same_release
 from mydyno.stack.layers import Scope, cost_of, judged, of_scope
 from mydyno.stack.link import UNLIMITED, bytes_per_s
 from mydyno.stack.protocol import StackSettings, full_key, keys_of
+from mydyno.stats.result import ChangeView
 from mydyno.testbed.bench_setup import BenchSetup, fs_layer, verify_mount
 from mydyno.testbed.calibrated_link import CalibratedLink
-from mydyno.testbed.lock import host_lock, post, remove_leftovers, restored, withdraw
+from mydyno.testbed.lock import host_lock, post, remove_leftovers
 from mydyno.testbed.power_cut import LabPower
 from mydyno.testbed.preflight import tls_mismatch
 from mydyno.testbed.preparing import Cell, Preparation
@@ -176,20 +178,7 @@ class PrivateBench:
             lines = (f"warning: leftover: {error}",)
         for line in (*lines, *sweep_links(p.host)):
             p.say(line)
-        self._restore()
-
-    def _restore(self) -> None:
-        """Restore the host's settings; raise `HostError` where one is not restored."""
-        p = self.setup
-        found = restored(p.host, p.log.records, p.journal)
-        for line in found.lines:
-            p.say(line)
-        if found.failed:
-            raise HostError(
-                f"{p.host.name}: {len(found.failed)} settings are not restored; correct what is "
-                f"named above, then run `mydyno rollback {p.files.path}`"
-            )
-        withdraw(p.host, marked(p.files.path))
+        p.log.restore(p.host)
 
     def _clean_up(self, *, keep: bool) -> list[Exception]:
         """Clean up, each step even if the one before it failed; return the errors."""
@@ -197,7 +186,7 @@ class PrivateBench:
         for runner in self.runners.values():
             steps.append(partial(runner.stop, grace_s=0.0))
             steps += [] if keep else [one.close for one in runner.instances]
-        steps.append(self._restore)
+        steps.append(partial(self.setup.log.restore, self.setup.host))
         steps += [self.spinner.stop] if self.spinner else []
         steps += [self.lab_link.link.down] if self.lab_link else []
         steps += [partial(store.close, keep=keep) for store in self.stores.values()]
@@ -436,13 +425,8 @@ def host_changes(settings: Settings, records: Records) -> list[Change]:
 def save_changes(folder: Path, changes: Sequence[Change]) -> None:
     """Write what a treatment changed into a trial's folder."""
     rows = [
-        {
-            "key": change.key,
-            "before": change.before,
-            "after": change.after,
-            "cost": change.cost.name.lower(),
-            "durability": change.durability.value,
-        }
-        for change in changes
+        ChangeView(c.key, c.before, c.after, c.cost.name.lower(), c.durability.value)
+        for c in changes
     ]
-    (folder / "changes.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    raw = msgspec.json.format(msgspec.json.encode(rows), indent=1)
+    (folder / "changes.json").write_bytes(raw)

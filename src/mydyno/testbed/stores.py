@@ -125,7 +125,7 @@ def rebuilt(key: StoreKey, stock: StoreKey) -> list[Change]:
     """Return the change of a treatment on another server than stock, with its own data."""
     if key.server == stock.server:
         return []
-    return [Change(BUILD, stock.server, key.server, Action(()), Cost.REFORMAT, reversible=False)]
+    return [Change(BUILD, stock.server, key.server, Action(()), Cost.REFORMAT)]
 
 
 def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change]:
@@ -144,7 +144,7 @@ def reformats(settings: Settings, key: StoreKey, stock: StoreKey) -> list[Change
 
     now, before = shape(key), shape(stock)
     return [
-        Change(k, before.get(k, ""), v, Action(()), Cost.REFORMAT, reversible=False)
+        Change(k, before.get(k, ""), v, Action(()), Cost.REFORMAT)
         for k, v in now.items()
         if v != before.get(k) or k in settings
     ]

@@ -7,7 +7,7 @@ from mydyno.diagnose import Diagnosis, Proof, Subject, diagnosis, with_proofs
 from mydyno.model import Figures
 
 LIMITS = Path(__file__).parents[1] / "limits"
-_KINDS = ("disk_ios", "flush_latency", "server_cpu", "link_rate", "row_locks")
+_KINDS = ("disk_ios", "flush_latency", "server_cpu", "link_rate", "table_locks")
 
 
 def _one(name: str, workload: str, limit: str) -> Diagnosis:

@@ -25,8 +25,16 @@ const FAREWELL: Duration = Duration::from_millis(200);
 const STACK: usize = 512 * 1024;
 const NANOSECOND: f64 = 1e-9;
 
-/// The numbers of the server's threads that serve a connection, as it last listed them.
-pub type Connections = Arc<Mutex<Vec<u32>>>;
+/// A connection as the server lists it: the number of its thread, and whether it waits for its
+/// client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    pub tid: u32,
+    pub asleep: bool,
+}
+
+/// The connections as the server last listed them.
+pub type Connections = Arc<Mutex<Vec<Connection>>>;
 
 /// The server as a source; one question is under way at a time.
 pub struct Server {

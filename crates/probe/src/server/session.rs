@@ -28,7 +28,7 @@ const STATUS_OF_MARIADB: &str = "SHOW GLOBAL STATUS \
     OR Variable_name IN ('Com_begin', 'Com_call_procedure', 'Com_commit', 'Com_delete', \
     'Com_delete_multi', 'Com_insert', 'Com_insert_select', 'Com_load', 'Com_multi', 'Com_replace', \
     'Com_rollback', 'Com_select', 'Com_show_status', 'Com_stmt_execute', 'Com_stmt_prepare', \
-    'Com_update', 'Com_update_multi')";
+    'Com_update', 'Com_update_multi', 'Ssl_accepts')";
 // MySQL and MariaDB before 10.5 have a word, later ones a number.
 const METRICS: [&str; 2] = [
     "SELECT NAME, COUNT, TYPE FROM information_schema.INNODB_METRICS WHERE STATUS = 'enabled'",
@@ -57,15 +57,19 @@ const MORE_METRICS: &str = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_M
     'ibuf_merges_discard_delete', 'ibuf_merges', 'ibuf_size', 'innodb_activity_count', \
     'innodb_dblwr_writes', 'innodb_dblwr_pages_written', 'innodb_page_size')";
 
-// The threads of all connections but our own; those of daemons and of replication serve nobody.
+// The threads of all connections but our own, which of them wait for their client, and which for a
+// lock of metadata, of a table or of a name; those of daemons and of replication serve nobody.
 // MySQL 5.6 and MariaDB before 10.1 do not list them.
-const CONNECTIONS: &str = "SELECT THREAD_OS_ID FROM performance_schema.threads \
-    WHERE PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_ID <> CONNECTION_ID() \
+const CONNECTIONS: &str = "SELECT THREAD_OS_ID, PROCESSLIST_COMMAND = 'Sleep', \
+    COALESCE(PROCESSLIST_STATE LIKE 'Waiting for %lock' \
+    OR PROCESSLIST_STATE IN ('Waiting for table flush', 'User lock'), 0) \
+    FROM performance_schema.threads WHERE PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_ID <> CONNECTION_ID() \
     AND THREAD_OS_ID IS NOT NULL \
     AND PROCESSLIST_COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID') \
     AND NAME NOT LIKE 'thread/sql/replica%' AND NAME NOT LIKE 'thread/sql/slave%'";
-const CONNECTIONS_OF_MARIADB: &str = "SELECT TID FROM information_schema.PROCESSLIST \
-    WHERE ID <> CONNECTION_ID() AND TID IS NOT NULL AND USER <> 'system user' \
+const CONNECTIONS_OF_MARIADB: &str = "SELECT TID, COMMAND = 'Sleep', \
+    COALESCE(STATE LIKE 'Waiting for %lock' OR STATE IN ('Waiting for table flush', 'User lock'), 0) \
+    FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND TID IS NOT NULL AND USER <> 'system user' \
     AND COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')";
 
 const BAD_FIELD: u16 = 1054;
@@ -125,12 +129,12 @@ impl Session {
         }
     }
 
-    /// Gives the number of each thread that serves a connection; none where the server does not
-    /// list them.
+    /// Gives of each connection its thread's number, whether it waits for its client, and whether
+    /// for a lock of the server's; nothing where the server does not list them.
     ///
     /// # Errors
     /// Those of the connection.
-    pub fn connections(&mut self, each: impl FnMut([&[u8]; 1])) -> Result<(), Fault> {
+    pub fn connections(&mut self, each: impl FnMut([&[u8]; 3])) -> Result<(), Fault> {
         match self.wire.ask(self.connections, each) {
             Err(Fault::Refused(..)) => Ok(()),
             done => done,

@@ -11,7 +11,7 @@ use crate::server::meaning;
 use crate::server::rows::Rows;
 use crate::server::session::{Session, Sign};
 use crate::server::wire::Fault;
-use crate::server::Connections;
+use crate::server::{Connection, Connections};
 use crate::table::{Column, Event};
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -48,6 +48,8 @@ struct Worker {
     refused: Option<String>,
     status: Rows,
     metrics: Rows,
+    /// The column of how many wait for a lock of the server's, once it has listed any.
+    locked: Option<usize>,
     retry: Retry,
 }
 
@@ -68,6 +70,7 @@ impl Worker {
             refused: None,
             status: Rows::new("status."),
             metrics: Rows::new("innodb."),
+            locked: None,
             retry: Retry {
                 not_before: Instant::now(),
                 wait: FIRST_WAIT,
@@ -152,10 +155,18 @@ impl Worker {
             self.metrics.take(name, value, meaning, answer);
         })?;
         if let Some(connections) = &self.connections {
-            let mut found = Vec::<u32>::new();
-            session.connections(|[tid]| {
-                found.extend(number(tid).and_then(|number| u32::try_from(number).ok()));
+            let (mut found, mut locked) = (Vec::new(), 0);
+            session.connections(|[tid, asleep, waits]| {
+                let tid = number(tid).and_then(|number| u32::try_from(number).ok());
+                let asleep = asleep == b"1";
+                found.extend(tid.map(|tid| Connection { tid, asleep }));
+                locked += i64::from(waits == b"1");
             })?;
+            if !found.is_empty() || self.locked.is_some() {
+                let gauge = || Column::gauge("session.locked", "count", 1.0);
+                let column = *self.locked.get_or_insert_with(|| answer.define(gauge()));
+                answer.values.push((column, locked));
+            }
             if let Ok(mut listed) = connections.lock() {
                 *listed = found;
             }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::file::{name, Look, Root, Words};
 use crate::process::{class_of, Found};
 use crate::schedule::monotonic_ns;
-use crate::server::Connections;
+use crate::server::{Connection, Connections};
 use crate::states::look::{Eye, State};
 use crate::table::{Column, Event, Source, Table};
 
@@ -75,11 +75,15 @@ struct Class {
     /// Of the thread that used or waited for a CPU most in each tick.
     busiest_ns: i64,
     threads: i64,
+    /// Threads that nobody asked for anything since the last tick.
+    idle: i64,
 }
 
 struct Thread {
     tid: u32,
     class: usize,
+    /// Whether its connection waited for its client when the server listed it.
+    asleep: bool,
     eye: Eye,
     sched: Option<File>,
     /// CPU time and waiting for it, as last read.
@@ -131,7 +135,7 @@ impl States {
         let connections = self
             .connections
             .lock()
-            .map(|tids| tids.clone())
+            .map(|listed| listed.clone())
             .unwrap_or_default();
         for watched in &mut self.watched {
             watched.list(&connections);
@@ -209,7 +213,7 @@ impl Watched {
         }
     }
 
-    fn list(&mut self, connections: &[u32]) {
+    fn list(&mut self, connections: &[Connection]) {
         let mut present = Vec::new();
         for entry in fs::read_dir(self.folder.join("task"))
             .into_iter()
@@ -221,7 +225,8 @@ impl Watched {
             };
             present.push(tid);
             let known = self.threads.iter().position(|thread| thread.tid == tid);
-            let class = if connections.contains(&tid) {
+            let served = connections.iter().find(|served| served.tid == tid);
+            let class = if served.is_some() {
                 self.class(CONNECTION)
             } else {
                 let comm = fs::read(entry.path().join("comm")).unwrap_or_default();
@@ -232,11 +237,19 @@ impl Watched {
                     other => self.class(other),
                 }
             };
-            match known {
-                Some(at) => self.threads[at].class = class,
-                None if self.threads.len() >= OPEN => {}
-                None => self.threads.extend(Thread::open(tid, &entry.path(), class)),
-            }
+            let at = match known {
+                Some(at) => at,
+                None if self.threads.len() >= OPEN => continue,
+                None => {
+                    let Some(thread) = Thread::open(tid, &entry.path()) else {
+                        continue;
+                    };
+                    self.threads.push(thread);
+                    self.threads.len() - 1
+                }
+            };
+            self.threads[at].class = class;
+            self.threads[at].asleep = served.is_some_and(|served| served.asleep);
         }
         self.threads.retain(|thread| present.contains(&thread.tid));
         self.count = present.len().max(self.threads.len());
@@ -252,6 +265,7 @@ impl Watched {
             delay_ns: 0,
             busiest_ns: 0,
             threads: 0,
+            idle: 0,
         });
         self.classes.len() - 1
     }
@@ -301,12 +315,14 @@ impl Watched {
         let all = |of: i64| of.saturating_mul(count) / open;
         for class in &mut self.classes {
             class.threads = 0;
+            class.idle = 0;
         }
         let mut busiest = vec![0; self.classes.len()];
         for thread in &mut self.threads {
             let class = &mut self.classes[thread.class];
             class.threads += 1;
             let now = thread.read(look);
+            class.idle += i64::from(thread.asleep && now.is_some() && now == thread.used);
             if let (Some((cpu, delay)), Some((cpu_then, delay_then))) = (now, thread.used) {
                 class.cpu_ns += all(cpu - cpu_then);
                 class.delay_ns += all(delay - delay_then);
@@ -347,6 +363,13 @@ impl Watched {
                 &of,
                 all(class.threads),
             );
+            if class.name == CONNECTION {
+                set(
+                    Column::gauge("state.idle", "count", 1.0),
+                    &of,
+                    all(class.idle),
+                );
+            }
         }
         for ((class, state), spent_ns) in &self.spent {
             let of = format!(
@@ -369,10 +392,11 @@ impl Watched {
 }
 
 impl Thread {
-    fn open(tid: u32, folder: &Path, class: usize) -> Option<Self> {
+    fn open(tid: u32, folder: &Path) -> Option<Self> {
         Some(Self {
             tid,
-            class,
+            class: 0,
+            asleep: false,
             eye: Eye::open(folder)?,
             sched: File::open(folder.join("schedstat")).ok(),
             used: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mydyno_probe::file::Root;
 use mydyno_probe::process::Found;
-use mydyno_probe::server::Connections;
+use mydyno_probe::server::{Connection, Connections};
 use mydyno_probe::states::States;
 use mydyno_probe::table::{Source, Table};
 
@@ -77,8 +77,18 @@ fn recorded() -> Folder {
 
 fn source(root: &Root, pid: u32, connections: &[u32]) -> (States, Found) {
     let found: Found = Arc::new(Mutex::new(vec![("db".to_owned(), pid)]));
-    let listed: Connections = Arc::new(Mutex::new(connections.to_vec()));
-    (States::new(root, EACH, Arc::clone(&found), listed), found)
+    (
+        States::new(root, EACH, Arc::clone(&found), listed(connections, &[])),
+        found,
+    )
+}
+
+fn listed(connections: &[u32], asleep: &[u32]) -> Connections {
+    let each = connections.iter().map(|tid| Connection {
+        tid: *tid,
+        asleep: asleep.contains(tid),
+    });
+    Arc::new(Mutex::new(each.collect()))
 }
 
 #[test]
@@ -132,6 +142,23 @@ fn the_busiest_thread_of_a_class_is_no_sum() {
     }
     let busiest = value(&table, "state.busiest", "db/connection");
     assert_eq!(busiest, Some(550));
+}
+
+#[test]
+fn a_connection_that_sleeps_and_used_no_processor_is_idle() {
+    let folder = recorded();
+    let found: Found = Arc::new(Mutex::new(vec![("db".to_owned(), 7)]));
+    let connections = listed(&[10, 11, 12], &[10, 11]);
+    let mut states = States::new(&Root::at(folder.path()), EACH, found, connections);
+    let mut table = Table::new();
+    let mut idle = || {
+        states.read(&mut table).unwrap();
+        value(&table, "state.idle", "db/connection")
+    };
+    assert_eq!(idle(), Some(0), "nothing is known of the time before");
+    folder.write("proc/7/task/10/schedstat", "4000 900 5\n");
+    assert_eq!(idle(), Some(1), "10 had work, 12 is in a query");
+    assert_eq!(idle(), Some(2));
 }
 
 /// Seconds of threads must add up to all of them, though a part is looked at.

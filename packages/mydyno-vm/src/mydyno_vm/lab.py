@@ -3,7 +3,6 @@
 import atexit
 import os
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import msgspec
 import typer
 
 from mydyno.campaign.spec import DeviceTable, Spec
-from mydyno.cli.terminal import Json, print_json, print_message
+from mydyno.cli.terminal import Json, print_message, print_result
 from mydyno.host import LOCAL, Local
 from mydyno.lab import refuse_unknown_class
 from mydyno.lab.values import HOME
@@ -130,28 +129,22 @@ def boot(  # noqa: PLR0913 - a command is its options
     if there.emulated:
         print_message(there.emulated)
     value = {"lab": name, "ssh": there.ssh, "disks": there.disks, "state": there.state}
-    _print_result(value, " ".join(("ssh", *there.ssh, name)), json=json)
+    print_result(value, lambda: " ".join(("ssh", *there.ssh, name)) + "\n", json=json)
 
 
 def reboot(name: Name, kernel: Another = "", *, json: Json = False) -> None:
     """Reboot a machine, with another kernel if one is named."""
     there = attach(Local(), name)
     there.reboot(kernel)
-    _print_result({"lab": name, "release": there.state.release}, there.state.release, json=json)
+    release = there.state.release
+    print_result({"lab": name, "release": release}, lambda: f"{release}\n", json=json)
 
 
 def build(*, sources: Sources = None, json: Json = False) -> None:
     """Build the image of the machines, if it is missing; this takes some minutes."""
     image = build_image(Local(), print_message, sources)
     value = {"image": str(image.folder), "kernels": image.releases}
-    _print_result(value, str(image.folder), json=json)
-
-
-def _print_result(value: object, words: str, *, json: bool) -> None:
-    if json:
-        print_json(value)
-    else:
-        sys.stdout.write(f"{words}\n")
+    print_result(value, lambda: f"{image.folder}\n", json=json)
 
 
 LAB = LabKind(host_of, listing, down, sweep, commands=(boot, reboot, build))

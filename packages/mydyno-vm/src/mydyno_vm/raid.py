@@ -87,10 +87,7 @@ class Raid:
             return []
         _refuse_foreign(now)
         action = self._step(now, aim)
-        return [
-            Change(k, now.get(k, NONE), aim[k], action, Cost.REFORMAT, reversible=False)
-            for k in moved
-        ]
+        return [Change(k, now.get(k, NONE), aim[k], action, Cost.REFORMAT) for k in moved]
 
     def _aim(self, now: Settings, want: Settings) -> dict[str, str]:
         """Return level, chunk and devices as they will be observed.

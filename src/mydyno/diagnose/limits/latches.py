@@ -1,4 +1,4 @@
-"""Threads wait for each other inside the server: latches, metadata locks, the commit's order."""
+"""Threads wait for each other inside the server: latches, the commit's order."""
 
 from mydyno.diagnose.account import LATCH, LOG
 from mydyno.diagnose.suspects import Limit, figure, share
