@@ -184,6 +184,7 @@ class SshConnection:
         self._write_lock = threading.Lock()
         self._frames = itertools.count(1)
         self._pending: dict[int, queue.SimpleQueue[Response | None]] = {}
+        self._listener: threading.Thread | None = None
         self._write(first)
         self.greeting, rest = self._greeting()
         self._session_ended = False
@@ -231,7 +232,6 @@ class SshConnection:
                 self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_s)
-        self._listener.join(_END_S)
         self.abort()
         return self._session_ended
 
@@ -243,7 +243,11 @@ class SshConnection:
                 os.killpg(self._process.pid, signal.SIGTERM)
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+        if self._listener:  # who reads a pipe that is closed may read another file of its number
+            self._listener.join(_END_S)
+        reads = self._listener is not None and self._listener.is_alive()
+        out = None if reads else self._process.stdout
+        for pipe in (self._process.stdin, out, self._process.stderr):
             with suppress(OSError):
                 if pipe:
                     pipe.close()
@@ -251,17 +255,19 @@ class SshConnection:
     def _read_responses(self, rest: bytes) -> None:
         """Pass each response to its caller, and None to all when the connection is lost."""
         out = self._process.stdout
-        while out and (raw := _read(out.fileno())):
-            rest += raw
-            if len(rest) > _LONGEST_REPLY:
-                break  # longer than any valid response
-            while parsed := _parse_frame(rest):
-                frame, response, rest = parsed
-                if waiting := self._pending.get(frame):
-                    waiting.put(response)
-        self._down, self._session_ended = True, rest.endswith(_SESSION_ENDED)
-        for waiting in list(self._pending.values()):
-            waiting.put(None)
+        try:
+            while out and (raw := _read(out.fileno())):
+                rest += raw
+                if len(rest) > _LONGEST_REPLY:
+                    break  # longer than any valid response
+                while parsed := _parse_frame(rest):
+                    frame, response, rest = parsed
+                    if waiting := self._pending.get(frame):
+                        waiting.put(response)
+        finally:  # whatever ends this, nobody waits for a response that cannot come
+            self._down, self._session_ended = True, rest.endswith(_SESSION_ENDED)
+            for waiting in list(self._pending.values()):
+                waiting.put(None)
 
     def _write(self, raw: bytes) -> None:
         # a caller that expects a reply learns from `request` that the connection is down

@@ -47,17 +47,9 @@ class Helper(ABC):
         self.folder.mkdir(mode=0o700, exist_ok=True)
         for name in ("order", "state"):
             (self.folder / name).unlink(missing_ok=True)
-        argv = (
-            "chrt",
-            "--fifo",
-            str(self.priority),
-            binary(),
-            *self.task(),
-            "--dir",
-            str(self.folder),
-        )
+        argv = ("chrt", "--fifo", str(self.priority), binary(), *self.task())
         errors = self.folder / "errors"
-        owned = ("--owner-pid", str(os.getpid()))
+        owned = ("--dir", str(self.folder), "--owner-pid", str(os.getpid()))
         self.running = self.host.start(Action((*argv, *owned)), stderr=errors)
         end_s = time.monotonic() + _READY_S
         while not (self.folder / "state").exists():
