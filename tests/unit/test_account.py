@@ -19,6 +19,7 @@ from mydyno.diagnose.account import (
     UNKNOWN,
     AccountLine,
     account,
+    connections_idle,
     expected,
     following,
 )
@@ -107,6 +108,14 @@ def test_locks_of_tables_are_taken_from_the_other_waits_where_they_are_known():
     assert both.of(LATCH) == 0.0
     assert TABLE_LOCK in account(DISK, 16).hidden
     assert TABLE_LOCK not in found.hidden
+
+
+def test_idle_connections_are_known_where_each_has_a_thread():
+    """With a pool the list names the threads that let connections in, which serve others since."""
+    listed = {"state.idle:mysqld/connection": 3.0}
+    assert connections_idle(listed) == 3.0
+    assert connections_idle({**listed, "status.threadpool_threads": 2.0}) == 0.0
+    assert connections_idle({}) == 0.0
 
 
 def test_what_no_line_explains_is_unknown():
