@@ -27,13 +27,7 @@ from mydyno.journal.register import OpenCampaign, RunDir, find, forget, marked, 
 from mydyno.keep.kept import Kept
 from mydyno.keep.lease import Held, LeaseNote, stack, undone
 from mydyno.lab import sweep, sweep_links
-from mydyno.model import (
-    HostError,
-    JournalError,
-    MydynoError,
-    RefusedError,
-    SpecError,
-)
+from mydyno.model import HostError, JournalError, MydynoError, RefusedError, SpecError
 from mydyno.testbed.labs import refuse_unmanaged, sweep_machines
 from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
 
@@ -101,10 +95,9 @@ def _of_campaign(directory: str, host: str, *, json: bool) -> None:
         if records is not None:
             restore(where, records, done)
         elif path is not None:
-            # of a campaign that restored all, and could not remove its note
-            withdraw(where, marked(path))
-            if not marked(path):
+            if not (campaign := marked(path)):
                 read(RunDir(path).journal)  # raises `JournalError` for what is no run directory
+            withdraw(where, campaign)  # of one that restored all, and could not remove its note
         _sweep(where, done)
     left = [one.line for one in opened(host)] if path is None else []
     _print(done, left, json=json)

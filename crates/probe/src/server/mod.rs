@@ -8,6 +8,7 @@ mod session;
 mod wire;
 mod worker;
 
+use std::collections::HashMap;
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -25,16 +26,9 @@ const FAREWELL: Duration = Duration::from_millis(200);
 const STACK: usize = 512 * 1024;
 const NANOSECOND: f64 = 1e-9;
 
-/// A connection as the server lists it: the number of its thread, and whether it waits for its
-/// client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connection {
-    pub tid: u32,
-    pub asleep: bool,
-}
-
-/// The connections as the server last listed them.
-pub type Connections = Arc<Mutex<Vec<Connection>>>;
+/// The threads that serve a connection, as the server last listed them: by their numbers, whether
+/// each waits for its client.
+pub type Connections = Arc<Mutex<HashMap<u32, bool>>>;
 
 /// The server as a source; one question is under way at a time.
 pub struct Server {

@@ -63,13 +63,16 @@ const MORE_METRICS: &str = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_M
 const CONNECTIONS: &str = "SELECT THREAD_OS_ID, PROCESSLIST_COMMAND = 'Sleep', \
     COALESCE(PROCESSLIST_STATE LIKE 'Waiting for %lock' \
     OR PROCESSLIST_STATE IN ('Waiting for table flush', 'User lock'), 0) \
-    FROM performance_schema.threads WHERE PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_ID <> CONNECTION_ID() \
+    FROM performance_schema.threads \
+    WHERE PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_ID <> CONNECTION_ID() \
     AND THREAD_OS_ID IS NOT NULL \
     AND PROCESSLIST_COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID') \
     AND NAME NOT LIKE 'thread/sql/replica%' AND NAME NOT LIKE 'thread/sql/slave%'";
 const CONNECTIONS_OF_MARIADB: &str = "SELECT TID, COMMAND = 'Sleep', \
-    COALESCE(STATE LIKE 'Waiting for %lock' OR STATE IN ('Waiting for table flush', 'User lock'), 0) \
-    FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND TID IS NOT NULL AND USER <> 'system user' \
+    COALESCE(STATE LIKE 'Waiting for %lock' \
+    OR STATE IN ('Waiting for table flush', 'User lock'), 0) \
+    FROM information_schema.PROCESSLIST \
+    WHERE ID <> CONNECTION_ID() AND TID IS NOT NULL AND USER <> 'system user' \
     AND COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')";
 
 const BAD_FIELD: u16 = 1054;

@@ -1,5 +1,6 @@
 //! The thread that owns the connection: connects, asks, and after a failure waits before a retry.
 
+use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use crate::server::meaning;
 use crate::server::rows::Rows;
 use crate::server::session::{Session, Sign};
 use crate::server::wire::Fault;
-use crate::server::{Connection, Connections};
+use crate::server::Connections;
 use crate::table::{Column, Event};
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -155,11 +156,10 @@ impl Worker {
             self.metrics.take(name, value, meaning, answer);
         })?;
         if let Some(connections) = &self.connections {
-            let (mut found, mut locked) = (Vec::new(), 0);
+            let (mut found, mut locked) = (HashMap::new(), 0);
             session.connections(|[tid, asleep, waits]| {
                 let tid = number(tid).and_then(|number| u32::try_from(number).ok());
-                let asleep = asleep == b"1";
-                found.extend(tid.map(|tid| Connection { tid, asleep }));
+                found.extend(tid.map(|tid| (tid, asleep == b"1")));
                 locked += i64::from(waits == b"1");
             })?;
             if !found.is_empty() || self.locked.is_some() {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::file::{name, Look, Root, Words};
 use crate::process::{class_of, Found};
 use crate::schedule::monotonic_ns;
-use crate::server::{Connection, Connections};
+use crate::server::Connections;
 use crate::states::look::{Eye, State};
 use crate::table::{Column, Event, Source, Table};
 
@@ -213,7 +213,7 @@ impl Watched {
         }
     }
 
-    fn list(&mut self, connections: &[Connection]) {
+    fn list(&mut self, connections: &HashMap<u32, bool>) {
         let mut present = Vec::new();
         for entry in fs::read_dir(self.folder.join("task"))
             .into_iter()
@@ -225,8 +225,8 @@ impl Watched {
             };
             present.push(tid);
             let known = self.threads.iter().position(|thread| thread.tid == tid);
-            let served = connections.iter().find(|served| served.tid == tid);
-            let class = if served.is_some() {
+            let asleep = connections.get(&tid);
+            let class = if asleep.is_some() {
                 self.class(CONNECTION)
             } else {
                 let comm = fs::read(entry.path().join("comm")).unwrap_or_default();
@@ -249,7 +249,7 @@ impl Watched {
                 }
             };
             self.threads[at].class = class;
-            self.threads[at].asleep = served.is_some_and(|served| served.asleep);
+            self.threads[at].asleep = asleep.copied().unwrap_or_default();
         }
         self.threads.retain(|thread| present.contains(&thread.tid));
         self.count = present.len().max(self.threads.len());

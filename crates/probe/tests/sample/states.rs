@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mydyno_probe::file::Root;
 use mydyno_probe::process::Found;
-use mydyno_probe::server::{Connection, Connections};
+use mydyno_probe::server::Connections;
 use mydyno_probe::states::States;
 use mydyno_probe::table::{Source, Table};
 
@@ -84,10 +84,7 @@ fn source(root: &Root, pid: u32, connections: &[u32]) -> (States, Found) {
 }
 
 fn listed(connections: &[u32], asleep: &[u32]) -> Connections {
-    let each = connections.iter().map(|tid| Connection {
-        tid: *tid,
-        asleep: asleep.contains(tid),
-    });
+    let each = connections.iter().map(|tid| (*tid, asleep.contains(tid)));
     Arc::new(Mutex::new(each.collect()))
 }
 
