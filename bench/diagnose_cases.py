@@ -28,6 +28,7 @@ threads = [16]
 queries = 4800"""
 TLS = {"net.transport": "tcp", "net.tls": "on"}
 POOL = "innodb_buffer_pool_size"
+IN_MEMORY = {POOL: LARGE}
 LAZY = {"innodb_flush_log_at_trx_commit": "2"}
 SHARED = {POOL: LARGE, "thread_handling": "pool-of-threads"}
 HEAP = {"mysql >= 8: internal_tmp_mem_storage_engine": "MEMORY"}  # TempTable goes by MiB
@@ -230,10 +231,10 @@ FAULTS |= {
         {POOL: LARGE, "table_open_cache": "2000"},
         POINT.replace("tables = 4", "tables = 64").replace("150000", "2000"),
     ),
-    "server-quota": (("cpu_quota",), "", {POOL: LARGE}, "server quota 50%", RO),
-    "server-quota-weak": (("cpu_quota",), "", {POOL: LARGE}, "server quota 100%", RO),
-    "load-quota": (("load_quota",), "", {POOL: LARGE}, "load quota 15%", POINT),
-    "load-quota-weak": (("load_quota",), "", {POOL: LARGE}, "load quota 30%", POINT),
+    "server-quota": (("cpu_quota",), "", {POOL: LARGE, "cgroup.cpu": "50%"}, IN_MEMORY, RO),
+    "server-quota-weak": (("cpu_quota",), "", {POOL: LARGE, "cgroup.cpu": "100%"}, IN_MEMORY, RO),
+    "load-quota": (("load_quota",), "", {POOL: LARGE}, "quota 15%", POINT),
+    "load-quota-weak": (("load_quota",), "", {POOL: LARGE}, "quota 30%", POINT),
     "connect": (("connects",), "", {POOL: LARGE}, "reconnect", CONNECT),
     "connect-weak": (
         ("connects",),
@@ -276,7 +277,7 @@ FAULTS |= {
 # limits or the account were changed after these
 _MENDED = {"pool", "load-quota", "connect", "thread-pool", "tls-connect"}
 HELD_OUT = {name for name in {*FAULTS} - _SET_ON if name.removesuffix("-weak") not in _MENDED}
-FAR, WIDE, IN_MEMORY = ({"link.delay": "0us"}, {"link.rate": "1gbit"}, {POOL: LARGE})
+FAR, WIDE = {"link.delay": "0us"}, {"link.rate": "1gbit"}
 # name: (the doses of both limits, device, settings with both, what takes each away, load)
 Pair = tuple[tuple[str, str], str, Mapping[str, str], Sequence[Mapping[str, str]], str]
 READS, FLUSHES, IOS = ", read_latency_us = {}", ", flush_latency_us = {}", ', class = "aws-gp3"'

@@ -122,12 +122,12 @@ _PERIOD_US = 100_000
 
 @contextmanager
 def quota(relief: str) -> Iterator[None]:
-    """Keep a program of ours within a CPU quota, as a container does: `server quota 60%`.
+    """Keep the load within a CPU quota, as a container does: `quota 60%`.
 
     Its processes are moved into a control group (version 1) of their own as they start.
     """
-    who, _, percent = relief.partition(" quota ")
-    if not percent:
+    before, _, percent = relief.partition("quota ")
+    if before or not percent:
         yield
         return
     for group in _GROUPS:
@@ -135,7 +135,7 @@ def quota(relief: str) -> Iterator[None]:
     (_GROUPS[0] / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
     (_GROUPS[0] / "cpu.cfs_quota_us").write_text(str(_PERIOD_US * int(percent[:-1]) // 100))
     end = threading.Event()
-    mover = threading.Thread(target=_move, args=(who, end))
+    mover = threading.Thread(target=_move, args=(end,))
     mover.start()
     try:
         yield
@@ -146,12 +146,11 @@ def quota(relief: str) -> Iterator[None]:
             group.rmdir()
 
 
-def _move(who: str, end: threading.Event) -> None:
+def _move(end: threading.Event) -> None:
     moved: set[str] = set()
     while not end.wait(0.1):
         for pid, words in command_lines().items():
-            wanted = option_files(words) if who == "server" else is_load(words)
-            if wanted and pid not in moved:
+            if is_load(words) and pid not in moved:
                 moved.add(pid)
                 with suppress(OSError):  # it may have ended meanwhile
                     for group in _GROUPS:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from command_line import COMMAND, mydyno
+from mydyno.host import Local, ask
 from mydyno.lab import listing
+from mydyno.stack.cgroup import refusal
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow, pytest.mark.alone]
 
@@ -125,6 +127,47 @@ def test_server_and_load_on_cpus_of_their_own_are_slowed_apart(tmp_path):
     assert server["high"] > 0.5, proofs
     assert load is None or load["low"] < server["high"], proofs
     assert spinning(out) == []
+
+
+QUOTA = """
+[stack]
+server = "auto"
+[treatments.HALF]
+"mysqld.innodb_buffer_pool_size" = "256M"
+"cgroup.cpu" = "50%"
+[workloads.points]
+tool = "sysbench-oltp"
+script = "oltp_point_select"
+tables = 1
+table_size = 10000
+threads = [8]
+"""
+
+
+def groups():
+    return {path.name for path in Path("/sys/fs/cgroup").glob("**/mydyno-*") if path.is_dir()}
+
+
+def test_the_servers_quota_is_named_and_proven_and_a_kill_leaves_no_group(tmp_path):
+    if reason := ask(Local(), refusal()):
+        pytest.skip(reason)
+    spec, out, before = tmp_path / "quota.toml", tmp_path / "why", groups()
+    spec.write_text(QUOTA)
+    argv = [*COMMAND, "diagnose", str(spec), "-o", str(out), "--only", "cgroup.cpu", "--json"]
+    argv += ["--budget", "4m"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        changes = "trials/*/changes.json"
+        _until(lambda: any('"40%"' in one.read_text() for one in out.glob(changes)), 180)
+        os.kill(running.pid, signal.SIGKILL)
+    assert groups() > before  # empty, as its server ends with mydyno
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    assert (found["answer"], found["proven"]) == ("cgroup.cpu", True), found["proofs"]
+    assert found["proofs"][0]["elasticity"] == pytest.approx(1.0, abs=0.5)
+    assert found["suspects"][0]["limit"] == "cpu_quota"
+    assert mydyno("rollback", out, timeout=300).returncode == 0
+    assert groups() == before
 
 
 def test_a_kill_while_cpus_are_slowed_leaves_no_dose(spec, tmp_path):

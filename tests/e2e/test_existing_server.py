@@ -84,6 +84,8 @@ def state(server):
 def test_treatments_are_compared_and_nothing_stays(theirs, tmp_path):
     before = state(theirs)
     path = spec(tmp_path, theirs)
+    assert "MORE" in run(tmp_path, "plan", str(path))
+    assert state(theirs) == before
     assert "MORE" in run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server")
     assert state(theirs) == before
     assert "nothing to restore" in run(tmp_path, "rollback", "out")

@@ -16,6 +16,7 @@ from mydyno.model import Change, HostError, RefusedError, SpecError
 from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.alloc import parse as parse_alloc
+from mydyno.stack.cgroup import Cgroup, parse_cgroup
 from mydyno.stack.cpus import Cpus, parse_cpus
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel
@@ -31,7 +32,8 @@ from mydyno_vm.zfs import Zfs
 
 _FOLDER = Path(__file__).parent / "stack"
 _LAYERS = (
-    *("mysqld", "alloc", "env", "fs", "limits", "cpus", "kernel", "net", "link", "raid", "zfs"),
+    *("mysqld", "alloc", "env", "fs", "limits", "cpus", "cgroup", "kernel"),
+    *("net", "link", "raid", "zfs"),
 )
 _CASES = sorted(case for layer in _LAYERS for case in (_FOLDER / layer).glob("*.json"))
 _HOME = Path("/home/of/instance")
@@ -69,6 +71,7 @@ def _layer(kind, given):
         "env": lambda: (Env(_server("env")), parse_env),
         "limits": lambda: (Limits(_server("limits")), parse_limits),
         "cpus": lambda: (Cpus(_server("cpus")), parse_cpus),
+        "cgroup": lambda: (Cgroup(_server("cgroup")), parse_cgroup),
         "kernel": lambda: (Kernel(tuple(given["keys"])), Kernel(tuple(given["keys"])).parse),
         "net": lambda: (_net(given), _net(given).parse),
         "link": lambda: (Link("labh", "lab", "labl"), parse_link),

@@ -13,6 +13,7 @@ from mydyno.host import Local, ask
 from mydyno.server import find, prepare
 from mydyno.stack import mysqld
 from mydyno.stack.alloc import Alloc, installed
+from mydyno.stack.cgroup import Cgroup
 from mydyno.stack.cpus import Cpus
 from mydyno.stack.known.variables import describe
 from mydyno.stack.launch_file import Env, Limits, Server
@@ -64,6 +65,7 @@ def layers_of(instance, stock, variables):
         env=Env(server("env")),
         limits=Limits(server("limits")),
         cpus=Cpus(server("cpus")),
+        cgroup=Cgroup(server("cgroup")),
         net=Net(place.launch / "net", client, build.flavour, version, library=build.tls),
     )
 

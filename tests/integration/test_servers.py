@@ -30,6 +30,7 @@ from mydyno.host import Process, ask, processes
 from mydyno.journal.records import FileRecords, things
 from mydyno.model import Cost, HostError, RefusedError, SpecError
 from mydyno.server import find, prepare, sweep
+from mydyno.stack.cgroup import refusal
 from mydyno.stack.launch_file import Limits, Server
 from mydyno.testbed import server_runner
 
@@ -178,6 +179,42 @@ def test_a_server_runs_on_the_cpus_it_is_given_and_on_all_again(one):
         assert {frozenset(os.sched_getaffinity(int(t.name))) for t in threads} == {frozenset({0})}
     with applied(one, mysqld=SMALL) as instance:
         assert os.sched_getaffinity(instance.pid) == os.sched_getaffinity(0)
+
+
+@pytest.mark.root
+def test_a_server_starts_within_its_quota_takes_another_and_leaves_no_group(one):
+    if reason := ask(HOST, refusal()):
+        pytest.skip(reason)
+    with applied(one, cgroup={"cpu": "50%", "period": "20ms"}, mysqld=SMALL) as instance:
+        layer = one.layers.cgroup
+        groups = list(Path("/sys/fs/cgroup").glob(f"**/{layer.group}"))
+        own = [int(line) for one in groups for line in (one / "cgroup.procs").read_text().split()]
+        assert {*own} == {instance.pid}
+        assert cpus_used(instance) < 0.6
+        want = {"cpu": "80%", "period": "10ms"}
+        changes = layer.plan(ask(HOST, layer.observe()), want)
+        assert {change.cost for change in changes} == {Cost.ONLINE}
+        write(layer, ask(HOST, layer.observe()), want)
+        assert drift(layer, want) != []  # the file alone
+        for action in layer.online(changes):
+            HOST.run(action).check()
+        assert drift(layer, want) == []
+        assert instance.pid in own  # the same server
+    assert not any(group.exists() for group in groups)
+    with applied(one, mysqld=SMALL) as instance:
+        assert layer.group not in Path(f"/proc/{instance.pid}/cgroup").read_text()
+
+
+def cpus_used(instance):
+    """Return how many CPUs the server uses on average while it has enough to do for one."""
+    began_s, before_s = time.monotonic(), _cpu_s(instance.pid)
+    instance.query("SELECT BENCHMARK(5000000, SHA1('x'))")
+    return (_cpu_s(instance.pid) - before_s) / (time.monotonic() - began_s)
+
+
+def _cpu_s(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize("name", ["mariadb-10.1.23", "mysql-9.7"])

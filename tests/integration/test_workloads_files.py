@@ -10,7 +10,8 @@ from hdrh.histogram import HdrHistogram
 
 from integration.load_steps import HOST, live, prepare, seen_by_others
 from mydyno.loads import Target, fio, sysbench_fileio
-from mydyno.model import Action, SpecError
+from mydyno.model import Action, SpecError, Window
+from mydyno.stats.estimates import summarise
 
 pytestmark = pytest.mark.slow
 
@@ -44,6 +45,18 @@ def test_fileio_agrees_with_its_own_report(directory):
     spans = [end - start for start, end in pairwise([0, *[i.t_s for i in intervals]])]
     mean = sum(i.values["iops"] * s for i, s in zip(intervals, spans, strict=True)) / sum(spans)
     assert mean == pytest.approx(sum(own), rel=0.15)  # the last second is not in both
+
+
+def test_the_mean_latency_of_fileio_is_that_of_its_own_report(directory):
+    keys = {"test_mode": "rndwr", "threads": 4, "file_total_size": "8M", "fsync_freq": 1}
+    (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.FileioParams))
+    prepare(cell, directory)
+    argv = cell.run(directory, 7, {}).argv
+    output = HOST.run(Action((*argv[:-1], "--time=4", "run"))).check().stdout
+    own = float(re.search(rb"avg: +([\d.]+)", output)[1]) / 1e3
+    found = summarise(list(cell.parse(output.splitlines(keepends=True))), Window(0, 4), "iops")
+    mean = next(m.value for m in found if m.name == "latency_mean_s")
+    assert mean == pytest.approx(own, rel=0.1)
 
 
 def test_fio_reports_as_it_runs(directory):

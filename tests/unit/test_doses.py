@@ -51,9 +51,11 @@ def campaign(stack=LAB, settings="", design="", response=""):
 def test_the_doses_are_what_lab_link_and_host_allow():
     names = [n for n in campaign().treatments if n != "A"]
     assert names == [
-        *("disk.rate 80%", "disk.rate 125%", "disk.read_latency 125%", "disk.flush_latency 125%"),
+        *("disk.rate 80%", "disk.rate 125%"),
+        *("disk.read_latency 125%", "disk.write_latency 125%", "disk.flush_latency 125%"),
         *("slow.host 80%", "all 80%"),
-        *("disk.rate 70%", "disk.rate 143%", "disk.read_latency 143%", "disk.flush_latency 143%"),
+        *("disk.rate 70%", "disk.rate 143%"),
+        *("disk.read_latency 143%", "disk.write_latency 143%", "disk.flush_latency 143%"),
         *("slow.host 70%", "all 70%"),
         *(n for n in names if n.startswith("try ")),
     ]
@@ -78,9 +80,21 @@ def test_all_at_once_is_every_dose_that_slows_and_no_other():
         worse = some - {f"all {slower}"}
         doses = {k: v for n in worse for k, v in found[n].items() if own.get(k) != v}
         assert {**found[f"all {slower}"]} == {**own, **doses}
-        assert len(doses) == len(worse) == 5
+        assert len(doses) == len(worse) == 6
     assert found["link.rate 80%"]["db/link.rate"] == "32mbit"
     assert found["link.rate 125%"]["db/link.rate"] == "50mbit"
+
+
+def test_a_servers_quota_is_lowered_and_raised_where_it_has_one():
+    found = campaign(settings='"cgroup.cpu" = "50%"').treatments
+    quotas = {n: s["db/cgroup.cpu"] for n, s in found.items() if n.startswith("cgroup.cpu")}
+    assert quotas == {
+        "cgroup.cpu 80%": "40%",
+        "cgroup.cpu 125%": "62.5%",
+        "cgroup.cpu 70%": "35%",
+        "cgroup.cpu 143%": "71.5%",
+    }
+    assert not [name for name in campaign().treatments if name.startswith("cgroup")]
 
 
 def test_a_rate_that_is_a_share_of_the_traffic_stays_one():

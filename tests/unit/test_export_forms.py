@@ -244,7 +244,8 @@ def test_parameter_groups_have_plain_numbers():
 
 
 def test_nothing_that_is_written_can_become_another_line():
-    for key in ("mysqld.a", "kernel.sysctl.a", "env.A", "kernel.thp", "block.scheduler"):
+    cpus = ("cpus.allowed", "cgroup.cpu", "cgroup.period")
+    for key in ("mysqld.a", "kernel.sysctl.a", "env.A", "kernel.thp", "block.scheduler", *cpus):
         with pytest.raises(SpecError, match="line break"):
             made("native", Kept({key: "1\nb = 2"}, target=TARGET))
     with pytest.raises(SpecError, match="line break"):

@@ -88,6 +88,16 @@ def test_the_spread_of_p99_is_that_between_seconds():
     assert "latency_p99_logsd" not in metrics(jumps[:2], Window(0, 20))
 
 
+def test_a_mean_latency_of_seconds_is_weighted_by_their_requests():
+    seconds = [
+        Interval(2, {}),
+        Interval(3, {"latency_mean_s": 0.001}),
+        Interval(4, {"latency_mean_s": 0.004}),
+    ]
+    found = metrics([*seconds, Interval(5, {"iops": 0.0})])  # nothing ended in this one
+    assert found["latency_mean_s"] == pytest.approx(3 / (1 / 0.001 + 1 / 0.004))
+
+
 def test_fairness_is_that_of_all_transactions_in_the_window():
     def second(t, *counts):
         return Interval(t, {"tps": 1.0}, by_thread=counts)

@@ -96,6 +96,7 @@ def test_where_one_data_set_is_there_at_a_time_a_servers_trials_stay_together():
     assert len(set(plots(treatments, one_device=False).values())) == 1
 
 
+BUNDLES = {"A": "eq_range_index_dive_limit", "B": "table_open_cache", "C": "back_log"}
 COMMON = """
 [common]
 "mysqld.max_connections" = 300
@@ -126,6 +127,16 @@ def test_every_treatment_has_what_is_common_and_its_own_value_before_that():
     }
     assert found["STOCK"]["db/mysqld.max_connections"] == "300", "no treatment of the spec has it"
     assert dict(same) == own | {"db/mysqld.thread_cache_size": "64", "db/server.build": "same"}
+
+
+def test_what_a_ladder_adds_has_what_is_common_too():
+    text = COMMON.partition("[factors]")[0] + COMMON.partition("new = ")[2].partition("\n")[2]
+    text = text.replace('same = "auto"\n', "") + '[design]\nrungs = ["STOCK", "A+B+C"]\n'
+    text += "".join(f'[bundles.{n}]\n"mysqld.{v}" = 7\n' for n, v in BUNDLES.items())
+    found = plan(decode(text, "a.toml"), text, "a.toml", ENVIRONMENT).treatments
+    assert {"A+B+C", "B+C", "A+C", "A+B"} <= found.keys()
+    every = {settings.get("db/mysqld.max_connections") for settings in found.values()}
+    assert every == {"300"}
 
 
 def test_a_treatment_with_what_is_common_alone_is_the_baseline():

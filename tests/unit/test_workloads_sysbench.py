@@ -191,3 +191,20 @@ def test_fileio_runs_in_the_target_directory_with_the_spec_options(target):
 def test_every_bundled_script_has_options():
     for script in sysbench.SCRIPTS:
         assert "db_ps_mode" in sysbench.known(script)
+
+
+REPORT = (
+    b"sysbench 1.0.20 (using system LuaJIT 2.1.0)\n"
+    b"[ 1s ] reads: 31.25 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,99%): 2.568\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "mean_s"),
+    [({}, 0.008), ({"file_io_mode": "mmap"}, 0.008), ({"file_io_mode": "async"}, None)],
+)
+def test_the_mean_latency_of_files_is_that_of_threads_that_wait_for_each_request(options, mean_s):
+    (cell,) = fileio(threads=16, options=options)
+    ((interval,),) = [list(cell.parse(REPORT.splitlines(keepends=True)))]
+    assert interval.values["iops"] == 2000
+    assert interval.values.get("latency_mean_s") == mean_s

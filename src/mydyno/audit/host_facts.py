@@ -54,6 +54,20 @@ def allowed_cpus(host: Mapping[str, str]) -> str:
     return found[1] if found else ""
 
 
+def cpu_quota(host: Mapping[str, str]) -> dict[str, str]:
+    """Return `cpu` and `period` of the server's control group, nothing where they are not read.
+
+    One without a quota has the `cpu` ``unlimited``.
+    """
+    found = re.search(r"^cpu_max=(\d+|max) (\d+)", host.get("cgroup", ""), re.MULTILINE)
+    if not found:
+        return {}
+    period_us = int(found[2])
+    free = found[1] == "max"
+    cpu = "unlimited" if free else f"{round(100 * int(found[1]) / period_us, 3):g}%"
+    return {"cpu": cpu, "period": f"{period_us / 1000:g}ms"}
+
+
 def allocator(host: Mapping[str, str]) -> str:
     """Return the allocator in the maps of the server's process; ``""`` where they were not read."""
     if "maps" not in host:

@@ -78,12 +78,14 @@ _VAGUE = 0.5  # half of an interval that could not prove a limit of one
 _TITLES = {
     "disk.rate": "rate of the disk",
     "disk.read_latency": "latency of its reads",
+    "disk.write_latency": "latency of its writes",
     "disk.flush_latency": "latency of its flushes",
     "link.rate": "rate of the link",
     "link.delay": "round trip of the link",
     "slow.host": "CPUs of this host",
     "slow.server": "CPUs of the server",
     "slow.load": "CPUs of the load",
+    "cgroup.cpu": "CPU quota of the server",
     ALL: "all of these at once",
 }
 TRY = "try "  # how the treatments that take a suspected limit away are named
@@ -333,7 +335,8 @@ def doses_of(inputs: PlanInput) -> dict[str, Settings]:
     found: dict[str, dict[str, str]] = {}
     for worse, better in STRENGTHS:
         of_link, of_cpus = _of_link(own, worse, better), _of_cpus(inputs, worse)
-        some = _only(inputs, {**_of_disk(inputs, worse, better), **of_link, **of_cpus})
+        of_quota = _of_quota(own, worse, better)
+        some = _only(inputs, _of_disk(inputs, worse, better) | of_link | of_cpus | of_quota)
         slowing = [settings for name, settings in some.items() if factor(name) < 1]
         together = {key: value for one in slowing for key, value in one.items()}
         found |= some | ({f"{ALL} {worse}": together} if len(slowing) > 1 else {})
@@ -348,7 +351,7 @@ def _of_disk(inputs: PlanInput, worse: str, better: str) -> dict[str, dict[str, 
         return {}
     capped = device.disk_class or device.vm
     doses = [("rate", worse), ("rate", better)] if capped else []
-    doses += [("read_latency", better), ("flush_latency", better)]
+    doses += [(latency, better) for latency in LATENCIES]
     return {f"disk.{key} {value}": {full_key("disk", key): value} for key, value in doses}
 
 
@@ -370,6 +373,14 @@ def _of_cpus(inputs: PlanInput, worse: str) -> dict[str, dict[str, str]]:
     here = stack.host == "local" and stack.load in {"", "local"}
     who = apart(split(inputs.treatments[inputs.baseline])) or ("host",)
     return {f"slow.{one} {worse}": {full_key("slow", one): worse} for one in who if here}
+
+
+def _of_quota(own: StackSettings, worse: str, better: str) -> dict[str, dict[str, str]]:
+    """Return a larger and a smaller quota, where a treatment gives the server one."""
+    quota = share(own.of("cgroup").get("cpu", ""))
+    changes = (worse, better) if quota else ()
+    key = full_key("cgroup", "cpu")
+    return {f"cgroup.cpu {by}": {key: f"{100 * (quota or 0) * ratio(by):g}%"} for by in changes}
 
 
 def _scaled(rate: str, by: float) -> str:

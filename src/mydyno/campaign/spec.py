@@ -43,6 +43,8 @@ class DeviceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flush_latency_us: Annotated[int, msgspec.Meta(ge=0)] = 0
     # for a crash test of the crash test; unset, so that the digest stays the same
     ignores_flushes: bool | msgspec.UnsetType = msgspec.UNSET
+    # the load's data are written at the caps' speed; unset, so that the digest stays the same
+    fill_capped: bool | msgspec.UnsetType = msgspec.UNSET
     # unset, so that the digest stays the same
     memory: str | msgspec.UnsetType = msgspec.UNSET
     cores: Annotated[int, msgspec.Meta(ge=1)] | msgspec.UnsetType = msgspec.UNSET

@@ -176,7 +176,8 @@ def spare_of(spec: Spec, place: str, environment: Environment) -> dict[str, Sett
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
     merged = _bundled({n: p for n, p in spare.items() if n not in rungs}, spec, place, environment)
     return {
-        name: _settings(values, f"{place}: {name}", environment) for name, values in merged.items()
+        name: _with_common(values, spec, f"{place}: {name}", environment)
+        for name, values in merged.items()
     }
 
 

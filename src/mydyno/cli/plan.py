@@ -39,6 +39,7 @@ from mydyno.report.units import counted, duration, quantity, setting
 from mydyno.snapshot.store import free as free_bytes
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stack.protocol import spec_key
+from mydyno.testbed.existing_bench import CONSENT
 from mydyno.testbed.lock import open_campaigns
 from mydyno.testbed.preflight import REFORMAT, existing_parent, refuse_occupied
 from mydyno.testbed.stores import key_of, needed
@@ -200,7 +201,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Show the trials, the settings and the time a campaign would take."""
     source = tried(find(spec, overrides(settings, budget), scale), treatment, settings_tried)
-    allowed = ["host", f"{REFORMAT}{source.decode().stack.device}"]
+    allowed = ["host", CONSENT, f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path())
     refuse_occupied(built.db, built.campaign.spec.stack, Path())
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):

@@ -40,12 +40,14 @@ SHOWN: Mapping[str, str] = {
 DOSED: Mapping[str, Sequence[str]] = {
     "disk.rate": (READ, WRITE),
     "disk.read_latency": (READ,),
+    "disk.write_latency": (WRITE,),
     "disk.flush_latency": (LOG,),
     "link.rate": (NETWORK, CLIENT),  # of a load elsewhere both are one line
     "link.delay": (NETWORK, CLIENT),
     "slow.host": (CPU, LOAD_CPU),
     "slow.server": (CPU,),
     "slow.load": (LOAD_CPU,),
+    "cgroup.cpu": (CPU,),
 }
 """The states of the account that a dose acts on."""
 TIMES = frozenset({"disk.read_latency", "disk.write_latency", "disk.flush_latency", "link.delay"})

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import msgspec
 
 from mydyno.audit.facts import ServerEvidence, same
-from mydyno.audit.host_facts import allocator, allowed_cpus, chosen, limits
+from mydyno.audit.host_facts import allocator, allowed_cpus, chosen, cpu_quota, limits
 from mydyno.audit.option_files import Option
 from mydyno.keep.forms import fstab, native
-from mydyno.keep.forms.systemd import environment
+from mydyno.keep.forms.systemd import CPUS, environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
 from mydyno.model import SpecError
@@ -91,8 +91,8 @@ def effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> s
         return seen.variables.get(name, UNKNOWN)
     if layer in {"block", "kernel"}:
         return files.value(place_of(key, kept))
-    if layer == "limits":
-        return limits(seen.host).get(name, UNKNOWN)
+    if layer in {"limits", "cgroup"}:
+        return (limits if layer == "limits" else cpu_quota)(seen.host).get(name, UNKNOWN)
     if layer == "cpus":
         return allowed_cpus(seen.host) or UNKNOWN
     if key == "fs.mount":
@@ -160,8 +160,8 @@ def _names(key: str, kept: Kept, line: str) -> bool:
         return name in environment(kept) and f"{name}=" in line
     if layer == "limits":
         return line.lower().startswith(f"limit{name}")
-    if layer == "cpus":
-        return line.startswith("CPUAffinity")
+    if key in CPUS:
+        return line.startswith(f"{CPUS[key]}=")
     if layer == "kernel":
         return (name.removeprefix("sysctl.") in line) or places(kept).get(key, "\0") in line
     return name.replace("iosched.", "iosched/") in line

@@ -22,7 +22,7 @@ _TRIAL = "/run/systemd/system/{unit}.d/zzz-mydyno-trial.conf"
 _PLAIN = re.compile(r"[\w.:,/+=@-]*")  # the unit splits its options at blanks
 _OPTIONS = "MYSQLD_OPTS"
 _LAYERS = ("mysqld.", "kernel.sysctl.", "kernel.thp", "kernel.module.", "block.", "limits.")
-_PROCESS = ("limits.", "cpus.", "alloc.", "env.")
+_PROCESS = ("limits.", "cpus.", "cgroup.", "alloc.", "env.")
 _FLAGS = {"mysqld.optimizer_switch"}  # some of its flags may be named
 _SERVERS = ("mysqld", "mariadbd")
 _SCHEDULER, _DEPTH = "block.scheduler", "block.nr_requests"

@@ -21,7 +21,10 @@ from mydyno.loads.protocol import (
 )
 from mydyno.model import Action, Interval, SpecError
 
-METRICS = ("iops", "reads", "writes", "fsyncs", "read_bytes", "write_bytes", "latency_p99_s")
+METRICS = (
+    *("iops", "reads", "writes", "fsyncs", "read_bytes", "write_bytes"),
+    *("latency_mean_s", "latency_p99_s"),
+)
 
 _MIB = 2**20
 _SUFFIXES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -103,7 +106,8 @@ class SysbenchFileio:
 
     def parse(self, lines: Iterable[bytes]) -> Reports:
         """Yield the intervals that sysbench reports."""
-        yield from reader(_bytes(self.params.block_size))(lines)
+        waits = protocol.normal(self.params.options).get("file_io_mode") != "async"
+        yield from reader(_bytes(self.params.block_size), self.threads if waits else 0)(lines)
 
     def describe(self) -> Sequence[Action]:
         """Return the command that names sysbench's version."""
@@ -116,24 +120,25 @@ class SysbenchFileio:
         )
 
 
-def reader(block_bytes: int) -> Callable[[Iterable[bytes]], Iterator[Interval]]:
+def reader(block_bytes: int, threads: int = 0) -> Callable[[Iterable[bytes]], Iterator[Interval]]:
     """Return a parser of reports made with blocks of `block_bytes`.
 
     It yields one interval for each report: `reads`, `writes` and their sum `iops` per second,
     from the bytes that sysbench reports; `fsyncs` per second; `latency_p99_s` of all requests.
+    Of `threads` that always wait for one request each, `latency_mean_s` follows by Little's law.
     It raises `ValueError` naming the line for fatal errors and for what cannot be a report.
     """
-    return partial(_parse, block_bytes)
+    return partial(_parse, block_bytes, threads)
 
 
-def _parse(block_bytes: int, lines: Iterable[bytes]) -> Iterator[Interval]:
+def _parse(block_bytes: int, threads: int, lines: Iterable[bytes]) -> Iterator[Interval]:
     numbered = text_lines(lines)
     greeted = False
     for number, text in numbered:
         if text.startswith("FATAL: "):
             raise failure("sysbench", text, numbered)
         if found := _REPORT.fullmatch(text.strip()):
-            yield _interval(found, block_bytes)
+            yield _interval(found, block_bytes, threads)
             continue
         greeted = greeted or text.startswith("sysbench ")
         foreign = not greeted and not text.startswith(_COMPLAINTS)
@@ -141,7 +146,7 @@ def _parse(block_bytes: int, lines: Iterable[bytes]) -> Iterator[Interval]:
             raise no_report("sysbench fileio", number, text)
 
 
-def _interval(found: re.Match[str], block_bytes: int) -> Interval:
+def _interval(found: re.Match[str], block_bytes: int, threads: int) -> Interval:
     read_bytes, write_bytes = (float(found[name]) * _MIB for name in ("read", "write"))
     reads, writes = read_bytes / block_bytes, write_bytes / block_bytes
     values = {
@@ -153,6 +158,8 @@ def _interval(found: re.Match[str], block_bytes: int) -> Interval:
         "write_bytes": write_bytes,
         "latency_p99_s": float(found["p99_ms"]) / 1e3,
     }
+    if threads and (requests := values["iops"] + values["fsyncs"]):
+        values["latency_mean_s"] = threads / requests
     return Interval(float(found["t_s"]), values)
 
 

@@ -25,6 +25,7 @@ from mydyno.server.initialise import (
 )
 from mydyno.server.place import KIND as USER
 from mydyno.server.place import Build, Identity, Place, refuse_unreachable, unprivileged
+from mydyno.stack import cgroup
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LOCAL_PORT = re.compile(rb"^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ", re.MULTILINE)
@@ -245,6 +246,7 @@ class Instance:
             self._started.process = None
             self.host.run(Action(("rm", "-f", "--", str(self.place.pid_file))))
             self.records.add(Removed(KIND, str(self.place.options)))
+            _remove_groups(self.host, self.records, cgroup.group_of(self.place.home))
 
     def close(self) -> None:
         """Stop the server and remove what lies outside its home."""
@@ -282,6 +284,8 @@ class Instance:
         size = self.host.run(Action(("stat", "-c", "%s", str(self.place.log)))).check()
         self._started.log_from = int(size.stdout)
         action = programs.command(self.build, self.place, self.identity, asked, self.original)
+        if asked.cgroup:
+            self.records.add(Made(cgroup.KIND, cgroup.group_of(self.place.home)))
         self.records.add(Made(KIND, str(self.place.options)))
         self._started.process = self.host.start(action, stderr=self.place.log)
         install(self.host, self.place.pid_file, "600", f"{self._started.process.pid}\n")
@@ -387,9 +391,25 @@ def sweep(host: Host, records: Records) -> tuple[list[str], list[str]]:
             continue
         with suppress(JournalError):  # it is gone, recorded or not
             records.add(Removed(KIND, made.place))
+    failed += _remove_groups(host, records)
     if not failed:
         remove_sockets(host, records)
     return ended, failed
+
+
+def _remove_groups(host: Host, records: Records, only: str = "") -> list[str]:
+    """Remove the recorded control groups of servers that have ended; return what could not be."""
+    failed = []
+    for made in things(records.entries(), cgroup.KIND):
+        if only not in {"", made.place}:
+            continue
+        done = host.run(cgroup.removal(made.place))
+        if done.returncode:
+            failed.append(done.stderr.decode(errors="replace").strip())
+        else:
+            with suppress(JournalError):  # it is gone, recorded or not
+                records.add(Removed(cgroup.KIND, made.place))
+    return failed
 
 
 def _left(host: Host, made: Made, records: Records) -> list[Process]:

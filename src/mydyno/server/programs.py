@@ -10,6 +10,7 @@ from mydyno.host.files import distrust
 from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.server.place import Build, Identity, Place, parse
 from mydyno.stack.alloc import named_in
+from mydyno.stack.cgroup import joined
 from mydyno.stack.flavours import flavours
 
 # Arguments: how many folders stay writable, these, how many are hidden, these, the command.
@@ -85,17 +86,19 @@ def refuse_unavailable(host: Host, *, root: bool) -> None:
 
 
 _ENVIRONMENT_FILES = ("env", "alloc")  # the allocator's own lines win
+_OTHER_FILES = ("limits", "net", "cpus", "cgroup")
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the launch files ask for: environment, limits, network, CPUs; each name to value."""
+    """What the launch files ask for: environment, limits, network, CPUs, quota; name to value."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
     net: Mapping[str, str] = field(default_factory=dict)
     cpus: Mapping[str, str] = field(default_factory=dict)
+    cgroup: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_launch(raw: bytes, folder: Path) -> Launch:
@@ -112,7 +115,7 @@ def parse_launch(raw: bytes, folder: Path) -> Launch:
     environment: dict[str, str] = {}
     for name in _ENVIRONMENT_FILES:
         environment |= files.get(name, {})
-    return Launch(environment, *(files.get(name, {}) for name in ("limits", "net", "cpus")))
+    return Launch(environment, *(files.get(name, {}) for name in _OTHER_FILES))
 
 
 def command(
@@ -141,7 +144,7 @@ def command(
     if hidden:
         own = (place.data, place.run, place.tmp)
         argv = wrapped(argv, own, (hidden,), root=bool(identity.name))
-    return Action(argv)
+    return Action(joined(place.home, launch.cgroup, argv))
 
 
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")

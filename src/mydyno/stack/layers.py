@@ -9,9 +9,10 @@ from pathlib import Path
 from mydyno.journal.records import Acting
 from mydyno.model import Action, Change, Cost, Durability, HostError, Settings
 from mydyno.model.plugins import with_plugins
-from mydyno.stack import cpus, doses, link, zfs
+from mydyno.stack import cgroup, cpus, doses, link, zfs
 from mydyno.stack.alloc import Alloc
 from mydyno.stack.block import Block
+from mydyno.stack.cgroup import Cgroup
 from mydyno.stack.existing_variables import ExistingVariables
 from mydyno.stack.fs import Fs, unsafe
 from mydyno.stack.kernel import RELEASE, Kernel
@@ -230,6 +231,12 @@ def _server_layers() -> dict[str, LayerKind]:
             validate=lambda settings, place: cpus.validate(settings, place.cpus),
             needs=Needs(server=True, tools=lambda _: ("taskset",)),
             keys=(cpus.KEY,),
+            literal=True,
+        ),
+        "cgroup": replace(
+            _server(lambda place: Cgroup(place.file("cgroup"))),
+            needs=Needs(root=True, server=True),
+            keys=cgroup.KEYS,
             literal=True,
         ),
         "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),

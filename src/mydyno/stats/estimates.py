@@ -62,6 +62,7 @@ _PERCENTILES = {
     "latency_max_s": 100.0,
 }
 _P99 = "latency_p99_s"
+_MEAN = "latency_mean_s"  # without a histogram: of threads that always wait for one request each
 _QUERIES = ("reads", "writes", "other")  # what sysbench counts its queries as
 BIN_S = 10.0  # bin width of the analysis: shorter bins are autocorrelated
 _SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
@@ -75,7 +76,7 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
 
     Rates are means weighted by time; ``qps`` is the sum of all kinds.  Percentiles come from the
     merged histograms; a tool that gives none has its per-interval percentiles summed up by their
-    median, as a series of its own.
+    median, as a series of its own, and their means weighted by requests.
     ``<response>_logsd`` is the standard deviation of the log response about its linear trend,
     ``latency_p99_logsd`` that of the 99th percentile of each interval.  ``latency_logsd`` is the
     standard deviation of the log latency of all requests, ``unfairness_ratio`` that of the threads'
@@ -169,7 +170,7 @@ def unit_of(name: str) -> str:
 
 def _percentiles(found: Sequence[Level]) -> dict[str, float]:
     each = {name: percentile_us(found, percent) / 1e6 for name, percent in _PERCENTILES.items()}
-    return {"latency_mean_s": mean_us(found) / 1e6, **each} if found else {}
+    return {_MEAN: mean_us(found) / 1e6, **each} if found else {}
 
 
 def _spread(found: Sequence[Level]) -> dict[str, float]:
@@ -187,7 +188,10 @@ def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, f
     metrics: dict[str, float] = {}
     for name in names:
         values = [i.values.get(name, 0.0) for i in inside]
-        if name.startswith("latency_"):
+        if name == _MEAN:
+            rate = _weighted([1 / v if v else 0.0 for v in values], seconds)
+            metrics[name] = 1 / rate if rate else 0.0
+        elif name.startswith("latency_"):
             present = sorted(i.values[name] for i in inside if name in i.values)
             metrics[name] = present[len(present) // 2]
         else:

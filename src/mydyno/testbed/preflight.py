@@ -17,7 +17,7 @@ from mydyno.server import Build
 from mydyno.server.programs import option_names, read_options
 from mydyno.snapshot import existing, store
 from mydyno.snapshot.device import require_empty
-from mydyno.stack import Layer, doses, refuse_reboot
+from mydyno.stack import Layer, cgroup, doses, refuse_reboot
 from mydyno.stack.alloc import installed
 from mydyno.stack.cpus import online
 from mydyno.stack.known.variables import Variable, rejected
@@ -265,6 +265,15 @@ def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
         delayed = DELAY in settings
         if uses_lab_link(settings) and (reason := link_available(hosts.db, delayed=delayed)):
             raise RefusedError(f'net.address = "{LAB}": {reason}')
+
+
+def refuse_quota(host: Host, campaign: Campaign) -> None:
+    """Raise `RefusedError` for a CPU quota on a host that has none to give; a VM lab has."""
+    device = campaign.spec.stack.device
+    machine = isinstance(device, DeviceTable) and device.machine
+    wanted = any(settings.of("cgroup") for settings in campaign.treatments.values())
+    if wanted and not machine and (reason := ask(host, cgroup.refusal())):
+        raise RefusedError(f"cgroup.cpu: {host.name}: {reason}; run as root, or remove it")
 
 
 _CONNECTIONS = "151"  # where max_connections is not set: of all versions that are supported

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mydyno.campaign.spec import program_of
+from mydyno.campaign.spec import DeviceTable, program_of
 from mydyno.host import ask, uploaded
 from mydyno.journal import Prepared
 from mydyno.lab.lab_store import LabStore
@@ -132,7 +132,8 @@ class Preparation:
             if key.server:
                 self._fill_by_server(key, workload)
             else:
-                self._run_tool(workload, Target(work=p.made("load"), directory=place.live))
+                target = Target(work=p.made("load"), directory=place.live)
+                self._run_tool(store, workload, target)
             store.freeze()
         cost_s = time.monotonic() - began_s
         p.journal.append(Prepared(key.name, place.method, cost_s))
@@ -153,19 +154,25 @@ class Preparation:
         instance.start()
         try:
             self._check(key.server)
-            self._run_tool(workload, target_of(instance, work, work))
+            self._run_tool(self.stores[key], workload, target_of(instance, work, work))
             pages = page_list(instance) if spec.protocol.preload else b""
         finally:
             instance.stop(grace_s=_STOP_FILLED_S)
         if pages:
             write_page_list(instance, pages)
 
-    def _run_tool(self, workload: Workload, target: Target) -> None:
+    def _run_tool(self, store: Store, workload: Workload, target: Target) -> None:
         """Run the load tool's preparation; raise `HostError` with a failed command's message."""
-        host = self.setup.hosts.of(workload)
+        host, device = self.setup.hosts.of(workload), self.setup.campaign.spec.stack.device
+        capped = isinstance(device, DeviceTable) and device.fill_capped is True
+        lab = store if capped and isinstance(store, LabStore) else None
+        if lab:
+            lab.before_load()
         for action in workload.prepare(target):
             there = uploaded(host, action, target.work, target.password_file)
             host.run(there, timeout_s=_HOURS_S).check()
+        if lab:
+            lab.device.cap(on=False)
 
     def _check(self, program: str) -> None:
         """Read the defaults of the running server, and find settings that it does not have."""

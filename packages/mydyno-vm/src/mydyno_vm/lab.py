@@ -31,7 +31,10 @@ _MEMORY, _LEAST_MEMORY = 2 << 30, 1 << 30  # the default where a quarter of the 
 _LONGEST = 30  # characters of a campaign's name in that of its machine
 # room for snapshots, and a module whose parameters may be asked for
 _FIRST = (("sh", "-c", 'resize2fs "$(findmnt -no SOURCE /)"'), ("modprobe", "zfs"))
-_LOOP_ONLY = ("chunk", "vm", "read_latency_us", "write_latency_us", "flush_latency_us")
+_LOOP_ONLY = (
+    *("chunk", "vm", "read_latency_us", "write_latency_us", "flush_latency_us"),
+    *("fill_capped", "ignores_flushes"),
+)
 _PLAIN = {f.name: f.default for f in msgspec.structs.fields(DeviceTable)}
 
 

@@ -11,4 +11,5 @@ LIMIT = Limit(
         figure("cgroup.throttled:mysqld", 0.05, "s/s"),
         quotient("share of the quota used", ("cgroup.cpu:mysqld", "cgroup.cpu_limit:mysqld"), 0.8),
     ),
+    doses=("cgroup.cpu",),
 )

@@ -1,16 +1,18 @@
-"""An override file of Docker Compose: options, limits, CPUs, environment, network sysctls."""
+"""An override file of Docker Compose: options, limits, CPUs, quota, environment, sysctls."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mydyno.keep.forms import systemd
 from mydyno.keep.kept import Form, Kept, KeptFile, scalar
+from mydyno.model import SpecError
 
 _FILE = "compose.mydyno.yml"
 
 
 def carries(key: str) -> bool:
     """Return whether a container can have it of its own."""
-    return key.startswith(("mysqld.", "limits.", "cpus.", "alloc.", "env.", "kernel.sysctl.net."))
+    own = ("mysqld.", "limits.", "cpus.", "cgroup.", "alloc.", "env.", "kernel.sysctl.net.")
+    return key.startswith(own)
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
@@ -22,6 +24,7 @@ def _write(kept: Kept) -> Sequence[KeptFile]:
     lines += ["    ulimits:"] if limits else []
     lines += [f"      {n}: {'-1' if v == 'unlimited' else v}" for n, v in limits.items()]
     lines += [f"    cpuset: {scalar(cpus)}" for cpus in kept.of("cpus").values()]
+    lines += _quota(kept.of("cgroup"))
     sysctls = kept.of("kernel.sysctl")
     lines += ["    sysctls:"] if sysctls else []
     lines += [f"      {name}: {scalar(value)}" for name, value in sysctls.items()]
@@ -29,6 +32,18 @@ def _write(kept: Kept) -> Sequence[KeptFile]:
     lines += ["    environment:"] if environment else []
     lines += [f"      {name}: {scalar(value)}" for name, value in environment.items()]
     return [KeptFile(_FILE, "\n".join(lines) + "\n")]
+
+
+def _quota(asked: Mapping[str, str]) -> list[str]:
+    """Return the quota as Compose takes it, in microseconds of each period."""
+    if "cpu" not in asked:
+        return []
+    try:
+        period_us = 1000 * int(asked.get("period", "100ms").removesuffix("ms"))
+        quota_us = round(float(asked["cpu"].removesuffix("%")) / 100 * period_us)
+    except ValueError as error:
+        raise SpecError(f"cgroup: {dict(asked)}: write cpu as 150% and period as 100ms") from error
+    return [f"    cpu_period: {period_us}", f"    cpu_quota: {quota_us}"]
 
 
 def _inverse(_: Kept) -> Sequence[KeptFile]:

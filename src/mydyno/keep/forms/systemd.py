@@ -1,10 +1,15 @@
-"""A drop-in of the server's unit: limits, CPUs, allocator, environment."""
+"""A drop-in of the server's unit: limits, CPUs, CPU quota, allocator, environment."""
 
 from collections.abc import Sequence
 
 from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
 
 _LIMITS = {"nofile": "LimitNOFILE", "nproc": "LimitNPROC", "memlock": "LimitMEMLOCK"}
+CPUS = {
+    "cpus.allowed": "CPUAffinity",
+    "cgroup.cpu": "CPUQuota",
+    "cgroup.period": "CPUQuotaPeriodSec",
+}
 TUNABLES = ("GLIBC_TUNABLES", "MALLOC_CONF")  # of glibc's allocator, of the others
 LIBRARIES = {  # as the loader finds them; the package of Debian and Ubuntu beside it
     "jemalloc": "libjemalloc.so.2",
@@ -26,13 +31,14 @@ def environment(kept: Kept) -> dict[str, str]:
 
 
 def limits(kept: Kept) -> dict[str, str]:
-    """Return the limits and the CPUs as systemd names them."""
+    """Return the limits, the CPUs and the quota as systemd names them."""
     found = {
         _LIMITS[name]: "infinity" if value == "unlimited" else value
         for name, value in kept.of("limits").items()
     }
-    cpus = kept.of("cpus").get("allowed")
-    return {**found, "CPUAffinity": cpus} if cpus else found
+    own = {f"{layer}.{k}": v for layer in ("cpus", "cgroup") for k, v in kept.of(layer).items()}
+    words = {"unlimited": ""}  # an empty assignment takes back those of the files before it
+    return found | {name: words.get(own[key], own[key]) for key, name in CPUS.items() if key in own}
 
 
 def quoted(text: str) -> str:
@@ -59,7 +65,7 @@ def _file(kept: Kept, text: str) -> KeptFile:
 FORM = Form(
     "systemd",
     "a drop-in of the server's unit",
-    prefixed("limits.", "cpus.", "alloc.", "env."),
+    prefixed("limits.", "cpus.", "cgroup.", "alloc.", "env."),
     _write,
     _inverse,
     "copy it to the host, systemctl daemon-reload, then restart the server",

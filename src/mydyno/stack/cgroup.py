@@ -1,0 +1,187 @@
+"""The CPU time of a private server, as containers and units are given it: `cgroup.cpu`.
+
+The server starts in a control group of its own, of version 1 or 2, which is removed when it has
+stopped.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
+from mydyno.stack import launch_file
+from mydyno.stack.launch_file import OWNED, Server
+
+CPU, PERIOD = "cpu", "period"
+KEYS = (CPU, PERIOD)
+KIND = "control group"
+_PERIOD_US = 100_000  # the kernel's own, which container runtimes and systemd keep
+_LEAST_US = 1000  # the kernel takes no shorter quota or period
+_LONGEST_US, _MOST_US = 1_000_000, 1 << 40
+_QUOTA = "max"  # the line of the launch file that holds both as cpu.max does
+_NONE = {CPU: "unlimited", PERIOD: "100ms"}
+_CPU = re.compile(r"(\d+(?:\.\d+)?)%")
+_TIME = re.compile(r"(\d+)ms")
+
+# Where the controller `cpu` is: in its own tree of version 1, else in the one of version 2.  What
+# counts the CPU time may be in a tree apart.
+_ROOT = """
+for root in /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup/cpu /sys/fs/cgroup; do
+    [ -e "$root/cgroup.procs" ] && break
+done
+group=$root/$1 groups=$root/$1 apart=/sys/fs/cgroup/cpuacct
+[ -e "$apart/cgroup.procs" ] && [ ! -L "$apart" ] && groups="$group $apart/$1"
+"""
+# Version 1 has two files, and refuses a quota or a period that does not go with the other one.
+_WRITE = """
+if [ -e "$group/cpu.max" ]; then echo "$2" >"$group/cpu.max"
+else
+    echo -1 >"$group/cpu.cfs_quota_us"
+    echo "${2#* }" >"$group/cpu.cfs_period_us"
+    echo "${2% *}" >"$group/cpu.cfs_quota_us"
+fi
+"""
+_JOIN = f"""set -e
+{_ROOT}mkdir -p $groups{_WRITE}for each in $groups; do echo $$ >"$each/cgroup.procs"; done
+shift 2
+exec "$@"
+"""
+_ONLINE = f'set -e\nset -- "$1" "$(sed -n "s/^{_QUOTA}=//p" "$2")"{_ROOT}{_WRITE}'
+_SHOW = f"""{_ROOT}
+cat -- "$2" 2>/dev/null
+pid=$(cat -- "$3" 2>/dev/null) && grep -qx -- "$pid" "$group/cgroup.procs" 2>/dev/null || exit 0
+if [ -e "$group/cpu.max" ]; then echo "now=$(cat "$group/cpu.max")"
+else echo "now=$(cat "$group/cpu.cfs_quota_us") $(cat "$group/cpu.cfs_period_us")"
+fi
+"""
+_REMOVE = f"""{_ROOT}
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    left=
+    for each in $groups; do
+        [ ! -d "$each" ] || rmdir "$each" 2>/dev/null || left=$each
+    done
+    [ -n "$left" ] || exit 0
+    sleep 0.1
+done
+echo "$left: control group in use by $(tr '\n' ' ' <"$left/cgroup.procs")" >&2
+exit 1
+"""
+_AVAILABLE = f"""{_ROOT}
+[ -w "$root/cgroup.procs" ] || {{ echo "no control groups can be made in $root"; exit; }}
+[ -e "$root/cpu.cfs_quota_us" ] && exit
+grep -qw cpu "$root/cgroup.subtree_control" && exit
+echo "$root/cgroup.subtree_control lacks cpu; \\`echo +cpu >$root/cgroup.subtree_control\\`"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroup:
+    """Keys `cpu`, the CPU time that is left in each `period`: ``150%`` is that of one CPU and half.
+
+    A quota is changed while the server runs; one that it did not start with needs a restart.
+    """
+
+    name: ClassVar[str] = "cgroup"
+    owned: ClassVar[bool] = True
+    server: Server
+
+    @property
+    def group(self) -> str:
+        """Return the name of the server's control group."""
+        return group_of(self.server.own.parent.parent)
+
+    def observe(self) -> Probe[Settings]:
+        """Return the probe for the quota of the running server's group."""
+        files = (str(self.server.own), str(self.server.pid_file))
+        return Probe(Action(("sh", "-c", _SHOW, "show", self.group, *files)), parse_cgroup)
+
+    def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
+        """Return the changes; raise `SpecError` for another key or a value that cannot be."""
+        wanted, lines = _wanted(want)
+        found = launch_file.changes(now, wanted, _NONE, self.server.write(lines))
+        inside = CPU in now and CPU in wanted
+        return [replace(change, cost=Cost.ONLINE) for change in found] if inside else found
+
+    def online(self, changes: Sequence[Change]) -> Sequence[Action]:
+        """Return the command that gives the running server's group the quota of the own file."""
+        words = ("online", self.group, str(self.server.own))
+        return [Action(("sh", "-c", _ONLINE, *words))] if changes else []
+
+
+def group_of(home: Path) -> str:
+    """Return the name of the control group of the server in this folder."""
+    return f"mydyno-{hashlib.blake2s(str(home).encode(), digest_size=8).hexdigest()}"
+
+
+def joined(home: Path, launch: Mapping[str, str], argv: Sequence[str]) -> tuple[str, ...]:
+    """Return a command as one that runs in the group that its launch file asks for."""
+    if _QUOTA not in launch:
+        return tuple(argv)
+    return ("sh", "-c", _JOIN, "join", group_of(home), launch[_QUOTA], *argv)
+
+
+def removal(group: str) -> Action:
+    """Return the command that removes a control group of ours, if it is there."""
+    return Action(("sh", "-c", _REMOVE, "remove", group))
+
+
+def refusal() -> Probe[str]:
+    """Return the probe for why no server can have a quota on a host, ``""`` where it can."""
+    shown = Action(("sh", "-c", _AVAILABLE, "available", ""))
+    return Probe(shown, lambda raw: raw.decode(errors="replace").strip())
+
+
+def parse_cgroup(raw: bytes) -> Settings:
+    """Return the quota of the running server's group, else what its launch file asks for."""
+    seen = launch_file.pairs(raw.decode(errors="replace").splitlines())
+    found = {key: seen[key] for key in KEYS if key in seen}
+    quota_us, _, period_us = seen.get("now", "").partition(" ")
+    if period_us.isdecimal():
+        in_force = _shown(int(quota_us) if quota_us.isdecimal() else None, int(period_us))
+        found |= {key: value for key, value in in_force.items() if key in found}
+    return {**found, OWNED: ",".join(found)} if found else {}
+
+
+def _wanted(want: Settings) -> tuple[dict[str, str], list[str]]:
+    """Return the settings as the kernel keeps them, to the microsecond, and the own file."""
+    for key in want.keys() - {*KEYS}:
+        raise SpecError(unknown_value(key, KEYS, "setting", prefix="cgroup."))
+    if not want:
+        return {}, []
+    if CPU not in want:
+        raise SpecError("cgroup.period: is that of a quota; set cgroup.cpu, too")
+    period_us = _microseconds(want.get(PERIOD, ""))
+    quota_us = _quota(want[CPU], period_us)
+    made = {key: value for key, value in _shown(quota_us, period_us).items() if key in want}
+    lines = [f"{key}={value}" for key, value in made.items()]
+    return made, [*lines, f"{_QUOTA}={quota_us} {period_us}"]
+
+
+def _shown(quota_us: int | None, period_us: int) -> dict[str, str]:
+    cpu = _NONE[CPU] if quota_us is None else f"{round(100 * quota_us / period_us, 3):g}%"
+    return {CPU: cpu, PERIOD: f"{period_us / 1000:g}ms"}
+
+
+def _microseconds(text: str) -> int:
+    if not text:
+        return _PERIOD_US
+    found = _TIME.fullmatch(text)
+    us = int(found[1]) * 1000 if found else 0
+    if not _LEAST_US <= us <= _LONGEST_US:
+        raise SpecError(f"cgroup.period = {text!r}: write it as 100ms, from 1ms to 1000ms")
+    return us
+
+
+def _quota(text: str, period_us: int) -> int:
+    found = _CPU.fullmatch(text)
+    us = round(float(found[1]) / 100 * period_us) if found else 0
+    if not _LEAST_US <= us <= _MOST_US:
+        least = 100 * _LEAST_US / period_us
+        raise SpecError(
+            f"cgroup.cpu = {text!r}: write a share of one CPU's time, such as 150%; with this "
+            f"period, {least:g}% or more"
+        )
+    return us
