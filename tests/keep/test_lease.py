@@ -108,6 +108,67 @@ def test_a_server_that_its_account_cannot_enter_any_more_is_restored(desk):
     assert "15000" not in limits
 
 
+def test_a_password_in_roots_option_file_ends_a_trial_as_it_began_it(desk):
+    """A unit has no HOME of its own: what the session could set, the dead man must take back."""
+    desk.guest.sql("ALTER USER root@localhost IDENTIFIED BY 'secret'")
+    (desk.guest.root / "root/.my.cnf").write_text("[client]\npassword = secret\n")
+    values = desk.values()
+    desk.apply(HOT, lease="10s")
+    assert desk.values() != values
+    until(lambda: desk.leases() == ["reverted"], 25)
+    assert desk.values() == values
+
+
+def test_a_revert_that_systemd_does_not_answer_comes_again(desk):
+    values = desk.values()
+    desk.apply(HOT, lease="10s")
+    desk.guest.inside("mount", "--bind", "/bin/false", "/usr/bin/systemctl")
+    until(lambda: desk.values() == values, 25)
+    assert desk.leases() == ["reverting"]
+    desk.guest.inside("umount", "/usr/bin/systemctl")
+    until(lambda: desk.leases() == ["reverted"], 20)
+
+
+@pytest.mark.parametrize("desk", ["mysql"], indirect=True)
+def test_an_assignment_that_outlives_its_client_does_not_land_after_the_revert(desk):
+    """MySQL's waits for another session's lock, also where who asked for it has gone."""
+    desk.guest.sql("CREATE DATABASE kept; CREATE TABLE kept.t (a INT)")
+    lock = ("mariadb", "-e", "LOCK TABLES kept.t WRITE; DO SLEEP(45)")
+    with subprocess.Popen(desk.guest.argv(*lock)) as locked:
+        until(lambda: "SLEEP" in desk.guest.sql("SHOW PROCESSLIST"))
+        printed = desk.apply("[mysqld]\nread_only = 1\n", code=3)
+        assert "not done in 20 s" in printed
+        assert "everything was restored" in printed
+        assert locked.poll() is None, "the lock was held until here"
+        assert "SET GLOBAL read_only" not in desk.guest.sql("SHOW FULL PROCESSLIST")
+    assert desk.guest.sql("SELECT @@GLOBAL.read_only") == "0"
+
+
+CAMPAIGN = """
+[stack]
+host = "{}"
+server = "none"
+[treatments.MORE]
+"kernel.sysctl.net.core.somaxconn" = 1024
+[workloads.w]
+tool = "command"
+argv = ["true"]
+response = "tps"
+"""
+
+
+def test_a_campaign_and_a_trial_do_not_take_each_others_values_for_the_hosts(desk):
+    note = "echo 'elsewhere campaign x may have changed settings' >/run/mydyno-open/a"
+    desk.guest.inside("sh", "-c", f"mkdir /run/mydyno-open; {note}")
+    assert "has settings changed by a campaign: campaign x" in desk.apply(HOT, code=4)
+    desk.guest.inside("rm", "-r", "/run/mydyno-open")
+    desk.apply(HOT)
+    spec = desk.folder / "spec.toml"
+    spec.write_text(CAMPAIGN.format(desk.guest.ssh))
+    words = ("run", str(spec), "-o", str(desk.folder / "out"), "--allow", "host")
+    assert "is on trial there since it was begun by" in desk.run(*words, code=4)
+
+
 def test_tunables_of_the_allocator_are_kept_and_go_with_a_rollback(desk):
     environment = ("sh", "-c", "tr '\\0' '\\n' </proc/$(pidof mariadbd)/environ")
     desk.apply('[alloc]\ntunables = "glibc.malloc.arena_max=2"\n')

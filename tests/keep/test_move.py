@@ -84,6 +84,29 @@ def test_the_data_move_with_their_rights_and_can_move_again(parent):
     assert "move" in desk.guest.inside("journalctl", "-q", "-t", "mydyno-move", "-o", "cat")
 
 
+RELUCTANT = """#!/bin/sh
+[ "$1" != daemon-reload ] || [ ! -e /run/mydyno-move/state ] || exit 1
+exec /usr/bin/systemctl.own "$@"
+"""
+
+
+def test_a_manager_that_refuses_to_reload_does_not_keep_the_server_down(parent):
+    """As it does where /run is nearly full."""
+    desk, content = parent, kept(parent)[1]
+    own = desk.guest.root / "usr/bin/systemctl"
+    own.rename(own.with_name("systemctl.own"))
+    own.write_text(RELUCTANT)
+    own.chmod(0o755)
+    assert f"the data are in {NEW}" in move(desk)
+    assert kept(desk) == (NEW, content)
+
+
+def test_an_option_file_is_not_written_where_others_can_put_a_link(parent):
+    parent.guest.inside("chown", "mysql", "/etc/mysql/mariadb.conf.d")
+    printed = move(parent, "--dry-run", code=4)
+    assert "/etc/mysql/mariadb.conf.d: root would write there" in printed
+
+
 def begin(desk):
     """Start a move, and return once its unit runs."""
     words = ("move", desk.guest.ssh, NEW, "--yes-to", desk.guest.name)

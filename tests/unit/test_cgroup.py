@@ -42,7 +42,9 @@ def test_what_is_in_force_is_shown_for_what_was_asked():
     assert parse_cgroup(b"cpu=50%\nmax=50000 100000\n")["cpu"] == "50%"  # it does not run
     running = b"cpu=50%\nmax=50000 100000\nnow=25000 100000\n"
     assert parse_cgroup(running) == {"cpu": "25%", "owned": "cpu"}
-    assert parse_cgroup(b"cpu=50%\nnow=max 100000\n") == {"cpu": "unlimited", "owned": "cpu"}
+    for other in (b"max 100000", b"-1 100000", b"", b" "):  # of others; outside of its group
+        seen = parse_cgroup(b"cpu=50%\nnow=" + other + b"\n")
+        assert seen == {"cpu": "unlimited", "owned": "cpu"}
 
 
 def test_a_group_that_is_not_there_is_removed():

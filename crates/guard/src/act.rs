@@ -48,7 +48,8 @@ impl Host {
         let started = Instant::now();
         check(&lease)?;
         self.close_those_of_earlier_boots()?;
-        if let Some(open) = self.leases.all()?.iter().find(|one| !one.is_over()) {
+        let all = self.leases.all()?;
+        if let Some(open) = all.iter().find(|one| !one.is_over()) {
             return Err(Fault::refused(format!(
                 "{}: is open here since it was begun by {} ({}); confirm it or roll it back first",
                 open.lease.id, open.lease.who, open.lease.why
@@ -73,6 +74,7 @@ impl Host {
         let entry = Entry::Open {
             boot: boot()?,
             at: now(),
+            order: 1 + all.iter().map(|one| one.order).max().unwrap_or(0),
             lease: Box::new(lease.clone()),
         };
         if let Err(fault) = self.leases.create(&lease.id, &entry) {
@@ -461,11 +463,19 @@ fn end_other(leases: &Leases) {
     let own = std::env::current_exe().ok();
     let its = fs::read_link(format!("/proc/{pid}/exe")).ok();
     if own.is_some() && own == its {
-        if let Some(pid) = i32::try_from(pid)
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-        {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        // with the command that it waits for, which would act after this
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let children = fs::read_to_string(path).unwrap_or_default();
+        let all = children
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok());
+        for one in std::iter::once(pid).chain(all) {
+            if let Some(one) = i32::try_from(one)
+                .ok()
+                .and_then(rustix::process::Pid::from_raw)
+            {
+                let _ = rustix::process::kill_process(one, rustix::process::Signal::KILL);
+            }
         }
     }
 }

@@ -125,6 +125,7 @@ impl Change {
     /// Writes a file's new text beside it, with the rights of the present one.
     pub fn stage(&self, text: &str) -> Result<()> {
         for folder in &self.made {
+            trusted(Path::new(folder))?; // before: nobody else can put a link in its place then
             match fs::create_dir(folder) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(Fault::failed(format!("{folder}: {error}")));

@@ -95,6 +95,9 @@ fn log_of(unit: &Unit<'_>, client: &Client<'_>) -> String {
 
 /// Returns the end of a file that the server's user may have made: a link or a pipe is not read.
 fn tail(path: &PathBuf) -> Option<String> {
+    if !std::fs::symlink_metadata(path).ok()?.is_file() {
+        return None; // some devices act as they are opened
+    }
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut file = OpenOptions::new()
         .read(true)

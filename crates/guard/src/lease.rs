@@ -87,6 +87,9 @@ pub enum Entry {
         lease: Box<Lease>,
         boot: String,
         at: u64,
+        /// One more than that of the lease before it: a clock can step back.
+        #[serde(default)]
+        order: u64,
     },
     /// A change of the trial is about to be made.
     Intent {
@@ -145,6 +148,7 @@ pub struct Held {
     pub state: State,
     pub boot: String,
     pub at: u64,
+    pub order: u64,
     pub until: u64,
     /// Of each change of the trial: absent as long as nothing was begun, then what it became.
     pub landed: Vec<Option<Landed>>,
@@ -169,11 +173,12 @@ impl Held {
         matches!(self.state, State::Kept | State::Reverted)
     }
 
-    fn new(lease: Lease, boot: String, at: u64) -> Self {
+    fn new(lease: Lease, boot: String, at: u64, order: u64) -> Self {
         Self {
             state: State::Open,
             boot,
             at,
+            order,
             until: at + lease.seconds,
             landed: vec![None; lease.trial.len()],
             verdict: String::new(),
@@ -300,8 +305,8 @@ impl Leases {
         }
         let found: Result<Vec<Held>> = ids.iter().map(|id| self.one(id)).collect();
         let mut all = found?;
-        // An id has the clock of who asked for it, `at` the host's own.
-        all.sort_by(|a, b| (a.at, &a.lease.id).cmp(&(b.at, &b.lease.id)));
+        // An id has the clock of who asked for it, `at` the host's own; both can step back.
+        all.sort_by(|a, b| (a.order, a.at, &a.lease.id).cmp(&(b.order, b.at, &b.lease.id)));
         Ok(all)
     }
 
@@ -403,10 +408,16 @@ fn line(entry: &Entry) -> Vec<u8> {
 /// Returns a lease from its lines; those that are cut or damaged are passed over.
 fn folded(text: &[u8]) -> Option<Held> {
     let mut entries = text.split_inclusive(|b| *b == b'\n').filter_map(entry);
-    let Some(Entry::Open { lease, boot, at }) = entries.next() else {
+    let Some(Entry::Open {
+        lease,
+        boot,
+        at,
+        order,
+    }) = entries.next()
+    else {
         return None;
     };
-    let mut held = Held::new(*lease, boot, at);
+    let mut held = Held::new(*lease, boot, at, order);
     entries.for_each(|one| held.take(one));
     Some(held)
 }

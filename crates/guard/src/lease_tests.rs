@@ -11,7 +11,7 @@ fn lease() -> Lease {
 }
 
 fn opened() -> Held {
-    Held::new(lease(), "boot".into(), 100)
+    Held::new(lease(), "boot".into(), 100, 1)
 }
 
 fn entry_of(n: u8) -> Entry {
@@ -83,19 +83,25 @@ fn leases_are_in_the_order_of_the_hosts_clock() {
     let folder = std::env::temp_dir().join(format!("mydyno-order-{}", std::process::id()));
     let leases = Leases::open(&folder).unwrap();
     // the second one was asked for by a host whose clock is behind
-    for (id, at) in [("20260102-1", 1), ("20260101-1", 2)] {
+    // of an earlier version, then one of this one, then one after the clock has stepped back
+    for (id, at, order) in [
+        ("20260102-1", 9, 0),
+        ("20260101-1", 5, 1),
+        ("20260101-2", 2, 2),
+    ] {
         let mut one = lease();
         one.id = id.into();
         let open = Entry::Open {
             lease: Box::new(one),
             boot: "b".into(),
             at,
+            order,
         };
         leases.create(id, &open).unwrap();
     }
     let all = leases.all().unwrap();
     let ids: Vec<&str> = all.iter().map(|held| held.lease.id.as_str()).collect();
-    assert_eq!(ids, ["20260102-1", "20260101-1"]);
+    assert_eq!(ids, ["20260102-1", "20260101-1", "20260101-2"]);
     leases.remove().unwrap();
 }
 
@@ -103,7 +109,7 @@ proptest! {
     #[test]
     fn a_file_cut_anywhere_is_the_lease_of_its_complete_lines(cut in 0_usize..600) {
         let entries = [
-            Entry::Open { lease: Box::new(lease()), boot: "b".into(), at: 1 },
+            Entry::Open { lease: Box::new(lease()), boot: "b".into(), at: 1, order: 1 },
             entry_of(0), entry_of(1), entry_of(2), entry_of(3),
         ];
         let text: Vec<u8> = entries.iter().flat_map(line).collect();
@@ -120,7 +126,7 @@ proptest! {
     #[test]
     fn a_damaged_line_is_passed_over(at in 0_usize..200, with in any::<u8>()) {
         let mut text: Vec<u8> = line(&Entry::Open {
-            lease: Box::new(lease()), boot: "b".into(), at: 1,
+            lease: Box::new(lease()), boot: "b".into(), at: 1, order: 1,
         });
         let first = text.len();
         text.extend(line(&entry_of(2)));

@@ -11,12 +11,21 @@ use crate::lease::Lease;
 
 const POLL: Duration = Duration::from_millis(20);
 const SHORT: Duration = Duration::from_secs(20);
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs a command to its end, which comes within `limit`; returns what it printed.
+///
+/// It has the environment of the dead man, whoever calls: an account that only a session can log
+/// in with could not take back what it has set.
 pub fn run(argv: &[&str], input: &str, limit: Duration) -> Result<String> {
     let name = argv.iter().take(3).copied().collect::<Vec<_>>().join(" ");
+    let path = std::env::var_os("PATH").unwrap_or_else(|| PATH.into());
     let mut child = Command::new(argv[0])
         .args(&argv[1..])
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", "/root")
+        .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -90,6 +99,13 @@ impl Unit<'_> {
 
     pub fn is_active(&self) -> bool {
         self.property("ActiveState").is_ok_and(|s| s == "active")
+    }
+
+    /// Returns whether the server does not run, and is not about to; an error where systemd is not
+    /// reached: its variables may well be in force then.
+    pub fn is_down(&self) -> Result<bool> {
+        let state = self.property("ActiveState")?;
+        Ok(matches!(state.as_str(), "inactive" | "failed"))
     }
 
     /// Returns how long the unit gives itself to start, at least a minute.
@@ -187,14 +203,41 @@ impl Client<'_> {
     }
 
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
-        let literal = if value.parse::<f64>().is_ok() {
-            value.to_owned()
-        } else {
-            format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
-        };
-        self.ask(&format!("SET GLOBAL {name} = {literal}"))
-            .map(drop)
+        self.ask(&assignment(name, value)).map(drop)
     }
+
+    /// Ends an assignment of ours that has outlived its client: it would land after the revert.
+    pub fn end_assignment(&self, name: &str, value: &str) -> Result<()> {
+        let ours = format!("\t{}", assignment(name, value));
+        let end = Instant::now() + SHORT;
+        loop {
+            let shown = self.ask("SHOW FULL PROCESSLIST")?;
+            let running = shown.lines().filter(|row| row.contains(&ours));
+            let ids: Vec<&str> = running.filter_map(|row| row.split('\t').next()).collect();
+            if ids.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(Fault::failed(format!(
+                    "{name}: the server is still at work on SET GLOBAL of it (connection {})",
+                    ids.join(", ")
+                )));
+            }
+            for id in ids {
+                let _ = self.ask(&format!("KILL {id}")); // it may have ended
+            }
+            thread::sleep(POLL * 5);
+        }
+    }
+}
+
+fn assignment(name: &str, value: &str) -> String {
+    let literal = if value.parse::<f64>().is_ok() {
+        value.to_owned()
+    } else {
+        format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
+    };
+    format!("SET GLOBAL {name} = {literal}")
 }
 
 /// Arms the timer that reverts a lease; it lives as long as this boot, as the trial does.
@@ -265,5 +308,18 @@ pub fn log(text: &str) {
         let plain: String = text.chars().filter(|c| !c.is_control()).collect();
         let line = format!("<{NOTICE_OF_DAEMON}>mydyno: {plain}");
         let _ = socket.send_to(line.as_bytes(), "/dev/log");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_the_environment_of_the_dead_man_whoever_calls() {
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let script = "echo \"$HOME $PWD [$CARGO_MANIFEST_DIR]\"";
+        let shown = run(&["sh", "-c", script], "", SHORT).unwrap();
+        assert_eq!(shown, "/root / []\n");
     }
 }

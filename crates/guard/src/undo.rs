@@ -17,10 +17,16 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
     let lease = &held.lease;
     let (client, unit) = (Client(&lease.client), Unit(&lease.unit));
     lease.stored.iter().for_each(Change::unstage);
-    let is_down = !lease.unit.is_empty() && !unit.is_active();
-    let restarts = lease.restart && (is_down || unit.runs_on(&lease.id)?);
     let is_again = held.state == State::Reverting;
     let (mut left, mut failed) = (Vec::new(), None);
+    let mut known = |answer: Result<bool>| {
+        answer.unwrap_or_else(|fault| {
+            failed = Some(fault); // what needs no answer is restored now, the rest when it comes back
+            false
+        })
+    };
+    let is_down = !lease.unit.is_empty() && known(unit.is_down());
+    let restarts = lease.restart && (is_down || known(unit.runs_on(&lease.id)));
     for (change, landed) in lease.trial.iter().zip(&held.landed).rev() {
         let ends_with_the_server = change.kind == Kind::Variable && (restarts || is_down);
         if landed.is_none() || ends_with_the_server {
@@ -52,6 +58,9 @@ fn take_back(
     client: &Client<'_>,
     is_again: bool,
 ) -> Result<bool> {
+    if let (Kind::Variable, Some(wanted)) = (change.kind, &change.wanted) {
+        client.end_assignment(&change.place, wanted)?;
+    }
     let present = change.present(client)?;
     let is_back = change.same(present.as_deref(), change.before.as_deref());
     if !is_back && !change.ours(present.as_deref(), landed) {

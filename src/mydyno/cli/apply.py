@@ -35,6 +35,7 @@ from mydyno.cli.leases import (
     lease_of,
     look_at,
     on_top,
+    refuse_open,
     replication,
     scene_of,
     unit_of,
@@ -44,7 +45,6 @@ from mydyno.host import Host, is_root
 from mydyno.host.processes import identify
 from mydyno.keep.kept import KEPT, Kept, KeptOn
 from mydyno.keep.lease import (
-    Held,
     LeaseNote,
     LeasePlan,
     LeaseRow,
@@ -71,6 +71,7 @@ from mydyno.server.programs import PATH, refuse_foreign
 from mydyno.stack.flavours import flavours
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import full_key, split
+from mydyno.testbed.lock import open_campaigns
 
 _SHORTEST_S, _LONGEST_S = 10.0, 7 * 86400.0
 _IDS = r"s/^[UG]id:\s*\([0-9]*\).*/\1/p"  # the real user and group
@@ -130,6 +131,11 @@ def apply(  # noqa: PLR0913 - one parameter an option
     seconds = _seconds(lease)
     wanted, foretold = _wanted(source, treatment, target_of(target or []))
     existing, seen = look_at(to, server)
+    if lines := open_campaigns(existing.host, to):
+        raise RefusedError(
+            f"{existing.host.name}: has settings changed by a campaign: {'; '.join(lines)}; "
+            "restore them first, as they would count as the host's own"
+        )
     kept, already, plan = _planned(wanted, existing, seen)
     sentence = _losses(plan)
     _refuse_weaker(sentence, allow or [])
@@ -247,16 +253,6 @@ def _table(path: Path) -> dict[str, str]:
 def name_of(seen: ServerEvidence, host: Host) -> str:
     """Return the host's own name."""
     return section(seen.host, "system").get("name", host.name)
-
-
-def refuse_open(leases: Sequence[Held]) -> None:
-    """Raise an error where a lease is on trial."""
-    for one in leases:
-        if not one.is_over:
-            raise RefusedError(
-                f"{one.lease.host}: {one.lease.id} is on trial there since it was begun by "
-                f"{one.lease.who}; confirm it or roll it back first"
-            )
 
 
 def _on(wanted: Kept, existing: Existing, seen: ServerEvidence) -> Kept:

@@ -81,6 +81,16 @@ def open_lease(host: Host) -> Held:
     return there[-1]
 
 
+def refuse_open(leases: Sequence[Held]) -> None:
+    """Raise an error where a lease is on trial."""
+    for one in leases:
+        if not one.is_over:
+            raise RefusedError(
+                f"{one.lease.host}: {one.lease.id} is on trial there since it was begun by "
+                f"{one.lease.who}; confirm it or roll it back first"
+            )
+
+
 def call(host: Host, *words: str, stdin: bytes = b"") -> bytes:
     """Return what the guard prints; raise the error of its exit code."""
     done = host.run(Action((GUARD, *words), stdin), timeout_s=_LONG_S)
@@ -102,6 +112,7 @@ def install_guard(host: Host) -> None:
         for folder in (there.parents[1], there.parent):
             host.run(Action(("install", "-d", "-m", "755", str(folder)))).check()
         host.push(program, there)
+        host.run(Action(("sync", "-f", GUARD))).check()  # a lease rests on it
         if host.run(Action((GUARD, "--version"))).returncode:
             host.run(Action(("rm", "-f", GUARD)))
             raise RefusedError(

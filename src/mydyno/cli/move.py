@@ -15,11 +15,22 @@ import msgspec
 import typer
 
 from mydyno.audit.facts import ServerEvidence
-from mydyno.cli.apply import DryRun, YesTo, consent, include_of, name_of, refuse_open
+from mydyno.cli.apply import DryRun, YesTo, consent, include_of, name_of
 from mydyno.cli.audit import Options
-from mydyno.cli.leases import LeaseHost, Why, held, look_at, replication, unhealthy, unit_of, who
+from mydyno.cli.leases import (
+    LeaseHost,
+    Why,
+    held,
+    look_at,
+    refuse_open,
+    replication,
+    unhealthy,
+    unit_of,
+    who,
+)
 from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.host import Host, ask, reach
+from mydyno.host.files import distrust, resolved
 from mydyno.keep.managers import managers
 from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.report import units
@@ -139,6 +150,7 @@ def _refuse(existing: Existing, seen: ServerEvidence, old: str, new: str) -> flo
             f"{seen.name}: {found[0]} manages the server, and this needs a restart; move it there"
         )
     _refuse_paths(existing, seen, old)
+    _option_folder(existing, seen)
     _refuse_links(host, old)
     _refuse_parents(host, old, new)
     _refuse_mount(host, new)
@@ -159,6 +171,20 @@ def _refuse_paths(existing: Existing, seen: ServerEvidence, old: str) -> None:
             f"{one.where}: {one.name} = {one.value} stays in the old folder; write it relative to "
             "datadir first"
         )
+
+
+def _option_folder(existing: Existing, seen: ServerEvidence) -> Path:
+    """Return the folder that the new option file is written to; raise where others can change it.
+
+    Which one it is, the server's process names, which may be subverted.
+    """
+    include = include_of(existing, seen)
+    folder = resolved(existing.host, Path(include))
+    if problem := distrust(existing.host, folder):
+        raise RefusedError(
+            f"{include}: root would write there, and {problem}; give it to root with mode 0755"
+        )
+    return folder
 
 
 def _refuse_links(host: Host, old: str) -> None:
@@ -261,7 +287,7 @@ def _begin(existing: Existing, seen: ServerEvidence, old: str, new: str, reason:
         "old": old,
         "new": new,
         "part": f"{new}.mydyno-part",
-        "file": f"{include_of(existing, seen)}/{FILE}",
+        "file": f"{_option_folder(existing, seen)}/{FILE}",
         "text": f"[mysqld]\ndatadir = {new}\n",
         "dropin": _DROP_IN.format(unit),
         "dropin_text": f'[Unit]\nRequiresMountsFor="{new}"\n',

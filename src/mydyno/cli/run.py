@@ -19,6 +19,7 @@ from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
 from mydyno.campaign.timing import Costs, relative_noise
 from mydyno.campaign.trial import attempt
+from mydyno.cli import leases
 from mydyno.cli.analysis import RunFacts, losses_of, must_run, opened, result, save
 from mydyno.cli.benches import Built, build
 from mydyno.cli.narrow import Treatment, Try, tried
@@ -40,7 +41,7 @@ from mydyno.cli.terminal import (
     print_message,
     width,
 )
-from mydyno.host import Local, reach, shielded
+from mydyno.host import Local, is_root, reach, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import FileJournal, Opened, Prepared, outcomes
 from mydyno.journal.records import FileRecords, nothing_left
@@ -117,6 +118,8 @@ def execute(
     campaign, costs = built.campaign, costs_of(built)
     files = RunDir(resolved(Local(), output or Path("runs") / campaign.name))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
+    if is_root(built.db):
+        leases.refuse_open(leases.held(built.db))
     shown = output or Path("runs") / campaign.name
     files.claim(Local())
     journal = _journal(files, campaign, built.name)

@@ -38,7 +38,7 @@ written() {
     sync -f "$(dirname "$1")"
 }
 
-# Puts option file and drop-in back as they were.
+# Puts option file and drop-in back as they were, durably: the server takes commits after it.
 forget() {
     for one in file dropin; do
         eval "place=\$$one"
@@ -51,7 +51,8 @@ forget() {
         fi
     done
     rmdir --ignore-fail-on-non-empty "$(dirname "$dropin")" 2>/dev/null || :
-    systemctl daemon-reload
+    sync -f "$(dirname "$file")" /etc/systemd/system || :
+    systemctl daemon-reload || : # refused, as where /run is full, it must not keep the server down
 }
 
 run() {
@@ -83,9 +84,10 @@ after() {
     case $(cat "$here/state" 2>/dev/null || echo nothing) in
     nothing | moved | refused | down | restored) exit 0 ;;
     esac
+    rm -f "$here/old" "$here/new" # they may have filled /run
     if grep -qxF "datadir = $new" "$file" 2>/dev/null; then
         state starting
-        systemctl daemon-reload
+        systemctl daemon-reload || :
         if systemctl start "$unit" && runs_there; then
             state moved
             exit 0

@@ -163,6 +163,9 @@ def _named(host: Host, named: str, there: Sequence[ServerProcess]) -> tuple[str,
             f"{named}: write host, port, user and password into [client] of an option file, and "
             "name that with --server FILE"
         )
+    if named and not named.startswith("/"):  # what restores later has another working folder
+        full = host.run(Action(("realpath", "-m", "--", named))).check().stdout
+        named = full.decode(errors="surrogateescape").removesuffix("\n")
     if named:
         is_socket = host.run(Action(("test", "-S", named))).returncode == 0
         return (f"--{'socket' if is_socket else 'defaults-file'}={named}",)

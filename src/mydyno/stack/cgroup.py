@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,55 +27,7 @@ _NONE = {CPU: "unlimited", PERIOD: "100ms"}
 _CPU = re.compile(r"(\d+(?:\.\d+)?)%")
 _TIME = re.compile(r"(\d+)ms")
 
-# Where the controller `cpu` is: in its own tree of version 1, else in the one of version 2.  What
-# counts the CPU time may be in a tree apart.
-_ROOT = """
-for root in /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup/cpu /sys/fs/cgroup; do
-    [ -e "$root/cgroup.procs" ] && break
-done
-group=$root/$1 groups=$root/$1 apart=/sys/fs/cgroup/cpuacct
-[ -e "$apart/cgroup.procs" ] && [ ! -L "$apart" ] && groups="$group $apart/$1"
-"""
-# Version 1 has two files, and refuses a quota or a period that does not go with the other one.
-_WRITE = """
-if [ -e "$group/cpu.max" ]; then echo "$2" >"$group/cpu.max"
-else
-    echo -1 >"$group/cpu.cfs_quota_us"
-    echo "${2#* }" >"$group/cpu.cfs_period_us"
-    echo "${2% *}" >"$group/cpu.cfs_quota_us"
-fi
-"""
-_JOIN = f"""set -e
-{_ROOT}mkdir -p $groups{_WRITE}for each in $groups; do echo $$ >"$each/cgroup.procs"; done
-shift 2
-exec "$@"
-"""
-_ONLINE = f'set -e\nset -- "$1" "$(sed -n "s/^{_QUOTA}=//p" "$2")"{_ROOT}{_WRITE}'
-_SHOW = f"""{_ROOT}
-cat -- "$2" 2>/dev/null
-pid=$(cat -- "$3" 2>/dev/null) && grep -qx -- "$pid" "$group/cgroup.procs" 2>/dev/null || exit 0
-if [ -e "$group/cpu.max" ]; then echo "now=$(cat "$group/cpu.max")"
-else echo "now=$(cat "$group/cpu.cfs_quota_us") $(cat "$group/cpu.cfs_period_us")"
-fi
-"""
-_REMOVE = f"""{_ROOT}
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    left=
-    for each in $groups; do
-        [ ! -d "$each" ] || rmdir "$each" 2>/dev/null || left=$each
-    done
-    [ -n "$left" ] || exit 0
-    sleep 0.1
-done
-echo "$left: control group in use by $(tr '\n' ' ' <"$left/cgroup.procs")" >&2
-exit 1
-"""
-_AVAILABLE = f"""{_ROOT}
-[ -w "$root/cgroup.procs" ] || {{ echo "no control groups can be made in $root"; exit; }}
-[ -e "$root/cpu.cfs_quota_us" ] && exit
-grep -qw cpu "$root/cgroup.subtree_control" && exit
-echo "$root/cgroup.subtree_control lacks cpu; \\`echo +cpu >$root/cgroup.subtree_control\\`"
-"""
+_SCRIPT = files(__package__).joinpath("cgroup.sh").read_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +48,8 @@ class Cgroup:
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for the quota of the running server's group."""
-        files = (str(self.server.own), str(self.server.pid_file))
-        return Probe(Action(("sh", "-c", _SHOW, "show", self.group, *files)), parse_cgroup)
+        own = (str(self.server.own), str(self.server.pid_file))
+        return Probe(Action(_script("show", self.group, *own)), parse_cgroup)
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for another key or a value that cannot be."""
@@ -107,8 +60,8 @@ class Cgroup:
 
     def online(self, changes: Sequence[Change]) -> Sequence[Action]:
         """Return the command that gives the running server's group the quota of the own file."""
-        words = ("online", self.group, str(self.server.own))
-        return [Action(("sh", "-c", _ONLINE, *words))] if changes else []
+        words = _script("online", self.group, str(self.server.own))
+        return [Action(words)] if changes else []
 
 
 def group_of(home: Path) -> str:
@@ -120,27 +73,31 @@ def joined(home: Path, launch: Mapping[str, str], argv: Sequence[str]) -> tuple[
     """Return a command as one that runs in the group that its launch file asks for."""
     if _QUOTA not in launch:
         return tuple(argv)
-    return ("sh", "-c", _JOIN, "join", group_of(home), launch[_QUOTA], *argv)
+    return _script("join", group_of(home), launch[_QUOTA], *argv)
 
 
 def removal(group: str) -> Action:
     """Return the command that removes a control group of ours, if it is there."""
-    return Action(("sh", "-c", _REMOVE, "remove", group))
+    return Action(_script("remove", group))
 
 
 def refusal() -> Probe[str]:
     """Return the probe for why no server can have a quota on a host, ``""`` where it can."""
-    shown = Action(("sh", "-c", _AVAILABLE, "available", ""))
-    return Probe(shown, lambda raw: raw.decode(errors="replace").strip())
+    return Probe(Action(_script("refusal", "")), lambda raw: raw.decode(errors="replace").strip())
+
+
+def _script(*words: str) -> tuple[str, ...]:
+    return ("sh", "-c", _SCRIPT, "cgroup.sh", *words)
 
 
 def parse_cgroup(raw: bytes) -> Settings:
     """Return the quota of the running server's group, else what its launch file asks for."""
     seen = launch_file.pairs(raw.decode(errors="replace").splitlines())
     found = {key: seen[key] for key in KEYS if key in seen}
-    quota_us, _, period_us = seen.get("now", "").partition(" ")
-    if period_us.isdecimal():
-        in_force = _shown(int(quota_us) if quota_us.isdecimal() else None, int(period_us))
+    if "now" in seen:  # it runs; outside of its group, or in one without a quota, that is empty
+        quota_us, _, period_us = seen["now"].partition(" ")
+        free = not (quota_us.isdecimal() and period_us.isdecimal())
+        in_force = _NONE if free else _shown(int(quota_us), int(period_us))
         found |= {key: value for key, value in in_force.items() if key in found}
     return {**found, OWNED: ",".join(found)} if found else {}
 
@@ -160,9 +117,9 @@ def _wanted(want: Settings) -> tuple[dict[str, str], list[str]]:
     return made, [*lines, f"{_QUOTA}={quota_us} {period_us}"]
 
 
-def _shown(quota_us: int | None, period_us: int) -> dict[str, str]:
-    cpu = _NONE[CPU] if quota_us is None else f"{round(100 * quota_us / period_us, 3):g}%"
-    return {CPU: cpu, PERIOD: f"{period_us / 1000:g}ms"}
+def _shown(quota_us: int, period_us: int) -> dict[str, str]:
+    percent = round(100 * quota_us / period_us, 3)
+    return {CPU: f"{percent:g}%", PERIOD: f"{period_us / 1000:g}ms"}
 
 
 def _microseconds(text: str) -> int:
