@@ -380,7 +380,8 @@ def _of_quota(own: StackSettings, worse: str, better: str) -> dict[str, dict[str
     quota = share(own.of("cgroup").get("cpu", ""))
     changes = (worse, better) if quota else ()
     key = full_key("cgroup", "cpu")
-    return {f"cgroup.cpu {by}": {key: f"{100 * (quota or 0) * ratio(by):g}%"} for by in changes}
+    shares = {by: round(100 * (quota or 0.0) * ratio(by), 2) for by in changes}
+    return {f"cgroup.cpu {by}": {key: f"{share:g}%"} for by, share in shares.items()}
 
 
 def _scaled(rate: str, by: float) -> str:

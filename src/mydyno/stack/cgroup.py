@@ -24,7 +24,7 @@ _LEAST_US = 1000  # the kernel takes no shorter quota or period
 _LONGEST_US, _MOST_US = 1_000_000, 1 << 40
 _QUOTA = "max"  # the line of the launch file that holds both as cpu.max does
 _NONE = {CPU: "unlimited", PERIOD: "100ms"}
-_CPU = re.compile(r"(\d+(?:\.\d+)?)%")
+_CPU = re.compile(r"(\d+(?:\.\d{1,2})?)%")  # systemd has no finer shares
 _TIME = re.compile(r"(\d+)ms")
 
 _SCRIPT = files(__package__).joinpath("cgroup.sh").read_text()
@@ -95,7 +95,7 @@ def parse_cgroup(raw: bytes) -> Settings:
     seen = launch_file.pairs(raw.decode(errors="replace").splitlines())
     found = {key: seen[key] for key in KEYS if key in seen}
     if "now" in seen:  # it runs; outside of its group, or in one without a quota, that is empty
-        quota_us, _, period_us = seen["now"].partition(" ")
+        quota_us, _, period_us = seen["now"].strip().partition(" ")
         free = not (quota_us.isdecimal() and period_us.isdecimal())
         in_force = _NONE if free else _shown(int(quota_us), int(period_us))
         found |= {key: value for key, value in in_force.items() if key in found}
@@ -134,11 +134,11 @@ def _microseconds(text: str) -> int:
 
 def _quota(text: str, period_us: int) -> int:
     found = _CPU.fullmatch(text)
-    us = round(float(found[1]) / 100 * period_us) if found else 0
+    us = round(float(found[1]) * 100) * period_us // 10_000 if found else 0
     if not _LEAST_US <= us <= _MOST_US:
         least = 100 * _LEAST_US / period_us
         raise SpecError(
-            f"cgroup.cpu = {text!r}: write a share of one CPU's time, such as 150%; with this "
-            f"period, {least:g}% or more"
+            f"cgroup.cpu = {text!r}: write a share of one CPU's time, such as 150%, with up to two "
+            f"decimals; with this period, {least:g}% or more"
         )
     return us

@@ -1,13 +1,22 @@
-# cgroup.sh join|online|show|remove|refusal GROUP …: the control group of a private server, in the tree
-# of version 1 that has `cpu`, else in that of version 2.  What counts CPU time may be in a tree apart.
+# cgroup.sh join|online|show|remove|refusal GROUP …: the control group of a private server.  Where systemd
+# runs, it is a scope: systemd alone decides which controllers a group has, and removes it.  Elsewhere it
+# is a folder in the tree of version 1 that has `cpu`, else in that of version 2.
 what=$1
 for root in /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup/cpu /sys/fs/cgroup; do
     [ -e "$root/cgroup.procs" ] && break
 done
+# what counts CPU time may be in a tree apart
 group=$root/$2 groups=$root/$2 apart=/sys/fs/cgroup/cpuacct
 [ -e "$apart/cgroup.procs" ] && [ ! -L "$apart" ] && groups="$group $apart/$2"
+[ -d /run/systemd/system ] && scope=$2.scope || scope=
 
-# Gives the group `QUOTA PERIOD`; version 1 refuses one of the two that does not go with the other.
+# Prints "QUOTA PERIOD" in microseconds as systemd takes it: in hundredths of a per cent, rounded down.
+properties() {
+    share=$(((${1% *} * 10000 + ${1#* } - 1) / ${1#* }))
+    printf 'CPUQuota=%d.%02d%% CPUQuotaPeriodSec=%dus' $((share / 100)) $((share % 100)) "${1#* }"
+}
+
+# Gives the group its quota; version 1 refuses one of the two that does not go with the other.
 give() {
     if [ -e "$group/cpu.max" ]; then
         echo "$1" >"$group/cpu.max"
@@ -21,6 +30,13 @@ give() {
 # join GROUP "QUOTA PERIOD" COMMAND…: becomes a command in this group
 join() {
     set -e
+    if [ -n "$scope" ]; then
+        set -- "$(properties "$2")" "$@"
+        both=$1
+        shift 3
+        exec systemd-run --quiet --scope --collect --unit="$scope" \
+            --property="${both% *}" --property="${both#* }" -- "$@"
+    fi
     mkdir -p $groups
     give "$2"
     for each in $groups; do echo $$ >"$each/cgroup.procs"; done
@@ -31,23 +47,32 @@ join() {
 # online GROUP FILE: gives the group what its launch file asks for
 online() {
     set -e
-    give "$(sed -n 's/^max=//p' "$2")"
+    quota=$(sed -n 's/^max=//p' "$2")
+    if [ -n "$scope" ]; then
+        exec systemctl set-property --runtime "$scope" $(properties "$quota")
+    fi
+    give "$quota"
 }
 
 # show GROUP FILE PID_FILE: prints the launch file, and what the running server has of it
 show() {
     cat -- "$2" 2>/dev/null
     pid=$(cat -- "$3" 2>/dev/null) && [ -d "/proc/$pid" ] || exit 0
-    if ! grep -qx -- "$pid" "$group/cgroup.procs" 2>/dev/null; then
-        echo now=
-    elif [ -e "$group/cpu.max" ]; then
-        echo "now=$(cat "$group/cpu.max")"
+    there=$root$(sed -n 's/^[0-9]*:\([^:]*,\)*cpu\(,[^:]*\)*://p' "/proc/$pid/cgroup")
+    [ "$root" != /sys/fs/cgroup ] || there=$root$(sed -n 's/^0:://p' "/proc/$pid/cgroup")
+    case $there in
+    */"$1" | */"$1.scope") cd "$there" ;;
+    *) echo now= && exit ;;
+    esac
+    if [ -e cpu.max ]; then
+        echo "now=$(cat cpu.max)"
     else
-        echo "now=$(cat "$group/cpu.cfs_quota_us") $(cat "$group/cpu.cfs_period_us")"
+        echo "now=$(cat cpu.cfs_quota_us cpu.cfs_period_us 2>/dev/null | tr '\n' ' ')"
     fi
 }
 
 remove() {
+    [ -z "$scope" ] || exit 0 # it ends with its last process
     for attempt in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         left=
         for each in $groups; do
@@ -62,7 +87,9 @@ remove() {
 
 # Prints why no server can have a quota here.
 refusal() {
-    if [ ! -w "$root/cgroup.procs" ]; then
+    if [ -n "$scope" ]; then
+        [ "$(id -u)" = 0 ] || echo "systemd makes control groups for root"
+    elif [ ! -w "$root/cgroup.procs" ]; then
         echo "no control groups can be made in $root"
     elif [ ! -e "$root/cpu.cfs_quota_us" ] && ! grep -qw cpu "$root/cgroup.subtree_control"; then
         echo "$root/cgroup.subtree_control lacks cpu; \`echo +cpu >$root/cgroup.subtree_control\`"
