@@ -203,8 +203,7 @@ def _runs(spec: Spec, place: str, grid: Callable[[], Grid]) -> Grid:
 
 
 def _screen(inputs: PlanInput, rule: Rule) -> Blocks:
-    runs = (name for name, settings in inputs.treatments.items() if settings)
-    return _of(inputs, rule, runs, inputs.blocks or 1)
+    return _of(inputs, rule, inputs.cells, inputs.blocks or 1)
 
 
 def _screen_lengths(inputs: PlanInput) -> Stops:

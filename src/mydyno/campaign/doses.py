@@ -78,7 +78,6 @@ _VAGUE = 0.5  # half of an interval that could not prove a limit of one
 _TITLES = {
     "disk.rate": "rate of the disk",
     "disk.read_latency": "latency of its reads",
-    "disk.write_latency": "latency of its writes",
     "disk.flush_latency": "latency of its flushes",
     "link.rate": "rate of the link",
     "link.delay": "round trip of the link",
@@ -351,7 +350,7 @@ def _of_disk(inputs: PlanInput, worse: str, better: str) -> dict[str, dict[str, 
         return {}
     capped = device.disk_class or device.vm
     doses = [("rate", worse), ("rate", better)] if capped else []
-    doses += [(latency, better) for latency in LATENCIES]
+    doses += [("read_latency", better), ("flush_latency", better)]
     return {f"disk.{key} {value}": {full_key("disk", key): value} for key, value in doses}
 
 

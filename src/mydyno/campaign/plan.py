@@ -22,6 +22,7 @@ from mydyno.campaign.treatments import (
     Environment,
     Select,
     credits_of,
+    first_of,
     less_of,
     levels_of,
     rungs_of,
@@ -31,6 +32,7 @@ from mydyno.campaign.treatments import (
 )
 from mydyno.loads import Workload, tools
 from mydyno.model import (
+    Durability,
     Outcome,
     RefusedError,
     Reset,
@@ -42,7 +44,7 @@ from mydyno.model import (
 from mydyno.model.plugins import with_plugins
 from mydyno.model.text import duration_s
 from mydyno.stack.layers import ServerPlace, kind_of, layers
-from mydyno.stack.protocol import StackSettings, spec_key, split
+from mydyno.stack.protocol import StackSettings, split
 from mydyno.stack.zfs import torn_page_risks
 from mydyno.stats import FIRST, Rule, compare
 from mydyno.stats.looks import Looks
@@ -201,16 +203,37 @@ def plan(
     more = {name: split(settings) for name, settings in kind.more(inputs).items()}
     device = spec.stack.device
     bursts = [n for n, s in {**treatments, **more}.items() if credits_of(device, s) > 0]
-    rule = replace(_rule(inputs, name, kind, stops), bursts=frozenset(bursts))
+    classes = _durability({**treatments, **more}, treatments[baseline])
+    rule = _rule(inputs, name, kind, stops)
+    rule = replace(rule, bursts=frozenset(bursts), durability=classes)
     ends = kind.make(inputs, rule)  # only the design knows what ends it, and its looks follow
-    looks = Looks(ends.blocks, ends.budget_s, once=ends.size is not None and not ends.size.early)
+    last = ends.blocks and ends.blocks + rule.method.proving_from
+    looks = Looks(last, ends.budget_s, once=ends.size is not None and not ends.size.early)
     rule = replace(rule, method=replace(rule.method, looks=looks))
     design = kind.make(inputs, rule)
     treatments |= more
     if torn := torn_page_risks(treatments):
         raise RefusedError(f"{place}: {'; '.join(torn)}")
-    cells, soak = _levels(spec, treatments, place), _soak(spec, place, rule, tuple(treatments))
+    cells = _levels(spec, treatments, place, environment)
+    soak = _soak(spec, place, rule, tuple(treatments))
     return Campaign(spec, name, treatments, workloads, kind, design, stops, rule, cells, soak)
+
+
+def _durability(
+    treatments: Mapping[str, StackSettings], baseline: StackSettings
+) -> Mapping[str, str]:
+    """Return the treatments that weaken durability, as far as no server is asked for defaults.
+
+    A design spends no time on what may not win; the report has what was changed in each trial.
+    """
+    return {
+        name: "weaker"
+        for name, settings in treatments.items()
+        for key, value in settings.items()
+        for kind, bare in [kind_of(key)]
+        if baseline.get(key) != value
+        if kind.durability(bare, baseline.get(key, ""), value, settings) is Durability.WEAKER
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +282,16 @@ def _soak(spec: Spec, place: str, rule: Rule, treatments: Sequence[str]) -> Soak
 
 
 def _levels(
-    spec: Spec, treatments: Mapping[str, Settings], place: str
+    spec: Spec, treatments: Mapping[str, Settings], place: str, environment: Environment
 ) -> dict[str, dict[str, str]]:
-    """Return each treatment's level of each factor: a setting's value, or a bundle on or off."""
+    """Return each treatment's level of each factor: a setting's value, or a bundle on or off.
+
+    A treatment without some of the factors, as STOCK with what is common, has none.
+    """
     if spec.factors:
-        first = {spec_key(key): str(levels[0]) for key, levels in spec.factors.items()}
-        return {FIRST: first, **{n: levels_of(own, spec) for n, own in treatments.items()}}
+        first = levels_of(first_of(spec, place, environment), spec)
+        found = {FIRST: first, **{n: levels_of(own, spec) for n, own in treatments.items()}}
+        return {name: of for name, of in found.items() if len(of) == len(spec.factors)}
     rungs = rungs_of(spec, place)
     spare = {name: parts for less in less_of(rungs).values() for name, parts in less.items()}
     used = dict.fromkeys(part for parts in rungs.values() for part in parts)

@@ -22,6 +22,7 @@ from mydyno.campaign.designs import (
 from mydyno.campaign.spec import Spec
 from mydyno.campaign.treatments import less_of, numbered, rungs_of, spare_of
 from mydyno.model import Outcome, Reset, Settings, SpecError, Trial
+from mydyno.stack.protocol import split
 from mydyno.stats import Method, Rule, compare, undecided
 from mydyno.stats.effects import Size
 
@@ -291,8 +292,10 @@ def phase(design: object, history: Sequence[Outcome]) -> str:
 def _ladder(inputs: PlanInput, rule: Rule, first: Race | Blocks) -> Ladder:
     names = tuple(inputs.treatments)
     less = less_of(rungs_of(inputs.spec, inputs.place))
+    parts = {name: split(settings) for name, settings in _parts(inputs).items()}
+    every = replace(inputs, treatments={**inputs.treatments, **parts})
     return Ladder(
-        first,
+        replace(first, plots=every.plots),
         rule.baseline,
         {rung: list(of) for rung, of in less.items()},
         lambda outcomes: compare(outcomes, rule, names).winner,

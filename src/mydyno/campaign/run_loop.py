@@ -26,6 +26,7 @@ from mydyno.model import (
     JournalError,
     Metric,
     Outcome,
+    Reset,
     Trial,
     TrialStatus,
     UnknownEndError,
@@ -77,8 +78,10 @@ def run(r: CampaignRun) -> None:
     _open(r)
     _settle(r)
     with r.bench.opened():
+        first = True
         while trial := r.campaign.next(outcomes(r.journal.events())):
-            _one(r, trial)
+            _one(r, trial, first=first)
+            first = False
 
 
 def _open(r: CampaignRun) -> None:
@@ -113,7 +116,8 @@ def _settle(r: CampaignRun) -> None:
         r.journal.append(Interruption(trial, spent.seconds))
 
 
-def _one(r: CampaignRun, trial: Trial) -> None:
+def _one(r: CampaignRun, trial: Trial, *, first: bool) -> None:
+    """Run a trial; the `first` of a process finds a server that has just started."""
     r.watcher.started(trial)
     inputs = TrialInput(
         trial=trial,
@@ -122,7 +126,10 @@ def _one(r: CampaignRun, trial: Trial) -> None:
         folder=r.files.begin(trial.id),
     )
     spent = Spent()
-    stop = r.campaign.stop(trial, outcomes(r.journal.events()))
+    history = outcomes(r.journal.events())
+    if first and history and trial.reset is Reset.NONE:
+        history = (*history[:-1], replace(history[-1], status=TrialStatus.UNKNOWN))
+    stop = r.campaign.stop(trial, history)
     a = Attempt(inputs, stop, spent_s(r.journal.events()), r.watcher.interval)
     r.journal.append(Started(trial))
     lost = False

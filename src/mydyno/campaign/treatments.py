@@ -212,6 +212,12 @@ def _grid(spec: Spec, environment: Environment) -> dict[str, dict[str, Any]]:
     }
 
 
+def first_of(spec: Spec, place: str, environment: Environment) -> Settings:
+    """Return the first level of each factor, as a treatment has it."""
+    first = next(iter(_grid(spec, environment).values()), {})
+    return _with_common(first, spec, place, environment)
+
+
 def levels_of(settings: Mapping[str, str], spec: Spec) -> dict[str, str]:
     """Return what settings have of the spec's factors, in their order, by the keys of a spec."""
     mine = {spec_key(key): value for key, value in settings.items()}

@@ -207,7 +207,7 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
             _view(judged.get(o.trial.id, o), i, campaign, _gauges(files, o)) for o, i in trials
         ],
         changes=changes,
-        distributions=_distributions(trials),
+        distributions=_distributions([t for t in trials if _counts(judged.get(t[0].trial.id))]),
         facts=facts,
         blocks=len({o.trial.block for o in short}),
         margin=campaign.spec.decide.margin,
@@ -338,6 +338,11 @@ def _curve(name: str, intervals: Sequence[Interval]) -> Curve | None:
     if not shown:
         return None
     return Curve(name, unit_of(name), [i.t_s for i in shown], [i.values[name] for i in shown])
+
+
+def _counts(outcome: Outcome | None) -> bool:
+    """Return whether a trial is one of those that verdicts are of."""
+    return outcome is not None and outcome.status is TrialStatus.OK and not outcome.trial.soak
 
 
 def _distributions(trials: Sequence[Read]) -> list[Distribution]:

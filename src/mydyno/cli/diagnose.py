@@ -196,7 +196,6 @@ def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metri
     suspected = suspects(found, paced=not load.info.closed_loop).suspects
     own = {
         "read_latency": found.ratio("disk.read_s", "disk.reads"),
-        "write_latency": found.ratio("disk.write_s", "disk.writes"),
         "flush_latency": found.ratio("disk.flush_s", "disk.flushes"),
     }
     keeps = not load.info.closed_loop and any(suspect.limit == IDLE for suspect in suspected)

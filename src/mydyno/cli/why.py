@@ -260,6 +260,7 @@ def _diagnosed(
     if not sampled or not rates:
         return None
     waits = [one["latency_mean_s"] for one in metrics if "latency_mean_s" in one]
+    follows = load.info.closed_loop and load.info.response in {"tps", "qps"}  # Little's law
     together = mean(sampled)
     subject = Subject(
         first.treatment,
@@ -268,7 +269,7 @@ def _diagnosed(
         fmean(rates),
         unit_of(load.info.response),
         connections_of(load, together.means),
-        fmean(rates) * fmean(waits) if waits and load.info.closed_loop else None,
+        fmean(rates) * fmean(waits) if waits and follows else None,
         (min(window.start_s for window in windows), max(window.end_s for window in windows)),
         paced=not load.info.closed_loop,
     )

@@ -40,7 +40,6 @@ SHOWN: Mapping[str, str] = {
 DOSED: Mapping[str, Sequence[str]] = {
     "disk.rate": (READ, WRITE),
     "disk.read_latency": (READ,),
-    "disk.write_latency": (WRITE,),
     "disk.flush_latency": (LOG,),
     "link.rate": (NETWORK, CLIENT),  # of a load elsewhere both are one line
     "link.delay": (NETWORK, CLIENT),

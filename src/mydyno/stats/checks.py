@@ -71,7 +71,8 @@ class TreatmentEvidence:
     """The evidence on a treatment under a workload, and its verdict.
 
     `proving` is whether it has trials that count as evidence, in more than one block of the
-    campaign; `carries` whether the previous treatment carries over into the measured segments.
+    campaign; `carries` whether the previous treatment carries over into the measured segments;
+    `to_the_end` whether it was in the campaign's last block.
     """
 
     evidence: Evidence
@@ -79,6 +80,7 @@ class TreatmentEvidence:
     rule: Rule
     proving: bool = True
     carries: bool = False
+    to_the_end: bool = False
 
     @property
     def place(self) -> FindingPlace:
@@ -188,6 +190,8 @@ def _given_up(treatment: TreatmentEvidence) -> Finding | None:
     effect, workload = treatment.evidence.effect, treatment.evidence.workload
     if treatment.verdict != "inconclusive" or not given_up(effect, treatment.rule, workload):
         return None
+    if treatment.to_the_end:
+        return None  # nothing left it out: the campaign's blocks or its budget ended
     chance = effect.promise if effect else 0.0
     return Finding("given-up", {"chance": chance}, treatment.place)
 

@@ -402,7 +402,8 @@ def _row(
         effect, guards = None, Guarded({}, {}, {}, {})
     blocks = {o.trial.block for mine in trials.values() for o in mine}
     proving = any(o.trial.block >= rule.method.proving_from for o in pair.own) and len(blocks) > 1
-    judged = TreatmentEvidence(evidence, word, rule, proving=proving, carries=measured.carries)
+    last = any(o.trial.block == max(blocks) for o in pair.own)
+    judged = TreatmentEvidence(evidence, word, rule, proving, measured.carries, last)
     values = measured.values.get(treatment, [])
     return Row(
         name=treatment,

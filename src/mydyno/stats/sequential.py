@@ -193,7 +193,8 @@ def error_shares(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> dict
     """
     trials, steady = steady_of(outcomes, rule, workload)
     found = _compared(trials, steady, rule) if trials else None
-    if found is None:
+    apart = rule.method.estimator is Estimator.STEADY or rule.method.segment_s is not None
+    if found is None or not apart:  # of one window for each start the two cannot be told apart
         return {}
     own = steady.variance if rule.method.estimator is Estimator.STEADY else None
     return found.shares(rule.baseline, own)
@@ -381,11 +382,13 @@ class _Compared:
     ) -> tuple[Sequence[int], Sequence[float]]:
         """Return the number of trials at each of a treatment's looks, and the shares of the error.
 
-        The first look is at its second trial.
+        The first look is at its second trial.  Once all of it may be spent, as in the second phase
+        of a ladder, nothing is decided before the end: that is one look.
         """
         blocks = sorted(self.blocks[i] for i in self.of[name])
-        looks = thinned(len(blocks))
-        return looks, [shares[blocks[n - 1]] for n in looks]
+        each = [(n, shares[blocks[n - 1]]) for n in thinned(len(blocks))]
+        looks = [*(look for look in each[:-1] if look[1] < 1), each[-1]]
+        return [n for n, _ in looks], [share for _, share in looks]
 
 
 def _compared(trials: Sequence[LoadSeries], steady: Steady, rule: Rule) -> _Compared | None:
