@@ -1,6 +1,7 @@
 """Copies with several workers: what is copied in which order, and what is found missing."""
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -101,6 +102,12 @@ class Careless(Local):
         return super().run(action, timeout_s=timeout_s)
 
 
+def a_link(live):
+    """What is filled in by a path below it would be written where the link leads."""
+    shutil.rmtree(live / "db one")
+    (live / "db one").symlink_to("/etc")
+
+
 def middle_changed(live):
     with (live / "db one" / "t\n1.ibd").open("r+b") as file:
         file.seek((3 << 20) // 2 + 100)
@@ -110,10 +117,11 @@ def middle_changed(live):
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        (lambda live: (live / "empty").unlink(), "1 files differ.*for example 'empty'"),
+        (lambda live: (live / "empty").unlink(missing_ok=True), "1 files differ.* 'empty'"),
         (lambda live: (live / "holes").write_bytes(b""), "1 files differ.*'holes'"),
         (lambda live: (live / "empty").chmod(0o666), "1 files differ.*'empty'"),
         (lambda live: (live / "new").touch(), "1 files differ.*'new'"),
+        (a_link, "db one: the original was changed while it was copied"),
         (middle_changed, "xargs -0 -r: exit 123"),
     ],
 )

@@ -88,14 +88,16 @@ def test_the_spread_of_p99_is_that_between_seconds():
     assert "latency_p99_logsd" not in metrics(jumps[:2], Window(0, 20))
 
 
-def test_a_mean_latency_of_seconds_is_weighted_by_their_requests():
-    seconds = [
-        Interval(2, {}),
-        Interval(3, {"latency_mean_s": 0.001}),
-        Interval(4, {"latency_mean_s": 0.004}),
-    ]
-    found = metrics([*seconds, Interval(5, {"iops": 0.0})])  # nothing ended in this one
-    assert found["latency_mean_s"] == pytest.approx(3 / (1 / 0.001 + 1 / 0.004))
+def test_the_mean_latency_of_threads_that_wait_is_their_number_over_the_requests():
+    def second(t, iops, fsyncs=0.0, threads=4):
+        return Interval(t, {"iops": iops, "fsyncs": fsyncs}, threads=threads)
+
+    stalled = [second(2, 9e9), second(3, 1000.0, 500.0), second(4, 0.0), second(5, 1500.0)]
+    assert metrics(stalled)["latency_mean_s"] == pytest.approx(4 * 3 / 3000)
+    assert "latency_mean_s" not in metrics([second(3, 1000.0, threads=0)])
+    assert "latency_mean_s" not in metrics([second(3, 0.0)])
+    own = [Interval(t, {"latency_mean_s": v}) for t, v in ((3, 0.001), (4, 0.003), (5, 0.002))]
+    assert metrics(own)["latency_mean_s"] == 0.002  # of a command: as it reports it
 
 
 def test_fairness_is_that_of_all_transactions_in_the_window():

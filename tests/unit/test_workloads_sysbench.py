@@ -200,11 +200,19 @@ REPORT = (
 
 
 @pytest.mark.parametrize(
-    ("options", "mean_s"),
-    [({}, 0.008), ({"file_io_mode": "mmap"}, 0.008), ({"file_io_mode": "async"}, None)],
+    ("options", "threads"),
+    [
+        ({}, 16),
+        ({"file_io_mode": "mmap"}, 16),
+        ({"file_io_mode": "async"}, 0),
+        ({"file_merged_requests": 8}, 0),
+    ],
 )
-def test_the_mean_latency_of_files_is_that_of_threads_that_wait_for_each_request(options, mean_s):
+def test_the_threads_of_files_count_where_each_waits_for_each_request(options, threads):
     (cell,) = fileio(threads=16, options=options)
     ((interval,),) = [list(cell.parse(REPORT.splitlines(keepends=True)))]
-    assert interval.values["iops"] == 2000
-    assert interval.values.get("latency_mean_s") == mean_s
+    assert (interval.values["iops"], interval.threads) == (2000, threads)
+    if not threads:
+        params = sysbench_fileio.FileioParams("rndrd", options=options)
+        with pytest.raises(SpecError, match="must be one of iops"):
+            sysbench_fileio.cells("io", params, "latency_mean_s")

@@ -69,6 +69,16 @@ impl Host {
                 change.made = change.missing_folders();
             }
         }
+        if lease.restart || lease.trial.iter().any(|one| one.kind == Kind::Variable) {
+            client.ask("SELECT 1").map_err(|fault| Fault {
+                text: format!(
+                    "the server's account cannot log in without your session's environment, as \
+                     the timer would have to; name an option file with --server: {}",
+                    fault.text
+                ),
+                ..fault
+            })?;
+        }
         units::install(&lease.unit)?;
         arm(&lease, 0, lease.seconds)?;
         let entry = Entry::Open {

@@ -11,6 +11,8 @@ use crate::lease::Lease;
 
 const POLL: Duration = Duration::from_millis(20);
 const SHORT: Duration = Duration::from_secs(20);
+/// The column of the process list with the statement: `MariaDB` has another one after it.
+const INFO: usize = 7;
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs a command to its end, which comes within `limit`; returns what it printed.
@@ -106,6 +108,11 @@ impl Unit<'_> {
     pub fn is_down(&self) -> Result<bool> {
         let state = self.property("ActiveState")?;
         Ok(matches!(state.as_str(), "inactive" | "failed"))
+    }
+
+    /// Returns whether the server does not run now, though it may be about to.
+    pub fn is_stopped(&self) -> Result<bool> {
+        Ok(self.property("ActiveState")? != "active")
     }
 
     /// Returns how long the unit gives itself to start, at least a minute.
@@ -208,11 +215,13 @@ impl Client<'_> {
 
     /// Ends an assignment of ours that has outlived its client: it would land after the revert.
     pub fn end_assignment(&self, name: &str, value: &str) -> Result<()> {
-        let ours = format!("\t{}", assignment(name, value));
+        let ours = assignment(name, value);
         let end = Instant::now() + SHORT;
         loop {
             let shown = self.ask("SHOW FULL PROCESSLIST")?;
-            let running = shown.lines().filter(|row| row.contains(&ours));
+            let running = shown
+                .lines()
+                .filter(|row| row.split('\t').nth(INFO) == Some(ours.as_str()));
             let ids: Vec<&str> = running.filter_map(|row| row.split('\t').next()).collect();
             if ids.is_empty() {
                 return Ok(());

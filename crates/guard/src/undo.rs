@@ -26,7 +26,8 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
         })
     };
     let is_down = !lease.unit.is_empty() && known(unit.is_down());
-    let restarts = lease.restart && (is_down || known(unit.runs_on(&lease.id)));
+    // one that is about to be started again has no process yet, and would read the trial's file
+    let restarts = lease.restart && (known(unit.is_stopped()) || known(unit.runs_on(&lease.id)));
     for (change, landed) in lease.trial.iter().zip(&held.landed).rev() {
         let ends_with_the_server = change.kind == Kind::Variable && (restarts || is_down);
         if landed.is_none() || ends_with_the_server {

@@ -463,10 +463,7 @@ def _series(outcomes: Sequence[Outcome], response: str) -> list[Series]:
 
 
 def overhead_s(history: Sequence[Outcome]) -> float:
-    """Return the median overhead of a trial in seconds: machine time besides the load.
-
-    That of a trial which was interrupted before includes the load of the first attempt.
-    """
+    """Return the median overhead of a trial in seconds: machine time besides the load."""
     ran = [o for o in history if o.window.end_s > 0]
     costs = [max(o.machine_time_s - o.window.end_s, 0.0) for o in ran]
     return median(costs) if costs else RESTART_S

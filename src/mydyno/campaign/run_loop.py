@@ -93,7 +93,7 @@ def _open(r: CampaignRun) -> None:
             if digest != opened.digest:
                 raise JournalError(
                     f"{r.files.path}: contains another campaign ({name}), or this one with another "
-                    "spec, scale, --set or --budget; "
+                    "spec, scale, --set or --budget, or as another version planned it; "
                     "choose a new directory with -o, or remove this one"
                 )
             if build != opened.build:

@@ -17,6 +17,7 @@ from mydyno.campaign.designs import overhead_s
 from mydyno.campaign.plan import PROVE, Campaign
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
+from mydyno.campaign.spec import EXISTING
 from mydyno.campaign.timing import Costs, relative_noise
 from mydyno.campaign.trial import attempt
 from mydyno.cli import leases
@@ -60,6 +61,7 @@ from mydyno.model import (
 )
 from mydyno.report.crash import render_losses
 from mydyno.report.text import render_text
+from mydyno.stack.layers import Scope, of_scope
 from mydyno.testbed.bench_setup import CampaignLog
 from mydyno.testbed.lock import host_lock, refuse_open, remove_leftovers
 
@@ -118,8 +120,7 @@ def execute(
     campaign, costs = built.campaign, costs_of(built)
     files = RunDir(resolved(Local(), output or Path("runs") / campaign.name))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
-    if is_root(built.db):
-        leases.refuse_open(leases.held(built.db))
+    _refuse_trial(built)
     shown = output or Path("runs") / campaign.name
     files.claim(Local())
     journal = _journal(files, campaign, built.name)
@@ -155,6 +156,19 @@ def execute(
         journal.close()
         _close(records)
     return shown
+
+
+def _refuse_trial(built: Built) -> None:
+    """Refuse a campaign that would change what a lease has on trial; warn of the trial's end."""
+    if not is_root(built.db):
+        return
+    held = leases.held(built.db)
+    keys = {key for settings in built.campaign.treatments.values() for key in settings}
+    live = built.campaign.spec.stack.server.startswith(EXISTING)
+    if live or any(of_scope(key, Scope.HOST, Scope.DISK) for key in keys):
+        leases.refuse_open(held)
+    elif any(not one.is_over for one in held):
+        print_message("warning: a lease is on trial on this host; its end may disturb a trial")
 
 
 def _journal(files: RunDir, campaign: Campaign, build: str) -> FileJournal:

@@ -3,7 +3,7 @@
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -203,12 +203,19 @@ def make_home(host: Host, home: Path) -> dict[str, str]:
 
 
 def identity(host: Host, path: Path) -> dict[str, str]:
-    """Return what a folder is known by again: device and inode; raise `HostError` if missing."""
-    done = host.run(Action(("stat", "-c", "%d %i %F", "--", str(path))))
-    words = done.stdout.decode().strip().split(" ", 2)
+    """Return what a folder is known by again; raise `HostError` if it is missing."""
+    script = 'cat /proc/sys/kernel/random/boot_id && stat -c "%d %i %F" -- "$1"'
+    done = host.run(Action(("sh", "-c", script, "identity", str(path))))
+    words = done.stdout.decode().strip().split(maxsplit=3)
     if done.returncode or words[-1] != "directory":
         raise HostError(f"{path}: not a folder on {host.name}")
-    return {"device": words[0], "inode": words[1]}
+    return {"boot": words[0], "device": words[1], "inode": words[2]}
+
+
+def is_same(now: Mapping[str, str], made: Mapping[str, str]) -> bool:
+    """Return whether a folder is the one that was recorded: a boot gives devices other numbers."""
+    booted = "boot" in made and made["boot"] != now["boot"]
+    return all(now[key] == made.get(key) for key in (("inode",) if booted else ("device", "inode")))
 
 
 def remove(host: Host, path: Path, facts: dict[str, str], *, timeout_s: float) -> bool:
@@ -226,7 +233,7 @@ def remove(host: Host, path: Path, facts: dict[str, str], *, timeout_s: float) -
     except HostError:
         found = {}
     problem = distrust(host, path)
-    if problem or {k: facts.get(k) for k in found} != found or not found:
+    if problem or not found or not is_same(found, facts):
         reason = problem or "it is not the folder that was made there"
         raise RefusedError(f"{path}: not removed: {reason}; look at it, then remove it yourself")
     argv = ("rm", "-rf", "--one-file-system", "--", str(path))

@@ -135,7 +135,8 @@ def _left(leader: int, since: int) -> list[ProcessStat]:
     us, session = os.getpid(), os.getsid(0)  # what a command started cannot be in our session
     ours = (p for p in every if p.parent == us and p.session != session and p.start >= since)
     strays = {p.pid for p in ours if p.pid not in known}
-    tree = strays | {leader}
+    # once it was reaped, its number may be that of a process which is not ours
+    tree = strays | {p.pid for p in every if p.pid == leader and p.start == since}
     grown = True
     while grown:
         more = {p.pid for p in every if p.parent in tree and p.pid not in known} - tree

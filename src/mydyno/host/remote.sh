@@ -55,7 +55,9 @@ result() {
 
 # Ends the group of act $1, which it leads; its id may be another's by now.  $2: seconds of grace.
 stop() {
+    [ ! -e "$1/stopped" ] || return 0 # its number may be anybody's since then
     if ! lives "$1/pid"; then
+        : >"$1/stopped"
         [ -n "$pid" ] && [ ! -e "/proc/$pid" ] && kill -TERM "-$pid" 2>/dev/null || return 0
         sleep 0.2
         kill -KILL "-$pid" 2>/dev/null
@@ -69,6 +71,7 @@ stop() {
     done
     kill -KILL "-$pid" 2>/dev/null
     while lives "$1/pid"; do sleep 0.02; done
+    : >"$1/stopped"
 }
 
 # Ends the session: nothing begins any more, then what runs is ended, the youngest first.

@@ -246,7 +246,7 @@ def find(directory: Path) -> FileRecords | None:
     state_folder(_CAMPAIGNS, id_)
     records = FileRecords(_path(id_))
     of = registered(records.entries())
-    if of is not None:
+    if of is not None and of.directory != str(directory):  # a boot gives disks other numbers
         _refuse_copy(directory, records, of)
     return records
 

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mydyno.host import Host, ask, processes
-from mydyno.host.files import distrust, identity, resolved
+from mydyno.host.files import distrust, identity, is_same, resolved
 from mydyno.host.processes import Mount, mount_at, number_of
 from mydyno.host.processes import mounts as all_mounts
 from mydyno.lab.values import LabState, Registry
@@ -141,7 +142,8 @@ def tear_down(host: Host, labs: Registry, state: LabState, *, base: bool) -> Seq
     Raise `HostError` with all that was not removed and why, `InUseError` if a device is in use.
     """
     paths = state.paths
-    labs.step(state, "removing")
+    with suppress(OSError):  # on a full disk the record that is there is enough
+        labs.step(state, "removing")
     done = _Done()
     if problem := _not_ours(host, state):
         done.attempt(partial(_kill_daemon, host, state))
@@ -160,7 +162,8 @@ def tear_down(host: Host, labs: Registry, state: LabState, *, base: bool) -> Seq
     if base:
         labs.forget(state.spec.lab)
     else:
-        labs.step(state, "kept")
+        with suppress(OSError):
+            labs.step(state, "kept")
     return tuple(done.removed)
 
 
@@ -174,7 +177,7 @@ def _not_ours(host: Host, state: LabState) -> str:
         return f"{home}: is a link to {real}, {left}"
     if problem := distrust(host, home):
         return f"{home}: {problem}, so what is in it may not be ours: {left}"
-    if state.folder and identity(host, home) != dict(state.folder):
+    if state.folder and not is_same(identity(host, home), state.folder):
         return f"{home}: is not the folder that was made there, {left}"
     return ""
 

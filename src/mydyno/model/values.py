@@ -111,7 +111,8 @@ class Interval:
     and ``writes`` (queries/s), ``errors`` (/s), ``latency_p99_s`` (s).  `latency` is an
     HdrHistogram of microseconds, V2 compressed, base64, or empty where the tool gives none;
     `kinds` holds one for each kind of transaction, where the load distinguishes them; `by_thread`
-    the transactions of each thread, where it counts them.
+    the transactions of each thread, where it counts them; `threads` how many there are that always
+    wait for one request each, 0 where that is not so.
     """
 
     t_s: float
@@ -119,6 +120,7 @@ class Interval:
     latency: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     by_thread: tuple[int, ...] = ()
+    threads: int = 0
 
 
 def of_kind(name: str, kind: str) -> str:

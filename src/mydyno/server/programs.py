@@ -144,7 +144,9 @@ def command(
     if hidden:
         own = (place.data, place.run, place.tmp)
         argv = wrapped(argv, own, (hidden,), root=bool(identity.name))
-    return Action(joined(place.home, launch.cgroup, argv))
+    joining = joined(place.home, launch.cgroup, argv)
+    first = ("setpriv", "--pdeathsig", "KILL") if launch.cgroup else ()
+    return Action((*first, *joining))
 
 
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")

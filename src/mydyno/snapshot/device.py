@@ -192,7 +192,7 @@ def _failed(what: str, done: Completed) -> str:
 
 FILESYSTEM = "filesystem"
 _WANTED = ("device", "kind", "options")  # what is recorded of one, besides its identity
-# Without the word that forces it: mkfs itself then refuses what it finds.
+# Without the word that forces it: mkfs of xfs and btrfs then refuse what they find.
 _MKFS = {
     "ext4": ("-q", "-E", "nodiscard", "-U", "{uuid}"),
     "xfs": ("-q", "-K", "-m", "uuid={uuid}"),
@@ -292,6 +292,11 @@ class RealDevice:
         identity = str(uuid.uuid4())
         wanted = {"device": self.device, "uuid": identity, "kind": kind, "options": options}
         self.records.add(Made(FILESYSTEM, str(self.where), {**wanted, **self._which()}))
+        # mke2fs asks only who sits at a terminal, and reading samples has taken minutes
+        found = [*_blkid(self.host, self.device), *_wipefs(self.host, self.device)]
+        if found := [*found, *_lsblk(self.host, self.device)]:
+            self._forget()
+            raise RefusedError(f"{self.device}: {found[0]}, and was empty before; inspect it")
         fixed = [word.format(uuid=identity) for word in _MKFS[kind]]
         self._run(f"mkfs.{kind}", *fixed, *shlex.split(options), self.device)
 

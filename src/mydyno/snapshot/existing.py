@@ -78,8 +78,9 @@ def copy(host: Host, source: Path, live: Path, owner: str = "") -> None:
 
 def _fill(host: Host, source: Path, copied: Path, entries: Sequence[Entry]) -> None:
     """Copy the files and compare; leave out what is the original server's own."""
-    first = store.skeleton(source, copied)
-    for action in (first, *store.contents(source, copied, entries, store.WORKERS)):
+    host.run(store.skeleton(source, copied), timeout_s=_COPY_S).check()
+    store.refuse_swapped(entries, ask(host, store.listing(copied), timeout_s=_COPY_S), copied)
+    for action in store.contents(source, copied, entries, store.WORKERS):
         host.run(action, timeout_s=_COPY_S).check()
     there = ask(host, store.listing(copied), timeout_s=_COPY_S)
     if wrong := store.differing(entries, there):

@@ -1,7 +1,7 @@
 """Data sets as they were: the protocol of stores, and copies of directories."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -121,6 +121,20 @@ def skeleton(snapshot: Path, live: Path) -> Action:
     return Action(("cp", "-a", "--attributes-only", "-T", str(snapshot), str(live)))
 
 
+def refuse_swapped(entries: Sequence[Entry], made: list[Entry], live: Path) -> None:
+    """Raise `HostError` where a skeleton is not of these entries, before anything is filled in.
+
+    Who owns the original may have put a link in a folder's place meanwhile; what is filled in would
+    follow it.
+    """
+    kinds = {entry.path: entry.kind.partition(":")[0] for entry in entries}
+    for one in made:
+        if kinds.get(one.path, own := one.kind.partition(":")[0]) != own:
+            raise HostError(
+                f"{live / one.path}: the original was changed while it was copied; stop its server"
+            )
+
+
 def contents(snapshot: Path, live: Path, entries: Iterable[Entry], workers: int) -> list[Action]:
     """Return the commands that fill the files, the largest first to balance the workers.
 
@@ -223,7 +237,12 @@ class DirectoryStore:
         self._remove(self.live)
         self._remove(self._next)
         entries = ask(self.host, listing(self._snapshot), timeout_s=_COPY_S)
-        for action in self._copied(entries):
+        first, *rest = self._copied(entries)
+        self.host.run(first, timeout_s=_COPY_S).check()
+        if rest:
+            made = ask(self.host, listing(self._next), timeout_s=_COPY_S)
+            refuse_swapped(entries, made, self._next)
+        for action in rest:
             self.host.run(action, timeout_s=_COPY_S).check()
         self._verify(entries)
         self._run("mv", "-T", str(self._next), str(self.live))

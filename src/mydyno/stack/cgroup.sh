@@ -11,9 +11,13 @@ group=$root/$2 groups=$root/$2 apart=/sys/fs/cgroup/cpuacct
 [ -d /run/systemd/system ] && scope=$2.scope || scope=
 
 # Prints "QUOTA PERIOD" in microseconds as systemd takes it: in hundredths of a per cent, rounded down.
+# Older ones know neither decimals nor periods: both are left out where they say nothing.
 properties() {
     share=$(((${1% *} * 10000 + ${1#* } - 1) / ${1#* }))
-    printf 'CPUQuota=%d.%02d%% CPUQuotaPeriodSec=%dus' $((share / 100)) $((share % 100)) "${1#* }"
+    printf 'CPUQuota=%d' $((share / 100))
+    [ $((share % 100)) = 0 ] || printf '.%02d' $((share % 100))
+    printf '%%'
+    [ "${1#* }" = 100000 ] || printf ' CPUQuotaPeriodSec=%dus' "${1#* }"
 }
 
 # Gives the group its quota; version 1 refuses one of the two that does not go with the other.
@@ -31,11 +35,11 @@ give() {
 join() {
     set -e
     if [ -n "$scope" ]; then
-        set -- "$(properties "$2")" "$@"
-        both=$1
-        shift 3
-        exec systemd-run --quiet --scope --collect --unit="$scope" \
-            --property="${both% *}" --property="${both#* }" -- "$@"
+        limits=
+        for one in $(properties "$2"); do limits="$limits --property=$one"; done
+        shift 2
+        systemctl stop "$scope" 2>/dev/null || : # the one before may not be collected yet
+        exec systemd-run --quiet --scope --collect --unit="$scope" $limits -- "$@"
     fi
     mkdir -p $groups
     give "$2"
@@ -49,7 +53,9 @@ online() {
     set -e
     quota=$(sed -n 's/^max=//p' "$2")
     if [ -n "$scope" ]; then
-        exec systemctl set-property --runtime "$scope" $(properties "$quota")
+        both=$(properties "$quota")
+        case $both in *Period*) ;; *) both="$both CPUQuotaPeriodSec=" ;; esac
+        exec systemctl set-property --runtime "$scope" $both
     fi
     give "$quota"
 }
@@ -61,7 +67,7 @@ show() {
     there=$root$(sed -n 's/^[0-9]*:\([^:]*,\)*cpu\(,[^:]*\)*://p' "/proc/$pid/cgroup")
     [ "$root" != /sys/fs/cgroup ] || there=$root$(sed -n 's/^0:://p' "/proc/$pid/cgroup")
     case $there in
-    */"$1" | */"$1.scope") cd "$there" ;;
+    */"$1" | */"$1.scope") [ -n "$scope" ] && cd "$there" || cd "$group" ;;
     *) echo now= && exit ;;
     esac
     if [ -e cpu.max ]; then
@@ -88,11 +94,12 @@ remove() {
 # Prints why no server can have a quota here.
 refusal() {
     if [ -n "$scope" ]; then
-        [ "$(id -u)" = 0 ] || echo "systemd makes control groups for root"
+        [ "$(id -u)" = 0 ] || echo "systemd makes control groups for root; run as root"
     elif [ ! -w "$root/cgroup.procs" ]; then
-        echo "no control groups can be made in $root"
+        echo "no control groups can be made in $root; run as root, or on a host whose groups are writable"
     elif [ ! -e "$root/cpu.cfs_quota_us" ] && ! grep -qw cpu "$root/cgroup.subtree_control"; then
-        echo "$root/cgroup.subtree_control lacks cpu; \`echo +cpu >$root/cgroup.subtree_control\`"
+        echo "$root/cgroup.subtree_control lacks cpu; write +cpu into it, in a container after its" \
+            "processes have moved into a group below"
     fi
 }
 

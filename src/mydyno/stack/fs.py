@@ -239,6 +239,11 @@ class Fs:
                 raise SpecError(unknown_value(key, KEYS, "setting", prefix="fs."))
         if not self.device and set(want) - {"mount"}:
             raise SpecError("fs.type and fs.mkfs need a device of ours; set stack.device to a lab")
+        if named := [word for word in want.get("mkfs", "").split() if "/" in word]:
+            raise SpecError(
+                f"fs.mkfs: {named[0]!r} names a file or another device, and would be written to; "
+                "a filesystem is made of one disk"
+            )
         if want.get("type", "ext4") not in _FORCE:
             raise SpecError(f"fs.type: {want['type']!r} is not one of {', '.join(_FORCE)}")
         for option in want.get("mount", "").split(","):

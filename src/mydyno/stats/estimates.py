@@ -62,7 +62,7 @@ _PERCENTILES = {
     "latency_max_s": 100.0,
 }
 _P99 = "latency_p99_s"
-_MEAN = "latency_mean_s"  # without a histogram: of threads that always wait for one request each
+_MEAN = "latency_mean_s"
 _QUERIES = ("reads", "writes", "other")  # what sysbench counts its queries as
 BIN_S = 10.0  # bin width of the analysis: shorter bins are autocorrelated
 _SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
@@ -76,7 +76,8 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
 
     Rates are means weighted by time; ``qps`` is the sum of all kinds.  Percentiles come from the
     merged histograms; a tool that gives none has its per-interval percentiles summed up by their
-    median, as a series of its own, and their means weighted by requests.
+    median, as a series of its own.  Of threads that always wait for one request each the mean
+    latency is their number over the requests a second (Little's law).
     ``<response>_logsd`` is the standard deviation of the log response about its linear trend,
     ``latency_p99_logsd`` that of the 99th percentile of each interval.  ``latency_logsd`` is the
     standard deviation of the log latency of all requests, ``unfairness_ratio`` that of the threads'
@@ -89,6 +90,8 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
     metrics = _values(inside, seconds)
     if metrics.keys() >= set(_QUERIES) and "qps" not in metrics:
         metrics["qps"] = sum(metrics[name] for name in _QUERIES)
+    if all(i.threads for i in inside) and (done := metrics["iops"] + metrics["fsyncs"]):
+        metrics[_MEAN] = _weighted([i.threads for i in inside], seconds) / done
     every = levels_of(i.latency for i in inside)
     metrics |= _percentiles(every) | _spread(every)
     for kind in dict.fromkeys(kind for i in inside for kind in i.kinds):
@@ -188,10 +191,7 @@ def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, f
     metrics: dict[str, float] = {}
     for name in names:
         values = [i.values.get(name, 0.0) for i in inside]
-        if name == _MEAN:
-            rate = _weighted([1 / v if v else 0.0 for v in values], seconds)
-            metrics[name] = 1 / rate if rate else 0.0
-        elif name.startswith("latency_"):
+        if name.startswith("latency_"):
             present = sorted(i.values[name] for i in inside if name in i.values)
             metrics[name] = present[len(present) // 2]
         else:

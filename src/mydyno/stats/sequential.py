@@ -188,15 +188,13 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
 def error_shares(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> dict[str, float]:
     """Return what share of the variance of the log ratios is due to what, empty where unknown.
 
-    ``seconds`` is the noise within trials, ``starts`` what one server start differs from the next,
-    ``drift`` that of the host.  Without restarts there are no starts.
+    ``seconds`` is noise within trials, ``starts`` between server starts, ``drift`` the host's.
     """
     trials, steady = steady_of(outcomes, rule, workload)
     found = _compared(trials, steady, rule) if trials else None
-    apart = rule.method.estimator is Estimator.STEADY or rule.method.segment_s is not None
-    if found is None or not apart:  # of one window for each start the two cannot be told apart
-        return {}
     own = steady.variance if rule.method.estimator is Estimator.STEADY else None
+    if found is None or (own is None and rule.method.segment_s is None):  # a window for each start
+        return {}
     return found.shares(rule.baseline, own)
 
 
@@ -382,8 +380,7 @@ class _Compared:
     ) -> tuple[Sequence[int], Sequence[float]]:
         """Return the number of trials at each of a treatment's looks, and the shares of the error.
 
-        The first look is at its second trial.  Once all of it may be spent, as in the second phase
-        of a ladder, nothing is decided before the end: that is one look.
+        The first is at its second trial; where all may be spent, at a ladder's end, one is left.
         """
         blocks = sorted(self.blocks[i] for i in self.of[name])
         each = [(n, shares[blocks[n - 1]]) for n in thinned(len(blocks))]

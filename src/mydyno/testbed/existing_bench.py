@@ -7,7 +7,7 @@ while somebody else is connected.
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mydyno.campaign.bench import TrialBench, TrialInput
@@ -47,6 +47,13 @@ def refuse(campaign: Campaign, existing: Existing, options: str) -> ExistingVari
     Only variables that the server takes while it runs are, and no other setting.
     """
     _refuse_shape(campaign)
+    if existing.process is None:
+        raise RefusedError(
+            f"stack.server: {options}: its server does not run on {existing.host.name}; name that "
+            "host in stack.host, as its load would meet whatever listens here"
+        )
+    if not options.startswith("/"):
+        raise SpecError(f"stack.server: {options}: write the path of the option file from / on")
     _refuse_blind(existing)
     treatments = campaign.treatments
     keys = keys_of(treatments.values(), "mysqld")
@@ -184,7 +191,8 @@ class ExistingBench:
             if key:
                 self.log.say(f"preparing {key} in {DATABASE}")
                 for action in workload.prepare(target):
-                    self.hosts.load.run(action, timeout_s=_HOURS_S).check()
+                    alone = ("setpriv", "--pdeathsig", "KILL", "--", *action.argv)  # ends with us
+                    self.hosts.load.run(replace(action, argv=alone), timeout_s=_HOURS_S).check()
 
     def _clean(self) -> None:
         try:

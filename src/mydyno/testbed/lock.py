@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from mydyno.host import Host, Local, Running, Ssh
-from mydyno.host.files import distrust, identity, make, remove
+from mydyno.host.files import distrust, identity, is_same, make, remove
 from mydyno.journal import Journal, RolledBack, first_values
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.journal.register import controller, marked, opened, state_folder
@@ -213,7 +213,7 @@ def remove_work(host: Host, records: Records, *, kind: str = FOLDER) -> tuple[li
 
 def _is(host: Host, path: Path, facts: dict[str, str]) -> bool:
     try:
-        return not distrust(host, path) and identity(host, path) == facts
+        return not distrust(host, path) and is_same(identity(host, path), facts)
     except HostError:
         return False
 

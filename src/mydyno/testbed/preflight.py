@@ -273,7 +273,7 @@ def refuse_quota(host: Host, campaign: Campaign) -> None:
     machine = isinstance(device, DeviceTable) and device.machine
     wanted = any(settings.of("cgroup") for settings in campaign.treatments.values())
     if wanted and not machine and (reason := ask(host, cgroup.refusal())):
-        raise RefusedError(f"cgroup.cpu: {host.name}: {reason}; run as root, or remove it")
+        raise RefusedError(f"cgroup.cpu: {host.name}: {reason}; or remove cgroup.cpu")
 
 
 _CONNECTIONS = "151"  # where max_connections is not set: of all versions that are supported

@@ -168,11 +168,13 @@ class Preparation:
         lab = store if capped and isinstance(store, LabStore) else None
         if lab:
             lab.before_load()
-        for action in workload.prepare(target):
-            there = uploaded(host, action, target.work, target.password_file)
-            host.run(there, timeout_s=_HOURS_S).check()
-        if lab:
-            lab.device.cap(on=False)
+        try:
+            for action in workload.prepare(target):
+                there = uploaded(host, action, target.work, target.password_file)
+                host.run(there, timeout_s=_HOURS_S).check()
+        finally:
+            if lab:
+                lab.device.cap(on=False)
 
     def _check(self, program: str) -> None:
         """Read the defaults of the running server, and find settings that it does not have."""

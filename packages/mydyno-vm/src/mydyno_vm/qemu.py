@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -227,7 +228,8 @@ def tear_down(host: Host, records: VmRecords, state: VmState) -> Sequence[str]:
     Can be cut short and run again.
     """
     paths = VmPaths(Path(state.home))
-    records.step(state, "removing")
+    with suppress(OSError):  # on a full disk the record that is there is enough
+        records.step(state, "removing")
     removed = [f"process {pid}" for pid in end(host, paths, state.qemu)]
     if remove(host, paths.home, dict(state.folder), timeout_s=_REMOVAL_S):
         removed.append(f"files in {paths.home}")
