@@ -77,6 +77,27 @@ def test_a_resumed_ladder_runs_the_same_trials_as_an_uninterrupted_one():
         assert fresh.design.next(outcomes[:n]) == want
 
 
+def test_what_a_ladder_adds_is_in_the_whole_plots_of_its_rungs_and_has_error_left():
+    c, arms = bundles(KERN=0.02, MYSQL=0.40, JE=0.03)
+    race = c.design.race
+    assert race.plots["MYSQL+JE"] == race.plots["STOCK"]
+    open_ = {("w", name) for name in race.treatments}  # something stays undecided to the end
+    design = replace(c.design, race=replace(race, undecided=lambda _: open_))
+    outcomes = play(design, c.stops, Machine(BARE, arms, 1))
+    assert outcomes[design.race.ended(outcomes) - 1].trial.block == 5, "all of it was spent"
+    found = compare(outcomes, c.rule, list(c.treatments), c.cells)
+    rows = {row.name: row for row in found.treatments}
+    assert found.winner == "ALL"
+    assert rows["MYSQL+JE"].effect.high / rows["MYSQL+JE"].effect.low < 1.35
+
+
+def test_the_finals_of_a_search_spend_their_error_over_their_own_blocks():
+    lines = [f'"load/env.S{i}" = [0, 1, 2]' for i in range(3)]
+    c = campaign("\n".join(["[factors]", *lines, '[design]\nkind = "search"\nblocks = 3\n']))
+    looks = c.rule.method.looks
+    assert [looks.share(block, 0.0) for block in (1, 2, 3)] == [0.5, 0.75, 1.0]
+
+
 def test_a_ladder_without_a_winner_ends_with_its_race():
     c, arms = bundles(KERN=0.0, MYSQL=-0.2)
     outcomes = played(c, arms)
@@ -145,6 +166,16 @@ def test_a_ladder_of_fixed_lengths_repeats_what_neighbours_disturbed_in_either_p
 def screen(settings):
     lines = [f'"load/env.S{i:02d}" = [0, 1]' for i in range(settings)]
     return campaign("\n".join(["[factors]", *lines, "[design]", 'kind = "screen"', ""]))
+
+
+def test_a_screen_with_common_settings_runs_its_design_alone():
+    lines = [f'"load/env.S{i:02d}" = [0, 1]' for i in range(8)]
+    text = "\n".join(["[factors]", *lines, "[design]", 'kind = "screen"', ""])
+    c = campaign(text + '[common]\n"load/env.X" = "1"\n')
+    assert "STOCK" in c.treatments
+    assert {o.trial.treatment for o in played(c, {n: Arm() for n in c.treatments})} == {
+        name for name in c.treatments if name.startswith("run-")
+    }
 
 
 def test_a_screen_finds_the_strong_settings_in_forty_runs():

@@ -105,6 +105,8 @@ def test_a_wanted_option_takes_the_place_of_its_contrary(now, want, both):
         (FS, {"mount": "nobootwait"}, "with systemd the word is nofail"),
         (FS, {"chunk": "64"}, "known: fs.type, fs.mkfs, fs.mount"),
         (Fs("/srv", ""), {"type": "xfs"}, "set stack.device to a lab"),
+        (FS, {"type": "xfs", "mkfs": "-l logdev=/dev/sdz"}, "fs.mkfs: 'logdev=/dev/sdz' names a"),
+        (FS, {"type": "btrfs", "mkfs": "-d raid0 /dev/sdz"}, "fs.mkfs: '/dev/sdz' names a file or"),
     ],
 )
 def test_an_impossible_mount_is_refused(layer, want, message):

@@ -9,6 +9,7 @@ from mydyno.campaign.spec import StackTable, decode, program_of, programs
 from mydyno.campaign.treatments import Environment
 from mydyno.loads import tools
 from mydyno.stack.protocol import split
+from mydyno.stats import FIRST
 from mydyno.testbed.stores import key_of, rebuilt
 
 STACK = StackTable(servers={"new": "/opt/mysql-9.4", "same": "auto"})
@@ -127,6 +128,28 @@ def test_every_treatment_has_what_is_common_and_its_own_value_before_that():
     }
     assert found["STOCK"]["db/mysqld.max_connections"] == "300", "no treatment of the spec has it"
     assert dict(same) == own | {"db/mysqld.thread_cache_size": "64", "db/server.build": "same"}
+
+
+def test_levels_are_those_of_treatments_with_all_factors_and_the_first_is_resolved():
+    found = plan(decode(COMMON, "a.toml"), COMMON, "a.toml", ENVIRONMENT)
+    assert "STOCK" not in found.cells
+    assert {len(levels) for levels in found.cells.values()} == {2}
+    text = COMMON.replace('"mysqld.sync_binlog" = [0, 1]', '"mysqld.sync_binlog" = [false, true]')
+    again = plan(decode(text, "a.toml"), text, "a.toml", ENVIRONMENT).cells
+    assert (
+        again[FIRST]["mysqld.sync_binlog"]
+        == again["sync_binlog=False,build=new"]["mysqld.sync_binlog"]
+    )
+
+
+def test_a_design_knows_what_weakens_durability():
+    text = COMMON.partition("[factors]")[0] + COMMON.partition("new = ")[2].partition("\n")[2]
+    text = text.replace('same = "auto"\n', "")
+    text += '[treatments.SAME]\n"mysqld.sort_buffer_size" = 7\n'
+    text += '[treatments.LESS]\n"mysqld.sync_binlog" = 0\n'
+    assert plan(decode(text, "a.toml"), text, "a.toml", ENVIRONMENT).rule.durability == {
+        "LESS": "weaker"
+    }
 
 
 def test_what_a_ladder_adds_has_what_is_common_too():

@@ -1,0 +1,55 @@
+"""A campaign that goes on in another process: its server has just started."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from mydyno.campaign.designs import Fixed
+from mydyno.campaign.plan import plan
+from mydyno.campaign.run_loop import CampaignRun, run
+from mydyno.campaign.spec import decode
+from mydyno.campaign.switchback import Settled
+from mydyno.campaign.treatments import Environment
+from mydyno.journal import FileJournal
+from mydyno.journal.register import RunDir
+from mydyno.testing import Silent
+from mydyno_simulate import BARE, Arm, Machine
+from mydyno_simulate.play import one
+
+SPEC = """
+[treatments.A]
+[treatments.B]
+"mysqld.sort_buffer_size" = 65536
+[workloads.w]
+tool = "sysbench-oltp"
+script = "oltp_read_only"
+[design]
+kind = "switchback"
+budget = "2h"
+"""
+
+
+def stops_of(campaign, folder, trials):
+    """Run so many trials in a process of their own; return the rules by which each ended."""
+    machine, found = Machine(BARE, {"A": Arm(), "B": Arm()}, 1), []
+
+    def attempt(a, bench, spent):
+        del bench, spent
+        if len(found) == trials:
+            raise KeyboardInterrupt
+        found.append(a.stop)
+        return one(machine, a.inputs.trial, a.stop)
+
+    journal, bench = FileJournal(folder / "journal.jsonl"), SimpleNamespace(opened=nullcontext)
+    with pytest.raises(KeyboardInterrupt):
+        run(CampaignRun(campaign, bench, RunDir(folder), journal, Silent(), attempt=attempt))
+    journal.close()
+    return found
+
+
+def test_the_first_trial_after_a_resume_settles_the_server_again(tmp_path):
+    host = Environment(2**33, 4, "mariadb", (10, 11, 19))
+    campaign = plan(decode(SPEC, "x.toml"), SPEC, "x.toml", host)
+    kinds = [[type(stop) for stop in stops_of(campaign, tmp_path, n)] for n in (4, 3)]
+    assert kinds == [[Settled, Fixed, Fixed, Fixed], [Settled, Fixed, Fixed]]
