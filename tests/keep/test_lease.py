@@ -466,6 +466,7 @@ def test_bad_input_names_the_place_and_the_next_step(desk):
         ("[mysqld]\nno_such = 1\n", "has no such variable", 2),
         ("[raid]\nlevel = 0\n", "cannot be changed on a host that is in use", 4),
         ("", "sets nothing", 2),
+        ("[cgroup]\ncpu = '1.5'\n", "write a share of one CPU's time", 2),
         ("[mysqld]\nmax_connections = 151\n", "every setting is in force there already", 2),
         ("[mysqld]\nmax_connections = [1]\n", "a list or date is no setting", 2),
         ("[mysqld]\nlog_bin = 'a b'\n[limits]\nnofile = 20000\n", "", None),

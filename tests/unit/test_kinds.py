@@ -77,7 +77,7 @@ def test_a_resumed_ladder_runs_the_same_trials_as_an_uninterrupted_one():
         assert fresh.design.next(outcomes[:n]) == want
 
 
-def test_what_a_ladder_adds_is_in_the_whole_plots_of_its_rungs_and_has_error_left():
+def test_what_a_ladder_adds_is_in_the_plots_of_its_rungs_and_has_error_left():
     c, arms = bundles(KERN=0.02, MYSQL=0.40, JE=0.03)
     race = c.design.race
     assert race.plots["MYSQL+JE"] == race.plots["STOCK"]

@@ -3,6 +3,7 @@
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -41,7 +42,7 @@ from mydyno.cli.leases import (
     unit_of,
 )
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
-from mydyno.host import Host, is_root
+from mydyno.host import Host, Local, is_root
 from mydyno.host.processes import identify
 from mydyno.keep.kept import KEPT, Kept, KeptOn
 from mydyno.keep.lease import (
@@ -68,10 +69,12 @@ from mydyno.report.lease import render_plan
 from mydyno.server.existing import Existing
 from mydyno.server.place import Identity
 from mydyno.server.programs import PATH, refuse_foreign
+from mydyno.stack.cgroup import Cgroup
 from mydyno.stack.flavours import flavours
+from mydyno.stack.launch_file import Server
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import full_key, split
-from mydyno.testbed.lock import open_campaigns
+from mydyno.testbed.lock import host_lock, open_campaigns
 
 _SHORTEST_S, _LONGEST_S = 10.0, 7 * 86400.0
 _IDS = r"s/^[UG]id:\s*\([0-9]*\).*/\1/p"  # the real user and group
@@ -150,7 +153,10 @@ def apply(  # noqa: PLR0913 - one parameter an option
         note = _noted(kept, already, plan, foretold, seen)
         reason = why or f"mydyno apply {source}{f' {treatment}' if treatment else ''}"
         asked = lease_of(existing, seen, name, plan, reason, seconds=round(seconds), note=note)
-        begun(existing.host, to, server, asked, plan, kept)
+        # of this machine: a campaign that runs takes what is in force now for the host's own
+        alone = host_lock(existing.host) if isinstance(existing.host, Local) else nullcontext()
+        with alone:
+            begun(existing.host, to, server, asked, plan, kept)
         shown = msgspec.structs.replace(shown, id=asked.id, until=time() + seconds)
     if json:
         print_json(shown)
@@ -170,7 +176,7 @@ def _planned(
     """
     leases = held(existing.host)
     refuse_open(leases)
-    kept = _on(wanted, existing, seen)
+    kept = _with_quota(_on(wanted, existing, seen))
     refuse(kept, seen)
     already = on_top(leases).all
     every = replace(kept, settings={**already, **kept.settings})
@@ -179,6 +185,18 @@ def _planned(
     plan = planned(kept, already, scene)
     _refuse_managed(plan, seen)
     return kept, already, plan
+
+
+def _with_quota(kept: Kept) -> Kept:
+    """Return it with its CPU quota as the kernel keeps it; raise `SpecError` for one that is none.
+
+    systemd passes over a line that it does not understand.
+    """
+    own = kept.of("cgroup")
+    made = Cgroup(Server(Path(), Path(), Path())).plan({}, own) if own else ()
+    return replace(
+        kept, settings={**kept.settings, **{f"cgroup.{one.key}": one.after for one in made}}
+    )
 
 
 def _noted(

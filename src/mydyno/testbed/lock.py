@@ -151,10 +151,11 @@ def open_campaigns(host: Host, named: str, but: str = "") -> list[str]:
     mine = [one for one in opened(named) if one.moved]
     lines = [one.line for one in mine if one.registered.id != but]
     known = {but, *(one.registered.id for one in mine)}
+    ours = {one.registered.id for one in opened() if one.moved}  # by another name of the host
     shown = host.run(Action(("sh", "-c", _READ, "read", _FOLDER)))
     for line in shown.stdout.decode(errors="replace").splitlines():
         id_, of, text = (*line.split(" ", 2), "", "")[:3]
-        if id_ not in known and of != controller():
+        if id_ not in known and (of != controller() or id_ in ours):
             lines.append(text.strip()[:_MOST])
     return lines
 
