@@ -16,18 +16,7 @@ from mydyno.journal.register import RunDir
 from mydyno.testing import Silent
 from mydyno_simulate import BARE, Arm, Machine
 from mydyno_simulate.play import one
-
-SPEC = """
-[treatments.A]
-[treatments.B]
-"mysqld.sort_buffer_size" = 65536
-[workloads.w]
-tool = "sysbench-oltp"
-script = "oltp_read_only"
-[design]
-kind = "switchback"
-budget = "2h"
-"""
+from unit.hot_spec import HOT
 
 
 def stops_of(campaign, folder, trials):
@@ -50,6 +39,6 @@ def stops_of(campaign, folder, trials):
 
 def test_the_first_trial_after_a_resume_settles_the_server_again(tmp_path):
     host = Environment(2**33, 4, "mariadb", (10, 11, 19))
-    campaign = plan(decode(SPEC, "x.toml"), SPEC, "x.toml", host)
+    campaign = plan(decode(HOT, "x.toml"), HOT, "x.toml", host)
     kinds = [[type(stop) for stop in stops_of(campaign, tmp_path, n)] for n in (4, 3)]
     assert kinds == [[Settled, Fixed, Fixed, Fixed], [Settled, Fixed, Fixed]]

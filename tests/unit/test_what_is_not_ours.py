@@ -14,23 +14,10 @@ from mydyno.host.local import end, started_at
 from mydyno.journal import register
 from mydyno.model import RefusedError, SpecError
 from mydyno.testbed import existing_bench
+from unit.hot_spec import HOT
 
 HOST = Environment(2**33, 4, "mysql", (8, 0, 33))
-SPEC = """
-[stack]
-server = "existing:{}"
-[treatments.A]
-[treatments.B]
-"mysqld.sort_buffer_size" = 65536
-[workloads.w]
-tool = "sysbench-oltp"
-script = "oltp_read_only"
-[design]
-kind = "switchback"
-budget = "2h"
-[protocol]
-reset = "none"
-"""
+SPEC = HOT + '[protocol]\nreset = "none"\n[stack]\nserver = "existing:{}"\n'
 
 
 def test_a_number_that_another_process_has_by_now_is_not_killed():

@@ -57,6 +57,16 @@ impl Host {
         }
         let client = lease.client.clone();
         let client = Client(&client);
+        if lease.restart || lease.trial.iter().any(|one| one.kind == Kind::Variable) {
+            client.ask("SELECT 1").map_err(|fault| Fault {
+                text: format!(
+                    "the server's account cannot log in without your session's environment, as \
+                     the timer would have to; name an option file with --server: {}",
+                    fault.text
+                ),
+                ..fault
+            })?;
+        }
         for change in lease.trial.iter_mut().chain(lease.stored.iter_mut()) {
             let present = change.present(&client)?;
             if !change.same(present.as_deref(), change.before.as_deref()) {
@@ -68,16 +78,6 @@ impl Host {
             if change.kind == Kind::File && change.made.is_empty() {
                 change.made = change.missing_folders();
             }
-        }
-        if lease.restart || lease.trial.iter().any(|one| one.kind == Kind::Variable) {
-            client.ask("SELECT 1").map_err(|fault| Fault {
-                text: format!(
-                    "the server's account cannot log in without your session's environment, as \
-                     the timer would have to; name an option file with --server: {}",
-                    fault.text
-                ),
-                ..fault
-            })?;
         }
         units::install(&lease.unit)?;
         arm(&lease, 0, lease.seconds)?;

@@ -13,6 +13,8 @@ const POLL: Duration = Duration::from_millis(20);
 const SHORT: Duration = Duration::from_secs(20);
 /// The column of the process list with the statement: `MariaDB` has another one after it.
 const INFO: usize = 7;
+/// The state of a unit that runs.
+pub const ACTIVE: &str = "active";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs a command to its end, which comes within `limit`; returns what it printed.
@@ -99,20 +101,14 @@ impl Unit<'_> {
             .any(|word| word == wanted.as_bytes()))
     }
 
+    /// Returns `active`, `inactive`, `failed`, or what it is about to be; an error where systemd is
+    /// not reached.
+    pub fn state(&self) -> Result<String> {
+        self.property("ActiveState")
+    }
+
     pub fn is_active(&self) -> bool {
-        self.property("ActiveState").is_ok_and(|s| s == "active")
-    }
-
-    /// Returns whether the server does not run, and is not about to; an error where systemd is not
-    /// reached: its variables may well be in force then.
-    pub fn is_down(&self) -> Result<bool> {
-        let state = self.property("ActiveState")?;
-        Ok(matches!(state.as_str(), "inactive" | "failed"))
-    }
-
-    /// Returns whether the server does not run now, though it may be about to.
-    pub fn is_stopped(&self) -> Result<bool> {
-        Ok(self.property("ActiveState")? != "active")
+        self.state().is_ok_and(|state| state == ACTIVE)
     }
 
     /// Returns how long the unit gives itself to start, at least a minute.

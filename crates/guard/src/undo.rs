@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::act::LONGEST_S;
 use crate::fault::Result;
 use crate::lease::{Change, Held, Kind, Landed, State};
-use crate::system::{self, Client, Unit};
+use crate::system::{self, Client, Unit, ACTIVE};
 
 /// After a revert the server is waited for as long as this.
 const ANSWERS: Duration = Duration::from_secs(60);
@@ -19,15 +19,16 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
     lease.stored.iter().for_each(Change::unstage);
     let is_again = held.state == State::Reverting;
     let (mut left, mut failed) = (Vec::new(), None);
-    let mut known = |answer: Result<bool>| {
-        answer.unwrap_or_else(|fault| {
-            failed = Some(fault); // what needs no answer is restored now, the rest when it comes back
-            false
-        })
-    };
-    let is_down = !lease.unit.is_empty() && known(unit.is_down());
-    // one that is about to be started again has no process yet, and would read the trial's file
-    let restarts = lease.restart && (known(unit.is_stopped()) || known(unit.runs_on(&lease.id)));
+    let (mut is_down, mut restarts) = (false, false);
+    if !lease.unit.is_empty() {
+        let known = unit.state().and_then(|state| {
+            is_down = matches!(state.as_str(), "inactive" | "failed");
+            // about to be started again, it has no process yet, and would read the trial's file
+            restarts = lease.restart && (state != ACTIVE || unit.runs_on(&lease.id)?);
+            Ok(())
+        });
+        failed = known.err(); // what needs no answer is restored now, the rest when this comes again
+    }
     for (change, landed) in lease.trial.iter().zip(&held.landed).rev() {
         let ends_with_the_server = change.kind == Kind::Variable && (restarts || is_down);
         if landed.is_none() || ends_with_the_server {

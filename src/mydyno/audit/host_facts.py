@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from mydyno.audit.expression import Value
 from mydyno.audit.option_files import number
+from mydyno.model.text import quota_text
 
 _SHOWN = 3  # of a list in a message
 
@@ -62,10 +63,7 @@ def cpu_quota(host: Mapping[str, str]) -> dict[str, str]:
     found = re.search(r"^cpu_max=(\d+|max) (\d+)", host.get("cgroup", ""), re.MULTILINE)
     if not found:
         return {}
-    period_us = int(found[2])
-    free = found[1] == "max"
-    cpu = "unlimited" if free else f"{round(100 * int(found[1]) / period_us, 3):g}%"
-    return {"cpu": cpu, "period": f"{period_us / 1000:g}ms"}
+    return quota_text(None if found[1] == "max" else int(found[1]), int(found[2]))
 
 
 def allocator(host: Mapping[str, str]) -> str:

@@ -376,10 +376,10 @@ def _of_cpus(inputs: PlanInput, worse: str) -> dict[str, dict[str, str]]:
 
 def _of_quota(own: StackSettings, worse: str, better: str) -> dict[str, dict[str, str]]:
     """Return a larger and a smaller quota, where a treatment gives the server one."""
-    quota = share(own.of("cgroup").get("cpu", ""))
-    changes = (worse, better) if quota else ()
-    key = full_key("cgroup", "cpu")
-    shares = {by: round(100 * (quota or 0.0) * ratio(by), 2) for by in changes}
+    quota, key = share(own.of("cgroup").get("cpu", "")), full_key("cgroup", "cpu")
+    if quota is None:
+        return {}
+    shares = {by: round(100 * quota * ratio(by), 2) for by in (worse, better)}
     return {f"cgroup.cpu {by}": {key: f"{share:g}%"} for by, share in shares.items()}
 
 

@@ -69,9 +69,8 @@ from mydyno.report.lease import render_plan
 from mydyno.server.existing import Existing
 from mydyno.server.place import Identity
 from mydyno.server.programs import PATH, refuse_foreign
-from mydyno.stack.cgroup import Cgroup
+from mydyno.stack import cgroup
 from mydyno.stack.flavours import flavours
-from mydyno.stack.launch_file import Server
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import full_key, split
 from mydyno.testbed.lock import host_lock, open_campaigns
@@ -192,10 +191,9 @@ def _with_quota(kept: Kept) -> Kept:
 
     systemd passes over a line that it does not understand.
     """
-    own = kept.of("cgroup")
-    made = Cgroup(Server(Path(), Path(), Path())).plan({}, own) if own else ()
+    made, _ = cgroup.normal(kept.of("cgroup"))
     return replace(
-        kept, settings={**kept.settings, **{f"cgroup.{one.key}": one.after for one in made}}
+        kept, settings={**kept.settings, **{f"cgroup.{key}": value for key, value in made.items()}}
     )
 
 

@@ -39,7 +39,6 @@ from mydyno.testbed.preflight import (
     refuse_connections,
     refuse_host_settings,
     refuse_network,
-    refuse_quota,
     refuse_settings,
     refuse_unprivileged,
     tools,
@@ -324,7 +323,6 @@ def _on_a_bench(
     refuse_unprivileged(host, layers)
     refuse_connections(campaign)
     refuse_network(hosts, campaign)
-    refuse_quota(host, campaign)
     for layer in layers:
         refuse_host_settings(host, layer, ask(host, layer.observe()), campaign.treatments)
     preflight(hosts, campaign, folder)

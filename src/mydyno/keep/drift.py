@@ -84,6 +84,9 @@ def _state(key: str, wanted: str, stored: str, effective: str) -> str:
     return "not loaded" if is_stored else "changed"
 
 
+_OF_PROCESS = {"limits": limits, "cgroup": cpu_quota}
+
+
 def effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> str:
     """Return the value in force; ``""`` where it cannot be seen."""
     layer, _, name = key.partition(".")
@@ -91,8 +94,8 @@ def effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> s
         return seen.variables.get(name, UNKNOWN)
     if layer in {"block", "kernel"}:
         return files.value(place_of(key, kept))
-    if layer in {"limits", "cgroup"}:
-        return (limits if layer == "limits" else cpu_quota)(seen.host).get(name, UNKNOWN)
+    if layer in _OF_PROCESS:
+        return _OF_PROCESS[layer](seen.host).get(name, UNKNOWN)
     if layer == "cpus":
         return allowed_cpus(seen.host) or UNKNOWN
     if key == "fs.mount":

@@ -80,3 +80,9 @@ def resolve(text: str, *, memory_bytes: int, cores: int) -> str:
     if times := re.fullmatch(r"(\d+(?:\.\d+)?)x", text):
         return str(max(1, round(cores * float(times[1]))))
     return text
+
+
+def quota_text(quota_us: int | None, period_us: int) -> dict[str, str]:
+    """Return a CPU quota by the keys of `cgroup`; with None the `cpu` is ``unlimited``."""
+    cpu = "unlimited" if quota_us is None else f"{round(100 * quota_us / period_us, 3):g}%"
+    return {"cpu": cpu, "period": f"{period_us / 1000:g}ms"}

@@ -33,7 +33,8 @@ path=$(sed -n 's/^0:://p' "/proc/$pid/cgroup"); v1=$(sed -n 's/^[0-9]*:memory://
 line memory_max "/sys/fs/cgroup$path/memory.max"
 v1cpu=$(sed -n 's/^[0-9]*:\([^:]*,\)*cpu\(,[^:]*\)*://p' "/proc/$pid/cgroup")
 if [ -n "$v1cpu" ]; then
-    g=/sys/fs/cgroup/cpu$v1cpu q=$(cat "/sys/fs/cgroup/cpu$v1cpu/cpu.cfs_quota_us" 2>/dev/null)
+    g=/sys/fs/cgroup/cpu$v1cpu
+    q=$(cat "$g/cpu.cfs_quota_us" 2>/dev/null)
     [ -n "$q" ] && printf 'cpu_max=%s %s\n' "$(echo "$q" | sed s/-1/max/)" "$(cat "$g/cpu.cfs_period_us")"
 else line cpu_max "/sys/fs/cgroup$path/cpu.max" || echo "cpu_max=max 100000" # no quota of its own
 fi

@@ -144,9 +144,7 @@ def command(
     if hidden:
         own = (place.data, place.run, place.tmp)
         argv = wrapped(argv, own, (hidden,), root=bool(identity.name))
-    joining = joined(place.home, launch.cgroup, argv)
-    first = ("setpriv", "--pdeathsig", "KILL") if launch.cgroup else ()
-    return Action((*first, *joining))
+    return Action(joined(place.home, launch.cgroup, argv))
 
 
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")

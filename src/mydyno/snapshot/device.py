@@ -56,8 +56,12 @@ def holds(host: Host, device: str) -> Sequence[str]:
     real = found.stdout.decode(errors="replace").strip()
     if found.returncode or host.run(Action(("test", "-b", real))).returncode:
         return ("it is no block device",)
-    problems = [*_blkid(host, real), *_wipefs(host, real), *_lsblk(host, real), *_users(host, real)]
+    problems = [*_signs(host, real), *_users(host, real)]
     return tuple(dict.fromkeys(problems or _contents(host, real)))
+
+
+def _signs(host: Host, device: str) -> list[str]:
+    return [*_blkid(host, device), *_wipefs(host, device), *_lsblk(host, device)]
 
 
 def _blkid(host: Host, device: str) -> list[str]:
@@ -293,8 +297,7 @@ class RealDevice:
         wanted = {"device": self.device, "uuid": identity, "kind": kind, "options": options}
         self.records.add(Made(FILESYSTEM, str(self.where), {**wanted, **self._which()}))
         # mke2fs asks only who sits at a terminal, and reading samples has taken minutes
-        found = [*_blkid(self.host, self.device), *_wipefs(self.host, self.device)]
-        if found := [*found, *_lsblk(self.host, self.device)]:
+        if found := _signs(self.host, self.device):
             self._forget()
             raise RefusedError(f"{self.device}: {found[0]}, and was empty before; inspect it")
         fixed = [word.format(uuid=identity) for word in _MKFS[kind]]

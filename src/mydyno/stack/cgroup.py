@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
+from mydyno.model.text import quota_text
 from mydyno.stack import launch_file
 from mydyno.stack.launch_file import OWNED, Server
 
@@ -53,7 +54,7 @@ class Cgroup:
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for another key or a value that cannot be."""
-        wanted, lines = _wanted(want)
+        wanted, lines = normal(want)
         found = launch_file.changes(now, wanted, _NONE, self.server.write(lines))
         inside = CPU in now and CPU in wanted
         return [replace(change, cost=Cost.ONLINE) for change in found] if inside else found
@@ -70,10 +71,14 @@ def group_of(home: Path) -> str:
 
 
 def joined(home: Path, launch: Mapping[str, str], argv: Sequence[str]) -> tuple[str, ...]:
-    """Return a command as one that runs in the group that its launch file asks for."""
+    """Return a command as one that runs in the group that its launch file asks for.
+
+    It ends with who starts it from its first step on, as systemd may take a while to answer.
+    """
     if _QUOTA not in launch:
         return tuple(argv)
-    return _script("join", group_of(home), launch[_QUOTA], *argv)
+    script = _script("join", group_of(home), launch[_QUOTA], *argv)
+    return ("setpriv", "--pdeathsig", "KILL", *script)
 
 
 def removal(group: str) -> Action:
@@ -97,13 +102,16 @@ def parse_cgroup(raw: bytes) -> Settings:
     if "now" in seen:  # it runs; outside of its group, or in one without a quota, that is empty
         quota_us, _, period_us = seen["now"].strip().partition(" ")
         free = not (quota_us.isdecimal() and period_us.isdecimal())
-        in_force = _NONE if free else _shown(int(quota_us), int(period_us))
+        in_force = _NONE if free else quota_text(int(quota_us), int(period_us))
         found |= {key: value for key, value in in_force.items() if key in found}
     return {**found, OWNED: ",".join(found)} if found else {}
 
 
-def _wanted(want: Settings) -> tuple[dict[str, str], list[str]]:
-    """Return the settings as the kernel keeps them, to the microsecond, and the own file."""
+def normal(want: Settings) -> tuple[dict[str, str], list[str]]:
+    """Return the settings as the kernel keeps them, to the microsecond, and the own file.
+
+    Raise `SpecError` for another key or a value that cannot be.
+    """
     for key in want.keys() - {*KEYS}:
         raise SpecError(unknown_value(key, KEYS, "setting", prefix="cgroup."))
     if not want:
@@ -112,14 +120,9 @@ def _wanted(want: Settings) -> tuple[dict[str, str], list[str]]:
         raise SpecError("cgroup.period: is that of a quota; set cgroup.cpu, too")
     period_us = _microseconds(want.get(PERIOD, ""))
     quota_us = _quota(want[CPU], period_us)
-    made = {key: value for key, value in _shown(quota_us, period_us).items() if key in want}
+    made = {key: value for key, value in quota_text(quota_us, period_us).items() if key in want}
     lines = [f"{key}={value}" for key, value in made.items()]
     return made, [*lines, f"{_QUOTA}={quota_us} {period_us}"]
-
-
-def _shown(quota_us: int, period_us: int) -> dict[str, str]:
-    percent = round(100 * quota_us / period_us, 3)
-    return {CPU: f"{percent:g}%", PERIOD: f"{period_us / 1000:g}ms"}
 
 
 def _microseconds(text: str) -> int:

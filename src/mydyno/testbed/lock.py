@@ -148,14 +148,15 @@ def open_campaigns(host: Host, named: str, but: str = "") -> list[str]:
     `named` is the host as a spec names it.  A notice of this controller without records belongs to
     a campaign that restored all and was killed before it could remove the notice.
     """
-    mine = [one for one in opened(named) if one.moved]
+    ours = [one for one in opened() if one.moved]
+    mine = [one for one in ours if named in {"", one.registered.host}]
     lines = [one.line for one in mine if one.registered.id != but]
     known = {but, *(one.registered.id for one in mine)}
-    ours = {one.registered.id for one in opened() if one.moved}  # by another name of the host
+    elsewhere = {one.registered.id for one in ours}  # or by another name of this host
     shown = host.run(Action(("sh", "-c", _READ, "read", _FOLDER)))
     for line in shown.stdout.decode(errors="replace").splitlines():
         id_, of, text = (*line.split(" ", 2), "", "")[:3]
-        if id_ not in known and (of != controller() or id_ in ours):
+        if id_ not in known and (of != controller() or id_ in elsewhere):
             lines.append(text.strip()[:_MOST])
     return lines
 

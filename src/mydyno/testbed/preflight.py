@@ -207,6 +207,7 @@ def preflight(hosts: Hosts, campaign: Campaign, folder: Path) -> None:
         for settings in campaign.treatments.values():
             for tool in kind.needs.tools(settings.of(layer)) if settings.of(layer) else ():
                 _refuse_missing(hosts, hosts.db, layer, tool)
+    _refuse_quota(hosts.db, campaign)
     _space(hosts.db, spec, folder)
 
 
@@ -267,7 +268,7 @@ def refuse_network(hosts: Hosts, campaign: Campaign) -> None:
             raise RefusedError(f'net.address = "{LAB}": {reason}')
 
 
-def refuse_quota(host: Host, campaign: Campaign) -> None:
+def _refuse_quota(host: Host, campaign: Campaign) -> None:
     """Raise `RefusedError` for a CPU quota on a host that has none to give; a VM lab has."""
     device = campaign.spec.stack.device
     machine = isinstance(device, DeviceTable) and device.machine
