@@ -162,6 +162,12 @@ def test_a_campaign_and_a_trial_do_not_take_each_others_values_for_the_hosts(des
     desk.guest.inside("sh", "-c", f"mkdir /run/mydyno-open; {note}")
     assert "has settings changed by a campaign: campaign x" in desk.apply(HOT, code=4)
     desk.guest.inside("rm", "-r", "/run/mydyno-open")
+    lock = "/var/lib/mydyno/lock"
+    desk.guest.inside("mkdir", "-p", "-m", "700", "/var/lib/mydyno", lock)
+    desk.guest.inside("systemd-run", "--unit=other", "flock", f"{lock}/lock", "sleep", "300")
+    until(lambda: desk.guest.inside("sh", "-c", f"flock -n {lock}/lock true || echo held"))
+    assert "locked by a campaign" in desk.apply(HOT, code=4)
+    desk.guest.inside("systemctl", "stop", "other")
     desk.apply(HOT)
     spec = desk.folder / "spec.toml"
     spec.write_text(CAMPAIGN.format(desk.guest.ssh))

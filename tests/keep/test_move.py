@@ -257,10 +257,9 @@ def test_what_would_not_hold_is_refused_before_anything_stops(parent):
     assert "leads out of /var/lib/mysql" in move(desk, code=4)
     desk.guest.inside("rm", "/var/lib/mysql/link")
     option = desk.guest.root / "etc/mysql/mariadb.conf.d/99-log.cnf"
-    option.write_text("[mysqld]\nlog_bin = /var/lib/mysql/binlog\n")
-    assert "99-log.cnf:2: log_bin = /var/lib/mysql/binlog stays in the old folder" in move(
-        desk, code=4
-    )
+    for stays in ("log_bin = /var/lib/mysql/binlog", "innodb_log_group_home_dir = /var/lib/mysql"):
+        option.write_text(f"[mysqld]\n{stays}\n")
+        assert f"99-log.cnf:2: {stays} stays in the old folder" in move(desk, code=4)
     option.unlink()
     desk.apply("[mysqld]\nmax_connections = 300\n")
     assert "is on trial there" in move(desk, code=4)

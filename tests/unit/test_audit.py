@@ -171,7 +171,7 @@ VARIABLES = {
     "innodb_log_files_in_group": "2", "max_connections": "200", "sort_buffer_size": str(2**26),
     "join_buffer_size": "262144", "sync_binlog": "0", "log_bin": "ON", "hostname": "db1",
     "innodb_flush_log_at_trx_commit": "1", "general_log": "OFF", "datadir": "/var/lib/mysql/",
-    "innodb_doublewrite": "ON",
+    "innodb_doublewrite": "ON", "innodb_buffer_pool_chunk_size": str(2**27),
 }  # fmt: skip
 BEFORE = {"Questions": "1000", "Com_select": "700", "Com_update": "300", "Uptime": "90000",
           "Innodb_os_log_written": "0", "Aborted_clients": "9", "Sort_rows": "5"}  # fmt: skip
@@ -218,7 +218,7 @@ def test_facts_are_rates_shares_and_what_the_host_printed():
     assert "rate.aborted_clients" not in values  # it was reset
     assert values["fact.read_share"] == pytest.approx(0.7)
     assert values["fact.redo"] == 96 * 2**20
-    assert (values["fact.running"], values["fact.running_peak"]) == (4.0, 8.0)
+    assert values["fact.running_peak"] == 8.0
     assert (values["host.thp"], values["host.cores"], values["host.memory"]) == (
         "madvise",
         8.0,
@@ -235,7 +235,10 @@ def test_facts_are_rates_shares_and_what_the_host_printed():
         "/etc/my.cnf:2 sets max_connections = 500, in force is 200, changed at run time"
     )
     assert values["fact.ignored_list"] == "/etc/my.cnf:6 sets general_log = 1, in force is OFF"
-    assert values["fact.dead_list"] == "thread_concurrency (/etc/my.cnf:5, removed in 10.5)"
+    assert values["fact.dead"] == 0  # MariaDB starts with thread_concurrency, and ignores it
+    older = facts(evidence(flavour="mysql", version=(5, 6, 51))).values
+    assert older["fact.dead_list"] == "thread_concurrency (/etc/my.cnf:5, removed in 5.7)"
+    assert facts(evidence(flavour="mysql", version=(5, 7, 22))).values["fact.dead"] == 0
     assert (
         values["fact.sysctl_list"] == "/etc/sysctl.d/1.conf sets vm.swappiness = 1, in force is 60"
     )
@@ -365,3 +368,30 @@ def test_peaks_of_history_stand_for_rates():
     found = evaluate(seen, known, {"redo-small": rules()["redo-small"]}, date(2026, 11, 26))
     assert [one.rule for one in found.findings] == ["redo-small"]
     assert "innodb_os_log_written" in counters()
+
+
+def test_a_share_is_of_one_time():
+    """The fastest hour of tables on disk is not one of all tables."""
+    looks = ({"Created_tmp_disk_tables": "0", "Created_tmp_tables": "0"},
+             {"Created_tmp_disk_tables": "60", "Created_tmp_tables": "1200"})  # fmt: skip
+    known = facts(evidence(looks=looks, peaks={"created_tmp_disk_tables": 50.0}))
+    assert known.values["fact.disk_tmp_share"] == pytest.approx(0.05)
+    assert known.values["rate.created_tmp_disk_tables"] == 50.0
+
+
+@pytest.mark.parametrize(
+    ("option", "present", "differs"),
+    [
+        ("innodb_buffer_pool_size=1000M", str(1 << 30), False),
+        ("innodb_buffer_pool_size=1000M", str(48 << 30), True),
+        ("innodb_io_capacity=5000", "1000", True),
+        ("character_set_server=utf8", "utf8mb3", False),
+        ("character_set_server=latin1", "utf8mb4", True),
+    ],
+)
+def test_a_value_that_is_not_in_force_differs_by_more_than_its_rounding(option, present, differs):
+    variables = {option.partition("=")[0]: present, "innodb_buffer_pool_chunk_size": str(128 << 20)}
+    values = facts(
+        evidence(variables=variables, files={"/etc/my.cnf": f"[mysqld]\n{option}\n"})
+    ).values
+    assert (values.get("fact.ignored", 0.0) > 0) == differs

@@ -92,6 +92,15 @@ def test_a_variable_that_was_set_and_one_that_another_file_sets():
     assert (row.state, row.stored, row.where) == ("not stored", "300", f"{path}:2")
 
 
+def test_a_quota_and_a_pool_are_not_kept_at_another_value():
+    there = {"cgroup": "cpu_max=150000 100000"}
+    wanted = {"cgroup.cpu": "200%", "mysqld.innodb_buffer_pool_size": "8G"}
+    pool = {"innodb_buffer_pool_size": str(48 << 30)}
+    evidence, files = seen(host=there, variables=pool)
+    found = drift(Kept(wanted, target=KEPT.target), evidence, files)
+    assert {row.key: row.state for row in found} == dict.fromkeys(wanted, "changed")
+
+
 def test_all_paths_are_below_etc_proc_and_sys():
     assert all(path.startswith(("/etc/", "/proc/sys/", "/sys/")) for path in paths(KEPT))
     assert {SWAPPINESS, THP, SCHEDULER} <= set(paths(KEPT))

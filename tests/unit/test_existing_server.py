@@ -33,6 +33,7 @@ def test_option_files_are_read_with_their_includes_and_without_secrets(tmp_path)
     folder.mkdir()
     main.write_text(
         f"[client]\npassword = Canary-4711\n[mysqld]\nsync_binlog=1\n!includedir {folder}\n"
+        "default-authentication-plugin = mysql_native_password\n"
     )
     (folder / "b.cnf").write_text("[mysqld]\nmax_connections=5\nssl-key-passphrase=Canary-4711\n")
     (folder / "b.txt").write_text("[mysqld]\nmax_connections=6\n")
@@ -42,6 +43,7 @@ def test_option_files_are_read_with_their_includes_and_without_secrets(tmp_path)
     found = every(start, texts, groups("mariadb", (10, 11, 19)))
     assert [(o.name, o.value, o.line) for o in found] == [
         ("sync_binlog", "1", 4), ("max_connections", "5", 2),
+        ("default_authentication_plugin", "mysql_native_password", 6),
     ]  # fmt: skip
     (folder / "b.cnf").chmod(0o666)
     assert option_files(server(f"--defaults-file={main}"))[2][str(folder / "b.cnf")] == "666"

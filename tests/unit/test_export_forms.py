@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mydyno.audit.option_files import every, groups
+from mydyno.keep.forms import udev
 from mydyno.keep.forms.fstab import options
 from mydyno.keep.kept import Kept, KeptOn, bundle, form_of, forms
 from mydyno.model import SpecError
@@ -134,17 +135,57 @@ def test_values_of_the_kernel_and_their_first_ones():
     ]
 
 
+def test_the_binary_log_is_switched_by_an_option_without_a_value():
+    """In an option file, log_bin = OFF is a binary log of that name."""
+    for value, option in (
+        ("OFF", "skip_log_bin"),
+        ("1", "log_bin"),
+        ("/logs/b", "log_bin = /logs/b"),
+    ):
+        kept = Kept({"mysqld.log_bin": value}, flavour="mysql", version=(8, 0, 33))
+        assert made("mycnf", kept).write[0].text == f"[mysqld]\n{option}\n"
+        service = yaml.safe_load(made("docker", kept).write[0].text)["services"]["db"]
+        assert service["command"] == [f"--{option.replace(' = ', '=')}"]
+
+
+def test_of_a_pair_in_two_units_the_inverse_has_the_one_that_was_set():
+    """The kernel takes no zero for either."""
+    first = {"kernel.sysctl.vm.dirty_bytes": "0", "kernel.sysctl.vm.dirty_ratio": "20"}
+    kept = Kept({"kernel.sysctl.vm.dirty_bytes": "8192"}, first=first)
+    assert made("sysctl", kept).inverse[0].text == "vm.dirty_ratio = 20\n"
+    assert "\nvm.dirty_ratio=20\n" in made("tuned", kept).inverse[0].text
+
+
 def test_udev_sets_the_scheduler_before_its_tunables():
     (file,) = made("udev").write
     assert re.findall(r'ATTR\{queue/([\w/]+)\}="([\w-]+)"', file.text) == [
         ("scheduler", "mq-deadline"), ("read_ahead_kb", "64"), ("iosched/fifo_batch", "1"),
     ]  # fmt: skip
     assert file.text.count('KERNEL=="sdc"') == 3
+    there = KeptOn(disk="sdc", serial="ID_WWN=0x5000c5009a")
+    (file,) = made("udev", Kept({"block.scheduler": "none"}, target=there)).write
+    assert 'ENV{DEVTYPE}=="disk", ENV{ID_WWN}=="0x5000c5009a", ATTR' in file.text
+    assert "sdc" not in file.text  # another disk may have that name after a boot
+    with pytest.raises(SpecError, match="as udevadm info does"):
+        made("udev", Kept({"block.scheduler": "none"}, target=KeptOn(disk="sdc", serial='A=*"')))
     for disk in ("", 'a", RUN+="x'):
         with pytest.raises(SpecError, match="sdc"):
             made("udev", Kept({"block.scheduler": "none"}, target=KeptOn(disk=disk)))
     with pytest.raises(SpecError, match="cannot stand"):
         made("udev", Kept({"block.scheduler": 'none", RUN+="x'}, target=TARGET))
+
+
+@pytest.mark.parametrize(
+    ("shown", "serial"),
+    [
+        ("ID_SERIAL=A_1\nID_WWN=0x5\nID_WWN_WITH_EXTENSION=0x5f\n", "ID_WWN_WITH_EXTENSION=0x5f"),
+        ("DEVNAME=/dev/sdc\nID_SERIAL=vol0a-1\n", "ID_SERIAL=vol0a-1"),
+        ("ID_SERIAL=QEMU HARDDISK*\n", ""),
+        ("DEVNAME=/dev/loop0\n", ""),
+    ],
+)
+def test_a_disk_is_known_by_what_lasts_over_a_boot(shown, serial):
+    assert udev.serial(shown) == serial
 
 
 def test_a_drop_in_has_limits_and_environment():
@@ -157,6 +198,13 @@ def test_a_drop_in_has_limits_and_environment():
     assert [word.replace("%%", "%") for word in words] == [
         'NOTE=a "b" %c', "LD_PRELOAD=libjemalloc.so.2", "MALLOC_CONF=oversize_threshold:0",
     ]  # fmt: skip
+
+
+def test_an_allocator_that_must_not_be_there_is_taken_out():
+    kept = Kept({"alloc.library": "glibc", "alloc.tunables": ""})
+    lines = made("systemd", kept).write[0].text.splitlines()
+    gone = ("GLIBC_TUNABLES", "MALLOC_CONF", "LD_PRELOAD")
+    assert [line for line in lines if "=" in line] == [f"UnsetEnvironment={n}" for n in gone]
 
 
 def test_one_line_of_fstab_changes_and_its_inverse_is_the_table():
@@ -220,6 +268,9 @@ def test_a_container_has_options_limits_and_environment():
     assert service["ulimits"] == {"nofile": 65536, "memlock": -1}
     assert service["sysctls"] == {"net.core.somaxconn": "8192"}
     assert service["environment"]["NOTE"] == 'a "b" %c'
+    names = ("core.rmem_max", "core.somaxconn", "ipv4.tcp_mem", "ipv4.tcp_syncookies")
+    carried = [n for n in names if form_of("docker").carries(f"kernel.sysctl.net.{n}")]
+    assert carried == ["core.somaxconn", "ipv4.tcp_syncookies"]  # of a network namespace
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,10 @@ def test_a_value_that_would_split_is_refused():
 
 def test_the_binary_log_is_switched_and_not_named():
     plan = planned(kept(mysqld__log_bin="ON"), {}, scene())
-    assert '--log-bin"' in plan.trial[0].wanted
+    assert '--log_bin"' in plan.trial[0].wanted
+    assert plan.stored[0].wanted.endswith("[mysqld]\nlog_bin\n")
+    with pytest.raises(RefusedError, match="need the log that there is"):
+        refuse(kept(mysqld__log_bin="OFF"), seen(variables={"log_bin": "ON"}))
 
 
 @pytest.mark.parametrize(
@@ -222,6 +225,61 @@ def test_the_binary_log_is_switched_and_not_named():
 def test_what_changes_nothing_or_cannot_be_read_is_an_error(settings, words):
     with pytest.raises(SpecError, match=words):
         planned(kept(**settings), {}, scene())
+
+
+POOL = {
+    "innodb_buffer_pool_size": str(48 << 30),
+    "innodb_buffer_pool_chunk_size": str(128 << 20),
+    "innodb_buffer_pool_instances": "8",
+    "innodb_io_capacity": "1000",
+    "innodb_io_capacity_max": "2000",
+    "innodb_doublewrite": "DETECT_ONLY",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("innodb_buffer_pool_size", "8G"),
+        ("innodb_io_capacity", "5000"),
+        ("innodb_doublewrite", "1"),
+    ],
+)
+def test_a_value_is_in_force_where_it_is_or_the_server_has_rounded_it(name, value):
+    """A pool that was raised to 48G and is to be 8G again is not undone by doing nothing."""
+    there = replace(scene(dynamic=POOL), seen=seen(variables=POOL))
+    wanted = kept(**{f"mysqld__{name}": value})
+    (row,) = planned(wanted, {}, there).rows
+    assert not_in_force([row], wanted, there)
+
+
+def test_a_pool_that_was_rounded_up_to_chunks_is_in_force():
+    there = replace(scene(dynamic=POOL), seen=seen(variables=POOL))
+    with pytest.raises(SpecError, match="in force there already"):
+        planned(kept(mysqld__innodb_buffer_pool_size="48642M"), {}, there)
+
+
+def test_a_bound_rises_before_what_it_bounds_and_falls_after_it():
+    there = replace(scene(dynamic=POOL), seen=seen(variables=POOL))
+    for own, most in (("5000", "9000"), ("200", "400")):
+        wanted = kept(mysqld__innodb_io_capacity=own, mysqld__innodb_io_capacity_max=most)
+        names = [one.place for one in planned(wanted, {}, there).trial]
+        assert (names[0] == "innodb_io_capacity_max") == (own == "5000")
+
+
+LATER = "!includedir /etc/mysql/mariadb.conf.d\n[mysqld]\nmax_connections=500\n"
+
+
+def test_what_would_win_over_the_file_that_keeps_it_is_named():
+    wanted = kept(mysqld__max_connections="300")
+    read = {"start": ("/etc/my.cnf",), "files": {"/etc/my.cnf": LATER}}
+    with pytest.raises(RefusedError, match=r"/etc/my.cnf:3: is read after .*zz-mydyno.cnf"):
+        planned(wanted, {}, replace(scene(), seen=seen(**read)))
+    first, *rest = LATER.splitlines()
+    read["files"] = {"/etc/my.cnf": "\n".join([*rest, first])}
+    assert planned(wanted, {}, replace(scene(), seen=seen(**read))).rows
+    with pytest.raises(RefusedError, match="gives --max_connections in its command"):
+        planned(wanted, {}, scene(unit=f"{DIRECT.rstrip()} --max-connections=9\n"))
 
 
 def test_a_text_that_differs_is_not_taken_for_the_same():

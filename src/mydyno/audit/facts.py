@@ -19,6 +19,7 @@ from mydyno.audit.host_facts import listed, of_host, plain
 from mydyno.audit.memory import Get, Memory, getter, memory_of
 from mydyno.audit.option_files import Option, every, groups, number, written
 from mydyno.stack.flavours import known_as
+from mydyno.stack.known import granted, normalise
 
 Version = tuple[int, ...]
 
@@ -90,12 +91,14 @@ def facts(seen: ServerEvidence) -> ServerFacts:
     """Return the facts; what cannot be known has no name in them."""
     values: dict[str, Value] = {f"var.{k}": plain(v) for k, v in seen.variables.items()}
     values |= _levels(seen)
+    values |= _shares(getter(values))
+    values |= _peaks(seen, values)
     options = seen.options()
     last = {option.name: option for option in options}
     values |= {f"file.{name}": plain(option.value) for name, option in last.items()}
     values |= of_host(seen.host)
     values |= _derived(seen, values)
-    values |= _removed(seen.flavour, last)
+    values |= _removed(seen, last)
     differences = _differences(seen, last)
     for kind, by in _DIFFER.items():
         values |= listed(kind, [_shown(one) for one in differences if one.by in by])
@@ -114,10 +117,25 @@ def _levels(seen: ServerEvidence) -> dict[str, Value]:
         found[f"status.{name}"] = level
         if (rate := _rate(before.get(name), level, seen.seconds)) is not None:
             found[f"rate.{name}"] = rate
-    for name, peak in seen.peaks.items():
-        now = found.get(f"rate.{name}", 0.0)
-        found[f"rate.{name}"] = max(peak, now) if isinstance(now, float) else peak
     return found
+
+
+def _shares(get: Get) -> dict[str, Value]:
+    """Return shares of rates of the same time: peaks are each of an hour of its own."""
+    pairs = {name: (get(part), get(entire)) for name, (part, entire) in _SHARES.items()}
+    return {
+        f"fact.{name}": part / entire
+        for name, (part, entire) in pairs.items()
+        if part is not None and entire
+    }
+
+
+def _peaks(seen: ServerEvidence, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the rates of the fastest hour, or of the watch where that was faster."""
+    get = getter(values)
+    return {
+        f"rate.{name}": max(peak, get(f"rate.{name}") or 0.0) for name, peak in seen.peaks.items()
+    }
 
 
 def _places(seen: ServerEvidence, last: Mapping[str, Option]) -> dict[str, str]:
@@ -150,12 +168,8 @@ def _derived(seen: ServerEvidence, values: Mapping[str, Value]) -> dict[str, Val
         "fact.read_share": _read_share(get),
         "fact.replica": 1.0 if any("io_running" in key for key in seen.replica) else None,
     }
-    for name, (part, entire) in _SHARES.items():
-        above, below = get(part), get(entire)
-        found[f"fact.{name}"] = above / below if above is not None and below else None
     if seen.running:
         ranked = sorted(max(0.0, n - 1) for n in seen.running)  # one of them is this look
-        found["fact.running"] = ranked[len(ranked) // 2]
         found["fact.running_peak"] = ranked[min(len(ranked) - 1, int(_QUANTILE * len(ranked)))]
     return {name: value for name, value in found.items() if value is not None}
 
@@ -171,10 +185,11 @@ def _read_share(get: Get) -> float | None:
     return rates[0] / sum(rates) if sum(rates) else None
 
 
-def _removed(flavour: str, last: Mapping[str, Option]) -> dict[str, Value]:
+def _removed(seen: ServerEvidence, last: Mapping[str, Option]) -> dict[str, Value]:
     """Return which options in files a later release no longer knows."""
     table = tomllib.loads(files("mydyno.audit").joinpath("removed.toml").read_text())
-    gone = {k: v for name in known_as(flavour) for k, v in table.get(name, {}).items()}
+    every_gone = {k: v for name in known_as(seen.flavour) for k, v in table.get(name, {}).items()}
+    gone = {k: v for k, v in every_gone.items() if (*map(int, v.split(".")),) > seen.version[:2]}
     dead = [f"{o.name} ({o.where}, removed in {gone[n]})" for n, o in last.items() if n in gone]
     return listed("dead", dead)
 
@@ -182,18 +197,11 @@ def _removed(flavour: str, last: Mapping[str, Option]) -> dict[str, Value]:
 # share: its numerator and denominator
 _SHARES = {
     "disk_tmp_share": ("rate.created_tmp_disk_tables", "rate.created_tmp_tables"),
-    "miss_share": ("rate.innodb_buffer_pool_reads", "rate.innodb_buffer_pool_read_requests"),
     "pool_free_share": (
         "status.innodb_buffer_pool_pages_free",
         "status.innodb_buffer_pool_pages_total",
     ),
-    "dirty_share": (
-        "status.innodb_buffer_pool_pages_dirty",
-        "status.innodb_buffer_pool_pages_total",
-    ),
-    "thread_miss_share": ("rate.threads_created", "rate.connections"),
     "binlog_spill_share": ("rate.binlog_cache_disk_use", "rate.binlog_cache_use"),
-    "table_miss_share": ("rate.table_open_cache_misses", "rate.table_open_cache_hits"),
 }
 
 _BY = {"dynamic": _DYNAMIC, "command_line": _COMMAND_LINE, "persisted": _PERSISTED}
@@ -203,7 +211,7 @@ def _differences(seen: ServerEvidence, last: Mapping[str, Option]) -> Sequence[D
     found = []
     for name, option in last.items():
         present = seen.variables.get(name)
-        if present is None or same(name, option.value, present):
+        if present is None or _same(name, option.value, present, seen.variables):
             continue
         origin = seen.origins.get(name, ("", ""))[0]
         by = _BY.get(origin, "")
@@ -211,20 +219,20 @@ def _differences(seen: ServerEvidence, last: Mapping[str, Option]) -> Sequence[D
     return found
 
 
-_ROUNDED_UP = {"innodb_buffer_pool_size", "innodb_redo_log_capacity"}
-_SIZES, _BLOCK = ("_size", "_capacity", "_packet", "_length"), 4096.0  # rounded to blocks
+_SIZES, _BLOCK = ("_size", "log_capacity", "_packet", "_length"), 4096.0  # rounded to blocks
+_UTF8 = re.compile(r"^utf8(?=_|$)")  # the old name of utf8mb3
 
 
-def same(name: str, wanted: str, present: str) -> bool:
+def _same(name: str, wanted: str, present: str, variables: Mapping[str, str]) -> bool:
     """Return whether a value in a file is the one in force; what is neither number nor word is."""
     left, right = number(wanted), number(present)
     if left is None and right is None:
-        word = re.fullmatch(r"[\w-]+", wanted) and re.fullmatch(r"[\w-]+", present)
-        return not word or wanted.lower() == present.lower()
+        words = [_UTF8.sub("utf8mb3", text.lower()) for text in (wanted, present)]
+        return not all(re.fullmatch(r"[\w-]+", word) for word in words) or words[0] == words[1]
     if left is None or right is None:  # a name that stands for ON, a number that has a name
         return True
-    if name in _ROUNDED_UP and right >= left:
-        return True
+    if granted(name, {k: normalise(v) for k, v in variables.items()}, wanted):
+        return True  # rounded up to chunks
     rounded = max(0.02 * abs(left), _BLOCK) if name.endswith(_SIZES) and left > _BLOCK else 0.0
     return abs(left - right) <= rounded
 

@@ -3,7 +3,6 @@
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -42,8 +41,9 @@ from mydyno.cli.leases import (
     unit_of,
 )
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
-from mydyno.host import Host, Local, is_root
+from mydyno.host import Host, is_root
 from mydyno.host.processes import identify
+from mydyno.keep.forms import udev
 from mydyno.keep.kept import KEPT, Kept, KeptOn
 from mydyno.keep.lease import (
     LeaseNote,
@@ -152,9 +152,8 @@ def apply(  # noqa: PLR0913 - one parameter an option
         note = _noted(kept, already, plan, foretold, seen)
         reason = why or f"mydyno apply {source}{f' {treatment}' if treatment else ''}"
         asked = lease_of(existing, seen, name, plan, reason, seconds=round(seconds), note=note)
-        # of this machine: a campaign that runs takes what is in force now for the host's own
-        alone = host_lock(existing.host) if isinstance(existing.host, Local) else nullcontext()
-        with alone:
+        # a campaign that runs takes what is in force now for the host's own
+        with host_lock(existing.host):
             begun(existing.host, to, server, asked, plan, kept)
         shown = msgspec.structs.replace(shown, id=asked.id, until=time() + seconds)
     if json:
@@ -276,16 +275,29 @@ def _on(wanted: Kept, existing: Existing, seen: ServerEvidence) -> Kept:
     given = wanted.target
     if given.fstab:
         raise SpecError("--target fstab=: apply edits the host's own table; leave it out")
-    mount = given.mount or _mounted_at(existing)
+    queue = section(seen.host, "queue")
+    if queue.get("members", "1") != "1" and not given.disk and wanted.of("block"):
+        raise RefusedError(
+            f"{queue.get('name')}: is one of {queue['members']} disks below {existing.data}; set "
+            "each of them yourself, or name one with --target disk=NAME"
+        )
+    disk, mount = given.disk or queue.get("name", ""), given.mount or _mounted_at(existing)
     table = existing.host.run(Action(("cat", "/etc/fstab"))).stdout.decode(errors="replace")
     target = KeptOn(
         unit_of(seen),
         given.include or include_of(existing, seen),
-        given.disk or section(seen.host, "queue").get("name", ""),
+        disk,
         table,
         mount,
+        given.serial or _serial(existing.host, disk),
     )
     return replace(wanted, flavour=existing.flavour, version=existing.version, target=target)
+
+
+def _serial(host: Host, disk: str) -> str:
+    """Return what udev knows a disk by in every boot, ``""`` where it knows nothing."""
+    argv = ("udevadm", "info", "--query=property", f"--name=/dev/{disk}")
+    return udev.serial(host.run(Action(argv)).stdout.decode(errors="replace")) if disk else ""
 
 
 def _mounted_at(existing: Existing) -> str:

@@ -33,6 +33,7 @@ from mydyno.model.text import duration_s
 from mydyno.report import units
 from mydyno.report.findings import heading, message, render_audit, render_inventory
 from mydyno.server.existing import Existing, host_outputs, look, option_files, reached
+from mydyno.stack.known.variables import RENAMED
 
 _FOLDER = "audit"
 _LONGEST_S = 3600.0
@@ -172,12 +173,13 @@ def gathered(existing: Existing, seconds: int) -> ServerEvidence:
     host = host_outputs(existing)
     if files:
         host["modes"] = "\n".join(f"{path}={mode}" for path, mode in modes.items())
+    renamed = {new: v for old, new in RENAMED.items() if (v := looked.variables.get(old))}
     return ServerEvidence(
         name=looked.variables.get("hostname", existing.host.name),
         flavour=existing.flavour,
         version=existing.version,
         text=existing.text,
-        variables=dict(looked.variables),
+        variables={**renamed, **looked.variables},
         looks=(dict(looked.looks[0]), dict(looked.looks[1])),
         seconds=looked.seconds,
         running=tuple(looked.running),

@@ -16,10 +16,10 @@ from mydyno.host import Local
 from mydyno.host.files import distrust, resolved
 from mydyno.journal import Changing
 from mydyno.journal.register import RunDir
-from mydyno.keep.kept import KEPT, Bundle, Kept, KeptFile, KeptOn, bundle, form_of, forms
+from mydyno.keep.kept import KEPT, Bundle, Kept, KeptOn, bundle, form_of, forms
 from mydyno.model import RefusedError, SpecError, unknown_value
 from mydyno.report import units
-from mydyno.stack.protocol import spec_key
+from mydyno.stack.protocol import full_key, spec_key
 from mydyno.stats.result import Comparison, Row
 
 WEAKER = "weaker-durability"
@@ -39,7 +39,7 @@ On = Annotated[
         "--target",
         metavar="KEY=VALUE",
         help="Of the host that keeps it: disk=sdc, unit=mysqld.service, include=/etc/my.cnf.d, "
-        "fstab=FILE, mount=/var/lib/mysql.",
+        "fstab=FILE, mount=/var/lib/mysql, serial=ID_WWN=0x5000c500 as udevadm info has it.",
     ),
 ]
 Allow = Annotated[
@@ -183,7 +183,11 @@ def kept_of(
     """Return the settings by which a treatment differs from the baseline, and the evidence."""
     treatments = run.campaign.treatments
     base = treatments[found.baseline]
-    settings = {k: v for k, v in treatments[rows[0].name].items() if base.get(k) != v}
+    every = treatments[rows[0].name]
+    settings = {k: v for k, v in every.items() if base.get(k) != v}
+    tunables, library = (full_key("alloc", name) for name in ("tunables", "library"))
+    if tunables in settings and library in every:  # whose variable has the tunables
+        settings[library] = every[library]
     first: dict[str, str] = {}
     for event in run.contents.events:
         if isinstance(event, Changing) and not event.owned:
@@ -240,13 +244,9 @@ def _readme(made: Bundle) -> str:
     lines = [
         f"{_WRITE}/ is {made.form.title}, {_INVERSE}/ its inverse.",
         f"To apply it: {made.form.use}.",
-        *(_reload(file) for file in made.write if file.reload),
+        *(f"After a change of {f.path}: {' '.join(f.reload)}" for f in made.write if f.reload),
         "It carries: " + ", ".join(made.carried) + ".",
     ]
     if made.left_out:
         lines.append("It does not carry: " + ", ".join(made.left_out) + ".")
     return "\n".join(lines) + "\n"
-
-
-def _reload(file: KeptFile) -> str:
-    return f"After a change of {file.path}: {' '.join(file.reload)}"

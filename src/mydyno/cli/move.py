@@ -164,13 +164,15 @@ def _refuse_paths(existing: Existing, seen: ServerEvidence, old: str) -> None:
         raise RefusedError(
             f"{unit_of(seen)}: gives --datadir in its command; move it to an option file first"
         )
-    within = [o for o in seen.options() if o.name != "datadir" and o.value.startswith(f"{old}/")]
-    if within:
-        one = within[0]
-        raise RefusedError(
-            f"{one.where}: {one.name} = {one.value} stays in the old folder; write it relative to "
-            "datadir first"
-        )
+    named = [(o.where, o.name, o.value) for o in seen.options() if o.name != "datadir"]
+    words = existing.process.words if existing.process else ()
+    named += [(unit_of(seen), *word.partition("=")[::2]) for word in words if word[:2] == "--"]
+    for where, name, value in named:
+        if PurePosixPath(value).is_relative_to(old):
+            raise RefusedError(
+                f"{where}: {name} = {value} stays in the old folder; write it relative to datadir "
+                "first"
+            )
 
 
 def _option_folder(existing: Existing, seen: ServerEvidence) -> Path:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mydyno.audit.facts import ServerEvidence, same
+from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import allocator, allowed_cpus, chosen, cpu_quota, limits
 from mydyno.audit.option_files import Option
 from mydyno.keep.forms import fstab, native
@@ -13,8 +13,10 @@ from mydyno.keep.forms.systemd import CPUS, environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
 from mydyno.model import SpecError
+from mydyno.stack.known import granted, normalise, same
 
 UNKNOWN = ""
+_SIZES, _BLOCK = ("_size", "_packet", "_length"), 4096
 _OPTIONS = 3  # the column of fstab
 
 
@@ -69,19 +71,34 @@ def drift(kept: Kept, seen: ServerEvidence, files: HostFiles) -> list[DriftRow]:
         present = effective(key, kept, seen, files)
         stored, where = _stored(key, kept, options, files)
         rows.append(
-            DriftRow(key, wanted, stored, present, where, _state(key, wanted, stored, present))
+            DriftRow(
+                key, wanted, stored, present, where, _state(key, wanted, stored, present, seen)
+            )
         )
     return rows
 
 
-def _state(key: str, wanted: str, stored: str, effective: str) -> str:
-    name = key.rpartition(".")[2]
-    is_stored = bool(stored) and same(name, wanted, stored)
+def _state(key: str, wanted: str, stored: str, effective: str, seen: ServerEvidence) -> str:
+    is_stored = bool(stored) and same(key.removeprefix("mysqld."), stored, wanted)
     if not effective:
         return "unknown" if is_stored else "not stored"
-    if same(name, wanted, effective):
+    if is_in_force(key, wanted, effective, seen):
         return "kept" if is_stored else "not stored"
     return "not loaded" if is_stored else "changed"
+
+
+def is_in_force(key: str, wanted: str, present: str, seen: ServerEvidence) -> bool:
+    """Return whether a value is the one that is wanted, or what the server makes of that."""
+    if not key.startswith("mysqld."):
+        return wanted.split() == present.split()
+    name = key.removeprefix("mysqld.")
+    now, asked = normalise(present), normalise(wanted)
+    shown = {k: normalise(v) for k, v in seen.variables.items()} | {name: now}
+    if not (name.endswith(_SIZES) and now.isdigit() and asked.isdigit()):
+        return granted(name, shown, wanted)
+    # rounded down, to what is a multiple of a block at most; or as the variable's own rule has it
+    lacks = int(asked) - int(now)
+    return 0 <= lacks < min(_BLOCK, int(asked)) or granted(name, shown, wanted)
 
 
 _OF_PROCESS = {"limits": limits, "cgroup": cpu_quota}

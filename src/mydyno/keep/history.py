@@ -94,10 +94,6 @@ _LABELLED = {
         "mysql_global_status_buffer_pool_page_changes_total",
         "operation='flushed'",
     ),
-    "com_select": ("mysql_global_status_commands_total", "command='select'"),
-    "com_insert": ("mysql_global_status_commands_total", "command='insert'"),
-    "com_update": ("mysql_global_status_commands_total", "command='update'"),
-    "com_delete": ("mysql_global_status_commands_total", "command='delete'"),
 }
 
 

@@ -20,9 +20,10 @@ KEPT = "kept.json"  # what an export holds for `verify`
 class KeptOn:
     """The host that is to keep it: what only its operator knows.
 
-    `disk` is the data's disk as in ``/sys/block``, `fstab` the text of its ``/etc/fstab`` and
-    `mount` where the data's filesystem is mounted.  `unit` and `include` are the server's unit and
-    the folder of its option files, as Debian names them unless they are given.
+    `disk` is the data's disk as in ``/sys/block``, `serial` what udev knows it by in every boot, as
+    in ``ID_WWN=0x5000c500``.  `fstab` is the text of its ``/etc/fstab``, `mount` where the data's
+    filesystem is mounted.  `unit` and `include` are the server's unit and the folder of its option
+    files, as Debian names them unless they are given.
     """
 
     unit: str = ""
@@ -30,6 +31,7 @@ class KeptOn:
     disk: str = ""
     fstab: str = ""
     mount: str = ""
+    serial: str = ""
 
 
 @dataclass(frozen=True, slots=True)

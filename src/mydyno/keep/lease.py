@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from mydyno.audit.facts import ServerEvidence, same
+from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import allocator
-from mydyno.audit.option_files import number
-from mydyno.keep.drift import HostFiles, effective, place_of
+from mydyno.audit.option_files import every, groups, number
+from mydyno.keep.drift import HostFiles, effective, is_in_force, place_of
 from mydyno.keep.forms import fstab, native, systemd
+from mydyno.keep.forms.mycnf import switch
 from mydyno.keep.kept import Form, Kept, KeptOn
 from mydyno.model import RefusedError, SpecError
+from mydyno.stack.known import normalise
 
 LEASE_ID = "@"  # in the text of a drop-in: the lease has its id later
 _TRIAL = "/run/systemd/system/{unit}.d/zzz-mydyno-trial.conf"
@@ -23,7 +25,6 @@ _PLAIN = re.compile(r"[\w.:,/+=@-]*")  # the unit splits its options at blanks
 _OPTIONS = "MYSQLD_OPTS"
 _LAYERS = ("mysqld.", "kernel.sysctl.", "kernel.thp", "kernel.module.", "block.", "limits.")
 _PROCESS = ("limits.", "cpus.", "cgroup.", "alloc.", "env.")
-_FLAGS = {"mysqld.optimizer_switch"}  # some of its flags may be named
 _SERVERS = ("mysqld", "mariadbd")
 _SCHEDULER, _DEPTH = "block.scheduler", "block.nr_requests"
 
@@ -168,6 +169,11 @@ def refuse(kept: Kept, seen: ServerEvidence) -> None:
         name = key.removeprefix("mysqld.")
         if key.startswith("mysqld.") and name not in seen.variables:
             raise SpecError(f"{key}: {seen.text} has no such variable; correct or leave it out")
+        if name == "log_bin" and normalise(seen.variables[name]) == "1":
+            raise RefusedError(
+                f"{key}: replicas and recovery to a point in time need the log that there is; "
+                "leave it out"
+            )
         if seen.origins.get(name, ("",))[0] == "persisted":
             raise RefusedError(
                 f"{key}: is in mysqld-auto.cnf, which wins over option files; RESET PERSIST {name} "
@@ -185,10 +191,36 @@ def planned(kept: Kept, already: Mapping[str, str], scene: Scene) -> LeasePlan:
     if not plan.rows:
         raise SpecError("every setting is in force there already; see mydyno verify")
     changed = {row.key: row.wanted for row in plan.rows}
-    every = replace(kept, settings={**_library(changed, scene), **already, **changed})
-    where = {k: f.path for form, p in _forms(every) for k in p.settings for f in form.write(p)}
+    all_kept = replace(kept, settings={**_library(changed, scene), **already, **changed})
+    where = {k: f.path for form, p in _forms(all_kept) for k in p.settings for f in form.write(p)}
     rows = [msgspec.structs.replace(row, where=where.get(row.key, "")) for row in plan.rows]
-    return replace(plan, rows=rows, stored=_stored(every, set(changed), scene))
+    stored = _stored(all_kept, set(changed), scene)
+    _refuse_losing(rows, stored, scene)
+    return replace(plan, rows=rows, stored=stored)
+
+
+def _refuse_losing(rows: Sequence[LeaseRow], stored: Sequence[LeaseChange], scene: Scene) -> None:
+    """Raise `RefusedError` for a variable that something else sets after the file that keeps it."""
+    seen = scene.seen
+    texts = seen.files | {one.place: one.wanted for one in stored if one.wanted is not None}
+    last = {o.name: o for o in every(seen.start, texts, groups(seen.flavour, seen.version))}
+    command = f"{_start(scene)} {scene.environment.get(_OPTIONS, '')}"
+    given = {word[2:].partition("=")[0].replace("-", "_") for word in command.split()}
+    for row in rows:
+        name = row.key.removeprefix("mysqld.")
+        if name == row.key:
+            continue
+        if name in given:
+            unit = seen.host.get("unit", "").strip()
+            raise RefusedError(
+                f"{unit}: gives --{name} in its command, which wins over option files; take it "
+                "out there first"
+            )
+        if (option := last.get(name)) and option.path != row.where:
+            raise RefusedError(
+                f"{option.where}: is read after {row.where} and sets {name}, too; take it out "
+                "there first"
+            )
 
 
 def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
@@ -210,7 +242,9 @@ def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
 def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
     """Return what is changed while it is on trial."""
     first = {key: _first(key, kept, scene) for key in kept.settings}
-    changed = {k: v for k, v in kept.settings.items() if not _is(k, v, first[k])}
+    changed = {
+        k: v for k, v in kept.settings.items() if not is_in_force(k, v, first[k], scene.seen)
+    }
     if _SCHEDULER in changed:  # it resets its queue, so that all of that is set again
         changed |= {k: v for k, v in kept.settings.items() if k.startswith("block.")}
     part = replace(kept, settings={**_library(changed, scene), **changed})
@@ -246,7 +280,7 @@ def not_in_force(rows: Sequence[LeaseRow], kept: Kept, scene: Scene) -> list[str
     found = []
     for row in rows:
         present = _first(row.key, kept, scene)
-        if _is(row.key, row.wanted, present):
+        if is_in_force(row.key, row.wanted, present, scene.seen):
             continue
         found.append(f"{row.key}: is {present or 'not set'}, {row.wanted or 'nothing'} was wanted")
     return found
@@ -258,18 +292,6 @@ def _forms(kept: Kept) -> list[tuple[Form, Kept]]:
     if "fs.mount" in kept.settings:
         found.append((fstab.FORM, kept.only(["fs.mount"])))
     return found
-
-
-def _is(key: str, wanted: str, present: str) -> bool:
-    """Return whether a value is the one that is wanted, in the server's own writing or another."""
-    if not key.startswith("mysqld."):
-        return wanted.split() == present.split()
-    if number(wanted) is None and number(present) is None:
-        words = [
-            {part.strip() for part in text.casefold().split(",")} for text in (wanted, present)
-        ]
-        return words[0] == words[1] or (key in _FLAGS and words[0] <= words[1])
-    return same(key.removeprefix("mysqld."), wanted, present)
 
 
 def _cost(key: str, restart: bool) -> str:  # noqa: FBT001 - one of two costs
@@ -306,10 +328,22 @@ def _values(kept: Kept, first: Mapping[str, str], scene: Scene) -> list[LeaseCha
 
 
 def _variables(kept: Kept, first: Mapping[str, str]) -> list[LeaseChange]:
-    return [
+    """Return the changes of variables; a bound that rises comes first, one that falls last.
+
+    A server cuts what is above its bound, and takes that for an answer.
+    """
+    changes = [
         LeaseChange("variable", name, first[f"mysqld.{name}"], _literal(value))
         for name, value in kept.of("mysqld").items()
     ]
+    return sorted(changes, key=_turn)
+
+
+def _turn(change: LeaseChange) -> int:
+    before, wanted = number(change.before or ""), number(change.wanted or "")
+    if not change.place.endswith("_max") or before is None or wanted is None:
+        return 0
+    return -1 if wanted > before else 1
 
 
 def _literal(value: str) -> str:
@@ -321,16 +355,8 @@ def _literal(value: str) -> str:
 
 def _drop_in(kept: Kept, scene: Scene) -> LeaseChange:
     """Return the drop-in that starts the server with the treatment, as long as this boot lasts."""
-    gone = [name for name, value in systemd.environment(kept).items() if not value]
-    variables = {k: v for k, v in systemd.environment(kept).items() if v}
-    if kept.settings.get("alloc.tunables") == "":
-        gone += systemd.TUNABLES
-    if kept.settings.get("alloc.library") == "glibc":
-        gone.append("LD_PRELOAD")
     lines = [f"Environment=MYDYNO_LEASE={LEASE_ID}"]  # so that the guard knows what runs with it
-    lines += [f"{name}={value}" for name, value in systemd.limits(kept).items()]
-    lines += [f"Environment={systemd.quoted(f'{k}={v}')}" for k, v in variables.items()]
-    lines += [f"UnsetEnvironment={name}" for name in gone]
+    lines += systemd.lines(kept)
     if options := [_option(k, v) for k, v in kept.of("mysqld").items()]:
         lines += _started_with(options, scene)
     place = _TRIAL.format(unit=kept.unit)
@@ -350,16 +376,12 @@ def _option(name: str, value: str) -> str:
         raise RefusedError(
             f"mysqld.{name}: {value!r} cannot be given to the server's unit; leave it out"
         )
-    if name == "log_bin":
-        return "--skip-log-bin" if number(value) == 0 else "--log-bin"
-    return f"--{name}={value}"
+    return f"--{switch(name, value) or f'{name}={value}'}"
 
 
 def _started_with(options: Sequence[str], scene: Scene) -> list[str]:
     """Return the lines of a unit that add options to the server's command line."""
-    joined = scene.unit.replace("\\\n", " ")
-    starts = [line.partition("=")[2].strip() for line in joined.splitlines() if _is_start(line)]
-    start = starts[-1] if starts else ""
+    start = _start(scene)
     if f"${_OPTIONS}" in start or f"${{{_OPTIONS}}}" in start:
         theirs = scene.environment.get(_OPTIONS, "")
         words = " ".join(filter(None, (theirs, *options)))
@@ -372,16 +394,23 @@ def _started_with(options: Sequence[str], scene: Scene) -> list[str]:
     return ["ExecStart=", f"ExecStart={start} {' '.join(options)}"]
 
 
+def _start(scene: Scene) -> str:
+    """Return the command of the server's unit, the last one that it gives."""
+    lines = scene.unit.replace("\\\n", " ").splitlines()
+    starts = [line.partition("=")[2].strip() for line in lines if _is_start(line)]
+    return starts[-1] if starts else ""
+
+
 def _is_start(line: str) -> bool:
     return line.lstrip().startswith("ExecStart=")
 
 
-def _stored(every: Kept, changed: set[str], scene: Scene) -> list[LeaseChange]:
+def _stored(all_kept: Kept, changed: set[str], scene: Scene) -> list[LeaseChange]:
     """Return the files that `confirm` writes: each holds all that is kept in its form."""
-    if refusal := native.refusal(every):
+    if refusal := native.refusal(all_kept):
         raise SpecError(refusal)
     found = []
-    for form, part in _forms(every):
+    for form, part in _forms(all_kept):
         if not changed & set(part.settings):
             continue
         if refusal := form.refusal(part):

@@ -43,7 +43,12 @@ done; :
 """
 _ORDER = ("/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/etc/my.cnf")
 _INCLUDES = re.compile(r"^\s*!include(?:dir)?\s+(.+?)\s*$", re.MULTILINE)
-_SECRET = re.compile(r"^.*pass(?:word|wd|phrase).*$", re.MULTILINE | re.IGNORECASE)
+# Not the options that name a plugin, such as mysql_native_password.
+_SECRET = re.compile(
+    r"^(?!\s*(?:default[-_]authentication[-_]plugin|authentication[-_]policy)\s*=)"
+    r".*(?:pass(?:word|wd|phrase)|pwd).*$",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)

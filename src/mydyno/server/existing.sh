@@ -25,9 +25,6 @@ line kernel /proc/sys/kernel/osrelease
 printf 'cores=%s\n' "$(grep -c ^processor /proc/cpuinfo)"
 printf 'numa_nodes=%s\n' "$(ls -d /sys/devices/system/node/node[0-9]* 2>/dev/null | wc -l)"
 for word in $(cat /proc/cmdline); do case $word in elevator=*) echo "$word";; esac; done
-printf 'swap_used=%s\n' "$(awk '/^SwapTotal/{t=$2}/^SwapFree/{f=$2}END{print (t-f)*1024}' /proc/meminfo)"
-printf 'psi_io=%s\n' "$(sed -n 's/^full.*avg60=\([0-9.]*\).*/\1/p' /proc/pressure/io 2>/dev/null)"
-printf 'psi_memory=%s\n' "$(sed -n 's/^full.*avg60=\([0-9.]*\).*/\1/p' /proc/pressure/memory 2>/dev/null)"
 say cgroup
 path=$(sed -n 's/^0:://p' "/proc/$pid/cgroup"); v1=$(sed -n 's/^[0-9]*:memory://p' "/proc/$pid/cgroup")
 line memory_max "/sys/fs/cgroup$path/memory.max"
@@ -64,7 +61,7 @@ for f in /etc/sysctl.conf /etc/sysctl.d/*.conf; do
         printf '%s\t%s\t%s\t%s\n' "$f" "$key" "$value" "$now"
     done
 done
-say limits_conf; grep -hsE '^(mysql|\*)[[:space:]].*nofile' /etc/security/limits.conf /etc/security/limits.d/*.conf
+say limits_conf; grep -hsE '^mysql[[:space:]].*nofile' /etc/security/limits.conf /etc/security/limits.d/*.conf
 say queue
 source=$(findmnt -n -o SOURCE -T "$data"); source=${source%%\[*}
 at=$(readlink -f "/sys/class/block/$(basename "$(readlink -f "$source")")" 2>/dev/null)

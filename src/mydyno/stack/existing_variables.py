@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
-from mydyno.stack.known import normalise, same
-from mydyno.stack.mysqld import assignment, granted
+from mydyno.stack.known import granted, normalise, same
+from mydyno.stack.mysqld import assignment
 from mydyno.stack.protocol import IDENTITY
 
 _CLIENT = 'exec "$(command -v mariadb || command -v mysql)" "$@"'
@@ -45,7 +45,7 @@ class ExistingVariables:
         return [
             self._change(key, now[key], value)
             for key, value in sorted(want.items())
-            if not granted(key, now, value, {})
+            if not granted(key, now, value)
         ]
 
     def undo(self, now: Settings, first: Settings) -> Sequence[Change]:

@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
-from mydyno.stack.known import normalise
+from mydyno.stack.known import normalise, twin
 
 RELEASE = "release"
 _RUNNING = "/proc/sys/kernel/osrelease"
 _THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 _NAME = re.compile(r"[a-z0-9_][A-Za-z0-9_.:/-]*")
-_TWINS = {
-    f"sysctl.vm.{kind}_{unit}": f"sysctl.vm.{kind}_{other}"
-    for kind in ("dirty", "dirty_background")
-    for unit, other in (("bytes", "ratio"), ("ratio", "bytes"))
-}  # setting one zeroes the other, and neither takes a zero itself
 _MODULE = re.compile(r"module\.(?P<module>\w+)\.(?P<parameter>\w+)")
 _NO_WAY_BACK = {"module.zfs.zfs_arc_max": "0"}  # what can be left and never set again
 _FIXED = {"thp": _THP, RELEASE: _RUNNING}
@@ -67,7 +62,7 @@ class Kernel:
         if RELEASE in want and not same_release(now.get(RELEASE, ""), want[RELEASE]):
             return [_rebooted(now.get(RELEASE, ""), want[RELEASE])]
         plain = {key: _plain(key, value) for key, value in want.items() if key != RELEASE}
-        zeroed = {_TWINS[key]: "0" for key in plain if key in _TWINS and plain[key] != "0"}
+        zeroed = {twin(key): "0" for key in plain if twin(key) and plain[key] != "0"}
         wanted = {**{key: zero for key, zero in zeroed.items() if key in now}, **plain}
         for key in sorted(wanted):
             _refuse(key, wanted, now)
@@ -155,8 +150,8 @@ def _plain(key: str, value: str) -> str:
 
 def _action(key: str, wanted: Settings) -> Action:
     """Return the command for a change; what its twin sets to zero is left to the twin's."""
-    if key in _TWINS and wanted[key] == "0":
-        return write(_TWINS[key], wanted[_TWINS[key]])
+    if (other := twin(key)) and wanted[key] == "0":
+        return write(other, wanted[other])
     return write(key, wanted[key])
 
 
@@ -178,6 +173,6 @@ def _refuse(key: str, wanted: Settings, now: Settings) -> None:
             f"kernel.{key} is {now[key]} here, its own choice, which it does not take again while "
             "the module is loaded: give it a value in /etc/modprobe.d and load the module again"
         )
-    twin = _TWINS.get(key, "")
-    if twin and value == "0" != now[key] and wanted.get(twin, "0") == "0":
-        raise SpecError(f"kernel.{key} = 0: the kernel takes no zero: set kernel.{twin} instead")
+    other = twin(key)
+    if other and value == "0" != now[key] and wanted.get(other, "0") == "0":
+        raise SpecError(f"kernel.{key} = 0: the kernel takes no zero: set kernel.{other} instead")

@@ -13,66 +13,9 @@ from typing import ClassVar
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, quoted
 from mydyno.stack import launch_file
 from mydyno.stack.flavours import quirks
-from mydyno.stack.known import normalise, same
+from mydyno.stack.known import granted, needs_restart, normalise
 from mydyno.stack.known.variables import RENAMED, Variable, refusals
 from mydyno.stack.launch_file import OWNED
-
-_POOL = "innodb_buffer_pool_size"
-_MEBIBYTE = 1024**2
-_DOWN = {
-    "binlog_cache_size": 4096,
-    "binlog_stmt_cache_size": 4096,
-    "innodb_log_file_size": _MEBIBYTE,
-    "innodb_redo_log_capacity": _MEBIBYTE,
-    "join_buffer_size": 128,
-    "key_buffer_size": 4096,
-    "max_allowed_packet": 1024,
-    "max_binlog_size": 4096,
-    "max_heap_table_size": 1024,
-    "net_buffer_length": 1024,
-    "query_cache_size": 1024,
-    "read_buffer_size": 4096,
-    "thread_stack": 1024,
-}  # units of MySQL, which it does not report; MariaDB does
-
-
-def granted(key: str, seen: Settings, wanted: str, variables: Mapping[str, Variable]) -> bool:
-    """Return whether the value seen is what the server makes of the one wanted.
-
-    Sizes are rounded down to the variable's unit, a buffer pool of at least one chunk up to a
-    multiple of chunks times instances.
-    """
-    value = seen.get(key, "")
-    if same(key, value, wanted):
-        return True
-    if key == "log_bin":  # shown as ON whatever its file's name is
-        return value == "1" and normalise(wanted) != "0"
-    plain = normalise(wanted)
-    if not (value.isdigit() and plain.isdigit()):
-        return False
-    if key == _POOL:
-        return _is_rounded_up(int(value), int(plain), seen)
-    step = max(variables[key].step if key in variables else 1, _DOWN.get(key, 1))
-    return int(value) == int(plain) // step * step
-
-
-def needs_restart(key: str, seen: Settings, wanted: str) -> bool:
-    """Return whether a running server could not reach it: a pool below its present chunk."""
-    plain = normalise(wanted)
-    return key == _POOL and plain.isdigit() and int(plain) < _unit(seen)
-
-
-def _unit(seen: Settings) -> int:
-    """Return the bytes that a buffer pool is a multiple of; 0 where the server chooses."""
-    chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
-    return chunk * max(1, int(seen.get("innodb_buffer_pool_instances", "1")))
-
-
-def _is_rounded_up(value: int, wanted: int, seen: Settings) -> bool:
-    unit = _unit(seen)
-    chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
-    return unit > 0 and chunk <= wanted <= value < wanted + unit and value % unit == 0
-
 
 _LOSES_NOTHING = 0.0
 
@@ -152,7 +95,10 @@ class Mysqld:
         seen = {**self.stock, **now}
         held = [key for key in now.get(OWNED, "").split(",") if key]
         aims = {key: want.get(key, self.stock.get(key, "")) for key in {*want, *held}}
-        moved = [key for key in sorted(aims) if not granted(key, seen, aims[key], self.variables)]
+        steps = {key: one.step for key, one in self.variables.items()}
+        moved = [
+            key for key in sorted(aims) if not granted(key, seen, aims[key], steps.get(key, 1))
+        ]
         dynamic = {key for key in moved if key in self.variables and self.variables[key].dynamic}
         live = {
             key for key in dynamic if _ANSWERED in now and not needs_restart(key, seen, aims[key])

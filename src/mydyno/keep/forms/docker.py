@@ -3,23 +3,33 @@
 from collections.abc import Mapping, Sequence
 
 from mydyno.keep.forms import systemd
+from mydyno.keep.forms.mycnf import switch
 from mydyno.keep.kept import Form, Kept, KeptFile, scalar
 from mydyno.model import SpecError
 
 _FILE = "compose.mydyno.yml"
+# Of net.ipv4, what belongs to no network namespace; of net.core a container has one.
+_OF_HOST = {"tcp_mem", "tcp_low_latency", "tcp_max_orphans", "udp_mem", "fib_sync_mem"}
 
 
 def carries(key: str) -> bool:
     """Return whether a container can have it of its own."""
-    own = ("mysqld.", "limits.", "cpus.", "cgroup.", "alloc.", "env.", "kernel.sysctl.net.")
-    return key.startswith(own)
+    own = ("mysqld.", "limits.", "cpus.", "cgroup.", "alloc.", "env.", "kernel.sysctl.net.ipv4.")
+    name = key.rpartition(".")[2]
+    here = key.startswith(own) and name not in _OF_HOST and not name.startswith("inet_peer_")
+    return here or key == "kernel.sysctl.net.core.somaxconn"
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
     lines = [*kept.heading(), "services:", "  db:"]
     options = kept.of("mysqld")
-    lines += ["    command:"] if options else []
-    lines += [f"      - {scalar(f'--{name}={value}')}" for name, value in options.items()]
+    if options:  # Compose replaces a list, it does not add to it
+        lines += [
+            "    # this replaces the service's own command: add its options here",
+            "    command:",
+        ]
+    words = (f"--{switch(name, value) or f'{name}={value}'}" for name, value in options.items())
+    lines += [f"      - {scalar(word)}" for word in words]
     limits = kept.of("limits")
     lines += ["    ulimits:"] if limits else []
     lines += [f"      {n}: {'-1' if v == 'unlimited' else v}" for n, v in limits.items()]
@@ -56,5 +66,6 @@ FORM = Form(
     carries,
     _write,
     _inverse,
-    f"rename db to your service, then docker compose -f compose.yml -f {_FILE} up -d",
+    "rename db to your service, add its own command, then "
+    f"docker compose -f compose.yml -f {_FILE} up -d",
 )

@@ -4,19 +4,30 @@ from collections.abc import Sequence
 
 from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
 from mydyno.model import quoted
+from mydyno.stack.known import normalise
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:,/+-")
+
+
+def switch(name: str, value: str) -> str:
+    """Return the option without a value that stands for a setting, ``""`` for most.
+
+    `log_bin` takes no ON or OFF there, only a file's name.
+    """
+    own = {"0": "skip_log_bin", "1": "log_bin"} if name == "log_bin" else {}
+    return own.get(normalise(value), "")
 
 
 def section(kept: Kept) -> list[str]:
     """Return ``[mysqld]`` with each variable, quoted where a server would misread it."""
     return [
         "[mysqld]",
-        *(
-            f"{name} = {value if value and set(value) <= _PLAIN else quoted(name, value)}"
-            for name, value in kept.of("mysqld").items()
-        ),
+        *(switch(name, value) or _line(name, value) for name, value in kept.of("mysqld").items()),
     ]
+
+
+def _line(name: str, value: str) -> str:
+    return f"{name} = {value if value and set(value) <= _PLAIN else quoted(name, value)}"
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:

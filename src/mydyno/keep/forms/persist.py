@@ -2,9 +2,29 @@
 
 from collections.abc import Sequence
 
-from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
+from mydyno.keep.kept import Form, Kept, KeptFile
 from mydyno.model.text import size_bytes
 from mydyno.stack.flavours import flavours, quirks
+
+# Settings of a file only: MySQL 8.0.33 and 9.7 answer that they are non persistent.
+_OF_FILES = {
+    "default_authentication_plugin",
+    "innodb_buffer_pool_load_at_startup",
+    "innodb_data_file_path",
+    "innodb_dedicated_server",
+    "innodb_doublewrite",
+    "innodb_page_size",
+    "innodb_temp_data_file_path",
+    "innodb_undo_tablespaces",
+    "log_bin",
+    "skip_external_locking",
+    "skip_networking",
+}
+
+
+def carries(key: str) -> bool:
+    """Return whether a server keeps this setting itself."""
+    return key.startswith("mysqld.") and key.removeprefix("mysqld.") not in _OF_FILES
 
 
 def literal(name: str, value: str) -> str:
@@ -41,7 +61,7 @@ def _refusal(kept: Kept) -> str:
 FORM = Form(
     "persist",
     "SET PERSIST statements",
-    prefixed("mysqld."),
+    carries,
     _write,
     _inverse,
     "mysql < persist.sql, then restart the server",

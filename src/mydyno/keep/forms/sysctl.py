@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
+from mydyno.stack.known import twin
 
 PATH = "/etc/sysctl.d/90-mydyno.conf"
 _RELOAD = ("sysctl", "--load", PATH)
@@ -13,12 +14,27 @@ def _write(kept: Kept) -> Sequence[KeptFile]:
     return [KeptFile(PATH, "\n".join([*kept.heading(), *lines]) + "\n", _RELOAD)]
 
 
+def first_values(kept: Kept) -> dict[str, str]:
+    """Return what each sysctl was before, ``""`` for one that is not recorded.
+
+    Of two that have one meaning in two units, it is the one that was not zero.
+    """
+    found = {}
+    for name in kept.of("kernel.sysctl"):
+        first, other = kept.before(f"kernel.sysctl.{name}"), twin(f"sysctl.{name}")
+        if first == "0" and other:
+            found[other.removeprefix("sysctl.")] = kept.before(f"kernel.{other}")
+        else:
+            found[name] = first
+    return found
+
+
 def _inverse(kept: Kept) -> Sequence[KeptFile]:
     """Return a file of the first values: a value does not vanish with the file that set it."""
-    lines = []
-    for name in kept.of("kernel.sysctl"):
-        first = kept.before(f"kernel.sysctl.{name}")
-        lines.append(f"{name} = {first}" if first else f"# {name}: the run recorded no first value")
+    lines = [
+        f"{name} = {first}" if first else f"# {name}: the run recorded no first value"
+        for name, first in first_values(kept).items()
+    ]
     return [KeptFile(PATH, "\n".join(lines) + "\n", _RELOAD)]
 
 

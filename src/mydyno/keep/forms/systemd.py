@@ -47,10 +47,21 @@ def quoted(text: str) -> str:
     return f'"{plain}"'
 
 
+def lines(kept: Kept) -> list[str]:
+    """Return the lines of ``[Service]``: limits, CPUs, quota, and variables with and without."""
+    wanted = environment(kept)
+    gone = [name for name, value in wanted.items() if not value]
+    gone += TUNABLES if kept.settings.get("alloc.tunables") == "" else ()
+    gone += ["LD_PRELOAD"] if kept.settings.get("alloc.library") == "glibc" else []
+    return [
+        *(f"{name}={value}" for name, value in limits(kept).items()),
+        *(f"Environment={quoted(f'{k}={v}')}" for k, v in wanted.items() if v),
+        *(f"UnsetEnvironment={name}" for name in gone),
+    ]
+
+
 def _write(kept: Kept) -> Sequence[KeptFile]:
-    lines = [f"{name}={value}" for name, value in limits(kept).items()]
-    lines += [f"Environment={quoted(f'{k}={v}')}" for k, v in environment(kept).items()]
-    return [_file(kept, "\n".join([*kept.heading(), "[Service]", *lines]) + "\n")]
+    return [_file(kept, "\n".join([*kept.heading(), "[Service]", *lines(kept)]) + "\n")]
 
 
 def _inverse(kept: Kept) -> Sequence[KeptFile]:

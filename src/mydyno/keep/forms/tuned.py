@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from mydyno.keep.forms import sysctl
 from mydyno.keep.kept import NO_DISK, Form, Kept, KeptFile
 
 _DISK = {"block.scheduler": "elevator", "block.read_ahead_kb": "readahead"}
@@ -26,14 +27,16 @@ def _profile(kept: Kept, values: dict[str, str], title: str) -> str:
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
-    values = {**{f"kernel.{k}": v for k, v in kept.of("kernel").items()}}
+    values = {f"kernel.{k}": v for k, v in kept.of("kernel").items()}
     values |= {f"block.{k}": v for k, v in kept.of("block").items()}
     text = _profile(kept, values, "what mydyno measured to be better")
     return [KeptFile("/etc/tuned/mydyno/tuned.conf", text)]
 
 
 def _inverse(kept: Kept) -> Sequence[KeptFile]:
-    values = {key: kept.before(key) for key in kept.settings if kept.before(key)}
+    others = [key for key in kept.settings if not key.startswith("kernel.sysctl.")]
+    values = {key: kept.before(key) for key in others if kept.before(key)}
+    values |= {f"kernel.sysctl.{k}": v for k, v in sysctl.first_values(kept).items() if v}
     text = _profile(kept, values, "what was set before")
     return [KeptFile("/etc/tuned/mydyno-before/tuned.conf", text)]
 
@@ -50,6 +53,7 @@ FORM = Form(
     carries,
     _write,
     _inverse,
-    "copy it to the host, then tuned-adm profile mydyno and tuned-adm verify",
+    "copy it to the host, then tuned-adm profile ACTIVE mydyno, beside the profile that tuned-adm "
+    "active prints, and tuned-adm verify",
     _refusal,
 )

@@ -1,16 +1,29 @@
 """A udev rule: attributes of the data's disk, set whenever the disk appears."""
 
+import re
 from collections.abc import Sequence
 
-from mydyno.keep.kept import NO_DISK, Form, Kept, KeptFile, prefixed
+from mydyno.keep.kept import NO_DISK, Form, Kept, KeptFile, KeptOn, prefixed
 
 PATH = "/etc/udev/rules.d/99-mydyno.rules"  # after those that distributions ship
 _RELOAD = ("sh", "-c", "udevadm control --reload && udevadm trigger --subsystem-match=block")
+_SERIAL = re.compile(r"(ID_\w+)=([\w.:-]+)")  # no sign that udev takes for a pattern
 
 
-def _rules(disk: str, attributes: Sequence[tuple[str, str]]) -> list[str]:
+def serial(properties: str) -> str:
+    """Return what ``udevadm info`` shows that names a disk in every boot, or ``""``."""
+    lines = properties.splitlines()
+    names = ("ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL")
+    found = [line for name in names for line in lines if line.startswith(f"{name}=")]
+    return next((line for line in found if _SERIAL.fullmatch(line)), "")
+
+
+def _rules(target: KeptOn, attributes: Sequence[tuple[str, str]]) -> list[str]:
     """Return a rule for each attribute, in order."""
-    match = f'ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="{disk}"'
+    match = f'ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="{target.disk}"'
+    if known := _SERIAL.fullmatch(target.serial):
+        disk = f'ENV{{DEVTYPE}}=="disk", ENV{{{known[1]}}}=="{known[2]}"'
+        match = f'ACTION=="add|change", SUBSYSTEM=="block", {disk}'
     return [f'{match}, ATTR{{queue/{name}}}="{value}"' for name, value in attributes]
 
 
@@ -21,7 +34,7 @@ def attributes(kept: Kept) -> list[tuple[str, str]]:
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
-    lines = [*kept.heading(), *_rules(kept.target.disk, attributes(kept))]
+    lines = [*kept.heading(), *_rules(kept.target, attributes(kept))]
     return [KeptFile(PATH, "\n".join(lines) + "\n", _RELOAD)]
 
 
@@ -29,7 +42,7 @@ def _inverse(kept: Kept) -> Sequence[KeptFile]:
     first = [(name, kept.before(f"block.{name.replace('/', '.')}")) for name, _ in attributes(kept)]
     known = [(name, value) for name, value in first if value]
     lines = [f"# queue/{name}: no first value is recorded" for name, value in first if not value]
-    lines += _rules(kept.target.disk, known)
+    lines += _rules(kept.target, known)
     return [KeptFile(PATH, "\n".join(lines) + "\n", _RELOAD)]
 
 
@@ -39,6 +52,8 @@ def _refusal(kept: Kept) -> str:
         return NO_DISK
     if not disk.isalnum():
         return f"disk={disk!r} is not a name of /sys/block, such as sdc or nvme0n1"
+    if kept.target.serial and not _SERIAL.fullmatch(kept.target.serial):
+        return f"serial={kept.target.serial!r}: write it as udevadm info does: ID_WWN=0x5000c500"
     bad = [v for _, v in attributes(kept) if not v.replace("-", "").replace("_", "").isalnum()]
     return f"{bad[0]!r} cannot stand in a udev rule" if bad else ""
 

@@ -1,6 +1,7 @@
 """What is known of variables, as tables, and how their values are written."""
 
 import re
+from collections.abc import Mapping
 
 _SIZE = re.compile(r"(\d+)([KMGTPE])", re.IGNORECASE)
 _DECIMAL = re.compile(r"-?\d+\.\d+")
@@ -32,3 +33,77 @@ def same(key: str, one: str, other: str) -> bool:
         return False
     flags, named = set(first.split(",")), set(second.split(","))
     return named <= flags if key in _LISTS else flags == named
+
+
+_POOL = "innodb_buffer_pool_size"
+_MEBIBYTE = 1024**2
+_DOWN = {
+    "binlog_cache_size": 4096,
+    "binlog_stmt_cache_size": 4096,
+    "innodb_log_file_size": _MEBIBYTE,
+    "innodb_redo_log_capacity": _MEBIBYTE,
+    "join_buffer_size": 128,
+    "key_buffer_size": 4096,
+    "max_allowed_packet": 1024,
+    "max_binlog_size": 4096,
+    "max_heap_table_size": 1024,
+    "net_buffer_length": 1024,
+    "query_cache_size": 1024,
+    "read_buffer_size": 4096,
+    "thread_stack": 1024,
+}  # units of MySQL, which it does not report; MariaDB does
+
+
+def granted(key: str, seen: Mapping[str, str], wanted: str, step: int = 1) -> bool:
+    """Return whether the value seen is what the server makes of the one wanted.
+
+    `seen` are all variables, as `normalise` writes them, `step` is what this one is a multiple of.
+
+    Sizes are rounded down to the variable's unit, a buffer pool of at least one chunk up to a
+    multiple of chunks times instances.
+    """
+    value = seen.get(key, "")
+    if same(key, value, wanted):
+        return True
+    if key == "log_bin":  # shown as ON whatever its file's name is
+        return value == "1" and normalise(wanted) != "0"
+    plain = normalise(wanted)
+    if not (value.isdigit() and plain.isdigit()):
+        return False
+    if key == _POOL:
+        return _is_rounded_up(int(value), int(plain), seen)
+    step = max(step, _DOWN.get(key, 1))
+    return int(value) == int(plain) // step * step
+
+
+def needs_restart(key: str, seen: Mapping[str, str], wanted: str) -> bool:
+    """Return whether a running server could not reach it: a pool below its present chunk."""
+    plain = normalise(wanted)
+    return key == _POOL and plain.isdigit() and int(plain) < _unit(seen)
+
+
+def _unit(seen: Mapping[str, str]) -> int:
+    """Return the bytes that a buffer pool is a multiple of; 0 where the server chooses."""
+    chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
+    return chunk * max(1, int(seen.get("innodb_buffer_pool_instances", "1")))
+
+
+def _is_rounded_up(value: int, wanted: int, seen: Mapping[str, str]) -> bool:
+    unit = _unit(seen)
+    chunk = int(seen.get("innodb_buffer_pool_chunk_size", "0"))
+    return unit > 0 and chunk <= wanted <= value < wanted + unit and value % unit == 0
+
+
+_TWINS = {
+    f"sysctl.vm.{kind}_{unit}": f"sysctl.vm.{kind}_{other}"
+    for kind in ("dirty", "dirty_background")
+    for unit, other in (("bytes", "ratio"), ("ratio", "bytes"))
+}
+
+
+def twin(key: str) -> str:
+    """Return the sysctl that has the same meaning in the other unit, ``""`` where there is none.
+
+    Setting one zeroes the other, and neither takes a zero itself.
+    """
+    return _TWINS.get(key, "")
