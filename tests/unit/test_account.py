@@ -47,6 +47,8 @@ DISK = {
     "status.innodb_row_lock_time": 0.0,
 }
 
+NEAR = {k: v for k, v in DISK.items() if ":load" not in k}  # of a load on another host
+
 
 def test_the_lines_add_up_to_all_connections():
     found = account(DISK, 16)
@@ -78,10 +80,26 @@ def test_both_ends_waiting_is_the_network():
 
 
 def test_without_the_loads_threads_network_and_load_are_one_line():
-    there = {k: v for k, v in DISK.items() if ":load" not in k}
-    found = account(there, 16)
+    found = account(NEAR, 16)
     assert found.of(CLIENT) == pytest.approx(0.0716, rel=0.02)
     assert found.of(NETWORK, LOAD_CPU) == 0.0
+
+
+def test_a_load_whose_threads_are_not_all_seen_is_one_line_with_the_network():
+    """A command that starts sixteen processes: the sampler sees the threads of the first alone."""
+    some = {**NEAR, "state.seconds:mysqld/connection/read.data": 0.1}
+    some |= {"state.seconds:mysqld/connection/poll": 13.0, "state.threads:load/sh": 1.0}
+    found = account({**some, "state.seconds:load/sh/other": 1.0}, 16)
+    assert found.of(CLIENT) == pytest.approx(13.0, rel=0.02)
+    assert found.of(NETWORK) == 0.0
+
+
+def test_threads_that_serve_no_connection_wait_for_no_client():
+    """MySQL 5.6 lists no thread: one lets connections in, one is the probe's own."""
+    unlisted = {"state.threads:mysqld/mysqld": 40.0, "state.seconds:mysqld/mysqld/futex": 22.0}
+    found = account({**unlisted, "state.seconds:mysqld/mysqld/poll": 18.0}, 16)
+    assert found.of(CLIENT) == pytest.approx(16.0)
+    assert found.doubts == ["shared"]
 
 
 def test_row_locks_are_taken_from_the_other_waits():
@@ -187,7 +205,11 @@ def test_the_kernel_counts_cpus_and_looks_divide_the_rest():
     assert found.gap == pytest.approx(-0.085)
 
 
-NEAR = {k: v for k, v in DISK.items() if ":load" not in k}  # of a load on another host
+LATCHED = {
+    **NEAR,
+    "state.seconds:mysqld/connection/futex": 14.0,
+    "state.seconds:mysqld/connection/read.data": 0.5,
+}
 
 
 def suspicion(means, n=16, **how):
@@ -237,12 +259,64 @@ def test_one_busy_thread_of_the_background_is_seen_among_threads_of_its_name():
 
 def test_a_counter_bounds_what_its_limit_can_be_worth():
     """Waits for a replica of a tenth of a second in each, beside forty connections in latches."""
-    held = {**NEAR, "state.seconds:mysqld/connection/futex": 14.0}
-    held |= {"state.seconds:mysqld/connection/read.data": 0.5}
-    held |= {"status.rpl_semi_sync_master_tx_wait_time": 2e5}
-    found = {s.limit: s.expected for s in suspicion(held).suspects}
+    found = {
+        s.limit: s.expected
+        for s in suspicion({**LATCHED, "status.rpl_semi_sync_master_tx_wait_time": 2e5}).suspects
+    }
     assert found["semi_sync"] == pytest.approx(0.2 / 16)
     assert found["latches"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("limit", "counters", "most"),
+    [
+        ("connects", {"status.connections": 20.0, "status.questions": 1000.0}, 0.2),
+        ("table_cache", {"status.opened_tables": 50.0, "status.questions": 1000.0}, 0.2),
+        ("compaction", {"vm.compact_stall": 10.0}, 0.1 / 16),
+        ("log_buffer", {"status.innodb_log_waits": 1.0}, 0.13 / 16),
+    ],
+)
+def test_a_weak_sign_is_not_worth_all_that_its_states_are(limit, counters, most):
+    found = {s.limit: s.expected for s in suspicion({**LATCHED, **counters}).suspects}
+    assert found[limit] == pytest.approx(most)
+    assert found["latches"] > 0.5
+
+
+def test_a_flush_by_a_thread_of_the_servers_own_is_what_connections_wait_for():
+    """MySQL 8.0 without a binary log: none of its connections is seen to flush."""
+    own = {**LATCHED, "state.seconds:mysqld/connection/write.redo": 0.0, "disk.flushes": 450.0}
+    assert suspicion({**own, "disk.flush_s": 0.9}).answer == "flush_latency"
+    few = suspicion({**own, "disk.flush_s": 0.4}).suspects
+    assert "flush_latency" not in {s.limit for s in few}
+
+
+def test_deadlocks_are_of_transactions_rather_than_of_statements():
+    few = {"status.innodb_deadlocks": 5.0, "status.handler_commit": 5000.0}
+    assert "deadlocks" not in {s.limit for s in suspicion({**LATCHED, **few}).suspects}
+    many = {**few, "status.com_commit": 250.0}
+    assert "deadlocks" in {s.limit for s in suspicion({**LATCHED, **many}).suspects}
+    alone = {**few, "status.com_commit": 0.0, "status.handler_commit": 250.0}  # by autocommit
+    assert "deadlocks" in {s.limit for s in suspicion({**LATCHED, **alone}).suspects}
+
+
+def test_interrupts_are_no_other_program():
+    busy = {**DISK, "state.run_delay:mysqld/connection": 5.0, "cpus": 2.0, "cpu.idle:all": 0.0}
+    busy |= {"cpu.steal:all": 0.0, "process.cpu_user:mysqld": 0.9}
+    assert "other_work" in {s.limit for s in suspicion(busy).suspects}
+    handled = {**busy, "cpu.softirq:all": 0.7, "cpu.irq:all": 0.1}
+    assert "other_work" not in {s.limit for s in suspicion(handled).suspects}
+
+
+def test_the_redo_logs_size_has_the_name_that_the_server_has_for_it():
+    full = {**LATCHED, "redo.age": 8e8, "status.innodb_os_log_written": 1e7}
+
+    def settings(**more):
+        found = suspicion(full | {f"status.innodb_{k}": v for k, v in more.items()})
+        return next(s.doses for s in found.suspects if s.limit == "redo_size")
+
+    assert settings(redo_log_capacity_resized=1e9) == ["mysqld.innodb_redo_log_capacity"]
+    older = settings(checkpoint_age=8e8, checkpoint_max_age=1e9)
+    assert older == ["mysqld.innodb_log_file_size"]
 
 
 def test_without_states_there_is_no_account():
@@ -317,6 +391,17 @@ def test_connections_that_no_thread_of_a_pool_serves_wait_for_one():
     assert (found.doubts, found.listed) == (["pool"], None)
     alone = account({k: v for k, v in POOLED.items() if ":load" not in k}, 16)
     assert alone.of(CLIENT) == pytest.approx(16 - 0.2 - 0.8)
+
+
+def test_a_pool_is_neither_seen_nor_refuted_where_the_load_is_elsewhere():
+    """What waits for a thread of the pool is in one line with what waits for its client."""
+    idle = {"cpus": 2.0, "cpu.idle:all": 1.6, "cpu.iowait:all": 0.1}
+    alone = {k: v for k, v in POOLED.items() if ":load" not in k} | idle
+    assert POOL in account(alone, 16).hidden
+    assert POOL not in account(NEAR, 16).hidden
+    found = suspicion(alone)
+    assert "pool_threads" in {one.limit for one in found.unseen}
+    assert "outside" not in {one.limit for one in found.suspects}
 
 
 def test_what_a_pools_threads_do_is_what_the_others_wait_for():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.campaign.doses import STRENGTHS, factor
+from mydyno.campaign.doses import STRENGTHS, factor, title
 from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.treatments import Environment
@@ -141,12 +141,42 @@ def test_a_larger_thread_pool_is_tried_where_there_is_one():
         ('"slow.host" = "80%"', "is a dose of `mydyno diagnose` only"),
         ('"disk.rate" = "60%"', "from 70% to 150%"),
         ('"disk.flush_latency" = "2s"', "such as 250us"),
+        ('"disk.read_latency" = "150%"', "such as 250us"),
         ('"disk.latency" = "1us"', "did you mean"),
     ],
 )
 def test_a_wrong_dose_is_refused(settings, message):
     with pytest.raises(SpecError, match=message):
         campaign(settings=settings)
+
+
+def test_a_latency_of_the_treatments_own_stays_under_a_dose():
+    found = campaign(settings='"disk.read_latency" = "2000us"').treatments
+    measured = {"read_latency": 0.004}
+    for name in ("disk.read_latency 125%", "all 80%"):
+        assert resolved(found[name], measured)["db/disk.read_latency"] == "3000us"
+    assert resolved(found["disk.read_latency 125%"], {})["db/disk.read_latency"] == "2000us"
+    assert resolved(found["disk.flush_latency 125%"], measured)["db/disk.read_latency"] == "2000us"
+
+
+def test_a_class_that_a_treatment_gives_the_disk_has_a_rate():
+    bare = LAB.replace(', class = "aws-gp3"', "")
+    assert "disk.rate 80%" in campaign(bare, '"disk.class" = "aws-gp3"').treatments
+
+
+def test_a_link_without_a_rate_has_no_dose_of_it():
+    found = campaign(settings=LINK.format("unlimited")).treatments
+    assert not [name for name in found if name.startswith("link.rate")]
+    assert found["slow.host 80%"]["db/link.rate"] == "unlimited"
+
+
+def test_larger_tables_in_memory_are_tried_with_both_settings():
+    """Of all servers but MySQL from 8.0 on, the smaller of the two is what counts."""
+    name = "try mysqld.tmp_table_size=64M"
+    found = campaign().treatments[name]
+    keys = ("db/mysqld.tmp_table_size", "db/mysqld.max_heap_table_size")
+    assert [found[key] for key in keys] == ["64M", "64M"]
+    assert title(name) == "mysqld.tmp_table_size and mysqld.max_heap_table_size = 64M"
 
 
 def test_full_credits_are_tried_on_a_disk_that_bursts_and_begins_with_none():

@@ -5,7 +5,7 @@ from math import exp, log
 
 import pytest
 
-from mydyno.campaign.doses import PACED, Doses, factor, proven, segments, title
+from mydyno.campaign.doses import COARSE, PACED, Doses, factor, proven, segments, title
 from mydyno.diagnose import LoadEvidence, Suspect, worth
 from mydyno.diagnose.account import NETWORK, READ, Account
 from mydyno.diagnose.diagnosis import ALL, Proof
@@ -271,10 +271,10 @@ def test_a_dose_that_shows_nothing_leaves_its_time_to_the_others():
     assert given.count("disk.rate 80%") == given.count("link.rate 80%") > 4
 
 
-def test_a_load_that_asks_for_no_more_is_given_no_dose():
+@pytest.mark.parametrize("reason", [Metric(PACED, 1.0, "ratio"), Metric(COARSE, 7.0, "s")])
+def test_a_load_that_asks_for_no_more_or_reports_too_seldom_is_given_no_dose(reason):
     design = Doses("BASE", "w", ("slow.host 80%", TOGETHER), "tps", 360.0, 1)
-    first = trial(0, "BASE", 0, 50.0, [Metric(PACED, 1.0, "ratio")])
-    assert design.next([first]) is None
+    assert design.next([trial(0, "BASE", 0, 50.0, [reason])]) is None
     assert design.next([trial(0, "BASE", 0, 50.0)]) is not None
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mydyno.diagnose import Diagnosis, Proof, with_proofs
 from mydyno.diagnose.account import AccountLine
-from mydyno.report.limits import render_limits, sentence
+from mydyno.report.limits import render_limits, sentence, views
 
 
 def proof(limit, title, elasticity, verdict):
@@ -112,3 +112,44 @@ def test_what_weakens_durability_is_marked_in_the_answer_too():
 def test_without_doses_nothing_is_called_proven():
     bare = Diagnosis("A", "w", 1, 100.0, "/s", None, [], None, [], [], "unknown")
     assert sentence(bare) == "A, w: the limit is unknown."
+
+
+def test_a_load_that_asks_for_no_more_stays_the_answer_where_no_dose_has_one():
+    idle = diagnosed(CPUS, answer="load_idle")
+    assert sentence(idle) == "A, w: the load itself is the limit, as it asks for no more."
+    assert sentence(diagnosed(MAIN, answer="load_idle")).startswith("A, w: the limit is the rate")
+
+
+def test_proofs_are_shown_where_nothing_was_sampled():
+    bare = Diagnosis("A", "w", 0, 100.0, "/s", None, [], None, [], [], "unknown")
+    relief = proof("try x", "sort_buffer_size = 256K", log(1.5), "")
+    found = with_proofs(bare, [MAIN, CPUS], (), [relief])
+    text = render_limits([found], 200)
+    assert "there is no account" in text
+    assert "rate of the disk 0.90 [0.80..1.00] the limit" in " ".join(text.split())
+    assert "1.50 [" in text
+    (view,) = views([found])
+    assert view.proven.estimate == "0.90"
+    assert view.bars[0].total == "not sampled, 100 /s"
+    assert views([bare]) == ()
+
+
+def test_what_none_explains_is_no_share_below_zero():
+    every = proof("all", "all of these at once", 1.3, "")
+    text = render_limits([diagnosed(MAIN, every)], 200)
+    assert "Not explained by any of them: 0.00 to 0.00." in text
+    some = render_limits([diagnosed(MAIN, replace(every, low=0.8, high=1.2))], 200)
+    assert "Not explained by any of them: 0.00 to 0.20." in some
+
+
+def test_what_holds_of_cpus_is_on_the_page_as_in_the_text():
+    (view,) = views([diagnosed(CPUS)])
+    assert any("a thread that is preempted may hold a latch" in note for note in view.notes)
+    assert "preempted" in render_limits([diagnosed(CPUS)], 200)
+    (other,) = views([diagnosed(MAIN)])
+    assert not any("preempted" in note for note in other.notes)
+
+
+def test_a_load_that_reports_too_seldom_has_the_reason():
+    coarse = replace(diagnosed(), doubts=["coarse"], dosed=True)
+    assert "reports too seldom for segments of seven seconds" in render_limits([coarse], 200)

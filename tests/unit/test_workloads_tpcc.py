@@ -7,7 +7,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from mydyno.loads import Target, Verifies, sysbench_tpcc
-from mydyno.loads.sysbench import parse
+from mydyno.loads.sysbench import LUA, parse
 from mydyno.model import SpecError, Window
 from mydyno.stats.estimates import summarise
 
@@ -168,3 +168,10 @@ def test_percentiles_of_a_kind_are_merged_over_the_window():
     assert metrics["latency_p99_new_order_s"].unit == "s"
     assert metrics["new_orders"].unit == "/s"
     assert metrics["new_orders"].value == pytest.approx(8 / 3)
+
+
+def test_a_terminal_that_thinks_sleeps_rather_than_polls():
+    """A sample takes a thread in `poll` for one that waits for its reply."""
+    text = (LUA / "tpcc" / "terminal.lua").read_text()
+    assert "ffi.C.usleep(" in text
+    assert "poll(" not in text

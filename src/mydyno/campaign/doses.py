@@ -53,6 +53,7 @@ from mydyno.stack.link import (
     DELAY,
     NO_DELAY,
     RATE,
+    UNLIMITED,
     bytes_per_s,
     delay_us,
     normal,
@@ -68,6 +69,7 @@ from mydyno.stats.rule import is_lower
 EXPECTED = "expected "  # the first trial's metrics of the elasticity to expect, by dose
 OWN = "own "  # and of the seconds that a request takes, by bare key
 PACED = "paced"  # that of a load which asks for less than it could have
+COARSE = "coarse"  # and of one that reports too seldom: the seconds between two reports
 STEADY, STALLED = "steady", "stalled"  # a segment's rate outside of stalls, the share of stalls
 BUDGET_S = 360.0
 WASHOUT_S, SEGMENT_S, _SWITCH_S = 2.0, 7.0, 1.0
@@ -94,13 +96,14 @@ RELIEFS = {
     "mysqld.sort_buffer_size": "256K",
     "mysqld.tmp_table_size": "64M",
 }
+# All servers but MySQL from 8.0 on use the smaller of the two.
+_WITH = {"mysqld.tmp_table_size": "mysqld.max_heap_table_size"}
 _POOLED = ("db/mysqld.thread_handling", "pool-of-threads")
 _OF_POOL = {"mysqld.thread_pool_size": "64"}  # no other server knows the variable
 _MOST = 4  # doses that are tried at first
 _PROMISING = 0.05  # expected elasticity
 _UNTOLD = 0.25  # elasticity of all at once that the doses tried alone do not show: the others do
 _FOR_BLOCKS = 0.8  # share of the budget that is left for blocks
-_DELAY = "delay"
 _RELAXED = 4  # segments of the dose that relaxes the limit
 
 
@@ -110,7 +113,8 @@ def title(dose: str) -> str:
         key, _, value = dose.removeprefix(TRY).partition("=")
         kind, bare = kind_of(key)
         weaker = kind.durability(bare, "", value, split({})) is Durability.WEAKER
-        return f"{key} = {value}{', which weakens durability' if weaker else ''}"
+        both = f" and {_WITH[key]}" if key in _WITH else ""
+        return f"{key}{both} = {value}{', which weakens durability' if weaker else ''}"
     return _TITLES.get(dose, dose)
 
 
@@ -127,7 +131,7 @@ def factor(dose: str) -> float:
     if dose.startswith(TRY):
         return math.e
     key, _, value = dose.partition(" ")
-    times = ratio(value or STRENGTHS[0][0])  # "all" had one strength once
+    times = ratio(value)
     return 1 / times if key in TIMES else times
 
 
@@ -220,9 +224,7 @@ class Doses:
         """Return the next segment, or None where the answer is known or the budget is used up."""
         if not history:
             return self._trial(0, self.baseline, 0)
-        if history[0].status is not TrialStatus.OK:
-            return None
-        if exhausted(self.budget_s, history):
+        if history[0].status is not TrialStatus.OK or exhausted(self.budget_s, history):
             return None
         begun, block = 1, 1
         while order := self._order(history[:begun], block):
@@ -245,8 +247,8 @@ class Doses:
 
     def _arms(self, before: Sequence[Outcome], block: int) -> list[str]:
         first = before[0]
-        if any(m.name == PACED for m in first.metrics):
-            return []  # slower or not, it is as fast as it asks to be
+        if any(m.name in {PACED, COARSE} for m in first.metrics):
+            return []  # slower or not, it is as fast as it asks to be; or no segment has a report
         seen = proven(before, self.baseline, self.response, self.budget_s)
         worse, own = seen.worse, [self.baseline, self.baseline]
         now = [dose for dose in self.doses if dose.partition(" ")[2] in _values(before, worse)]
@@ -333,9 +335,8 @@ def doses_of(inputs: PlanInput) -> dict[str, Settings]:
     own = split(inputs.treatments[inputs.baseline])
     found: dict[str, dict[str, str]] = {}
     for worse, better in STRENGTHS:
-        of_link, of_cpus = _of_link(own, worse, better), _of_cpus(inputs, worse)
-        of_quota = _of_quota(own, worse, better)
-        some = _only(inputs, _of_disk(inputs, worse, better) | of_link | of_cpus | of_quota)
+        of_lab = _of_disk(inputs, worse, better) | _of_link(own, worse, better)
+        some = _only(inputs, of_lab | _of_cpus(inputs, worse) | _of_quota(own, worse, better))
         slowing = [settings for name, settings in some.items() if factor(name) < 1]
         together = {key: value for one in slowing for key, value in one.items()}
         found |= some | ({f"{ALL} {worse}": together} if len(slowing) > 1 else {})
@@ -345,25 +346,27 @@ def doses_of(inputs: PlanInput) -> dict[str, Settings]:
 
 
 def _of_disk(inputs: PlanInput, worse: str, better: str) -> dict[str, dict[str, str]]:
-    device = inputs.spec.stack.device
+    device, own = inputs.spec.stack.device, split(inputs.treatments[inputs.baseline])
     if not isinstance(device, DeviceTable) or device.machine:
         return {}
-    capped = device.disk_class or device.vm
-    doses = [("rate", worse), ("rate", better)] if capped else []
-    doses += [("read_latency", better), ("flush_latency", better)]
-    return {f"disk.{key} {value}": {full_key("disk", key): value} for key, value in doses}
+    added, capped = own.of("disk"), disk_class_of(device, own) or device.vm
+    found = {f"disk.rate {by}": {full_key("disk", "rate"): by} for by in (worse, better) if capped}
+    for key in ("read_latency", "flush_latency"):
+        longer = f"{added[key]}+{better}" if key in added else better
+        found[f"disk.{key} {better}"] = {full_key("disk", key): longer}
+    return found
 
 
 def _of_link(own: StackSettings, worse: str, better: str) -> dict[str, dict[str, str]]:
     if not uses_lab_link(own):
         return {}
     found = {}
-    if rate := own.of("link").get("rate", ""):
+    if (rate := own.of("link").get("rate", UNLIMITED)) != UNLIMITED:
         for change in (worse, better):
             found[f"link.rate {change}"] = {RATE: _scaled(rate, ratio(change))}
-    if us := delay_us(own.of("link").get(_DELAY, NO_DELAY)):
+    if us := delay_us(own.of("link").get("delay", NO_DELAY)):
         for change in (better, worse):
-            found[f"link.{_DELAY} {change}"] = {DELAY: f"{us * ratio(change):g}us"}
+            found[f"link.delay {change}"] = {DELAY: f"{us * ratio(change):g}us"}
     return found
 
 
@@ -399,7 +402,7 @@ def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
         return {}
     pool = _OF_POOL if _POOLED in own.items() else {}
     return {
-        f"{TRY}{key}={value}": {f"db/{key}": value}
+        f"{TRY}{key}={value}": {f"db/{one}": value for one in (key, _WITH.get(key, key))}
         for key, value in (RELIEFS | pool).items()
         if own.get(f"db/{key}") != value
     }
@@ -408,9 +411,8 @@ def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
 def _credits(inputs: PlanInput, own: StackSettings) -> dict[str, dict[str, str]]:
     """Return full burst credits as a relief, where a lab disk has some and begins with none."""
     device = inputs.spec.stack.device
-    if not isinstance(device, DeviceTable) or device.machine or credits_of(device, own) > 0:
-        return {}
-    if not bursts(disk_class_of(device, own)):
+    machine = isinstance(device, DeviceTable) and device.machine
+    if machine or credits_of(device, own) > 0 or not bursts(disk_class_of(device, own)):
         return {}
     return {f"{TRY}disk.{CREDITS}=full": {full_key("disk", CREDITS): "full"}}
 

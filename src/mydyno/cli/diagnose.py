@@ -1,13 +1,24 @@
 """`mydyno diagnose`: what limits a load, proven by slowing one resource at a time while it runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
 import typer
 
-from mydyno.campaign.doses import EXPECTED, OWN, PACED, STALLED, STEADY
+from mydyno.campaign.doses import (
+    COARSE,
+    EXPECTED,
+    OWN,
+    PACED,
+    SEGMENT_S,
+    STALLED,
+    STEADY,
+    WASHOUT_S,
+)
 from mydyno.campaign.plan import Campaign, Resolved
 from mydyno.campaign.spec import DeviceTable, Spec
 from mydyno.campaign.trial import replayed
@@ -18,14 +29,22 @@ from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_message, print_result, width
-from mydyno.cli.why import evidence, read_diagnoses, stall_rate
-from mydyno.diagnose import suspects, worth
+from mydyno.cli.why import evidence, keeps_rate, read_diagnoses, stall_rate
+from mydyno.diagnose import LoadEvidence, suspects, worth
 from mydyno.diagnose.elasticity import outside
 from mydyno.diagnose.suspects import IDLE
 from mydyno.host import Host, Remote, reach
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload as Load
-from mydyno.model import Action, Metric, Outcome, RefusedError, SpecError, unknown_value
+from mydyno.model import (
+    Action,
+    HostError,
+    Metric,
+    Outcome,
+    RefusedError,
+    SpecError,
+    unknown_value,
+)
 from mydyno.model.text import duration_s
 from mydyno.report.limits import render_limits
 from mydyno.stats.estimates import unit_of, within
@@ -93,10 +112,10 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
         raise SpecError(
             f"--budget {budget}: too short for three blocks of segments; write 3m or more"
         )
-    narrowed_to = _Narrow(spec, named, name, load)
-    narrowed = narrowed_source(source, _tables(narrowed_to, _design(budget, blocks, only)))
+    design = _design(budget, blocks, only)
+    narrowed = narrowed_source(source, _tables(spec, named, name, load, design))
     shown = execute(
-        narrowed, output or Path("runs") / f"{Path(source.place).stem}-why", allow or [], _note
+        narrowed, output or Path("runs") / f"{Path(source.place).stem}-why", allow or [], note
     )
     found = read_diagnoses(shown)
     print_result(found, lambda: "\n" + render_limits(found, width()), json=json)
@@ -144,16 +163,6 @@ def other_databases(host: Host) -> list[str]:
     return done.stdout.decode(errors="replace").splitlines()
 
 
-@dataclass(frozen=True, slots=True)
-class _Narrow:
-    """What is diagnosed: one treatment and one load of a spec."""
-
-    spec: Spec
-    named: Resolved
-    treatment: str
-    load: str
-
-
 def _design(budget: str | None, blocks: int | None, only: str | None) -> dict[str, Any]:
     """Return what the options ask of the design."""
     until = budget or (None if blocks else _BUDGET)
@@ -161,19 +170,20 @@ def _design(budget: str | None, blocks: int | None, only: str | None) -> dict[st
     return {"kind": "diagnose"} | {key: value for key, value in asked.items() if value is not None}
 
 
-def _tables(of: _Narrow, design: Mapping[str, Any]) -> dict[str, Any]:
+def _tables(
+    spec: Spec, named: Resolved, name: str, load: str, design: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the tables that leave one treatment and one load of a spec, to be diagnosed."""
-    spec, name = of.spec, of.treatment
-    table = of.load if of.load in spec.workloads else of.load.rpartition("/")[0]
+    table = load if load in spec.workloads else load.rpartition("/")[0]
     tool = dict(spec.workloads[table])
     if isinstance(tool.get("threads"), list):
-        tool["threads"] = [getattr(of.named.loads[of.load], "threads", tool["threads"][0])]
+        tool["threads"] = [getattr(named.loads[load], "threads", tool["threads"][0])]
     if isinstance(tool.get("rate"), list):
-        tool["rate"] = [int(of.load.rpartition("@")[2])]
+        tool["rate"] = [int(load.rpartition("@")[2])]
     if str(tool.get("response", "")).startswith("latency_"):
         del tool["response"]  # what slowing costs is measured in throughput
     return {
-        "treatments": {name: own_settings(of.named, name)},
+        "treatments": {name: own_settings(named, name)},
         "workloads": {table: tool},
         "design": {**design, "seed": spec.design.seed},
         "protocol": {"preload": spec.protocol.preload},
@@ -185,22 +195,31 @@ def _keys(only: str) -> list[str]:
     return [key.strip() for key in only.split(",") if key.strip()]
 
 
-def _note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:
+def note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:
     """Return what doses are chosen and dimensioned by, of the first trial; of a segment, stalls."""
     if outcome.trial.id:
         return _stalls(campaign, files, outcome)
-    found = evidence(files.path, campaign, outcome)
-    if found is None:
-        return ()
     load = campaign.workloads[outcome.trial.workload]
-    suspected = suspects(found, paced=not load.info.closed_loop).suspects
+    ends_s = [0.0, *(one.t_s for one in replayed(files.trial(0), load).intervals)]
+    apart_s = median([end - start for start, end in pairwise(ends_s)] or [0.0])
+    coarse = [Metric(COARSE, apart_s, "s")] if apart_s > SEGMENT_S - WASHOUT_S else []
+    found = None
+    with suppress(HostError):  # a damaged sample: doses need none, and are then not chosen by it
+        found = evidence(files.path, campaign, outcome)
+    return [*coarse, *(_chosen_by(found, paced=keeps_rate(load)) if found else [])]
+
+
+def _chosen_by(found: LoadEvidence, *, paced: bool) -> list[Metric]:
+    """Return what the evidence makes likely, and the latencies that doses are a share of."""
+    suspicion = suspects(found, paced=paced)
+    suspected = suspicion.suspects
     own = {
         "read_latency": found.ratio("disk.read_s", "disk.reads"),
         "flush_latency": found.ratio("disk.flush_s", "disk.flushes"),
     }
-    keeps = not load.info.closed_loop and any(suspect.limit == IDLE for suspect in suspected)
+    keeps = paced and any(suspect.limit == IDLE for suspect in suspected)
     return [
-        *([Metric(PACED, 1.0, "ratio")] if keeps else []),
+        *([Metric(PACED, 1.0, "ratio")] if keeps or suspicion.answer == IDLE else []),
         *(
             Metric(f"{EXPECTED}{dose}", value, "ratio")
             for dose, value in worth(found, suspected).items()

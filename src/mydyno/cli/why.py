@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.campaign.doses import STALLED, Doses, proven
+from mydyno.campaign.doses import COARSE, STALLED, Doses, proven
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import OpenRun, opened
@@ -31,6 +31,7 @@ from mydyno.host import Local
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload
+from mydyno.loads.protocol import normal
 from mydyno.model import (
     Action,
     Figures,
@@ -104,7 +105,7 @@ def _of_run(directory: Path, treatment: str | None) -> list[Diagnosis]:
     if treatment is not None and treatment not in run.campaign.treatments:
         raise SpecError(unknown_value(treatment, run.campaign.treatments, "treatment"))
     found = [one for one in read_diagnoses(directory, run) if treatment in {None, one.treatment}]
-    if not any(one.lines for one in found):
+    if not any(one.lines or one.proofs for one in found):
         raise SpecError(
             f"{directory}: no valid trial has a sample of what threads do; `mydyno compare` names "
             "trials that failed; else run the campaign again with this version of mydyno, its "
@@ -175,7 +176,9 @@ def read_diagnoses(
     every = (seen.worse, seen.better, seen.reliefs)
     load = campaign.workloads[design.workload]
     stalls = Stalls(seen.stalled, _in_stalls(RunDir(directory), load, done[1:]))
-    return [with_proofs(one, *every, stalls=stalls) for one in found]
+    coarse = [m.name for outcome in used for m in outcome.metrics if m.name == COARSE]
+    found = [with_proofs(one, *every, stalls=stalls) for one in found]
+    return [msgspec.structs.replace(one, doubts=[*one.doubts, *coarse]) for one in found]
 
 
 def stall_rate(files: RunDir, load: Workload) -> float:
@@ -236,6 +239,17 @@ def connections_of(workload: Workload, means: Mapping[str, float]) -> float:
     return float(getattr(workload, "threads", 0)) or _counted(means)
 
 
+def keeps_rate(load: Workload) -> bool:
+    """Return whether a load names a rate, which it keeps rather than wait for each reply."""
+    return not load.info.closed_loop and bool(_given(load, "rate"))
+
+
+def _given(load: Workload, key: str) -> object:
+    """Return the value of a load's key, or of an option of its tool; None without one."""
+    params = getattr(load, "params", load)
+    return getattr(params, key, None) or normal(getattr(params, "options", {})).get(key)
+
+
 def _counted(means: Mapping[str, float]) -> float:
     own = 1.0  # the sampler's
     return connections_listed(means) or max(means.get("status.threads_connected", 0.0) - own, 1.0)
@@ -244,7 +258,10 @@ def _counted(means: Mapping[str, float]) -> float:
 def _diagnosed(
     path: Path, campaign: Campaign, cell: Sequence[Outcome], say: Say
 ) -> Diagnosis | None:
-    """Return the diagnosis of the trials of one treatment under one load, None without a sample."""
+    """Return the diagnosis of the trials of one treatment under one load.
+
+    None without a sample, except where doses have shown what needs none.
+    """
     sampled: list[Figures] = []
     for outcome in cell:
         try:
@@ -257,10 +274,12 @@ def _diagnosed(
     load = campaign.workloads[first.workload]
     metrics = [{m.name: m.value for m in outcome.metrics} for outcome in cell]
     rates = [one[load.info.response] for one in metrics if load.info.response in one]
-    if not sampled or not rates:
+    if not rates or not (sampled or isinstance(campaign.design, Doses)):
         return None
     waits = [one["latency_mean_s"] for one in metrics if "latency_mean_s" in one]
-    follows = load.info.closed_loop and load.info.response in {"tps", "qps"}  # Little's law
+    # Little's law; a latency does not have what a terminal thinks
+    follows = load.info.closed_loop and load.info.response in {"tps", "qps"}
+    follows = follows and _given(load, "think_times") not in {True, "on"}
     together = mean(sampled)
     subject = Subject(
         first.treatment,
@@ -271,7 +290,7 @@ def _diagnosed(
         connections_of(load, together.means),
         fmean(rates) * fmean(waits) if waits and follows else None,
         (min(window.start_s for window in windows), max(window.end_s for window in windows)),
-        paced=not load.info.closed_loop,
+        paced=keeps_rate(load),
     )
     found = diagnosis(subject, together)
     disturbed = ["disturbed"] if cell[0].status is _VOID else []

@@ -1,20 +1,16 @@
 """What limits a load: the account of its connections, suspects, and proof by doses; pure."""
 
-from mydyno.diagnose.account import Account, AccountLine, account
+from mydyno.diagnose.account import account
 from mydyno.diagnose.diagnosis import Diagnosis, Proof, Subject, diagnosis, with_proofs, worth
 from mydyno.diagnose.suspects import (
     Limit,
     LoadEvidence,
     Seen,
     Suspect,
-    Suspicion,
-    known_limits,
     suspects,
 )
 
 __all__ = [
-    "Account",
-    "AccountLine",
     "Diagnosis",
     "Limit",
     "LoadEvidence",
@@ -22,10 +18,8 @@ __all__ = [
     "Seen",
     "Subject",
     "Suspect",
-    "Suspicion",
     "account",
     "diagnosis",
-    "known_limits",
     "suspects",
     "with_proofs",
     "worth",

@@ -60,7 +60,7 @@ OWN = "mysqld/connection"
 _OF_LOAD = frozenset({LOAD_CPU, LOAD_RUN_QUEUE, THINK, NETWORK})
 _EXACT = frozenset({CPU, RUN_QUEUE, ROW_LOCK})
 _HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in steps and at most
-_LISTED = 0.75  # share of N that the server lists; connections that last for one query are missed
+_LISTED = 0.75  # least share of N whose threads are seen; those that last for one query are missed
 _CLOSES = 0.03  # share of N by which an account may miss it
 _READS = ("data", "undo")
 _WRITES = ("data", "doublewrite", "undo", "other")
@@ -100,8 +100,8 @@ class Account(msgspec.Struct, frozen=True):
     def hidden(self) -> frozenset[str]:
         """Return the states that other lines hold, where what separates them was not sampled."""
         there = {line.state for line in self.lines}
-        load = _OF_LOAD if CLIENT in there else frozenset()
-        return load | ({TABLE_LOCK, LATCH, SLEEP} - there)
+        apart = _OF_LOAD | {POOL} if "pool" in self.doubts else _OF_LOAD
+        return (apart if CLIENT in there else frozenset()) | ({TABLE_LOCK, LATCH, SLEEP} - there)
 
     def of(self, *states: str) -> float:
         """Return how many connections are in these states together."""
@@ -123,8 +123,8 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
     lines = dict(_server(figures, own, n, shared=shared))
     if pool:  # its threads wait for any connection: what none of them serves is left
         waiting = n - sum(lines.values())
-    else:  # less the connections that serve no load; or less the thread that waits for new ones
-        waiting = _asleep(own) - (1.0 if shared else max(0.0, listed - n))
+    else:  # less what serves no load: connections; or the thread that lets them in, and the probe's
+        waiting = _asleep(own) - (2.0 if shared else max(0.0, listed - n))
     lines |= _client(figures, max(0.0, waiting), n, POOL if pool else NETWORK)
     unknown = n - sum(lines.values())
     doubts = [*_doubts(figures, n, gap, in_flight)]
@@ -272,10 +272,8 @@ def _server(
     yield CPU, own.get("cpu", 0.0)
     yield RUN_QUEUE, own.get("run_delay", 0.0)
     yield READ, total("read", _READS)
-    yield (
-        WRITE,
-        total("write", _WRITES) + total("sync", _WRITES) + (0 if shared else own.get("aio", 0.0)),
-    )
+    submitted = 0.0 if shared else own.get("aio", 0.0)
+    yield WRITE, total("write", _WRITES) + total("sync", _WRITES) + submitted
     yield LOG, total("write", _LOGS) + total("sync", _LOGS) + total("read", _LOGS)
     yield JOURNAL, journals
     yield TEMPORARY, sum(own.get(f"{call}.temporary", 0.0) for call in ("read", "write", "sync"))
@@ -297,12 +295,13 @@ def _server(
 def _client(figures: Means, waiting: float, n: float, rest: str) -> dict[str, float]:
     """Split the connections for which the server waits by what the load's threads do.
 
-    `rest` is the state of those of which neither end does anything.
+    `rest` is the state of those of which neither end does anything.  Of a load elsewhere no thread
+    is seen, and of one that starts other processes those of its first one.
     """
     load = _of(figures, *_classes(figures, "load"))
-    if not load:
-        return {CLIENT: waiting}
     threads = sum(v for k, v in figures.items() if k.startswith("state.threads:load/"))
+    if threads < _LISTED * n:
+        return {CLIENT: waiting}
     helpers = max(0.0, threads - n)  # the tool's own: they wait for its end
     idle = sum(load.get(s, 0.0) for s in ("sleep", "futex")) - helpers
     found = {

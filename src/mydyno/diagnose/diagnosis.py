@@ -19,23 +19,8 @@ from mydyno.diagnose.account import (
     account,
     following,
 )
-from mydyno.diagnose.suspects import LoadEvidence, Suspect, Unseen, suspects, total
+from mydyno.diagnose.suspects import IDLE, LoadEvidence, Suspect, Unseen, suspects, total
 from mydyno.model import Figures
-
-SHOWN: Mapping[str, str] = {
-    "cpu_per_query_s": "s",
-    "server_cpu_cores": "cores",
-    "server_run_queue": "",
-    "server_minor_faults": "/s",
-    "server_major_faults": "/s",
-    "server_rss_bytes": "B",
-    "server_throttled": "s/s",
-    "log_waits": "/s",
-    "busy_time": "s/s",
-    "idle_connections": "",
-}
-"""Figures that a diagnosis shows beside the account, with their units."""
-
 
 DOSED: Mapping[str, Sequence[str]] = {
     "disk.rate": (READ, WRITE),
@@ -96,7 +81,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """Where the connections of a load are, what is suspected, and what is proven.
 
     `answer` is a limit's name, or `unknown`; `proven`: doses have shown it, in a run with doses
-    (`dosed`).  `n` and the account are None where the threads' states were not sampled.  `stalls`
+    (`dosed`).  `n` and the account are None where the threads' states were not sampled; proofs
+    need no sample.  `stalls`
     are left out of proofs, up to a share of `elasticity.MOST_STALLED`.
     """
 
@@ -132,7 +118,7 @@ class Subject:
     """What is diagnosed: a treatment under a workload, its trials, its throughput in `unit`.
 
     `in_flight` is throughput times mean latency, for loads without a pause or a rate; `paced` ones
-    have a rate.
+    name a rate.
     """
 
     treatment: str
@@ -200,11 +186,14 @@ def with_proofs(
     *,
     stalls: Stalls | None = None,
 ) -> Diagnosis:
-    """Return a diagnosis with what doses have shown: that slow, that relax, that relieve."""
+    """Return a diagnosis with what doses have shown: that slow, that relax, that relieve.
+
+    A load that asks for no more is the answer also where no dose has proven a limit.
+    """
     every = [proof for proof in worse if proof.limit != ALL]
     main = next((proof for proof in every if proof.verdict == "the_limit"), None)
     together = next((proof for proof in worse if proof.limit == ALL), None)
-    answer = main.limit if main else "unknown"
+    answer = main.limit if main else one.answer if one.answer == IDLE else "unknown"
     states = _WAITING.get(answer, DOSED.get(answer, ()))
     return msgspec.structs.replace(
         one,

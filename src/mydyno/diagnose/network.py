@@ -28,31 +28,43 @@ class Station:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Transactions per second, and how many connections are at each station on average."""
+    """Transactions per second, and how many connections are at each station on average.
+
+    `before` is that with one connection less, `slope` the derivatives of `lengths` to each demand's
+    logarithm.
+    """
 
     throughput: float
-    lengths: dict[str, float]
+    lengths: Vector
+    before: Vector
+    slope: Vector
 
 
-def solve(stations: Sequence[Station], n: int) -> tuple[Solution, Solution]:
-    """Return the network with `n` connections, and with one less; `n` is at least 1."""
-    lengths = dict.fromkeys((s.name for s in stations), 0.0)
-    before = now = Solution(0.0, lengths)
+def solve(demands: Vector, waits: Vector, n: int) -> Solution:
+    """Return the network with `n` connections, at least 1; `waits` is 1 at a queue, else 0."""
+    lengths = before = np.zeros(len(demands))
+    rate, slope = 0.0, np.zeros((len(demands), len(demands)))
     for inside in range(1, n + 1):
-        before = now
-        stays = {
-            s.name: s.demand_s * (1.0 + before.lengths[s.name] if s.queues else 1.0)
-            for s in stations
-        }
-        rate = inside / sum(stays.values())
-        now = Solution(rate, {name: rate * stay for name, stay in stays.items()})
-    return now, before
+        before = lengths
+        stays = demands * (1.0 + waits * before)
+        more = np.diag(stays) + (demands * waits)[:, None] * slope
+        total = stays.sum()
+        rate, lengths = inside / total, inside * stays / total
+        slope = inside * (more - np.outer(stays, more.sum(axis=0)) / total) / total
+    return Solution(rate, lengths, before, slope)
+
+
+def of(stations: Sequence[Station], n: int) -> Solution:
+    """Return the solution of a network of these stations, in their order."""
+    demands = np.array([s.demand_s for s in stations])
+    return solve(demands, np.array([s.queues for s in stations], dtype=float), n)
 
 
 def elasticities(stations: Sequence[Station], n: int) -> dict[str, float]:
     """Return d ln(throughput) / d ln(speed) of each station; they add up to 1."""
-    now, before = solve(stations, n)
-    return {s.name: now.lengths[s.name] - before.lengths[s.name] for s in stations}
+    found = of(stations, n)
+    worth = (found.lengths - found.before).tolist()
+    return {s.name: e for s, e in zip(stations, worth, strict=True)}
 
 
 def fitted(lengths: dict[str, float], queues: frozenset[str], n: int) -> list[Station]:
@@ -67,32 +79,20 @@ def fitted(lengths: dict[str, float], queues: frozenset[str], n: int) -> list[St
     target = np.array(list(wanted.values()))
     waits = np.array([name in queues for name in wanted], dtype=float)
     logs = np.log(target / n)
-    found, slope = _lengths(np.exp(logs), waits, n)
+    found = solve(np.exp(logs), waits, n)
     for _ in range(_STEPS):
-        error = target - found
+        error = target - found.lengths
         if np.abs(error).max() < _CLOSE:
             break
-        step = np.linalg.lstsq(slope, error, rcond=None)[0]
+        step = np.linalg.lstsq(found.slope, error, rcond=None)[0]
         step *= min(1.0, _FARTHEST / max(np.abs(step).max(), _FARTHEST))
         for _ in range(_HALVES):
-            tried, steeper = _lengths(np.exp(logs + step), waits, n)
-            if np.abs(target - tried).sum() < np.abs(error).sum():
+            tried = solve(np.exp(logs + step), waits, n)
+            if np.abs(target - tried.lengths).sum() < np.abs(error).sum():
                 break
             step /= 2
-        logs, found, slope = logs + step, tried, steeper
+        logs, found = logs + step, tried
     demands = dict(zip(wanted, np.exp(logs).tolist(), strict=True))
     made = [Station(name, demands.get(name, 0.0), name in queues) for name in lengths]
-    rate = solve(made, n)[0].throughput
+    rate = of(made, n).throughput
     return [Station(one.name, one.demand_s * rate, one.queues) for one in made]
-
-
-def _lengths(demands: Vector, waits: Vector, n: int) -> tuple[Vector, Vector]:
-    """Return the connections at each station, and their derivatives to each demand's logarithm."""
-    lengths, slope = np.zeros(len(demands)), np.zeros((len(demands), len(demands)))
-    for inside in range(1, n + 1):
-        stays = demands * (1.0 + waits * lengths)
-        more = np.diag(stays) + (demands * waits)[:, None] * slope
-        total = stays.sum()
-        lengths = inside * stays / total
-        slope = inside * (more - np.outer(stays, more.sum(axis=0)) / total) / total
-    return lengths, slope

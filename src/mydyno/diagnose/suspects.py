@@ -133,13 +133,8 @@ def quotient(counter: str, of: Sequence[str], threshold: float, unit: str = "rat
 
 def share(threshold: float, *states: str, below: bool = False) -> Sign:
     """Return the sign that a share of the connections is in some states."""
-    return Sign(
-        f"{_SHARE}{'+'.join(states)}",
-        lambda evidence: evidence.share(*states),
-        threshold,
-        "ratio",
-        below,
-    )
+    counter = f"{_SHARE}{'+'.join(states)}"
+    return Sign(counter, lambda evidence: evidence.share(*states), threshold, "ratio", below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +142,9 @@ class Limit:
     """What may limit a load: its name, its words, the states of the account where it shows.
 
     All `signs` must hold; each of `against` that holds speaks against it.  `doses` are the keys
-    whose experiment proves it, the best first.  `most` bounds the elasticity to expect, where a
-    counter shows how little of these states is this limit's.
+    whose experiment proves it, the best first; a function of the evidence where servers name them
+    differently.  `most` bounds the elasticity to expect, where a counter shows how little of these
+    states is this limit's.
     """
 
     name: str
@@ -156,7 +152,7 @@ class Limit:
     states: Sequence[str]
     signs: Sequence[Sign]
     against: Sequence[Sign] = ()
-    doses: Sequence[str] = ()
+    doses: Sequence[str] | Callable[[LoadEvidence], Sequence[str]] = ()
     most: Value | None = None
 
 
@@ -239,14 +235,9 @@ def _suspect(limit: Limit, evidence: LoadEvidence) -> Suspect:
     worth = sum(evidence.expected.get(state, 0.0) for state in limit.states)
     if limit.most and (most := limit.most(evidence)) is not None:
         worth = min(worth, most)
-    return Suspect(
-        limit.name,
-        limit.title,
-        max(0.0, worth),
-        _seen(limit.signs, evidence),
-        _seen(limit.against, evidence),
-        list(limit.doses),
-    )
+    doses = limit.doses(evidence) if callable(limit.doses) else limit.doses
+    signs, against = (_seen(signs, evidence) for signs in (limit.signs, limit.against))
+    return Suspect(limit.name, limit.title, max(0.0, worth), signs, against, list(doses))
 
 
 def _seen(signs: Sequence[Sign], evidence: LoadEvidence) -> list[Seen]:

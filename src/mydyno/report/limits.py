@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
-from mydyno.diagnose.diagnosis import LIVE, SHOWN, TIMES, Gain
+from mydyno.diagnose.diagnosis import LIVE, TIMES, Gain
 from mydyno.diagnose.elasticity import MOST_STALLED, UNDECIDED, blocks_to_decide
 from mydyno.diagnose.suspects import IDLE
 from mydyno.report import units
@@ -24,13 +24,8 @@ _ENDLESS = 10_000  # characters of a line that a browser breaks
 _AXIS = Axis(-0.25, 1.25, log=False, ticks=(0.0, 0.5, 1.0))
 
 _AT_MOST = "Of CPUs it is at most this: a thread that is preempted may hold a latch."
-VERDICTS = {
-    "the_limit": "the limit",
-    "a_limit": "a limit",
-    "not_it": "not it",
-    "undecided": "undecided",
-}
 DOUBTS = {
+    "coarse": "the load reports too seldom for segments of seven seconds, so no dose was given",
     "disturbed": "no trial of it is valid, see `mydyno compare`",
     "looks": "the looks at threads and the kernel's count of their CPU time differ",
     "unlisted": "the server listed fewer connections than the load has threads",
@@ -40,17 +35,17 @@ DOUBTS = {
     "shared": "the server lists too few of the threads that serve connections, so its background "
     "threads are counted with them",
 }
-FIGURES = {
-    "cpu_per_query_s": "CPU per query",
-    "server_cpu_cores": "CPU of the server",
-    "server_run_queue": "its threads waiting for a CPU",
-    "server_minor_faults": "its page faults",
-    "server_major_faults": "its major page faults",
-    "server_rss_bytes": "its memory (RSS)",
-    "server_throttled": "withheld by its CPU quota",
-    "log_waits": "waits for the log buffer",
-    "busy_time": "Busy_time",
-    "idle_connections": "idle connections, left out",
+FIGURES = {  # what is shown beside the account: its words, and its unit
+    "cpu_per_query_s": ("CPU per query", "s"),
+    "server_cpu_cores": ("CPU of the server", "cores"),
+    "server_run_queue": ("its threads waiting for a CPU", ""),
+    "server_minor_faults": ("its page faults", "/s"),
+    "server_major_faults": ("its major page faults", "/s"),
+    "server_rss_bytes": ("its memory (RSS)", "B"),
+    "server_throttled": ("withheld by its CPU quota", "s/s"),
+    "log_waits": ("waits for the log buffer", "/s"),
+    "busy_time": ("Busy_time", "s/s"),
+    "idle_connections": ("idle connections, left out", ""),
 }
 
 
@@ -110,9 +105,8 @@ def doubts(one: Diagnosis) -> list[str]:
 
 def shown(one: Diagnosis) -> list[tuple[str, str]]:
     """Return the figures beside the account."""
-    return [
-        (FIGURES[name], units.quantity(value, SHOWN[name])) for name, value in one.shown.items()
-    ]
+    named = [(*FIGURES[name], value) for name, value in one.shown.items()]
+    return [(words, units.quantity(value, unit)) for words, unit, value in named]
 
 
 def interval(proof: Proof) -> str:
@@ -172,12 +166,12 @@ class LimitsView:
     @property
     def proven(self) -> ElasticityMark | None:
         """Return the mark of the limit, if one is proven."""
-        return next((one for one in self.whiskers if one.verdict == VERDICTS["the_limit"]), None)
+        return next((one for one in self.whiskers if one.verdict == "the limit"), None)
 
 
 def views(found: Sequence[Diagnosis]) -> tuple[LimitsView, ...]:
     """Return what the page shows, a view for each workload that has an account."""
-    known = [one for one in found if one.lines]
+    known = [one for one in found if one.lines or one.proofs]
     return tuple(
         _view(name, [one for one in known if one.workload == name])
         for name in dict.fromkeys(one.workload for one in known)
@@ -221,18 +215,11 @@ def _bar(one: Diagnosis) -> AccountBar:
             pieces.append(Piece(f"state-{line.state}", round(at, 2), round(length, 2), label))
         at += length
     because = tuple((s.title, _because(s)) for s in one.suspects[:_SUSPECTS])
-    total_words = f"{one.n:g} connections, {units.measurement(one.throughput, one.unit)}"
-    total_words += _when(one)
+    count = "not sampled" if one.n is None else f"{one.n:g} connections"
+    total_words = f"{count}, {units.measurement(one.throughput, one.unit)}{_when(one)}"
     answer = sentence(one).partition(": ")[2]
-    return AccountBar(
-        one.treatment,
-        total_words,
-        tuple(pieces),
-        answer[:1].upper() + answer[1:],
-        because,
-        tuple(doubts(one)),
-        tuple(shown(one)),
-    )
+    words = (answer[:1].upper() + answer[1:], because, tuple(doubts(one)), tuple(shown(one)))
+    return AccountBar(one.treatment, total_words, tuple(pieces), *words)
 
 
 def _whiskers(one: Diagnosis) -> tuple[ElasticityMark, ...]:
@@ -241,13 +228,17 @@ def _whiskers(one: Diagnosis) -> tuple[ElasticityMark, ...]:
             proof.title,
             f"{proof.elasticity:.2f}",
             f"{proof.low:.2f}..{proof.high:.2f}",
-            VERDICTS.get(proof.verdict, ""),
+            _verdict(proof),
             _AXIS.at(proof.elasticity),
             _AXIS.at(proof.low),
             _AXIS.at(proof.high),
         )
         for proof in _every(one)
     )
+
+
+def _verdict(proof: Proof) -> str:
+    return proof.verdict.replace("_", " ")
 
 
 def _every(one: Diagnosis) -> list[Proof]:
@@ -258,16 +249,16 @@ def _every(one: Diagnosis) -> list[Proof]:
 def _unexplained(one: Diagnosis) -> str:
     if one.explained is None:
         return ""
-    return f"{1 - one.explained.high:.2f} to {1 - one.explained.low:.2f}"
+    low, high = (max(0.0, 1 - bound) for bound in (one.explained.high, one.explained.low))
+    return f"{low:.2f} to {high:.2f}"
 
 
 def _one(one: Diagnosis, width: int) -> list[str]:
     made = _wrapped(sentence(one), width)
+    shown_by_doses = ["", *_proofs(one, width)] if one.proofs else _relieved(one, width)
     if one.n is None:
-        return [
-            *made,
-            *_wrapped("What threads do was not sampled: there is no account.", width),
-        ]
+        none = "What threads do was not sampled: there is no account."
+        return [*made, *_wrapped(none, width), *shown_by_doses]
     rate = units.measurement(one.throughput, one.unit)
     trials = units.counted(one.trials, "trial")
     made += ["", f"Where {one.n:g} connections are, on average ({rate}, {trials}{_when(one)}):"]
@@ -275,7 +266,7 @@ def _one(one: Diagnosis, width: int) -> list[str]:
     if one.doubts:
         made += _wrapped(f"! Doubtful: {'; '.join(doubts(one))}.", width)
     made += ["", *_suspects(one, width)] if one.suspects else []
-    made += ["", *_proofs(one, width)] if one.proofs else _relieved(one, width)
+    made += shown_by_doses
     if one.unseen:
         missing = "; ".join(f"{u.title} ({', '.join(u.missing)})" for u in one.unseen)
         made += ["", *_wrapped(f"Could not be seen: {missing}.", width)]
@@ -326,20 +317,18 @@ def _proofs(one: Diagnosis, width: int) -> list[str]:
     made = ["Proof: what throughput loses when one speed is lowered (elasticity, 95 % intervals):"]
     every = _every(one)
     name = max(len(proof.title) for proof in every)
-    for proof in every:
-        verdict = VERDICTS.get(proof.verdict, "")
-        made.append(f"  {proof.title:<{name}}  {interval(proof)}  {verdict}".rstrip())
+    made += [f"  {p.title:<{name}}  {interval(p)}  {_verdict(p)}".rstrip() for p in every]
     if one.explained:
         made += _wrapped(f"  Not explained by any of them: {_unexplained(one)}.", width)
-    if any(proof.limit.startswith("slow.") for proof in every):
-        made += _wrapped(f"  {_AT_MOST}", width, "  ")
     return made + _notes(one, width)
 
 
 def _notes(one: Diagnosis, width: int) -> list[str]:
-    """Return what stalls took, what more of the limit gives, what settings do, what is open."""
+    """Return what holds of CPUs, stalls, what more of the limit and settings give, what is open."""
+    of_cpus = any(proof.limit.startswith("slow.") for proof in one.proofs)
+    made = _wrapped(f"  {_AT_MOST}", width, "  ") if of_cpus else []
     found = (_stalls, _relaxed, _relieved, _undecided)
-    return [line for each in found for line in each(one, width)]
+    return made + [line for each in found for line in each(one, width)]
 
 
 def _undecided(one: Diagnosis, width: int) -> list[str]:
@@ -361,11 +350,8 @@ def _stalls(one: Diagnosis, width: int) -> list[str]:
     """Return how much of the time the load stood still, if it is worth a line."""
     if one.stalls.share < _LEAST:
         return []
-    rest = (
-        "the proof is of the rest"
-        if one.stalls.share <= MOST_STALLED
-        else "too often to leave that out"
-    )
+    often = one.stalls.share > MOST_STALLED
+    rest = "too often to leave that out" if often else "the proof is of the rest"
     line = (
         f"For {one.stalls.share:.0%} of the time the load all but stood still (seconds of less "
         f"than half its usual rate); {rest}."

@@ -13,15 +13,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
+from mydyno.model import Action, Change, Probe, Settings, SpecError
 from mydyno.stack.link import ordered, share
-from mydyno.stack.protocol import StackSettings
+from mydyno.stack.protocol import StackSettings, refuse_unknown
 
 NONE = "100%"
 _MICROS = re.compile(r"(\d+(?:\.\d+)?)us")
 _MOST_US = 1e6
 _SLOWEST, _FASTEST = 0.7, 1.5
-_LONGEST = 4.0  # times its own latency
 LATENCIES = ("read_latency", "write_latency", "flush_latency")
 CREDITS, CLASS = "credits", "class"
 DISK_KEYS = ("rate", *LATENCIES, CREDITS)
@@ -49,8 +48,7 @@ class LabDisk:
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the orders; raise `SpecError` for a key or a value that cannot be."""
-        for key in want.keys() - {*DISK_KEYS, CLASS}:
-            raise SpecError(unknown_value(key, (*DISK_KEYS, CLASS), "setting", prefix="disk."))
+        refuse_unknown(want, (*DISK_KEYS, CLASS), "disk")
         rate = share_text(want.get("rate", NONE), "disk.rate", _SLOWEST, _FASTEST)
         added = {key: _micros(want.get(key, "0us"), key) for key in LATENCIES}
         latency = " ".join(f"{us:g}" for us in added.values())
@@ -98,8 +96,7 @@ class Slow:
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the order; raise `SpecError` for a key or a share that cannot be."""
-        for key in want.keys() - {*CPU_KEYS}:
-            raise SpecError(unknown_value(key, CPU_KEYS, "setting", prefix="slow."))
+        refuse_unknown(want, CPU_KEYS, "slow")
         after = {
             role: share_text(want.get(role, NONE), f"slow.{role}", _SLOWEST, 1.0)
             for role in CPU_KEYS
@@ -188,12 +185,11 @@ def share_text(text: str, name: str, least: float, most: float) -> str:
 
 
 def validate(settings: StackSettings) -> None:
-    """Raise `SpecError` for doses of a treatment that cannot be, on any host."""
-    wanted = dict(settings.of("disk"))
-    for key in LATENCIES:
-        if share(wanted.get(key, "")) is not None:
-            share_text(wanted.pop(key), f"disk.{key}", 1.0, _LONGEST)
-    LabDisk(Path()).plan({}, wanted)
+    """Raise `SpecError` for doses of a spec's treatment that cannot be, on any host.
+
+    A latency is given in microseconds: only a diagnosis has measured what a share would be of.
+    """
+    LabDisk(Path()).plan({}, settings.of("disk"))
 
 
 def refuse_slow(settings: StackSettings) -> None:
@@ -205,16 +201,19 @@ def refuse_slow(settings: StackSettings) -> None:
 def resolved(settings: StackSettings, measured: Mapping[str, float]) -> StackSettings:
     """Return the settings with latencies given as a share (``125%``) as what must be added.
 
-    `measured` are the seconds that a request takes without a dose, by bare key; a dose on a latency
-    that was not measured is left out.
+    A treatment that adds something itself adds it under a dose, too (``2000us+125%``).  `measured`
+    are the seconds that a request takes without a dose, by bare key; a dose on a latency that was
+    not measured is left out.
     """
     wanted = dict(settings.of("disk"))
     for key in LATENCIES:
-        of_own = share(wanted.get(key, ""))
+        before, _, dose = wanted.get(key, "").rpartition("+")
+        of_own = share(dose)
         if of_own is not None:
             del wanted[key]
-            if own_s := measured.get(key):
-                wanted[key] = f"{round(min(own_s * (of_own - 1.0) * 1e6, _MOST_US), 1):g}us"
+            more_us = measured.get(key, 0.0) * (of_own - 1.0) * 1e6
+            if us := _micros(before or "0us", key) + more_us:
+                wanted[key] = f"{round(min(us, _MOST_US), 1):g}us"
     return settings if wanted == settings.of("disk") else settings.with_layer("disk", wanted)
 
 

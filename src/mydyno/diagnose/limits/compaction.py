@@ -3,9 +3,13 @@
 from mydyno.diagnose.account import CPU, FAULT
 from mydyno.diagnose.suspects import Limit, figure
 
+_STALLS = "vm.compact_stall"
+_LONGEST_S = 0.01  # of a stall
+
 LIMIT = Limit(
     "compaction",
     "compaction for huge pages",
     (FAULT, CPU),
-    signs=(figure("vm.compact_stall", 10.0, "/s"),),
+    signs=(figure(_STALLS, 10.0, "/s"),),
+    most=lambda evidence: _LONGEST_S * (evidence.get(_STALLS) or 0.0) / evidence.account.n,
 )

@@ -6,11 +6,12 @@ from mydyno.diagnose.account import LATCH, ROW_LOCK
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
 
 _DEADLOCKS = ("status.innodb_deadlocks", "innodb.lock_deadlocks")
-_COMMITS = ("status.handler_commit", "status.com_commit")  # of each statement; of COMMIT alone
+_COMMITS = ("status.com_commit", "status.handler_commit")  # of COMMIT alone; of each statement
 
 
 def _share(evidence: LoadEvidence) -> float | None:
-    every = (evidence.ratio(*pair) for pair in product(_DEADLOCKS, _COMMITS))
+    commits = _COMMITS if evidence.get(_COMMITS[0]) else _COMMITS[::-1]
+    every = (evidence.ratio(*pair) for pair in product(_DEADLOCKS, commits))
     return next((known for known in every if known is not None), None)
 
 

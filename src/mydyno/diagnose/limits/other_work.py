@@ -8,7 +8,8 @@ def _others(evidence: LoadEvidence) -> float | None:
     cpus, idle, steal = map(evidence.get, ("cpus", "cpu.idle:all", "cpu.steal:all"))
     if not cpus or idle is None or steal is None:
         return None
-    idle += evidence.get("cpu.iowait:all") or 0.0  # a CPU that waits for a disk is free
+    # a CPU that waits for a disk is free, and one that handles interrupts works for the server, too
+    idle += sum(evidence.get(f"cpu.{mode}:all") or 0.0 for mode in ("iowait", "irq", "softirq"))
     known = evidence.figures.means
     watched = [key for key in known if key.startswith("process.cpu_") and not key.endswith(":load")]
     return (cpus - idle - steal - sum(known[key] for key in watched) - cpu_of_load(known)) / cpus
