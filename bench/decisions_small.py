@@ -11,6 +11,7 @@ from mydyno.campaign.spec import decode
 from mydyno.campaign.timing import Costs, relative_noise, schedule
 from mydyno.campaign.treatments import Environment
 from mydyno.stats import compare, sequential
+from mydyno.stats.effects import shown_by
 from mydyno_simulate import WORLDS, Arm, Machine, Warmup
 from mydyno_simulate.play import play
 
@@ -83,7 +84,9 @@ def foretold(world: str, seed: int) -> Figures:
     )
     campaign = campaigns[0]
     measured = sequential.measure(now, campaign.rule, "w").effects
-    reached = median(max(e.critical, e.simultaneous) * e.se for e in measured.values())
+    reached = median(
+        shown_by(max(e.critical, e.simultaneous), e.pairs, e.se) for e in measured.values()
+    )
     spent_s = sum(o.machine_time_s for o in now)
     new = Costs(RESTART_S, 0.0, measured=True)
     again = replace(new, noise=relative_noise(campaigns[1], before))

@@ -35,6 +35,8 @@ def differences(old: object, new: object, place: str = "") -> list[str]:
         gone = [f"{place}.{key}: gone" for key in old if key not in new]
         both = [key for key in old if key in new and key not in SENTENCES]
         return gone + [d for key in both for d in differences(old[key], new[key], f"{place}.{key}")]
+    if place.endswith(".points") and isinstance(new, list):  # of a curve: there may be more
+        return [f"{place}: {point} gone" for point in old if point not in new]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         pairs = enumerate(zip(old, new, strict=True))
         return [d for at, (o, n) in pairs for d in differences(o, n, f"{place}[{at}]")]
@@ -59,6 +61,9 @@ def test_an_earlier_run_directory_keeps_its_meaning(name: str, tmp_path: Path) -
 def test_a_changed_value_and_a_field_that_is_gone_are_seen() -> None:
     old = {"winner": "A", "value": [1.0, None], "warnings": ["x"]}
     assert differences(old, {**old, "more": 1, "warnings": ["y"]}) == []
+    curve = {"points": [[1.0, 0.5], [2.0, 1.0]]}
+    assert differences(curve, {"points": [[1.0, 0.5], [1.5, 0.9], [2.0, 1.0]]}) == []
+    assert differences(curve, {"points": [[2.0, 1.0]]}) == [".points: [1.0, 0.5] gone"]
     assert differences(old, {"winner": "B", "value": [1.1, None]}) == [
         ".warnings: gone",
         ".winner: 'A' -> 'B'",

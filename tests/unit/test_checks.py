@@ -110,13 +110,19 @@ def test_the_soak_is_in_the_sentence_of_a_winner_only(won):
 
 
 @pytest.mark.parametrize(
-    ("detectable", "end"),
+    ("most", "end"),
     [
-        (1.08, "A difference of 8.0 % or more would have been detected."),
-        (1.0002, "A difference of 0.1 % or more would have been detected."),
-        (4459.4, "Its trials are too few to detect a tenfold difference; run more blocks."),
+        (1.08, "A gain of 8.0 % or more is ruled out."),
+        (1.0002, "A gain of 0.1 % or more is ruled out."),
+        (4459.4, "Its trials are too few to rule out a tenfold gain; run more blocks."),
     ],
 )
-def test_a_difference_that_no_user_looks_for_is_not_given_in_per_cent(detectable, end):
-    found = words(Finding("none-better", {"baseline": "A", "detectable": detectable}))
+def test_a_difference_that_no_user_looks_for_is_not_given_in_per_cent(most, end):
+    found = words(Finding("none-better", {"baseline": "A", "most": most}))
     assert found == f"Keep the baseline: no treatment is significantly better than A. {end}"
+
+
+def test_the_sentence_has_the_response_in_words():
+    figures = {"responses": ["latency_p99_s"], "baseline": "A", "workloads": 1, "trials": 3}
+    found = Finding("winner", figures | {"ratio": 0.8, "low": 0.7, "high": 0.9}, FindingPlace("B"))
+    assert words(found).startswith("B gives 0.80 times the p99 latency of A")

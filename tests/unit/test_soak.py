@@ -58,6 +58,14 @@ def test_a_latency_that_rises_got_worse_by_what_it_rose():
     assert 0.05 < found.figures["low"] < found.figures["change"] < found.figures["high"]
 
 
+def test_a_soak_that_allows_for_a_fall_of_more_than_the_margin_did_not_hold():
+    coarse = 1000 * np.exp(np.random.default_rng(3).normal(0, 0.3, 360))
+    (found,) = soaked([outcome(0, "fast", coarse, soak=True)], RULE)
+    assert found.code == "soak-unclear"
+    assert found.figures["low"] < -RULE.margin < 0 < found.figures["high"]
+    assert "does not show whether fast holds its throughput" in words(found)
+
+
 def test_an_effect_that_lasts_is_seldom_reported_as_fading():
     findings = [soaked([outcome(0, "a", rates(0.0, seed=s), soak=True)], RULE) for s in range(200)]
     assert sum(found.code == "soak-worse" for (found,) in findings) <= 4

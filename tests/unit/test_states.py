@@ -119,6 +119,20 @@ def test_a_race_does_not_compare_across_states():
     assert sum(o.machine_time_s for o in marked) == sum(o.machine_time_s for o in outcomes)
 
 
+def test_a_resumed_campaign_gives_a_trial_the_length_that_it_would_have_had():
+    arms = POPULATION.arms(2, 6)
+    names = tuple(arms)
+    rule = Rule("c", "base", {"w": "tps"}, guards={}, method=Method(Estimator.STEADY))
+    race = Race(names, "base", ("w",), 4, None, 3, undecided(rule, names), 3)
+    played = play(race, Adaptive({"w": "tps"}), Machine(CLOUD, arms, 3))
+    slower = [replace(o, machine_time_s=o.machine_time_s * (1 + n)) for n, o in enumerate(played)]
+    going_on = Adaptive({"w": "tps"})
+    for number, one in enumerate(slower):
+        lengths = going_on.of(one.trial, slower[:number]).lengths
+        resumed = Adaptive({"w": "tps"}).of(one.trial, slower[:number]).lengths
+        assert (resumed.terms, resumed.looks_s) == (lengths.terms, lengths.looks_s)
+
+
 def test_a_treatment_that_never_settles_is_not_taken_for_a_state():
     arms = POPULATION.arms(4, 8) | {
         "a08": replace(POPULATION.arms(4, 8)["a08"], warmup=Warmup("never"))

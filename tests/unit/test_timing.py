@@ -157,7 +157,7 @@ def test_what_can_be_shown_is_a_difference_that_helps(ratio, words):
 
 
 def test_a_smaller_question_that_fits_is_named():
-    text = spec_of("abcdef", "race", 1200)
+    text = spec_of("abcdef", "race", 2100)
     replan = lambda more: campaign(text, {"decide.margin": "0.1", **more})  # noqa: E731
     c = replan({})
     assert not schedule(c, MEASURED).shows(0.1)

@@ -151,9 +151,8 @@ def plots(treatments: Mapping[str, Settings], *, one_device: bool) -> Mapping[st
 
 def over(design: "Design", block: int, history: Sequence[Outcome], trials: int) -> bool:
     """Return whether a design ends before this block of `trials`, by their number or its budget."""
-    if design.blocks is not None and block >= design.blocks:
-        return True
-    return block > 0 and exceeds(design.budget_s, history, trials)
+    ended = design.blocks is not None and block >= design.blocks
+    return ended or (block > 0 and exceeds(design.budget_s, history, trials))
 
 
 def exceeds(budget_s: float | None, history: Sequence[Outcome], trials: int) -> bool:
@@ -351,13 +350,12 @@ class Soak:
         """Return the soak trial that follows a design's last trial, or None after it."""
         if not history or any(o.trial.soak for o in history):
             return None
-        winner, last = self.winner(history), history[-1].trial
+        winner, first, last = self.winner(history), history[0].trial, history[-1].trial
         if winner is None:
             return None
-        workload, seed = history[0].trial.workload, history[0].trial.seed
         return replace(
-            last, id=last.id + 1, treatment=winner, workload=workload, block=last.block + 1,
-            seed=seed, soak=True,
+            last, id=last.id + 1, treatment=winner, workload=first.workload, block=last.block + 1,
+            seed=first.seed, soak=True,
         )  # fmt: skip
 
 
@@ -415,17 +413,20 @@ class Adaptive:
         )
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
-        """Return the rule of the trial that follows `history`."""
-        from mydyno.stats.lengths import lengths, longer, training_trials  # noqa: PLC0415
+        """Return the rule of the trial that follows `history`, the same in a resumed campaign."""
+        from mydyno.stats.lengths import lengths, longer  # noqa: PLC0415
+        from mydyno.stats.sequential import training_size  # noqa: PLC0415
 
         response = self.responses[trial.workload]
         mine = [o for o in history if o.trial.workload == trial.workload]
-        seen = _series(mine, response)
-        count = training_trials(len(seen))
-        if (trial.workload, count) not in self._known:
-            self._known[trial.workload, count] = lengths(seen[:count], self._terms(history))
+        seen = [o for o in mine if _series([o], response)]
+        learned = seen[: training_size(len(seen))]
+        if (trial.workload, len(learned)) not in self._known:
+            before = [o for o in history if learned and o.trial.id <= learned[-1].trial.id]
+            found = lengths(_series(learned, response), self._terms(before))
+            self._known[trial.workload, len(learned)] = found
         own = _series([o for o in mine if o.trial.treatment == trial.treatment], response)
-        return Enough(response, longer(self._known[trial.workload, count], own))
+        return Enough(response, longer(self._known[trial.workload, len(learned)], own))
 
     def _terms(self, history: Sequence[Outcome]) -> "Terms":
         from mydyno.stats.lengths import BIAS, LENGTHS_S, Terms  # noqa: PLC0415
@@ -464,8 +465,7 @@ def _series(outcomes: Sequence[Outcome], response: str) -> list[Series]:
 
 def overhead_s(history: Sequence[Outcome]) -> float:
     """Return the median overhead of a trial in seconds: machine time besides the load."""
-    ran = [o for o in history if o.window.end_s > 0]
-    costs = [max(o.machine_time_s - o.window.end_s, 0.0) for o in ran]
+    costs = [max(o.machine_time_s - o.window.end_s, 0.0) for o in history if o.window.end_s > 0]
     return median(costs) if costs else RESTART_S
 
 

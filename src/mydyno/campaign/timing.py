@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from math import inf, log, log1p, sqrt
 from statistics import fmean
 
-import msgspec
-
 from mydyno.campaign.designs import Design, TrialForecast
 from mydyno.campaign.plan import Campaign
+from mydyno.campaign.spec import toml
 from mydyno.model import Outcome, TrialStatus
 from mydyno.stats import Estimator, Goal
 from mydyno.stats.effects import Size, expected_sd, needed_blocks, ratio, reach
@@ -50,7 +49,8 @@ class Schedule:
     `trials` and `blocks` are the expected ones, if no treatment leaves early and no trial is
     disturbed; the trials of a ladder's second phase are among them, its blocks are not.  `spare` is
     the most trials that repeat disturbed ones.  `detectable` is the ratio above 1
-    that they show, infinite for none; `needed` blocks would show the margin.  Both are None where
+    that they show in four of five campaigns, infinite for none; `needed` blocks would show the
+    margin.  Both are None where
     a design has no forecast.  `noise_sd` and `trial_s` are what was assumed of a trial, or measured
     by the check trials.
     """
@@ -146,7 +146,7 @@ def _of_blocks(
 def _shown(
     campaign: Campaign, size: Size, blocks: int, noise_sd: float
 ) -> tuple[float | None, int | None]:
-    """Return the smallest ratio that so many blocks show, and the blocks that show the margin."""
+    """Return the ratio that so many blocks show, and how many blocks show the margin."""
     method = campaign.rule.method
     if method.goal is Goal.FACTORS:
         return None, None
@@ -263,5 +263,5 @@ def _without(campaign: Campaign, names: Sequence[str]) -> dict[str, str]:
         return {f"treatments.{name}": "false" for name in names}
     if spec.design.rungs and set(names) <= set(spec.design.rungs):
         rungs = [rung for rung in spec.design.rungs if rung not in names]
-        return {"design.rungs": msgspec.json.encode(rungs).decode()}
+        return {"design.rungs": toml(rungs)}
     return {}

@@ -297,7 +297,7 @@ def _valid_trials(of: _Figures) -> str:
 
 def _what(responses: Sequence[str]) -> str:
     """Return the name of the response; loads may have one each."""
-    known = [_RATES.get(part, part) for part in responses]
+    known = [_RATES.get(part) or words_of(part) for part in responses]
     same = all(part in _RATES.values() for part in known)
     return known[0] if len(known) == 1 else "throughput" if same else " or ".join(known)
 
@@ -327,12 +327,12 @@ def _broke_guards(of: _Figures) -> str:
 
 def _none_better(of: _Figures) -> str:
     none = f"Keep the baseline: no treatment is significantly better than {of['baseline']}."
-    if "detectable" not in of:
+    if "most" not in of:
         return none
-    if of["detectable"] > 10:  # noqa: PLR2004 - a per cent of that is no help
-        return f"{none} Its trials are too few to detect a tenfold difference; run more blocks."
-    smallest = max(0.1, (of["detectable"] - 1) * 100)  # what is printed: none is "0.0 %"
-    return f"{none} A difference of {smallest:.1f} % or more would have been detected."
+    if of["most"] > 10:  # noqa: PLR2004 - a per cent of that is no help
+        return f"{none} Its trials are too few to rule out a tenfold gain; run more blocks."
+    most = max(0.1, (of["most"] - 1) * 100)  # what is printed: none is "0.0 %"
+    return f"{none} A gain of {most:.1f} % or more is ruled out."
 
 
 def _soak_held(of: _Figures) -> str:
@@ -346,6 +346,13 @@ def _soak_worse(of: _Figures) -> str:
     return (
         f"Over a soak of {of['length_s'] / 60:.0f} minutes {of['treatment']} got worse: its last "
         f"quarter is {_change(of)} from its second. {_FADES}."
+    )
+
+
+def _soak_unclear(of: _Figures) -> str:
+    return (
+        f"A soak of {of['length_s'] / 60:.0f} minutes does not show whether {of['treatment']} "
+        f"holds its throughput: its last quarter is {_change(of)} from its second."
     )
 
 
@@ -374,6 +381,7 @@ _MADE: Mapping[str, Callable[[_Figures], str]] = {
     "other-state": _other_state,
     "screened": _screened,
     "soak-held": _soak_held,
+    "soak-unclear": _soak_unclear,
     "soak-worse": _soak_worse,
     "winner": _winner,
 }

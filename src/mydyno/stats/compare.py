@@ -127,11 +127,10 @@ def _none_better(comparison: Comparison, rows: Sequence[Row], rule: Rule) -> Fin
     adopted = [r for r in rows if r.verdict == "adopt"]
     if weaker := _once(r.name for r in adopted if r.durability == "weaker"):
         return Finding("only-weaker", {"names": weaker})
-    seen = [r.detectable for r in rows if r.detectable is not None]
+    ends = [(r, end) for r in rows if r.effect for end in (r.effect.low, r.effect.high)]
+    most = max((rule.gain(log(end), row.workload) for row, end in ends), default=0.0)
     figures: dict[str, Figure] = {"baseline": comparison.baseline}
-    if not seen:
-        return Finding("none-better", figures)
-    return Finding("none-better", {**figures, "detectable": max(seen)})
+    return Finding("none-better", figures | ({"most": ratio(most)} if most > 0 else {}))
 
 
 def _once(names: Iterable[str]) -> list[str]:
@@ -166,7 +165,8 @@ def soaked(outcomes: Sequence[Outcome], rule: Rule) -> list[Finding]:
     """Return whether the winner's soak held its throughput, nothing without a soak.
 
     The last quarter is compared with the second; the first is still part of the warm-up.  The
-    error of the difference is by batch means (Law and Kelton, 2000, chapter 9.5).
+    error of the difference is by batch means (Law and Kelton, 2000, chapter 9.5).  It held where
+    the interval excludes a loss of more than the margin.
     """
     trial = next((o for o in outcomes if o.trial.soak), None)
     if trial is None:
@@ -194,13 +194,15 @@ def _soak(trial: Outcome, rule: Rule, place: FindingPlace) -> Finding:
     # gains have the sign of what is better: of a latency they are the negative
     shown = -change if is_lower(response, rule.lower) else change
     low, high = (change_of(shown + side * _SURE * error) for side in (-1, 1))
+    held_it = ratio(_SURE * error - change) <= 1 + rule.margin
     figures: Mapping[str, Figure] = {
         "length_s": series.t_s[-1],
         "change": change_of(shown),
         "low": low,
         "high": high,
     }
-    return Finding("soak-worse" if worse else "soak-held", figures, place)
+    word = "worse" if worse else "held" if held_it else "unclear"
+    return Finding(f"soak-{word}", figures, place)
 
 
 def _error_squared(values: Sequence[float]) -> float:

@@ -155,6 +155,7 @@ _SECOND_VARIANCE = 0.034  # variance of a window's mean, times its length in sec
 _NOISE_PRIOR_DF = 2.0  # prior weight of the default noise, in trials
 _KNOWN_DF = 3  # degrees of freedom that the prior of the noise is worth in an interval, about
 _ALPHA = 0.05
+_MISSED = 0.2  # share of campaigns that do not show what is promised
 _MOST_BLOCKS = 200  # blocks
 
 
@@ -188,6 +189,14 @@ class Size:
         return self.workloads * (self.arms + self.baselines)
 
 
+def shown_by(critical: float, df: float, se: float) -> float:
+    """Return the effect (log) that about four of five campaigns with this critical value show.
+
+    An effect as large as half the interval's width is shown by every other campaign only.
+    """
+    return (critical + student(2 * _MISSED, df)) * se
+
+
 def needed_blocks(size: Size, margin_log: float, noise_sd: float, *, looking: bool) -> int:
     """Return how many blocks show a difference of the margin, for trials of this noise (logs)."""
     every = range(2, _MOST_BLOCKS)
@@ -207,10 +216,10 @@ def expected_sd(seen: list[float], assumed_sd: float = DEFAULT_TRIAL_SD) -> floa
 
 
 def reach(size: Size, blocks: int, noise_sd: float, *, looking: bool) -> float:
-    """Return the smallest effect that is adopted after `blocks` blocks with all treatments in.
+    """Return the effect (log) that four of five campaigns of `blocks` blocks show.
 
-    It is half the width of a simultaneous interval, as a log; infinite where so few blocks have
-    none.  `looking`: treatments may leave after each block (`mydyno.stats.looks`).
+    All treatments stay in; infinite where so few blocks have no interval.  `looking`: treatments
+    may leave after each block (`mydyno.stats.looks`).
     """
     baselines = blocks * size.baselines + size.checks
     if blocks < _FEWEST:
@@ -222,5 +231,6 @@ def reach(size: Size, blocks: int, noise_sd: float, *, looking: bool) -> float:
         looks = range(_FEWEST, blocks + 1)
         factor = student(nominal(looks, [n / blocks for n in looks], alpha), df)
     else:
-        factor = dunnett_critical(size.arms, (blocks - 1) * size.arms, 1 - _ALPHA)
-    return factor * noise_sd * sqrt(1 / blocks + 1 / baselines)
+        df = (blocks - 1) * size.arms
+        factor = dunnett_critical(size.arms, df, 1 - _ALPHA)
+    return shown_by(factor, df, noise_sd * sqrt(1 / blocks + 1 / baselines))

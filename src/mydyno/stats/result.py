@@ -42,14 +42,14 @@ class Ends(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True):
     """One treatment under one workload against the baseline.
 
-    `verdict` is adopt, reject, equivalent, unstable, inconclusive, no-steady-state or failed;
-    the baseline's own row has verdict ``baseline``.  `ends` counts how its trials ended, and
+    `verdict` is adopt, reject, equivalent, unstable, inconclusive, no-steady-state or failed; the
+    baseline's own row has verdict ``baseline``.  `ends` counts how its trials ended, and
     `unevaluated` names the guards that block an adoption because they cannot be evaluated, each
-    with the reason.  `effect` is None where no ratio could be computed.  `detectable` is the
-    smallest ratio that the campaign can distinguish from 1.  `plain` holds means over its trials of
-    metrics without a verdict: the data's size, the time to fill it, what the load reports;
-    `unheld` the guards that are reported only, for the reason in `warnings`.  `findings` are the
-    values that `warnings` and `unevaluated` put into words (`mydyno.report.words`).
+    with the reason.  `effect` is None where no ratio could be computed.  `detectable` is the ratio
+    that every other such campaign distinguishes from 1.  `plain` holds means over its trials of
+    metrics without a verdict: the data's size, the time to fill it, what the load reports; `unheld`
+    the guards that are reported only, for the reason in `warnings`.  `findings` are the values that
+    `warnings` and `unevaluated` put into words (`mydyno.report.words`).
     """
 
     name: str
