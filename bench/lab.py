@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from mydyno.host import Local
-from mydyno.lab import LabDevice, LabSpec, Stripe, create
-from mydyno.lab.device import IoMeasurement, IoPattern, measure
+from mydyno.lab import LabSpec, Stripe, create
+from mydyno.lab.device import IoMeasurement, IoPattern, LabDevice, measure
 from mydyno.model import Action
 
 HOST = Local()

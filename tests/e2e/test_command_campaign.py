@@ -105,7 +105,7 @@ def test_without_a_protocol_trials_are_as_long_as_they_are_worth(tmp_path):
     assert words == {"STOCK": "baseline", "better": "adopt", "worse": "reject"}
     effect = found["treatments"][1]["effect"]
     assert effect["low"] <= 1.2 <= effect["high"]
-    lab = next(line for line in done.stderr.splitlines() if line.startswith("lab check: "))
+    lab = next(line for line in done.stderr.splitlines() if line.startswith("check trials: "))
     assert "can be shown in 8 blocks" in lab
     trials = done.stderr.splitlines().index(lab)
     assert trials <= 4
@@ -125,7 +125,7 @@ def test_no_difference_ends_without_a_winner(tmp_path):
         assert json.loads(done.stdout)["winner"] is None
         shown = mydyno("compare", folder / "run")
         assert "Keep the baseline" in shown.stdout
-        assert "would have been detected" in shown.stdout.replace("\n", " ")
+        assert "is ruled out" in shown.stdout.replace("\n", " ")
 
 
 @pytest.mark.timed

@@ -301,7 +301,7 @@ def bench(folder: Path, host: Machine, journal: Journal, records: Records) -> Pr
         (Kernel(keys_of(map(split, TREATMENTS.values()), "kernel")),),
     )
     layers = ServerLayers((Options(),), {"mysqld": DEFAULTS})
-    runner = ServerRunner(host, Server(host), setup.ledger, layers)
+    runner = ServerRunner(host, Server(host), setup.log.ledger, layers)
     return PrivateBench(setup, {"auto": runner}, timed=False)
 
 

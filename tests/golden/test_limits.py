@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mydyno.diagnose import LoadEvidence, account, known_limits, suspects
+from mydyno.diagnose import LoadEvidence, account, suspects
+from mydyno.diagnose.suspects import known_limits
 from mydyno.model import Figures
 
 HERE = Path(__file__).parent / "limits"

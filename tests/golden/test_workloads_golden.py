@@ -5,6 +5,7 @@ from) and `want.json`, which ``MYDYNO_GOLDEN=write`` writes.
 """
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ CASES = Path(__file__).parent / "workloads"
 PARSERS = {
     "fio": fio.parse,
     "mysqlslap": mysqlslap.parse,
-    "sysbench-fileio": sysbench_fileio.reader(16384),
+    "sysbench-fileio": partial(sysbench_fileio.reports, block_bytes=16384),
     "sysbench-oltp": sysbench.parse,
     "sysbench-tpcc": sysbench.parse,
 }

@@ -165,6 +165,36 @@ def test_a_device_is_formatted_once_and_left_as_empty_as_it_was(device, tmp_path
     assert not os.path.ismount(tmp_path / "mnt")
 
 
+INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+from mydyno.host import Local
+from mydyno.host.local import install
+from mydyno.journal.records import MemoryRecords
+from mydyno.snapshot.device import RealDevice, release
+
+class Hasty(Local):
+    def run(self, action, **more):
+        if action.argv[0] == "mkfs.ext4":
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().run(action, **more)
+
+install()
+records = MemoryRecords()
+try:
+    RealDevice(Hasty(), sys.argv[1], Path(sys.argv[2]), records).open("ext4", "")
+except KeyboardInterrupt:
+    print(release(Local(), records))
+"""
+
+
+def test_an_interrupt_does_not_leave_half_a_filesystem(device, tmp_path):
+    argv = (sys.executable, "-c", INTERRUPTED, device, tmp_path / "mnt")
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"(['ext4 on {device}'], [])\n"
+    assert holds(HOST, device) == ()
+
+
 def test_what_became_someone_elses_is_never_wiped(device, tmp_path, records):
     made = RealDevice(HOST, device, tmp_path / "mnt", records)
     made.open("ext4", "")

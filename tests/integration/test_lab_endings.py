@@ -17,7 +17,9 @@ from integration.device_steps import blank
 from integration.lab_steps import HOST, MIB, SIZE, digest, lab_maker, run, traces, within
 from mydyno.host.processes import alive
 from mydyno.journal.register import state_folder
-from mydyno.lab import Caps, InUseError, LabSpec, Stripe, attach, create, down, listing, sweep
+from mydyno.lab import InUseError, LabSpec, Stripe, create, down, listing, sweep
+from mydyno.lab.loop_lab import attach
+from mydyno.lab.values import Caps
 from mydyno.model import HostError, RefusedError, SpecError
 
 pytestmark = pytest.mark.root

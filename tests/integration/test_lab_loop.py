@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from integration.lab_steps import HOST, MIB, digest, lab_maker, run, within
-from mydyno.lab import Caps, LabDevice, Latency, Stripe, available, loop_lab
+from mydyno.lab import Latency, Stripe, available, loop_lab
+from mydyno.lab.device import LabDevice
+from mydyno.lab.values import Caps
 from mydyno.model import HostError, RefusedError, SpecError
 
 pytestmark = pytest.mark.root

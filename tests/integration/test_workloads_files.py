@@ -41,7 +41,7 @@ def test_fileio_agrees_with_its_own_report(directory):
     paced = (*argv[:-1], "--rate=500", "--time=4", "run")
     output = HOST.run(Action(paced)).check().stdout
     own = [float(rate) for rate in re.findall(r"(?:reads|writes)/s: +([\d.]+)", output.decode())]
-    intervals = list(sysbench_fileio.reader(16384)(output.splitlines(keepends=True)))
+    intervals = list(sysbench_fileio.reports(output.splitlines(keepends=True), 16384))
     spans = [end - start for start, end in pairwise([0, *[i.t_s for i in intervals]])]
     mean = sum(i.values["iops"] * s for i, s in zip(intervals, spans, strict=True)) / sum(spans)
     assert mean == pytest.approx(sum(own), rel=0.15)  # the last second is not in both

@@ -62,6 +62,14 @@ def test_help_is_shown_in_three_tenths_of_a_second():
         (["compare", "/nowhere"], 2, "/nowhere: not a run directory"),
         (["status", "/nowhere"], 2, "/nowhere: not a run directory"),
         (["stats", "x"], 2, "Did you mean 'status'?"),
+        (["report", ".", "--json", "-o", "x"], 2, "--json prints the data as they are"),
+        (["report", ".", "--json", "--with-names"], 2, "--json prints the data as they are"),
+        (["recipes", "demo", "--json"], 2, "demo: a recipe is printed as TOML"),
+        (
+            ["run", "demo", "--set", "stack.server=/nowhere", "--allow", "hots"],
+            2,
+            "--allow: unknown consent 'hots'; did you mean 'host'?",
+        ),
         (["lab", "down", "none-such"], 2, "lab none-such: does not exist on localhost"),
     ],
 )

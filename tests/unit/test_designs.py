@@ -124,6 +124,25 @@ def lost(outcome):
     return replace(outcome, status=TrialStatus.FAILED)
 
 
+def played(status_of, **more):
+    """Return the trials of blocks with a budget; what is not OK ends before its load began."""
+    design = replace(Blocks(("A", "B"), ("w",), None, 3600.0, 1), **more)
+    history = []
+    while (trial := design.next(history)) and len(history) < 40:
+        ok = status_of(trial)
+        history.append(done(trial, 400.0) if ok else lost(done(trial, 0.0)))
+    return history
+
+
+def test_two_blocks_in_which_nothing_ends_well_end_it():
+    """Such trials take no machine time, so that a budget alone would never end it."""
+    assert len(played(lambda _: False)) == 4
+    assert len(played(lambda trial: trial.block == 0)) == 6
+    assert len(played(lambda _: False, blocks=9, budget_s=None)) == 4
+    one_works = played(lambda trial: trial.treatment == "B")
+    assert len(one_works) == 18  # the budget ends it
+
+
 def test_no_repeated_block_exceeds_the_budget():
     lost = first("one")
     assert len(play(spoiled(lost, budget_s=24 * 40.0 + 79))) == 24

@@ -158,3 +158,11 @@ def test_a_table_is_made_only_on_request(writer):
     with pytest.raises(SpecError, match="--create-tables"):
         writer.write_review(digest_tables.ReviewTable("d", "missing"), DIGEST)
     assert "CREATE" not in "".join(writer.asked)
+
+
+@pytest.mark.parametrize("option", [("--server-defaults", "my.cnf"), ("--create-tables",)])
+def test_options_of_tables_need_one(digest, option):
+    for more in ((), ("--html", "page.html")):
+        done = digest(*option, *more, "x.log")
+        assert done.returncode == 2
+        assert "--server-defaults, --create-tables: need --review or --history" in done.stderr

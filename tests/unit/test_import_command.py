@@ -192,6 +192,16 @@ def test_runs_of_different_commands_are_different_workloads(tmp_path):
     ]
 
 
+def test_a_number_that_a_script_has_not_filled_in_is_none(tmp_path):
+    above = "$ sysbench oltp_read_write --threads=$t --table-size=$rows run\n"
+    (tmp_path / "full.log").write_text(above + log([100] * 5))
+    bare = [x for x in log([90] * 5).splitlines() if not x.startswith(("[ ", "Number"))]
+    (tmp_path / "bare.log").write_text(above + "\n".join(bare))
+    result = imported(tmp_path / "d", tmp_path / "full.log", tmp_path / "bare.log")
+    assert [r["workload"] for r in result["runs"]] == ["oltp_read_write/4", "oltp_read_write"]
+    assert [r["doubts"] for r in result["runs"]] == [[], []]
+
+
 def test_labels_by_pattern_and_by_lines(tmp_path):
     text = "== mount: noatime\n" + log([100] * 5) + "\n== mount: relatime\n" + log([90] * 5)
     (tmp_path / "all.txt").write_text(text)
@@ -200,6 +210,9 @@ def test_labels_by_pattern_and_by_lines(tmp_path):
     assert any("each is a treatment of its own" in warning for warning in result["warnings"])
     result = imported(tmp_path / "b", tmp_path / "all.txt", "--label-line", r"^== mount: (\w+)")
     assert [r["label"] for r in result["runs"]] == ["noatime", "relatime"]
+    lacking = ("--label-line", r"^== mount: (?:no|relatime(x)?)")
+    result = imported(tmp_path / "e", tmp_path / "all.txt", *lacking)
+    assert [r["label"] for r in result["runs"]] == ["== mount: no", "== mount: relatime"]
     rules = ("--label", "one=*.txt:1-9", "--label", "two=all.txt")
     result = imported(tmp_path / "c", tmp_path / "all.txt", *rules, "--baseline", "two")
     assert [r["label"] for r in result["runs"]] == ["one", "two"]
@@ -256,6 +269,14 @@ def test_a_warm_up_is_left_out_where_reports_allow_it(tmp_path):
     )
     rows = {r["name"]: r for r in compared(tmp_path / "d")["treatments"]}
     assert rows["a"]["value"]["estimate"] == pytest.approx(100)
+
+
+def test_a_run_that_ends_with_its_warm_up_is_taken_complete(tmp_path):
+    """fio's last state is of 3.001 s, and no interval lies between 3 s and that."""
+    shutil.copy(LOGS / "fio-3.33-status-json" / "input.txt", tmp_path / "a.json")
+    result = imported(tmp_path / "d", tmp_path / "a.json", "--warmup", "3")
+    assert result["runs"][0]["value"] > 0
+    assert any("its warm-up is included" in warning for warning in result["warnings"])
 
 
 def test_packed_and_unreadable_files(tmp_path):

@@ -21,7 +21,7 @@ from mydyno.campaign.treatments import Environment
 from mydyno.cli.plan import Remarks
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.status import left_s, of, trials_of
-from mydyno.cli.terminal import Progress
+from mydyno.cli.terminal import Progress, print_message
 from mydyno.journal import Finished, Interruption, Opened
 from mydyno.model import Interval, Metric, Outcome, Trial, TrialStatus, Window
 
@@ -96,6 +96,15 @@ def remarks(found, taken):
     return [line for one in taken if (line := of.after(one))]
 
 
+def test_after_the_check_trials_a_line_has_what_they_show():
+    found, taken = campaign('[design]\nkind = "race"\n'), []
+    for number in range(3):
+        trial, metrics = found.design.next(taken), (Metric("tps", 9.0 + number, "/s"),)
+        taken.append(Outcome(trial, TrialStatus.OK, Window(1, 10), metrics, machine_time_s=20.0))
+    (line,) = remarks(found, taken)
+    assert line.startswith("check trials: trials repeat to ")
+
+
 RUNGS = """
 [stack]
 server = "none"
@@ -142,6 +151,7 @@ def test_the_live_line_has_block_of_blocks_and_time_left(monkeypatch):
     assert out.getvalue().endswith(
         "1/8  block 1 of 4  w  A                5/10 s  9.00 /s   75 s left"
     )
+    print_message("")  # the line is no live one any more
 
 
 def test_machine_time_is_that_of_compare(tmp_path):

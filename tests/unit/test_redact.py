@@ -73,6 +73,7 @@ def test_what_identifies_nobody_stays(result):
         "db/mysqld.sync_binlog and kernel.sysctl.net.core.somaxconn, vm.swappiness",
         "fixed: 2 s of warm-up, then 5 s measured; select what you like where it helps 3 times",
         "/usr/bin/python3 with /sys/block/nvme0n1/queue/scheduler, /dev/nvme0n1 and /proc/stat",
+        "psi.cpu, psi.io and psi.memory",
         "127.0.0.1:3306, see https://dev.mysql.com/doc/ and std::string",
     ],
 )
@@ -94,6 +95,7 @@ def test_a_user_and_a_host_of_an_address():
     assert redact("ssh://alice@far:22/x") == "ssh://[host]:22/x"
     assert redact("mail a.b@c.org") == "mail [user]@[host 2]"
     assert redact("db.acme.internal is down") == "[host 3] is down"
+    assert redact("acme.psi.io, acme-psi.io") == "[host 4], [host 5]"
 
 
 @pytest.mark.parametrize("text", ["password = 'a b'", "--password=a", "MYSQL_PWD=a", "passwd: a"])

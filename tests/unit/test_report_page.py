@@ -44,6 +44,18 @@ def test_a_missing_sampler_is_reported_in_one_sentence():
     assert "Not recorded in any trial: p99 latency; Processors;" in render_html(_sampled("A"))
 
 
+def test_a_page_without_a_baseline_compares_with_none():
+    found = replace(_sampled("A"), comparison=replace(_result("A").comparison, winner=None))
+    small = "<small>keep the baseline</small>"
+    phrases = (small, "small numbers are ratios to STOCK", "the grey line of STOCK")
+    page = render_html(found)
+    assert all(phrase in page for phrase in phrases)
+    rows = [row for row in found.comparison.treatments if row.name != "STOCK"]
+    page = render_html(replace(found, comparison=replace(found.comparison, treatments=rows)))
+    assert not any(phrase in page for phrase in phrases)
+    assert "<small>a ranking</small>" in page
+
+
 def test_the_page_loads_nothing():
     page = render_html(_result("A"))
     assert "default-src &#39;none&#39;" in page
@@ -101,10 +113,9 @@ def test_every_verdict_has_a_word_and_a_symbol():
 @pytest.mark.parametrize("width", [76, 80, 100, 160])
 @pytest.mark.parametrize("name", ["A", "KERN+MYSQL+JE", "n" * 40])
 def test_text_keeps_within_the_terminal(width, name):
-    shown = render_text(_result(name), width, "runs/x/report.html")
+    shown = render_text(_result(name), width)
     assert max(map(len, shown.splitlines())) <= width
     assert name in shown
-    assert shown.endswith("Report: runs/x/report.html\n")
 
 
 def test_text_that_fits_names_the_workload_in_the_row():

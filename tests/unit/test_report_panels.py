@@ -122,6 +122,20 @@ def test_use_is_shown_beside_the_baseline():
     assert [cells[1].ratio for _, cells in table.rows] == ["", "2.00\N{MULTIPLICATION SIGN}"]
 
 
+def test_the_first_run_of_a_screen_is_no_baseline():
+    result = _result([_trial(i, {"cpu.user": i + 1.0}, f"run-0{i + 1}") for i in range(2)])
+    styles = list(charts.styles(["run-01", "run-02"]).values())
+    made = resources.resources(result, styles)
+    tables = [table for _, table in made.usages]
+    tables += [table for view in made.panels for _, table in view.tables]
+    assert {cell.ratio for table in tables for _, cells in table.rows for cell in cells} == {""}
+    (chart, *_) = timeseries.charts(result, "rw")
+    plots = timeseries.multiples(chart, styles, "STOCK")
+    assert [[line.css for line in plot.lines] for plot in plots] == [["c0"], ["c1"]]
+    first, second = timeseries.multiples(chart, styles, "run-01")
+    assert [len(plot.lines) for plot in (first, second)] == [1, 2]
+
+
 def test_a_latency_as_response_has_seconds_in_table_and_selector():
     trial = _trial(0, {"cpu.user": 0.5})
     trial = msgspec.structs.replace(trial, metrics={"latency_p99_s": 0.025})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mydyno.campaign.spec import decode
+from mydyno.campaign.spec import decode, scaled
 from mydyno.model import SpecError
 
 SPEC = """
@@ -59,3 +59,19 @@ def test_false_removes_a_table():
 def test_a_wrong_key_is_named(key, reason):
     with pytest.raises(SpecError, match=reason):
         decode(SPEC, "x.toml", {key: "1"})
+
+
+def test_a_size_gives_values_of_any_type():
+    """They were written as JSON, so that a table became the text of it."""
+    more = """
+[scale.small]
+"workloads.w.env" = { "A B" = "x = \\"1\\" é \\u007f" }
+"workloads.w.argv" = ["true", "é"]
+"design.blocks" = 3
+"protocol.preload" = false
+"""
+    text = SPEC + more
+    spec = decode(text, "x.toml", scaled(text, "x.toml", "small"))
+    assert spec.workloads["w"]["env"] == {"A B": 'x = "1" é \x7f'}
+    assert spec.workloads["w"]["argv"] == ["true", "é"]
+    assert (spec.design.blocks, spec.protocol.preload) == (3, False)

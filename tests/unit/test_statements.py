@@ -1,10 +1,13 @@
 """Slow logs of trials: when they are kept, and treatments side by side by class."""
 
+from dataclasses import replace
+
 import pytest
+from msgspec import structs
 
 from mydyno.model import Trial
 from mydyno.report.digestpage import Class, ClassMetric, Digest, Summary
-from mydyno.report.statements import TrialLog, rows, statements, treatments
+from mydyno.report.statements import TrialLog, of_cut, rows, statements, treatments
 from mydyno.report.units import TIMES
 from mydyno.stack.protocol import split
 from mydyno.stats.result import Comparison, Result
@@ -67,3 +70,16 @@ def test_treatments_stand_beside_the_baseline_with_their_ratios():
 def test_a_log_is_kept_where_the_treatment_switches_it_on(value, kept):
     assert wanted(split({"db/mysqld.slow_query_log": value})) is kept
     assert not wanted(split({}))
+
+
+def test_of_a_log_that_was_cut_calls_are_of_the_time_that_was_kept():
+    first, last = "2026-11-21T12:00:00.000000Z", "2026-11-21T12:00:10.500000Z"
+    kept = Summary(first_seen=first, last_seen=last)
+    (log_of_a,) = [log(0, "base", ("a", 210, 1.0, 0.01))]
+    cut = replace(log_of_a, digest=structs.replace(log_of_a.digest, summary=kept), cut=True)
+    (found,) = statements([cut])
+    assert found.figures["base"].calls_per_s == pytest.approx(20.0)
+    assert of_cut(LOGS) == []
+    (warning,) = of_cut([*LOGS, cut])
+    assert "in trial 1 (10.5 s): its statements are of that time" in warning
+    assert statements([replace(log_of_a, cut=True)])[0].figures["base"].calls_per_s == 210 / 50

@@ -54,6 +54,15 @@ def test_without_histograms_the_median_of_the_seconds_stands():
     assert metrics(intervals)["latency_p99_s"] == 0.2
 
 
+def test_without_histograms_the_greatest_maximum_and_the_mean_of_the_means_stand():
+    values = [(3, 0.1), (4, 9.0), (6, 0.2)]
+    every = [Interval(t, {"tps": 1.0, "latency_max_s": v, "latency_mean_s": v}) for t, v in values]
+    every.insert(0, Interval(2.5, {"tps": 1.0}))
+    found = metrics(every)
+    assert found["latency_max_s"] == 9.0
+    assert found["latency_mean_s"] == pytest.approx((0.5 * 0.1 + 9.0 + 2 * 0.2) / 3.5)
+
+
 def test_an_invalid_histogram_is_reported():
     with pytest.raises(ValueError, match="not an HdrHistogram"):
         merged(["bm8="])
@@ -96,8 +105,9 @@ def test_the_mean_latency_of_threads_that_wait_is_their_number_over_the_requests
     assert metrics(stalled)["latency_mean_s"] == pytest.approx(4 * 3 / 3000)
     assert "latency_mean_s" not in metrics([second(3, 1000.0, threads=0)])
     assert "latency_mean_s" not in metrics([second(3, 0.0)])
-    own = [Interval(t, {"latency_mean_s": v}) for t, v in ((3, 0.001), (4, 0.003), (5, 0.002))]
-    assert metrics(own)["latency_mean_s"] == 0.002  # of a command: as it reports it
+    reported = ((2, 9.0), (3, 0.001), (4, 0.003), (6, 0.002))
+    own = [Interval(t, {"latency_mean_s": v}) for t, v in reported]
+    assert metrics(own)["latency_mean_s"] == pytest.approx(0.002)  # of a command: as it reports it
 
 
 def test_fairness_is_that_of_all_transactions_in_the_window():
@@ -141,6 +151,17 @@ def test_the_cumulative_curve_ends_at_one():
     assert points[-1][1] == 1.0
     assert [p[0] for p in points] == sorted(p[0] for p in points)
     assert len(points) <= 410
+
+
+def test_thinning_moves_no_percentile_that_a_report_shows():
+    chance = random.Random(5)
+    values = [round(chance.lognormvariate(9, 1.5)) for _ in range(20_000)]
+    found = levels(merged([histogram(values)]))
+    points = cumulative(found)
+    assert len(points) < len(found) / 2
+    for share in (0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999):
+        shown = next(t for t, reached in points if reached >= share)
+        assert shown == percentile_us(found, 100 * share) / 1e6
 
 
 def test_bins_are_means_over_time():

@@ -1,14 +1,19 @@
 """What is shown: controls of others as escapes, JSON as the same JSON, our own live line."""
 
+import fcntl
 import io
 import json
+import os
+import pty
+import struct
 import sys
+import termios
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mydyno.cli.terminal import EscapedStream, Progress, guarded, own, visible
+from mydyno.cli.terminal import EscapedStream, Progress, guarded, own, print_message, visible
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 
 
@@ -69,3 +74,17 @@ def test_a_response_that_is_a_latency_is_printed_once(capsys):
     progress.started(trial)
     progress.finished(Outcome(trial, TrialStatus.OK, Window(10, 30), metrics))
     assert capsys.readouterr().err == "  5  block 2  rw/16  POOL            24.4 ms\n"
+
+
+def test_the_live_line_is_as_long_as_the_terminal_that_it_is_on(monkeypatch):
+    """A report that goes to a file has another width, and a longer line would wrap."""
+    end, own_end = pty.openpty()
+    fcntl.ioctl(own_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 31, 0, 0))
+    monkeypatch.setenv("COLUMNS", "200")
+    with os.fdopen(own_end, "w", encoding="utf-8") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        Progress(8, {"w": "tps"}).started(Trial(0, "A" * 60, "w", 0, 1))
+        line = os.read(end, 1000).decode().rpartition("\x1b[2K")[2]
+        print_message("")  # the line is no live one any more
+    os.close(end)
+    assert len(line) == 30

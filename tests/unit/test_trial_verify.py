@@ -1,15 +1,17 @@
-"""What a load's own check of its data does to a trial."""
+"""What a load's own check of its data does to a trial, and a start that fails."""
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
 
-from mydyno.campaign.bench import NoServer, TrialInput
+from mydyno.campaign.bench import LoadOnly, NoServer, TrialInput
 from mydyno.campaign.designs import Fixed
-from mydyno.campaign.trial import Attempt, Spent, attempt, complaint
+from mydyno.campaign.trial import Attempt, Spent, attempt, complaint, replayed
 from mydyno.host.protocol import Completed
 from mydyno.loads import WorkloadInfo
-from mydyno.model import Action, Interval, Reset, Trial, TrialStatus
+from mydyno.model import Action, HostError, Interval, Reset, Trial, TrialStatus
 
 VIOLATED = b"TPC-C consistency condition 1 (clause 3.3.2.1) is violated in set 1: warehouse = 3\n"
 
@@ -94,3 +96,31 @@ def test_of_a_traceback_the_clients_line_and_the_exception_are_shown():
     )
     assert complaint(text) == ["ERROR 2002 (HY000): no socket", "RuntimeError: two"]
     assert complaint("".join(f"{n}\n" for n in range(9))) == ["4", "5", "6", "7", "8"]
+
+
+class Refusing(LoadOnly):
+    """A trial whose server takes a while, and then does not start."""
+
+    def ready(self):
+        time.sleep(0.02)
+        raise self.inputs.workload.error
+
+
+class Starts(NoServer):
+    """A bench whose preparation counts as machine time."""
+
+    def trial(self, inputs):
+        return Refusing(self.host, inputs)
+
+
+@pytest.mark.parametrize("error", [HostError("mysqld: no"), KeyboardInterrupt()])
+def test_a_start_that_fails_or_is_interrupted_is_machine_time(tmp_path, error):
+    workload, spent = Checked(), Spent()
+    workload.error = error
+    inputs = TrialInput(Trial(0, "STOCK", "w", 0, 7), {}, workload, tmp_path)
+    asked = Attempt(inputs, Fixed(1.0, 5.0), 0.0, lambda _: None)
+    with suppress(KeyboardInterrupt):
+        outcome = attempt(asked, Starts(Host(0), timed=True), spent)
+        assert outcome.error == "mysqld: no"
+    assert spent.seconds >= 0.02
+    assert replayed(tmp_path, workload).seconds == pytest.approx(spent.seconds, abs=0.001)

@@ -37,12 +37,12 @@ def preparation(sets, printed):
         rule=SimpleNamespace(baseline="A"),
         compared=[name for name in sets if name != "A"],
     )
+    journal = SimpleNamespace(events=lambda: (Prepared(name, "copy", 1.0) for name in sets))
     setup = SimpleNamespace(
         campaign=campaign,
         key=lambda settings, _: settings,
-        say=printed.append,
+        log=SimpleNamespace(say=printed.append, journal=journal),
         make=lambda key: sets[key.name],
-        journal=SimpleNamespace(events=lambda: (Prepared(name, "copy", 1.0) for name in sets)),
     )
     return Preparation(setup, {}, {})
 

@@ -65,3 +65,9 @@ def test_the_load_is_endless_seeded_and_one_process(tmp_path):
         "--direct=1", "--time_based=1", "--thread=1", "--randseed=9", "--status-interval=1",
         "--output-format=json+", f"--directory={tmp_path}",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["rate", "rate_iops", "rate-iops"])
+def test_a_rate_opens_the_loop_however_it_is_spelt(name):
+    assert cell().info.closed_loop
+    assert not cell(**{name: 100}).info.closed_loop

@@ -26,6 +26,7 @@ from mydyno.stats import Goal, Method, Rule, mark_invalid
 from mydyno.stats.effects import Size
 
 _BLOCKS = 5  # without `blocks` or `budget`: the least that shows a few percent on a quiet host
+_LOST = 2  # blocks without a valid trial end it: what fails at once never uses a budget up
 AGAIN = "something else disturbed some trials: they are repeated, beside the baseline"
 _SCREENED = 7  # factors of two levels from which on they are screened: 128 cells
 
@@ -52,8 +53,8 @@ class Blocks:
     Treatments under one workload follow each other, in random order, so that what is compared
     is near in time (randomised multiple interleaved trials: Abedi and Brecht, 2017).  All
     trials of a block meet the same load (`mydyno.campaign.designs`).
-    `blocks` or `budget_s` ends it, whichever comes first.  Treatments of one whole plot
-    (`mydyno.campaign.designs`) stay together.
+    `blocks` or `budget_s` ends it, whichever comes first, and so do two complete blocks in which
+    no trial was OK.  Treatments of one whole plot (`mydyno.campaign.designs`) stay together.
 
     `valid` marks the trials that something else than their treatment disturbed.  What they lack for
     `blocks` comparisons with `baseline` is measured again, beside it, in at most half as many
@@ -120,6 +121,9 @@ class Blocks:
     def _planned(self, before: Sequence[Outcome], block: int) -> Sequence[Cell]:
         """Return the trials of a block; after the last, those disturbed before it, if any."""
         order, blocks = self._order(block), self.blocks
+        last = before[-_LOST * self._size :]
+        if block >= _LOST and all(o.status is not TrialStatus.OK for o in last):
+            return ()
         if blocks is None or block < blocks:
             return order
         if self.valid is None or block >= blocks + repeating(blocks):

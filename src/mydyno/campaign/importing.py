@@ -1,7 +1,6 @@
 """Imported runs: grouped from parsed logs, as trials of a finished campaign, as a run directory."""
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -13,6 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePath
 
 from mydyno.campaign.designs import DesignKind, Fixed
+from mydyno.campaign.spec import toml
 from mydyno.journal.register import RunDir
 from mydyno.logs import ParsedLog, ParsedRun
 from mydyno.model import (
@@ -163,16 +163,21 @@ def outcome_of(run: LoggedRun, warmup_s: float) -> Outcome:
     """Return the outcome of a run without its first `warmup_s`, where it reported intervals."""
     reading = run.reading
     end_s = reading.intervals[-1].t_s
-    start_s = warmup_s if reading.reported and warmup_s < end_s else 0.0
-    window = Window(start_s, end_s)
+    window = Window(warmup_s if _outlasts(reading, warmup_s) else 0.0, end_s)
     metrics = {m.name: m for m in summarise(reading.intervals, window, reading.response)}
-    if start_s == 0:
+    if window.start_s == 0:
         totals = {k: v for k, v in reading.totals.items() if k != "seconds"}
         metrics |= {name: Metric(name, value, unit_of(name)) for name, value in totals.items()}
     series = (tens(reading.intervals, reading.response),) if reading.reported else ()
     return Outcome(
         run.trial, TrialStatus.OK, window, tuple(metrics.values()), series, reading.seconds
     )
+
+
+def _outlasts(reading: ParsedRun, warmup_s: float) -> bool:
+    """Return whether a run has a report after its warm-up."""
+    end_s = reading.intervals[-1].t_s
+    return reading.reported and Window(warmup_s, end_s).holds(end_s)
 
 
 def warnings_of(runs: Sequence[LoggedRun], baseline: str, warmup_s: float) -> list[str]:
@@ -191,7 +196,7 @@ def warnings_of(runs: Sequence[LoggedRun], baseline: str, warmup_s: float) -> li
         found += [
             f"{run.place}: no reports after {warmup_s:g} s; its warm-up is included in the result"
             for run in runs
-            if not run.reading.reported or run.reading.intervals[-1].t_s <= warmup_s
+            if not _outlasts(run.reading, warmup_s)
         ]
     return found + [text for run in runs for text in caveats_of(run)]
 
@@ -221,19 +226,19 @@ def spec_of(runs: Sequence[LoggedRun], name: str, baseline: str, warmup_s: float
     lines = [
         "# Imported logs: they can be compared, and not run.",
         "[campaign]",
-        f"name = {_text(name)}",
-        f"question = {_text(f'What do {len(runs)} imported runs show?')}",
+        f"name = {toml(name)}",
+        f"question = {toml(f'What do {len(runs)} imported runs show?')}",
         '[stack]\nserver = "none"',
         f'[design]\nkind = "{KIND}"',
         f"[protocol]\nwarmup_s = {warmup_s!r}",
-        f"[decide]\nbaseline = {_text(baseline)}",
+        f"[decide]\nbaseline = {toml(baseline)}",
         f"guards = {{ {', '.join(f'{k} = {v}' for k, v in guards.items())} }}",
-        *(f"[treatments.{_text(label)}]" for label in labels),
+        *(f"[treatments.{toml(label)}]" for label in labels),
     ]
     for cell in cells.values():
-        table = f"workloads.{_text(cell.name)}"
-        lines += [f'[{table}]\ntool = "{KIND}"\nresponse = {_text(cell.response)}', f"[{table}.is]"]
-        lines += [f"{_text(key)} = {_text(value)}" for key, value in cell.traits.items()]
+        table = f"workloads.{toml(cell.name)}"
+        lines += [f'[{table}]\ntool = "{KIND}"\nresponse = {toml(cell.response)}', f"[{table}.is]"]
+        lines += [f"{toml(key)} = {toml(value)}" for key, value in cell.traits.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -267,11 +272,6 @@ def save(files: RunDir, runs: Sequence[LoggedRun], facts: Mapping[str, str]) -> 
         (files.begin(run.trial.id) / "load.out").write_bytes(run.reading.raw)
     for name, text in facts.items():
         (files.facts / name).write_text(text, encoding="utf-8")
-
-
-def _text(text: str) -> str:
-    """Return a TOML string; it differs from JSON's in one character only."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 _ENDINGS = (".gz", ".xz", ".zst", ".bz2", ".txt", ".log", ".out", ".json", ".csv")
@@ -320,7 +320,7 @@ class Naming:
                 return _clean(rule["label"])
         above = reversed(source.log.text.lines[: first + 1]) if self.line else ()
         found = next((m for line in above if self.line and (m := self.line.search(line))), None)
-        return _clean(found[1] if found and found.re.groups else found[0]) if found else ""
+        return _clean((found[1] if found.re.groups else "") or found[0]) if found else ""
 
 
 def labels(

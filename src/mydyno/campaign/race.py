@@ -9,6 +9,7 @@ from math import inf, isqrt
 
 from mydyno.campaign.blocks import Blocks, blocks_of, present, repeating
 from mydyno.campaign.designs import (
+    Cell,
     DesignKind,
     Grid,
     PlanInput,
@@ -26,7 +27,6 @@ from mydyno.stack.protocol import split
 from mydyno.stats import Method, Rule, compare, undecided
 from mydyno.stats.effects import Size
 
-Cell = tuple[str, str]  # workload, treatment
 Undecided = Callable[[Sequence[Outcome]], Collection[Cell]]
 """The cells for which another block could still change the decision."""
 

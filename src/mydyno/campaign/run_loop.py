@@ -99,8 +99,7 @@ def _open(r: CampaignRun) -> None:
             if build != opened.build:
                 raise JournalError(
                     f"{r.files.path}: was started on {build}, but the server is now "
-                    f"{opened.build}; "
-                    "choose a new directory with -o"
+                    f"{opened.build}; choose a new directory with -o"
                 )
         case other:
             raise JournalError(

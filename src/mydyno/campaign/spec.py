@@ -1,5 +1,6 @@
 """The spec as TOML tables: decoded strictly; errors name the line and the nearest key."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from mydyno.model import Settings, SpecError, unknown_value
 T = TypeVar("T")
 Scalar = str | int | float | bool
 FromZero = Annotated[float, msgspec.Meta(ge=0)]
+_UNQUOTED = "is a table; put the key of a setting in quotes, its dots included"
 _LARGEST = 2**64 - 1  # the largest number that a server's variable holds
 
 
@@ -171,7 +173,28 @@ def decode(text: str, place: str, overrides: Mapping[str, str] | None = None) ->
     for path, value in (overrides or {}).items():
         _override(tables, path, value)
     check_numbers(tables, place, text)
-    return convert(tables, Spec, place, text)
+    spec = convert(tables, Spec, place, text)
+    if wrong := next(_misshapen(spec), None):
+        raise SpecError(located(f"{place}: {wrong}", place, text))
+    return spec
+
+
+def _misshapen(spec: Spec) -> Iterator[str]:
+    """Yield the errors in the tables that hold values of any type."""
+    tables = {"common": dict(spec.common or {})}
+    for part, named in (("treatments", spec.treatments), ("bundles", spec.bundles)):
+        tables |= {f"{part}.{name}": table for name, table in named.items()}
+    for path, table in tables.items():
+        when = table.get("when", {})
+        if not isinstance(when, dict) or not all(isinstance(t, dict) for t in when.values()):
+            yield f'{path}.when: needs a table of settings; write [{path}.when."mysql >= 8"]'
+        given = [pair for of in (table, *when.values()) for pair in of.items()]
+        for key in (key for key, value in given if isinstance(value, dict) and key != "when"):
+            yield f"{path}.{key}: {_UNQUOTED}"
+    for name, table in spec.workloads.items():
+        for key in ("tool", "response", "direction"):
+            if not isinstance(value := table.get(key, ""), str):
+                yield f"workloads.{name}.{key}: {value!r}: must be text; write a name in quotes"
 
 
 def check_numbers(tables: Mapping[str, Any], place: str, text: str = "") -> None:
@@ -231,6 +254,8 @@ def explain(reason: str, kind: type, place: str, text: str, at: str) -> str:
         core = unknown_value(unknown[1], known, "key", listed=False)
     elif re.search(r"Expected `\w+` (>|<)", core):
         core += "; write such a number"
+    elif path == "factors[...]" and core.endswith("got `object`"):
+        path, core = "factors", f"one {_UNQUOTED}"
     return f"{place}{_line(text, path)}: {path}: {core}"
 
 
@@ -285,7 +310,18 @@ def scaled(text: str, place: str, name: str) -> dict[str, str]:
     if name not in sizes:
         problem = unknown_value(name, sizes, "size") if sizes else "the spec has no [scale.NAME]"
         raise SpecError(f"{place}: --scale: {problem}")
-    return {path: msgspec.json.encode(value).decode() for path, value in sizes[name].items()}
+    return {path: toml(value) for path, value in sizes[name].items()}
+
+
+def toml(value: Any) -> str:  # noqa: ANN401 - any value of a spec
+    """Return a value as TOML in one line."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{toml(str(k))} = {toml(v)}" for k, v in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    # a string of TOML differs from JSON's in one character only
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 
 def _override(tables: dict[str, Any], path: str, value: str) -> None:
@@ -370,7 +406,11 @@ def programs(spec: Spec, place: str, text: str) -> tuple[str, ...]:
     found = dict.fromkeys(
         (program_of({}, spec.stack), *(program_in(t, spec.stack) for t in tables))
     )
-    if wrong := _wrong(spec.stack, tables, found):
+    if {KEY, SETTING} & dict(spec.common or {}).keys():
+        wrong = f"common: {KEY}: all treatments would have it; set stack.server instead"
+    else:
+        wrong = _wrong(spec.stack, tables, found)
+    if wrong:
         raise SpecError(located(f"{place}: {wrong}", place, text))
     return tuple(found)
 

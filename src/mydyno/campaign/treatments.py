@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from mydyno.campaign.spec import DeviceTable, Spec, program_in
@@ -243,6 +244,9 @@ def _merged(table: Mapping[str, Any], place: str, environment: Environment) -> d
     return merged
 
 
+_OPERATORS = {">=": ge, "<=": le, "<": lt, ">": gt, "==": eq}
+
+
 def holds(condition: str, environment: Environment, place: str) -> bool:
     """Return whether ``mysql >= 8.0.30`` (or ``mariadb``, ``mysql < 8``) is true of the server.
 
@@ -258,20 +262,10 @@ def holds(condition: str, environment: Environment, place: str) -> bool:
     if found[1] not in known_as(environment.flavour):
         return False
     return all(
-        _compare(environment.version, operator, tuple(int(n) for n in number.split(".") if n))
+        _OPERATORS[operator](environment.version[: len(bound)], bound)
         for operator, number in re.findall(r"(>=|<=|<|>|==)\s*([\d.]+)", found[2])
+        for bound in [tuple(int(n) for n in number.split(".") if n)]
     )
-
-
-def _compare(version: tuple[int, ...], operator: str, bound: tuple[int, ...]) -> bool:
-    mine = version[: len(bound)]
-    return {
-        ">=": version >= bound,
-        ">": mine > bound,
-        "<": mine < bound,
-        "<=": mine <= bound,
-        "==": mine == bound,
-    }[operator]
 
 
 def _settings(values: Mapping[str, Any], place: str, environment: Environment) -> Settings:

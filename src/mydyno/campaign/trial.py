@@ -102,13 +102,14 @@ def attempt(a: Attempt, bench: Bench, spent: Spent) -> Outcome:
 
 
 def timed_setup(a: Attempt, bench: Bench, under: TrialBench, spent: Spent) -> Target:
-    """Apply the treatment; return the load's target."""
+    """Apply the treatment; return the load's target.  What fails takes machine time too."""
     began_s = time.monotonic()
-    target = under.ready()
-    if bench.timed:
-        spent.setup_s = time.monotonic() - began_s
-        (a.inputs.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
-    return target
+    try:
+        return under.ready()
+    finally:
+        if bench.timed:
+            spent.setup_s = time.monotonic() - began_s
+            (a.inputs.folder / _SETUP).write_text(f"{spent.setup_s:.3f}\n")
 
 
 def unknown(trial: Trial, error: UnknownEndError) -> Outcome:

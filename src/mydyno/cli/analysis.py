@@ -34,7 +34,7 @@ from mydyno.model import (
     TrialStatus,
     os_errors_as,
 )
-from mydyno.report.statements import TrialLog, statements
+from mydyno.report.statements import TrialLog, of_cut, statements
 from mydyno.report.words import in_words, words
 from mydyno.sample import complaint
 from mydyno.sample.derive import sampled_series, used
@@ -48,7 +48,6 @@ from mydyno.stats.result import (
     Curve,
     Distribution,
     Result,
-    Statement,
     TrialView,
 )
 
@@ -195,8 +194,10 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
     short = [o for o, _ in trials if not o.trial.soak]
     judged = {o.trial.id: o for o in mark_invalid(short, rule)}
     facts = _facts(files, run_facts) | _sessions(files, campaign, trials)
+    logs = _logs(files, trials)
+    lines = [*_complaints(files, trials), *of_cut(logs)]
     return Result(
-        comparison=in_words(_compared(run, files, trials, rule)),
+        comparison=in_words(_compared(run, files, trials, rule, lines)),
         question=campaign.spec.campaign.question,
         command=run_facts.command,
         started=run.contents.began,
@@ -218,15 +219,17 @@ def result(path: Path, run: OpenRun | None = None) -> Result:
         spec=files.spec.read_text(encoding="utf-8"),
         settings=run_facts.overrides,
         names=_names(campaign, facts),
-        statements=_statements(files, trials),
+        statements=statements(logs),
     )
 
 
-def _compared(run: OpenRun, files: RunDir, trials: Sequence[Read], rule: Rule) -> Comparison:
-    """Return the comparison of a run's trials, with what was noted as it ran."""
+def _compared(
+    run: OpenRun, files: RunDir, trials: Sequence[Read], rule: Rule, more: Sequence[str]
+) -> Comparison:
+    """Return the comparison of a run's trials, with what was noted as it ran, and `more`."""
     campaign, done = run.campaign, outcomes(run.contents.events)
     found = compare([o for o, _ in trials], rule, [*campaign.treatments], campaign.cells)
-    lines = [*run.warnings, *_fact(files, "warnings").splitlines(), *_complaints(files, trials)]
+    lines = [*run.warnings, *_fact(files, "warnings").splitlines(), *more]
     noted = [Finding("recorded", {"text": line}) for line in lines]
     # not every label of a log was run under every workload, nor each part of a ladder's rungs
     planned = {rule.baseline, *campaign.compared} if campaign.kind.runs else set()
@@ -238,17 +241,19 @@ def _compared(run: OpenRun, files: RunDir, trials: Sequence[Read], rule: Rule) -
     )
 
 
-def _statements(files: RunDir, trials: Sequence[Read]) -> list[Statement]:
-    """Return the classes of the slow logs that measured trials have left."""
+def _logs(files: RunDir, trials: Sequence[Read]) -> list[TrialLog]:
+    """Return the digests of the slow logs that measured trials have left."""
     from mydyno.report import digestpage  # noqa: PLC0415 - its templates take a tenth of a start
+    from mydyno.testbed.slow_log import MOST  # noqa: PLC0415 - as above
 
     found = []
     for outcome, _ in trials:
         digest = files.trial(outcome.trial.id) / STATEMENTS
-        if outcome.status is TrialStatus.OK and not outcome.trial.soak and digest.is_file():
+        if _counts(outcome) and digest.is_file():
             log = digestpage.read(_stored(digest, dict[str, object]))
-            found.append(TrialLog(outcome.trial, outcome.window.end_s, log))
-    return statements(found)
+            cut = log.summary.bytes >= MOST
+            found.append(TrialLog(outcome.trial, outcome.window.end_s, log, cut))
+    return found
 
 
 def _interim(campaign: Campaign, done: Sequence[Outcome]) -> list[Finding]:
@@ -352,11 +357,10 @@ def _distributions(trials: Sequence[Read]) -> list[Distribution]:
     """
     histograms: dict[tuple[str, str, str], list[str]] = {}
     for outcome, intervals in trials:
-        if outcome.status is TrialStatus.OK:
-            cell = (outcome.trial.treatment, outcome.trial.workload)
-            for interval in within(intervals, outcome.window):
-                for kind, encoded in {"": interval.latency, **interval.kinds}.items():
-                    histograms.setdefault((*cell, kind), []).append(encoded)
+        cell = (outcome.trial.treatment, outcome.trial.workload)
+        for interval in within(intervals, outcome.window):
+            for kind, encoded in {"": interval.latency, **interval.kinds}.items():
+                histograms.setdefault((*cell, kind), []).append(encoded)
     found = []
     for (treatment, workload, kind), several in histograms.items():
         if total := levels_of(several):
@@ -409,11 +413,8 @@ def _sessions(
     for outcome, _ in trials:
         workload = campaign.workloads[outcome.trial.workload]
         raw = files.trial(outcome.trial.id) / "load.out"
-        if (
-            isinstance(workload, ReportsSession)
-            and raw.exists()
-            and outcome.status is TrialStatus.OK
-        ):
+        ran = outcome.status is TrialStatus.OK and raw.exists()
+        if ran and isinstance(workload, ReportsSession):
             with raw.open("rb") as lines, suppress(ValueError):  # `reread` names a damaged file
                 found = {n: value or "none" for n, value in workload.session(lines).items()}
                 return {"load session": found}

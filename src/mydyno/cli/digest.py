@@ -289,6 +289,8 @@ def digest(
     given = list(context.args)
     if {"-h", "--help"} & {*given}:
         sys.stdout.write(OURS)
+    elif (server_defaults or create_tables) and review is None and history is None:
+        raise SpecError("--server-defaults, --create-tables: need --review or --history; add one")
     elif html or review is not None or history is not None:
         tables = _tables(review, history, server_defaults)
         found = _digested(program, ["--compat=pt"] * bool(tables) + given)

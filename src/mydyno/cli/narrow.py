@@ -1,6 +1,5 @@
 """A spec narrowed to what is diagnosed, cut off from power, or compared with one more setting."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mydyno.campaign.plan import Resolved
-from mydyno.campaign.spec import Spec
+from mydyno.campaign.spec import Spec, toml
 from mydyno.cli.benches import resolved_spec
 from mydyno.cli.recipes import SpecSource, overrides
 from mydyno.model import SpecError, unknown_value
@@ -70,16 +69,6 @@ def tried(source: SpecSource, treatment: str | None, settings: Sequence[str] | N
 def narrowed_source(source: SpecSource, tables: Mapping[str, Any]) -> SpecSource:
     """Return a spec with these tables in place of its own, without factors, bundles and scales."""
     spec = source.decode()
-    found = {name: _toml(table) for name, table in tables.items()}
+    found = {name: toml(table) for name, table in tables.items()}
     found |= {part: "{}" for part in ("factors", "bundles", "scale") if getattr(spec, part)}
     return SpecSource(source.text, source.place, {**source.overrides, **found})
-
-
-def _toml(value: Any) -> str:  # noqa: ANN401 - any value of a spec
-    """Return a value as TOML in one line."""
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items())
-        return f"{{ {inner} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value)

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isfinite, isinf
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.race import phase
-from mydyno.campaign.spec import DeviceTable
+from mydyno.campaign.spec import EXISTING, DeviceTable
 from mydyno.campaign.timing import (
     Costs,
     Schedule,
@@ -36,6 +37,7 @@ from mydyno.journal.register import remembered
 from mydyno.model import Action, Cost, Outcome, Reset
 from mydyno.model.text import size_bytes
 from mydyno.report.units import counted, duration, quantity, setting
+from mydyno.server.existing import DATABASE
 from mydyno.snapshot.store import free as free_bytes
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stack.protocol import spec_key
@@ -110,16 +112,15 @@ class Remarks:
             return ""  # the settling trial is longer than the others and does not count
         if size is None or len(self.seen) != size.checks * size.workloads:
             return ""
-        return (
-            f"lab check: {describe(schedule(self.campaign, self.costs, self.seen), self.campaign)}"
-        )
+        found = schedule(self.campaign, self.costs, self.seen)
+        return f"check trials: {describe(found, self.campaign)}"
 
 
 def _percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
-_WIDTH = 96
+_filled = partial(textwrap.fill, width=96, subsequent_indent=" " * 12)
 _TOO_SHORT = "nothing: the budget is too small for two blocks"
 
 
@@ -128,12 +129,12 @@ class Plan(msgspec.Struct, frozen=True):
 
     `costs` is what a change of each setting interrupts; `devices` the device and filesystem of each
     treatment's data in a lab.  `trials` and `blocks` are those if no treatment leaves early; at
-    most `spare` more repeat disturbed ones.  `detectable` is the smallest ratio above 1 that they
-    can show.  The campaign ends between `earliest_s` and `latest_s`, usually at `expected_s`, in
-    seconds with `prepare_s` before the first trial: estimates, from earlier campaigns on this
-    machine where `measured`.  `advice` is what a budget that cannot show the margin needs.  `data`
-    is the existing data directory that is copied, if any, and with `replica` one follows the
-    server.  `place` is where the data would be, and what they would take.
+    most `spare` more repeat disturbed ones.  `detectable` is the ratio above 1 that four
+    of five such campaigns show.  The campaign ends between `earliest_s` and `latest_s`, usually at
+    `expected_s`, in seconds with `prepare_s` before the first trial: estimates, from earlier
+    campaigns on this machine where `measured`.  `advice` is what a budget that cannot show the
+    margin needs.  `data` is the existing data directory that is copied, if any, and with `replica`
+    one follows the server.  `place` is where the data would be, and what they would take.
     """
 
     campaign: str
@@ -168,6 +169,10 @@ def _place(built: Built) -> str:
     """Return where the data would be, on which filesystem, and what they would take of it."""
     campaign, host = built.campaign, built.db
     device = campaign.spec.stack.device
+    if campaign.spec.stack.server.startswith(EXISTING):
+        keys = {w.info.data_key for w in campaign.workloads.values()} - {""}
+        of = counted(len(keys), "data set")
+        return f"database {DATABASE} of that server: {of}, dropped when the campaign ends"
     if not any(w.info.needs_server or w.info.data_key for w in campaign.workloads.values()):
         return ""
     if isinstance(device, DeviceTable) and device.machine:
@@ -247,19 +252,12 @@ def of(built: Built, source: SpecSource) -> Plan:
 
 def _guess(found: Schedule, costs: Costs, campaign: Campaign) -> str:
     """Return the assumptions of a schedule."""
-    text = (
-        f"assumed: trials repeat to {_percent(found.noise_sd)} and take {duration(found.trial_s)}"
-    )
+    repeat, take = f"repeat to {_percent(found.noise_sd)}", f"take {duration(found.trial_s)}"
+    text = f"assumed: trials {repeat} and {take}"
     if costs.noise:
-        text = (
-            f"by the last such campaign here: trials repeat to {_percent(found.noise_sd)} and take "
-            f"{duration(found.trial_s)}"
-        )
+        text = f"by the last such campaign here: trials {repeat} and {take}"
     elif costs.measured:
-        text = (
-            f"trials take {duration(found.trial_s)} by the last such campaign here; assumed: they "
-            f"repeat to {_percent(found.noise_sd)}"
-        )
+        text = f"trials {take} by the last such campaign here; assumed: they {repeat}"
     size = campaign.design.size
     if size and size.checks and campaign.stops.forecast().checked:
         text += f"; the first {size.checks} trials measure this"
@@ -345,14 +343,12 @@ def _text(found: Plan) -> str:
         ]
     lines += [f"device      {device}" for device in dict.fromkeys(found.devices.values())]
     if found.place:
-        lines.append(
-            textwrap.fill(f"files       {found.place}", _WIDTH, subsequent_indent=" " * 12)
-        )
+        lines.append(_filled(f"files       {found.place}"))
     if found.data:
         lines.append(f"data        a copy of {found.data}, which is only read")
     if found.replica:
         lines.append("replica     follows the server, with data on the same filesystem")
-    lines.append(textwrap.fill(f"design      {found.why}", _WIDTH, subsequent_indent=" " * 12))
+    lines.append(_filled(f"design      {found.why}"))
     lines += _price(found)
     return "\n".join(lines) + "\n"
 
@@ -382,7 +378,5 @@ def _price(found: Plan) -> list[str]:
         lines.append(f"shows       {shown}")
     lines.append(f"            ({found.guess})")
     if found.advice:
-        lines.append(
-            textwrap.fill(f"warning     {found.advice}", _WIDTH, subsequent_indent=" " * 12)
-        )
+        lines.append(_filled(f"warning     {found.advice}"))
     return lines

@@ -1,6 +1,7 @@
 """Setup of a private bench: work folder, server home, stores, host layers."""
 
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -28,7 +29,7 @@ from mydyno.stack.protocol import keys_of, spec_key, split
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.labs import LabHost
-from mydyno.testbed.lock import HOME, open_work, random_folder
+from mydyno.testbed.lock import HOME, REMOTE_ROOT, open_work
 from mydyno.testbed.preflight import beneath, existing_parent, mount_point
 from mydyno.testbed.private_bench import PrivateBench
 from mydyno.testbed.replica import DATA as REPLICA_DATA
@@ -102,7 +103,7 @@ def private(
     link = crossing.link.state.address if crossing else ""
     data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
     runners = {
-        program: ServerRunner(host, instance, parts.ledger, link=link)
+        program: ServerRunner(host, instance, parts.log.ledger, link=link)
         for program, instance in _instances(hosts, campaign, (work, data), servers, log).items()
     }
     for runner in runners.values() if campaign.spec.stack.replicated else ():
@@ -194,7 +195,8 @@ def _work(host: Host, log: CampaignLog) -> Path:
         and not distrust(host, inside.parent)
         and host.run(passes).returncode == 0
     )
-    return open_work(host, inside if reachable else random_folder(), log.records)
+    elsewhere = REMOTE_ROOT / f"mydyno-{secrets.token_hex(8)}"
+    return open_work(host, inside if reachable else elsewhere, log.records)
 
 
 def lab_spec(device: DeviceTable, name: str, key: StoreKey) -> LabSpec:

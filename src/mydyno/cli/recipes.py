@@ -31,6 +31,8 @@ Name = Annotated[
 
 def recipes(name: Name = None, *, json: Json = False) -> None:
     """List the shipped campaigns: question, time, requirements, and what they change."""
+    if name and json:
+        raise SpecError(f"{name}: a recipe is printed as TOML; leave out --json, or the name")
     if name:
         sys.stdout.write(find(name, {}).text)
         return
@@ -59,16 +61,9 @@ class RecipeRow(msgspec.Struct, frozen=True):
 
 
 def _row(name: str, spec: Spec) -> RecipeRow:
-    of = spec.recipe
-    return RecipeRow(
-        name,
-        spec.campaign.question,
-        _time(name),
-        {scale: _time(name, scale) for scale in sorted(spec.scale)},
-        of.needs,
-        of.touches,
-        of.page,
-    )
+    of, scales = spec.recipe, {scale: _time(name, scale) for scale in sorted(spec.scale)}
+    about = (name, spec.campaign.question, _time(name), scales)
+    return RecipeRow(*about, of.needs, of.touches, of.page)
 
 
 def _lines(of: RecipeRow, width: int) -> str:

@@ -16,7 +16,7 @@ from mydyno.cli.why import read_diagnoses
 from mydyno.diagnose import Diagnosis
 from mydyno.host import Local
 from mydyno.host.files import distrust, resolved
-from mydyno.model import JournalError, RefusedError, os_errors_as
+from mydyno.model import JournalError, RefusedError, SpecError, os_errors_as
 from mydyno.report.html import render_html
 from mydyno.report.limits import sentence
 from mydyno.report.machine import render_machine
@@ -45,6 +45,8 @@ def report(
     directory: Subject, *, output: Output = None, with_names: WithNames = False, json: Json = False
 ) -> None:
     """Write DIR/report.html: the verdict first, then the data it is based on."""
+    if json and (output or with_names):
+        raise SpecError("--json prints the data as they are, to stdout; leave out -o, --with-names")
     if directory.is_file():
         _machine(directory, output, with_names=with_names, json=json)
     elif json:

@@ -58,12 +58,15 @@ from mydyno.model import (
     SpecError,
     TrialStatus,
     os_errors_as,
+    unknown_value,
 )
 from mydyno.report.crash import render_losses
 from mydyno.report.text import render_text
 from mydyno.stack.layers import Scope, of_scope
 from mydyno.testbed.bench_setup import CampaignLog
+from mydyno.testbed.existing_bench import CONSENT
 from mydyno.testbed.lock import host_lock, refuse_open, remove_leftovers
+from mydyno.testbed.preflight import HOST, REFORMAT
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="The run directory.", metavar="DIR")
@@ -116,24 +119,21 @@ def execute(
 
     `note` returns what its design is to know of a finished trial besides the load's metrics.
     """
+    known = (HOST, CONSENT, f"{REFORMAT}/dev/DISK")
+    if wrong := [what for what in allow if what not in known and not what.startswith(REFORMAT)]:
+        raise SpecError(f"--allow: {unknown_value(wrong[0], known, 'consent')}")
     built = build(source, allow, output or Path("runs"))
     campaign, costs = built.campaign, costs_of(built)
-    files = RunDir(resolved(Local(), output or Path("runs") / campaign.name))
+    shown = output or Path("runs") / campaign.name
+    files = RunDir(resolved(Local(), shown))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
     _refuse_trial(built)
-    shown = output or Path("runs") / campaign.name
     files.claim(Local())
     journal = _journal(files, campaign, built.name)
     records = register(files.path, campaign.name, campaign.spec.stack.host)
     try:
-        run_facts = RunFacts(
-            source.place,
-            dict(source.overrides),
-            built.ground,
-            command_line(),
-            built.name,
-            __version__,
-        )
+        about = (source.place, dict(source.overrides), built.ground)
+        run_facts = RunFacts(*about, command_line(), built.name, __version__)
         save(files, source, run_facts, begun=any(journal.events()))
         _save_facts(files, built)
         new = note is None and not any(journal.events())

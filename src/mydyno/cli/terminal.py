@@ -6,6 +6,7 @@ Names, messages and logs come from outside.  Characters in them that would move 
 colours or reorder the text are shown as escapes: ``\x1b``.
 """
 
+import os
 import re
 import shlex
 import shutil
@@ -95,7 +96,7 @@ Allow = Annotated[
     typer.Option(
         "--allow",
         metavar="WHAT",
-        help="Allow changes outside the lab: host, reformat:/dev/DISK.",
+        help="Allow changes outside the lab: host, existing-server, reformat:/dev/DISK.",
     ),
 ]
 
@@ -171,8 +172,15 @@ def command_line() -> str:
 
 
 def width() -> int:
-    """Return how many columns to write."""
+    """Return how many columns to write to stdout."""
     return shutil.get_terminal_size((100, 24)).columns
+
+
+def _live_width() -> int:
+    """Return how many columns stderr has; stdout may be a file."""
+    with suppress(OSError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns or width()
+    return width()
 
 
 @dataclass(slots=True)
@@ -287,7 +295,7 @@ class Progress:
         if sys.stderr.isatty() and self._trial:
             line = f"{self._head(self._trial)}  {text}"
             own(sys.stderr).write(_CLEAR)
-            sys.stderr.write(" ".join(line[: width() - 1].splitlines()))
+            sys.stderr.write(" ".join(line[: _live_width() - 1].splitlines()))
             sys.stderr.flush()
             _LIVE.shown = True
 

@@ -2,7 +2,7 @@
 
 The file has one JSON object a line, durable when `append` returns.  The last key of a line,
 ``crc``, is the CRC-32 of the bytes before it, continued from the line above: a line that was
-changed, removed, repeated or moved is found.  Lines of version 1 have none.
+changed, removed, repeated or moved is found.
 """
 
 import errno
@@ -147,7 +147,6 @@ def first_values(events: Iterable[Event]) -> Settings:
 
 
 VERSION = 2
-_UNSUMMED = 1  # the version before lines had a checksum
 _SUM = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not stop us
 _ASIDE = "restore it from a copy of the run directory, or run into a new one with -o"
@@ -255,7 +254,6 @@ class Contents:
     began: str = ""
     """When the first event was written, in ISO 8601; empty where that is not known."""
     sum: int = 0
-    summed: bool = False
 
     def take(self, line: bytes, place: str) -> None:
         """Add a line; raise `JournalError` for one of a version that is not known."""
@@ -266,14 +264,13 @@ class Contents:
             if summed:
                 _summed(line[: summed.start()], before, self.sum)
             else:
-                _unsummed(line, place, late=self.summed)
+                _refuse_unsummed(line, place)
             read_line = msgspec.json.decode(line, type=_Line)
         except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
             self.damage.append(f"{place}: damaged: {error}")
         else:
             self.events.append(read_line.event)
             self.began = self.began or read_line.at
-        self.summed |= summed is not None
 
 
 def read(path: Path) -> Contents:
@@ -318,15 +315,14 @@ def _summed(body: bytes, before: int, found: int) -> None:
         raise ValueError("its checksum is wrong, or the line above it is missing")
 
 
-def _unsummed(line: bytes, place: str, *, late: bool) -> None:
-    """Raise `ValueError` where a line must have a checksum, `JournalError` for a later version."""
+def _refuse_unsummed(line: bytes, place: str) -> None:
+    """Raise `JournalError` for a line of a later version, `ValueError` for another one."""
     version = msgspec.json.decode(line, type=_Version).v
     if version > VERSION:
         raise JournalError(
             f"{place}: version {version}; this mydyno reads up to {VERSION}: use a newer one"
         )
-    if version != _UNSUMMED or late:
-        raise ValueError("it has no checksum")
+    raise ValueError("it has no checksum")
 
 
 def _encoded(event: Event, before: int) -> tuple[bytes, int]:

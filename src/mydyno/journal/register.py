@@ -84,9 +84,6 @@ _ID = re.compile(r"[0-9a-f]{16}")
 _CAMPAIGNS, _FILE, _CONTROLLER = "campaigns", "changes", "controller"
 
 
-_OLDER = ("journal.jsonl", "spec.toml")  # a run directory that was begun without a marker
-
-
 class RunDir:
     """The paths of one run directory."""
 
@@ -127,7 +124,7 @@ class RunDir:
                 folder.mkdir()
                 folder.chmod(mode)
         names = {p.name for p in self.path.iterdir()}
-        if names and not marked(self.path) and not names.issuperset(_OLDER):
+        if names and not marked(self.path):
             shown = ", ".join(sorted(names)[:3])
             raise RefusedError(
                 f"{self.path}: not a run directory (contains {shown}); choose a new or an empty "

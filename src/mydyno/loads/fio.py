@@ -233,7 +233,7 @@ def cells(name: str, params: FioParams, response: str | None = None) -> Sequence
     # jobs that differ in other options share their files
     shape = {name: value for name, value in given.items() if name in _SHAPE}
     data_key = "/".join(["fio", *protocol.words(shape, "1", "0")])
-    closed_loop = not {"rate", "rate_iops"} & params.options.keys()
+    closed_loop = not {"rate", "rate_iops"} & given.keys()
     return [Fio(WorkloadInfo(name, response or "iops", data_key, closed_loop=closed_loop), params)]
 
 

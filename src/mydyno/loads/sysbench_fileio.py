@@ -1,9 +1,8 @@
 """The file test that is built into sysbench, and the reading of its text reports."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import msgspec
@@ -108,7 +107,7 @@ class SysbenchFileio:
     def parse(self, lines: Iterable[bytes]) -> Reports:
         """Yield the intervals that sysbench reports."""
         threads = self.threads if _waits(self.params) else 0
-        yield from reader(_bytes(self.params.block_size), threads)(lines)
+        return reports(lines, _bytes(self.params.block_size), threads)
 
     def describe(self) -> Sequence[Action]:
         """Return the command that names sysbench's version."""
@@ -121,18 +120,14 @@ class SysbenchFileio:
         )
 
 
-def reader(block_bytes: int, threads: int = 0) -> Callable[[Iterable[bytes]], Iterator[Interval]]:
-    """Return a parser of reports made with blocks of `block_bytes`.
+def reports(lines: Iterable[bytes], block_bytes: int, threads: int = 0) -> Iterator[Interval]:
+    """Yield the intervals of a load with blocks of `block_bytes`, one for each report.
 
-    It yields one interval for each report: `reads`, `writes` and their sum `iops` per second,
+    They have `reads`, `writes` and their sum `iops` per second,
     from the bytes that sysbench reports; `fsyncs` per second; `latency_p99_s` of all requests.
     `threads` are those that always wait for one request each.
-    It raises `ValueError` naming the line for fatal errors and for what cannot be a report.
+    Raises `ValueError` naming the line for fatal errors and for what cannot be a report.
     """
-    return partial(_parse, block_bytes, threads)
-
-
-def _parse(block_bytes: int, threads: int, lines: Iterable[bytes]) -> Iterator[Interval]:
     numbered = text_lines(lines)
     greeted = False
     for number, text in numbered:

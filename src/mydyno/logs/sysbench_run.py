@@ -324,6 +324,8 @@ _OPTIONS = {
     "db_ps_mode": ("db_ps_mode",),
     "distribution": ("rand_type", "oltp_dist_type"),
 }
+_WORDS = ("mode", "flags", "db_ps_mode", "distribution")  # options that are no numbers
+_NUMBER = re.compile(r"\d+(?:\.\d+)?[kKmMgGtT]?(?:i?[bB])?")
 _KINDS = ("oltp", "test")  # traits that name the load
 _SIZES = ("block_size", "file_total_size")
 # The mix of queries is more precise than these names.
@@ -381,7 +383,9 @@ def reading_of(run: SysbenchRun, lines: Sequence[int], raw: bytes) -> ParsedRun:
 def _traits(run: SysbenchRun) -> dict[str, str]:
     """Return the traits from the output, or else from the command."""
     options = run.command.options if run.command else {}
-    found = chosen(options, _OPTIONS)
+    given = chosen(options, _OPTIONS).items()
+    # a command from a script may have --threads=$t
+    found = {name: text for name, text in given if name in _WORDS or _NUMBER.fullmatch(text)}
     found |= {name: value for name, (value, _) in run.traits.items() if name not in _KINDS}
     found["mode"] = _MODES.get(found.get("mode", ""), found.get("mode", ""))
     for name in _SIZES:
@@ -444,7 +448,7 @@ def _of_the_command(run: SysbenchRun, totals: Totals) -> list[Caveat]:
         caveats.append(Caveat(run.first, f"{problem}; check that they belong together"))
     shown, line = run.traits.get("threads", ("", 0))
     requested = options.get("threads") or options.get("num_threads") or shown
-    if shown and shown != requested:
+    if shown and requested.isdigit() and shown != requested:
         problem = f"the command asks for {requested} threads, its result has {shown}"
         caveats.append(Caveat(line, problem))
     return caveats

@@ -185,7 +185,7 @@ def text_of(data: bytes) -> Text:
         raise ValueError("binary, no text")
     else:
         text = _narrow(data)
-    original = [_without_secrets(line.rstrip("\r")) for line in text.split("\n")]
+    original = [_SECRETS.sub(r"\g<name>***", line.rstrip("\r")) for line in text.split("\n")]
     if original and not original[-1]:
         original.pop()
     _refuse_mixed(original)
@@ -197,10 +197,6 @@ def _narrow(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")
-
-
-def _without_secrets(line: str) -> str:
-    return _SECRETS.sub(lambda found: f"{found['name']}***", line)
 
 
 def _refuse_mixed(lines: Sequence[str]) -> None:

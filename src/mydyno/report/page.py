@@ -182,6 +182,11 @@ class Page:
         return list(dict.fromkeys(row.name for row in rows if row.durability == "weaker"))
 
     @property
+    def has_baseline(self) -> bool:
+        """Return whether the baseline is one of the treatments; a screen has none."""
+        return any(style.name == self.result.comparison.baseline for style in self.styles)
+
+    @property
     def has_charts(self) -> bool:
         """Return whether any trial left a curve."""
         return any(work.charts for work in self.workloads)
@@ -280,7 +285,7 @@ def _workload(
                 next(ids),
                 chart,
                 of_chart(chart, compared),
-                timeseries.multiples(chart, ordered),
+                timeseries.multiples(chart, ordered, compared.baseline),
                 timeseries.multiples_table(chart, ordered),
             )
             for chart in timeseries.charts(result, workload)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 # Names that many hosts and users have, or that settings and units share: they identify nobody.
 _COMMON = re.compile(
     "admin|baseline|cpu|database|debian|demo|disk|fs|host|kernel|load|local|localhost|main|mariadb"
-    "|mydyno|mysqld?|net|nobody|none|ops|report|root|server|sysctl|test|trial|ubuntu|user|vm"
+    "|mydyno|mysqld?|net|nobody|none|ops|psi|report|root|server|sysctl|test|trial|ubuntu|user|vm"
 )
 _SHORTEST = 3  # characters of a name that can be recognised in a text
 _PART = r"[^\s/\"'`,;:()\[\]{}<>|]"
@@ -28,8 +28,9 @@ _FILE_URL = re.compile(r"\b(file|unix)://[^\s\"']+")
 _SSH = re.compile(r"(?<=ssh://|tcp://)(?!\[)(?:[^\s/@\"']+@)?[^\s/:\"']+")
 _ACCOUNT = re.compile(r"'[^'\s]+'@'[^'\s]+'")
 _AT = re.compile(r"\b[\w.+-]+@[A-Za-z][\w.-]*\w")
+# `psi.io` is a curve of ours, which its panel finds by this name.
 _DOMAIN = re.compile(
-    r"\b(?!(?:[\w-]+\.)*(?:mysql|mariadb|percona|github|debian|kernel)\.(?:com|org)\b)(?:[\w-]+\.)+(?:com|org|net|io|dev|local|localdomain|lan|internal|intra|corp|home|cloud"
+    r"\b(?!psi\.io\b|(?:[\w-]+\.)*(?:mysql|mariadb|percona|github|debian|kernel)\.(?:com|org)\b)(?:[\w-]+\.)+(?:com|org|net|io|dev|local|localdomain|lan|internal|intra|corp|home|cloud"
     r"|example|invalid|test|eu|de|uk|fr|us)\b(?![\w.-])"
 )
 _IPV4 = re.compile(r"(?<![\w.])(?!127\.0\.0\.1\b)\d{1,3}(?:\.\d{1,3}){3}(?:/\d+)?(?![\w.]*\w)")

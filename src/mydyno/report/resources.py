@@ -150,7 +150,9 @@ def resources(result: Result, ordered: Sequence[Style]) -> Resources | None:
     known = timeseries.panels(result)
     most = _ALL_POINTS // sum(len(t.gauges) + len(t.curves) for t in trials)
     most = min(max(most, _FEWEST), _CHART_POINTS)
-    styles = {style.name: style for style in ordered}
+    base = result.comparison.baseline  # the first also where it has no trial: ratios are to it
+    styles = {base: Style(base, 0, 0), **{style.name: style for style in ordered}}
+    ordered = [*styles.values()]
     every = []
     for trial in trials:
         response = responses[trial.workload]

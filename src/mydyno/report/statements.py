@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,21 @@ _NUMBERED = re.compile(r"(?<=[A-Za-z_])\d+\b")
 
 @dataclass(frozen=True, slots=True)
 class TrialLog:
-    """A trial, how long its load ran, and the digest of its slow log."""
+    """A trial, how long its load ran, and the digest of its slow log; of some the end was `cut`."""
 
     trial: Trial
-    seconds: float
+    load_s: float
     digest: "Digest"
+    cut: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Return how long what was digested took: of a log that was cut, to its last event."""
+        of = self.digest.summary
+        if not self.cut or not of.first_seen or not of.last_seen:
+            return self.load_s
+        first, last = map(datetime.fromisoformat, (of.first_seen, of.last_seen))
+        return (last - first).total_seconds()
 
 
 def statements(logs: Sequence[TrialLog]) -> list[Statement]:
@@ -40,6 +51,16 @@ def statements(logs: Sequence[TrialLog]) -> list[Statement]:
         some.sort(key=lambda s: -max(f.share for f in s.figures.values()))
         found += some[:_SHOWN]
     return found
+
+
+def of_cut(logs: Sequence[TrialLog]) -> list[str]:
+    """Return a warning of the logs that were cut, none where all are complete."""
+    some = [f"trial {o.trial.id + 1} ({units.span(o.seconds)})" for o in logs if o.cut]
+    text = (
+        f"only the first GiB of the slow log was kept in {units.listed(some)}: its statements are "
+        "of that time; raise mysqld.long_query_time to log fewer"
+    )
+    return [text] if some else []
 
 
 def _name(one: "Class") -> str:

@@ -28,11 +28,8 @@ class _Column:
     right: bool = False
 
 
-def render_text(result: Result, width: int, report: str = "") -> str:
-    """Return the result as plain text of at most `width` columns, ending in a newline.
-
-    `report` is the path of the HTML report, named in the last line unless empty.
-    """
+def render_text(result: Result, width: int) -> str:
+    """Return the result as plain text of at most `width` columns, ending in a newline."""
     width = max(width, _NARROWEST)
     compared = result.comparison
     blocks = [_wrapped(compared.sentence, width)]
@@ -48,8 +45,6 @@ def render_text(result: Result, width: int, report: str = "") -> str:
     blocks += ["\n".join(_wrapped(s, width, "  ") for s in verdicts.ceiling_sentences(compared))]
     blocks += [_notes(compared, workload, width) for workload in verdicts.workloads(compared)]
     blocks += [_wrapped(f"! {message}", width, "  ") for message in _warnings(compared)]
-    if report:
-        blocks.append(f"Report: {_clean(report)}")
     return "\n\n".join(part for part in blocks if part) + "\n"
 
 

@@ -447,8 +447,8 @@ def levels(series: PanelSeries) -> list[Samples]:
     return [list(level) for level in zip(*columns, strict=True)]
 
 
-def multiples(chart: Chart, styles: Sequence[Style]) -> list[Plot]:
-    """Return a plot for each treatment with data; the baseline, first of `styles`, is in all.
+def multiples(chart: Chart, styles: Sequence[Style], baseline: str) -> list[Plot]:
+    """Return a plot for each treatment with data; the baseline, if it is one, is in all.
 
     Samples are put into buckets, of which the extremes are shown.
     """
@@ -464,14 +464,14 @@ def multiples(chart: Chart, styles: Sequence[Style]) -> list[Plot]:
             _bucketed(high, wide, max),
         )
         curves[style] = [_over_time(s, 0.0, wide * chart.step_s, x, y) for s in coarse]
-    base = Line("reference", styles[0].name, path(curves[styles[0]][1]))
+    base = [Line("reference", s.name, path(c[1])) for s, c in curves.items() if s.name == baseline]
     shown = []
     for style, (low_curve, curve, high_curve) in curves.items():
         if not any(curve):
             continue
         css, extremes = f"c{style.colour}", f"{style.name}: lowest to highest block"
         band = Line(css, extremes, area(low_curve, high_curve))
-        lines = (*([base] if style != styles[0] else ()), Line(css, style.name, path(curve)))
+        lines = (*(base if style.name != baseline else ()), Line(css, style.name, path(curve)))
         axes = (_seconds(x), ticks(y, chart.unit))
         shown.append(Plot(style.name, *axes, (band,), lines, x.at(chart.warm[0])))
     return shown

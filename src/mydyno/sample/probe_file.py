@@ -66,10 +66,8 @@ class Head(msgspec.Struct, frozen=True):
     wall_ns: int
     mono_ns: int
     interval_ns: int
-    hz: int = 100
     cpus: int = 1
     host: str = ""
-    boot_id: str = ""
     version: str = ""
 
 

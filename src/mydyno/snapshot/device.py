@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from mydyno.host import Completed, Host
+from mydyno.host import Completed, Host, shielded
 from mydyno.host.processes import refuse_foreign
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
@@ -301,7 +301,8 @@ class RealDevice:
             self._forget()
             raise RefusedError(f"{self.device}: {found[0]}, and was empty before; inspect it")
         fixed = [word.format(uuid=identity) for word in _MKFS[kind]]
-        self._run(f"mkfs.{kind}", *fixed, *shlex.split(options), self.device)
+        with shielded():  # half a filesystem has no UUID to be recognised by
+            self._run(f"mkfs.{kind}", *fixed, *shlex.split(options), self.device)
 
     def _made(self) -> Made | None:
         for made in things(self.records.entries(), FILESYSTEM):

@@ -9,6 +9,7 @@ from typing import ClassVar
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
 from mydyno.stack.launch_file import OWNED, Server, ServerState
+from mydyno.stack.protocol import refuse_unknown
 
 _SONAMES = {
     "jemalloc": re.compile(r"/libjemalloc\.so[\w.]*$"),
@@ -144,8 +145,7 @@ def _tuning(library: str, tunables: str) -> list[str]:
 
 
 def _refuse_unknown(want: Settings) -> None:
-    for key in want.keys() - {"library", "tunables"}:
-        raise SpecError(unknown_value(key, ("library", "tunables"), "setting", prefix="alloc."))
+    refuse_unknown(want, ("library", "tunables"), "alloc")
     library = want.get("library", "glibc")
     if library not in {"glibc", *_SONAMES}:
         raise SpecError(f"alloc.library: {unknown_value(library, ('glibc', *_SONAMES))}")

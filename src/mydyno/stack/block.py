@@ -95,11 +95,8 @@ class Block:
         if key == "scheduler":
             choices = now.get(CHOICES, "").split()
             if value not in choices:
-                hint = (
-                    f"; {value} is called {_RENAMED[value]} since Linux 5.0"
-                    if value in _RENAMED
-                    else ""
-                )
+                new = _RENAMED.get(value)
+                hint = f"; {value} is called {new} since Linux 5.0" if new else ""
                 raise SpecError(f"{place}: {value!r} is not one of {', '.join(choices)}{hint}")
         elif key.startswith(_TUNABLE):
             if key not in now and want.get("scheduler", now.get("scheduler")) == now["scheduler"]:

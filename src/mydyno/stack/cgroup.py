@@ -12,10 +12,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import ClassVar
 
-from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
 from mydyno.model.text import quota_text
 from mydyno.stack import launch_file
 from mydyno.stack.launch_file import OWNED, Server
+from mydyno.stack.protocol import refuse_unknown
 
 CPU, PERIOD = "cpu", "period"
 KEYS = (CPU, PERIOD)
@@ -112,8 +113,7 @@ def normal(want: Settings) -> tuple[dict[str, str], list[str]]:
 
     Raise `SpecError` for another key or a value that cannot be.
     """
-    for key in want.keys() - {*KEYS}:
-        raise SpecError(unknown_value(key, KEYS, "setting", prefix="cgroup."))
+    refuse_unknown(want, KEYS, "cgroup")
     if not want:
         return {}, []
     if CPU not in want:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
-from mydyno.stack.protocol import IDENTITY
+from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError
+from mydyno.stack.protocol import IDENTITY, refuse_unknown
 
 # What kernel 6.18 does not show because it is the default, tried on ext4, xfs and btrfs.
 _SILENT = frozenset(
@@ -234,9 +234,7 @@ class Fs:
                 )
 
     def _check(self, want: Settings) -> None:
-        for key in want:
-            if key not in KEYS:
-                raise SpecError(unknown_value(key, KEYS, "setting", prefix="fs."))
+        refuse_unknown(want, KEYS, "fs")
         if not self.device and set(want) - {"mount"}:
             raise SpecError("fs.type and fs.mkfs need a device of ours; set stack.device to a lab")
         if named := [word for word in want.get("mkfs", "").split() if "/" in word]:

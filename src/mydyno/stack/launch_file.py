@@ -117,7 +117,6 @@ _ROWS = {
     "nproc": "Max processes",
     "memlock": "Max locked memory",
 }
-_INHERITED = dict.fromkeys(_ROWS, "inherited")
 _LIMIT = re.compile(r"\d+|unlimited")
 
 
@@ -137,7 +136,7 @@ class Limits:
         """Return the changes; raise `SpecError` for an unknown limit or a value that is none."""
         wanted = {key: _limit(key, value) for key, value in want.items()}
         lines = [f"{key}={value}" for key, value in sorted(wanted.items())]
-        return changes(now, wanted, _INHERITED, self.server.write(lines))
+        return changes(now, wanted, dict.fromkeys(_ROWS, "inherited"), self.server.write(lines))
 
 
 def parse_limits(raw: bytes) -> Settings:

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import msgspec
 
-from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
+from mydyno.model import Action, Change, Probe, Settings, SpecError
 from mydyno.stack.net import LAB
-from mydyno.stack.protocol import StackSettings, full_key
+from mydyno.stack.protocol import StackSettings, full_key, refuse_unknown
 
 UNLIMITED = "unlimited"
 _BITS = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
@@ -125,8 +125,7 @@ class Link:
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for a key or a value that cannot be."""
-        for key in want.keys() - {*KEYS}:
-            raise SpecError(unknown_value(key, KEYS, "setting", prefix="link."))
+        refuse_unknown(want, KEYS, "link")
         rate = normal(want.get("rate", UNLIMITED))
         delay = f"{delay_us(want.get('delay', NO_DELAY)):g}us"
         if self.wire is None and delay != NO_DELAY:

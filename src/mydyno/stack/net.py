@@ -11,6 +11,7 @@ from mydyno.model import Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
 from mydyno.stack.flavours import quirks
 from mydyno.stack.launch_file import OWNED
+from mydyno.stack.protocol import refuse_unknown
 
 ON = "on"
 OFF = "off"
@@ -87,8 +88,7 @@ class Net:
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the changes; raise `SpecError` for another key, or a value that cannot be."""
-        for key in want.keys() - _DEFAULT.keys():
-            raise SpecError(unknown_value(key, _DEFAULT, "setting", prefix="net."))
+        refuse_unknown(want, [*_DEFAULT], "net")
         aim = {"transport": "tcp", **want} if "address" in want else dict(want)
         self._refuse(aim)
         text = "".join(f"{key}={self._written(key, value)}\n" for key, value in aim.items())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from mydyno.host import Host
-from mydyno.model import Action, Change, Probe, Settings
+from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 
 IDENTITY = "@"
 """The observed key that identifies the disk or filesystem; no setting has this name."""
@@ -56,6 +56,12 @@ def full_key(layer: str, key: str, role: str = "db") -> str:
 def spec_key(key: str) -> str:
     """Return a full key as a spec writes it: without the role of the server's host."""
     return key.removeprefix("db/")
+
+
+def refuse_unknown(want: Settings, known: Sequence[str], layer: str) -> None:
+    """Raise `SpecError` for a bare key that a layer does not have."""
+    for key in want.keys() - {*known}:
+        raise SpecError(unknown_value(key, known, "setting", prefix=f"{layer}."))
 
 
 def keys_of(treatments: Iterable[StackSettings], layer: str) -> tuple[str, ...]:

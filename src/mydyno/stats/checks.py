@@ -301,11 +301,8 @@ def _load_limit(load: WorkloadEvidence) -> Finding | None:
 
 def _one_block(campaign: CampaignEvidence) -> Finding | None:
     blocks = {o.trial.block for o in campaign.outcomes}
-    return (
-        Finding("one-block")
-        if len(blocks) == 1 and campaign.rule.method.goal is not Goal.FACTORS
-        else None
-    )
+    one = len(blocks) == 1 and campaign.rule.method.goal is not Goal.FACTORS
+    return Finding("one-block") if one else None
 
 
 CHECKS: tuple[Check[Any], ...] = (

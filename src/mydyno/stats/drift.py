@@ -416,8 +416,7 @@ def _change(trials: Sequence[LoadSeries]) -> int | None:
     if len(trials) < 2 * _FEWEST_OF_STATE:
         return None
     names = {name: i for i, name in enumerate(dict.fromkeys(t.treatment for t in trials))}
-    hot = np.zeros((len(trials), len(names)))
-    hot[np.arange(len(trials)), [names[t.treatment] for t in trials]] = 1.0
+    hot = one_hot(np.array([names[t.treatment] for t in trials]))
     ends = np.array([_end(t.series) for t in trials])
     counts = hot.sum(axis=0)
     rest = ends - hot @ (hot.T @ ends / counts)

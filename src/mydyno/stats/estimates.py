@@ -1,10 +1,12 @@
 """Trials as numbers: summaries, how trials end, values of a metric."""
 
 import sys
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import isfinite, log
+from operator import itemgetter
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -47,12 +49,19 @@ def levels_of(encoded: Iterable[str]) -> list[Level]:
     return levels(merged(present)) if present else []
 
 
+_SHARES = (0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)  # that reports show
+
+
 def cumulative(found: Sequence[Level], points: int = 200) -> list[tuple[float, float]]:
-    """Return at most `points` pairs of latency in seconds and the share of events up to it."""
+    """Return about `points` pairs of latency in seconds and the share of events up to it.
+
+    Those that are the first to reach a share that reports show are among them.
+    """
     seen = list(accumulate(one.events for one in found))
     pairs = [(one.high / 1e6, n / seen[-1]) for one, n in zip(found, seen, strict=True)]
-    step = max(1, len(pairs) // points)
-    return pairs[::step] + (pairs[-1:] if len(pairs) % step != 1 else [])
+    kept = {*range(0, len(pairs), max(1, len(pairs) // points)), len(pairs) - 1}
+    kept |= {bisect_left(pairs, share - 1e-12, key=itemgetter(1)) for share in _SHARES}
+    return [pairs[i] for i in sorted(kept)]
 
 
 _PERCENTILES = {
@@ -62,7 +71,7 @@ _PERCENTILES = {
     "latency_max_s": 100.0,
 }
 _P99 = "latency_p99_s"
-_MEAN = "latency_mean_s"
+_MEAN, _MAX = "latency_mean_s", "latency_max_s"
 _QUERIES = ("reads", "writes", "other")  # what sysbench counts its queries as
 BIN_S = 10.0  # bin width of the analysis: shorter bins are autocorrelated
 _SLACK_S = 0.05  # a tool's tenth second ends anywhere between 9.99 and 10.01
@@ -76,8 +85,9 @@ def summarise(intervals: Sequence[Interval], window: Window, response: str) -> l
 
     Rates are means weighted by time; ``qps`` is the sum of all kinds.  Percentiles come from the
     merged histograms; a tool that gives none has its per-interval percentiles summed up by their
-    median, as a series of its own.  Of threads that always wait for one request each the mean
-    latency is their number over the requests a second (Little's law).
+    median, as a series of its own, its maxima by the greatest, and its means by their mean weighted
+    by time.  Of threads that always wait for one request each the mean latency is their number over
+    the requests a second (Little's law).
     ``<response>_logsd`` is the standard deviation of the log response about its linear trend,
     ``latency_p99_logsd`` that of the 99th percentile of each interval.  ``latency_logsd`` is the
     standard deviation of the log latency of all requests, ``unfairness_ratio`` that of the threads'
@@ -189,13 +199,14 @@ def _spread(found: Sequence[Level]) -> dict[str, float]:
 def _values(inside: Sequence[Interval], seconds: Sequence[float]) -> dict[str, float]:
     names = dict.fromkeys(name for interval in inside for name in interval.values)
     metrics: dict[str, float] = {}
+    timed = list(zip(inside, seconds, strict=True))
     for name in names:
-        values = [i.values.get(name, 0.0) for i in inside]
         if name.startswith("latency_"):
-            present = sorted(i.values[name] for i in inside if name in i.values)
-            metrics[name] = present[len(present) // 2]
+            there = sorted((i.values[name], s) for i, s in timed if name in i.values)
+            ranked = there[-1 if name == _MAX else len(there) // 2][0]
+            metrics[name] = _weighted(*zip(*there, strict=True)) if name == _MEAN else ranked
         else:
-            metrics[name] = _weighted(values, seconds)
+            metrics[name] = _weighted([i.values.get(name, 0.0) for i in inside], seconds)
     return metrics
 
 

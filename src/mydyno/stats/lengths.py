@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mydyno.model import Series, Window
 from mydyno.stats import steady
 from mydyno.stats.estimates import BIN_S
-from mydyno.stats.sequential import SERVER_START_SD, gains, learn_from, moving, training_size
+from mydyno.stats.sequential import SERVER_START_SD, gains, learn_from, moving
 from mydyno.stats.steady import Fit, Learned, fit, learn_noise, left
 
 Array = NDArray[np.float64]
@@ -115,11 +115,6 @@ def still_to_come(so_far: Series, lower: Collection[str] = ()) -> float:
     learned = learn_noise([series])
     found = fit(series[None, :], learned.noise, learned.prior)
     return float(np.abs(left(found)[0, -1]))
-
-
-def training_trials(trials: int) -> int:
-    """Return the number of first trials that the length of the next one is learned from."""
-    return min(trials, training_size(trials))
 
 
 def lengths(before: Sequence[Series], terms: Terms) -> Lengths:

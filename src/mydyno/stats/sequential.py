@@ -291,7 +291,8 @@ class _Compared:
     """The levels of treatments; `of` holds the trials of each.
 
     `runs` are the trials as they were compared, `left` is a trial's distance from the level of its
-    treatment; `restarts`: each trial has a server of its own.
+    treatment; `restarts`: each trial has a server of its own.  `memory_s` is the time constant of
+    what disturbs trials alike.
     """
 
     levels: Levels
@@ -300,11 +301,7 @@ class _Compared:
     left: Array
     blocks: Sequence[int]
     restarts: bool
-
-    @property
-    def memory_s(self) -> float:
-        """Return the time constant of what disturbs the trials alike."""
-        return TAU_S if self.restarts else _HOT_TAU_S
+    memory_s: float
 
     def contrast(self, treatment: str, baseline: str) -> Contrast:
         """Return a treatment's log ratio to the baseline."""
@@ -410,7 +407,7 @@ def _compared(trials: Sequence[LoadSeries], steady: Steady, rule: Rule) -> _Comp
         runs = replace(runs, weight=weight * wild)
         found = levels(runs, memory_s)
     left = level - found.level[numbers]
-    return _Compared(found, of, runs, left, [t.block for t in trials], restarts)
+    return _Compared(found, of, runs, left, [t.block for t in trials], restarts, memory_s)
 
 
 def _weights(left: Array, numbers: NDArray[np.int64]) -> Array:

@@ -57,6 +57,11 @@ class CampaignLog:
     records: Records
     say: Callable[[str], None]
 
+    @property
+    def ledger(self) -> Ledger:
+        """Return the ledger in which changes of settings are recorded."""
+        return Ledger(self.records, self.journal)
+
     def restore(self, host: Host, what: str = "settings") -> None:
         """Restore what was changed on a host; raise `HostError` where something is not."""
         found = restored(host, self.records, self.journal)
@@ -83,25 +88,6 @@ class BenchSetup:
     work: Path
     make: Callable[[StoreKey], Store]
     host_layers: Sequence[Layer]
-
-    @property
-    def files(self) -> RunDir:
-        """Return the run directory."""
-        return self.log.files
-
-    @property
-    def journal(self) -> Journal:
-        """Return the campaign's history."""
-        return self.log.journal
-
-    @property
-    def ledger(self) -> Ledger:
-        """Return the ledger in which changes of settings are recorded."""
-        return Ledger(self.log.records, self.log.journal)
-
-    def say(self, text: str) -> None:
-        """Write a line of progress."""
-        self.log.say(text)
 
     @property
     def host(self) -> Host:
@@ -137,7 +123,7 @@ class BenchSetup:
         """Return a private local folder; it is removed with the work folder."""
         above = self.work
         if isinstance(self.host, Remote):
-            above = open_work(Local(), self.files.work, self.log.records, kind=LOCAL_FOLDER)
+            above = open_work(Local(), self.log.files.work, self.log.records, kind=LOCAL_FOLDER)
         folder = above / name
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder

@@ -52,18 +52,18 @@ class CalibratedLink:
         self, setup: BenchSetup, settings: StackSettings, workload: Workload
     ) -> StackSettings:
         """Return a treatment's settings with a share of traffic as a rate."""
-        return resolved(settings, workload.info.name, measured(setup.journal.events()))
+        return resolved(settings, workload.info.name, measured(setup.log.journal.events()))
 
     def prepare(self, setup: BenchSetup, bench: Bench) -> None:
         """Measure the traffic that rates are shares of, and the throughput at each rate."""
-        known = measured(setup.journal.events())
+        known = measured(setup.log.journal.events())
         treatments = setup.campaign.treatments.values()
         for name, (settings, workload) in unmeasured(
             treatments, setup.campaign.workloads, known
         ).items():
             value = self._traffic(setup, bench, settings, setup.campaign.workloads[workload])
-            setup.journal.append(MeasuredValue(name, value))
-        for name, value in measured(setup.journal.events()).items():
+            setup.log.journal.append(MeasuredValue(name, value))
+        for name, value in measured(setup.log.journal.events()).items():
             self._report(
                 setup, name.partition(" with ")[0], f"{_mbit(value)}, on the unlimited link"
             )
@@ -73,7 +73,7 @@ class CalibratedLink:
         for delay in dict.fromkeys(filter(None, delays)):
             self._calibrate_delay(setup, delay)
         self.facts["network"] = self.link.state.network
-        (setup.files.facts / "lab link.json").write_text(json.dumps(self.facts, indent=1))
+        (setup.log.files.facts / "lab link.json").write_text(json.dumps(self.facts, indent=1))
 
     def _rates(self, setup: BenchSetup) -> list[str]:
         """Return every rate of the campaign."""
@@ -87,7 +87,7 @@ class CalibratedLink:
 
     def _calibrate(self, setup: BenchSetup, rate: str) -> None:
         """Measure the throughput at a rate; raise `HostError` if it exceeds the rate."""
-        converge(Site("db", setup.host, (self.layer,)), {RATE: rate}, setup.ledger, -1)
+        converge(Site("db", setup.host, (self.layer,)), {RATE: rate}, setup.log.ledger, -1)
         found = measure_throughput(self.link)
         both = f"{_mbit(found.to_load)} to the load, {_mbit(found.from_load)} from it"
         self._report(setup, f"link at {rate}, measured", both)
@@ -99,14 +99,14 @@ class CalibratedLink:
                 f"lab link: exceeds its rate of {rate}: {both}; report this as a defect of mydyno"
             )
         if min(found.to_load, found.from_load) < cap * (1 - _TOLERANCE):
-            setup.say(
+            setup.log.say(
                 f"warning: the lab link is below its rate of {rate}: {both}; the host is busy, so "
                 "results at this rate are too low; run again when it is idle"
             )
 
     def _calibrate_delay(self, setup: BenchSetup, delay: str) -> None:
         """Measure the round trip at a delay; raise `HostError` if it is shorter."""
-        converge(Site("db", setup.host, (self.layer,)), {DELAY: delay}, setup.ledger, -1)
+        converge(Site("db", setup.host, (self.layer,)), {DELAY: delay}, setup.log.ledger, -1)
         found_us, wanted_us = measure_round_trip(self.link) * 1e6, delay_us(delay)
         self._report(setup, f"link with a delay of {delay}, round trip", f"{found_us:,.0f} us")
         if found_us < wanted_us:
@@ -115,14 +115,14 @@ class CalibratedLink:
                 f"{delay}; report this as a defect of mydyno"
             )
         if found_us > wanted_us * _LATE + _LATE_US:
-            setup.say(
+            setup.log.say(
                 f"warning: the lab link's round trip of {found_us:,.0f} us is long for a delay of "
                 f"{delay}; the host is busy; run again when it is idle"
             )
 
     def _report(self, setup: BenchSetup, name: str, value: str) -> None:
         self.facts[name] = value
-        setup.say(f"{name}: {value}")
+        setup.log.say(f"{name}: {value}")
 
     def _traffic(
         self, setup: BenchSetup, bench: Bench, settings: StackSettings, workload: Workload

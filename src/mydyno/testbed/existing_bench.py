@@ -20,7 +20,7 @@ from mydyno.model import HostError, RefusedError, SpecError
 from mydyno.sample.sampler import Sampling, Watch, Where, disk_of, sampling
 from mydyno.server.client import query
 from mydyno.server.existing import BENCH, DATABASE, Existing, dropped
-from mydyno.stack import Ledger, Site, converge
+from mydyno.stack import Site, converge
 from mydyno.stack.existing_variables import ExistingVariables
 from mydyno.stack.known.variables import describe
 from mydyno.stack.layers import judged
@@ -149,16 +149,6 @@ class ExistingBench:
         with shielded():
             self.log.restore(self.hosts.db, "variables")
 
-    @property
-    def site(self) -> Site:
-        """Return the host with its server's variables."""
-        return Site("db", self.hosts.db, (self.layer,))
-
-    @property
-    def ledger(self) -> Ledger:
-        """Return the ledger in which changes are recorded."""
-        return Ledger(self.log.records, self.log.journal)
-
     def target(self, work: Path) -> Target:
         """Return the target of a load that works in a folder: the server's socket."""
         ((socket, user),) = self._ask("SELECT @@socket, CURRENT_USER();")
@@ -167,17 +157,12 @@ class ExistingBench:
             directory=work,
             socket=socket,
             user=user.rpartition("@")[0],
-            password_file=self.options,
+            password_file=Path(self.layer.at),
             database=DATABASE,
         )
 
     def _ask(self, text: str) -> list[tuple[str, ...]]:
         return query(self.hosts.db, self.existing.argv, text, _SQL_S)
-
-    @property
-    def options(self) -> Path:
-        """Return the client option file that is used."""
-        return Path(self.layer.at)
 
     def _fill(self) -> None:
         """Make the data of each load that has some, once."""
@@ -220,7 +205,8 @@ class ExistingTrial:
         b, settings = self.bench, self.inputs.settings
         refuse_foreign(b.existing)
         wanted = {key: v for key, v in settings.items() if key.startswith("db/")}
-        converge(b.site, wanted, b.ledger, self.inputs.trial.id)
+        site = Site("db", b.hosts.db, (b.layer,))
+        converge(site, wanted, b.log.ledger, self.inputs.trial.id)
         changes = host_changes(wanted, b.log.records)
         baseline = b.campaign.treatments[b.campaign.rule.baseline]
         save_changes(self.inputs.folder, judged(changes, settings, {}, baseline))
@@ -232,7 +218,7 @@ class ExistingTrial:
         process = b.existing.process
         watched = {"mysqld": process.pid} if process else {}
         where = Where(disk_of(b.hosts.db, Path(b.existing.data)))
-        return sampling(b.hosts.db, self.inputs.folder, Watch(where, watched, b.options))
+        return sampling(b.hosts.db, self.inputs.folder, Watch(where, watched, Path(b.layer.at)))
 
     def verify_session(self) -> None:
         """Do nothing: TLS is the server's own."""

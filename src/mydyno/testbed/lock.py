@@ -3,7 +3,6 @@
 import fcntl
 import os
 import platform
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -190,11 +189,6 @@ def open_work(host: Host, path: Path, records: Records, *, kind: str = FOLDER) -
     make(host, path, _PASSABLE)
     records.add(Made(kind, str(path), identity(host, path)))
     return path
-
-
-def random_folder() -> Path:
-    """Return a path in /var/tmp with a random name."""
-    return REMOTE_ROOT / f"mydyno-{secrets.token_hex(8)}"
 
 
 def remove_work(host: Host, records: Records, *, kind: str = FOLDER) -> tuple[list[str], list[str]]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mydyno.campaign.designs import Cell
 from mydyno.campaign.spec import DeviceTable, program_of
 from mydyno.host import ask, uploaded
 from mydyno.journal import Prepared
@@ -42,7 +43,6 @@ _NAMES = {
 }
 
 
-Cell = tuple[str, str]  # workload, treatment
 _HOURS_S = 12 * 3600.0  # for very large data sets
 _STOP_FILLED_S = 900.0  # a clean shutdown writes every dirty page
 
@@ -66,7 +66,7 @@ class Preparation:
         have, becomes `unfit`.  Raises that error where it is the baseline, or no other is left.
         """
         p = self.setup
-        known = {e.key for e in p.journal.events() if isinstance(e, Prepared)}
+        known = {e.key for e in p.log.journal.events() if isinstance(e, Prepared)}
         for key, workload in needed(p.campaign).items():
             with self._unless_unfit(key):
                 store = self.stores[key] = p.make(key)
@@ -110,7 +110,7 @@ class Preparation:
             raise error
         if new := cells - self.unfit.keys():
             names = ", ".join(sorted({name for _, name in new}))
-            p.say(f"warning: {names}: {error}; its trials fail, the others go on")
+            p.log.say(f"warning: {names}: {error}; its trials fail, the others go on")
         self.unfit.update(dict.fromkeys(new, error))
 
     @contextmanager
@@ -127,7 +127,7 @@ class Preparation:
         where = f"{key.description} on {place.disk}" if place.disk else "a plain directory"
         several = len(self.runners) > 1 and key.server
         by = f" by {_build_name(self.runners[key.server].instance)}" if several else ""
-        p.say(f"preparing {key.data}{by} on {where}")
+        p.log.say(f"preparing {key.data}{by} on {where}")
         if not frozen:
             if key.server:
                 self._fill_by_server(key, workload)
@@ -136,8 +136,8 @@ class Preparation:
                 self._run_tool(store, workload, target)
             store.freeze()
         cost_s = time.monotonic() - began_s
-        p.journal.append(Prepared(key.name, place.method, cost_s))
-        p.say(f"prepared in {cost_s:.0f} s; restored before each trial by: {place.method}")
+        p.log.journal.append(Prepared(key.name, place.method, cost_s))
+        p.log.say(f"prepared in {cost_s:.0f} s; restored before each trial by: {place.method}")
 
     def _fill_by_server(self, key: StoreKey, workload: Workload) -> None:
         instance, spec = self.runners[key.server].instance, self.setup.campaign.spec
@@ -233,7 +233,7 @@ def _save_server_facts(p: BenchSetup, instance: Instance, layers: ServerLayers, 
     facts |= {f"{name} (stock)": stock[name] for name in _REPORTED if name in stock}
     facts["allocator (stock)"] = layers.stock["alloc"].get("library", "glibc")
     facts["TLS library"] = instance.build.tls or "unknown"
-    _write(p.files.facts / f"server{which}.json", facts)
+    _write(p.log.files.facts / f"server{which}.json", facts)
 
 
 def _report_lab(p: BenchSetup, store: Store) -> None:
@@ -242,17 +242,19 @@ def _report_lab(p: BenchSetup, store: Store) -> None:
         return
     found, disk = store.measured, store.place.disk
     sequential = f"{found.sequential.bytes_per_s / 1e6:,.0f} MB/s"
-    p.say(f"lab disk {disk}: measured {found.reads.rate:,.0f} random reads/s, {sequential}")
+    p.log.say(f"lab disk {disk}: measured {found.reads.rate:,.0f} random reads/s, {sequential}")
     for measured in found.all:
         if not measured.within_tolerance:
-            p.say(f"warning: lab disk {disk}, on a slow or busy machine: {measured.description}")
+            p.log.say(
+                f"warning: lab disk {disk}, on a slow or busy machine: {measured.description}"
+            )
     facts = {
         "class": store.spec.description,
         "burst credits at the start of each trial": str(store.spec.credits),
         **{_NAMES[measured.rw]: measured.description for measured in found.all},
         "filesystem": " ".join(filter(None, (store.kind, store.options))),
     }
-    _write(p.files.facts / f"lab disk{_apart(p, store)}.json", facts)
+    _write(p.log.files.facts / f"lab disk{_apart(p, store)}.json", facts)
 
 
 def _apart(p: BenchSetup, store: LabStore) -> str:

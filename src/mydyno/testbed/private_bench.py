@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from mydyno.campaign.bench import TrialBench, TrialInput
+from mydyno.campaign.designs import Cell
 from mydyno.campaign.doses import OWN
 from mydyno.campaign.spec import DeviceTable
 from mydyno.host import Host, Rebootable, ask, interruptible, shielded
@@ -54,7 +55,7 @@ from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.lock import host_lock, post, remove_leftovers
 from mydyno.testbed.power_cut import LabPower
 from mydyno.testbed.preflight import tls_mismatch
-from mydyno.testbed.preparing import Cell, Preparation
+from mydyno.testbed.preparing import Preparation
 from mydyno.testbed.server_runner import SAVED_LOG, ServerRunner, target_of
 from mydyno.testbed.stores import StoreKey, rebuilt, reformats
 
@@ -102,13 +103,13 @@ class PrivateBench:
             except BaseException as error:
                 # after a spec error there is nothing to resume
                 for late in self._clean_up(keep=self._begun(error)):
-                    p.say(f"warning: cleaning up failed: {late}")
+                    p.log.say(f"warning: cleaning up failed: {late}")
                 raise
             if self.stores:
-                p.say(f"cleaning up {len(self.stores)} data sets; a busy disk may need minutes")
+                p.log.say(f"cleaning up {len(self.stores)} data sets; a busy disk may need minutes")
             if errors := self._clean_up(keep=not self._finished()):
                 for other in errors[1:]:
-                    p.say(f"warning: cleaning up failed: {other}")
+                    p.log.say(f"warning: cleaning up failed: {other}")
                 raise errors[0]
 
     @property
@@ -121,7 +122,7 @@ class PrivateBench:
         """Write a notice on a host whose settings will be changed; restoring removes it."""
         p = self.setup
         if p.outside.layers:
-            post(p.host, marked(p.files.path), p.campaign.name, p.files.path)
+            post(p.host, marked(p.log.files.path), p.campaign.name, p.log.files.path)
 
     def _prepare(self) -> None:
         if self.lab_link:
@@ -160,24 +161,24 @@ class PrivateBench:
 
     def _begun(self, error: BaseException) -> bool:
         """Return whether there is anything to resume after an error."""
-        filled = any(isinstance(e, Prepared) for e in self.setup.journal.events())
+        filled = any(isinstance(e, Prepared) for e in self.setup.log.journal.events())
         return filled and not isinstance(error, SpecError)
 
     def _finished(self) -> bool:
-        return self.setup.campaign.next(outcomes(self.setup.journal.events())) is None
+        return self.setup.campaign.next(outcomes(self.setup.log.journal.events())) is None
 
     def _sweep(self) -> None:
         """Clean up after a killed run, and restore the settings it had changed on the host."""
         p = self.setup
         collect, failed = sweep_servers(p.host, p.log.records)
         for line in (*(f"ended: {one}" for one in collect), *(f"warning: {one}" for one in failed)):
-            p.say(line)
+            p.log.say(line)
         try:
             lines = sweep_labs(p.host)
         except InUseError as error:  # a leftover disk that is in use does not disturb this campaign
             lines = (f"warning: leftover: {error}",)
         for line in (*lines, *sweep_links(p.host)):
-            p.say(line)
+            p.log.say(line)
         p.log.restore(p.host)
 
     def _clean_up(self, *, keep: bool) -> list[Exception]:
@@ -220,19 +221,14 @@ class PrivateTrial:
 
     def ready(self) -> Target:
         """Restore the data, apply the treatment, start the server, verify all settings."""
-        b, p, trial, workload = (
-            self.bench,
-            self.bench.setup,
-            self.inputs.trial,
-            self.inputs.workload,
-        )
-        settings = self.inputs.settings
+        b, p, inputs = self.bench, self.bench.setup, self.inputs
+        trial, workload, settings = inputs.trial, inputs.workload, inputs.settings
         if unfit := b.unfit.get((trial.workload, trial.treatment)):
             raise HostError(str(unfit))
         if b.lab_link:
             settings = b.lab_link.settings(p, settings, workload)
         if settings.of("disk"):
-            settings = resolved(settings, _own_latencies(p.journal.events()))
+            settings = resolved(settings, _own_latencies(p.log.journal.events()))
         for helper in b.helpers:
             helper.check()
         self._boot_kernel(settings)
@@ -246,7 +242,7 @@ class PrivateTrial:
             changes += reformats(settings, key, stock) if store.place.disk else []
             changes += self.restored(store, settings)
         place, outside = store.place, _host_part(settings, store)
-        converge(p.site(store), outside, p.ledger, trial.id)
+        converge(p.site(store), outside, p.log.ledger, trial.id)
         if not place.disk:  # a lab's mount was verified when it was made
             verify_mount(p.host, fs_layer(store), settings.of("fs").get("mount", ""))
         changes += host_changes(outside, p.log.records)
@@ -256,8 +252,7 @@ class PrivateTrial:
             changes += self._launched(runner, settings) if hot is None else []
             target = target_of(runner.instance, target.work, place.live)
         defaults = runner.layers.defaults if runner and runner.layers else {}
-        baseline = p.campaign.treatments[p.campaign.rule.baseline]
-        save_changes(self.inputs.folder, judged(changes, settings, defaults, baseline))
+        save_changes(self.inputs.folder, judged(changes, settings, defaults, p.stock))
         settle(p.host, store)
         return target
 
@@ -342,7 +337,7 @@ class PrivateTrial:
     def _filled_s(self) -> float:
         """Return how long it took to fill the data set, 0 where that is not known."""
         names = {key.name for key, store in self.bench.stores.items() if store is self.bench.live}
-        events = self.bench.setup.journal.events()
+        events = self.bench.setup.log.journal.events()
         costs = [e.cost_s for e in events if isinstance(e, Prepared) and e.key in names]
         return max(costs, default=0.0)  # a resumed campaign has found it filled
 
@@ -361,7 +356,7 @@ class PrivateTrial:
             b.runner.stop(grace_s=0.0)
         b.live = None
         site = Site("db", p.host, (kernel,))
-        converge(site, {_RELEASE: aim}, p.ledger, self.inputs.trial.id)
+        converge(site, {_RELEASE: aim}, p.log.ledger, self.inputs.trial.id)
         b.hold()
 
     def _hot(self, store: Store, settings: StackSettings) -> list[Change] | None:
@@ -382,7 +377,7 @@ class PrivateTrial:
         options = settings.of("fs").get("mount", "") if store.place.disk else ""
         layer = fs_layer(store)
         changes = layer.plan({"mount": "defaults"}, {"mount": options} if options else {})
-        made = p.ledger.planned(changes, layer, "db", trial.id)
+        made = p.log.ledger.planned(changes, layer, "db", trial.id)
         store.restore(options)  # mounts it: a remount could not set every option
         b.live = store
         verify_mount(p.host, fs_layer(store), options)

@@ -237,10 +237,8 @@ class ServerRunner:
         if self.up and not self._is_alive():
             died = "the server died: " + " | ".join(self.instance.error_tail())
         self.begun = False
-        for name, lines in (
-            (SAVED_LOG, self.instance.error_tail(_SHOWN)),
-            ("my.cnf", _options(self.instance)),
-        ):
+        log, options = self.instance.error_tail(_SHOWN), _options(self.instance)
+        for name, lines in ((SAVED_LOG, log), ("my.cnf", options)):
             (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
         if self.slow_from is not None:
             slow_log.save(self.instance, folder, self.slow_from)

@@ -15,7 +15,7 @@ from mydyno.stack.known import normalise
 from mydyno.stack.protocol import StackSettings
 
 SAVED = "slow.log.gz"
-_MOST = 1 << 30  # bytes of a log that are kept, the first ones
+MOST = 1 << 30  # bytes of a log that are kept, the first ones
 _CLASSES = 50
 _PACK_S = 600.0
 # the file is the server user's: read with that user's rights, written with ours
@@ -48,7 +48,7 @@ def save(instance: Instance, folder: Path, since: int) -> None:
         return
     host, place = instance.host, instance.place
     packed = place.home / SAVED
-    words = ("read", str(since + 1), str(place.slow_log), str(_MOST))
+    words = ("read", str(since + 1), str(place.slow_log), str(MOST))
     reading = (*instance.identity.drop(), "sh", "-c", _READ, *words)
     argv = ("sh", "-c", _PACK, "pack", str(packed), *reading)
     host.run(Action(argv), timeout_s=_PACK_S).check()
