@@ -131,7 +131,7 @@ def factor(dose: str) -> float:
     if dose.startswith(TRY):
         return math.e
     key, _, value = dose.partition(" ")
-    times = ratio(value)
+    times = ratio(value or STRENGTHS[0][0])  # "all" of recorded diagnoses had one strength
     return 1 / times if key in TIMES else times
 
 
