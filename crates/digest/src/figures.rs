@@ -73,30 +73,15 @@ fn base_of(decimals: u8) -> f64 {
 /// One metric over all classes; none if no class has it.
 #[must_use]
 pub fn overall(classes: &[Class], name: &str) -> Option<Metric> {
-    let mut found: Option<Metric> = None;
+    let (mut found, mut room): (Option<Metric>, _) = (None, i64::MAX);
     for metric in classes.iter().filter_map(|class| class.metric(name)) {
         match &mut found {
             None => found = Some(metric.clone()),
-            Some(all) if all.decimals == metric.decimals => add(all, metric),
+            Some(all) if all.decimals == metric.decimals => all.merge(metric, &mut room),
             Some(_) => {}
         }
     }
     found
-}
-
-fn add(all: &mut Metric, metric: &Metric) {
-    if metric.count == 0 {
-        return;
-    }
-    all.min = if all.count == 0 {
-        metric.min
-    } else {
-        all.min.min(metric.min)
-    };
-    all.max = all.max.max(metric.max);
-    all.count += metric.count;
-    all.sum += metric.sum;
-    all.histogram.merge(&metric.histogram);
 }
 
 /// How many values of a time lie in each decade from 1 µs on, the last without an end; 0 and less

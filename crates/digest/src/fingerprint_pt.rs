@@ -33,7 +33,7 @@ pub(super) fn text(statement: &[u8]) -> Vec<u8> {
 /// Replaces, from the left, whatever `find` finds at a place: its end and what takes its place.
 pub(super) fn substitute<'a>(
     text: &[u8],
-    find: impl Fn(usize) -> Option<(usize, &'a [u8])>,
+    mut find: impl FnMut(usize) -> Option<(usize, &'a [u8])>,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -114,10 +114,10 @@ fn first_row(text: &[u8]) -> &[u8] {
     if into == verb.len() + ignore || !starts_with_word(text, into, b"into") {
         return text;
     }
-    let open = (into + 5..text.len()).find_map(|at| {
-        let open = run(text, at + 6, is_blank);
-        (starts_with_word(text, at, b"values") && text.get(open) == Some(&b'(')).then_some(open)
-    });
+    let open = (into + 5..text.len())
+        .filter(|at| starts_with_word(text, *at, b"values"))
+        .map(|at| run(text, at + 6, is_blank))
+        .find(|open| text.get(*open) == Some(&b'('));
     let Some(open) = open else { return text };
     let end = memchr::memchr_iter(b')', &text[open..])
         .map(|close| open + close + 1)
@@ -146,15 +146,19 @@ fn without_block_comments(text: &[u8]) -> Vec<u8> {
 }
 
 fn without_line_comments(text: &[u8]) -> Vec<u8> {
+    // The quote or line end that was found last is that of all marks before it.
+    let mut end = 0;
     substitute(text, |at| {
         let mark = match text[at] {
             b'#' => 1,
             b'-' if text.get(at + 1) == Some(&b'-') => 2,
             _ => return None,
         };
-        let end = run(text, at + mark, |byte| {
-            !matches!(byte, b'\'' | b'"' | b'\r' | b'\n')
-        });
+        if end < at + mark {
+            end = run(text, at + mark, |byte| {
+                !matches!(byte, b'\'' | b'"' | b'\r' | b'\n')
+            });
+        }
         let ends = text
             .get(end)
             .is_none_or(|byte| matches!(byte, b'\r' | b'\n'));
@@ -329,4 +333,49 @@ pub(super) fn without_asc(text: &[u8]) -> Vec<u8> {
     }
     result.extend_from_slice(rest);
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    const MANY: usize = 1 << 18;
+
+    /// Steps that look at the rest of a text from each of its places would take minutes.
+    fn at_once<T>(step: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let done = step();
+        assert!(begin.elapsed() < Duration::from_secs(10));
+        done
+    }
+
+    #[test]
+    fn blanks_are_measured_behind_values_only() {
+        let blanks = " ".repeat(MANY);
+        let text = format!("insert into t{blanks}values{blanks}(1){blanks},{blanks}(2)");
+        let first = at_once(|| first_row(text.as_bytes()));
+        assert!(first.ends_with(b"(1)"));
+        assert_eq!(first_row(b"insert into t values_ (1), (2)").len(), 30);
+    }
+
+    #[test]
+    fn marks_of_a_comment_share_the_search_for_its_end() {
+        let marks = "#".repeat(MANY);
+        let text = format!("{marks}'{marks}");
+        let left = at_once(|| without_line_comments(text.as_bytes()));
+        assert_eq!(
+            left.len(),
+            MANY + 1,
+            "those before the quote are no comment"
+        );
+        for (text, left) in [
+            ("a#b\nc", "a\nc"),
+            ("a--b'c#d'e\r--f", "a--b'c#d'e\r"),
+            ("#a'#b\n--\"--", "#a'\n--\""),
+            ("a-", "a-"),
+        ] {
+            assert_eq!(without_line_comments(text.as_bytes()), left.as_bytes());
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Events gathered into classes, and into stretches of time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hashbrown::HashTable;
 
@@ -246,14 +246,19 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     })
 }
 
-/// So many pairs of a window and a class are retained; beyond that the windows double their width.
-const MOST: usize = 1 << 17;
+/// So many pairs of a window and a class are retained, and one more for each class; beyond that the
+/// windows double their width, to the same one in whatever order the events come.
+const MOST: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
+/// Wider windows would not hold fewer pairs: times before 1970 and after it share none.
+const WIDEST_US: i64 = i64::MAX / 2;
 
 /// Events and microseconds by the number of a window and a class's id.
 #[derive(Debug)]
 pub(super) struct Windows {
     width_us: i64,
     cells: HashMap<(i64, u64), Cell>,
+    /// Each has a cell at least, however wide the windows are.
+    classes: HashSet<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -266,9 +271,14 @@ impl Windows {
     /// Windows of that width.
     pub fn new(width_s: u64) -> Self {
         let seconds = i64::try_from(width_s.max(1)).unwrap_or(i64::MAX);
+        Self::of_width(seconds.saturating_mul(1_000_000))
+    }
+
+    fn of_width(width_us: i64) -> Self {
         Self {
-            width_us: seconds.saturating_mul(1_000_000),
+            width_us,
             cells: HashMap::new(),
+            classes: HashSet::new(),
         }
     }
 
@@ -283,10 +293,13 @@ impl Windows {
     }
 
     fn count(&mut self, window: i64, class: u64, events: u64, query_time_us: u128) {
-        let cell = self.cells.entry((window, class)).or_default();
+        let cell = self.cells.entry((window, class)).or_insert_with(|| {
+            self.classes.insert(class);
+            Cell::default()
+        });
         cell.events += events;
         cell.query_time_us += query_time_us;
-        while self.cells.len() > MOST {
+        while self.cells.len() - self.classes.len() > MOST && self.width_us < WIDEST_US {
             self.widen();
         }
     }
@@ -361,10 +374,7 @@ pub(super) fn merged(one: &[Window], other: &[Window]) -> Vec<Window> {
     let Some(width_us) = width_us(one).into_iter().chain(width_us(other)).max() else {
         return Vec::new();
     };
-    let mut windows = Windows {
-        width_us,
-        cells: HashMap::new(),
-    };
+    let mut windows = Windows::of_width(width_us);
     windows.add_all(one);
     windows.add_all(other);
     windows.done()
@@ -391,14 +401,45 @@ mod tests {
     #[test]
     fn too_many_windows_grow_wider_and_lose_nothing() {
         let (mut all, mut odd, mut even) = (Windows::new(1), Windows::new(1), Windows::new(1));
-        for second in 0..400_000 {
+        for second in 0..3000 {
             for windows in [&mut all, if second % 2 == 0 { &mut even } else { &mut odd }] {
                 windows.add(7, second * 1_000_000, 3);
             }
         }
         let (all, parts) = (all.done(), merged(&odd.done(), &even.done()));
         assert_eq!(all, parts);
-        assert_eq!(all.iter().map(|window| window.events).sum::<u64>(), 400_000);
+        assert_eq!(all.iter().map(|window| window.events).sum::<u64>(), 3000);
         assert_eq!(all[0].end_us - all[0].start_us, 4_000_000);
+    }
+
+    /// Each class once in each of these seconds, and the same by two parts.
+    fn of_many_classes(seconds: &[i64]) -> Vec<Window> {
+        let (mut all, mut odd, mut even) = (Windows::new(1), Windows::new(1), Windows::new(1));
+        for class in 0..2 * MOST as u64 {
+            for second in seconds {
+                for windows in [&mut all, if class % 2 == 0 { &mut even } else { &mut odd }] {
+                    windows.add(class, second * 1_000_000, 3);
+                }
+            }
+        }
+        let all = all.done();
+        assert_eq!(all, merged(&odd.done(), &even.done()));
+        let events = all.iter().map(|window| window.events).sum::<u64>();
+        assert_eq!(events, (2 * MOST * seconds.len()) as u64);
+        all
+    }
+
+    #[test]
+    fn more_classes_than_pairs_are_retained_have_windows() {
+        let one = of_many_classes(&[0]);
+        assert_eq!((one[0].start_us, one[0].end_us), (0, 1_000_000));
+        let two = of_many_classes(&[0, 5]);
+        assert_eq!(two.len(), 1);
+        assert_eq!((two[0].start_us, two[0].end_us), (0, 8_000_000));
+    }
+
+    #[test]
+    fn windows_before_and_after_1970_do_not_widen_for_ever() {
+        assert_eq!(of_many_classes(&[-5, 5]).len(), 2);
     }
 }

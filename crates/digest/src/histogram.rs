@@ -49,12 +49,6 @@ impl Histogram {
         }
     }
 
-    /// Counts all that `other` counted.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        let mut room = i64::MAX;
-        self.merge_within(other, &mut room);
-    }
-
     /// Counts all that `other` counted; memory as for a value.
     pub(crate) fn merge_within(&mut self, other: &Self, room: &mut i64) {
         self.zeros += other.zeros;
@@ -367,7 +361,7 @@ mod tests {
                 &mut 1_000_000,
             );
         }
-        odd.merge(&even);
+        odd.merge_within(&even, &mut { i64::MAX });
         assert_eq!(odd.buckets(), all.buckets());
     }
 

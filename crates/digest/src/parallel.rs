@@ -244,6 +244,9 @@ impl Log<'_> {
         let mut text = vec![0; CHUNK];
         while at < limit {
             let read = self.file.read_at(&mut text, at)?;
+            if read == 0 {
+                return Ok(None); // the file became shorter
+            }
             let found = memmem::find_iter(&text[..read], b"\n# ")
                 .map(|newline| newline + 1)
                 .find(|start| {
@@ -361,6 +364,21 @@ mod tests {
         one.feed(log.as_bytes());
         assert_eq!(several.summary.totals.events, 3);
         assert_eq!(as_text(&several), as_text(&one.finish()));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Byte by byte up to the length that it had, the search would take days.
+    #[test]
+    fn no_event_begins_behind_the_end_of_a_file_that_became_shorter() {
+        let path = std::env::temp_dir().join(format!("digest-short-{}", std::process::id()));
+        std::fs::write(&path, HEADER).unwrap();
+        let log = Log {
+            file: &File::open(&path).unwrap(),
+            length: 1 << 60,
+            segment: 1 << 59,
+            config: &Config::default(),
+        };
+        assert_eq!(log.beginning(1 << 59, 1 << 60).unwrap(), None);
         std::fs::remove_file(&path).unwrap();
     }
 

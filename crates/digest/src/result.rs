@@ -329,7 +329,8 @@ impl Class {
 }
 
 impl Metric {
-    fn merge(&mut self, other: &Self, room: &mut i64) {
+    /// Adds another's values, which has as many decimals; the memory is taken from `room`.
+    pub(super) fn merge(&mut self, other: &Self, room: &mut i64) {
         self.count += other.count;
         self.sum += other.sum;
         self.min = self.min.min(other.min);

@@ -122,18 +122,10 @@ fn clock_us(hour: i64, minute: i64, second: i64) -> Option<i64> {
     fits.then_some(((hour * 60 + minute) * 60 + second) * SECOND_US)
 }
 
-/// Days since 1970 by the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
-/// algorithms", 2013), in microseconds.
+/// The start of a day, in microseconds since 1970.
 fn day_us(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    Some(days * 86_400 * SECOND_US)
+    let fits = (1..=12).contains(&month) && (1..=31).contains(&day);
+    fits.then(|| days_from_civil(year, month, day) * DAY_S * SECOND_US)
 }
 
 /// The units of a length of time, in microseconds.

@@ -186,10 +186,11 @@ impl Filesystem for Files {
         }
         // The bytes are fetched at once, from memory mostly; only the answer waits.
         let due = self.disk.admit_read(offset, size);
-        match self.disk.faults.read(&self.disk.store, offset, size) {
-            Ok(data) => self.disk.timer.at(due, move || reply.data(&data)),
+        let done = self.disk.faults.read(&self.disk.store, offset, size);
+        self.disk.timer.at(due, move || match done {
+            Ok(data) => reply.data(&data),
             Err(error) => reply.error(errno(&error)),
-        }
+        });
     }
 
     fn write(
@@ -212,10 +213,11 @@ impl Filesystem for Files {
             };
         }
         let due = self.disk.admit_write(offset, size);
-        match self.disk.faults.write(&self.disk.store, offset, data) {
-            Ok(()) => self.disk.timer.at(due, move || reply.written(size)),
+        let done = self.disk.faults.write(&self.disk.store, offset, data);
+        self.disk.timer.at(due, move || match done {
+            Ok(()) => reply.written(size),
             Err(error) => reply.error(errno(&error)),
-        }
+        });
     }
 
     /// Answers after the flush latency and writes nothing out: what the lab promises is the
@@ -230,17 +232,14 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         let due = self.disk.admit_flush();
-        let mark = match self.disk.faults.begin_flush() {
-            Ok(mark) => mark,
-            Err(error) => return reply.error(errno(&error)),
-        };
+        let mark = self.disk.faults.begin_flush();
         let disk = Arc::clone(&self.disk);
-        self.disk
-            .timer
-            .at(due, move || match disk.faults.end_flush(mark) {
+        self.disk.timer.at(due, move || {
+            match mark.and_then(|mark| disk.faults.end_flush(mark)) {
                 Ok(()) => reply.ok(),
                 Err(error) => reply.error(errno(&error)),
-            });
+            }
+        });
     }
 
     fn fallocate(

@@ -221,10 +221,10 @@ impl Host {
             }
         }
         let touched = |part: &str| lease.stored.iter().any(|one| one.place.contains(part));
-        // At boot both may be too early for an answer; they read the files later then.
         if touched("/udev/") {
-            let _ = system::run(&["udevadm", "control", "--reload"], "", RELOAD);
+            system::reload_rules(held.boot != boot()?);
         }
+        // At boot it may be too early for an answer; the files are read later then.
         if touched("/systemd/") || lease.restart {
             let _ = system::systemctl(&["daemon-reload"]);
         }
@@ -397,8 +397,6 @@ impl Host {
     }
 }
 
-const RELOAD: Duration = Duration::from_secs(20);
-
 /// Returns the kept leases that no other has undone.
 fn on_stack(all: Vec<Held>) -> Vec<Held> {
     let mut kept = all;
@@ -454,7 +452,7 @@ fn left_over(left: &[String]) -> Result<()> {
         return Ok(());
     }
     Err(Fault::failed(format!(
-        "left as it is, since somebody else has changed it: {}",
+        "left as it is, since it is gone or somebody else has changed it: {}",
         left.join(", ")
     )))
 }
@@ -489,3 +487,7 @@ fn end_other(leases: &Leases) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "act_tests.rs"]
+mod tests;

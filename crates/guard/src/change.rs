@@ -29,13 +29,23 @@ impl Change {
         (!fits).then(|| format!("{}: not a place that a lease may change", self.place))
     }
 
-    /// Returns its present value; of a file that is absent, none.
+    /// Returns its present value; of what is absent, none.
     pub fn present(&self, client: &Client<'_>) -> Result<Option<String>> {
         match self.kind {
+            _ if self.is_gone() => Ok(None),
             Kind::Value => value(&self.place).map(Some),
             Kind::File => text(Path::new(&self.place)),
             Kind::Variable => client.variable(&self.place).map(Some),
             Kind::Mount => mounted(&self.place).map(Some),
+        }
+    }
+
+    /// Returns whether a device was detached, a module unloaded or a filesystem unmounted.
+    fn is_gone(&self) -> bool {
+        match self.kind {
+            Kind::Value => matches!(Path::new(&self.place).try_exists(), Ok(false)),
+            Kind::Mount => !is_mounted(&self.place),
+            Kind::File | Kind::Variable => false,
         }
     }
 
@@ -53,7 +63,8 @@ impl Change {
 
     /// Returns whether a present value is one that this lease has made.
     pub fn ours(&self, present: Option<&str>, landed: Option<&Landed>) -> bool {
-        let Some(landed) = landed else {
+        // What is gone took our value with it; only a file can be restored then.
+        let Some(landed) = landed.filter(|_| present.is_some() || self.kind == Kind::File) else {
             return false;
         };
         self.same(present, self.wanted.as_deref())
@@ -87,7 +98,8 @@ impl Change {
     /// first one is refused, it comes with its partner.
     pub fn write_back(&self, client: &Client<'_>) -> Result<()> {
         let done = self.write(client, true);
-        if self.along.is_empty() {
+        // A server may answer with a warning, and leave a pool as it is while it is resized.
+        if self.along.is_empty() && self.kind != Kind::Variable {
             return done;
         }
         self.move_along()?;
@@ -280,6 +292,15 @@ fn set_value(place: &str, value: &str) -> Result<()> {
         .at(place)
 }
 
+/// Returns whether something is mounted there; where that cannot be read, that it is.
+fn is_mounted(place: &str) -> bool {
+    let escaped = place.replace('\\', "\\134"); // others that are escaped stand in no place
+    fs::read_to_string("/proc/self/mountinfo").map_or(true, |all| {
+        all.lines()
+            .any(|line| line.split(' ').nth(4) == Some(escaped.as_str()))
+    })
+}
+
 fn mounted(place: &str) -> Result<String> {
     let argv = [
         "findmnt",
@@ -301,6 +322,7 @@ fn sorted(options: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::Commands;
     use std::collections::BTreeMap;
 
     fn change(kind: Kind, place: &str) -> Change {
@@ -336,6 +358,30 @@ mod tests {
         assert!(shown[1].starts_with("77"));
         assert_eq!(shown[2], "5");
         fs::remove_dir_all(&top).unwrap();
+    }
+
+    /// A server that answers yes, and leaves its pool as it is as long as that is being resized.
+    #[test]
+    fn a_variable_that_the_server_leaves_as_it_is_was_not_restored() {
+        let commands = Commands::new();
+        let at = |name: &str| commands.folder.join(name).display().to_string();
+        commands.put(
+            "client",
+            &format!(
+                "read -r text; case $text in SET*) [ -e {resizing} ] || echo \"${{text##* }}\" \
+                 >{value};; *) printf 'pool\\t'; cat {value};; esac",
+                resizing = at("resizing"),
+                value = at("value")
+            ),
+        );
+        fs::write(at("value"), "200\n").unwrap();
+        fs::write(at("resizing"), "").unwrap();
+        let client = ["client".to_owned()];
+        let mut one = change(Kind::Variable, "pool");
+        one.before = Some("100".to_owned());
+        assert!(one.write_back(&Client(&client)).is_err());
+        fs::remove_file(at("resizing")).unwrap();
+        one.write_back(&Client(&client)).unwrap();
     }
 
     #[test]

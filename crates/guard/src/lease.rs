@@ -146,6 +146,9 @@ pub enum State {
 pub struct Held {
     pub lease: Lease,
     pub state: State,
+    /// Whether everything was in force once: the server was started for it, and answered.
+    #[serde(skip)]
+    pub was_on_trial: bool,
     pub boot: String,
     pub at: u64,
     pub order: u64,
@@ -155,7 +158,7 @@ pub struct Held {
     pub verdict: String,
     pub judged: String,
     pub why: String,
-    /// What was not restored or written: somebody else has changed it.
+    /// What was not restored or written: somebody else has changed it, or it is gone.
     pub left: Vec<String>,
     pub extended: u32,
 }
@@ -176,6 +179,7 @@ impl Held {
     fn new(lease: Lease, boot: String, at: u64, order: u64) -> Self {
         Self {
             state: State::Open,
+            was_on_trial: false,
             boot,
             at,
             order,
@@ -194,7 +198,10 @@ impl Held {
         match entry {
             Entry::Intent { n } => self.land(n, false, None),
             Entry::Landed { n, value } => self.land(n, true, value),
-            Entry::Trial { .. } if self.state == State::Open => self.state = State::Trial,
+            Entry::Trial { .. } if self.state == State::Open => {
+                self.state = State::Trial;
+                self.was_on_trial = true;
+            }
             Entry::Until { at } => {
                 self.until = at;
                 self.extended += 1;

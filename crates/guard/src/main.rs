@@ -5,6 +5,8 @@
 
 mod act;
 mod change;
+#[cfg(test)]
+mod commands;
 mod fault;
 mod health;
 mod lease;

@@ -1,5 +1,6 @@
 //! Commands of the host, the server's unit and its client, the clock, the system's log.
 
+use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
@@ -23,11 +24,10 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// in with could not take back what it has set.
 pub fn run(argv: &[&str], input: &str, limit: Duration) -> Result<String> {
     let name = argv.iter().take(3).copied().collect::<Vec<_>>().join(" ");
-    let path = std::env::var_os("PATH").unwrap_or_else(|| PATH.into());
     let mut child = Command::new(argv[0])
         .args(&argv[1..])
         .env_clear()
-        .env("PATH", path)
+        .env("PATH", path())
         .env("HOME", "/root")
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -75,11 +75,29 @@ pub fn run(argv: &[&str], input: &str, limit: Duration) -> Result<String> {
     Err(Fault::failed(format!("{name}: {status}: {words}")))
 }
 
+/// Returns where commands are looked for.
+fn path() -> OsString {
+    #[cfg(test)]
+    if let Some(path) = crate::commands::path() {
+        return path;
+    }
+    std::env::var_os("PATH").unwrap_or_else(|| PATH.into())
+}
+
 /// Runs a command of systemd.
 pub fn systemctl(arguments: &[&str]) -> Result<String> {
     let mut argv = vec!["systemctl"];
     argv.extend(arguments);
     run(&argv, "", SHORT)
+}
+
+/// Lets udev read its rules again, and apply them where a boot `has_applied` the old ones.
+pub fn reload_rules(has_applied: bool) {
+    let _ = run(&["udevadm", "control", "--reload"], "", SHORT);
+    if has_applied {
+        let disks = ["--subsystem-match=block", "--action=change"];
+        let _ = run(&["udevadm", "trigger", disks[0], disks[1]], "", SHORT);
+    }
 }
 
 /// The server's unit.
@@ -105,6 +123,11 @@ impl Unit<'_> {
     /// not reached.
     pub fn state(&self) -> Result<String> {
         self.property("ActiveState")
+    }
+
+    /// Returns whether it was stopped, and did not fail.
+    pub fn was_stopped(&self) -> Result<bool> {
+        Ok(self.state()? == "inactive" && self.property("Result")? == "success")
     }
 
     pub fn is_active(&self) -> bool {

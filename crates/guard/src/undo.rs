@@ -23,8 +23,10 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
     if !lease.unit.is_empty() {
         let known = unit.state().and_then(|state| {
             is_down = matches!(state.as_str(), "inactive" | "failed");
+            // An operator who stopped it may be copying its files: it stays down.
+            let stays = is_down && held.was_on_trial && unit.was_stopped()?;
             // about to be started again, it has no process yet, and would read the trial's file
-            restarts = lease.restart && (state != ACTIVE || unit.runs_on(&lease.id)?);
+            restarts = lease.restart && !stays && (state != ACTIVE || unit.runs_on(&lease.id)?);
             Ok(())
         });
         failed = known.err(); // what needs no answer is restored now, the rest when this comes again
@@ -43,7 +45,8 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
     if lease.trial.iter().any(|one| one.kind == Kind::File) {
         system::systemctl(&["daemon-reload"])?;
     }
-    if restarts {
+    // One that was started since it was looked at has read the trial's file, too.
+    if restarts || (lease.restart && !lease.unit.is_empty() && unit.runs_on(&lease.id)?) {
         // It runs as it was: whether this account may log in is not what a revert waits for.
         unit.restart(&client, Duration::from_secs(LONGEST_S), ANSWERS)
             .or_else(|fault| unit.is_active().then_some(()).ok_or(fault))?;
@@ -76,3 +79,7 @@ fn take_back(
     change.unstage();
     Ok(true)
 }
+
+#[cfg(test)]
+#[path = "undo_tests.rs"]
+mod tests;

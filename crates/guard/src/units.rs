@@ -21,17 +21,8 @@ const WANTS: [(&str, &str); 2] = [
 pub fn install(server: &str) -> Result<()> {
     let guard = std::env::current_exe().at("mydyno-guard")?;
     let servers = format!("mariadb.service mysql.service mysqld.service {server}");
-    let (guard, servers) = (guard.display(), servers.trim_end());
-    write(
-        BOOT,
-        &format!(
-            "[Unit]\nDescription=Ends the trials of mydyno that a reboot has ended\n\
-             DefaultDependencies=no\nAfter=local-fs.target\nBefore=sysinit.target systemd-sysctl.service \
-             systemd-udevd.service systemd-tmpfiles-setup.service {servers}\n\
-             ConditionDirectoryNotEmpty=/var/lib/mydyno/lease\n\n\
-             [Service]\nType=oneshot\nExecStart={guard} boot\n"
-        ),
-    )?;
+    let (guard, servers) = (guard.display().to_string(), servers.trim_end());
+    write(BOOT, &boot_unit(&guard, servers))?;
     write(
         VERIFY,
         &format!(
@@ -51,6 +42,19 @@ pub fn install(server: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the unit that closes leases before servers start and sysctl.d and tmpfiles.d are read.
+///
+/// It is not before udev: that makes the devices which `local-fs.target` waits for.
+fn boot_unit(guard: &str, servers: &str) -> String {
+    format!(
+        "[Unit]\nDescription=Ends the trials of mydyno that a reboot has ended\n\
+         DefaultDependencies=no\nAfter=local-fs.target\n\
+         Before=sysinit.target systemd-sysctl.service systemd-tmpfiles-setup.service {servers}\n\
+         ConditionDirectoryNotEmpty=/var/lib/mydyno/lease\n\n\
+         [Service]\nType=oneshot\nExecStart={guard} boot\n"
+    )
 }
 
 /// Removes both, and the folders that are empty then.
@@ -92,4 +96,23 @@ fn make(folder: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Before it, the boot would wait 90 s for the disks in fstab, and end in the emergency mode.
+    #[test]
+    fn the_boot_unit_waits_for_filesystems_and_udev_does_not_wait_for_it() {
+        let text = boot_unit("/usr/local/libexec/mydyno-guard", "mysql.service");
+        assert!(text.contains("\nAfter=local-fs.target\n"));
+        let before = text
+            .lines()
+            .find(|line| line.starts_with("Before="))
+            .unwrap();
+        assert!(before.contains(" systemd-sysctl.service "));
+        assert!(before.ends_with(" mysql.service"));
+        assert!(!before.contains("udev"));
+    }
 }

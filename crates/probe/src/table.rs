@@ -138,6 +138,9 @@ pub(super) struct Cell {
     pub filed_present: bool,
 }
 
+/// So many columns a reader takes of a file; later ones have no values.
+pub const MOST_COLUMNS: usize = 1 << 15;
+
 /// All columns, in order of definition.
 #[derive(Debug, Default)]
 pub struct Table {
@@ -147,6 +150,7 @@ pub struct Table {
     pub(super) notes: Vec<Note>,
     ids: HashMap<(String, String), usize>,
     source: &'static str,
+    full: bool,
 }
 
 impl Table {
@@ -168,28 +172,43 @@ impl Table {
             return *id;
         }
         let id = self.cells.len();
+        if id == MOST_COLUMNS {
+            self.note_full();
+            return id;
+        }
         self.ids.insert(key, id);
         self.cells.push(Cell::default());
         self.fresh.push((column, self.source));
         id
     }
 
+    /// Names of things that come and go, as interfaces of containers, would else cost the file.
+    fn note_full(&mut self) {
+        if !std::mem::replace(&mut self.full, true) {
+            let text = format!("{MOST_COLUMNS} columns; what appears from now on is not recorded");
+            self.note(self.source, Event::Gap, "", &text);
+        }
+    }
+
     /// Gives a column its value; it is present from now on.
     pub fn set(&mut self, id: usize, value: i64) {
-        let cell = &mut self.cells[id];
-        cell.now = value;
-        cell.present = true;
+        if let Some(cell) = self.cells.get_mut(id) {
+            cell.now = value;
+            cell.present = true;
+        }
     }
 
     /// Makes a column absent until it is set again.
     pub fn gone(&mut self, id: usize) {
-        self.cells[id].present = false;
+        if let Some(cell) = self.cells.get_mut(id) {
+            cell.present = false;
+        }
     }
 
     /// The column's present value.
     #[must_use]
     pub fn get(&self, id: usize) -> Option<i64> {
-        let cell = self.cells[id];
+        let cell = self.cells.get(id)?;
         cell.present.then_some(cell.now)
     }
 

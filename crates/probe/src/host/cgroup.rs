@@ -228,9 +228,7 @@ impl Cpu {
 
     /// Sets the columns.
     pub fn read(&mut self, seldom: bool, look: &mut Look, table: &mut Table) {
-        if seldom {
-            self.limit(look, table);
-        }
+        let moved = seldom && self.limit(look, table);
         let mut all = Stat::default();
         for (height, level) in self.levels.iter_mut().enumerate() {
             if height > 0 && level.limit_now.is_none() {
@@ -245,8 +243,9 @@ impl Cpu {
             all.used = usage.read(look).and_then(|text| Words(text).number());
         }
         put(table, self.ids.used, all.used);
-        table.set(self.ids.throttled, all.throttled);
-        table.set(self.ids.periods, all.periods);
+        // What others had withheld before is not of this time, as in another group.
+        put(table, self.ids.throttled, (!moved).then_some(all.throttled));
+        put(table, self.ids.periods, (!moved).then_some(all.periods));
     }
 
     /// Takes the columns away.
@@ -257,13 +256,17 @@ impl Cpu {
         }
     }
 
-    /// The least of what the levels allow.
-    fn limit(&mut self, look: &mut Look, table: &mut Table) {
-        for level in &mut self.levels {
-            level.limit_now = level.read_limit(look);
+    /// The least of what the levels allow; returns whether other levels above have a limit now.
+    fn limit(&mut self, look: &mut Look, table: &mut Table) -> bool {
+        let mut moved = false;
+        for (height, level) in self.levels.iter_mut().enumerate() {
+            let now = level.read_limit(look);
+            moved |= height > 0 && now.is_some() != level.limit_now.is_some();
+            level.limit_now = now;
         }
         let least = self.levels.iter().filter_map(|level| level.limit_now).min();
         put(table, self.ids.limit, least);
+        moved
     }
 }
 

@@ -168,7 +168,7 @@ impl Watched {
         }
     }
 
-    /// Whether the file now has another number than the living process.
+    /// Whether its file now has another number than the living process.
     fn is_another(&self, look: &mut Look) -> bool {
         let now = self.pid(look);
         now.is_some() && now != self.living.as_ref().map(|living| living.pid)
@@ -176,7 +176,8 @@ impl Watched {
 
     fn pid(&self, look: &mut Look) -> Option<u32> {
         match &self.target {
-            Target::Pid(pid) => Some(*pid),
+            // Once its process has ended, the number may be another's.
+            Target::Pid(pid) => self.last.is_none().then_some(*pid),
             Target::File(path) => {
                 let text = look.open_and_read(path)?;
                 std::str::from_utf8(text).ok()?.trim().parse().ok()

@@ -23,7 +23,8 @@ struct Thread {
     /// The file is `stat`, where the kernel keeps no `schedstat`.
     coarse: bool,
     class: usize,
-    last: Used,
+    /// None: it may be old, and what it used before its first reading is not of this time.
+    last: Option<Used>,
 }
 
 struct Class {
@@ -42,6 +43,8 @@ pub struct Threads {
     total: Used,
     /// How many the process had when they were last listed.
     listed: i64,
+    /// Whether the last listing had all of them, so that one that it did not have is new.
+    complete: bool,
     noted: bool,
 }
 
@@ -56,6 +59,7 @@ impl Threads {
             classes: Vec::new(),
             total: Used::default(),
             listed: 0,
+            complete: true,
             noted: false,
         }
     }
@@ -71,10 +75,10 @@ impl Threads {
         self.each.retain_mut(|thread| {
             let used = thread.read(look);
             if let Some(used) = used {
-                classes[thread.class].cpu += used.cpu - thread.last.cpu;
-                total.waited += used.waited - thread.last.waited;
-                total.switches += used.switches - thread.last.switches;
-                thread.last = used;
+                let last = thread.last.replace(used).unwrap_or(used);
+                classes[thread.class].cpu += used.cpu - last.cpu;
+                total.waited += used.waited - last.waited;
+                total.switches += used.switches - last.switches;
             }
             used.is_some()
         });
@@ -100,6 +104,7 @@ impl Threads {
     /// after it began.
     fn list(&mut self, count: i64, table: &mut Table) {
         self.listed = count;
+        let begin = std::mem::replace(&mut self.complete, true).then(Used::default);
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let tid = entry.file_name().to_str().and_then(|tid| tid.parse().ok());
             let (Some(tid), Ok(comm)) = (tid, fs::read(entry.path().join("comm"))) else {
@@ -107,12 +112,15 @@ impl Threads {
             };
             let known = self.each.iter().position(|thread| thread.tid == tid);
             if known.is_none() && self.each.len() == MOST {
+                self.complete = false;
                 return self.note_too_many(count, table);
             }
             let class = self.class(&comm, table);
             match known {
                 Some(at) => self.each[at].class = class,
-                None => self.each.extend(Thread::open(tid, &entry.path(), class)),
+                None => self
+                    .each
+                    .extend(Thread::open(tid, &entry.path(), class, begin)),
             }
         }
     }
@@ -143,13 +151,12 @@ impl Threads {
 }
 
 impl Thread {
-    fn open(tid: u32, folder: &Path, class: usize) -> Option<Self> {
+    fn open(tid: u32, folder: &Path, class: usize, last: Option<Used>) -> Option<Self> {
         let schedstat = File::open(folder.join("schedstat"));
         let coarse = schedstat.is_err();
         let file = schedstat
             .or_else(|_| File::open(folder.join("stat")))
             .ok()?;
-        let last = Used::default();
         Some(Self {
             tid,
             file,

@@ -25,6 +25,7 @@ impl Meaning {
 /// States that no rule below names.
 const GAUGES: &[&str] = &[
     "aria_pagecache_blocks_unused",
+    "binlog_disk_use",
     "binlog_snapshot_position",
     "delayed_insert_threads",
     "error_log_buffered_bytes",
@@ -37,6 +38,7 @@ const GAUGES: &[&str] = &[
     "innodb_num_open_files",
     "innodb_purge_undo_no",
     "innodb_redo_log_uuid",
+    "max_tmp_space_used",
     "max_used_connections",
     "mysqlx_sessions",
     "not_flushed_delayed_rows",
@@ -51,6 +53,7 @@ const GAUGES: &[&str] = &[
     "stack_usage",
     "table_open_cache_active_instances",
     "tc_log_max_pages_used",
+    "tmp_space_used",
     "wsrep",
 ];
 const PREFIXES: &[&str] = &[
@@ -137,6 +140,7 @@ const SECONDS: &[&str] = &[
 ];
 const BYTES: &[&str] = &[
     "binlog_bytes_written",
+    "binlog_disk_use",
     "buffer_data_read",
     "buffer_data_written",
     "bytes_received",
@@ -146,8 +150,10 @@ const BYTES: &[&str] = &[
     "innodb_data_read",
     "innodb_data_written",
     "innodb_os_log_written",
+    "max_tmp_space_used",
     "os_log_bytes_written",
     "qcache_free_memory",
+    "tmp_space_used",
 ];
 const BYTES_PREFIXES: &[&str] = &[
     "innodb_lsn_",
@@ -218,4 +224,16 @@ fn begins(name: &str, with: &[&str]) -> bool {
 
 fn ends(name: &str, with: &[&str]) -> bool {
     with.iter().any(|part| name.ends_with(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_in_use_is_a_state_in_bytes() {
+        for name in ["tmp_space_used", "max_tmp_space_used", "binlog_disk_use"] {
+            assert_eq!(of_status(name), Meaning::gauge("B"), "{name}");
+        }
+    }
 }

@@ -225,6 +225,9 @@ impl Watched {
             };
             present.push(tid);
             let known = self.threads.iter().position(|thread| thread.tid == tid);
+            if known.is_none() && self.threads.len() >= OPEN {
+                continue;
+            }
             let asleep = connections.get(&tid);
             let class = if asleep.is_some() {
                 self.class(CONNECTION)
@@ -237,19 +240,15 @@ impl Watched {
                     other => self.class(other),
                 }
             };
-            let at = match known {
-                Some(at) => at,
-                None if self.threads.len() >= OPEN => continue,
-                None => {
-                    let Some(thread) = Thread::open(tid, &entry.path()) else {
-                        continue;
-                    };
-                    self.threads.push(thread);
-                    self.threads.len() - 1
-                }
+            let at = known.unwrap_or(self.threads.len());
+            if known.is_none() {
+                self.threads.extend(Thread::open(tid, &entry.path()));
+            }
+            let Some(thread) = self.threads.get_mut(at) else {
+                continue;
             };
-            self.threads[at].class = class;
-            self.threads[at].asleep = asleep.copied().unwrap_or_default();
+            thread.class = class;
+            thread.asleep = asleep.copied().unwrap_or_default();
         }
         self.threads.retain(|thread| present.contains(&thread.tid));
         self.count = present.len().max(self.threads.len());

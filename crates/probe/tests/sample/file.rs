@@ -1,7 +1,7 @@
 //! The file's bytes: known ones, random ones, torn ones.
 
 use mydyno_probe::frame::{Encoder, Tick};
-use mydyno_probe::table::{Column, Event, Table};
+use mydyno_probe::table::{Column, Event, Table, MOST_COLUMNS};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -82,6 +82,27 @@ fn a_file_torn_anywhere_yields_its_complete_frames() {
         assert!(File::decode(&damaged).complete <= length, "byte {length}");
     }
     assert_eq!(ticks_before, 3);
+}
+
+/// A reader would refuse the file with all that it has.
+#[test]
+fn columns_beyond_what_a_reader_takes_are_noted_and_have_no_values() {
+    let (mut encoder, mut table) = (Encoder::default(), Table::new());
+    encoder.head(&json!({"hz": 100}));
+    table.of_source("host");
+    for number in 0..MOST_COLUMNS + 10 {
+        let of = format!("veth{number}");
+        let id = table.define(Column::counter("net.rx_bytes", "B", 1.0).of(of));
+        table.set(id, 1);
+        assert_eq!(table.get(id), (number < MOST_COLUMNS).then_some(1));
+        table.gone(id);
+        table.set(id, 1);
+    }
+    encoder.tick(&at(0), &mut table);
+    let file = File::decode(&encoder.out);
+    assert_eq!(file.columns.len(), MOST_COLUMNS);
+    assert_eq!(file.ticks[0].changed.len(), MOST_COLUMNS);
+    assert_eq!(file.events("host"), ["gap"]);
 }
 
 /// What may happen to a column in a tick.

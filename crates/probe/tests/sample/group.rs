@@ -169,3 +169,42 @@ fn a_move_to_another_group_leaves_one_reading_without_values() {
     assert_eq!(used(&mut group), None);
     assert_eq!(used(&mut group), Some(5000));
 }
+
+#[test]
+fn a_limit_that_comes_or_goes_above_leaves_one_reading_without_what_was_withheld() {
+    // Groups above have withheld from others before; the difference would be of a moment.
+    let folder = Folder::new();
+    for (file, text) in [
+        (
+            "proc/self/mounts",
+            "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",
+        ),
+        ("proc/self/cgroup", "0::/a.slice/b.service\n"),
+        ("sys/fs/cgroup/a.slice/cgroup.type", "domain\n"),
+        (
+            "sys/fs/cgroup/a.slice/cpu.stat",
+            "usage_usec 900\nnr_throttled 4\nthrottled_usec 70\n",
+        ),
+        ("sys/fs/cgroup/a.slice/b.service/cgroup.type", "domain\n"),
+        (
+            "sys/fs/cgroup/a.slice/b.service/cpu.stat",
+            "usage_usec 800\n",
+        ),
+    ] {
+        folder.write(file, text);
+    }
+    let (mut look, mut table) = (Look::default(), Table::new());
+    let mut group = Group::new(&Root::at(folder.path()), "self", "self");
+    let mut withheld = |limit: &str| {
+        folder.write("sys/fs/cgroup/a.slice/cpu.max", limit);
+        group.sample(&mut look, &mut table);
+        let columns = ["cgroup.cpu", "cgroup.throttled", "cgroup.throttled_periods"];
+        columns.map(|name| table.get(table.find(name, "self").unwrap()))
+    };
+    let none = "max 100000\n";
+    assert_eq!(withheld(none), [Some(800), Some(0), Some(0)]);
+    assert_eq!(withheld("150000 100000\n"), [Some(800), None, None]);
+    assert_eq!(withheld("200000 100000\n"), [Some(800), Some(70), Some(4)]);
+    assert_eq!(withheld(none), [Some(800), None, None]);
+    assert_eq!(withheld(none), [Some(800), Some(0), Some(0)]);
+}

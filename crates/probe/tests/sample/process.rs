@@ -168,3 +168,63 @@ fn more_threads_than_are_read_are_noted() {
         thread.join().unwrap();
     }
 }
+
+/// Process 7 of a recorded tree, by its number.
+fn recorded(folder: &Folder) -> Processes {
+    let named = Named {
+        role: "x".to_owned(),
+        value: 7,
+    };
+    Processes::new(&Root::at(folder.path()), &[named], &[])
+}
+
+fn stat(folder: &Folder, state: char, threads: u32, started: u32) {
+    let used = "1 7 7 0 -1 4194560 11 2 33 4 55 66 7 8 20 0";
+    let text = format!("7 (a) {state} {used} {threads} 0 {started} 9000 99 1\n");
+    folder.write("proc/7/stat", &text);
+}
+
+#[test]
+fn a_number_that_another_process_has_later_is_not_watched() {
+    let folder = Folder::new();
+    let (mut source, mut table) = (recorded(&folder), Table::new());
+    stat(&folder, 'S', 1, 100);
+    source.read(&mut table).unwrap();
+    assert_eq!(value(&table, "process.threads", "x"), Some(1));
+    for (state, started) in [('Z', 100), ('S', 200), ('S', 200)] {
+        stat(&folder, state, 1, started);
+        source.read(&mut table).unwrap();
+        assert_eq!(table.present(), 0);
+    }
+    assert_eq!(events(&table), [Event::Gone]);
+}
+
+#[test]
+fn what_a_thread_used_before_there_was_room_for_it_is_not_of_this_time() {
+    let folder = Folder::new();
+    let thread = |tid: u32, used: u32| {
+        let at = |file: &str| format!("proc/7/task/{tid}/{file}");
+        folder.write(&at("comm"), "w\n");
+        folder.write(&at("schedstat"), &format!("{used} 500 3\n"));
+    };
+    let end = |tid: u32| {
+        folder.write(&format!("proc/7/task/{tid}/schedstat"), "");
+        fs::remove_dir_all(folder.path().join(format!("proc/7/task/{tid}"))).unwrap();
+    };
+    let (mut source, mut table) = (recorded(&folder), Table::new());
+    let mut used = |threads: u32| {
+        stat(&folder, 'S', threads, 100);
+        source.read(&mut table).unwrap();
+        value(&table, "process.thread_cpu", "x/w").unwrap()
+    };
+    (1000..1520).for_each(|tid| thread(tid, 1_000_000));
+    assert_eq!(used(520), 512_000_000);
+    (1000..1008).for_each(end);
+    assert_eq!(used(512), 512_000_000);
+    assert_eq!(used(512), 512_000_000, "others are read in their places");
+    // With room for all, one that was not there before is new.
+    end(1008);
+    assert_eq!(used(511), 512_000_000);
+    thread(2000, 7_000_000);
+    assert_eq!(used(512), 519_000_000);
+}

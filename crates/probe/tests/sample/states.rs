@@ -211,6 +211,24 @@ fn more_threads_than_are_opened_are_stood_for_and_noted() {
     assert_eq!(notes, ["600 threads, of which 512 stand for all"]);
 }
 
+/// Their names need not be read at each tick.
+#[test]
+fn threads_that_are_not_opened_have_no_class() {
+    let folder = Folder::new();
+    for tid in 1000..1600 {
+        thread(&folder, tid, &format!("n{tid}x"), "running\n", "");
+    }
+    let (mut states, _) = source(&Root::at(folder.path()), 7, &[]);
+    let mut table = Table::new();
+    states.read(&mut table).unwrap();
+    let is_class = |tid: &u32| {
+        table
+            .find("state.threads", &format!("db/n{tid}x"))
+            .is_some()
+    };
+    assert_eq!((1000..1600).filter(is_class).count(), 512);
+}
+
 #[test]
 fn what_ended_has_no_states() {
     let folder = recorded();
