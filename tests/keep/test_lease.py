@@ -168,6 +168,7 @@ def test_a_campaign_and_a_trial_do_not_take_each_others_values_for_the_hosts(des
     until(lambda: desk.guest.inside("sh", "-c", f"flock -n {lock}/lock true || echo held"))
     assert "locked by a campaign" in desk.apply(HOT, code=4)
     desk.guest.inside("systemctl", "stop", "other")
+    desk.guest.inside("rm", "-r", lock)
     desk.apply(HOT)
     spec = desk.folder / "spec.toml"
     spec.write_text(CAMPAIGN.format(desk.guest.ssh))

@@ -82,4 +82,4 @@ def _lease(one: Held, now: float, *, undone: bool) -> str:
     head += f"    {settings}\n" if settings else ""
     if one.verdict:
         head += f"    production: {one.verdict} ({one.judged})\n"
-    return head + "".join(f"    left as it is, changed by others: {p}\n" for p in one.left)
+    return head + "".join(f"    left as it is, gone or changed by others: {p}\n" for p in one.left)

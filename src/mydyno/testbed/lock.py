@@ -32,6 +32,7 @@ _HOLD = (
     'flock -w "$2" 9 || { cat "$1"; exit 1; }; '
     'echo "$3" >"$1"; echo held; exec sleep infinity'
 )
+_LOCKED = '[ ! -e "$1" ] || flock -n "$1" true || { cat "$1"; exit 1; }'
 
 
 @dataclass(slots=True)
@@ -92,6 +93,13 @@ def _local_lock() -> Iterator[None]:
         file.write(f"{_who()}\n")
         file.flush()
         yield
+
+
+def refuse_locked(host: Ssh) -> None:
+    """Raise `RefusedError` where a campaign holds the host's lock; nothing is made there."""
+    done = host.run(Action(("sh", "-c", _LOCKED, "locked", str(host.run_folder() / _NAME / _NAME))))
+    if done.returncode:
+        raise _refusal(host.name, done.stdout.decode(errors="replace").strip())
 
 
 def _who() -> str:
