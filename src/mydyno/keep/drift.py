@@ -70,11 +70,8 @@ def drift(kept: Kept, seen: ServerEvidence, files: HostFiles) -> list[DriftRow]:
     for key, wanted in kept.settings.items():
         present = effective(key, kept, seen, files)
         stored, where = _stored(key, kept, options, files)
-        rows.append(
-            DriftRow(
-                key, wanted, stored, present, where, _state(key, wanted, stored, present, seen)
-            )
-        )
+        state = _state(key, wanted, stored, present, seen)
+        rows.append(DriftRow(key, wanted, stored, present, where, state))
     return rows
 
 

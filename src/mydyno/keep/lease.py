@@ -397,12 +397,8 @@ def _started_with(options: Sequence[str], scene: Scene) -> list[str]:
 def _start(scene: Scene) -> str:
     """Return the command of the server's unit, the last one that it gives."""
     lines = scene.unit.replace("\\\n", " ").splitlines()
-    starts = [line.partition("=")[2].strip() for line in lines if _is_start(line)]
-    return starts[-1] if starts else ""
-
-
-def _is_start(line: str) -> bool:
-    return line.lstrip().startswith("ExecStart=")
+    starts = [line for line in map(str.lstrip, lines) if line.startswith("ExecStart=")]
+    return starts[-1].partition("=")[2].strip() if starts else ""
 
 
 def _stored(all_kept: Kept, changed: set[str], scene: Scene) -> list[LeaseChange]:

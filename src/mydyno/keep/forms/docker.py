@@ -24,10 +24,7 @@ def _write(kept: Kept) -> Sequence[KeptFile]:
     lines = [*kept.heading(), "services:", "  db:"]
     options = kept.of("mysqld")
     if options:  # Compose replaces a list, it does not add to it
-        lines += [
-            "    # this replaces the service's own command: add its options here",
-            "    command:",
-        ]
+        lines += ["    # add the options of the service's own command", "    command:"]
     words = (f"--{switch(name, value) or f'{name}={value}'}" for name, value in options.items())
     lines += [f"      - {scalar(word)}" for word in words]
     limits = kept.of("limits")
