@@ -19,7 +19,7 @@ from mydyno.audit.host_facts import listed, of_host, plain
 from mydyno.audit.memory import Get, Memory, getter, memory_of
 from mydyno.audit.option_files import Option, every, groups, number, written
 from mydyno.stack.flavours import known_as
-from mydyno.stack.known import granted, normalise
+from mydyno.stack.known import granted
 
 Version = tuple[int, ...]
 
@@ -231,7 +231,7 @@ def _same(name: str, wanted: str, present: str, variables: Mapping[str, str]) ->
         return not all(re.fullmatch(r"[\w-]+", word) for word in words) or words[0] == words[1]
     if left is None or right is None:  # a name that stands for ON, a number that has a name
         return True
-    if granted(name, {k: normalise(v) for k, v in variables.items()}, wanted):
+    if granted(name, variables, wanted):
         return True  # rounded up to chunks
     rounded = max(0.02 * abs(left), _BLOCK) if name.endswith(_SIZES) and left > _BLOCK else 0.0
     return abs(left - right) <= rounded

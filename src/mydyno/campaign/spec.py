@@ -406,23 +406,21 @@ def programs(spec: Spec, place: str, text: str) -> tuple[str, ...]:
     found = dict.fromkeys(
         (program_of({}, spec.stack), *(program_in(t, spec.stack) for t in tables))
     )
-    if {KEY, SETTING} & dict(spec.common or {}).keys():
-        wrong = f"common: {KEY}: all treatments would have it; set stack.server instead"
-    else:
-        wrong = _wrong(spec.stack, tables, found)
-    if wrong:
+    if wrong := _wrong(spec, tables, found):
         raise SpecError(located(f"{place}: {wrong}", place, text))
     return tuple(found)
 
 
-def _wrong(stack: StackTable, tables: Iterable[Mapping[str, Any]], found: Iterable[str]) -> str:
+def _wrong(spec: Spec, tables: Iterable[Mapping[str, Any]], found: Iterable[str]) -> str:
     """Return the error in the servers of a spec, or an empty string."""
+    if {KEY, SETTING} & dict(spec.common or {}).keys():
+        return f"common: {KEY}: all treatments would have it; set stack.server instead"
     conditions = [values for table in tables for values in table.get("when", {}).values()]
     if any({KEY, SETTING} & values.keys() for values in conditions):
         return (
             f"{KEY}: a condition (when) depends on the server and cannot choose it; remove it there"
         )
-    for name, basedir in stack.servers.items():
+    for name, basedir in spec.stack.servers.items():
         if not basedir and basedir in found:
             return (
                 f"stack.servers.{name}: no basedir; set it here or with "
@@ -430,7 +428,7 @@ def _wrong(stack: StackTable, tables: Iterable[Mapping[str, Any]], found: Iterab
             )
     for name in found:
         if name != "auto" and "/" not in name:
-            known = ", ".join(("auto", *stack.servers))
+            known = ", ".join(("auto", *spec.stack.servers))
             return (
                 f"{KEY}: unknown server {name!r}; known: {known}; name a basedir, or add "
                 f'{name} = "/opt/..." to the servers of [stack]'

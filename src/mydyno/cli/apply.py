@@ -41,7 +41,7 @@ from mydyno.cli.leases import (
     unit_of,
 )
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
-from mydyno.host import Host, Local, Ssh, is_root
+from mydyno.host import Host, is_root
 from mydyno.host.processes import identify
 from mydyno.keep.forms import udev
 from mydyno.keep.kept import KEPT, Kept, KeptOn
@@ -73,7 +73,7 @@ from mydyno.stack import cgroup
 from mydyno.stack.flavours import flavours
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import full_key, split
-from mydyno.testbed.lock import host_lock, open_campaigns, refuse_locked
+from mydyno.testbed.lock import beside_no_campaign, open_campaigns
 
 _SHORTEST_S, _LONGEST_S = 10.0, 7 * 86400.0
 _IDS = r"s/^[UG]id:\s*\([0-9]*\).*/\1/p"  # the real user and group
@@ -153,9 +153,7 @@ def apply(  # noqa: PLR0913 - one parameter an option
         reason = why or f"mydyno apply {source}{f' {treatment}' if treatment else ''}"
         asked = lease_of(existing, seen, name, plan, reason, seconds=round(seconds), note=note)
         # a campaign that runs takes what is in force now for the host's own
-        if isinstance(existing.host, Ssh):
-            refuse_locked(existing.host)  # held, it would leave its file on the host
-        with host_lock(*(one for one in (existing.host,) if isinstance(one, Local))):
+        with beside_no_campaign(existing.host):
             begun(existing.host, to, server, asked, plan, kept)
         shown = msgspec.structs.replace(shown, id=asked.id, until=time() + seconds)
     if json:

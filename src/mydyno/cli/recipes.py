@@ -62,8 +62,9 @@ class RecipeRow(msgspec.Struct, frozen=True):
 
 def _row(name: str, spec: Spec) -> RecipeRow:
     of, scales = spec.recipe, {scale: _time(name, scale) for scale in sorted(spec.scale)}
-    about = (name, spec.campaign.question, _time(name), scales)
-    return RecipeRow(*about, of.needs, of.touches, of.page)
+    return RecipeRow(
+        name, spec.campaign.question, _time(name), scales, of.needs, of.touches, of.page
+    )
 
 
 def _lines(of: RecipeRow, width: int) -> str:

@@ -132,8 +132,10 @@ def execute(
     journal = _journal(files, campaign, built.name)
     records = register(files.path, campaign.name, campaign.spec.stack.host)
     try:
-        about = (source.place, dict(source.overrides), built.ground)
-        run_facts = RunFacts(*about, command_line(), built.name, __version__)
+        given = dict(source.overrides)
+        run_facts = RunFacts(
+            source.place, given, built.ground, command_line(), built.name, __version__
+        )
         save(files, source, run_facts, begun=any(journal.events()))
         _save_facts(files, built)
         new = note is None and not any(journal.events())

@@ -90,12 +90,11 @@ def is_in_force(key: str, wanted: str, present: str, seen: ServerEvidence) -> bo
         return wanted.split() == present.split()
     name = key.removeprefix("mysqld.")
     now, asked = normalise(present), normalise(wanted)
-    shown = {k: normalise(v) for k, v in seen.variables.items()} | {name: now}
-    if not (name.endswith(_SIZES) and now.isdigit() and asked.isdigit()):
-        return granted(name, shown, wanted)
-    # rounded down, to what is a multiple of a block at most; or as the variable's own rule has it
-    lacks = int(asked) - int(now)
-    return 0 <= lacks < min(_BLOCK, int(asked)) or granted(name, shown, wanted)
+    if granted(name, {**seen.variables, name: present}, wanted):
+        return True
+    # sizes are rounded down, to what is a multiple of a block at most
+    sizes = name.endswith(_SIZES) and now.isdigit() and asked.isdigit()
+    return sizes and 0 <= int(asked) - int(now) < min(_BLOCK, int(asked))
 
 
 _OF_PROCESS = {"limits": limits, "cgroup": cpu_quota}

@@ -14,10 +14,9 @@ from mydyno.audit.host_facts import allocator
 from mydyno.audit.option_files import every, groups, number
 from mydyno.keep.drift import HostFiles, effective, is_in_force, place_of
 from mydyno.keep.forms import fstab, native, systemd
-from mydyno.keep.forms.mycnf import switch
 from mydyno.keep.kept import Form, Kept, KeptOn
 from mydyno.model import RefusedError, SpecError
-from mydyno.stack.known import normalise
+from mydyno.stack.known import normalise, switch
 
 LEASE_ID = "@"  # in the text of a drop-in: the lease has its id later
 _TRIAL = "/run/systemd/system/{unit}.d/zzz-mydyno-trial.conf"
@@ -206,10 +205,8 @@ def _refuse_losing(rows: Sequence[LeaseRow], stored: Sequence[LeaseChange], scen
     last = {o.name: o for o in every(seen.start, texts, groups(seen.flavour, seen.version))}
     command = f"{_start(scene)} {scene.environment.get(_OPTIONS, '')}"
     given = {word[2:].partition("=")[0].replace("-", "_") for word in command.split()}
-    for row in rows:
+    for row in (row for row in rows if row.key.startswith("mysqld.")):
         name = row.key.removeprefix("mysqld.")
-        if name == row.key:
-            continue
         if name in given:
             unit = seen.host.get("unit", "").strip()
             raise RefusedError(

@@ -218,8 +218,9 @@ def _bar(one: Diagnosis) -> AccountBar:
     count = "not sampled" if one.n is None else f"{one.n:g} connections"
     total_words = f"{count}, {units.measurement(one.throughput, one.unit)}{_when(one)}"
     answer = sentence(one).partition(": ")[2]
-    words = (answer[:1].upper() + answer[1:], because, tuple(doubts(one)), tuple(shown(one)))
-    return AccountBar(one.treatment, total_words, tuple(pieces), *words)
+    answer = answer[:1].upper() + answer[1:]
+    noted, figures = tuple(doubts(one)), tuple(shown(one))
+    return AccountBar(one.treatment, total_words, tuple(pieces), answer, because, noted, figures)
 
 
 def _whiskers(one: Diagnosis) -> tuple[ElasticityMark, ...]:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, SpecError, quoted
 from mydyno.stack import launch_file
 from mydyno.stack.flavours import quirks
-from mydyno.stack.known import granted, needs_restart, normalise
+from mydyno.stack.known import granted, needs_restart, normalise, switch
 from mydyno.stack.known.variables import RENAMED, Variable, refusals
 from mydyno.stack.launch_file import OWNED
 
@@ -121,7 +121,7 @@ class Mysqld:
 
 def option_file(want: Settings, flavour: str, version: tuple[int, ...]) -> str:
     """Return the text of the option file that makes a server have exactly these settings."""
-    lines = [_line(key, value) for key, value in sorted(want.items())]
+    lines = [switch(key, value) or _line(key, value) for key, value in sorted(want.items())]
     logs = "log_bin" in want and normalise(want["log_bin"]) != "0"
     if logs and "server_id" not in want:
         lines += quirks(flavour, version).replication.options
@@ -159,10 +159,8 @@ def _file(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _line(key: str, value: str) -> str:
-    """Return an option file's line; `log_bin` takes no ON or OFF there, only a file's name."""
+    """Return an option file's line."""
     plain = normalise(value)
-    if key == "log_bin" and plain in ("0", "1"):
-        return "log_bin" if plain == "1" else "skip_log_bin"
     number = plain if plain.isdigit() and not value.isalpha() else value
     return f"{key}={number if _PLAIN.fullmatch(number) else quoted(f'mysqld.{key}', number)}"
 

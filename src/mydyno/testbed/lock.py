@@ -95,11 +95,20 @@ def _local_lock() -> Iterator[None]:
         yield
 
 
-def refuse_locked(host: Ssh) -> None:
-    """Raise `RefusedError` where a campaign holds the host's lock; nothing is made there."""
+@contextmanager
+def beside_no_campaign(host: Host) -> Iterator[None]:
+    """Raise `RefusedError` where a campaign holds the host's lock, and hold it on this machine.
+
+    Over SSH it is only looked at: held, it would leave its file on the host.
+    """
+    if not isinstance(host, Ssh):
+        with host_lock(host):
+            yield
+        return
     done = host.run(Action(("sh", "-c", _LOCKED, "locked", str(host.run_folder() / _NAME / _NAME))))
     if done.returncode:
         raise _refusal(host.name, done.stdout.decode(errors="replace").strip())
+    yield
 
 
 def _who() -> str:

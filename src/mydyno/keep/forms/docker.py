@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from mydyno.keep.forms import systemd
-from mydyno.keep.forms.mycnf import switch
 from mydyno.keep.kept import Form, Kept, KeptFile, scalar
 from mydyno.model import SpecError
+from mydyno.stack.known import switch
 
 _FILE = "compose.mydyno.yml"
 # Of net.ipv4, what belongs to no network namespace; of net.core a container has one.

@@ -4,18 +4,9 @@ from collections.abc import Sequence
 
 from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
 from mydyno.model import quoted
-from mydyno.stack.known import normalise
+from mydyno.stack.known import switch
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:,/+-")
-
-
-def switch(name: str, value: str) -> str:
-    """Return the option without a value that stands for a setting, ``""`` for most.
-
-    `log_bin` takes no ON or OFF there, only a file's name.
-    """
-    own = {"0": "skip_log_bin", "1": "log_bin"} if name == "log_bin" else {}
-    return own.get(normalise(value), "")
 
 
 def section(kept: Kept) -> list[str]:

@@ -57,12 +57,12 @@ _DOWN = {
 def granted(key: str, seen: Mapping[str, str], wanted: str, step: int = 1) -> bool:
     """Return whether the value seen is what the server makes of the one wanted.
 
-    `seen` are all variables, as `normalise` writes them, `step` is what this one is a multiple of.
+    `seen` are all variables as the server shows them, `step` is what this one is a multiple of.
 
     Sizes are rounded down to the variable's unit, a buffer pool of at least one chunk up to a
     multiple of chunks times instances.
     """
-    value = seen.get(key, "")
+    value = normalise(seen.get(key, ""))
     if same(key, value, wanted):
         return True
     if key == "log_bin":  # shown as ON whatever its file's name is
@@ -74,6 +74,15 @@ def granted(key: str, seen: Mapping[str, str], wanted: str, step: int = 1) -> bo
         return _is_rounded_up(int(value), int(plain), seen)
     step = max(step, _DOWN.get(key, 1))
     return int(value) == int(plain) // step * step
+
+
+def switch(key: str, value: str) -> str:
+    """Return the option without a value that stands for a setting, ``""`` for most.
+
+    `log_bin` takes no ON or OFF in an option file, only a file's name.
+    """
+    own = {"0": "skip_log_bin", "1": "log_bin"} if key == "log_bin" else {}
+    return own.get(normalise(value), "")
 
 
 def needs_restart(key: str, seen: Mapping[str, str], wanted: str) -> bool:
