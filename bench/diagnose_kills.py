@@ -33,12 +33,14 @@ table_size = {rows}
 threads = [4]
 """
 LINK = '"net.address" = "lab"\n"net.transport" = "tcp"\n"link.rate" = "200mbit"'
+QUOTA = '"cgroup.cpu" = "60%"'
 LOADS = {  # the spec, and the doses that it is diagnosed by
     "link": (SPEC.format(settings=LINK, script="oltp_read_only", rows=20_000), ""),
     "disk": (
         SPEC.format(settings="", script="oltp_read_write", rows=200_000),
         "disk.rate,disk.read_latency,disk.flush_latency",
     ),
+    "quota": (SPEC.format(settings=QUOTA, script="oltp_read_only", rows=20_000), "cgroup.cpu"),
 }
 _ENDS_S = 5.0
 
