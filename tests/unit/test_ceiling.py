@@ -11,8 +11,9 @@ from mydyno.stats.result import Comparison
 PARAMS = {"script": "oltp_update_index", "threads": 4}
 
 
-def outcome(number, treatment, rate, tps, p99_s=0.01, status=TrialStatus.OK):
-    metrics = (Metric("tps", tps, "/s"), Metric("latency_p99_s", p99_s, "s"))
+def outcome(number, treatment, rate, tps, p99_s=0.01, status=TrialStatus.OK, **more):
+    values = {"tps": tps, "latency_p99_s": p99_s, **more}
+    metrics = tuple(Metric(name, value, "") for name, value in values.items())
     trial = Trial(number, treatment, f"w/4@{rate}", 0, 1)
     return Outcome(trial, status, Window(0, 60), metrics)
 
@@ -39,8 +40,8 @@ def test_the_ceiling_is_the_last_rate_before_one_is_missed():
         outcome(1, "a", 200, 199.0, 0.02),
         outcome(2, "a", 400, 310.0),
         outcome(3, "a", 800, 800.0),  # a rate beyond one that was missed does not count
-        outcome(4, "b", 100, 100.0),
-        outcome(5, "b", 200, 200.0, 0.03),
+        outcome(4, "b", 100, 100.0, disk_writes=250.0),
+        outcome(5, "b", 200, 200.0, 0.03, disk_writes=480.0),
         outcome(6, "c", 100, 90.0),
         outcome(7, "c", 200, 90.0),
         outcome(8, "d", 100, 100.0),
@@ -55,9 +56,10 @@ def test_the_ceiling_is_the_last_rate_before_one_is_missed():
     assert (b.kept, b.missed) == (200, None)
     assert (c.kept, c.missed) == (None, 100)
     compared = Comparison("c", "tps", "a", 1.0, None, {}, [], ceilings=[a, b, c, e])
+    shown = "keeps up with 200 /s (p99 30 ms, 480 /s writes on the disk)"
     assert ceiling_sentences(compared) == [
         "a, w/4: keeps up with 200 /s (p99 20 ms); of 400 /s it did 310 /s.",
-        "b, w/4: keeps up with 200 /s (p99 30 ms), the highest rate that was tried.",
+        f"b, w/4: {shown}, the highest rate that was tried.",
         "c, w/4: keeps up with no rate; of 100 /s it did 90.0 /s.",
         "e, w/4: keeps up with 100 /s (p99 10 ms); its trials at 5000 /s failed.",
     ]

@@ -116,7 +116,10 @@ def test_without_doses_nothing_is_called_proven():
 
 def test_a_load_that_asks_for_no_more_stays_the_answer_where_no_dose_has_one():
     idle = diagnosed(CPUS, answer="load_idle")
-    assert sentence(idle) == "A, w: the load itself is the limit, as it asks for no more."
+    assert sentence(idle) == (
+        "A, w: the load itself is the limit, as it asks for no more; give it more threads, or a "
+        "higher rate."
+    )
     assert sentence(diagnosed(MAIN, answer="load_idle")).startswith("A, w: the limit is the rate")
 
 

@@ -23,12 +23,11 @@ from mydyno.campaign.designs import (
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.switchback import Settled
 from mydyno.campaign.treatments import credits_of, disk_class_of
-from mydyno.diagnose.diagnosis import ALL, TIMES, Proof
+from mydyno.diagnose.diagnosis import ALL, TIMES, UNDECIDED, Proof
 from mydyno.diagnose.elasticity import (
     FIRST_LOOK,
     MOST_STALLED,
     NOTABLE,
-    UNDECIDED,
     BlockLooks,
     Segment,
     all_refuted,

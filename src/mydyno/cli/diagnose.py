@@ -20,7 +20,7 @@ from mydyno.campaign.doses import (
     WASHOUT_S,
 )
 from mydyno.campaign.plan import Campaign, Resolved
-from mydyno.campaign.spec import DeviceTable, Spec
+from mydyno.campaign.spec import EXISTING, DeviceTable, Spec
 from mydyno.campaign.trial import replayed
 from mydyno.cli.analysis import reopen
 from mydyno.cli.benches import resolved_spec
@@ -146,6 +146,11 @@ def _refuse(spec: Spec, load: Load) -> None:
     if isinstance(device, DeviceTable) and device.machine:
         raise SpecError(
             "stack.device: a virtual machine has no doses yet; `mydyno why` gives its account"
+        )
+    if spec.stack.server.startswith(EXISTING):
+        raise RefusedError(
+            "stack.server: a dose would slow a server that is not mydyno's; name a server to start "
+            '("auto"), or read the account with `mydyno why --live`'
         )
     host = reach(spec.stack.host)
     if isinstance(host, Remote):

@@ -27,7 +27,7 @@ from mydyno.diagnose import (
 from mydyno.diagnose.account import AccountLine, connections_idle, connections_listed
 from mydyno.diagnose.diagnosis import LIVE, Stalls
 from mydyno.diagnose.elasticity import stall_below
-from mydyno.host import Local
+from mydyno.host import Host, Local
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload
@@ -46,7 +46,7 @@ from mydyno.report.limits import render_limits
 from mydyno.sample import NOT_BUILT, probe_binary
 from mydyno.sample.figures import figures, mean, of_window, of_windows
 from mydyno.sample.probe_file import read
-from mydyno.sample.sampler import Where, disk_of
+from mydyno.sample.sampler import Where, disk_of, link_speed
 from mydyno.server.existing import reached
 from mydyno.stats.checks import mark_invalid
 from mydyno.stats.estimates import unit_of
@@ -138,9 +138,10 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
         if done.returncode:
             raise HostError(done.stderr.decode(errors="replace").strip()[-400:])
         sampled = read(out)
-    where = Where(disk_of(host, Path(data)))
     window = Window(0.0, float(sampled.mono_s[-1]))
-    seen = of_window(sampled, where, window)
+    disk = disk_of(host, Path(data))
+    places = [Where(disk), *(Where(disk, *link) for link in _links(host))]
+    seen = max((of_window(sampled, where, window) for where in places), key=_carried)
     if not any(key.startswith("state.threads:mysqld/") for key in seen.means):
         raise HostError(
             f"the threads of the server (pid file {place}) cannot be seen; run as root, or as its "
@@ -152,6 +153,16 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
     found = diagnosis(subject, seen)
     left_out = {"idle_connections": round(idle, 2)} if idle else {}
     return msgspec.structs.replace(found, shown=found.shown | left_out)
+
+
+def _links(host: Host) -> list[tuple[str, float]]:
+    """Return this host's interfaces whose speed is known, in bytes per second."""
+    names = sorted(place.name for place in Path("/sys/class/net").glob("*"))
+    return [(name, speed) for name in names if (speed := link_speed(host, name))]
+
+
+def _carried(seen: Figures) -> float:
+    return max(seen.means.get(name, 0.0) for name in ("net.rx_bytes", "net.tx_bytes"))
 
 
 def read_diagnoses(

@@ -33,8 +33,8 @@ STATES: Mapping[str, str] = {
     ROW_LOCK: "row locks",
     TABLE_LOCK: "locks of tables, metadata and names",
     LATCH: "latches, other locks, group commit",
-    SLEEP: "asleep in the server until it looks again",
-    FAULT: "page faults",
+    SLEEP: "sleeping in the server for a set time",
+    FAULT: "page faults, mapping of memory",
     POOL: "waiting for a thread of the pool, a latch or the network",
     LOAD_CPU: "on a CPU of the load",
     LOAD_RUN_QUEUE: "waiting for a CPU of the load",
@@ -277,7 +277,7 @@ def _server(
     yield LOG, total("write", _LOGS) + total("sync", _LOGS) + total("read", _LOGS)
     yield JOURNAL, journals
     yield TEMPORARY, sum(own.get(f"{call}.temporary", 0.0) for call in ("read", "write", "sync"))
-    yield FAULT, own.get("fault", 0.0)
+    yield FAULT, own.get("fault", 0.0) + own.get("memory", 0.0)  # both wait for one lock
     ended = figures.get("status.innodb_row_lock_time", 0.0) * 1e-3  # counted as a wait ends
     locked = min(max(ended, figures.get("status.innodb_row_lock_current_waits", 0.0)), n)
     # background threads sleep in the same call as what waits for a lock

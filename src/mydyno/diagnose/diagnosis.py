@@ -40,6 +40,7 @@ _WAITING = {"disk.flush_latency": (LOG, LATCH)}  # one flushes, the others of it
 _MOST_LOG = 20.0  # of a ratio: beyond, an interval has no end
 LIVE = "live"  # the workload of a server in production
 ALL = "all"  # the dose that slows all at once
+THE_LIMIT, A_LIMIT, NOT_IT, UNDECIDED = "the_limit", "a_limit", "not_it", "undecided"
 _WORTH_A_DOSE = 0.15  # expected elasticity of a line: what has less is no limit if it is proven
 
 
@@ -191,7 +192,7 @@ def with_proofs(
     A load that asks for no more is the answer also where no dose has proven a limit.
     """
     every = [proof for proof in worse if proof.limit != ALL]
-    main = next((proof for proof in every if proof.verdict == "the_limit"), None)
+    main = next((proof for proof in every if proof.verdict == THE_LIMIT), None)
     together = next((proof for proof in worse if proof.limit == ALL), None)
     answer = main.limit if main else one.answer if one.answer == IDLE else "unknown"
     states = _WAITING.get(answer, DOSED.get(answer, ()))

@@ -18,13 +18,12 @@ from statistics import fmean, median
 import numpy as np
 from msgspec.structs import replace
 
-from mydyno.diagnose.diagnosis import ALL, Proof
+from mydyno.diagnose.diagnosis import A_LIMIT, ALL, NOT_IT, THE_LIMIT, UNDECIDED, Proof
 from mydyno.stats.effects import student
 from mydyno.stats.looks import each_of, nominal
 
 FIRST_LOOK = 3  # blocks
 MAIN, NOTABLE, SMALL, REFUTED = 0.5, 0.15, 0.25, 0.35
-UNDECIDED = "undecided"
 _ERROR = 0.05
 _CORRELATION = 1 / 3  # of two doses, as the baseline has two segments for each of theirs
 _MOST_ERROR = 0.999  # of a look that may spend almost nothing
@@ -92,7 +91,7 @@ def judged(found: Sequence[Proof]) -> list[Proof]:
 
 def main_limit(found: Sequence[Proof]) -> Proof | None:
     """Return the proof of the main limit, if there is one."""
-    return next((proof for proof in found if proof.verdict == "the_limit"), None)
+    return next((proof for proof in found if proof.verdict == THE_LIMIT), None)
 
 
 def all_refuted(found: Sequence[Proof]) -> bool:
@@ -120,10 +119,10 @@ def _verdict(proof: Proof, others: Sequence[Proof]) -> str:
     above_all = bool(others) and proof.low > max(p.high for p in others)
     alone = proof.low > MAIN and not any(p.low > NOTABLE and p.high > proof.low for p in others)
     if alone or (above_all and proof.low > NOTABLE):
-        return "the_limit"
+        return THE_LIMIT
     if proof.low > NOTABLE:
-        return "a_limit"
-    return "not_it" if proof.high < SMALL else UNDECIDED
+        return A_LIMIT
+    return NOT_IT if proof.high < SMALL else UNDECIDED
 
 
 def _fit(

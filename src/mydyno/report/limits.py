@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
-from mydyno.diagnose.diagnosis import LIVE, TIMES, Gain
-from mydyno.diagnose.elasticity import MOST_STALLED, UNDECIDED, blocks_to_decide
+from mydyno.diagnose.diagnosis import A_LIMIT, LIVE, THE_LIMIT, TIMES, UNDECIDED, Gain
+from mydyno.diagnose.elasticity import MOST_STALLED, blocks_to_decide
 from mydyno.diagnose.suspects import IDLE
 from mydyno.report import units
 from mydyno.report.charts import Axis, AxisTick, Table
@@ -19,11 +19,20 @@ _LEAST = 0.005  # share below which a line is left out
 _IN_STALLS = 0.05  # share of a state in stalls, from which on it is named
 _SUSPECTS = 3
 _SETTINGS = ("mysqld.", "net.")  # what begins so is a setting; the others are doses
+_KEYS = {  # the setting that has more of what a dose has less of
+    "link.rate": "link.rate",
+    "link.delay": "link.delay",
+    "cgroup.cpu": "cgroup.cpu",
+    **dict.fromkeys(("disk.rate", "disk.read_latency", "disk.flush_latency"), "disk.class"),
+}
 _MOST_BLOCKS = 60  # that are worth advising: half an hour and more
 _ENDLESS = 10_000  # characters of a line that a browser breaks
 _AXIS = Axis(-0.25, 1.25, log=False, ticks=(0.0, 0.5, 1.0))
 
-_AT_MOST = "Of CPUs it is at most this: a thread that is preempted may hold a latch."
+_AT_MOST = (
+    "For CPUs this is an upper bound: a thread that is preempted may hold a latch that others "
+    "wait for."
+)
 DOUBTS = {
     "coarse": "the load reports too seldom for segments of seven seconds, so no dose was given",
     "disturbed": "no trial of it is valid, see `mydyno compare`",
@@ -31,7 +40,8 @@ DOUBTS = {
     "unlisted": "the server listed fewer connections than the load has threads",
     "over": "more connections were seen than the load has",
     "little": "throughput times mean latency is not the number of connections (Little's law)",
-    "pool": "connections share a pool of threads; what waits for these is what the rest leaves",
+    "pool": "connections share a pool of threads; the time spent waiting for one is computed as "
+    "the rest",
     "shared": "the server lists too few of the threads that serve connections, so its background "
     "threads are counted with them",
 }
@@ -63,7 +73,8 @@ def sentence(one: Diagnosis) -> str:
         return f"{about}: the limit is the {titles.get(one.answer, one.answer)}, proven by doses."
     if one.answer == IDLE:
         given = "; no dose was given" if one.dosed and not one.proofs else ""
-        return f"{about}: the load itself is the limit, as it asks for no more{given}."
+        more = "it asks for no more; give it more threads, or a higher rate"
+        return f"{about}: the load itself is the limit, as {more}{given}."
     if one.answer == "unknown":
         return f"{about}: {_unknown(one)}."
     return f"{about}: the limit is probably {titles[one.answer]}; this is not proven."
@@ -71,7 +82,7 @@ def sentence(one: Diagnosis) -> str:
 
 def _unknown(one: Diagnosis) -> str:
     """Return what is known where no main limit is: other limits, or a setting that helps."""
-    partly = sorted((p for p in one.proofs if p.verdict == "a_limit"), key=lambda p: -p.elasticity)
+    partly = sorted((p for p in one.proofs if p.verdict == A_LIMIT), key=lambda p: -p.elasticity)
     names = " and the ".join(f"{p.title} ({p.elasticity:.2f})" for p in partly)
     helps = [_times(gain) for gain in one.reliefs if gain.low > _HELPS]
     if len(partly) > 1:
@@ -135,6 +146,7 @@ class AccountBar:
     because: tuple[tuple[str, str], ...]
     doubts: tuple[str, ...]
     shown: tuple[tuple[str, str], ...]
+    unseen: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +232,8 @@ def _bar(one: Diagnosis) -> AccountBar:
     answer = sentence(one).partition(": ")[2]
     answer = answer[:1].upper() + answer[1:]
     noted, figures = tuple(doubts(one)), tuple(shown(one))
-    return AccountBar(one.treatment, total_words, tuple(pieces), answer, because, noted, figures)
+    about = (one.treatment, total_words, tuple(pieces), answer)
+    return AccountBar(*about, because, noted, figures, _missing(one))
 
 
 def _whiskers(one: Diagnosis) -> tuple[ElasticityMark, ...]:
@@ -269,11 +282,15 @@ def _one(one: Diagnosis, width: int) -> list[str]:
     made += ["", *_suspects(one, width)] if one.suspects else []
     made += shown_by_doses
     if one.unseen:
-        missing = "; ".join(f"{u.title} ({', '.join(u.missing)})" for u in one.unseen)
-        made += ["", *_wrapped(f"Could not be seen: {missing}.", width)]
+        made += ["", *_wrapped(f"Could not be seen: {_missing(one)}.", width)]
     if one.shown:
         made += ["", *_wrapped("; ".join(f"{n} {v}" for n, v in shown(one)) + ".", width)]
     return made
+
+
+def _missing(one: Diagnosis) -> str:
+    """Return the limits that could not be judged, each with the figures that are missing."""
+    return "; ".join(f"{u.title} ({', '.join(u.missing)})" for u in one.unseen)
 
 
 def _when(one: Diagnosis) -> str:
@@ -301,11 +318,16 @@ def _suspects(one: Diagnosis, width: int) -> list[str]:
         made += _wrapped(f"  {suspect.expected:.2f}  {suspect.title}", width, "        ")
         made += _wrapped(f"        {_because(suspect)}", width, "        ")
         for key in (key for key in suspect.doses if key.startswith(_SETTINGS)):
-            of = "" if one.workload == LIVE else f" -t {shlex.quote(one.treatment)}"
-            made.append(f"        compare it: mydyno run SPEC{of} --try {key}=VALUE")
+            made.append(f"        {_compare(one, key)}")
     if rest := one.suspects[_SUSPECTS:]:
         made += _wrapped(f"        also: {', '.join(s.title for s in rest)}", width, "        ")
     return made
+
+
+def _compare(one: Diagnosis, key: str) -> str:
+    """Return the command that compares a setting with what it is now."""
+    of = "" if one.workload == LIVE else f" -t {shlex.quote(one.treatment)}"
+    return f"compare it: mydyno run SPEC{of} --try {key}=VALUE"
 
 
 def _because(suspect: Suspect) -> str:
@@ -352,10 +374,10 @@ def _stalls(one: Diagnosis, width: int) -> list[str]:
     if one.stalls.share < _LEAST:
         return []
     often = one.stalls.share > MOST_STALLED
-    rest = "too often to leave that out" if often else "the proof is of the rest"
+    rest = "these are too many to leave out" if often else "the proof leaves these out"
     line = (
-        f"For {one.stalls.share:.0%} of the time the load all but stood still (seconds of less "
-        f"than half its usual rate); {rest}."
+        f"The load stalled for {one.stalls.share:.0%} of the time (seconds below half of its usual "
+        f"rate); {rest}."
     )
     known = sorted(one.stalls.lines, key=lambda each: -each.share)
     there = [each for each in known if each.share >= _IN_STALLS]
@@ -393,6 +415,8 @@ def _relaxed(one: Diagnosis, width: int) -> list[str]:
         at = f"{1 / times:.2f} of it" if one.answer in TIMES else f"{times:.1f} times as much"
         line = f"By the account, the next limit comes at about {at}: {STATES[state]}."
         made += _wrapped(line, width)
+    limits = (p.limit for p in one.proofs if p.verdict in {THE_LIMIT, A_LIMIT})
+    made += [_compare(one, key) for key in dict.fromkeys(map(_KEYS.get, limits)) if key]
     return ["", *made] if made else []
 
 

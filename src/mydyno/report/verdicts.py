@@ -233,7 +233,10 @@ def ceiling_sentences(compared: Comparison) -> list[str]:
 
 
 def _ceiling(one: Ceiling) -> str:
-    tail = f" (p99 {units.quantity(one.latency_p99_s, 's')})" if one.latency_p99_s else ""
+    figures = [f"p99 {units.quantity(one.latency_p99_s, 's')}"] if one.latency_p99_s else []
+    if one.disk_writes is not None:
+        figures.append(f"{units.measurement(one.disk_writes, '/s')} writes on the disk")
+    tail = f" ({', '.join(figures)})" if figures else ""
     kept = f"keeps up with {one.kept} /s{tail}" if one.kept else "keeps up with no rate"
     if one.missed is None:
         return f"{one.treatment}, {one.load}: {kept}, the highest rate that was tried."

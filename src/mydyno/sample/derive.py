@@ -326,13 +326,15 @@ def _since_start(one: Series) -> Series:
 
 
 def used(found: Sequence[Series], window: Window) -> tuple[Metric, ...]:
-    """Return what was used of the processors in a window, by whom.
+    """Return what was used of the processors in a window, by whom, and of the disk.
 
     `cpu_busy_ratio` and `cpu_steal_ratio` are shares of all processors' time; in cores are
     `probe_cpu_cores`, the sampler itself, and `cpu_other_cores`, what neither server nor load,
     sampler nor lab used; `load_cpu_ratio` is the share of what the load's threads can use.  What
-    was not sampled is left out.
+    was not sampled is left out.  `disk_writes` is the mean of the writes that reach the disk.
     """
+    writes = _held(found, "disk.writes", window)
+    on_disk = [Metric("disk_writes", _mean(writes), "/s")] if writes else []
     spent = {
         s.name: sum(v for t_s, v in zip(s.t_s, s.values, strict=True) if window.holds(t_s))
         for s in found
@@ -340,12 +342,13 @@ def used(found: Sequence[Series], window: Window) -> tuple[Metric, ...]:
     }
     total = sum(spent.get(name, 0.0) for name in _ALL)
     if not total:
-        return ()
+        return tuple(on_disk)
     busy = sum(spent.get(name, 0.0) for name in _BUSY)
     return (
         Metric("cpu_busy_ratio", busy / total, "ratio"),
         Metric("cpu_steal_ratio", sum(spent.get(n, 0.0) for n in _STEAL) / total, "ratio"),
         *_by_whom(found, window, spent, busy),
+        *on_disk,
     )
 
 

@@ -10,6 +10,7 @@ from mydyno.stats.result import Ceiling
 _KEPT = 0.97  # of the rate; the rest may still be queued when the window ends
 _P99 = "latency_p99_s"
 _SPEED = "replica_speed_ratio"
+_WRITES = "disk_writes"
 
 
 def ceilings(outcomes: Sequence[Outcome]) -> list[Ceiling]:
@@ -31,8 +32,9 @@ def _ceiling(load: str, treatment: str, rates: dict[int, list[Outcome]]) -> Ceil
     missed = next(((r, tps, speeds[r]) for r, tps in steps if _misses(r, tps, speeds[r])), None)
     kept = [rate for rate, _ in steps if missed is None or rate < missed[0]]
     at = kept[-1] if kept else None
-    p99 = None if at is None else mean(rates[at], _P99)
-    return Ceiling(treatment, load, at, p99, *(missed or (None, None, None)))
+    p99, writes = (None if at is None else mean(rates[at], name) for name in (_P99, _WRITES))
+    too_much, did, speed = missed or (None, None, None)
+    return Ceiling(treatment, load, at, p99, too_much, did, speed, writes)
 
 
 def _fails(some: Sequence[Outcome]) -> bool:

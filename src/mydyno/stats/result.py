@@ -111,7 +111,7 @@ class Ceiling(msgspec.Struct, frozen=True):
 
     `kept` is None where it keeps up with none, `missed` where it does with all; `did` is what it
     did at the rate that it missed, None where its trials failed, `speed` what its replica, if any,
-    took in of that.
+    took in of that.  `disk_writes` a second reached the disk at `kept`, None where not sampled.
     """
 
     treatment: str
@@ -121,6 +121,7 @@ class Ceiling(msgspec.Struct, frozen=True):
     missed: int | None
     did: float | None
     speed: float | None = None
+    disk_writes: float | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True):

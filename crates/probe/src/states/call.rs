@@ -17,6 +17,8 @@ pub enum Kind {
     Futex,
     /// The end of a time.
     Sleep,
+    /// Mapping memory and giving it back, which all threads of a process take one lock for.
+    Memory,
     /// Any other call.
     Other,
 }
@@ -33,6 +35,7 @@ impl Kind {
             Self::Poll => "poll",
             Self::Futex => "futex",
             Self::Sleep => "sleep",
+            Self::Memory => "memory",
             Self::Other => "other",
         }
     }
@@ -58,6 +61,7 @@ impl Kind {
                 Self::Sleep,
                 &[libc::SYS_nanosleep, libc::SYS_clock_nanosleep],
             ),
+            (Self::Memory, MEMORY),
         ] {
             if known(numbers) {
                 return kind;
@@ -98,6 +102,14 @@ const AIO: &[libc::c_long] = &[
     libc::SYS_io_getevents,
     libc::SYS_io_submit,
     libc::SYS_io_uring_enter,
+];
+const MEMORY: &[libc::c_long] = &[
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_mprotect,
 ];
 #[cfg(target_arch = "x86_64")]
 const POLL: &[libc::c_long] = &[
@@ -196,6 +208,7 @@ mod tests {
             (libc::SYS_ppoll, Kind::Poll),
             (libc::SYS_futex, Kind::Futex),
             (libc::SYS_clock_nanosleep, Kind::Sleep),
+            (libc::SYS_munmap, Kind::Memory),
             (libc::SYS_getpid, Kind::Other),
         ] {
             assert_eq!(Kind::of(number), kind);

@@ -15,9 +15,13 @@ def _share(evidence: LoadEvidence) -> float | None:
     return next((known for known in every if known is not None), None)
 
 
+# What one costs at most, in transactions: its own twice, and those that waited for it.
+_COST = 4.0
+
 LIMIT = Limit(
     "deadlocks",
     "deadlocks",
     (ROW_LOCK, LATCH),
     signs=(Sign("deadlocks per commit", _share, 0.01, "ratio"),),
+    most=lambda evidence: _COST * (_share(evidence) or 0.0),
 )

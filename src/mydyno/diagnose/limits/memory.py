@@ -4,10 +4,12 @@ from mydyno.diagnose.account import FAULT, READ, UNKNOWN
 from mydyno.diagnose.suspects import Limit, summed
 
 _IN = ("vm.pswpin", "process.major_faults:mysqld")
+_LONGEST_S = 0.01  # of a read from a disk
 
 LIMIT = Limit(
     "memory",
     "memory",
     (FAULT, READ, UNKNOWN),
     signs=(summed("pages swapped in and major faults", _IN, 10.0, "/s"),),
+    most=lambda evidence: _LONGEST_S * (evidence.total(*_IN) or 0.0) / evidence.account.n,
 )

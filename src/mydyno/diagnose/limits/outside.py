@@ -11,7 +11,7 @@ def _outside(evidence: LoadEvidence) -> float | None:
 
 LIMIT = Limit(
     "outside",
-    "what is outside of the server, the load or the network",
+    "the client or the network",
     (CLIENT,),
     signs=(Sign(f"connections in {CLIENT}", _outside, 0.3, "ratio"),),
     against=(Sign("bytes of the link of its speed", LoadEvidence.link_used, 0.9, "ratio"),),

@@ -5,7 +5,7 @@ from mydyno.diagnose.suspects import Limit, quotient, share
 
 LIMIT = Limit(
     "page_reads",
-    "CPU time of reads that a larger buffer pool would save",
+    "the size of the buffer pool, as page reads take CPU time",
     (CPU,),
     signs=(
         # a fifth of the CPU: with all CPUs busy, a read cost MariaDB 10.11 31 us, MySQL 8.0 47

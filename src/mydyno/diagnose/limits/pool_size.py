@@ -12,7 +12,7 @@ def _cold(evidence: LoadEvidence) -> float | None:
 
 LIMIT = Limit(
     "pool_size",
-    "reads that a larger buffer pool would save",
+    "the size of the buffer pool, as page reads wait for the disk",
     (READ,),
     signs=(
         share(0.3, READ),

@@ -3,6 +3,8 @@
 from mydyno.diagnose.account import CLIENT, NETWORK
 from mydyno.diagnose.suspects import Limit, quotient, share
 
+_LONGEST_S = 0.2  # until Linux sends a segment again: its least timeout
+
 LIMIT = Limit(
     "retransmits",
     "losses of the network",
@@ -10,5 +12,8 @@ LIMIT = Limit(
     signs=(
         quotient("segments sent again", ("tcp.retransmits", "tcp.out_segments"), 0.001),
         share(0.1, NETWORK, CLIENT),
+    ),
+    most=lambda evidence: (
+        _LONGEST_S * (evidence.get("tcp.retransmits") or 0.0) / evidence.account.n
     ),
 )

@@ -1,0 +1,20 @@
+"""Memory is allocated on other NUMA nodes than the CPUs that ask for it."""
+
+from mydyno.diagnose.account import CPU, RUN_QUEUE
+from mydyno.diagnose.suspects import Limit, quotient, share
+
+_COST = 0.5  # of the CPU time, where all memory is remote: a judgement
+_REMOTE = quotient(
+    "share of pages allocated on another NUMA node",
+    ("vm.numa_other", "vm.numa_local", "vm.numa_other"),
+    0.2,
+)
+
+LIMIT = Limit(
+    "numa",
+    "memory of other NUMA nodes",
+    (CPU,),
+    signs=(_REMOTE, share(0.3, CPU, RUN_QUEUE)),
+    doses=("mysqld.innodb_numa_interleave",),
+    most=lambda evidence: _COST * (_REMOTE.value(evidence) or 0.0),
+)
