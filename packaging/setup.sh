@@ -100,9 +100,11 @@ if [ ${#chosen[@]} -gt 0 ]; then
   # Some packages of tests and benches come with a service: it must not start now, and those of the
   # benches not at the next boot.
   policy=/usr/sbin/policy-rc.d
+  mark='# of a setup of mydyno that runs'
+  ! grep -qsF "$mark" "$policy" || rm -f "$policy" # of one that was killed
   if [ "$kind" != run ] && [ ! -e "$policy" ]; then
     trap 'rm -f "$log" "$policy"' EXIT
-    printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"
+    printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >"$policy" && chmod 755 "$policy"
   fi
   apt-get install -y -qq --no-install-recommends "${chosen[@]}" >"$log" 2>&1 || { tail -20 "$log" >&2; exit 3; }
 fi

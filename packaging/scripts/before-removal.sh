@@ -8,6 +8,12 @@ for one in /var/lib/mydyno/campaigns/*/changes; do
         exit 1
     }
 done
+for one in /var/lib/mydyno/labs/*.json /var/lib/mydyno/vms/*.json; do
+    [ ! -e "$one" ] || {
+        echo "mydyno: $one: a lab is there; run mydyno lab list, and lab down for each, then remove the package" >&2
+        exit 1
+    }
+done
 guard=/usr/local/libexec/mydyno-guard
 if [ -x "$guard" ] && "$guard" status | grep -qE '"state":"(open|trial|confirmed|reverting)"'; then
     echo "mydyno: a lease is on trial here; run mydyno confirm local or mydyno rollback local, then remove the package" >&2

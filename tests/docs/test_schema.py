@@ -25,6 +25,7 @@ from mydyno.diagnose import Diagnosis
 from mydyno.keep.drift import DriftRow
 from mydyno.keep.lease import Held
 from mydyno.report.digestpage import Digest
+from mydyno.report.machine import MachineSample
 from mydyno.report.production import EffectReport
 from mydyno.sample.live import Moment
 from mydyno.stats.losses import Loss
@@ -45,6 +46,7 @@ KINDS = {
     "import": Imported,
     "inspect": Inspection,
     "inspect --live": Moment,
+    "inspect FILE": MachineSample,
     "lab crash-test": list[Loss],
     "lab down": list[str],
     "lab list": list[LabRow],
@@ -53,6 +55,7 @@ KINDS = {
     "plan": Plan,
     "recipes": list[RecipeRow],
     "report": Result,
+    "report FILE": MachineSample,
     "rollback": list[str],
     "run": Comparison,
     "status": Status,

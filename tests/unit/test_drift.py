@@ -126,3 +126,21 @@ def test_the_table_has_three_columns_and_a_count():
     assert text.splitlines()[0].split() == ["setting", "kept", "stored", "in", "force"]
     assert text.endswith("db1: 8 settings, 1 not as kept\n")
     assert "not stored: a restart loses it" in text
+
+
+@pytest.mark.parametrize(
+    ("environment", "state"),
+    [
+        ({"NOTE": "a b", "GLIBC_TUNABLES": "glibc.malloc.arena_max=2"}, "kept"),
+        ({"NOTE": "c", "GLIBC_TUNABLES": "glibc.malloc.arena_max=8"}, "not loaded"),
+        ({}, "not loaded"),
+        (None, "unknown"),  # another user's process: it may not be read
+    ],
+)
+def test_the_environment_of_the_process_is_compared_where_it_may_be_read(environment, state):
+    wanted = {"env.NOTE": "a b", "alloc.tunables": "glibc.malloc.arena_max=2"}
+    kept = Kept(wanted, target=KEPT.target)
+    evidence, _ = seen()
+    texts = {file.path: file.text for file in native.write(kept)}
+    found = drift(kept, evidence, HostFiles(texts, environment))
+    assert {row.state for row in found} == {state}

@@ -105,6 +105,11 @@ def planned(folder, device='"here"', setting=""):
         ),
         (
             LOOP,
+            '"fs.type" = "zfs"',
+            'a.toml:9: ONE: fs.type: zfs needs a VM lab; write lab = "vm" into the device',
+        ),
+        (
+            LOOP,
             '"fs.type" = "xfz"',
             "a.toml:9: ONE: fs.type: 'xfz' is not one of ext4, xfs, btrfs",
         ),

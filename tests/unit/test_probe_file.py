@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mydyno.sample.probe_file import ProbeFileError, Reader, read
+from mydyno.sample.probe_file import ProbeFileError, Reader, is_probe_file, read
 from unit.sampler_file import HEAD, MAGIC, File, document, frame, payload, unsigned
 
 USER = ("cpu.user", "all", "counter", 0.01)
@@ -34,6 +34,13 @@ def test_values_are_in_base_units_and_nothing_is_invented(tmp_path):
     assert [(n.seq, n.event) for n in found.notes] == [(3, "clock")]
     assert found.end.reason == "signal"
     np.testing.assert_allclose(found.wall_s[0], HEAD["wall_ns"] * 1e-9 + 0.001)
+
+
+def test_a_file_of_the_sampler_is_known_by_how_it_begins(tmp_path):
+    assert is_probe_file(small().written(tmp_path).rename(tmp_path / "host.probe"))
+    (tmp_path / "table.csv").write_text("time,value,load\n")
+    (tmp_path / "empty").touch()
+    assert not any(is_probe_file(tmp_path / n) for n in ("table.csv", "empty", "none", "."))
 
 
 def test_a_source_that_was_not_read_has_no_values(tmp_path):

@@ -1,10 +1,13 @@
 """Change records: what a crash or a damaged line leaves is known, and nothing else is believed."""
 
+import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mydyno.host import Local
 from mydyno.journal import register
@@ -22,7 +25,7 @@ from mydyno.journal.records import (
     nothing_left,
     things,
 )
-from mydyno.model import RefusedError
+from mydyno.model import JournalError, RefusedError
 
 KEY = ("block", "sda", "8:0 7")
 
@@ -62,6 +65,13 @@ def test_first_values_stay_the_first():
         Acted("block", "sda", {"a": "7"}),
     ]
     assert moved(entries)[KEY].values() == {"a": "1"}
+
+
+def test_what_moved_before_a_boot_is_not_what_moves_after_it():
+    """What an earlier boot left is as it boots; the first values of a later act are others."""
+    again = replace(acting({"a": "5"}, {"a": "9"}), boot="later")
+    found = moved([FIRST, Acted("block", "sda", {"a": "9"}), again])[KEY]
+    assert (found.acting.boot, found.values()) == ("later", {"a": "5"})
 
 
 def test_what_is_restored_is_forgotten_and_the_rest_is_not():
@@ -111,6 +121,35 @@ def test_a_cut_last_line_is_left_out_and_the_next_is_complete(tmp_path):
     records = FileRecords(tmp_path / "changes")
     assert list(records.entries()) == [FIRST, Made("folder", "/x")]
     records.close()
+
+
+def test_records_on_a_disk_that_became_read_only_are_read(tmp_path, monkeypatch):
+    """A disk fault remounts the root filesystem read-only: to restore, reading is enough."""
+    place = tmp_path / "changes"
+    records = FileRecords(place)
+    records.add(FIRST)
+    records.close()
+    place.chmod(0o400)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    records = FileRecords(place)
+    assert list(records.entries()) == [FIRST]
+    with pytest.raises(JournalError, match="changes"):
+        records.add(FIRST)
+    records.close()
+
+
+def test_a_marker_and_an_id_that_were_cut_off_are_written_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(register, "state_place", lambda: tmp_path / "state")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / register.MARKER).touch()
+    register.RunDir(run).claim(Local())
+    assert register.marked(run)
+    first = register.controller()
+    assert len(first) == 16
+    assert register.controller() == first
+    (register.state_folder() / "controller").write_text("")
+    assert len(register.controller()) == 16
 
 
 def test_a_copy_of_a_run_directory_never_gets_the_records_of_the_first(tmp_path, monkeypatch):

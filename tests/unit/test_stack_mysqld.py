@@ -210,6 +210,25 @@ def test_every_replacement_names_a_flavour_and_has_a_text():
         assert all(texts.values()), name
 
 
+def test_a_bound_that_the_server_moved_along_has_its_first_value_again():
+    """Servers raise innodb_io_capacity_max with innodb_io_capacity, and leave it there."""
+    stock = {**STOCK, "innodb_io_capacity_max": "2000"}
+    known = {**KNOWN, "innodb_io_capacity_max": Variable(dynamic=True)}
+    made = mysqld.Mysqld(("c",), Path("/h/z"), "mariadb", (10, 11, 19), known, stock)
+    raised = {"innodb_io_capacity": "4000", "innodb_io_capacity_max": "8000"}
+    now = {**stock, **raised, "owned": "innodb_io_capacity"}
+
+    def aims(want):
+        return {change.key: change.after for change in made.plan(now, want)}
+
+    assert aims({}) == {"innodb_io_capacity": "200", "innodb_io_capacity_max": "2000"}
+    assert aims({"innodb_io_capacity": "1K"})["innodb_io_capacity_max"] == "2000"
+    assert aims({"innodb_io_capacity": "4000"}) == {}, "a start would raise it, too"
+    assert aims({"innodb_io_capacity": "100", "innodb_io_capacity_max": "8000"}) == {
+        "innodb_io_capacity": "100"
+    }
+
+
 def test_a_pool_below_its_chunk_waits_for_a_restart():
     stock = {**STOCK, "innodb_buffer_pool_size": "134217728"}
     known = {**KNOWN, "innodb_buffer_pool_size": Variable(dynamic=True, low=1, high=2**40)}

@@ -1,5 +1,7 @@
 """The cell, commands and refusals of the fio adapter."""
 
+import json
+
 import pytest
 
 from mydyno.loads import Target, fio
@@ -71,3 +73,24 @@ def test_the_load_is_endless_seeded_and_one_process(tmp_path):
 def test_a_rate_opens_the_loop_however_it_is_spelt(name):
     assert cell().info.closed_loop
     assert not cell(**{name: 100}).info.closed_loop
+
+
+_BEGAN = 10**12
+
+
+def document(timestamp_ms, runtime_ms):
+    """Return a status document of fio after so long a run."""
+    way = {"runtime": runtime_ms, "total_ios": runtime_ms, "io_bytes": 4096 * runtime_ms}
+    none = {"runtime": 0, "total_ios": 0, "io_bytes": 0}
+    job = {"error": 0, "read": way, "write": none, "trim": none}
+    text = json.dumps({"timestamp_ms": timestamp_ms, "jobs": [job]}, indent=1)
+    return [f"{line}\n".encode() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("step_ms", [-300_000, 3_600_000])
+def test_a_clock_that_is_set_while_fio_runs_ends_its_trial(step_ms):
+    """Its reports have the wall clock's time: they would fall out of the window, or into it."""
+    steady = [*document(_BEGAN + 1000, 1000), *document(_BEGAN + 2000, 2000)]
+    assert [round(one.t_s) for one in fio.parse(steady)] == [1, 2]
+    with pytest.raises(ValueError, match="clock was set while it ran"):
+        list(fio.parse([*steady, *document(_BEGAN + 3000 + step_ms, 3000)]))

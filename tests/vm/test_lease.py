@@ -45,7 +45,7 @@ find etc -xdev -type f -print0 | sort -z | xargs -0 sha256sum
 cat /proc/sys/vm/swappiness /proc/sys/vm/dirty_bytes /proc/sys/vm/dirty_ratio
 cat /sys/kernel/mm/transparent_hugepage/enabled
 cat /sys/block/*/queue/scheduler /sys/block/*/queue/read_ahead_kb /sys/block/*/queue/nr_requests
-findmnt -n -o OPTIONS /
+findmnt -n -o OPTIONS / /var/lib /usr/local
 mariadb --batch --skip-column-names -e 'SELECT @@max_connections, @@innodb_log_buffer_size'
 grep 'open files' /proc/$(pidof mariadbd)/limits
 test -e /run/systemd/system/mariadb.service.d && echo 'the drop-in of a trial'; true
@@ -146,6 +146,74 @@ def test_all_of_it_is_in_force_on_trial_after_a_boot_and_gone_without_a_trace(
         cut(guest, machine)
     assert state(guest) == first
     install_guard(guest)
+
+
+# Both are of the disk: the lease and the data on one filesystem, our program on the other.
+OF_ITS_OWN = r"""
+systemctl stop mariadb
+for pair in "$0:/var/lib" "$1:/usr/local"; do
+    disk=${pair%%:*} place=${pair#*:}
+    mkfs.ext4 -q -F "$disk"
+    mount "$disk" /mnt
+    cp -a "$place/." /mnt
+    umount /mnt
+    echo "UUID=$(blkid -s UUID -o value "$disk") $place ext4 defaults 0 2" >>/etc/fstab
+done
+systemctl daemon-reload
+mount /var/lib
+mount /usr/local
+systemctl start mariadb
+"""
+OF_THE_ROOT = r"""
+systemctl stop mariadb
+sed -i '\, /var/lib ext4 ,d; \, /usr/local ext4 ,d' /etc/fstab
+systemctl daemon-reload; umount /usr/local; umount -l /var/lib
+wipefs -q -a "$0" "$1"; systemctl start mariadb
+"""
+OURS = "mydyno-", ".target.wants"  # units, and folders of links to them
+
+
+@pytest.fixture
+def filesystems(production, machine):
+    """Put /var/lib and /usr/local on filesystems of their own that fstab has mounted at boot."""
+    disks = machine.disks[:2]
+    production.run(Action(("sh", "-ec", OF_ITS_OWN, *disks)), timeout_s=300).check()
+    yield
+    shell(production, f"{GUARD} forget || true")
+    production.run(Action(("sh", "-c", OF_THE_ROOT, *disks)), timeout_s=300).check()
+    install_guard(production)
+
+
+def test_leases_live_through_boots_of_a_machine_with_several_filesystems(
+    production, machine, filesystems, timed
+):
+    guest = production
+    first = state(guest)
+    lease, *_ = plan_of(guest, 0)
+    call(guest, "begin", stdin=msgspec.json.encode(lease))
+    with timed("a boot that ends a trial"):
+        cut(guest, machine)
+    assert shell(guest, "systemctl is-system-running").strip() == "running"
+    assert shell(guest, "systemctl show -P Result mydyno-boot").strip() == "success"
+    shown = "systemctl show -P ExecMain{}TimestampMonotonic {}"
+    ended_us = int(shell(guest, shown.format("Exit", "mydyno-boot")))
+    assert 0 < ended_us < int(shell(guest, shown.format("Start", "mariadb")))
+    (ended,) = held(guest)
+    assert ended.is_over
+    assert [line for line in state(guest) if not any(word in line for word in OURS)] == [
+        line for line in first if not any(word in line for word in OURS)
+    ]
+    lease, plan, kept = plan_of(guest, 1)
+    call(guest, "begin", stdin=msgspec.json.encode(lease))
+    call(guest, "confirm", lease.id, "--who", "test")
+    cut(guest, machine)
+    assert shell(guest, "systemctl is-system-running").strip() == "running"
+    existing = reached(guest)
+    seen = gathered(existing, 0)
+    assert not_in_force(plan.rows, kept, scene_of(existing, seen, kept, kept)) == []
+    undo(guest)
+    call(guest, "forget")
+    assert state(guest) == first
 
 
 TUNED = {"nr_requests": "77", "iosched/read_expire": "321"}

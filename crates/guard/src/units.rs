@@ -1,15 +1,18 @@
 //! Our two units on the host: one closes leases at boot, one compares kept leases afterwards.
 //!
 //! They lie below /usr/local, so that nothing of a trial is in /etc, and are removed by `forget`.
+//! Where /usr/local is a filesystem of its own they lie in /etc: systemd reads its units before it
+//! mounts that.
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{symlink, PermissionsExt as _};
+use std::os::unix::fs::{symlink, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use crate::fault::{At as _, Result};
 
-const FOLDER: &str = "/usr/local/lib/systemd/system";
+const LOCAL: &str = "/usr/local/lib/systemd/system";
+const ETC: &str = "/etc/systemd/system";
 const BOOT: &str = "mydyno-boot.service";
 const VERIFY: &str = "mydyno-verify.service";
 const WANTS: [(&str, &str); 2] = [
@@ -22,8 +25,12 @@ pub fn install(server: &str) -> Result<()> {
     let guard = std::env::current_exe().at("mydyno-guard")?;
     let servers = format!("mariadb.service mysql.service mysqld.service {server}");
     let (guard, servers) = (guard.display().to_string(), servers.trim_end());
-    write(BOOT, &boot_unit(&guard, servers))?;
+    let local = device("/usr/local")?;
+    let is_there_at_boot = local == device("/usr")? || local == device("/")?;
+    let folder = Path::new(if is_there_at_boot { LOCAL } else { ETC });
+    write(folder, BOOT, &boot_unit(&guard, servers))?;
     write(
+        folder,
         VERIFY,
         &format!(
             "[Unit]\nDescription=Compares what mydyno keeps with what is in force\n\
@@ -32,7 +39,7 @@ pub fn install(server: &str) -> Result<()> {
         ),
     )?;
     for (wants, unit) in WANTS {
-        let folder = Path::new(FOLDER).join(wants);
+        let folder = folder.join(wants);
         make(&folder)?;
         match symlink(format!("../{unit}"), folder.join(unit)) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -59,25 +66,30 @@ fn boot_unit(guard: &str, servers: &str) -> String {
 
 /// Removes both, and the folders that are empty then.
 pub fn remove() -> Result<()> {
-    for (wants, unit) in WANTS {
-        let folder = Path::new(FOLDER).join(wants);
-        for path in [folder.join(unit), Path::new(FOLDER).join(unit)] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(error).at(path.display());
+    for parent in [LOCAL, ETC].map(Path::new) {
+        for (wants, unit) in WANTS {
+            let folder = parent.join(wants);
+            for path in [folder.join(unit), parent.join(unit)] {
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        return Err(error).at(path.display());
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
+            let _ = fs::remove_dir(&folder); // another's links may be there
         }
-        let _ = fs::remove_dir(&folder); // another's links may be there
     }
-    let _ = fs::remove_dir(FOLDER);
+    let _ = fs::remove_dir(LOCAL);
     let _ = fs::remove_dir("/usr/local/lib/systemd");
     Ok(())
 }
 
-fn write(name: &str, text: &str) -> Result<()> {
-    let folder = Path::new(FOLDER);
+fn device(path: &str) -> Result<u64> {
+    Ok(fs::metadata(path).at(path)?.dev())
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     make(folder)?;
     let (path, new) = (folder.join(name), folder.join(format!(".{name}.new")));
     if fs::read_to_string(&path).is_ok_and(|found| found == text) {

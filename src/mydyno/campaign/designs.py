@@ -149,12 +149,6 @@ def plots(treatments: Mapping[str, Settings], *, one_device: bool) -> Mapping[st
     }
 
 
-def over(design: "Design", block: int, history: Sequence[Outcome], trials: int) -> bool:
-    """Return whether a design ends before this block of `trials`, by their number or its budget."""
-    ended = design.blocks is not None and block >= design.blocks
-    return ended or (block > 0 and exceeds(design.budget_s, history, trials))
-
-
 def exceeds(budget_s: float | None, history: Sequence[Outcome], trials: int) -> bool:
     """Return whether so many trials more would exceed a budget, at their usual cost: none begin."""
     if budget_s is None:

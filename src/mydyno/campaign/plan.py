@@ -45,6 +45,7 @@ from mydyno.model.plugins import with_plugins
 from mydyno.model.text import duration_s
 from mydyno.stack.layers import ServerPlace, kind_of, layers
 from mydyno.stack.protocol import StackSettings, split
+from mydyno.stack.zfs import KIND as ZFS
 from mydyno.stack.zfs import torn_page_risks
 from mydyno.stats import FIRST, Rule, compare
 from mydyno.stats.looks import Looks
@@ -367,16 +368,21 @@ def _lower(spec: Spec, text: str, place: str, *, ask: bool) -> frozenset[str]:
 def _refuse_unmet(spec: Spec, settings: StackSettings, place: str) -> None:
     """Raise `SpecError` for settings without the lab that they need, or invalid on any host."""
     device = spec.stack.device
+    machine = isinstance(device, DeviceTable) and device.machine
     for layer, kind in layers().items():
         wanted = settings.of(layer)
         if wanted and kind.needs.lab and not isinstance(device, DeviceTable):
             raise SpecError(
                 f"{place}{layer}.{min(wanted)}: needs lab disks; set stack.device to a lab"
             )
-        if wanted and layer == "disk" and isinstance(device, DeviceTable) and device.machine:
+        if wanted and layer == "disk" and machine:
             raise SpecError(
                 f"{place}disk.{min(wanted)}: the disks of a virtual machine cannot be changed; "
                 'use lab = "loop"'
+            )
+        if layer == "fs" and wanted.get("type") == ZFS and not machine:
+            raise SpecError(
+                f'{place}fs.type: zfs needs a VM lab; write lab = "vm" into the device of [stack]'
             )
         try:
             if wanted and kind.in_server is None:

@@ -13,9 +13,9 @@ from mydyno.campaign.designs import (
     DesignKind,
     Grid,
     PlanInput,
+    exceeds,
     exhausted,
     grouped,
-    over,
     seed_of,
     spent,
     trial_lengths,
@@ -122,7 +122,9 @@ class Race:
             for treatment in self._one(sorted(t for w, t in running if w == workload), chance)
         ]
         planned = first + grouped(order, self.plots, chance)
-        return () if over(self, block, before, len(planned)) else planned
+        over = self.blocks is not None and block >= self.blocks
+        over = over or (block > 0 and exceeds(self.budget_s, before, len(planned)))
+        return () if over else planned
 
     def _one(self, running: list[str], chance: random.Random) -> list[str]:
         """Return the order of one workload's treatments, the baseline evenly among them."""

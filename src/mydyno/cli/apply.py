@@ -339,11 +339,11 @@ def _refuse_managed(plan: LeasePlan, seen: ServerEvidence) -> None:
 
 def _losses(plan: LeasePlan) -> str:
     """Return what a crash loses with it and not before, or ``""``."""
-    settings = split({full_key(*row.key.split(".", 1)): row.wanted for row in plan.rows})
     changes = [
         Change(full_key(*row.key.split(".", 1)), row.before, row.wanted, Action(()))
         for row in plan.rows
     ]
+    settings = split({change.key: change.after for change in changes})
     weaker = [
         change.key.rpartition(".")[2]
         for change in judged(changes, settings, {}, {})

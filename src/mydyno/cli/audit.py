@@ -1,7 +1,6 @@
 """`mydyno audit`: faults, promises and advice worth a test, of a running server; read-only."""
 
 import hashlib
-import sys
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -24,7 +23,7 @@ from mydyno.audit.findings import (
 )
 from mydyno.audit.rules import counters, rules
 from mydyno.cli.analysis import result
-from mydyno.cli.terminal import HostOption, Json, folders, print_json, print_message, width
+from mydyno.cli.terminal import HostOption, Json, folders, print_message, print_result, width
 from mydyno.host import LOCAL, reach
 from mydyno.journal.register import state_folder, state_place
 from mydyno.keep.history import PEAK_DAYS, peaks
@@ -135,11 +134,9 @@ def audit(  # noqa: PLR0913 - one parameter an option
         with spec.open("x", encoding="utf-8") as file:
             file.write(campaign_text(seen, known, found))
         print_message(f"{spec} written; next: mydyno plan {spec}")
-    if json:
-        print_json(_report(seen, known, found))
-    else:
-        sys.stdout.write(render_audit(heading(seen, known), found, width(), unevaluated=why_not))
-        sys.stdout.write(render_inventory(*_inventory(seen, known), width()) if inventory else "")
+    text = render_audit(heading(seen, known), found, width(), unevaluated=why_not)
+    text += render_inventory(*_inventory(seen, known), width()) if inventory else ""
+    print_result(_report(seen, known, found), lambda: text, json=json)
     for problem in seen.problems:
         print_message(f"warning: not read: {problem}")
     if any(one.kind in {"fault", "promise", "test"} for one in found.findings):

@@ -123,10 +123,13 @@ class _Known:
     existing: Existing | None = None
 
 
-def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
+def build(
+    source: SpecSource, allow: Sequence[str], folder: Path, *, planned: bool = False
+) -> Built:
     """Return the campaign of a spec and its bench, to be run in or below `folder`.
 
-    Raises `SpecError` for what this host cannot do, `RefusedError` for what was not allowed.
+    With `planned` nothing of a running server is set, not even to the value that it has.  Raises
+    `SpecError` for what this host cannot do, `RefusedError` for what was not allowed.
     """
     spec = source.decode()
     if not runs(spec):
@@ -145,7 +148,9 @@ def build(source: SpecSource, allow: Sequence[str], folder: Path) -> Built:
         return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
     try:
         if known.existing:
-            return _on_an_existing_server(hosts, campaign, known, known.existing, allow)
+            return _on_an_existing_server(
+                hosts, campaign, known, known.existing, allow, planned=planned
+            )
         return _on_a_bench(hosts, campaign, known, allow, folder)
     except SpecError as error:
         reason = f"{source.place}: {error}"
@@ -247,7 +252,13 @@ def _warnings(host: Host, servers: Mapping[str, Build]) -> list[str]:
 
 
 def _on_an_existing_server(
-    hosts: Hosts, campaign: Campaign, known: _Known, existing: Existing, allow: Sequence[str]
+    hosts: Hosts,
+    campaign: Campaign,
+    known: _Known,
+    existing: Existing,
+    allow: Sequence[str],
+    *,
+    planned: bool,
 ) -> Built:
     """Return the bench on a running server that is not ours, by explicit consent only."""
     options = campaign.spec.stack.server.removeprefix(EXISTING)
@@ -256,7 +267,7 @@ def _on_an_existing_server(
             f"stack.server: {options} is a server that is not ours, and variables would be set "
             f"there while it runs; add --allow {CONSENT} to consent (first values are restored)"
         )
-    layer = refuse_unfit(campaign, existing, options)
+    layer = refuse_unfit(campaign, existing, options, planned=planned)
     refuse_foreign(existing)
     if found := managers(gathered(existing, 0)):
         raise RefusedError(f"{hosts.db.name}: {found[0]} manages the server; test on a copy")

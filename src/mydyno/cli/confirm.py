@@ -1,13 +1,12 @@
 """`mydyno confirm`: what is on trial on a host stays."""
 
-import sys
 from typing import Annotated
 
 import msgspec
 import typer
 
 from mydyno.cli.leases import LeaseHost, call, open_lease, who
-from mydyno.cli.terminal import Json, print_json
+from mydyno.cli.terminal import Json, print_result
 from mydyno.host import reach
 from mydyno.model import SpecError
 from mydyno.model.text import duration_s
@@ -42,8 +41,6 @@ def confirm(host: LeaseHost, *, extend: Extend = "", json: Json = False) -> None
         call(there, "confirm", lease.id, "--who", who())
         places = "".join(f"  {change.place}\n" for change in lease.stored)
         text = f"{lease.host}: kept\n{places}next: mydyno verify {host}, mydyno rollback {host}\n"
-    if json:
-        places_kept = [] if extend else [change.place for change in lease.stored]
-        print_json(Confirmed(lease.id, lease.host, "trial" if extend else "kept", places_kept))
-    else:
-        sys.stdout.write(text)
+    files = [] if extend else [change.place for change in lease.stored]
+    done = Confirmed(lease.id, lease.host, "trial" if extend else "kept", files)
+    print_result(done, lambda: text, json=json)

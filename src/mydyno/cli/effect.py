@@ -26,7 +26,7 @@ from mydyno.model import SpecError
 from mydyno.report import units
 from mydyno.report.production import EffectReport, render_effect
 from mydyno.sample.derive import counted_once
-from mydyno.sample.probe_file import read
+from mydyno.sample.probe_file import is_probe_file, read
 from mydyno.stats.production import (
     LEAST_H,
     WEEK_H,
@@ -192,7 +192,7 @@ def _sampled(paths: Sequence[Path]) -> History:
 
 def _table(name: str) -> History:
     path = Path(name)
-    if path.is_dir() or path.suffix == _PROBE:
+    if path.is_dir() or is_probe_file(path):
         return _sampled(sorted(path.glob(f"*{_PROBE}")) if path.is_dir() else [path])
     if not path.is_file():
         raise SpecError(

@@ -1,7 +1,5 @@
 """`mydyno export`: a treatment as files of other people's tools, each with its inverse."""
 
-import os
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +9,9 @@ import msgspec
 import typer
 
 from mydyno.cli.analysis import OpenRun, opened, result
-from mydyno.cli.terminal import Dir, Json, print_json, print_message
+from mydyno.cli.terminal import Dir, Json, print_message, print_result
 from mydyno.host import Local
-from mydyno.host.files import distrust, resolved
+from mydyno.host.files import problem_for_root
 from mydyno.journal import Changing
 from mydyno.journal.register import RunDir
 from mydyno.keep.kept import KEPT, Bundle, Kept, KeptOn, bundle, form_of, forms
@@ -87,21 +85,17 @@ def export(  # noqa: PLR0913 - one parameter an option
     warn_unless_adopted(rows)
     if made.left_out:
         print_message(f"warning: not carried by {form}: {', '.join(made.left_out)}")
-    if json:
-        shown = Exported(
-            name, form, str(output), files, list(made.carried), list(made.left_out), wanted.use
-        )
-        print_json(shown)
-    else:
-        sys.stdout.write("".join(f"{output}/{file}\n" for file in files) + f"next: {wanted.use}\n")
+    carried, left_out = list(made.carried), list(made.left_out)
+    shown = Exported(name, form, str(output), files, carried, left_out, wanted.use)
+    text = "".join(f"{output}/{file}\n" for file in files) + f"next: {wanted.use}\n"
+    print_result(shown, lambda: text, json=json)
 
 
 def _refuse_folder(output: Path) -> None:
     """Raise an error for a folder that holds something, or, as root, that others can change."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise SpecError(f"{output}: is not empty; name a new folder with -o")
-    here = Local()
-    if os.geteuid() == 0 and (problem := distrust(here, resolved(here, output))):
+    if problem := problem_for_root(Local(), output):
         raise RefusedError(f"{output}: not safe for root: {problem}; choose another folder with -o")
 
 

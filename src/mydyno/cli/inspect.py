@@ -30,7 +30,7 @@ from mydyno.cli.terminal import (
     visible,
     width,
 )
-from mydyno.host import LOCAL, Host, Remote, reach, remote_work_folder, uploaded_program
+from mydyno.host import LOCAL, Host, Remote, halt, reach, remote_work_folder, uploaded_program
 from mydyno.lab import available
 from mydyno.model import Action, HostError, SpecError
 from mydyno.report import units
@@ -241,9 +241,7 @@ def _ticks(host: Host, server: Path | None, count: int | None) -> Iterator[Itera
             reason = printed.strip().removesuffix(_ALONE) or str(error)
             raise HostError(f"{reason}{step}") from error
         finally:
-            running.stop(grace_s=2.0)
-            for _ in running.lines():
-                pass  # it prints nothing; reading to the end closes the pipe
+            halt(running, grace_s=2.0)
 
 
 def _answered(ticks: Iterator[Moment], most: int) -> Iterator[Moment]:

@@ -147,10 +147,7 @@ def down(name: Name, *, json: Json = False) -> None:
     kinds = (k for k in labs().values() if any(m.name == name for m in k.machines()))
     kind = next(kinds, None)
     removed = kind.remove(host, name) if kind else take_down(name, host)
-    if json:
-        print_json(removed)
-    else:
-        sys.stdout.writelines(f"removed {line}\n" for line in removed)
+    print_result(removed, lambda: "".join(f"removed {line}\n" for line in removed), json=json)
 
 
 lab.command("crash-test")(crash_test)

@@ -192,7 +192,7 @@ def _option_folder(existing: Existing, seen: ServerEvidence) -> Path:
 def _refuse_links(host: Host, old: str) -> None:
     argv = ("find", old, "-xdev", "(", "-type", "l", "-o", "-name", "*.isl", ")", "-print", "-quit")
     if found := host.run(Action(argv), timeout_s=_LONG_S).stdout.decode(errors="replace").strip():
-        raise RefusedError(f"{found}: leads out of {old}; move what it means into it first")
+        raise RefusedError(f"{found}: a link; put its target into {old} in its place first")
     below = host.run(Action(("findmnt", "--noheadings", "--list", "--output", "TARGET")))
     mounts = below.stdout.decode(errors="replace").splitlines()
     if inside := [one for one in mounts if one.startswith(f"{old}/")]:

@@ -207,7 +207,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     """Show the trials, the settings and the time a campaign would take."""
     source = tried(find(spec, overrides(settings, budget), scale), treatment, settings_tried)
     allowed = ["host", CONSENT, f"{REFORMAT}{source.decode().stack.device}"]
-    built = build(source, allowed, Path())
+    built = build(source, allowed, Path(), planned=True)
     refuse_occupied(built.db, built.campaign.spec.stack, Path())
     for line in open_campaigns(built.db, built.campaign.spec.stack.host):
         print_message(f"warning: {line}")

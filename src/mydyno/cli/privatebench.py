@@ -23,7 +23,7 @@ from mydyno.snapshot.device import DeviceStore, RealDevice
 from mydyno.stack import Layer, Restorable
 from mydyno.stack.cpus import apart
 from mydyno.stack.doses import Slow
-from mydyno.stack.layers import HostPlace, Scope, layers, of_scope
+from mydyno.stack.layers import HostPlace, Scope, kind_of, layers, of_scope
 from mydyno.stack.link import uses_lab_link
 from mydyno.stack.protocol import keys_of, spec_key, split
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
@@ -69,7 +69,7 @@ def _host_place(
 def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
     """Return the campaign without lab settings, for a plain directory, and warnings."""
     possible = {
-        name: split({k: v for k, v in settings.items() if not of_scope(k, Scope.DISK)})
+        name: split({k: v for k, v in settings.items() if not _of_disk(k)})
         for name, settings in campaign.treatments.items()
     }
     warnings = [f"{reason.rstrip('.')}; the data is in a plain directory, without caps"]
@@ -79,6 +79,11 @@ def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
             left = "" if possible[name] else "; no setting is left, so it equals STOCK"
             warnings.append(f"{name}: skipped {', '.join(skipped)}{left}")
     return replace(campaign, treatments=possible), warnings
+
+
+def _of_disk(key: str) -> bool:
+    """Return whether a full key is of what a lab makes: its disks, what is on them."""
+    return of_scope(key, Scope.DISK) or (key.startswith("db/") and kind_of(key)[0].needs.lab)
 
 
 def private(

@@ -15,7 +15,7 @@ from mydyno.campaign.plan import Campaign, plan
 from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.timing import Costs, schedule
 from mydyno.campaign.treatments import Environment
-from mydyno.cli.terminal import Json, print_json, recipe_names
+from mydyno.cli.terminal import Json, print_result, recipe_names
 from mydyno.model import SpecError
 from mydyno.report.units import duration
 
@@ -37,11 +37,8 @@ def recipes(name: Name = None, *, json: Json = False) -> None:
         sys.stdout.write(find(name, {}).text)
         return
     rows = [_row(name, decode(text, f"{name}.toml")) for name, text in shipped().items()]
-    if json:
-        print_json(rows)
-    else:
-        width = max(len(row.name) for row in rows)
-        sys.stdout.write("\n".join(_lines(row, width) for row in rows))
+    width = max(len(row.name) for row in rows)
+    print_result(rows, lambda: "\n".join(_lines(row, width) for row in rows), json=json)
 
 
 class RecipeRow(msgspec.Struct, frozen=True):

@@ -1,6 +1,5 @@
 """`mydyno report`: the campaign as one offline HTML file."""
 
-import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.cli.why import read_diagnoses
 from mydyno.diagnose import Diagnosis
 from mydyno.host import Local
-from mydyno.host.files import distrust, resolved
+from mydyno.host.files import problem_for_root
 from mydyno.model import JournalError, RefusedError, SpecError, os_errors_as
 from mydyno.report.html import render_html
 from mydyno.report.limits import sentence
@@ -102,9 +101,7 @@ def _diagnosed(found: Result, limits: Sequence[Diagnosis]) -> Result:
 
 def _refuse(path: Path, *, asked: bool) -> None:
     """Raise `RefusedError` where root would write beside another user, unless that was `asked`."""
-    here = Local()
-    trusted = asked or os.geteuid() != 0
-    if problem := "" if trusted else distrust(here, resolved(here, path.parent)):
+    if problem := "" if asked else problem_for_root(Local(), path.parent):
         raise RefusedError(
             f"{path}: refusing to write there as root: {problem}; choose another file with -o"
         )

@@ -1,6 +1,5 @@
 """`mydyno rollback`: restores a host after a run that could not do so itself."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from mydyno.cli.leases import (
     scene_of,
     who,
 )
-from mydyno.cli.terminal import HostOption, Json, folders, print_json, print_message
+from mydyno.cli.terminal import HostOption, Json, folders, print_message, print_result
 from mydyno.host import LOCAL, Host, Local, named, reach, shielded
 from mydyno.host.files import resolved
 from mydyno.journal import read
@@ -147,11 +146,8 @@ def _sweep(host: Host, done: Done) -> None:
 
 
 def _print(done: Done, left: Sequence[str] = (), *, json: bool) -> None:
-    if json:
-        print_json(done.lines)
-    else:
-        nothing = [] if done.failed or left else ["nothing to restore"]
-        sys.stdout.writelines(f"{line}\n" for line in done.lines or nothing)
+    lines = done.lines or ([] if done.failed or left else ["nothing to restore"])
+    print_result(done.lines, lambda: "".join(f"{line}\n" for line in lines), json=json)
 
 
 def _of_leases(to: str, *, until: str, server: str, forget_all: bool) -> list[str]:

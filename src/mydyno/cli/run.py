@@ -1,7 +1,6 @@
 """`mydyno run`: run a campaign from its spec to its report, or resume it."""
 
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -38,8 +37,8 @@ from mydyno.cli.terminal import (
     Set,
     SpecName,
     command_line,
-    print_json,
     print_message,
+    print_result,
     width,
 )
 from mydyno.host import Local, is_root, reach, shielded
@@ -260,12 +259,10 @@ def _progress(built: Built, costs: Costs, already: Sequence[Outcome]) -> Progres
 def _print_result(path: Path, *, json: bool) -> None:
     run = opened(path)
     found = result(path, run)
-    if json:
-        print_json(found.comparison)
-    else:
-        sys.stdout.write("\n" + render_text(found, width()))
-        if lost := losses_of(path, run):
-            sys.stdout.write("\n" + render_losses(lost, width()))
+    text = "\n" + render_text(found, width())
+    if lost := losses_of(path, run):
+        text += "\n" + render_losses(lost, width())
+    print_result(found.comparison, lambda: text, json=json)
     print_message(f"\nreport: {write(path)}")
 
 

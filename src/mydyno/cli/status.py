@@ -15,7 +15,7 @@ from mydyno.campaign.plan import Campaign
 from mydyno.campaign.timing import Costs, schedule
 from mydyno.cli.analysis import recorded, reopen
 from mydyno.cli.leases import held as lease_list
-from mydyno.cli.terminal import Json, folders, print_json, print_message
+from mydyno.cli.terminal import Json, folders, print_json, print_message, print_result
 from mydyno.host import named, reach
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
 from mydyno.journal.register import RunDir
@@ -90,12 +90,10 @@ def _campaign(directory: Path, *, json: bool) -> None:
 def _leases(where: str, *, json: bool) -> None:
     host = reach(where)
     leases = lease_list(host)
-    if json:
-        print_json(leases)
-        return
-    sys.stdout.write(render_leases(host.name, leases, time()))
+    text = render_leases(host.name, leases, time())
     if any(one.state == "trial" for one in leases):
-        sys.stdout.write(f"next: mydyno confirm {where}, or mydyno rollback {where}\n")
+        text += f"next: mydyno confirm {where}, or mydyno rollback {where}\n"
+    print_result(leases, lambda: text, json=json)
 
 
 def of(directory: Path, campaign: Campaign, events: list[Event]) -> Status:

@@ -14,7 +14,7 @@ from mydyno.keep.drift import HostFiles, drift, paths
 from mydyno.keep.kept import Kept
 from mydyno.model import SpecError
 from mydyno.report.drift import render_drift
-from mydyno.server.existing import Existing, reached, texts_of
+from mydyno.server.existing import Existing, environment_of, reached, texts_of
 
 DRIFT = 1  # exit code where something is not as it was kept
 
@@ -42,7 +42,8 @@ def verify(
             f"{server}: the server runs on another machine; name that with --host ssh://USER@HOST"
         )
     seen = gathered(existing, 0)
-    rows = drift(kept, seen, HostFiles(texts_of(there, paths(kept))))
+    own = environment_of(there, existing.process.pid)
+    rows = drift(kept, seen, HostFiles(texts_of(there, paths(kept)), own))
     print_result(rows, lambda: render_drift(seen.name, rows, width()), json=json)
     if any(row.state != "kept" for row in rows):
         raise typer.Exit(DRIFT)

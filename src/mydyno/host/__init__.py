@@ -5,7 +5,16 @@ from mydyno.host.local import Local, Namespaced, interruptible, shielded
 from mydyno.host.local import adopt as adopt_strays
 from mydyno.host.local import install as install_signals
 from mydyno.host.processes import Process, boot_of, is_root
-from mydyno.host.protocol import LONGEST_LINE, Completed, Host, Rebootable, Remote, Running, ask
+from mydyno.host.protocol import (
+    LONGEST_LINE,
+    Completed,
+    Host,
+    Rebootable,
+    Remote,
+    Running,
+    ask,
+    halt,
+)
 from mydyno.host.ssh import LOCAL, Ssh, named, reach
 
 __all__ = [
@@ -23,6 +32,7 @@ __all__ = [
     "adopt_strays",
     "ask",
     "boot_of",
+    "halt",
     "install_signals",
     "interruptible",
     "is_root",

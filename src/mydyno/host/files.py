@@ -1,5 +1,6 @@
 """Files on a host: copies for a command, and folders that only root can have written."""
 
+import os
 import re
 import shutil
 import sys
@@ -28,6 +29,12 @@ def uploaded(host: Host, action: Action, *ours: Path) -> Action:
         return action
     roots = (_PACKAGE, *ours)
     return Action(tuple(_there(host, word, roots) for word in action.argv), action.stdin)
+
+
+def size_of(host: Host, path: Path) -> int:
+    """Return the size of a file in bytes, 0 where there is none."""
+    done = host.run(Action(("stat", "-c", "%s", str(path))))
+    return int(done.stdout) if done.returncode == 0 else 0
 
 
 def packaged_program(name: str) -> str:
@@ -176,6 +183,11 @@ def distrust(host: Host, path: Path, *, shared: bool = False) -> str:
     return ""
 
 
+def problem_for_root(host: Host, path: Path) -> str:
+    """Return why root should not write to a path, or ``""``, always so for other users."""
+    return distrust(host, resolved(host, path)) if os.geteuid() == 0 else ""
+
+
 def make(host: Host, path: Path, mode: str, *, owner: str = "") -> None:
     """Make one new folder in a trusted one; raise `RefusedError` where there is something.
 
@@ -204,10 +216,11 @@ def make_home(host: Host, home: Path) -> dict[str, str]:
 
 def identity(host: Host, path: Path) -> dict[str, str]:
     """Return what a folder is known by again; raise `HostError` if it is missing."""
-    script = 'cat /proc/sys/kernel/random/boot_id && stat -c "%d %i %F" -- "$1"'
+    # the mode as a number: its words would be in the language of whoever looks
+    script = 'cat /proc/sys/kernel/random/boot_id && stat -c "%d %i %f" -- "$1"'
     done = host.run(Action(("sh", "-c", script, "identity", str(path))))
-    words = done.stdout.decode().strip().split(maxsplit=3)
-    if done.returncode or words[-1] != "directory":
+    words = done.stdout.decode().split()
+    if done.returncode or int(words[-1], 16) & _KIND != _FOLDER:
         raise HostError(f"{path}: not a folder on {host.name}")
     return {"boot": words[0], "device": words[1], "inode": words[2]}
 

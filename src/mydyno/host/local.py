@@ -99,10 +99,14 @@ def adopt() -> None:
 
 
 def spawn(argv: Sequence[str], **ways: Any) -> "subprocess.Popen[bytes]":  # noqa: ANN401 - Popen's own
-    """Start a command in a session of its own that inherits no file of ours but those given."""
+    """Start a command in a session of its own that inherits no file of ours but those given.
+
+    Its words are English ones, which mydyno reads.
+    """
+    given = {"env": {**os.environ, "LC_ALL": "C"}, **ways}
     with _forking:
         _reap()
-        process = subprocess.Popen(argv, start_new_session=True, close_fds=True, **ways)
+        process = subprocess.Popen(argv, start_new_session=True, close_fds=True, **given)
         _started[process.pid] = process
         return process
 
@@ -244,7 +248,12 @@ class LocalRunning:
                 self._process.wait(grace_s)
         if self._process.poll() is None:
             self._signal(signal.SIGKILL)
-        code = self._process.wait()
+        try:
+            code = self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            raise HostError(
+                f"process {self._process.pid} was killed and does not end: its disk does not answer"
+            ) from error
         end(self._process.pid, self._since)
         return code
 
@@ -290,7 +299,10 @@ class Local:
                 if process.poll() is None:
                     with suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+                    with suppress(
+                        subprocess.TimeoutExpired
+                    ):  # a hung disk: others must be restored
+                        process.wait(_PATIENCE_S)
             return Completed(action, process.returncode, _all(out), _all(errors))
 
     def start(self, action: Action, *, stderr: Path | None = None) -> Running:

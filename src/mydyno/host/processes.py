@@ -19,6 +19,14 @@ _ROOT = Action(("id", "-u"))
 _LOOK = (
     'cat "/proc/$1/stat" || exit 1; cat /proc/sys/kernel/random/boot_id; readlink "/proc/$1/exe"; :'
 )
+# Signals a process that began then, in that boot: the number may be another's by now.
+_KILL = """
+boot=$(cat /proc/sys/kernel/random/boot_id) stat=$(cat "/proc/$1/stat" 2>/dev/null) || exit 0
+pid=$1 began=$2 then=$3 signal=$4
+[ -z "$then" ] || [ "$then" = "$boot" ] || exit 0
+set -- ${stat##*)}
+[ "${20}" != "$began" ] || kill -"$signal" "$pid"
+"""
 _FIND = 'grep -lzxF -e "$1" -- /proc/[0-9]*/cmdline 2>/dev/null; :'
 _AFTER_NAME = 20  # fields of /proc/PID/stat after the name, as far as the start time (man proc_pid)
 _DELETED = " (deleted)"  # of a program that was replaced while it runs
@@ -135,7 +143,8 @@ def _signal(host: Host, process: Process, number: signal.Signals) -> None:
     if isinstance(host, Local):
         signal_same(process.pid, number, lambda: alive(host, process))
     else:
-        host.run(Action(("kill", f"-{number.name[3:]}", str(process.pid))))
+        known = (str(process.pid), str(process.started), process.boot, number.name[3:])
+        host.run(Action(("sh", "-c", _KILL, "kill", *known)))
 
 
 _MOUNTS = Action(("cat", "/proc/self/mountinfo"))

@@ -54,6 +54,13 @@ class Running(Protocol):
         ...
 
 
+def halt(running: Running, *, grace_s: float = 10.0) -> None:
+    """Stop a command as `Running.stop`, and read what it printed to the end: the pipe closes."""
+    running.stop(grace_s=grace_s)
+    for _ in running.lines():
+        pass
+
+
 class Host(Protocol):
     """A machine that can run commands and exchange files."""
 

@@ -70,7 +70,11 @@ stop() {
         left=$((left - 1))
     done
     kill -KILL "-$pid" 2>/dev/null
-    while lives "$1/pid"; do sleep 0.02; done
+    left=250 # five seconds: what waits for a hung disk must not keep the others from their end
+    while lives "$1/pid" && [ "$left" -gt 0 ]; do
+        sleep 0.02
+        left=$((left - 1))
+    done
     : >"$1/stopped"
 }
 
@@ -160,9 +164,15 @@ line) # The connection itself: frames of orders come in, replies go out; a line 
     close
     ;;
 keep) # keep LEASE: end the session when no beat came for so many seconds
-    lease=$2
+    lease=$2 seen=
     while sleep 2; do
         [ -d "$S/acts" ] || exit
+        now=$(stat -c %s "$S"/in.* 2>/dev/null)
+        [ "$now" = "$seen" ] || { # an upload that grows is a beat
+            seen=$now
+            read -r up rest </proc/uptime
+            echo "${up%%.*}" >"$S/beat"
+        }
         read -r beat <"$S/beat"
         read -r up rest </proc/uptime
         [ -n "$beat" ] || continue

@@ -23,6 +23,7 @@ LEASE_S = 90.0  # without a keepalive for so long a host ends all commands of th
 _BEAT_S = 5.0
 _PING_S = 20.0
 _AGAIN_S = 1.0
+_SILENT = 20  # times that an output is followed without a byte, while ssh answers
 _GOODBYES = 3
 _OPEN = (
     'for d in "${MYDYNO_RUN_DIR:-/dev/shm}" /dev/shm /var/tmp /tmp; do mkdir -p "$d" 2>/dev/null; '
@@ -361,8 +362,9 @@ class SshRunning:
 
     def lines(self) -> Iterator[bytes]:
         """Yield each line as it comes; after a cut go on from the byte where we were."""
-        rest, at = b"", 0
+        rest, at, silent = b"", 0, 0
         while True:
+            before = at
             process = self.session.follow(self.number, at)
             try:
                 for raw in self._bytes(process):
@@ -381,8 +383,17 @@ class SshRunning:
             if self.session.over:
                 raise UnknownEndError(f"{self.host.name}: its output is cut off: the session ended")
             self.host.renew(self.session)
+            silent = 0 if at > before else self._again(silent + 1, over)
         if rest:
             yield rest
+
+    def _again(self, times: int, words: bytes) -> int:
+        """Wait before an output that gave nothing is followed once more; return the times."""
+        if times == _SILENT:
+            shown = words.decode(errors="replace").strip()[-300:]
+            raise HostError(f"{self.host.name}: its output cannot be followed: {shown}")
+        time.sleep(_AGAIN_S)
+        return times
 
     def _bytes(self, process: "subprocess.Popen[bytes]") -> Iterator[bytes]:
         """Yield what comes after the mark."""

@@ -132,9 +132,11 @@ class FileRecords(MemoryRecords):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         with os_errors_as(JournalError, path, _STEP):
-            self._file = os.open(path, flags, 0o600)
+            # a disk that failed may have become read-only: to restore, reading is enough
+            read_only = bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+            flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
+            self._file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -144,7 +146,7 @@ class FileRecords(MemoryRecords):
                 ) from error
             raw = path.read_bytes()
             complete = raw.rfind(b"\n") + 1
-            if complete < len(raw):  # an incomplete entry: its step never began
+            if complete < len(raw) and not read_only:  # an incomplete entry: its step never began
                 os.truncate(path, complete)
             sync_folder(path.parent)
         self._entries = list(decoded(raw[:complete]))
@@ -281,7 +283,7 @@ def _begun(
 ) -> Moved:
     """Return what is moved there; what was restored may have been of an earlier boot."""
     known = found.get(key)
-    if known is None or not known.is_left:
+    if known is None or not known.is_left or known.acting.boot != act.boot:
         known = found[key] = Moved(act)
     return known
 

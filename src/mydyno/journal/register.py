@@ -10,6 +10,7 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Annotated
 import msgspec
 
 from mydyno.host import Host
-from mydyno.host.files import distrust, resolved
+from mydyno.host.files import problem_for_root
 from mydyno.journal.records import Entry, FileRecords, Made, Registered, decoded, moved
 from mydyno.model import CampaignError, JournalError, RefusedError, os_errors_as
 
@@ -106,15 +107,14 @@ class RunDir:
         there = next(p for p in (self.path, *self.path.absolute().parents) if p.exists())
         if not there.is_dir():
             raise JournalError(f"{there}: not a folder; choose another directory with -o")
-        if os.geteuid() == 0 and (problem := distrust(here, resolved(here, self.path))):
+        if problem := problem_for_root(here, self.path):
             raise RefusedError(
                 f"{self.path}: not safe for root: {problem}; choose another directory with -o"
             )
         with os_errors_as(JournalError, self.path, "choose another directory with -o"):
             self._make()
             if not marked(self.path):
-                with (self.path / MARKER).open("x", encoding="utf-8") as marker:
-                    marker.write(f"{new_id()}\n")
+                _written(self.path / MARKER, f"{new_id()}\n")
 
     def _make(self) -> None:
         """Make the directory and its parents, passable for the server's user."""
@@ -123,7 +123,7 @@ class RunDir:
             if not folder.exists():
                 folder.mkdir()
                 folder.chmod(mode)
-        names = {p.name for p in self.path.iterdir()}
+        names = {p.name for p in self.path.iterdir()} - {MARKER}
         if names and not marked(self.path):
             shown = ", ".join(sorted(names)[:3])
             raise RefusedError(
@@ -188,9 +188,24 @@ def new_id() -> str:
 def controller() -> str:
     """Return an id of this machine's records, made once."""
     path = state_folder() / _CONTROLLER
-    with suppress(FileExistsError), path.open("x", encoding="ascii") as file:
-        file.write(new_id())
+    if not path.exists() or not path.read_text(encoding="ascii"):
+        _written(path, new_id())
     return path.read_text(encoding="ascii")
+
+
+def _written(path: Path, text: str) -> None:
+    """Write a small file as one step: one that is cut off would stay empty for ever."""
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(handle)
+        Path(part).chmod(0o644)
+        Path(part).replace(path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
 
 
 def marked(directory: Path) -> str:

@@ -9,13 +9,13 @@ from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import allocator, allowed_cpus, chosen, cpu_quota, limits
 from mydyno.audit.option_files import Option
 from mydyno.keep.forms import fstab, native
-from mydyno.keep.forms.systemd import CPUS, environment
+from mydyno.keep.forms.systemd import CPUS, TUNABLES, environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
 from mydyno.model import SpecError
 from mydyno.stack.known import granted, normalise, same
 
-UNKNOWN = ""
+UNKNOWN, _UNSET = "", "not set"
 _SIZES, _BLOCK = ("_size", "_packet", "_length"), 4096
 _OPTIONS = 3  # the column of fstab
 
@@ -37,9 +37,13 @@ class DriftRow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class HostFiles:
-    """What was read of a host: the text of each file by path, absent where there is none."""
+    """What was read of a host: the text of each file by path, absent where there is none.
+
+    `environment` is that of the server's process, None where it may not be read.
+    """
 
     texts: Mapping[str, str]
+    environment: Mapping[str, str] | None = None
 
     def value(self, path: str) -> str:
         """Return a file's value, of several the one in brackets."""
@@ -107,13 +111,23 @@ def effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> s
         return seen.variables.get(name, UNKNOWN)
     if layer in {"block", "kernel"}:
         return files.value(place_of(key, kept))
+    if key == "fs.mount":
+        return _mounted(kept.settings[key], seen.host.get("mount", ""))
+    return _of_process(key, kept, seen, files)
+
+
+def _of_process(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> str:
+    layer, _, name = key.partition(".")
     if layer in _OF_PROCESS:
         return _OF_PROCESS[layer](seen.host).get(name, UNKNOWN)
     if layer == "cpus":
         return allowed_cpus(seen.host) or UNKNOWN
-    if key == "fs.mount":
-        return _mounted(kept.settings[key], seen.host.get("mount", ""))
-    return allocator(seen.host) if key == "alloc.library" else UNKNOWN
+    if key == "alloc.library":
+        return allocator(seen.host)
+    names = [name] if layer == "env" else [one for one in TUNABLES if one in environment(kept)]
+    if files.environment is None or not names:
+        return UNKNOWN
+    return files.environment.get(names[0], _UNSET)
 
 
 def place_of(key: str, kept: Kept) -> str:

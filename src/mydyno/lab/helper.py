@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from mydyno.host import Host, Running
+from mydyno.host import Host, Running, halt
 from mydyno.lab.loop_lab import binary
 from mydyno.model import Action, HostError
 
@@ -67,9 +67,7 @@ class Helper(ABC):
     def stop(self) -> None:
         """End it, and with it all that was ordered."""
         if self.running is not None:
-            self.running.stop(grace_s=0.0)
-            for _ in self.running.lines():
-                pass  # it prints nothing; reading to the end closes the pipe
+            halt(self.running, grace_s=0.0)
             self.running = None
 
 

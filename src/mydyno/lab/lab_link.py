@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import msgspec
 
-from mydyno.host import Host, Local, Namespaced, Process, Running, ask, is_root, processes
+from mydyno.host import Host, Local, Namespaced, Process, Running, ask, halt, is_root, processes
 from mydyno.journal.register import state_folder
 from mydyno.lab.helper import Helper
 from mydyno.lab.values import clear_parts, record_path, save
@@ -266,9 +266,7 @@ def measure_throughput(link: LabLink) -> Throughput:
     try:
         return Throughput(_one(link, server, "--reverse"), _one(link, server))
     finally:
-        server.stop()
-        for _ in server.lines():
-            pass  # reading to the end closes the pipe
+        halt(server)
 
 
 # Connects to a port that often, and prints the median of the seconds.

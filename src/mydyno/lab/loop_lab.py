@@ -101,7 +101,7 @@ def down(lab: str, host: Host | None = None) -> Sequence[str]:
     """
     here, labs = host or Local(), registry()
     state = _known(here, labs, lab)
-    _refuse_foreign(state)
+    refuse_foreign(lab, state.owner)
     return tear_down(here, labs, state, base=True)
 
 
@@ -113,10 +113,10 @@ def _known(host: Host, labs: Registry, lab: str) -> LabState:
     return state
 
 
-def _refuse_foreign(state: LabState) -> None:
-    owner = state.owner
+def refuse_foreign(lab: str, owner: Process | None) -> None:
+    """Raise `RefusedError` where another process of this machine uses a lab."""
     if owner is not None and owner.pid != os.getpid() and processes.alive(Local(), owner):
-        raise RefusedError(f"lab {state.spec.lab}: in use by process {owner.pid}; end that first")
+        raise RefusedError(f"lab {lab}: in use by process {owner.pid}; end that first")
 
 
 def _orphaned(host: Host, state: LabState) -> bool:
@@ -221,8 +221,7 @@ def _attached(host: Host, labs: Registry, state: LabState) -> LabState:
 
 def _start(host: Host, state: LabState, *, frozen: bool, made: list[Running]) -> Running:
     """Start the daemon and wait until it serves; raise its error message if it does not."""
-    local_owner: Process | None = state.owner if host.name == Local().name else None
-    owner_pid = local_owner.pid if local_owner else None
+    owner_pid = state.owner.pid if state.owner and host.name == Local().name else None
     paths = state.paths
     action = serve(state.spec, paths, owner_pid=owner_pid, frozen=frozen)
     running = host.start(uploaded(host, action, Path(binary())), stderr=paths.log)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mydyno.loads.histogram import checked
-from mydyno.loads.protocol import Reports, Target, WorkloadInfo, numbered
+from mydyno.loads.protocol import Reports, Target, WorkloadInfo, numbered, prefix
 from mydyno.model import Action, Interval, Overhead
 
 _SHOWN = 120  # characters of a bad line that help to find it
@@ -49,7 +49,7 @@ class Command:
         """Return one run of the program, its environment as in `env` and else as ours."""
         del seed  # it reaches the program through `env`
         variables = {**_address(target), **env} if self.info.needs_server else env
-        return Action(("env", *(f"{k}={v}" for k, v in variables.items()), *self.argv))
+        return Action((*prefix(variables), *self.argv))
 
     def parse(self, lines: Iterable[bytes]) -> Reports:
         """Yield what each line reports."""

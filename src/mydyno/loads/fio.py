@@ -26,6 +26,7 @@ METRICS = ("iops", "reads", "writes", "trims", "fsyncs", "read_bytes", "write_by
            *QUANTILE_NAMES)  # fmt: skip
 
 _SHORTEST_S = 0.5  # the last document comes with the signal; a rate over less is noise
+_SET_S = 5.0  # between two documents, beyond what fio has run: somebody has set the clock
 _REMARKS = ("fio: ", "note: ", "WARNING: ")
 _ABORTS = ("error=", "err=", "failed")
 
@@ -74,20 +75,27 @@ def parse(lines: Iterable[bytes]) -> Iterator[Interval]:
     the completion latency of reads and writes together, from fio's bins (1.6 % wide at most).
     fio takes the counters when it prints, so time is that of its `timestamp_ms`; the load began
     the first document's `runtime` before.  Raises `ValueError` naming the line for fio's own
-    errors and for what cannot be a report.
+    errors, for what cannot be a report, and where the host's clock was set meanwhile.
     """
     before, at_ms, began_ms = _NOTHING, 0.0, 0.0
     for report in _reports(lines):
         job = report.job()
         if not began_ms:
-            began_ms = report.timestamp_ms - max(job.read.runtime, job.write.runtime,
-                                                 job.trim.runtime)  # fmt: skip
+            began_ms = report.timestamp_ms - _ran_ms(job)
             at_ms = began_ms
+        ran_s = (_ran_ms(job) - _ran_ms(before)) / 1e3
         span_s = (report.timestamp_ms - at_ms) / 1e3
+        ahead = before is not _NOTHING and 0 <= ran_s < span_s - _SET_S
+        if ahead or span_s < -_SHORTEST_S:
+            raise ValueError("fio: the host's clock was set while it ran")
         if span_s < _SHORTEST_S:
             continue
         yield _interval((report.timestamp_ms - began_ms) / 1e3, span_s, before, job)
         before, at_ms = job, report.timestamp_ms
+
+
+def _ran_ms(job: _Job) -> float:
+    return max(job.read.runtime, job.write.runtime, job.trim.runtime)
 
 
 def _reports(lines: Iterable[bytes]) -> Iterator[_Report]:

@@ -19,6 +19,7 @@ from mydyno.loads.protocol import (
     text_lines,
 )
 from mydyno.model import Action, Interval, SpecError
+from mydyno.model.text import size_bytes
 
 METRICS = (
     *("iops", "reads", "writes", "fsyncs", "read_bytes", "write_bytes"),
@@ -26,8 +27,7 @@ METRICS = (
 )
 
 _MIB = 2**20
-_SUFFIXES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_SIZE = re.compile(r"(\d+)([KMGT]?)")
+_SIZE = re.compile(r"\d+[KMGT]?")
 _REPORT = re.compile(
     r"\[ +(?P<t_s>\d+)s \] reads: +(?P<read>[\d.]+) MiB/s +writes: +(?P<write>[\d.]+) MiB/s +"
     r"fsyncs: +(?P<fsyncs>[\d.]+)/s +latency \(ms,99%\): +(?P<p99_ms>[\d.]+)"
@@ -95,7 +95,7 @@ class SysbenchFileio:
             *("sysbench", "fileio"),
             *self._files(),
             f"--file-test-mode={self.params.test_mode}",
-            f"--file-block-size={_bytes(self.params.block_size)}",
+            f"--file-block-size={size_bytes(self.params.block_size, 'block_size')}",
             f"--file-extra-flags={','.join(self.params.extra_flags)}",
             f"--file-fsync-freq={self.params.fsync_freq}",
             *protocol.words(protocol.normal(self.params.options), "on", "off"),
@@ -107,7 +107,7 @@ class SysbenchFileio:
     def parse(self, lines: Iterable[bytes]) -> Reports:
         """Yield the intervals that sysbench reports."""
         threads = self.threads if _waits(self.params) else 0
-        return reports(lines, _bytes(self.params.block_size), threads)
+        return reports(lines, size_bytes(self.params.block_size, "block_size"), threads)
 
     def describe(self) -> Sequence[Action]:
         """Return the command that names sysbench's version."""
@@ -165,11 +165,10 @@ def _check(place: str, params: FileioParams) -> None:
     for key in ("file_total_size", "block_size"):
         if not _SIZE.fullmatch(getattr(params, key)):
             raise SpecError(f"{place}.{key} = {getattr(params, key)!r}: write it as 16K, 64M or 2G")
-    file_bytes = _bytes(params.file_total_size) // params.file_num
-    protocol.check_range(
-        f"{place}.block_size", _bytes(params.block_size), 512, max(512, file_bytes)
-    )
-    if "direct" in params.extra_flags and file_bytes % _bytes(params.block_size):
+    file_bytes = size_bytes(params.file_total_size, f"{place}.file_total_size") // params.file_num
+    block_bytes = size_bytes(params.block_size, f"{place}.block_size")
+    protocol.check_range(f"{place}.block_size", block_bytes, 512, max(512, file_bytes))
+    if "direct" in params.extra_flags and file_bytes % block_bytes:
         raise SpecError(f"{place}.file_total_size: with direct, each file must hold full blocks")
 
 
@@ -177,8 +176,3 @@ def _waits(params: FileioParams) -> bool:
     """Return whether each thread always waits for one request, which is one block."""
     options = protocol.normal(params.options)
     return options.get("file_io_mode") != "async" and not options.get("file_merged_requests")
-
-
-def _bytes(size: str) -> int:
-    found = _SIZE.fullmatch(size)
-    return int(found[1]) * _SUFFIXES[found[2]] if found else 0

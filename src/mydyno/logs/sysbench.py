@@ -78,7 +78,7 @@ SUMMARY: Mapping[str, re.Pattern[str]] = {
     "max": re.compile(rf"^\s*max: +{_N}(ms|s)?\b"),
     "sum": re.compile(rf"^\s*sum: +{_N}$"),
     "percentile": re.compile(rf"^\s*(?:approx\. *)?(\d+)(?:th|st|nd|rd)? percentile: +{_N}(ms|s)?"),
-    "fair": re.compile(rf"^\s*events \(avg/stddev\): +{_N}/"),
+    "fair": re.compile(rf"^\s*events \(avg/stddev\): +{_N}/{_N}"),
     "fair_time": re.compile(rf"^\s*execution time \(avg/stddev\): +{_N}/"),
     "reads": re.compile(rf"^\s*reads/s: +{_N}"),
     "writes": re.compile(rf"^\s*writes/s: +{_N}"),

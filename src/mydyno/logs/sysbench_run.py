@@ -53,13 +53,19 @@ def totals_of(
     files = any(key in summary for key in _FILES)
     values = _files(summary, seconds, events, block_bytes) if files else _statements(
         summary, seconds, events)  # fmt: skip
-    values |= {"seconds": seconds, **_latencies(summary, events)}
+    values |= {"seconds": seconds, **_latencies(summary, events), **_unfairness(summary)}
     response = next(name for name in ("iops", "tps", "eps") if name in values)
     mix = None
     if "q_read" in summary:
         queries = [_first(summary, key) for key in ("q_read", "q_write", "q_other")]
         mix = _mix(_first(summary, "transactions"), queries)
     return Totals(response, values, seconds, events, mix, implied)
+
+
+def _unfairness(summary: Summary) -> dict[str, float]:
+    """Return the standard deviation of the threads' events over their mean, where printed."""
+    average, deviation = map(float, summary["fair"][0][:2]) if "fair" in summary else (0.0, 0.0)
+    return {"unfairness_ratio": deviation / average} if average else {}
 
 
 def is_cut(summary: Summary) -> bool:

@@ -119,10 +119,13 @@ class Found:
     known: set[int] = field(default_factory=set)
 
     def add(self, line: int, parse: Callable[[], ParsedRun]) -> None:
-        """Add a run; one that raises `ValueError` is rejected, with a caveat at this line."""
+        """Add a run; one that raises `ValueError` is rejected, with a caveat at this line.
+
+        So is one with a number that no float holds.
+        """
         try:
             self.readings.append(parse())
-        except ValueError as problem:
+        except (ValueError, ArithmeticError) as problem:
             self.rejected.append(Caveat(line, str(problem)))
 
 

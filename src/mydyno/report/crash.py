@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 
 from mydyno.report import units
+from mydyno.report.text import aligned
 from mydyno.stats.losses import Loss
 
-_HEADS = ("treatment", "durability", "cuts", "lost commits in", "at most", "binlog", "damaged")
-_MORE = "recovery"
+_HEADS = (
+    *("treatment", "durability", "cuts", "lost commits in", "at most", "binlog", "damaged"),
+    "recovery",
+)
 
 
 def render_losses(found: Sequence[Loss], width: int) -> str:
     """Return a table and one sentence a treatment that lost something, ending in a newline."""
     order = ordered(found)
-    rows = [(*_HEADS, _MORE), *(_row(one) for one in order)]
-    sizes = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(f"{cell:<{size}}" for cell, size in zip(row, sizes, strict=True)).rstrip()
-             for row in rows]  # fmt: skip
+    lines = aligned([_HEADS, *(_row(one) for one in order)], ())
     if max(map(len, lines)) > width:
         lines = [line for one in order for line in _tall(one)]
     return "\n".join([*lines, "", *map(sentence, order)]) + "\n"
@@ -67,6 +67,6 @@ def _row(one: Loss) -> tuple[str, ...]:
 
 
 def _tall(one: Loss) -> list[str]:
-    cells = zip((*_HEADS, _MORE), _row(one), strict=True)
+    cells = zip(_HEADS, _row(one), strict=True)
     first, *rest = [f"{head}: {cell}" for head, cell in cells]
     return [first, *(f"  {line}" for line in rest)]

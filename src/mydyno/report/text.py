@@ -86,12 +86,10 @@ def _main_effects(compared: Comparison, width: int) -> str:
     several = len({part.workload for part in compared.parts}) > 1
     lines = []
     for changed, against, part in effects:
-        ratio, low, high = units.interval(part.effect)
         where = f", {part.workload}" if several else ""
-        lines.append(f"{ratio} [{low}..{high}]  {changed}, {against}{where}")
-    for pair in compared.together:
-        ratio, low, high = units.interval(pair.effect)
-        lines.append(f"{ratio} [{low}..{high}]  {verdicts.together(pair)}, interaction")
+        lines.append(f"{_bracketed(part.effect)}  {changed}, {against}{where}")
+    pairs = compared.together
+    lines += [f"{_bracketed(p.effect)}  {verdicts.together(p)}, interaction" for p in pairs]
     head = "Main effect of each change (mean over the levels of the others):"
     return "\n".join([head, *(_wrapped(line, width, "    ") for line in lines)])
 
@@ -136,8 +134,12 @@ def _value(row: Row) -> str:
 def _effect(row: Row) -> str:
     if row.effect is None:
         return "1 (baseline)" if row.verdict == "baseline" else "-"
-    ratio, low, high = units.interval(row.effect)
-    return f"{ratio} [{low}..{high}]"
+    return _bracketed(row.effect)
+
+
+def _bracketed(ratio: Ratio) -> str:
+    estimate, low, high = units.interval(ratio)
+    return f"{estimate} [{low}..{high}]"
 
 
 def _tail(row: Row) -> str:

@@ -53,8 +53,8 @@ _MESSAGES: Mapping[str, str] = {
         "interval; give a larger budget, or more blocks"
     ),
     "given-up": (
-        "left early: that more trials show a gain had a chance of {chance:.0%}; to measure it to "
-        "the end, compare it alone"
+        "stopped early: more trials had a chance of {chance:.0%} to show a gain; to measure it "
+        "to the end, compare it alone"
     ),
     "guard-broken": (
         "rejected for its {quantity} ({guard}): {ratio:.2f} times the baseline's "

@@ -14,7 +14,7 @@ _CPU = "/sys/devices/system/cpu"
 _SCHEDULER = "/queue/scheduler"
 _NET, _DEVICE = "/sys/class/net", "/device/uevent"
 _TICK_S = 0.01  # of all counts of time that Linux shows (USER_HZ)
-_UNKNOWN_SPEED = {"-1", "0", "65535", "4294967295"}
+UNKNOWN_SPEEDS = (0, 65535, 4294967295)  # Mbit/s, of a driver that does not know its link
 _FILES = {
     "/proc/meminfo": "memory",
     "/proc/cpuinfo": "processor",
@@ -123,7 +123,7 @@ def _interfaces(lines: Mapping[str, list[str]]) -> dict[str, str]:
             name = path.removeprefix(f"{_NET}/").removesuffix(_DEVICE)
             driver = _fields(lines[path], "=").get("DRIVER", "driver not known")
             mbit = lines.get(f"{_NET}/{name}/speed", ["-1"])[0]
-            known = mbit.isdigit() and mbit not in _UNKNOWN_SPEED
+            known = mbit.isdigit() and int(mbit) not in UNKNOWN_SPEEDS
             speed = f"{int(mbit) / 1000:g} Gbit/s" if known else "speed not known"
             found[f"interface {name}"] = f"{driver}, {speed}"
     return found

@@ -343,6 +343,16 @@ class Reader:
         return np.where(valid, self._now * self._scales, np.nan)
 
 
+def is_probe_file(path: Path) -> bool:
+    """Return whether a file begins as one of the sampler's, of whichever version."""
+    name = _MAGIC.split(b" ")[0]
+    try:
+        with path.open("rb") as file:
+            return file.read(len(name)) == name
+    except OSError:
+        return False
+
+
 def read(path: Path) -> Sampled:
     """Return all that a file holds.
 

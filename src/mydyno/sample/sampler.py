@@ -19,11 +19,13 @@ from mydyno.host import (
     Host,
     Remote,
     Running,
+    halt,
     packaged_program,
     remote_work_folder,
     uploaded_program,
 )
 from mydyno.model import Action, HostError
+from mydyno.sample.facts import UNKNOWN_SPEEDS
 
 _NAME = "mydyno-probe"
 NOT_BUILT = f"{_NAME} is not here; `make setup` builds it"
@@ -32,9 +34,6 @@ NOT_BUILT = f"{_NAME} is not here; `make setup` builds it"
 def probe_binary() -> str:
     """Return the path of mydyno-probe, or ``""`` where it is not built."""
     return packaged_program(_NAME)
-
-
-_UNKNOWN = (0, 65535, 4294967295)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def parse_speed(raw: bytes, *, real: bool) -> float | None:
     stacked = any(f"DEVTYPE={kind}\n" in text for kind in ("bond", "vlan"))
     found = re.search(r"/speed:(\d+)$", text, re.MULTILINE)
     mbit = int(found[1]) if found and (real or stacked) else 0
-    return None if mbit in _UNKNOWN else mbit * 1e6 / 8
+    return None if mbit in UNKNOWN_SPEEDS else mbit * 1e6 / 8
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -244,9 +243,7 @@ def _action(host: Host, there: Path, watch: Watch) -> Action:
 
 def _end(running: Running, folder: Path) -> None:
     code = running.returncode()
-    running.stop(grace_s=_GRACE_S)
-    for _ in running.lines():
-        pass  # it prints nothing; reading to the end closes the pipe
+    halt(running, grace_s=_GRACE_S)
     if code is not None:
         _complain(folder, f"mydyno-probe ended before the load did (exit {code})")
 

@@ -6,16 +6,18 @@ Nothing is changed: the session is read-only, no statement sets anything global,
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import PurePosixPath
 
 from mydyno.host import Host
 from mydyno.journal.records import Records, Removed, things
-from mydyno.model import Action, HostError, SpecError
+from mydyno.model import Action, HostError, JournalError, SpecError
 from mydyno.server.client import rows
 from mydyno.stack.flavours import quirks, recognised
 
+SERVER = "SELECT CONCAT_WS(' ', @@hostname, @@datadir, @@port);"  # which one it is
 BENCH = "bench database"  # the kind of record of a load's own database
 DATABASE = "mydyno_bench"
 _MARK = "mydyno:"
@@ -140,14 +142,25 @@ def dropped(host: Host, records: Records) -> tuple[list[str], list[str]]:
     removed: list[str] = []
     failed: list[str] = []
     for made in things(records.entries(), BENCH):
-        option = f"--defaults-file={made.facts['at']}"
-        statement = f"DROP DATABASE IF EXISTS {DATABASE};"
-        done = host.run(Action((_client(host), option), statement.encode()), timeout_s=_SQL_S)
+        argv = (_client(host), f"--defaults-file={made.facts['at']}", "--batch", "-N")
+        there = host.run(Action(argv, SERVER.encode()), timeout_s=_SQL_S)
+        now = there.stdout.decode(errors="replace").strip()
+        if not there.returncode and now != made.facts.get("server", now):
+            failed.append(
+                f"{made.place}: {made.facts['at']} reaches {now} now, not {made.facts['server']}; "
+                "drop it there yourself"
+            )
+            continue
+        done = there
+        if not there.returncode:
+            statement = f"DROP DATABASE IF EXISTS {DATABASE};"
+            done = host.run(Action(argv, statement.encode()), timeout_s=_SQL_S)
         if done.returncode:
             words = done.stderr.decode(errors="replace").strip()[-300:]
             failed.append(f"{made.place}: {words}; drop it when the server answers")
         else:
-            records.add(Removed(made.kind, made.place))
+            with suppress(JournalError):  # it is gone even if that is not recorded
+                records.add(Removed(made.kind, made.place))
             removed.append(f"database {made.place}")
     return removed, failed
 
@@ -337,6 +350,15 @@ def texts_of(host: Host, paths: Sequence[str]) -> dict[str, str]:
         path: "\n".join(lines)
         for path, lines in _marked(host, _TEXTS, *dict.fromkeys(paths)).items()
     }
+
+
+def environment_of(host: Host, pid: int) -> dict[str, str] | None:
+    """Return the environment that a process was started with, None where it may not be read."""
+    done = host.run(Action(("cat", f"/proc/{pid}/environ")))
+    if done.returncode:
+        return None
+    words = done.stdout.decode(errors="replace").split("\0")
+    return {name: value for name, _, value in (word.partition("=") for word in words) if name}
 
 
 def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:

@@ -198,7 +198,7 @@ _CA_KEY = "ca-key.pem"
 _EXTENSIONS = "extensions.txt"
 _OPENSSL_S = 60.0
 # An extension makes the certificates of version 3, the only one that wolfSSL takes.
-_VERSION_3 = b"basicConstraints = CA:FALSE\n"
+_VERSION_3 = "basicConstraints = CA:FALSE\n"
 
 
 def ensure_authority(host: Host, folder: Path, identity: Identity) -> None:
@@ -216,8 +216,7 @@ def ensure_authority(host: Host, folder: Path, identity: Identity) -> None:
 
 def _make(host: Host, folder: Path, identity: Identity) -> None:
     host.run(Action(("mkdir", "-p", "-m", "2710" if identity.name else "700", str(folder)))).check()
-    written = ("install", "-m", "640", "/dev/stdin", str(folder / _EXTENSIONS))
-    host.run(Action(written, _VERSION_3)).check()
+    install(host, folder / _EXTENSIONS, "640", _VERSION_3)
     for action in _made(folder):
         try:
             done = host.run(Action(action), timeout_s=_OPENSSL_S)

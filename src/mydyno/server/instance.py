@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from mydyno.host import Host, Process, Running, processes
+from mydyno.host import Host, Process, Running, halt, processes
 from mydyno.host.files import make, resolved
 from mydyno.journal.records import Made, MemoryRecords, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, RefusedError
@@ -240,9 +240,7 @@ class Instance:
     def stop(self, *, grace_s: float = 60.0) -> None:
         """Shut the server down and return when it is gone; SIGKILL comes after `grace_s`."""
         if self._started.process is not None:
-            self._started.process.stop(grace_s=grace_s)
-            for _ in self._started.process.lines():
-                pass  # it prints nothing; reading to the end closes the pipe
+            halt(self._started.process, grace_s=grace_s)
             self._started.process = None
             self.host.run(Action(("rm", "-f", "--", str(self.place.pid_file))))
             self.records.add(Removed(KIND, str(self.place.options)))

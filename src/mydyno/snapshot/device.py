@@ -341,7 +341,10 @@ class RealDevice:
     def _uuid(self) -> str:
         """Return the UUID of the filesystem on the device, read past every cache."""
         asked = ("blkid", "--probe", "--match-tag", "UUID", "--output", "value", self.device)
-        return self.host.run(Action(asked)).stdout.decode(errors="replace").strip()
+        done = self.host.run(Action(asked))
+        if done.returncode not in {0, _NOTHING}:
+            raise HostError(_failed(f"{self.device}: cannot be read", done))
+        return done.stdout.decode(errors="replace").strip()
 
     def _forget(self) -> None:
         with suppress(JournalError):  # it is gone, recorded or not

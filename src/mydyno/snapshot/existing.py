@@ -40,8 +40,8 @@ def find(host: Host, written: str) -> Path:
     if links := _lines(host, "find", str(real), "(", *_ELSEWHERE, ")", "-print"):
         shown = ", ".join(links[:_SHOWN]) + (" and more" if len(links) > _SHOWN else "")
         raise RefusedError(
-            f"{KEY}: {shown} links out of {real}, so its target would not be copied; "
-            "move the target into it, or fill the data set with a workload"
+            f"{KEY}: {shown}: a link, so its target would not be copied; move the target into "
+            f"{real} in its place, or fill the data set with a workload"
         )
     if who := user_of(host, real):
         raise RefusedError(

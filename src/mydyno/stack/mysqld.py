@@ -4,6 +4,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -14,7 +15,7 @@ from mydyno.model import Action, Change, Cost, Durability, Probe, Settings, Spec
 from mydyno.stack import launch_file
 from mydyno.stack.flavours import quirks
 from mydyno.stack.known import granted, needs_restart, normalise, switch
-from mydyno.stack.known.variables import RENAMED, Variable, refusals
+from mydyno.stack.known.variables import COMPANIONS, RENAMED, UPPER, Variable, refusals
 from mydyno.stack.launch_file import OWNED
 
 _LOSES_NOTHING = 0.0
@@ -95,6 +96,7 @@ class Mysqld:
         seen = {**self.stock, **now}
         held = [key for key in now.get(OWNED, "").split(",") if key]
         aims = {key: want.get(key, self.stock.get(key, "")) for key in {*want, *held}}
+        aims |= self._bounds(aims)
         steps = {key: one.step for key, one in self.variables.items()}
         moved = [
             key for key in sorted(aims) if not granted(key, seen, aims[key], steps.get(key, 1))
@@ -107,6 +109,21 @@ class Mysqld:
             self._change(key, seen.get(key, ""), aims[key], action, online=key in live)
             for key in moved
         ]
+
+    def _bounds(self, aims: Settings) -> dict[str, str]:
+        """Return the first values of bounds that the server may have moved with a variable.
+
+        Those that it would move at a start, too, are left out.
+        """
+        found: dict[str, str] = {}
+        for key, bound in COMPANIONS.items():
+            first = self.stock.get(bound, "")
+            if key in aims and first and bound not in aims:
+                low, high = (aims[key], first) if key in UPPER else (first, aims[key])
+                with suppress(ValueError):  # what is no number, the server refuses
+                    if float(normalise(low)) <= float(normalise(high)):
+                        found[bound] = first
+        return found
 
     def online(self, changes: Sequence[Change]) -> Sequence[Action]:
         """Return the `SET GLOBAL` of the online changes, for when no restart is due."""

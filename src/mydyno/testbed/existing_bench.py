@@ -4,29 +4,39 @@ Nothing is restarted, no file is written.  The load works in a database of its o
 while somebody else is connected.
 """
 
+import secrets
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mydyno.campaign.bench import TrialBench, TrialInput
 from mydyno.campaign.plan import Campaign
-from mydyno.host import Host, ask, interruptible, shielded
+from mydyno.host import Host, Local, Remote, ask, interruptible, shielded
+from mydyno.host.files import distrust
 from mydyno.journal.records import Made
 from mydyno.journal.register import marked
 from mydyno.loads import Target
 from mydyno.model import HostError, RefusedError, SpecError
 from mydyno.sample.sampler import Sampling, Watch, Where, disk_of, sampling
 from mydyno.server.client import query
-from mydyno.server.existing import BENCH, DATABASE, Existing, dropped
+from mydyno.server.existing import BENCH, DATABASE, SERVER, Existing, dropped
 from mydyno.stack import Site, converge
 from mydyno.stack.existing_variables import ExistingVariables
-from mydyno.stack.known.variables import describe
+from mydyno.stack.flavours import quirks
+from mydyno.stack.known.variables import COMPANIONS, describe
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import keys_of, spec_key
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
-from mydyno.testbed.lock import host_lock, post
+from mydyno.testbed.lock import (
+    LOCAL_FOLDER,
+    REMOTE_ROOT,
+    host_lock,
+    open_work,
+    post,
+    remove_work,
+)
 from mydyno.testbed.private_bench import host_changes, save_changes
 
 CONSENT = "existing-server"
@@ -36,15 +46,18 @@ _LOOKS, _APART_S = 3, 0.5
 _TAKES_PROCESS = "SELECT COUNT(*) FROM information_schema.innodb_trx;"
 _SESSIONS = (
     "SELECT CONCAT(user, '@', host) FROM information_schema.processlist "
-    "WHERE id <> CONNECTION_ID() AND command NOT IN ('Daemon') AND command NOT LIKE 'Binlog Dump%' "
-    "AND user NOT IN ('system user', 'event_scheduler', 'mysql.session', 'mysql.sys')"
+    "WHERE id <> CONNECTION_ID() AND command NOT IN ('Daemon') "
+    "AND user NOT IN ('event_scheduler', 'mysql.session', 'mysql.sys')"
 )
 
 
-def refuse(campaign: Campaign, existing: Existing, options: str) -> ExistingVariables:
+def refuse(
+    campaign: Campaign, existing: Existing, options: str, *, planned: bool
+) -> ExistingVariables:
     """Return the layer of a campaign's variables; raise an error for what cannot be tested there.
 
-    Only variables that the server takes while it runs are, and no other setting.
+    Only variables that the server takes while it runs are, and no other setting.  What is only
+    `planned` assigns none, so that MySQL is not asked which of them need a restart.
     """
     _refuse_shape(campaign)
     if existing.process is None:
@@ -54,16 +67,25 @@ def refuse(campaign: Campaign, existing: Existing, options: str) -> ExistingVari
         )
     if not options.startswith("/"):
         raise SpecError(f"stack.server: {options}: write the path of the option file from / on")
+    if isinstance(existing.host, Remote):
+        raise RefusedError(
+            f"stack.server: {options}: is on {existing.host.name}, and the load reads its account "
+            "here; run mydyno on that host"
+        )
     _refuse_blind(existing)
+    _refuse_replica(existing)
     treatments = campaign.treatments
     keys = keys_of(treatments.values(), "mysqld")
-    layer = ExistingVariables(keys, options)
+    along = [COMPANIONS[key] for key in keys if key in COMPANIONS]
+    layer = ExistingVariables(tuple(dict.fromkeys((*keys, *along))), options)
     now = ask(existing.host, layer.observe())
     for name, settings in treatments.items():
         try:
             layer.plan(now, settings.of("mysqld"))
         except SpecError as error:
             raise SpecError(f"{name}: {error}") from error
+    if planned and not quirks(existing.flavour, existing.version).lists_variables:
+        return layer
     known = ask(
         existing.host, describe(existing.argv, existing.flavour, existing.version, dict(now))
     )
@@ -99,8 +121,24 @@ def _refuse_blind(existing: Existing) -> None:
         ) from error
 
 
+def _refuse_replica(existing: Existing) -> None:
+    """Raise `RefusedError` for a replica, running or not; its own threads are sessions."""
+    text = quirks(existing.flavour, existing.version).look.replica
+    found: list[tuple[str, ...]] = []
+    with suppress(HostError):  # the account may not ask; what replicates is seen in the sessions
+        found = query(existing.host, existing.argv, f"{text};", _SQL_S) if text else []
+    if found:
+        raise RefusedError(
+            f"{existing.host.name}: the server is a replica, and would have rows and transactions "
+            "that its source has not; test on a copy"
+        )
+
+
 def refuse_foreign(existing: Existing) -> None:
-    """Raise `RefusedError` where somebody else is connected, each time of several."""
+    """Raise `RefusedError` where somebody else is connected, each time of several.
+
+    A replica of it is: it would be given the load's writes.
+    """
     for _ in range(_LOOKS):  # a monitor comes and goes
         if not (found := query(existing.host, existing.argv, f"{_SESSIONS};", _SQL_S)):
             break
@@ -135,6 +173,7 @@ class ExistingBench:
             )
             try:
                 with interruptible():
+                    self._work()
                     self._fill()
                     yield
             finally:
@@ -149,9 +188,17 @@ class ExistingBench:
         with shielded():
             self.log.restore(self.hosts.db, "variables")
 
-    def target(self, work: Path) -> Target:
-        """Return the target of a load that works in a folder: the server's socket."""
+    def _work(self) -> Path:
+        """Return the folder of what the load logs in with, which ends with the campaign."""
+        inside, host = self.log.files.work, Local()
+        elsewhere = REMOTE_ROOT / f"mydyno-{secrets.token_hex(8)}"
+        where = elsewhere if distrust(host, inside.parent) else inside
+        return open_work(host, where, self.log.records, kind=LOCAL_FOLDER)
+
+    def target(self) -> Target:
+        """Return the target of a load: the server's socket."""
         ((socket, user),) = self._ask("SELECT @@socket, CURRENT_USER();")
+        work = self._work()
         return Target(
             work=work,
             directory=work,
@@ -168,9 +215,10 @@ class ExistingBench:
         """Make the data of each load that has some, once."""
         if self._ask(f"SHOW DATABASES LIKE '{DATABASE}';"):
             raise RefusedError(f"{DATABASE}: is a database there already; drop or rename it")
-        self.log.records.add(Made(BENCH, DATABASE, {"at": self.layer.at}))
+        ((server,),) = self._ask(SERVER)
+        self.log.records.add(Made(BENCH, DATABASE, {"at": self.layer.at, "server": server}))
         self._ask(f"CREATE DATABASE {DATABASE};")
-        target = self.target(self.log.files.path)
+        target = self.target()
         loads = {one.info.data_key: one for one in self.campaign.workloads.values()}
         for key, workload in loads.items():
             if key:
@@ -184,7 +232,8 @@ class ExistingBench:
             self.log.restore(self.hosts.db, "variables")
         finally:
             removed, failed = dropped(self.hosts.db, self.log.records)
-            for line in (*removed, *failed):
+            _, left = remove_work(Local(), self.log.records, kind=LOCAL_FOLDER)
+            for line in (*removed, *failed, *left):
                 self.log.say(line)
 
 
@@ -210,7 +259,7 @@ class ExistingTrial:
         changes = host_changes(wanted, b.log.records)
         baseline = b.campaign.treatments[b.campaign.rule.baseline]
         save_changes(self.inputs.folder, judged(changes, settings, {}, baseline))
-        return b.target(self.inputs.folder)
+        return b.target()
 
     def sampler(self) -> AbstractContextManager[Sampling]:
         """Sample host and server while the load runs."""

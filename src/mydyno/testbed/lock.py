@@ -83,15 +83,17 @@ def host_lock(*hosts: Host) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _local_lock() -> Iterator[None]:
-    with (state_folder("lock") / _NAME).open("a+") as file:
+    place = state_folder("lock") / _NAME
+    read_only = bool(os.statvfs(place.parent).f_flag & os.ST_RDONLY)
+    with place.open("r" if read_only else "a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
             raise _refusal("this host", file.read().strip()) from error
-        file.truncate(0)
-        file.write(f"{_who()}\n")
-        file.flush()
+        with suppress(OSError):  # on a full or read-only disk nobody is named, and it is held
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), f"{_who()}\n".encode())
         yield
 
 
@@ -245,8 +247,6 @@ def _forget(host: Host, path: Path, made: Made, records: Records) -> None:
 
 HOME = "server"  # folder of the first instance; the next are server-2 and so on
 
-Step = Callable[[], tuple[list[str], list[str]]]
-
 
 @dataclass(slots=True)
 class Leftovers:
@@ -270,13 +270,14 @@ def remove_leftovers(host: Host, records: Records) -> Leftovers:
 
     Each step runs even if the one before it failed.  Can be called again.
     """
-    steps: list[Step] = [partial(sweep_servers, host, records)]
-    works = [Path(made.place) for made in things(records.entries(), FOLDER)]
-    steps += [partial(_labs, host, work) for work in works]
-    steps.append(partial(release, host, records))
-    steps.append(partial(dropped, host, records))
-    steps.append(partial(remove_work, host, records))
-    steps.append(partial(remove_work, Local(), records, kind=LOCAL_FOLDER))
+    steps = [
+        partial(sweep_servers, host, records),
+        *(partial(_labs, host, Path(made.place)) for made in things(records.entries(), FOLDER)),
+        partial(release, host, records),
+        partial(dropped, host, records),
+        partial(remove_work, host, records),
+        partial(remove_work, Local(), records, kind=LOCAL_FOLDER),
+    ]
     found = Leftovers()
     for step in steps:
         try:

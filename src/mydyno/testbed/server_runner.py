@@ -8,11 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from mydyno.host import Host, Local, Remote, ask
+from mydyno.host.files import size_of
 from mydyno.loads import Target
 from mydyno.model import Action, Change, Cost, HostError, Reset, Trial
 from mydyno.server import Instance
 from mydyno.server.client import DATABASE
-from mydyno.stack import LayerPlan, Ledger, Site, converge_server
+from mydyno.stack import LayerPlan, Ledger, Site, converge_server, launch_file
 from mydyno.stack.protocol import StackSettings
 from mydyno.testbed import slow_log
 from mydyno.testbed.bench_setup import ServerLayers, read_defaults
@@ -37,7 +38,7 @@ def page_list(instance: Instance) -> bytes:
     pages = [
         (int(space), number)
         for space, name in _spaces(instance)
-        for number in range(_size(instance, name) // page)
+        for number in range(size_of(instance.host, instance.place.data / f"{name}.ibd") // page)
     ]
     random.Random(_SEED).shuffle(pages)
     return "".join(f"{space},{number}\n" for space, number in pages[:_MOST]).encode()
@@ -85,17 +86,10 @@ def _spaces(instance: Instance) -> list[tuple[str, ...]]:
     )
 
 
-def _size(instance: Instance, name: str) -> int:
-    host: Host = instance.host
-    found = host.run(Action(("stat", "-c", "%s", str(instance.place.data / f"{name}.ibd"))))
-    return int(found.stdout) if found.returncode == 0 else 0
-
-
 def write_owned(host: Host, instance: Instance, lines: str = "") -> None:
     """Write `lines` as the entire owned option file, and remove the other launch files."""
     place = instance.place
-    text = f"[mysqld]\n{lines}".encode()
-    host.run(Action(("install", "-m", "640", "/dev/stdin", str(place.owned)), text)).check()
+    host.run(launch_file.install(place.owned, f"[mysqld]\n{lines}")).check()
     files = ("find", str(place.launch), "-mindepth", "1", "-type", "f", "-delete")
     host.run(Action(files)).check()
 

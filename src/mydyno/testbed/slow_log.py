@@ -6,6 +6,7 @@ It is written where a treatment sets ``mysqld.slow_query_log``.
 from pathlib import Path
 
 from mydyno.host import Local
+from mydyno.host.files import size_of
 from mydyno.journal.register import STATEMENTS
 from mydyno.model import Action
 from mydyno.sample import probe_binary
@@ -30,13 +31,7 @@ def wanted(settings: StackSettings) -> bool:
 
 def begins(instance: Instance, settings: StackSettings) -> int | None:
     """Return where a trial begins in the slow log, None where its treatment has none."""
-    return _size(instance) if wanted(settings) else None
-
-
-def _size(instance: Instance) -> int:
-    """Return the size of the slow log in bytes, 0 where there is none."""
-    done = instance.host.run(Action(("stat", "-c", "%s", str(instance.place.slow_log))))
-    return int(done.stdout) if done.returncode == 0 else 0
+    return size_of(instance.host, instance.place.slow_log) if wanted(settings) else None
 
 
 def save(instance: Instance, folder: Path, since: int) -> None:
@@ -44,9 +39,9 @@ def save(instance: Instance, folder: Path, since: int) -> None:
 
     Nothing is saved where nothing was logged, and no digest where `mydyno-probe` is not built.
     """
-    if _size(instance) <= since:
-        return
     host, place = instance.host, instance.place
+    if size_of(host, place.slow_log) <= since:
+        return
     packed = place.home / SAVED
     words = ("read", str(since + 1), str(place.slow_log), str(MOST))
     reading = (*instance.identity.drop(), "sh", "-c", _READ, *words)

@@ -3,7 +3,7 @@
 import io
 import os
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import msgspec
 
 from mydyno.host import Host, ask, processes
 from mydyno.host.files import make_home, resolved
-from mydyno.lab.loop_lab import binary
+from mydyno.lab.loop_lab import binary, refuse_foreign
 from mydyno.lab.values import clear_parts
 from mydyno.model import Action, HostError, Probe, RefusedError, SpecError
 from mydyno.server.instance import free_port
@@ -48,8 +48,9 @@ def archive(lab: str, host_key: Path, key: Path) -> bytes:
     )
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for member in _folders("root/.ssh"):
-            tar.addfile(member)
+        folder = tarfile.TarInfo("root/.ssh")
+        folder.type, folder.mode = tarfile.DIRTYPE, _FOLDER
+        tar.addfile(folder)
         for name, content, mode in files:
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(content), mode
@@ -75,12 +76,6 @@ def configuration(lab: str, paths: VmPaths, port: int) -> str:
         "ServerAliveCountMax": "6",
     }
     return f"Host {lab}\n" + "".join(f"  {name} {value}\n" for name, value in lines.items())
-
-
-def _folders(path: str) -> Iterator[tarfile.TarInfo]:
-    member = tarfile.TarInfo(path)
-    member.type, member.mode = tarfile.DIRTYPE, _FOLDER
-    yield member
 
 
 def _public(key: Path) -> Path:
@@ -183,9 +178,7 @@ def down(host: Host, lab: str) -> Sequence[str]:
     Raise `SpecError` if there is none of that name, `RefusedError` if another process uses it.
     """
     vm = attach(host, lab)
-    owner = vm.state.owner
-    if owner is not None and owner.pid != os.getpid() and processes.alive(host, owner):
-        raise RefusedError(f"lab {lab}: in use by process {owner.pid}; end that first")
+    refuse_foreign(lab, vm.state.owner)
     return vm.remove()
 
 

@@ -144,7 +144,7 @@ def reboot(name: Name, kernel: Another = "", *, json: Json = False) -> None:
 
 
 def build(*, sources: Sources = None, json: Json = False) -> None:
-    """Build the image of the machines, if it is missing; this takes some minutes."""
+    """Build the image of the machines, if it is missing; this takes up to an hour."""
     image = build_image(Local(), print_message, sources)
     value = {"image": str(image.folder), "kernels": image.releases}
     print_result(value, lambda: f"{image.folder}\n", json=json)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mydyno.host import Host, Running, processes
+from mydyno.host import Host, Running, halt, processes
 from mydyno.host.files import remove
 from mydyno.model import Action, HostError
 from mydyno_vm.image import Image
@@ -188,6 +188,8 @@ def found(host: Host, paths: VmPaths, known: processes.Process | None = None) ->
     """
     words = host.run(Action(("cat", str(paths.mark)))).stdout.split()
     pids = {int(word) for word in words[:1] if word.isdigit()} | ({known.pid} if known else set())
+    # one that was killed before it was recorded has written no pid file yet
+    pids |= {one.pid for one in processes.with_argument(host, str(paths.mark))}
     seen = (processes.identify(host, pid) for pid in sorted(pids))
     return tuple(one for one in seen if one is not None and _is_ours(host, paths, one, known))
 
@@ -217,9 +219,7 @@ def _reap(paths: VmPaths) -> None:
     """Wait for a QEMU that this process started, so that no zombie is left."""
     started = _started.pop(paths.home, None)
     if started is not None:
-        started.stop(grace_s=0.0)
-        for _ in started.lines():
-            pass  # it prints nothing; reading to the end closes the pipe
+        halt(started, grace_s=0.0)
 
 
 def tear_down(host: Host, records: VmRecords, state: VmState) -> Sequence[str]:

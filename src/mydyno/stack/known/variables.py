@@ -63,6 +63,11 @@ PLACE = frozenset(
 )
 """Variables of where an instance lives; those are mydyno's to set."""
 
+UPPER = {"innodb_io_capacity": "innodb_io_capacity_max"}
+LOWER = {"innodb_max_dirty_pages_pct": "innodb_max_dirty_pages_pct_lwm"}
+COMPANIONS = {**UPPER, **LOWER}
+"""Variables whose bound the server moves along with them, and does not move back."""
+
 AT_ONCE = frozenset(
     (
         "binlog_group_commit_sync_delay",
