@@ -35,8 +35,8 @@ test-alone: ## what changes settings or devices of the machine, one by one
 	@$(PY) -m pytest -q --durations=5 -m "$(SHORT) and alone" tests/contract tests/integration tests/e2e
 
 test-attacks: ## the fast half of the attacks and faults
-	@$(PY) -m pytest -q $(SIDE_BY_SIDE) --durations=5 -m "not slow and not timed and not root" tests/harm
-	@$(PY) -m pytest -q --durations=10 -m "not slow and not timed and root" tests/harm
+	@$(PY) -m pytest -q $(SIDE_BY_SIDE) --durations=5 -m "not slow and not timed and not alone" tests/harm
+	@$(PY) -m pytest -q --durations=10 -m "not slow and not timed and alone" tests/harm
 
 test-statistics: setup-test ## error rates and coverage, over thousands of simulated campaigns
 	@$(PY) -m pytest -q -m statistics tests

@@ -22,13 +22,23 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # What one campaign at a time holds on a machine: its records and lock, notices, namespaces.
 STATE = {"/var/lib/mydyno": "700", "/run": "755"}
 APART = ("tests/e2e/", "tests/integration/test_ssh_campaign.py")  # long tests that share nothing
-LONGEST = (  # units of a minute and more: what begins last is to be short
-    "tests/e2e/test_crash.py",
-    "tests/e2e/test_real_campaign.py::test_credits",
-    "tests/e2e/test_real_campaign.py::test_killed",
-    "tests/e2e/test_servers_campaign.py",
-    "tests/integration/test_effect_prometheus.py",
+LONGEST = (  # units of a minute and more, the longest first: what begins last is to be short
+    "tests/integration/test_servers.py",
+    "tests/integration/test_probe_server.py",
+    "tests/integration/test_ssh.py",
+    "tests/integration/test_workloads_tpcc.py",
+    "tests/integration/test_empty_device.py",
+    "tests/integration/test_report_browser.py",
     "tests/integration/test_ssh_campaign.py::test_scripts",
+    "tests/e2e/test_real_campaign.py::test_credits",
+    "tests/e2e/test_servers_campaign.py",
+    "tests/integration/test_ssh_campaign.py::test_a_host_lost",
+    "tests/integration/test_probe_server_faults.py",
+    "tests/integration/test_plan_servers.py",
+    "tests/e2e/test_net_campaign.py",
+    "tests/e2e/test_crash.py",
+    "tests/integration/test_audit.py",
+    "tests/e2e/test_real_campaign.py::test_killed",
 )
 IN_CHECK = ("tests/contract/", "tests/e2e/test_killed_campaign.py")  # on fakes, in `make check`
 _NEW_NAMESPACE = 0x00020000  # CLONE_NEWNS
@@ -73,9 +83,9 @@ class _Units(LoadScopeScheduling):
         return nodeid if module.startswith(APART) and not _shares(module) else module
 
     def _assign_work_unit(self, node):
-        long = [scope for scope in self.workqueue if scope.startswith(LONGEST)]
-        if long:
-            self.workqueue.move_to_end(long[0], last=False)
+        long = (scope for name in LONGEST for scope in self.workqueue if scope.startswith(name))
+        if first := next(long, ""):
+            self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
 
 

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,14 +12,6 @@ pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "workloads.md"
 PROTOCOL = "[protocol]\nwarmup_s = 0.5\nwindow_s = 5\n[design]\nblocks = 1\n"
-
-
-@pytest.fixture
-def folder():
-    where = Path(tempfile.mkdtemp(prefix="mydyno-test-", dir="/var/tmp"))
-    where.chmod(0o755)
-    yield where
-    shutil.rmtree(where)
 
 
 def example():
@@ -62,8 +52,11 @@ def test_the_clients_error_is_shown_and_no_traceback(folder):
     (folder / "load.py").write_text(script)
     spec = example()[1].replace('"./inserts.sh"', f'"python3", "{folder}/load.py"')
     (folder / "spec.toml").write_text(spec + PROTOCOL)
-    mydyno("run", folder / "spec.toml", "-o", folder / "run")
-    for one in outcomes(folder / "run"):
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run")
+    assert done.returncode == 0, done.stderr
+    found = outcomes(folder / "run")
+    assert len(found) == 2
+    for one in found:
         assert "ERROR 1146 (42S02) at line 1: Table 'sbtest.nowhere' doesn't exist" in one["error"]
         assert "CalledProcessError" in one["error"]
         assert "^^^" not in one["error"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import MAIN, mydyno, shown
 from integration.lab_steps import traces
 from integration.server_steps import CACHE, MARIADB, SERVERS, build_of
 from mydyno.cli.crash import crash_source
@@ -108,14 +109,18 @@ def test_a_spec_can_ask_for_proof_after_its_campaign(spec):
     words = ("--set", 'decide.durability="prove"', "--set", "protocol.window_s=1")
     words += ("--set", "protocol.warmup_s=1", "--set", "protocol.blocks=1")
     out = spec.parent / "out"
-    done = subprocess.run(
-        [MYDYNO, "run", spec, "-o", out, *words], capture_output=True, text=True, check=False
-    )
+    few = "import mydyno.cli.crash as c; c.CUTS = 2\n" + MAIN
+    done = mydyno("run", spec, "-o", out, *words, code=few)
     assert done.returncode == 0, done.stderr
-    assert "SAFE: lost nothing in 10 cuts" in done.stdout
+    assert "SAFE: lost nothing in 2 cuts" in done.stdout
     assert "<h2>Power cuts" in (out / "report.html").read_text()
-    shown = subprocess.run([MYDYNO, "compare", out], capture_output=True, text=True, check=True)
-    assert "SAFE: lost nothing in 10 cuts" in shown.stdout
+    found = shown("compare", out)
+    assert found.returncode == 0, found.stderr
+    assert "SAFE: lost nothing in 2 cuts" in found.stdout
+
+
+def test_where_neither_option_nor_spec_gives_a_number_there_are_ten_cuts(spec):
+    assert crash_source(find(str(spec), {})).decode().design.blocks == 10
 
 
 def test_run_names_the_command_for_it(spec):

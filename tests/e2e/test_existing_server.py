@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.server_steps import HOST, SERVERS, build_of, open_folder
+from mydyno.loads.sysbench import client_section
 from mydyno.server import prepare
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.root]
@@ -18,6 +19,8 @@ OTHERS = (
     "SELECT COUNT(*) FROM information_schema.processlist "
     "WHERE user = SUBSTRING_INDEX(USER(), '@', 1) AND id <> CONNECTION_ID()"
 )
+# What is refused before the server matters is tried with one.
+ON_ONE = pytest.mark.parametrize("theirs", SERVERS[:1], indirect=True)
 CHANGED = "out/trials/*/changes.json"  # written when the variables are set
 MYDYNO = Path(sys.executable).with_name("mydyno")
 SPEC = """
@@ -52,6 +55,7 @@ def theirs(request):
     server = prepare(HOST, build_of(request.param), places=(folder / "home", folder / "data"))
     try:
         server.initialise()
+        server.place.owned.write_text("[mysqld]\nserver_id = 1\n")  # 5.6 has none, and no replica
         server.start()
         yield server
     finally:
@@ -61,7 +65,7 @@ def theirs(request):
 
 def spec(folder, server, **changes):
     """Write a spec for the server; return its path."""
-    given = {"key": "sort_buffer_size", "value": 65536, "window": 2, "reset": "none", "blocks": 2}
+    given = {"key": "sort_buffer_size", "value": 65536, "window": 2, "reset": "none", "blocks": 1}
     path = folder / "live.toml"
     path.write_text(SPEC.format(**{"options": server.place.admin, **given, **changes}))
     return path
@@ -91,6 +95,7 @@ def test_treatments_are_compared_and_nothing_stays(theirs, tmp_path):
     assert "nothing to restore" in run(tmp_path, "rollback", "out")
 
 
+@ON_ONE
 def test_it_takes_consent(theirs, tmp_path):
     words = run(tmp_path, "run", str(spec(tmp_path, theirs)), "-o", "out", code=4)
     assert "add --allow existing-server" in words
@@ -136,10 +141,20 @@ def test_an_account_that_does_not_see_others_is_refused(theirs, tmp_path):
     [
         ({"key": "innodb_page_size", "value": 4096}, "needs a restart"),
         ({"key": "no_such"}, "no_such"),
-        ({"reset": "dataset"}, "nothing is reset there"),
     ],
 )
-def test_what_cannot_be_done_there_is_refused(theirs, tmp_path, changes, words):
+def test_a_variable_that_it_does_not_take_while_it_runs_is_refused(
+    theirs, tmp_path, changes, words
+):
+    refused(theirs, tmp_path, changes, words)
+
+
+@ON_ONE
+def test_a_reset_is_refused(theirs, tmp_path):
+    refused(theirs, tmp_path, {"reset": "dataset"}, "nothing is reset there")
+
+
+def refused(theirs, tmp_path, changes, words):
     path = spec(tmp_path, theirs, **changes)
     shown = run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server", code=2)
     assert words in shown
@@ -163,3 +178,43 @@ def test_a_killed_run_is_rolled_back(theirs, tmp_path):
     assert "restored: " in shown
     assert "database mydyno_bench" in shown
     assert state(theirs) == before
+
+
+def test_the_password_is_nowhere_in_the_run_directory(theirs, tmp_path):
+    """A run directory can be copied and mailed; what the load logs in with ends with the run."""
+    secret = client_section(Path(theirs.place.admin).read_text())["password"].encode()
+    run(tmp_path, "run", str(spec(tmp_path, theirs)), "-o", "out", "--allow", "existing-server")
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert files
+    assert [path for path in files if secret in path.read_bytes()] == []
+    assert not list((tmp_path / "out").rglob("sysbench.cfg"))
+
+
+def test_a_bound_that_the_server_moves_along_has_its_first_value_again(theirs, tmp_path):
+    names = "SELECT @@GLOBAL.innodb_io_capacity, @@GLOBAL.innodb_io_capacity_max"
+    before = theirs.query(names)
+    path = spec(tmp_path, theirs, key="innodb_io_capacity", value=2 * int(before[0][1]))
+    run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server")
+    assert theirs.query(names) == before
+
+
+def test_a_plan_sets_nothing(theirs, tmp_path):
+    theirs.query("SET GLOBAL log_output = 'TABLE'; SET GLOBAL general_log = 1")
+    try:
+        assert "MORE" in run(tmp_path, "plan", str(spec(tmp_path, theirs)))
+    finally:
+        theirs.query("SET GLOBAL general_log = 0; SET GLOBAL log_output = 'FILE'")
+    asked = [row[0] for row in theirs.query("SELECT argument FROM mysql.general_log")]
+    assert any("SHOW GLOBAL VARIABLES" in text for text in asked)
+    assert [text for text in asked if text.upper().startswith("SET GLOBAL SORT")] == []
+
+
+def test_a_replica_is_refused(theirs, tmp_path):
+    """It would have rows that its source has not; whether it runs does not matter."""
+    theirs.query("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_USER = 'none'")
+    try:
+        path = spec(tmp_path, theirs)
+        words = run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server", code=4)
+        assert "the server is a replica" in words
+    finally:
+        theirs.query("RESET SLAVE ALL")

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from command_line import mydyno
+from command_line import mydyno, shown
 from integration.server_steps import open_folder
 from mydyno.host import Local
 from mydyno.server import find, prepare
@@ -37,7 +37,7 @@ rate = 100
 warmup_s = 1
 window_s = 3
 [design]
-blocks = 2
+blocks = 1
 """
 
 
@@ -74,7 +74,7 @@ def test_the_files_lie_as_on_the_host_and_name_their_evidence(run, tmp_path):
 
 def test_a_server_starts_with_what_was_written(run, tmp_path):
     out = tmp_path / "kept"
-    assert mydyno("export", run, "LARGE", "-f", "mycnf", "-o", out).returncode == 0
+    assert shown("export", run, "LARGE", "-f", "mycnf", "-o", out).returncode == 0
     (file,) = out.glob("apply/**/*.cnf")
     folder = open_folder()
     instance = prepare(Local(), find(Local(), "auto"), places=(folder / "home", folder / "data"))
@@ -106,7 +106,7 @@ def test_a_server_starts_with_what_was_written(run, tmp_path):
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
     run, tmp_path, arguments, code, message
 ):
-    done = mydyno("export", run, *arguments, "-o", tmp_path / "kept")
+    done = shown("export", run, *arguments, "-o", tmp_path / "kept")
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert not (tmp_path / "kept").exists()
@@ -114,7 +114,7 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
 
 def test_a_folder_with_files_stays_as_it_is(run, tmp_path):
     (tmp_path / "mine").write_text("mine")
-    done = mydyno("export", run, "LARGE", "-f", "mycnf", "-o", tmp_path)
+    done = shown("export", run, "LARGE", "-f", "mycnf", "-o", tmp_path)
     assert done.returncode == 2
     assert "is not empty" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
@@ -128,7 +128,7 @@ def test_root_writes_to_no_folder_that_another_user_can_change(run):
     os.chown(theirs, 65534, 65534)
     try:
         for out in (theirs, theirs / "kept"):
-            done = mydyno("export", run, "LARGE", "-f", "mycnf", "-o", out)
+            done = shown("export", run, "LARGE", "-f", "mycnf", "-o", out)
             assert done.returncode == 4, done.stderr
             assert "not safe for root" in done.stderr
         assert list(theirs.iterdir()) == []
@@ -139,7 +139,7 @@ def test_root_writes_to_no_folder_that_another_user_can_change(run):
 def test_weaker_durability_is_carried_with_consent_and_a_warning(run, tmp_path):
     out = tmp_path / "kept"
     argv = ("export", run, "LOSSY", "-f", "mycnf", "-o", out, "--allow", "weaker-durability")
-    done = mydyno(*argv)
+    done = shown(*argv)
     assert done.returncode == 0, done.stderr
     assert "durability weaker" in next(out.glob("apply/**/*.cnf")).read_text()
 
@@ -147,7 +147,7 @@ def test_weaker_durability_is_carried_with_consent_and_a_warning(run, tmp_path):
 def test_a_server_without_what_was_kept_has_drift(run, tmp_path):
     """A server that runs with none of it: each setting is named; one that has it, kept."""
     out = tmp_path / "kept"
-    assert mydyno("export", run, "LARGE", "-o", out, "--target", "disk=sdc").returncode == 0
+    assert shown("export", run, "LARGE", "-o", out, "--target", "disk=sdc").returncode == 0
     folder = open_folder()
     instance = prepare(Local(), find(Local(), "auto"), places=(folder / "home", folder / "data"))
     instance.place.owned.write_text("[mysqld]\n")
@@ -155,7 +155,7 @@ def test_a_server_without_what_was_kept_has_drift(run, tmp_path):
         instance.initialise()
         instance.start()
         defaults = instance.place.admin
-        done = mydyno("verify", out, "--server", defaults, "--json")
+        done = shown("verify", out, "--server", defaults, "--json")
         assert done.returncode == 1, done.stderr
         found = {row["key"]: row["state"] for row in json.loads(done.stdout)}
         assert found["mysqld.sort_buffer_size"] == "changed"
@@ -164,11 +164,11 @@ def test_a_server_without_what_was_kept_has_drift(run, tmp_path):
         instance.stop()
         instance.place.owned.write_text(option)
         instance.start()
-        done = mydyno("verify", out, "--server", defaults)
+        done = shown("verify", out, "--server", defaults)
         assert "mysqld.sort_buffer_size  512K         512K    524288\n" in done.stdout
     finally:
         instance.close()
         shutil.rmtree(folder)
-    lost = mydyno("verify", tmp_path)
+    lost = shown("verify", tmp_path)
     assert lost.returncode == 2
     assert "name a folder that mydyno export wrote" in lost.stderr

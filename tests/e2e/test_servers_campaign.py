@@ -1,18 +1,15 @@
 """A campaign whose treatments run on different servers, each on data of its own."""
 
 import json
-import os
-import shutil
-import tempfile
-from pathlib import Path
 
 import pytest
 
 from command_line import mydyno
+from integration.server_steps import CACHE
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 
-CACHE = Path(os.environ.get("MYDYNO_CACHE") or "/var/cache/mydyno") / "servers"
+BUILDS = CACHE / "servers"
 SPEC = """
 [campaign]
 name = "generations"
@@ -57,15 +54,7 @@ rungs = ["STOCK", "NEW+LOG", "STOCK"]
 """
 
 
-@pytest.fixture
-def folder():
-    where = Path(tempfile.mkdtemp(prefix="mydyno-test-", dir="/var/tmp"))
-    where.chmod(0o755)
-    yield where
-    shutil.rmtree(where)
-
-
-def spec(folder, compared, blocks=2, eight=CACHE / "mysql-8.0.33"):
+def spec(folder, compared, blocks=2, eight=BUILDS / "mysql-8.0.33"):
     path = folder / "generations.toml"
     path.write_text(SPEC.format(eight=eight, compared=compared, blocks=blocks))
     return path
@@ -117,10 +106,10 @@ MORE = {
 
 @pytest.mark.parametrize("name", MORE)
 def test_a_server_of_another_age_is_made_measured_and_removed(folder, name):
-    if not (CACHE / name).is_dir():
-        pytest.skip(f"{CACHE / name} is missing: packaging/servers.sh could not fetch it")
+    if not (BUILDS / name).is_dir():
+        pytest.skip(f"{BUILDS / name} is missing: packaging/servers.sh could not fetch it")
     run, path = folder / "run", folder / "one.toml"
-    text = SPEC.format(eight="", blocks=1, compared=POOL).replace('"auto"', f'"{CACHE / name}"')
+    text = SPEC.format(eight="", blocks=1, compared=POOL).replace('"auto"', f'"{BUILDS / name}"')
     path.write_text(text.replace('{ lab = "loop", size = "1G" }', '"here"'))
     done = mydyno("run", path, "-o", run)
     assert done.returncode == 0, done.stderr

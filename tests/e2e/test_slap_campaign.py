@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import tempfile
-from pathlib import Path
 from statistics import geometric_mean
 
 import pytest
@@ -69,14 +67,6 @@ warmup_s = 1
 window_s = 2
 blocks = 2
 """
-
-
-@pytest.fixture
-def folder():
-    """A folder that the server's own user can pass through; pytest's own are for root alone."""
-    with tempfile.TemporaryDirectory(prefix="mydyno-test-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 def campaign(folder, text):

@@ -21,6 +21,7 @@ from harm.campaigns import ENVIRONMENT, SETTINGS, CampaignDisk, campaign_disk, u
 
 pytestmark = [
     pytest.mark.root,
+    pytest.mark.alone,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
     pytest.mark.skipif(platform.machine() != "x86_64", reason="reads registers of x86-64"),
 ]

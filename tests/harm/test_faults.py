@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,11 @@ import pytest
 from harm import snapshot
 from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, CampaignDisk, campaign_disk, use_once
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.alone,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
 SETTINGS = {
     "kernel.sysctl.vm.swappiness": 43,
@@ -188,28 +192,40 @@ def test_a_signal_while_the_host_is_restored_waits(moments: int) -> None:
             same(there, before)
 
 
+Harm = Mapping[str, Callable[[Path], object]]  # by the path in a run directory
+DAMAGED: Harm = {
+    "journal.jsonl": lambda path: append(path, '{"type":"trial","value":NaN}\n1e999\n'),
+    "facts/campaign.json": lambda path: path.write_text('{"x": -Infinity'),
+    "spec.toml": lambda path: path.write_text('[stack]\nserver = "gone"\nnothing = 1\n'),
+}
+REMOVED: Harm = {
+    "journal.jsonl": Path.unlink,
+    "facts/campaign.json": Path.unlink,
+    "spec.toml": Path.unlink,
+    "trials": shutil.rmtree,
+}
+HARMS = {
+    f"{name} {word}": {name: spoil}
+    for word, harm in (("damaged", DAMAGED), ("removed", REMOVED))
+    for name, spoil in harm.items()
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "spoil"),
+    "harm",
     [
-        (
-            "journal.jsonl",
-            lambda path: append(path, '{"type":"trial","value":NaN}\n1e999\n'),
-        ),
-        ("journal.jsonl", lambda path: path.unlink()),
-        ("facts/campaign.json", lambda path: path.unlink()),
-        ("facts/campaign.json", lambda path: path.write_text('{"x": -Infinity')),
-        ("spec.toml", lambda path: path.write_text('[stack]\nserver = "gone"\nnothing = 1\n')),
-        ("spec.toml", lambda path: path.unlink()),
-        ("trials", shutil.rmtree),
+        pytest.param(DAMAGED, id="all damaged"),
+        pytest.param(REMOVED, id="all removed"),
+        *(pytest.param(HARMS[one], id=one, marks=pytest.mark.slow) for one in HARMS),
     ],
 )
-def test_rollback_needs_nothing_of_the_run_directory(
-    name: str, spoil: Callable[[Path], object]
-) -> None:
+def test_rollback_needs_nothing_of_the_run_directory(harm: Harm) -> None:
+    """All at once, and each alone: what is damaged may hide what is read after it."""
     with campaign_disk() as there:
         before = used(there)
         killed(there)
-        spoil(there.out / name)
+        for name, spoil in harm.items():
+            spoil(there.out / name)
         rolled_back(there)
         same(there, before)
 
@@ -228,11 +244,9 @@ def test_a_disk_that_is_gone_stops_nothing_else() -> None:
 
 
 def test_one_value_set_by_somebody_else_stays_and_the_others_are_restored() -> None:
-    ratio = Path("/proc/sys/vm/dirty_background_ratio")
     with campaign_disk() as there:
         before = used(there)
         killed(there)
-        found = ratio.read_text()
         try:
             SWAPPINESS.write_text("44")
             output = rolled_back(there)
@@ -243,7 +257,6 @@ def test_one_value_set_by_somebody_else_stays_and_the_others_are_restored() -> N
             ]
         finally:
             SWAPPINESS.write_text(before[f"sysctl:{SWAPPINESS}"])
-            ratio.write_text(found)
 
 
 @pytest.mark.slow

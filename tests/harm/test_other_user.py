@@ -29,7 +29,11 @@ from harm.users import (
     shared_folder,
 )
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.alone,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
 NOTES = Path("/run/mydyno-open")
 SETTINGS = {"kernel.sysctl.vm.swappiness": 43, "block.read_ahead_kb": 64}

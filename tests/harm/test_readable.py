@@ -18,7 +18,11 @@ from command_line import COMMAND
 from harm.campaigns import ENDLESS, ENVIRONMENT, STATE, TEMPORARY, CampaignDisk, campaign_disk
 from harm.users import ATTACKER, as_user
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.alone,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
 SHARED = [STATE, TEMPORARY, Path(tempfile.gettempdir()), Path("/dev/shm"), Path("/run")]  # noqa: S108
 # A note for every user that a campaign has changed this host, and the sockets' and locks' folders.
 PUBLIC = ("/run/mydyno-open", "/run/mydyno", "/run/mydyno/labs", "/run/mydyno/links")

@@ -16,7 +16,11 @@ import pytest
 from command_line import mydyno
 from harm.campaigns import ENDLESS, CampaignDisk, campaign_disk
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.alone,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
 
 # Each trial notes what the host shows while its load runs.
 LOAD = """

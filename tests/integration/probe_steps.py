@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from integration.server_steps import clear, write
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import NOT_BUILT, probe_binary
 
@@ -141,12 +140,8 @@ def status(instance, name):
     return int(instance.query(f"SHOW GLOBAL STATUS LIKE '{name}'")[0][1])
 
 
-def watched(bench, name, transport="socket"):
-    """Yield a server that runs and has the account; stop it and clear it after the test."""
-    made = bench.take(name)
-    write(made.layers.net, {}, {"transport": transport})
-    made.instance.start()
-    account(made.instance)
-    yield made.instance
-    made.instance.stop()
-    clear(made)
+def watched(running, name, transport="socket"):
+    """Return a server of this module that runs, with an account that is new to it."""
+    instance = running.take(name, transport)
+    account(instance)
+    return instance

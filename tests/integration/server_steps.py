@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,15 +77,40 @@ class Bench:
     def __init__(self, folder):
         self.folder = folder
         self.made = {}
+        self.used = set()  # names of those whose data may hold what a module put there
 
     def take(self, name):
+        """Return a server with its layers, stopped or as the test before has left it."""
         if name not in self.made:
-            home = self.folder / name
+            build, home = build_of(name), self.folder / name
             home.mkdir(mode=0o755)
-            instance = prepare(HOST, build_of(name), places=(home / "home", home / "data"))
+            instance = prepare(HOST, build, places=(home / "home", home / "data"))
             instance.initialise()
             self.made[name] = SimpleNamespace(instance=instance, layers=self.learn(instance))
+            if name in SERVERS:
+                _copy(instance.place.data, home / "kept")
+        elif name in self.used:
+            data = self.made[name].instance.place.data
+            shutil.rmtree(data)
+            _copy(self.folder / name / "kept", data)
+            self.used.remove(name)
         return self.made[name]
+
+    def renew(self):
+        """Stop all: each that is taken again has the data that it was initialised with.
+
+        Servers that one module alone uses are removed.
+        """
+        for name in self.made.keys() - self.used:
+            made = self.made[name]
+            made.instance.stop()
+            clear(made)
+            if name in SERVERS:
+                self.used.add(name)
+            else:
+                made.instance.close()
+                shutil.rmtree(self.folder / name)
+                del self.made[name]
 
     @staticmethod
     def learn(instance):
@@ -100,6 +126,38 @@ class Bench:
         for made in self.made.values():
             made.instance.close()
         shutil.rmtree(self.folder)
+
+
+class Running:
+    """Servers that run until a module ends, each started when a test first asks for it."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.names = set()
+
+    def take(self, name, transport="socket"):
+        """Return a server that runs; the transport is that of its first test."""
+        made = self.bench.take(name)
+        self.names.add(name)
+        if not made.instance.pid:
+            write(made.layers.net, {}, {"transport": transport})
+            made.instance.start()
+        return made.instance
+
+    def stop(self, name):
+        """Stop a server, so that it starts again for whoever takes it next."""
+        made = self.bench.take(name)
+        made.instance.stop()
+        clear(made)
+
+    def close(self):
+        for name in self.names:
+            self.stop(name)
+
+
+def _copy(folder, place):
+    """Copy a stopped server's data with its owner and the gaps in its files."""
+    subprocess.run(("cp", "-a", folder, place), check=True)
 
 
 def clear(made):

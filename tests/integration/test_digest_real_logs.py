@@ -9,7 +9,6 @@ import pytest
 from golden.digest.record import CASES, record, restock, settings, sysbench
 from golden.digest.steps import digest
 from golden.test_digest import FORGED, QUERY_TIME
-from integration.server_steps import Bench, open_folder
 
 pytestmark = [
     pytest.mark.mysqld,
@@ -31,13 +30,9 @@ CLASSES = {
 }
 
 
-@pytest.fixture(scope="module")
-def bench():
-    folder = open_folder()
-    (folder / "rows.txt").write_text("seven\tx\neight\ty\n")
-    servers = Bench(folder)
-    yield servers
-    servers.close()
+@pytest.fixture(scope="module", autouse=True)
+def _rows(bench):
+    (bench.folder / "rows.txt").write_text("seven\tx\neight\ty\n")
 
 
 @pytest.mark.parametrize("case", VERBOSE)

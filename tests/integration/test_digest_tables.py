@@ -8,26 +8,16 @@ import pytest
 from command_line import mydyno
 from golden.digest.steps import digest
 from golden.test_digest import HERE
-from integration.server_steps import Bench, open_folder
+from integration.server_steps import MARIADB
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 LOG = HERE / "real-mariadb-10.11-full" / "input.log"
 LONG = "SELECT a FROM long_one WHERE b = '" + "x" * 100_000 + "';"
 
 
-@pytest.fixture(scope="module")
-def servers():
-    bench = Bench(open_folder())
-    yield bench
-    bench.close()
-
-
-@pytest.fixture(params=["mariadb-10.11", "mysql-8.0.33", "mysql-5.6.14"])
-def server(servers, request):
-    instance = servers.take(request.param).instance
-    instance.start()
-    yield instance
-    instance.stop()
+@pytest.fixture(params=[MARIADB, "mysql-8.0.33", "mysql-5.6.14"])
+def server(running, request):
+    return running.take(request.param)
 
 
 def rows(server, sql):

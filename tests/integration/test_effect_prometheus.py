@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from command_line import mydyno
+from command_line import mydyno, shown
 from mydyno.keep.history import peaks
 from mydyno.model import SpecError
 
@@ -105,8 +105,8 @@ def moments(first, last):
     return "..".join(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M}" for at in (first, last))
 
 
-def asked(url, *arguments):
-    done = mydyno("effect", *arguments, "--prometheus", url, "--json")
+def asked(url, *arguments, command=shown):
+    done = command("effect", *arguments, "--prometheus", url, "--json")
     assert done.returncode in {0, 1}, done.stderr
     return json.loads(done.stdout)
 
@@ -130,15 +130,15 @@ def test_the_change_of_one_server_is_found_and_of_the_other_none(url):
 
 def test_what_the_history_can_show_and_what_it_cannot(url):
     before = ("--before", moments(BEGIN_S, CHANGE_S))
-    shown = asked(url, "db1:9104", *before)["can_show"]
-    assert 0 < shown["24"] < 0.2
-    done = mydyno("effect", "db9:9104", *before, "--prometheus", url)
+    found = asked(url, "db1:9104", *before, command=mydyno)["can_show"]
+    assert 0 < found["24"] < 0.2
+    done = shown("effect", "db9:9104", *before, "--prometheus", url)
     assert done.returncode == 2
     assert "weeks before the change" in done.stderr
-    wrong = mydyno("effect", "db1:9104", *before, "--prometheus", url, "--load", "rate(")
+    wrong = shown("effect", "db1:9104", *before, "--prometheus", url, "--load", "rate(")
     assert wrong.returncode == 2
     assert "Prometheus refuses it" in wrong.stderr
-    many = mydyno("effect", "db.*", *before, "--prometheus", url)
+    many = shown("effect", "db.*", *before, "--prometheus", url)
     assert many.returncode == 2
     assert "gives 2 series" in many.stderr
 

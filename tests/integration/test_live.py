@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import COMMAND
-from integration.server_steps import MARIADB, Bench, open_folder
+from integration.server_steps import MARIADB
 from mydyno.sample import probe_binary
 
 ARGV = [*COMMAND, "inspect", "--live"]
@@ -72,19 +72,14 @@ def test_it_is_interrupted_in_order():
 
 
 @pytest.mark.mysqld
-def test_a_server_is_shown_beside_its_host():
-    bench = Bench(open_folder())
-    try:
-        made = bench.take(MARIADB).instance
-        made.start()
-        done = live("--json", "--count", 4, "--server-defaults", made.place.admin)
-        assert done.returncode == 0, done.stderr
-        last = json.loads(done.stdout.splitlines()[-1])["values"]
-        assert last["queries"] > 0
-        assert last["threads_running"] >= 1
-        assert {"innodb.checkpoint_age", "innodb.dirty_share", "innodb.redo_rate"} <= last.keys()
-    finally:
-        bench.close()
+def test_a_server_is_shown_beside_its_host(running):
+    made = running.take(MARIADB)
+    done = live("--json", "--count", 4, "--server-defaults", made.place.admin)
+    assert done.returncode == 0, done.stderr
+    last = json.loads(done.stdout.splitlines()[-1])["values"]
+    assert last["queries"] > 0
+    assert last["threads_running"] >= 1
+    assert {"innodb.checkpoint_age", "innodb.dirty_share", "innodb.redo_rate"} <= last.keys()
 
 
 @pytest.mark.parametrize(

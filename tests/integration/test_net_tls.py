@@ -2,7 +2,6 @@
 
 import grp
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -53,15 +52,20 @@ def session(instance):
         return workload.session(lines), next(workload.parse(lines)).values["tps"]
 
 
-@pytest.mark.parametrize("tls", ["off", "on", "TLSv1.2", "TLSv1.3", SUITE, CIPHER])
+def has_the_cipher(instance, tls):
+    """Assert that a load's session is as it was asked for, and that another one would be seen."""
+    session_facts, rate = session(instance)
+    assert rate > 0
+    assert tls_mismatch(tls, session_facts) == "", session_facts
+    wrong = "on" if tls == "off" else "off"
+    assert tls_mismatch(wrong, session_facts) != ""
+
+
+@pytest.mark.parametrize("tls", ["off", "TLSv1.2", SUITE, CIPHER])
 @pytest.mark.parametrize("one", MODERN, indirect=True)
 def test_the_loads_session_has_the_cipher_that_was_asked_for(one, tls):
     with applied(one, net={"transport": "tcp", "tls": tls}) as instance:
-        session_facts, rate = session(instance)
-        assert rate > 0
-        assert tls_mismatch(tls, session_facts) == "", session_facts
-        wrong = "on" if tls == "off" else "off"
-        assert tls_mismatch(wrong, session_facts) != ""
+        has_the_cipher(instance, tls)
 
 
 @pytest.mark.parametrize("one", ["mysql-5.6.14"], indirect=True)
@@ -73,22 +77,16 @@ def test_the_old_server_speaks_none_that_clients_take(one):
 
 
 @pytest.mark.parametrize("one", MODERN, indirect=True)
-def test_a_plain_session_is_refused_by_a_server_with_tls_on(one):
-    with applied(one, net={"transport": "tcp", "tls": "on"}) as instance:
-        plain = [line for line in instance.place.load.read_text().splitlines() if "ssl" not in line]
-        instance.place.load.write_text("\n".join(plain) + "\n")
-        with pytest.raises(HostError, match=r"error 3159|error 1045"):  # MariaDB 10.11 reports 1045
-            session(instance)
-
-
-@pytest.mark.parametrize("one", MODERN, indirect=True)
-def test_an_authority_is_made_once_and_its_keys_are_private(one):
+def test_with_tls_on_a_plain_session_is_refused_and_two_starts_share_an_authority(one):
     folder = one.instance.place.tls
     seen = []
-    for _ in range(2):
-        with applied(one, net={"transport": "tcp", "tls": "on"}):
+    for tls in ("on", "TLSv1.3"):
+        with applied(one, net={"transport": "tcp", "tls": tls}) as instance:
+            has_the_cipher(instance, tls)
             seen.append({p.name: p.read_bytes() for p in folder.iterdir()})
-    assert all(a == b for a, b in pairwise(seen))
+            if tls == "on":
+                refuses_a_plain_session(instance)
+    assert seen[0] == seen[1]
     # all root's; the server reads its own key, and that alone, by a group that is only its
     mode = {p.name: oct(p.stat().st_mode & 0o777) for p in folder.glob("*key.pem")}
     assert mode.pop("server-key.pem") == oct(0o640)
@@ -96,3 +94,10 @@ def test_an_authority_is_made_once_and_its_keys_are_private(one):
     assert {p.stat().st_uid for p in folder.iterdir()} == {0}
     assert (folder / "server-key.pem").stat().st_gid == one.instance.identity.gid
     assert one.instance.identity.gid not in {g.gr_gid for g in grp.getgrall()}
+
+
+def refuses_a_plain_session(instance):
+    plain = [line for line in instance.place.load.read_text().splitlines() if "ssl" not in line]
+    instance.place.load.write_text("\n".join(plain) + "\n")
+    with pytest.raises(HostError, match=r"error 3159|error 1045"):  # MariaDB 10.11 reports 1045
+        session(instance)

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from command_line import mydyno
-from integration.server_steps import HOST, MARIADB, MORE, SERVERS, build_of, open_folder
+from command_line import mydyno, shown
+from integration.server_steps import HOST, MARIADB, SERVERS, build_of, open_folder
 from mydyno.model import Action
 from mydyno.server import find
 from mydyno.server.programs import option_names, read_options
@@ -40,7 +40,7 @@ def planned(tmp_path, name, key, value="64M", more=""):
     server = "auto" if name == MARIADB else build.basedir
     path = tmp_path / "spec.toml"
     path.write_text(SPEC.format(server=server, key=key, value=value, more=more))
-    return mydyno("plan", path)
+    return shown("plan", path)
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -60,7 +60,6 @@ def test_a_misspelt_variable_is_refused_by_the_plan(tmp_path, name):
         f"mydyno: {tmp_path}/spec.toml:8: ONE: unknown {flavour} variable "
         "'mysqld.inodb_buffer_pool_size'; did you mean 'mysqld.innodb_buffer_pool_size'?\n"
     )
-    assert planned(tmp_path, name, "mysqld.innodb_buffer_pool_size").returncode == 0
 
 
 def test_the_plan_names_what_replaced_a_variable(tmp_path):
@@ -206,18 +205,13 @@ LIBRARIES = {
     "mariadb-11.4.5": ("wolfSSL", "glibc"),
     "mysql-8.0.33": ("OpenSSL", "glibc"),
     "mysql-5.6.14": ("yaSSL", "glibc"),
-    "mysql-5.7.22": ("yaSSL", "glibc"),
-    "mysql-9.7": ("OpenSSL", "tcmalloc"),
-    "mariadb-10.1.23": ("yaSSL", "jemalloc"),
-    "mariadb-10.2.11": ("yaSSL", "glibc"),
-    "mariadb-10.5": ("OpenSSL", "glibc"),
-    "mariadb-11.8": ("OpenSSL", "glibc"),
 }
 
 
-@pytest.mark.parametrize("name", [*SERVERS, *MORE])
+@pytest.mark.parametrize("name", SERVERS)  # of the others, what a campaign on them records
 def test_the_plan_names_flavour_tls_library_and_allocator(tmp_path, name):
     tls, allocator = LIBRARIES[name]
     done = planned(tmp_path, name, "mysqld.innodb_buffer_pool_size")
+    assert done.returncode == 0, done.stderr
     flavour = name.partition("-")[0]
     assert f", flavour {flavour}, TLS by {tls}, allocator {allocator}\n" in done.stdout

@@ -25,29 +25,31 @@ from integration.probe_steps import (
     texts,
     watched,
 )
-from integration.server_steps import MARIADB, SERVERS
+from integration.server_steps import MARIADB
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
 MYSQL8 = "mysql-8.0.33"
 STOPPED_S = 5.0
 
 
-@pytest.fixture(params=SERVERS)
-def server(bench, request):
-    yield from watched(bench, request.param)
+@pytest.fixture(params=(MARIADB, MYSQL8))
+def modern(running, request):
+    return watched(running, request.param)
 
 
 @pytest.fixture(params=(MARIADB, MYSQL8))
-def modern(bench, request):
-    yield from watched(bench, request.param)
+def own(running, request):
+    """A server that a test may stop: the next one starts it again."""
+    yield watched(running, request.param)
+    running.stop(request.param)
 
 
-def test_a_restart_is_noted_and_values_come_after_it(server, tmp_path):
-    with probing(tmp_path, login(tmp_path, server)) as probe:
+def test_a_restart_is_noted_and_values_come_after_it(own, tmp_path):
+    with probing(tmp_path, login(tmp_path, own)) as probe:
         probe.readings(3)
-        server.stop()
+        own.stop()
         probe.seen(notes)
-        server.start()
+        own.start()
         probe.seen(lambda sampled: ("back", "") in notes(sampled), within_s=40)
         before = len(answers(probe.sampled()))
         probe.readings(before + 2)
@@ -67,14 +69,14 @@ def test_a_lost_connection_alone_is_no_restart(modern, tmp_path):
         assert notes(probe.stop()) == [("gap", ""), ("back", "")]
 
 
-def test_a_server_that_stops_has_one_question_and_the_host_goes_on(modern, tmp_path):
-    with probing(tmp_path, login(tmp_path, modern), "--server-deadline", "500ms") as probe:
+def test_a_server_that_stops_has_one_question_and_the_host_goes_on(own, tmp_path):
+    with probing(tmp_path, login(tmp_path, own), "--server-deadline", "500ms") as probe:
         before = probe.readings(2)
-        os.kill(modern.pid, signal.SIGSTOP)
+        os.kill(own.pid, signal.SIGSTOP)
         try:
             time.sleep(STOPPED_S)
         finally:
-            os.kill(modern.pid, signal.SIGCONT)
+            os.kill(own.pid, signal.SIGCONT)
         probe.seen(lambda sampled: notes(sampled)[-1:] == [("back", "")])
         sampled = probe.stop()
     assert ("gap", "") in notes(sampled)
@@ -114,20 +116,17 @@ def test_without_the_right_to_the_engines_metrics_there_is_status(modern, tmp_pa
     assert not [c for c in sampled.columns if c.name.startswith("innodb.")]
 
 
-def test_a_server_may_come_later(bench, tmp_path):
-    made = bench.take(MARIADB)
-    made.instance.start()
-    account(made.instance)
-    made.instance.stop()
-    with probing(tmp_path, login(tmp_path, made.instance)) as probe:
+def test_a_server_may_come_later(running, tmp_path):
+    instance = watched(running, MARIADB)
+    running.stop(MARIADB)
+    with probing(tmp_path, login(tmp_path, instance)) as probe:
         sampled = probe.seen(lambda sampled: len(sampled.seqs) > 3)
         assert notes(sampled) == [("gap", "")]
-        assert str(made.instance.place.socket) in texts(sampled)[0]
+        assert str(instance.place.socket) in texts(sampled)[0]
         assert np.isfinite(sampled.find("cpu.user", "all")).sum() > 2
-        made.instance.start()
+        instance.start()
         probe.seen(lambda sampled: ("back", "") in notes(sampled), within_s=40)
         probe.stop()
-    made.instance.stop()
 
 
 def test_what_is_no_server_is_noted(tmp_path):

@@ -104,15 +104,14 @@ def opened(chromium, folder):
 
 
 @pytest.mark.parametrize(
-    ("size", "scheme"),
+    ("name", "size", "scheme"),
     [
-        (WIDE, "light"),
-        (WIDE, "dark"),
-        (PHONE, "dark"),
-        ({"width": 1010, "height": 700}, "light"),
+        *((name, WIDE, "light") for name in _NAMES),
+        *((name, PHONE, "dark") for name in _NAMES),
+        ("sampled", WIDE, "dark"),
+        ("sampled", {"width": 1010, "height": 700}, "light"),
     ],
 )
-@pytest.mark.parametrize("name", _NAMES)
 def test_it_opens_fits_and_draws(opened, name, size, scheme):
     page = opened(name, viewport=size, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -272,9 +271,9 @@ def test_no_label_is_cut_or_touches_another_on_paper(opened, name):
 
 
 @pytest.mark.parametrize("name", [*_NAMES, "long"])
-@pytest.mark.parametrize("script", [True, False])
-def test_no_labels_overlap_on_a_phone(opened, name, script):
-    page = opened(name, viewport=PHONE, script=script)
+def test_no_labels_overlap_on_a_phone(opened, name):
+    """Without a script all drawings are there; one hides some of them and makes no other."""
+    page = opened(name, viewport=PHONE, script=False)
     assert page.evaluate(_OVERLAPPING) == []
     assert page.evaluate(_OUTSIDE) == []
 

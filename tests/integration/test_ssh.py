@@ -12,6 +12,7 @@ from mydyno.host import Ssh, ask, reach, remote_work_folder, uploaded, uploaded_
 from mydyno.host.ssh_connection import Address, SshConnection, parse
 from mydyno.model import Action, HostError, Probe, RefusedError, SpecError, UnknownEndError
 from mydyno.sample import facts, probe_binary
+from mydyno.sample.probe_file import read
 from mydyno.testbed import lock
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -180,9 +181,18 @@ def test_the_probe_is_uploaded_and_runs_there(far, tmp_path):
     with remote_work_folder(far, tmp_path) as folder:
         argv = (there, "sample", "--out", str(folder / "probe.bin"))
         running = far.start(Action(argv))
-        time.sleep(3)
+        end = time.monotonic() + 20
+        while not ticks(folder / "probe.bin"):
+            assert time.monotonic() < end, "it writes nothing"
+            time.sleep(0.1)
         assert running.stop() == 0
     assert (tmp_path / "probe.bin").read_bytes().startswith(b"mydyno-probe 1\n")
+    assert ticks(tmp_path / "probe.bin") > 0
+
+
+def ticks(file):
+    """Return how many samples a file of the probe holds, which may not be there yet."""
+    return len(read(file).seqs) if file.exists() and file.stat().st_size > 100 else 0
 
 
 def test_our_files_are_uploaded(far, tmp_path):

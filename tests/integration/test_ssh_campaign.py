@@ -57,10 +57,9 @@ server = "auto"
 [treatments.PLAIN]
 "net.transport" = "tcp"
 "net.tls" = "off"
-[workloads.tpcc]
-tool = "sysbench-tpcc"
+[workloads.sysbench]
+{tool}
 threads = 2
-check = 1
 [workloads.slap]
 tool = "mysqlslap"
 auto_generate = true
@@ -70,6 +69,8 @@ warmup_s = 1
 window_s = 3
 blocks = 1
 """
+TPCC = 'tool = "sysbench-tpcc"\ncheck = 1'
+OLTP = 'tool = "sysbench-oltp"\nscript = "oltp_read_write"\ntables = 1\ntable_size = 2000'
 CRASH = """
 [stack]
 host = "ssh://root@{db}"
@@ -301,7 +302,8 @@ def test_scripts_and_certificates_go_where_the_load_is(net, where):
     known = {"db": net.db.address, "client": net.client.address}
     db, load = (f"ssh://root@{known[one]}" if one in known else one for one in where)
     path, run = net.folder / "far.toml", net.folder / "run"
-    path.write_text(TLS.format(db=db, load=load))
+    tool = TPCC if where == ("db", "client") else OLTP  # once with a folder of scripts
+    path.write_text(TLS.format(db=db, load=load, tool=tool))
     done = mydyno(net, "run", path, "-o", run)
     assert done.returncode == 0, done.stderr
     found = outcomes(run)
@@ -309,7 +311,7 @@ def test_scripts_and_certificates_go_where_the_load_is(net, where):
     spoken = set()
     for outcome in found:
         with (run / "trials" / f"{outcome['trial']['id']:04d}" / "load.out").open("rb") as lines:
-            if outcome["trial"]["workload"].startswith("tpcc"):
+            if outcome["trial"]["workload"].startswith("sysbench"):
                 secret = parse_session(lines)["ssl_cipher"] != ""
                 spoken.add((outcome["trial"]["treatment"], secret))
     assert spoken == {("STOCK", True), ("PLAIN", False)}

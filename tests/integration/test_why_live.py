@@ -2,14 +2,15 @@
 
 import json
 import subprocess
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from command_line import mydyno
+from command_line import mydyno, shown
 from integration.lab_steps import within
 from integration.probe_steps import watched
 from integration.server_steps import MARIADB, applied
+from mydyno.model import HostError
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.root, pytest.mark.slow]
 LISTED = (MARIADB, "mysql-8.0.33")
@@ -20,8 +21,8 @@ PENDING, BEHIND = "ALTER TABLE w.t COMMENT 'pending';", "SELECT id FROM w.t;"
 
 
 @pytest.fixture(params=(*LISTED, "mysql-5.6.14"))
-def server(bench, request):
-    yield from watched(bench, request.param)
+def server(running, request):
+    return watched(running, request.param)
 
 
 @contextmanager
@@ -34,12 +35,13 @@ def busy(instance, statements=(ROW,) * SESSIONS, idle=0):
     instance.query("CREATE TABLE IF NOT EXISTS w.t (id INT PRIMARY KEY) ENGINE=InnoDB")
     instance.query("REPLACE INTO w.t VALUES (1)")
     with ExitStack() as ends:
+        ends.callback(ended, instance)
         for _ in range(idle):
             begun(instance, "SELECT 1;", ends)
         for number, sql in enumerate(statements, 1):
             begun(instance, sql, ends)
-            assert within(10, lambda: running(instance, "info LIKE 'SELECT SLEEP%'") == 1)
-            assert within(10, lambda n=number: running(instance, "command = 'Query'") == n)
+            assert within(10, lambda: listed(instance, "info LIKE 'SELECT SLEEP%'") == 1)
+            assert within(10, lambda n=number: listed(instance, "command = 'Query'") == n)
         yield
 
 
@@ -52,15 +54,25 @@ def begun(instance, sql, ends):
     one.stdin.flush()
 
 
-def running(instance, condition):
+OTHERS = "FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND"
+
+
+def listed(instance, condition):
     """Return how many sessions of others the server lists by a condition."""
-    others = "FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND"
-    return int(instance.query(f"SELECT COUNT(*) {others} {condition}")[0][0])
+    return int(instance.query(f"SELECT COUNT(*) {OTHERS} {condition}")[0][0])
 
 
-def looked(server):
-    live = ("why", "--live", "--server-defaults", server.place.admin, "--seconds", 5, "--json")
-    done = mydyno(*live)
+def ended(instance):
+    """End our sessions there, which a server may keep for seconds after their clients."""
+    for (number,) in instance.query(f"SELECT id {OTHERS} user = 'root'"):
+        with suppress(HostError):  # it has ended by itself
+            instance.query(f"KILL {number}")
+    assert within(10, lambda: listed(instance, "user = 'root'") == 0)
+
+
+def looked(server, command=shown):
+    live = ("why", "--live", "--server-defaults", server.place.admin, "--seconds", 3, "--json")
+    done = command(*live)
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)
     return found
@@ -106,11 +118,12 @@ def test_what_waits_behind_a_pending_alter_waits_for_the_table(server):
     assert found["answer"] == "table_locks"
 
 
-def test_connections_that_share_a_pool_of_threads_are_counted(bench):
+def test_connections_that_share_a_pool_of_threads_are_counted(bench, running):
     """The server lists the threads that let them in, which are fewer, or have ended."""
+    running.stop(MARIADB)
     made = bench.take(MARIADB)
     with applied(made, mysqld={"thread_handling": "pool-of-threads"}) as server, busy(server):
-        found = looked(server)
+        found = looked(server, mydyno)
     assert found["n"] == pytest.approx(SESSIONS, abs=0.5)
     assert "pool" in found["doubts"]
     lines = {line["state"]: line["connections"] for line in found["lines"]}

@@ -32,8 +32,10 @@ def asked(instance, sql):
     return [cell for row in instance.query(sql) for cell in row]
 
 
-@pytest.mark.parametrize("name", SERVERS)
-@pytest.mark.parametrize("transport", ["socket", "tcp"])
+@pytest.mark.parametrize(
+    ("name", "transport"),
+    [*((name, "socket") for name in SERVERS), (MARIADB, "tcp"), ("mysql-8.0.33", "tcp")],
+)
 def test_generated_and_given_sql_report_as_they_run(bench, tmp_path, name, transport):
     made = bench.take(name)
     with applied(made, net={"transport": transport}) as instance:

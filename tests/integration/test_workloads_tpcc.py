@@ -5,7 +5,9 @@ import re
 import subprocess
 import threading
 import time
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -32,15 +34,30 @@ def tpcc(**keys):
     return sysbench_tpcc.cells("tpcc", msgspec.convert(keys, sysbench_tpcc.TpccParams))[0]
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def loaded(request, bench, tmp_path_factory):
-    """Yield a server with one warehouse and what a load on it needs."""
-    made = bench.take(request.param)
-    work = tmp_path_factory.mktemp("load")
-    with applied(made, mysqld=QUICK) as instance:
-        target = target_of(instance, work, work)
-        prepare(tpcc(), target)
-        yield request.param, instance, target
+@pytest.fixture(scope="module")
+def load_of(bench, tmp_path_factory):
+    """Return a running server with one warehouse and what a load on it needs, by its name."""
+    with ExitStack() as ends:
+
+        @cache
+        def taken(name):
+            work = tmp_path_factory.mktemp("load")
+            instance = ends.enter_context(applied(bench.take(name), mysqld=QUICK))
+            target = target_of(instance, work, work)
+            prepare(tpcc(), target)
+            return instance, target
+
+        yield taken
+
+
+@pytest.fixture(params=SERVERS)
+def loaded(request, load_of):
+    return load_of(request.param)
+
+
+@pytest.fixture
+def mariadb(load_of):
+    return load_of(MARIADB)
 
 
 def one(instance, what, table, database="sbtest"):
@@ -58,7 +75,7 @@ def verify(cell, target, *more):
 
 
 def test_load_run_and_check_on_every_server(loaded):
-    _, instance, target = loaded
+    instance, target = loaded
     cell = tpcc(threads=2)
     before = {table: count(instance, table) for table in ("orders", "history")}
     seconds = [interval for _, interval in live(cell, target, 6)]
@@ -83,7 +100,7 @@ def test_load_run_and_check_on_every_server(loaded):
 
 
 def test_the_population_is_that_of_the_specification(loaded):
-    _, instance, _ = loaded
+    instance, _ = loaded
     fixed = {table: count(instance, table) for table in ("warehouse", "district", "item", "stock",
                                                          "customer")}  # fmt: skip
     assert fixed == {table: ROWS[table] for table in fixed}
@@ -111,7 +128,7 @@ SUMS = {
 
 
 def test_every_server_and_every_number_of_threads_loads_the_same_rows(loaded):
-    _, instance, _ = loaded
+    instance, _ = loaded
     sums = {
         table: one(instance, f"SUM(CRC32(CONCAT_WS(',', {columns})))", f"{table}1")
         for table, (columns, _) in SUMS.items()
@@ -149,11 +166,12 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("condition", BROKEN)
-def test_a_violated_condition_is_named(loaded, condition):
-    name, instance, target = loaded
-    if name != MARIADB and condition % 4 != 1:
-        pytest.skip("one server has each condition broken, the others have three")
+@pytest.mark.parametrize(
+    ("name", "condition"),  # each on one server, and one on each of the others
+    [*((MARIADB, n) for n in BROKEN), *zip(SERVERS[1:], (1, 5, 9), strict=True)],
+)
+def test_a_violated_condition_is_named(load_of, name, condition):
+    instance, target = load_of(name)
     table, there, back, rows, words = BROKEN[condition]
 
     def change(how):
@@ -169,10 +187,8 @@ def test_a_violated_condition_is_named(loaded, condition):
     assert words in str(caught.value)
 
 
-def test_a_lock_that_is_held_is_counted_and_the_transaction_tried_again(loaded):
-    name, instance, target = loaded
-    if name != MARIADB:
-        pytest.skip("once is enough")
+def test_a_lock_that_is_held_is_counted_and_the_transaction_tried_again(mariadb):
+    instance, target = mariadb
     cell = tpcc(threads=2)
     held = "USE sbtest; BEGIN; SELECT * FROM warehouse1 FOR UPDATE; SELECT SLEEP(4); ROLLBACK"
     holder = threading.Thread(target=instance.query, args=(held,))
@@ -195,10 +211,8 @@ def test_a_lock_that_is_held_is_counted_and_the_transaction_tried_again(loaded):
     verify(cell, target)
 
 
-def test_think_times_hold_the_terminals_back(loaded):
-    name, _, target = loaded
-    if name != MARIADB:
-        pytest.skip("once is enough")
+def test_think_times_hold_the_terminals_back(mariadb):
+    _, target = mariadb
     cell = tpcc(threads=10, options={"think_times": True})
     seconds = [interval for _, interval in live(cell, target, 8)]
     # ten terminals give at most some 1.3 transactions a second, and keying takes two at least
@@ -208,7 +222,7 @@ def test_think_times_hold_the_terminals_back(loaded):
 
 
 def test_the_session_is_reported(loaded):
-    _, _, target = loaded
+    _, target = loaded
     running = HOST.start(tpcc().run(target, 1, {}))
     try:
         line = next(line for line in running.lines() if line.startswith(b"{"))
@@ -217,10 +231,8 @@ def test_the_session_is_reported(loaded):
     assert parse_session([line])["sysbench"].startswith("sysbench 1.")
 
 
-def test_independent_sets_and_every_option_of_the_tables(loaded):
-    name, instance, target = loaded
-    if name != MARIADB:
-        pytest.skip("once is enough")
+def test_independent_sets_and_every_option_of_the_tables(mariadb):
+    instance, target = mariadb
     table_options = {"foreign_keys": True, "history_key": "on",
                      "create_table_options": "ROW_FORMAT=COMPACT"}  # fmt: skip
     cell = tpcc(threads=4, tables=2, options=table_options, check=5)

@@ -61,6 +61,7 @@ Say = Callable[[str], object]
 _MOST = 6  # trials of a treatment that its account is the mean of
 _MOST_STALLING = 12  # segments that the account of stalls is the mean of
 _VOID = TrialStatus.VOID
+_LISTED_S = 1.0  # until the server lists its connections; cached threads have that name, too
 _USUAL = 20  # seconds of a diagnosis's first trial, its last ones, which show the usual rate
 
 Directory = Annotated[
@@ -138,7 +139,7 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
         if done.returncode:
             raise HostError(done.stderr.decode(errors="replace").strip()[-400:])
         sampled = read(out)
-    window = Window(0.0, float(sampled.mono_s[-1]))
+    window = Window(_LISTED_S, float(sampled.mono_s[-1]))
     disk = disk_of(host, Path(data))
     places = [Where(disk), *(Where(disk, *link) for link in _links(host))]
     seen = max((of_window(sampled, where, window) for where in places), key=_carried)

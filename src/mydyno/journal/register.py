@@ -201,7 +201,6 @@ def _written(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(handle)
-        Path(part).chmod(0o644)
         Path(part).replace(path)
     except BaseException:
         Path(part).unlink(missing_ok=True)

@@ -26,6 +26,7 @@ _NOTHING = 2  # the exit code of blkid where it knows nothing on a device
 _EDGE = 1 << 20  # bytes at both ends that must be zero: where data without a signature begins
 _BLOCK = 4096  # bytes of a sample
 _EVEN, _RANDOM = 2048, 2048  # samples: docs/reference/spec.md lists what they can miss
+_AT = rb"(?:byte|char) (\d+)"  # cmp's words differ by locale
 _SAMPLES_S = 300.0
 # Block numbers come in on standard input; what is read goes to cmp, which names the first byte.
 _SAMPLE = (
@@ -164,7 +165,7 @@ def _samples(host: Host, device: str, size: int) -> list[str]:
     done = host.run(Action(argv, lines), timeout_s=_SAMPLES_S)
     if not done.returncode:
         return []
-    if found := re.search(rb"byte (\d+)", done.stdout):
+    if found := re.search(_AT, done.stdout):
         number, rest = divmod(int(found[1]) - 1, _BLOCK)
         return [f"it holds data: byte {blocks[number] * _BLOCK + rest} is not zero"]
     return [_failed("it cannot be read", done)]
@@ -181,7 +182,7 @@ def sample(blocks: int) -> list[int]:
 
 def _where(done: Completed, at: int) -> str:
     """Return the byte that cmp names, counted from the device's first, which is 0."""
-    found = re.search(rb"byte (\d+)", done.stdout)
+    found = re.search(_AT, done.stdout)
     return f"byte {at + int(found[1]) - 1}" if found else _failed("cmp", done)
 
 
