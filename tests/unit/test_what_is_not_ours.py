@@ -47,12 +47,11 @@ def test_a_number_is_compared_again_by_the_command_that_kills(monkeypatch):
         now = processes.identify(Local(), other.pid)
         looks = iter([True, False])
         monkeypatch.setattr(processes, "alive", lambda *_: next(looks))
-        assert processes.kill(Far(), replace(now, started=now.started - 1))
-        assert other.poll() is None
-        looks = iter([True, False])
-        assert processes.kill(Far(), replace(now, boot="earlier"))
-        assert other.poll() is None
-        looks = iter([True, False])
+        for another in ({"started": now.started - 1}, {"boot": "earlier"}):
+            assert processes.kill(Far(), replace(now, **another))
+            with pytest.raises(subprocess.TimeoutExpired):
+                other.wait(0.3)
+            looks = iter([True, False])
         assert processes.kill(Far(), now)
         assert other.wait(10) == -signal.SIGKILL
 
