@@ -11,8 +11,9 @@ import pytest
 from mydyno.host import Local, Process
 from mydyno.host.local import signal_same
 from mydyno.host.processes import alive, identify, parse_started
+from mydyno.journal.register import clear_parts
 from mydyno.lab import LabSpec, listing
-from mydyno.lab.values import Caps, LabState, Loop, Registry, clear_parts, registry
+from mydyno.lab.values import Caps, LabState, Loop, Registry, registry
 from mydyno.model import HostError, SpecError
 
 STAT = b"7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n"

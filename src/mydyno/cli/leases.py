@@ -39,7 +39,7 @@ from mydyno.model import (
     RefusedError,
     SpecError,
 )
-from mydyno.server.existing import Existing, reached, texts_of
+from mydyno.server.existing import Existing, environment_of, reached, texts_of
 from mydyno.stack.block import CHOICES, Block
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel, units
@@ -154,7 +154,6 @@ def scene_of(
     host, unit = existing.host, unit_of(seen)
     shown = host.run(Action(("systemctl", "show", "-p", "Environment", "--value", unit))).stdout
     process = existing.process.pid if existing.process else 0
-    running = host.run(Action(("cat", f"/proc/{process}/environ"))).stdout
     names = [key.removeprefix("mysqld.") for key in kept.settings if key.startswith("mysqld.")]
     stock = {name: seen.variables[name] for name in names}
     known = ask(host, describe(existing.argv, existing.flavour, existing.version, stock))
@@ -166,7 +165,7 @@ def scene_of(
         pairs(shlex.split(shown.decode())),
         frozenset(name for name in names if name in known and known[name].dynamic),
         _remount(host, kept) if "fs.mount" in kept.settings else None,
-        pairs(running.decode(errors="replace").split("\0")),
+        environment_of(host, process) or {},
         _along(host, kept),
     )
 

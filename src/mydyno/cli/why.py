@@ -27,7 +27,7 @@ from mydyno.diagnose import (
 from mydyno.diagnose.account import AccountLine, connections_idle, connections_listed
 from mydyno.diagnose.diagnosis import LIVE, Stalls
 from mydyno.diagnose.elasticity import stall_below
-from mydyno.host import Host, Local
+from mydyno.host import Local
 from mydyno.journal import outcomes
 from mydyno.journal.register import RunDir
 from mydyno.loads import Workload
@@ -141,7 +141,8 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
         sampled = read(out)
     window = Window(_LISTED_S, float(sampled.mono_s[-1]))
     disk = disk_of(host, Path(data))
-    places = [Where(disk), *(Where(disk, *link) for link in _links(host))]
+    links = {name: link_speed(host, name) for name in sampled.instances("net.tx_bytes")}
+    places = [Where(disk), *(Where(disk, *link) for link in links.items() if link[1])]
     seen = max((of_window(sampled, where, window) for where in places), key=_carried)
     if not any(key.startswith("state.threads:mysqld/") for key in seen.means):
         raise HostError(
@@ -156,13 +157,8 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
     return msgspec.structs.replace(found, shown=found.shown | left_out)
 
 
-def _links(host: Host) -> list[tuple[str, float]]:
-    """Return this host's interfaces whose speed is known, in bytes per second."""
-    names = sorted(place.name for place in Path("/sys/class/net").glob("*"))
-    return [(name, speed) for name in names if (speed := link_speed(host, name))]
-
-
 def _carried(seen: Figures) -> float:
+    """Return the bytes a second of a link's busier direction."""
     return max(seen.means.get(name, 0.0) for name in ("net.rx_bytes", "net.tx_bytes"))
 
 

@@ -137,6 +137,16 @@ def share(threshold: float, *states: str, below: bool = False) -> Sign:
     return Sign(counter, lambda evidence: evidence.share(*states), threshold, "ratio", below)
 
 
+def lasting(longest_s: float, *names: str) -> Value:
+    """Return the most that a limit is worth whose waits, counted a second, each last so long."""
+    return lambda evidence: longest_s * (evidence.total(*names) or 0.0) / evidence.account.n
+
+
+def costing(most: float, value: Value) -> Value:
+    """Return the most that a limit is worth whose events, a share of all, cost so much each."""
+    return lambda evidence: most * (value(evidence) or 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """What may limit a load: its name, its words, the states of the account where it shows.

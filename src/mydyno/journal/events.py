@@ -376,6 +376,11 @@ def _cut_torn_tail(path: Path, descriptor: int) -> None:
     os.truncate(descriptor, keep)
 
 
+def is_read_only(folder: Path) -> bool:
+    """Return whether a folder's filesystem takes no writes, as after a fault of its disk."""
+    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
 def sync_folder(path: Path) -> None:
     """Wait until the names in a folder are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from mydyno.journal.events import append_line, sync_folder
+from mydyno.journal.events import append_line, is_read_only, sync_folder
 from mydyno.model import JournalError, RefusedError, os_errors_as
 
 VERSION = 1
@@ -134,7 +134,7 @@ class FileRecords(MemoryRecords):
         self.path = path
         with os_errors_as(JournalError, path, _STEP):
             # a disk that failed may have become read-only: to restore, reading is enough
-            read_only = bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+            read_only = is_read_only(path.parent)
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
             self._file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:

@@ -10,7 +10,6 @@ import re
 import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -114,7 +113,7 @@ class RunDir:
         with os_errors_as(JournalError, self.path, "choose another directory with -o"):
             self._make()
             if not marked(self.path):
-                _written(self.path / MARKER, f"{new_id()}\n")
+                save(self.path / MARKER, f"{new_id()}\n".encode())
 
     def _make(self) -> None:
         """Make the directory and its parents, passable for the server's user."""
@@ -189,22 +188,29 @@ def controller() -> str:
     """Return an id of this machine's records, made once."""
     path = state_folder() / _CONTROLLER
     if not path.exists() or not path.read_text(encoding="ascii"):
-        _written(path, new_id())
+        save(path, new_id().encode())
     return path.read_text(encoding="ascii")
 
 
-def _written(path: Path, text: str) -> None:
-    """Write a small file as one step: one that is cut off would stay empty for ever."""
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(handle)
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+def save(path: Path, text: bytes) -> None:
+    """Write a small file with mode 0600, atomically, and sync it to disk."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f".{path.stem}.{os.getpid()}")
+    clear_parts(path.parent)
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove the parts of records that killed processes have left half written."""
+    for part in folder.glob(".*"):
+        owner = part.suffix.removeprefix(".")
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            part.unlink(missing_ok=True)
 
 
 def marked(directory: Path) -> str:

@@ -19,9 +19,9 @@ from typing import ClassVar
 import msgspec
 
 from mydyno.host import Host, Local, Namespaced, Process, Running, ask, halt, is_root, processes
-from mydyno.journal.register import state_folder
+from mydyno.journal.register import clear_parts, save, state_folder
 from mydyno.lab.helper import Helper
-from mydyno.lab.values import clear_parts, record_path, save
+from mydyno.lab.values import record_path
 from mydyno.model import Action, HostError, Probe, RefusedError
 
 # Addresses for network benchmarks (RFC 2544, C.2.2), four for each link.

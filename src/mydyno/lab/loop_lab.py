@@ -10,6 +10,7 @@ import msgspec
 from mydyno.host import Host, Local, Process, Running, is_root, processes, uploaded
 from mydyno.host.files import make_home, packaged_program, resolved
 from mydyno.host.processes import mount_at
+from mydyno.journal.register import clear_parts
 from mydyno.lab import device, teardown
 from mydyno.lab.device import LabDevice
 from mydyno.lab.teardown import InUseError, diskseq, tear_down
@@ -20,7 +21,6 @@ from mydyno.lab.values import (
     Paths,
     Registry,
     check,
-    clear_parts,
     level_text,
     registry,
 )

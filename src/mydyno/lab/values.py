@@ -1,6 +1,5 @@
 """Lab disks: what is asked for, where the files are, and the record written before each step."""
 
-import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from mydyno.host import Process
-from mydyno.journal.register import state_folder
+from mydyno.journal.register import save, state_folder
 from mydyno.model import HostError, SpecError
 
 HOME = Path("/var/tmp/mydyno-labs")  # noqa: S108 - big files, and names are in our registry
@@ -304,27 +303,6 @@ def record_path(folder: Path, name: str) -> Path:
             "underscores"
         )
     return folder / f"{name}.json"
-
-
-def save(path: Path, text: bytes) -> None:
-    """Write a record with mode 0600, atomically, and sync it to disk."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}")
-    clear_parts(path.parent)
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-
-
-def clear_parts(folder: Path) -> None:
-    """Remove the parts of records that killed processes have left half written."""
-    for part in folder.glob(".*"):
-        owner = part.suffix.removeprefix(".")
-        if owner.isdigit() and not Path("/proc", owner).exists():
-            part.unlink(missing_ok=True)
 
 
 def _decode(raw: bytes, path: Path) -> LabState:

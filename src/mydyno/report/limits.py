@@ -230,10 +230,16 @@ def _bar(one: Diagnosis) -> AccountBar:
     count = "not sampled" if one.n is None else f"{one.n:g} connections"
     total_words = f"{count}, {units.measurement(one.throughput, one.unit)}{_when(one)}"
     answer = sentence(one).partition(": ")[2]
-    answer = answer[:1].upper() + answer[1:]
-    noted, figures = tuple(doubts(one)), tuple(shown(one))
-    about = (one.treatment, total_words, tuple(pieces), answer)
-    return AccountBar(*about, because, noted, figures, _missing(one))
+    return AccountBar(
+        name=one.treatment,
+        total=total_words,
+        pieces=tuple(pieces),
+        answer=answer[:1].upper() + answer[1:],
+        because=because,
+        doubts=tuple(doubts(one)),
+        shown=tuple(shown(one)),
+        unseen=_missing(one),
+    )
 
 
 def _whiskers(one: Diagnosis) -> tuple[ElasticityMark, ...]:

@@ -143,16 +143,15 @@ def dropped(host: Host, records: Records) -> tuple[list[str], list[str]]:
     failed: list[str] = []
     for made in things(records.entries(), BENCH):
         argv = (_client(host), f"--defaults-file={made.facts['at']}", "--batch", "-N")
-        there = host.run(Action(argv, SERVER.encode()), timeout_s=_SQL_S)
-        now = there.stdout.decode(errors="replace").strip()
-        if not there.returncode and now != made.facts.get("server", now):
+        done = host.run(Action(argv, SERVER.encode()), timeout_s=_SQL_S)
+        now = done.stdout.decode(errors="replace").strip()
+        if not done.returncode and now != made.facts.get("server", now):
             failed.append(
                 f"{made.place}: {made.facts['at']} reaches {now} now, not {made.facts['server']}; "
                 "drop it there yourself"
             )
             continue
-        done = there
-        if not there.returncode:
+        if not done.returncode:
             statement = f"DROP DATABASE IF EXISTS {DATABASE};"
             done = host.run(Action(argv, statement.encode()), timeout_s=_SQL_S)
         if done.returncode:

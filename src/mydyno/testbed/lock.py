@@ -12,6 +12,7 @@ from pathlib import Path
 from mydyno.host import Host, Local, Running, Ssh
 from mydyno.host.files import distrust, identity, is_same, make, remove
 from mydyno.journal import Journal, RolledBack, first_values
+from mydyno.journal.events import is_read_only
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.journal.register import controller, marked, opened, state_folder
 from mydyno.lab import down, listing
@@ -84,8 +85,7 @@ def host_lock(*hosts: Host) -> Iterator[Callable[[], None]]:
 @contextmanager
 def _local_lock() -> Iterator[None]:
     place = state_folder("lock") / _NAME
-    read_only = bool(os.statvfs(place.parent).f_flag & os.ST_RDONLY)
-    with place.open("r" if read_only else "a+") as file:
+    with place.open("r" if is_read_only(place.parent) else "a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -12,8 +12,8 @@ import msgspec
 
 from mydyno.host import Host, ask, processes
 from mydyno.host.files import make_home, resolved
+from mydyno.journal.register import clear_parts
 from mydyno.lab.loop_lab import binary, refuse_foreign
-from mydyno.lab.values import clear_parts
 from mydyno.model import Action, HostError, Probe, RefusedError, SpecError
 from mydyno.server.instance import free_port
 from mydyno_vm import qemu

@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 
 from mydyno.host import Process
-from mydyno.journal.register import state_folder
-from mydyno.lab.values import record_path, save
+from mydyno.journal.register import save, state_folder
+from mydyno.lab.values import record_path
 from mydyno.model import HostError, SpecError
 
 Accelerator = Literal["kvm", "tcg"]

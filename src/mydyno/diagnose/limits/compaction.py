@@ -1,7 +1,7 @@
 """The kernel compacts memory for huge pages while queries wait."""
 
 from mydyno.diagnose.account import CPU, FAULT
-from mydyno.diagnose.suspects import Limit, figure
+from mydyno.diagnose.suspects import Limit, figure, lasting
 
 _STALLS = "vm.compact_stall"
 _LONGEST_S = 0.01  # of a stall
@@ -11,5 +11,5 @@ LIMIT = Limit(
     "compaction for huge pages",
     (FAULT, CPU),
     signs=(figure(_STALLS, 10.0, "/s"),),
-    most=lambda evidence: _LONGEST_S * (evidence.get(_STALLS) or 0.0) / evidence.account.n,
+    most=lasting(_LONGEST_S, _STALLS),
 )

@@ -1,7 +1,7 @@
 """Connections are made and refused, rather than used."""
 
 from mydyno.diagnose.account import CPU, LATCH, NETWORK
-from mydyno.diagnose.suspects import Limit, quotient
+from mydyno.diagnose.suspects import Limit, costing, quotient
 
 # What a connection costs at most, in queries: without them MariaDB 10.11 did five times as many.
 _COST = 10.0
@@ -12,5 +12,5 @@ LIMIT = Limit(
     "new connections",
     (CPU, NETWORK, LATCH),
     signs=(_NEW,),
-    most=lambda evidence: _COST * (_NEW.value(evidence) or 0.0),
+    most=costing(_COST, _NEW.value),
 )

@@ -3,7 +3,7 @@
 from itertools import product
 
 from mydyno.diagnose.account import LATCH, ROW_LOCK
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, costing
 
 _DEADLOCKS = ("status.innodb_deadlocks", "innodb.lock_deadlocks")
 _COMMITS = ("status.com_commit", "status.handler_commit")  # of COMMIT alone; of each statement
@@ -23,5 +23,5 @@ LIMIT = Limit(
     "deadlocks",
     (ROW_LOCK, LATCH),
     signs=(Sign("deadlocks per commit", _share, 0.01, "ratio"),),
-    most=lambda evidence: _COST * (_share(evidence) or 0.0),
+    most=costing(_COST, _share),
 )

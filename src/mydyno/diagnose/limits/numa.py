@@ -1,7 +1,7 @@
 """Memory is allocated on other NUMA nodes than the CPUs that ask for it."""
 
 from mydyno.diagnose.account import CPU, RUN_QUEUE
-from mydyno.diagnose.suspects import Limit, quotient, share
+from mydyno.diagnose.suspects import Limit, costing, quotient, share
 
 _COST = 0.5  # of the CPU time, where all memory is remote: a judgement
 _REMOTE = quotient(
@@ -16,5 +16,5 @@ LIMIT = Limit(
     (CPU,),
     signs=(_REMOTE, share(0.3, CPU, RUN_QUEUE)),
     doses=("mysqld.innodb_numa_interleave",),
-    most=lambda evidence: _COST * (_REMOTE.value(evidence) or 0.0),
+    most=costing(_COST, _REMOTE.value),
 )

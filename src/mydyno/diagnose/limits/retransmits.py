@@ -1,7 +1,7 @@
 """Packets are lost and sent again."""
 
 from mydyno.diagnose.account import CLIENT, NETWORK
-from mydyno.diagnose.suspects import Limit, quotient, share
+from mydyno.diagnose.suspects import Limit, lasting, quotient, share
 
 _LONGEST_S = 0.2  # until Linux sends a segment again: its least timeout
 
@@ -13,7 +13,5 @@ LIMIT = Limit(
         quotient("segments sent again", ("tcp.retransmits", "tcp.out_segments"), 0.001),
         share(0.1, NETWORK, CLIENT),
     ),
-    most=lambda evidence: (
-        _LONGEST_S * (evidence.get("tcp.retransmits") or 0.0) / evidence.account.n
-    ),
+    most=lasting(_LONGEST_S, "tcp.retransmits"),
 )
