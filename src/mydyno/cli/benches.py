@@ -269,14 +269,8 @@ def _on_an_existing_server(
         )
     layer = refuse_unfit(campaign, existing, options, planned=planned)
     refuse_foreign(existing)
-    seen = gathered(existing, 0)
-    if found := managers(seen):
+    if found := managers(gathered(existing, 0)):
         raise RefusedError(f"{hosts.db.name}: {found[0]} manages the server; test on a copy")
-    if seen.replica:
-        raise RefusedError(
-            f"{hosts.db.name}: the server is a replica, and would have rows and transactions that "
-            "its source has not; test on a copy"
-        )
 
     def opened(log: CampaignLog) -> Bench:
         found = tools(hosts, campaign.workloads)

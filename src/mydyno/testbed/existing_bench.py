@@ -7,7 +7,7 @@ while somebody else is connected.
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,6 +73,7 @@ def refuse(
             "here; run mydyno on that host"
         )
     _refuse_blind(existing)
+    _refuse_replica(existing)
     treatments = campaign.treatments
     keys = keys_of(treatments.values(), "mysqld")
     along = [COMPANIONS[key] for key in keys if key in COMPANIONS]
@@ -118,6 +119,19 @@ def _refuse_blind(existing: Existing) -> None:
             f"{existing.host.name}: the account cannot see whom a load would disturb: "
             "GRANT PROCESS ON *.* TO it"
         ) from error
+
+
+def _refuse_replica(existing: Existing) -> None:
+    """Raise `RefusedError` for a replica, running or not; its own threads are sessions."""
+    text = quirks(existing.flavour, existing.version).look.replica
+    found: list[tuple[str, ...]] = []
+    with suppress(HostError):  # the account may not ask; what replicates is seen in the sessions
+        found = query(existing.host, existing.argv, f"{text};", _SQL_S) if text else []
+    if found:
+        raise RefusedError(
+            f"{existing.host.name}: the server is a replica, and would have rows and transactions "
+            "that its source has not; test on a copy"
+        )
 
 
 def refuse_foreign(existing: Existing) -> None:
