@@ -421,6 +421,45 @@ def test_a_manager_of_the_server_is_not_surprised_by_a_restart(desk):
     assert "warning: Pacemaker" in desk.apply(HOT)
 
 
+SOURCE = """
+mariadb-install-db --no-defaults --datadir=/var/lib/source --user=mysql >/dev/null
+systemd-run --quiet --unit=source mariadbd --no-defaults --datadir=/var/lib/source --user=mysql \\
+    --socket=/var/lib/source/s.sock --pid-file=/var/lib/source/pid --port=3307 \\
+    --log-bin --server-id=9
+until mariadb -S /var/lib/source/s.sock -e "SELECT 1"; do sleep 0.1; done >/dev/null 2>&1
+mariadb -S /var/lib/source/s.sock -e "CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r';
+    GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'"
+"""
+
+
+@pytest.fixture
+def replicating(desk):
+    """Make the server a replica of another one of the guest; return the threads that run."""
+    desk.guest.inside("sh", "-ec", SOURCE)
+    login = "MASTER_HOST = '127.0.0.1', MASTER_PORT = 3307, MASTER_USER = 'r'"
+    desk.guest.sql(f"CHANGE MASTER TO {login}, MASTER_PASSWORD = 'r'; START SLAVE")
+
+    def threads():
+        rows = desk.guest.inside("mariadb", "-e", "SHOW SLAVE STATUS\\G").splitlines()
+        return [row.strip() for row in rows if "_Running:" in row]
+
+    until(lambda: threads() == ["Slave_IO_Running: Yes", "Slave_SQL_Running: Yes"])
+    return threads
+
+
+def test_a_replica_replicates_after_the_restart_or_is_restored(desk, replicating):
+    running, named = replicating(), ("--server", "/run/mysqld/mysqld.sock")
+    desk.apply(COLD, *named)
+    assert replicating() == running
+    desk.run("rollback", desk.guest.ssh)
+    until(lambda: replicating() == running)
+    lines = "[mysqld]\nskip-slave-start\n"  # replication is not started with the server
+    desk.guest.inside("tee", "/etc/mysql/mariadb.conf.d/replica.cnf", stdin=lines)
+    words = desk.apply(COLD, *named, lease="20s", code=3)
+    assert "slave_io_running ran before and does not; start it" in words
+    assert "everything was restored" in words
+
+
 def test_a_server_that_no_unit_runs_is_refused(desk):
     desk.guest.inside("systemctl", "stop", "mariadb")
     by_hand = ("mariadbd", "--user=mysql", "--socket=/run/mysqld/mysqld.sock")

@@ -268,9 +268,15 @@ def _on_an_existing_server(
             f"there while it runs; add --allow {CONSENT} to consent (first values are restored)"
         )
     layer = refuse_unfit(campaign, existing, options, planned=planned)
-    refuse_foreign(existing)
-    if found := managers(gathered(existing, 0)):
+    seen = gathered(existing, 0)
+    if found := managers(seen):
         raise RefusedError(f"{hosts.db.name}: {found[0]} manages the server; test on a copy")
+    if seen.replica:
+        raise RefusedError(
+            f"{hosts.db.name}: the server is a replica, and would have rows and transactions that "
+            "its source has not; test on a copy"
+        )
+    refuse_foreign(existing)
 
     def opened(log: CampaignLog) -> Bench:
         found = tools(hosts, campaign.workloads)

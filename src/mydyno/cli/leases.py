@@ -4,6 +4,7 @@ import getpass
 import os
 import secrets
 import shlex
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -49,6 +50,7 @@ from mydyno.stack.protocol import IDENTITY
 
 GUARD = "/usr/local/libexec/mydyno-guard"
 _NAME = "mydyno-guard"
+CONNECTS_S = 30.0  # threads of replication, after a restart
 _LONG_S = 7 * 86400.0  # the guard has limits of its own, those of the server's unit
 _REFUSED, _WRONG = RefusedError.exit_code, SpecError.exit_code
 
@@ -261,10 +263,11 @@ def begun(host: Host, to: str, server: str, asked: Lease, plan: LeasePlan, kept:
         raise
     problems: list[str]
     try:
-        existing, seen = look_at(to, server)
+        existing, seen, stopped = replicating(
+            to, server, asked.note.replica, min(CONNECTS_S, asked.seconds / 2)
+        )
         scene = scene_of(existing, seen, kept, kept)
-        problems = not_in_force(plan.rows, kept, scene)
-        problems += unhealthy(asked.note.replica, seen)
+        problems = not_in_force(plan.rows, kept, scene) + stopped
     except MydynoError as error:
         problems = [str(error)]
     if problems:
@@ -286,7 +289,17 @@ def replication(seen: ServerEvidence) -> list[str]:
     )
 
 
-def unhealthy(before: Sequence[str], seen: ServerEvidence) -> list[str]:
-    """Return what ran before and does not any more."""
-    now = replication(seen)
-    return [f"{one} ran before and does not" for one in before if one not in now]
+def replicating(
+    to: str, server: str, before: Sequence[str], within_s: float = CONNECTS_S
+) -> tuple[Existing, ServerEvidence, list[str]]:
+    """Return `look_at`, and the threads of replication that ran `before` and do not run.
+
+    After a restart they connect within a while, which is waited for.
+    """
+    began = time.monotonic()
+    while True:
+        existing, seen = look_at(to, server)
+        stopped = [one for one in before if one not in replication(seen)]
+        if not stopped or time.monotonic() - began > within_s:
+            return existing, seen, [f"{one} ran before and does not; start it" for one in stopped]
+        time.sleep(1.0)

@@ -23,8 +23,8 @@ from mydyno.cli.leases import (
     held,
     look_at,
     refuse_open,
+    replicating,
     replication,
-    unhealthy,
     unit_of,
     who,
 )
@@ -97,12 +97,13 @@ def move(  # noqa: PLR0913 - one parameter an option
         began = time.monotonic()
         _begin(existing, seen, old, new, f"{who()}: {reason}")
         _followed(host, existing.host)
-        now, after = look_at(host, server)
+        down_s = time.monotonic() - began
+        now, _, stopped = replicating(host, server, replication(seen))
         if now.data.rstrip("/") != new:
             raise HostError(f"{name}: the server answers, but its data are in {now.data}")
-        if problems := unhealthy(replication(seen), after):
-            print_message(f"warning: {name}: {'; '.join(problems)}")
-        shown = msgspec.structs.replace(shown, down_s=time.monotonic() - began)
+        if stopped:
+            print_message(f"warning: {name}: {'; '.join(stopped)}")
+        shown = msgspec.structs.replace(shown, down_s=down_s)
     if json:
         print_json(shown)
     elif not dry_run:

@@ -228,7 +228,7 @@ def statements(flavour: str, version: Sequence[int], seconds: int) -> list[str]:
     if look.tablespaces:
         sizes = f"information_schema.{look.tablespaces}"
         found.append(f"SELECT SUM(file_size) FROM {sizes}")  # noqa: S608 - a constant
-    found += [_mark("replica"), f"{look.replica}\\G", _mark("running")]
+    found += [_mark("replica"), look.replica, _mark("running")]
     found += ["DO SLEEP(1)", "SHOW GLOBAL STATUS LIKE 'Threads_running'"] * seconds
     return [text for text in (*found, _mark("after"), "SHOW GLOBAL STATUS", _mark("end")) if text]
 
@@ -240,8 +240,9 @@ def _mark(name: str) -> str:
 def look(server: Existing, seconds: int) -> Looked:
     """Return variables, status and more of a server, watched for so long; it is one session."""
     lines = statements(server.flavour, server.version, seconds)
-    script = "".join(f"{s}\n" if s.endswith("\\G") else f"{s};\n" for s in lines)
-    argv = (*server.argv, "--force")  # a statement without the right is a gap, not the end
+    script = "".join(f"{text};\n" for text in lines)
+    # A statement without the right is a gap, not the end.
+    argv = (*server.argv, "--column-names", "--force")
     done = server.host.run(Action(argv, script.encode()), timeout_s=_SQL_S + seconds)
     parts, times = _sections(done.stdout)
     if "end" not in times:
@@ -250,34 +251,41 @@ def look(server: Existing, seconds: int) -> Looked:
     status = [_pairs(parts["before"]), _pairs(parts["after"])]
     if not _pairs(parts["variables"]) or not status[1]:
         raise HostError(f"{server.host.name}: the server returned no variables; check the account")
-    summed = parts["data"][0][0] if parts["data"] else "NULL"
+    summed = _values(parts["data"])[0][0] if parts["data"] else "NULL"
     return Looked(
         variables={name.lower(): value for name, value in _pairs(parts["variables"]).items()},
         looks=(status[0], status[1]),
         seconds=times["after"] - times["before"] if seconds else 0.0,
         running=[float(value) for _, value in _pairs_of(parts["running"])],
         origins=_origin(parts["origins"]),
-        replica=_vertical(parts["replica"]),
+        replica=_channels(parts["replica"]),
         data_bytes=float(summed) if re.fullmatch(r"\d+(\.\d+)?", summed) else None,
         problems=tuple(done.stderr.decode(errors="replace").splitlines()[:10]),
     )
 
 
 def _sections(raw: bytes) -> tuple[dict[str, list[tuple[str, ...]]], dict[str, float]]:
+    """Return the rows after each mark, names of columns first, and the times of the marks."""
     parts: dict[str, list[tuple[str, ...]]] = {}
     times: dict[str, float] = {}
     name = ""
     for row in rows(raw):
         if row[0].startswith(_MARK):
             name = row[0].removeprefix(_MARK)
-            parts[name], times[name] = [], float(row[1])
+            if row[1][0].isdecimal():  # else the names of the mark's own columns
+                parts[name], times[name] = [], float(row[1])
         elif name:
             parts[name].append(row)
     return parts, times
 
 
+def _values(found: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return rows without the names of columns, which precede each result of a section."""
+    return [row for row in found if row != found[0]]
+
+
 def _pairs_of(found: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
-    return ((row[0], row[1]) for row in found if len(row) == len(("name", "value")))
+    return ((row[0], row[1]) for row in _values(found) if len(row) == len(("name", "value")))
 
 
 def _pairs(found: Sequence[tuple[str, ...]]) -> dict[str, str]:
@@ -295,15 +303,19 @@ _SAME = {
 def _origin(found: Sequence[tuple[str, ...]]) -> dict[str, tuple[str, str]]:
     return {
         row[0]: (_SAME.get(row[1], "default"), "" if row[2] == "NULL" else row[2])
-        for row in found
+        for row in _values(found)
         if len(row) == len(("name", "origin", "path"))
     }
 
 
-def _vertical(found: Sequence[tuple[str, ...]]) -> dict[str, str]:
-    """Return the columns of a row that was printed one a line."""
-    pairs = (row[0].strip().partition(": ") for row in found)
-    return {name.lower(): value for name, mark, value in pairs if mark}
+def _channels(found: Sequence[tuple[str, ...]]) -> dict[str, str]:
+    """Return what is known of replication, by column; by channel too where it has a name."""
+    columns: dict[str, str] = {}
+    for row in _values(found):
+        named = dict(zip((name.lower() for name in found[0]), row, strict=False))
+        channel = named.get("channel_name", "") or named.get("connection_name", "")
+        columns |= {f"{channel}.{n}" if channel else n: value for n, value in named.items()}
+    return columns
 
 
 def host_outputs(server: Existing) -> dict[str, str]:

@@ -179,11 +179,10 @@ _MARIADB_LOOK = LookQuirks(
     origins="SELECT LOWER(variable_name), LOWER(global_value_origin), NULL "
     "FROM information_schema.system_variables",
     tablespaces="innodb_sys_tablespaces",
+    replica="SHOW ALL SLAVES STATUS",  # the other statement has one connection of several
 )
 _MARIADB_LOOK_10_5 = replace(
-    _MARIADB_LOOK,
-    origins=_MARIADB_LOOK.origins.replace("NULL", "global_value_path"),
-    replica="SHOW REPLICA STATUS",
+    _MARIADB_LOOK, origins=_MARIADB_LOOK.origins.replace("NULL", "global_value_path")
 )
 _MYSQL_LOOK = LookQuirks(limit="max_execution_time = 10000", tablespaces="innodb_sys_tablespaces")
 _MYSQL_LOOK_8_0 = replace(

@@ -7,7 +7,7 @@ while somebody else is connected.
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,7 +73,6 @@ def refuse(
             "here; run mydyno on that host"
         )
     _refuse_blind(existing)
-    _refuse_replica(existing)
     treatments = campaign.treatments
     keys = keys_of(treatments.values(), "mysqld")
     along = [COMPANIONS[key] for key in keys if key in COMPANIONS]
@@ -121,23 +120,10 @@ def _refuse_blind(existing: Existing) -> None:
         ) from error
 
 
-def _refuse_replica(existing: Existing) -> None:
-    """Raise `RefusedError` for a replica, running or not; its own threads are sessions."""
-    text = quirks(existing.flavour, existing.version).look.replica
-    found: list[tuple[str, ...]] = []
-    with suppress(HostError):  # the account may not ask; what replicates is seen in the sessions
-        found = query(existing.host, existing.argv, f"{text};", _SQL_S) if text else []
-    if found:
-        raise RefusedError(
-            f"{existing.host.name}: the server is a replica, and would have rows and transactions "
-            "that its source has not; test on a copy"
-        )
-
-
 def refuse_foreign(existing: Existing) -> None:
     """Raise `RefusedError` where somebody else is connected, each time of several.
 
-    A replica of it is: it would be given the load's writes.
+    A replica of it is: it would be given the load's writes.  So is its own replication.
     """
     for _ in range(_LOOKS):  # a monitor comes and goes
         if not (found := query(existing.host, existing.argv, f"{_SESSIONS};", _SQL_S)):
