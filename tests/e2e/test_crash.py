@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -74,6 +75,15 @@ def test_on_a_disk_that_ignores_flushes_safe_settings_lose_too(spec):
     mutant = ("--set", "stack.device.ignores_flushes=true")
     (safe,) = json.loads(crash_test(spec, "--cuts", "2", "-t", "SAFE", *mutant, "--json"))
     assert safe["lossy"] + safe["corrupt"] >= 2, "or the test above shows nothing"
+
+
+@pytest.mark.parametrize("spec", ["mysql-8.0.33"], indirect=True)
+def test_files_on_another_disk_would_survive_the_cut_and_are_refused(spec):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        Path(folder).chmod(0o777)
+        given = ("--set", f"treatments.SAFE.mysqld.innodb_doublewrite_dir={folder}")
+        words = crash_test(spec, "--cuts", "2", "-t", "SAFE", *given, code=4)
+    assert f"innodb_doublewrite_dir: {folder} is not on the disk whose power is cut" in words
 
 
 def test_killed_in_a_cut_it_is_run_again_and_leaves_nothing(spec):

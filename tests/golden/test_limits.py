@@ -57,6 +57,13 @@ def test_without_its_figures_it_could_not_be_seen_rather_than_absent(name):
     assert shares_only or name in named
 
 
+def test_flushes_that_the_kernel_does_not_count_could_not_be_seen():
+    """LVM, md and dm-crypt pass them on."""
+    suspicion = found("latches", "counter-lvm")
+    assert "flush_latency" in {one.limit for one in suspicion.unseen}
+    assert suspicion.answer not in {"latches", "flush_latency"}
+
+
 def test_every_folder_is_of_a_limit():
     assert sorted(p.name for p in HERE.iterdir()) == NAMES
     assert all((HERE / name / "counter.json").exists() for name in NAMES)

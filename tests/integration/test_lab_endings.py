@@ -146,7 +146,7 @@ def test_a_daemon_unmounts_when_terminated(lab, tmp_path):
     os.kill(disk.state.daemon.pid, signal.SIGTERM)
     assert within(3, lambda: not alive(HOST, disk.state.daemon))
     assert not os.path.ismount(tmp_path / "lab" / "fuse")
-    assert disk.running.returncode() == 0
+    assert within(3, lambda: disk.running.returncode() == 0)  # its threads end one by one
 
 
 OWNER = """

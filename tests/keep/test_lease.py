@@ -192,9 +192,11 @@ def test_a_program_of_the_servers_user_is_not_run(desk):
     """Which process is the server's is in a file of that user."""
     group = desk.guest.inside("sh", "-c", "cat /proc/$(pidof mariadbd)/cgroup").split("::")[1]
     own = "/var/lib/mysql/mariadbd"
-    desk.guest.inside("cp", "/bin/sleep", own)
+    desk.guest.inside("cp", "/bin/sh", own)
     desk.guest.inside("chown", "mysql", own)
-    start = f"echo $$ >/sys/fs/cgroup{group.strip()}/cgroup.procs; exec {own} 1000"
+    # of two servers that share their option files none would be changed
+    script = "-c 'sleep 1000; :' --defaults-file=/etc/mysql/my.cnf"
+    start = f"echo $$ >/sys/fs/cgroup{group.strip()}/cgroup.procs; exec {own} {script}"
     find = 'for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" != $1 ] || echo ${p#/proc/}; done'
     pid_of = ("sh", "-c", find, "find", own)
     with subprocess.Popen(desk.guest.argv("sh", "-c", start)) as process:
@@ -206,7 +208,7 @@ def test_a_program_of_the_servers_user_is_not_run(desk):
             words = desk.apply(COLD, "--dry-run", *socket)
         finally:
             process.kill()
-    assert f"warning: options are not tried before the restart: {own}: not safe to run" in words
+    assert f"warning: options are not tried: {own}: not safe to run" in words
 
 
 def test_an_export_changes_the_files_of_the_host_that_it_is_applied_to(desk):
@@ -229,6 +231,62 @@ def test_a_variable_without_a_value_gets_one_and_loses_it(desk):
     assert desk.guest.sql("SELECT @@GLOBAL.log_slow_verbosity") == "query_plan,explain"
     desk.run("rollback", desk.guest.ssh)
     assert desk.guest.sql("SELECT @@GLOBAL.log_slow_verbosity") == ""
+
+
+@pytest.mark.parametrize("desk", ["mariadb", "mysql"], indirect=True)
+def test_an_account_that_may_set_variables_suffices(desk):
+    """As docs/guide/apply.md has it."""
+    guide = (ROOT / "docs/guide/apply.md").read_text()
+    flavour = "MariaDB" if "Maria" in desk.guest.sql("SELECT VERSION()") else "MySQL"
+    ((rights,),) = [re.findall(rf"{flavour} .*: `(GRANT [^`]*)`", guide)]
+    desk.guest.sql(f"CREATE USER keeper@localhost IDENTIFIED BY 'k'; {rights} TO keeper@localhost")
+    login = "[client]\nuser = keeper\npassword = k\n"
+    desk.guest.inside("install", "-m", "600", "/dev/stdin", "/root/keeper.cnf", stdin=login)
+    values = desk.values()
+    desk.apply(HOT, "--server", "/root/keeper.cnf")
+    assert desk.values() != values
+    desk.run("confirm", desk.guest.ssh)
+    desk.run("rollback", desk.guest.ssh, "--server", "/root/keeper.cnf")
+    assert desk.values() == values
+
+
+@pytest.mark.parametrize("desk", ["mariadb", "mysql"], indirect=True)
+def test_a_variable_that_is_no_option_is_not_kept(desk):
+    """The server would not start again."""
+    words = desk.apply('[mysqld]\ntime_zone = "+00:00"\n', code=2)
+    assert "the server does not take it: " in words
+    assert "unknown variable 'time_zone" in words
+
+
+def test_what_was_confirmed_and_not_stored_is_undone_by_a_rollback(desk):
+    values, first = desk.values(), desk.guest.state()
+    desk.apply(HOT)
+    lease = json.loads(desk.run("status", desk.guest.ssh, "--json"))[0]["lease"]["id"]
+    cut = ("strace", "-qq", "-o", "/dev/null", "-e", "inject=rename:signal=KILL")
+    desk.guest.inside(*cut, GUARD, "confirm", lease, "--who", "ada", check=False)
+    assert desk.leases() == ["confirmed"]
+    assert "was confirmed, and is stored" in desk.run("rollback", desk.guest.ssh)
+    assert desk.values() == values
+    desk.run("rollback", desk.guest.ssh, "--forget")
+    assert desk.guest.state() == first
+
+
+def test_a_decision_that_is_not_durable_is_none(desk):
+    desk.apply(HOT)
+    lease = json.loads(desk.run("status", desk.guest.ssh, "--json"))[0]["lease"]["id"]
+    fails = ("strace", "-qq", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO")
+    desk.guest.inside(*fails, GUARD, "confirm", lease, "--who", "ada", check=False)
+    assert desk.leases() == ["trial"]
+
+
+@pytest.mark.parametrize("change", ["chmod 2775 /usr/local", "chmod 777 /usr/local/libexec"])
+def test_the_guard_is_not_put_where_others_could_replace_it(desk, change):
+    desk.guest.inside("mkdir", "-p", "/usr/local/libexec")
+    desk.guest.inside("sh", "-c", change)
+    place = change.rpartition(" ")[2]
+    mode = desk.guest.inside("stat", "-c", "%a", place)
+    assert "can be written to by other users" in desk.apply(HOT, code=4)
+    assert desk.guest.inside("stat", "-c", "%a", place) == mode
 
 
 def test_what_an_operator_has_set_during_a_trial_is_left(desk):
@@ -419,45 +477,6 @@ def test_a_manager_of_the_server_is_not_surprised_by_a_restart(desk):
     desk.guest.inside("systemd-run", "--unit=manager", "/usr/local/bin/pacemakerd", "1000")
     assert "Pacemaker manages the server" in desk.apply(COLD, code=4)
     assert "warning: Pacemaker" in desk.apply(HOT)
-
-
-SOURCE = """
-mariadb-install-db --no-defaults --datadir=/var/lib/source --user=mysql >/dev/null
-systemd-run --quiet --unit=source mariadbd --no-defaults --datadir=/var/lib/source --user=mysql \\
-    --socket=/var/lib/source/s.sock --pid-file=/var/lib/source/pid --port=3307 \\
-    --log-bin --server-id=9
-until mariadb -S /var/lib/source/s.sock -e "SELECT 1"; do sleep 0.1; done >/dev/null 2>&1
-mariadb -S /var/lib/source/s.sock -e "CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r';
-    GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'"
-"""
-
-
-@pytest.fixture
-def replicating(desk):
-    """Make the server a replica of another one of the guest; return the threads that run."""
-    desk.guest.inside("sh", "-ec", SOURCE)
-    login = "MASTER_HOST = '127.0.0.1', MASTER_PORT = 3307, MASTER_USER = 'r'"
-    desk.guest.sql(f"CHANGE MASTER TO {login}, MASTER_PASSWORD = 'r'; START SLAVE")
-
-    def threads():
-        rows = desk.guest.inside("mariadb", "-e", "SHOW SLAVE STATUS\\G").splitlines()
-        return [row.strip() for row in rows if "_Running:" in row]
-
-    until(lambda: threads() == ["Slave_IO_Running: Yes", "Slave_SQL_Running: Yes"])
-    return threads
-
-
-def test_a_replica_replicates_after_the_restart_or_is_restored(desk, replicating):
-    running, named = replicating(), ("--server", "/run/mysqld/mysqld.sock")
-    desk.apply(COLD, *named)
-    assert replicating() == running
-    desk.run("rollback", desk.guest.ssh)
-    until(lambda: replicating() == running)
-    lines = "[mysqld]\nskip-slave-start\n"  # replication is not started with the server
-    desk.guest.inside("tee", "/etc/mysql/mariadb.conf.d/replica.cnf", stdin=lines)
-    words = desk.apply(COLD, *named, lease="20s", code=3)
-    assert "slave_io_running ran before and does not; start it" in words
-    assert "everything was restored" in words
 
 
 def test_a_server_that_no_unit_runs_is_refused(desk):

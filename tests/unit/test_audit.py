@@ -15,11 +15,12 @@ from mydyno.audit.expression import LackingError, parsed, steps
 from mydyno.audit.facts import ServerEvidence, facts
 from mydyno.audit.findings import Remembered, evaluate, remembered
 from mydyno.audit.option_files import every, groups, number, written
-from mydyno.audit.rules import counters, read_rule, rules, within
+from mydyno.audit.rules import counters, read_rule, rules
 from mydyno.campaign.spec import decode
 from mydyno.cli import audit as command
 from mydyno.model import SpecError
 from mydyno.report.findings import render_audit
+from mydyno.stack.flavours import matches
 from mydyno.stats.result import Comparison, Ratio, Row
 
 VALUES = {"var.pool": 4.0 * 2**30, "rate.redo": 2e6, "var.mode": "O_DIRECT", "fact.zero": 0.0}
@@ -89,12 +90,12 @@ def test_steps_are_a_quarter_apart_at_most(value):
 
 
 def test_a_range_names_its_flavour():
-    assert within(("mysql >= 8.0 < 8.4",), "mysql", (8, 0, 33))
-    assert within(("mysql >= 8.0",), "percona", (8, 0, 33))
-    assert not within(("mysql >= 5.6",), "mariadb", (10, 11, 19))
-    assert not within(("mysql >= 8.0 < 8.4",), "mysql", (8, 4, 0))
-    with pytest.raises(SpecError, match=r"write 'mysql >= 8\.0'"):
-        within((">= 8.0",), "mysql", (8, 0, 0))
+    assert matches("mysql >= 8.0 < 8.4", "mysql", (8, 0, 33))
+    assert matches("mysql >= 8.0", "percona", (8, 0, 33))
+    assert not matches("mysql >= 5.6", "mariadb", (10, 11, 19))
+    assert not matches("mysql >= 8.0 < 8.4", "mysql", (8, 4, 0))
+    with pytest.raises(SpecError, match=r'write "mariadb" or "mysql >= 8\.0'):
+        matches(">= 8.0", "mysql", (8, 0, 0))
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,18 @@ def test_rates_that_make_no_sense_are_refused(rates):
         sysbench_oltp.cells("w", sysbench_oltp.OltpParams(**PARAMS, rate=rates))
 
 
+def test_a_rate_at_which_half_of_the_trials_are_lost_is_missed():
+    lost = [
+        outcome(1, "a", 200, 0.0, status=TrialStatus.FAILED),
+        outcome(2, "a", 200, 0.0, status=TrialStatus.STALLED),
+    ]
+    ends = [outcome(0, "a", 100, 100.0), outcome(3, "a", 200, 199.0)]
+    (one,) = ceilings([*ends, *lost])
+    assert (one.kept, one.missed) == (100, 200)
+    (one,) = ceilings([*ends, outcome(4, "a", 200, 200.0), lost[0]])
+    assert (one.kept, one.missed) == (200, None)
+
+
 def test_the_ceiling_is_the_last_rate_before_one_is_missed():
     outcomes = [
         outcome(0, "a", 100, 100.0),

@@ -53,7 +53,7 @@ def test_help_is_shown_in_three_tenths_of_a_second():
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["run", "dmo"], 2, "dmo: no such file or recipe; did you mean demo?"),
+        (["run", "dmo"], 2, "unknown file or recipe 'dmo'; did you mean 'demo'?"),
         (["run", "nowhere.toml"], 2, "nowhere.toml: No such file or directory"),
         (["run", str(SPECS / "bad" / "unknown-key.toml")], 2, "did you mean 'warmup_s'?"),
         (["run", "demo", "--set", "design"], 2, "--set design: write KEY=VALUE"),
@@ -124,7 +124,7 @@ def test_a_recipe_is_printed_to_begin_with():
     assert shown("recipes", "demo").stdout.startswith("# Four configurations")
     done = shown("recipes", "domo")
     assert done.returncode == 2
-    assert "did you mean demo?" in done.stderr
+    assert "did you mean 'demo'?" in done.stderr
 
 
 def test_size_is_short_for_a_set_option_and_set_takes_precedence():

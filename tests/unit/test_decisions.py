@@ -1,13 +1,14 @@
 """The statistics hold what they promise, on data whose truth is known."""
 
 import random
+from dataclasses import replace
 from math import exp, log
 
 import pytest
 
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 from mydyno.stats.effects import contrasts, dunnett_critical
-from mydyno.stats.rule import Rule
+from mydyno.stats.rule import Estimator, Method, Rule, unstable
 from worded import compare
 
 RULE = Rule("c", "A", {"w": "tps"})
@@ -176,6 +177,27 @@ def test_an_unstable_arm_does_not_win():
     found = compare(wild, RULE, "AB")
     assert found.treatments[1].verdict == "unstable"
     assert found.winner is None
+
+
+@pytest.mark.parametrize("estimator", [Estimator.BLOCKS, Estimator.WINDOWS])
+def test_a_host_that_slows_down_makes_no_treatment_unstable(estimator):
+    outcomes = []
+    for o in campaign({"A": 1.0, "B": 1.2}, 8, 0.01, 3):
+        share = exp(-0.38 * o.trial.id / 15)
+        metrics = (Metric("tps", (1.2 if o.trial.treatment == "B" else 1.0) * share, "/s"),)
+        outcomes.append(replace(o, metrics=metrics))
+    found = compare(outcomes, replace(RULE, method=Method(estimator)), "AB")
+    assert found.treatments[1].verdict != "unstable"
+
+
+def test_many_trials_on_an_uneven_host_make_no_treatment_unstable():
+    """Their range grows with their number; that of the others does, too."""
+    chance = random.Random(5)
+    own = [chance.gauss(0, 0.1) for _ in range(40)]
+    assert max(own) - min(own) > 0.35
+    assert not unstable(own, [0.1])
+    assert unstable(own, [0.02])
+    assert unstable(own, [])
 
 
 def test_weaker_durability_never_wins_unless_asked():

@@ -56,7 +56,7 @@ def test_one_more_setting_is_compared_with_the_treatment_it_is_added_to():
     [
         (("--try", "sync_binlog"), "--try sync_binlog: write KEY=VALUE, such as mysqld."),
         (("--try", "mysqld.sync_binlog=1", "-t", "NONE"), "unknown treatment 'NONE'"),
-        (("-t", "STOCK"), "--treatment: of a run it is the one beside --try"),
+        (("-t", "STOCK"), "--treatment needs --try KEY=VALUE"),
         (("--try", "mysqld.innodb_buffer_pool_sise=1G"), "innodb_buffer_pool_size"),
     ],
 )

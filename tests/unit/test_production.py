@@ -53,6 +53,22 @@ def test_no_change_is_none_in_most_histories():
     assert alarms <= 9  # binomial, 5 %: more in 1 of 1,000
 
 
+def test_hours_to_come_do_not_make_the_error_smaller():
+    """As where a timer looks each hour: 24 hours were asked for, and one is there."""
+    wrong = 0
+    for seed in range(20):
+        own, _ = pair(seed, hours=1)
+        found = effect(own, CHANGE, 24)
+        assert found.half_width == effect(own, CHANGE, 1).half_width
+        wrong += found.verdict == "revert"
+    assert wrong <= 1
+    own, _ = pair(hours=24)
+    few = np.ones(len(own.hour), dtype=bool)
+    few[-23:-3] = False
+    with pytest.raises(TooLittleError, match="4 of the 24 hours"):
+        effect(History(own.hour[few], own.value[few], own.load[few]), CHANGE, 24)
+
+
 def test_a_control_takes_away_what_both_share():
     own, other = pair(drift=0.15)
     assert can_show(own, CHANGE, 24, other) < 0.5 * can_show(own, CHANGE, 24)

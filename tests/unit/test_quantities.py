@@ -2,9 +2,9 @@
 
 import pytest
 
-from mydyno.campaign.treatments import Environment, holds
 from mydyno.model import SpecError
 from mydyno.model.text import duration_s, resolve, size_bytes
+from mydyno.stack.flavours import matches
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_relative_values():
     ],
 )
 def test_conditions(condition, flavour, version, true):
-    assert holds(condition, Environment(1, 1, flavour, version), "here") is true
+    assert matches(condition, flavour, version) is true

@@ -37,6 +37,17 @@ def stops_of(campaign, folder, trials):
     return found
 
 
+def test_each_workload_settles_after_a_resume(tmp_path):
+    host = Environment(2**33, 4, "mariadb", (10, 11, 19))
+    other = '[workloads.other]\ntool = "sysbench-oltp"\nscript = "oltp_write_only"\n[design]'
+    text = HOT.replace("[design]", other)
+    campaign = plan(decode(text, "x.toml"), text, "x.toml", host)
+    assert len(campaign.workloads) == 2
+    stops_of(campaign, tmp_path, 9)
+    again = [type(stop) for stop in stops_of(campaign, tmp_path, 9)]
+    assert again.count(Settled) == 2, again
+
+
 def test_the_first_trial_after_a_resume_settles_the_server_again(tmp_path):
     host = Environment(2**33, 4, "mariadb", (10, 11, 19))
     campaign = plan(decode(HOT, "x.toml"), HOT, "x.toml", host)

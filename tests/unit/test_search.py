@@ -6,6 +6,7 @@ import pytest
 
 from mydyno.campaign.designs import Adaptive
 from mydyno.campaign.search import Search
+from mydyno.model import TrialStatus
 from mydyno.stats import Estimator, Method, Rule, compare, undecided
 from mydyno_simulate import CLOUD, GRID, POPULATION, Machine
 from mydyno_simulate.play import play
@@ -51,6 +52,8 @@ def test_only_finalists_are_claimed_and_only_on_fresh_trials(campaign):
     finalists = {o.trial.treatment for o in outcomes[looked:]} - {"0000"}
     assert len(finalists) <= 3
     assert {name for name, row in rows.items() if row.effect} == finalists
+    fresh = [o.trial.treatment for o in outcomes[looked:] if o.status is TrialStatus.OK]
+    assert {name: rows[name].trials for name in finalists} == {n: fresh.count(n) for n in finalists}
     assert all(row.verdict in {"inconclusive", "baseline"} or name in finalists
                for name, row in rows.items())  # fmt: skip
 

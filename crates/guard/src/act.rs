@@ -144,6 +144,7 @@ impl Host {
                 &Entry::Landed {
                     n,
                     value: value.clone(),
+                    along: change.moved_along(),
                 },
             )?;
             // Servers round and rename what they are given; kernels take a value or do not.

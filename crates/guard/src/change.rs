@@ -1,5 +1,6 @@
 //! One change, made or restored: each is a comparison before it is an act.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{fchown, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -92,17 +93,17 @@ impl Change {
         }
     }
 
-    /// Takes the change back, then what the kernel moves along with it.
+    /// Takes the change back, then what the kernel moves along with it, but what is `kept`.
     ///
     /// Of a pair in two units the kernel takes a value for one and then shows no other: where the
     /// first one is refused, it comes with its partner.
-    pub fn write_back(&self, client: &Client<'_>) -> Result<()> {
+    pub fn write_back(&self, client: &Client<'_>, kept: &BTreeMap<String, String>) -> Result<()> {
         let done = self.write(client, true);
         // A server may answer with a warning, and leave a pool as it is while it is resized.
         if self.along.is_empty() && self.kind != Kind::Variable {
             return done;
         }
-        self.move_along()?;
+        self.move_along(kept)?;
         let present = self.present(client)?;
         if self.same(present.as_deref(), self.before.as_deref()) {
             return Ok(());
@@ -113,14 +114,34 @@ impl Change {
         ))))
     }
 
-    /// Restores what the kernel has moved along; what went with it is passed over.
-    pub fn move_along(&self) -> Result<()> {
+    /// Restores what the kernel has moved along, or sets it to what is `kept`; what went is passed
+    /// over.
+    pub fn move_along(&self, kept: &BTreeMap<String, String>) -> Result<()> {
         for (place, before) in &self.along {
-            if value(place).is_ok_and(|present| present != *before) {
-                set_value(place, before)?;
+            let wanted = kept.get(place).unwrap_or(before);
+            if value(place).is_ok_and(|present| present != *wanted) {
+                set_value(place, wanted)?;
             }
         }
         Ok(())
+    }
+
+    /// Returns the present values of what the kernel moves along.
+    pub fn moved_along(&self) -> BTreeMap<String, String> {
+        let places = self.along.keys();
+        places
+            .filter_map(|place| Some((place.clone(), value(place).ok()?)))
+            .collect()
+    }
+
+    /// Returns the values, by place, that somebody has set since the kernel moved these along.
+    pub fn set_since(&self, landed: Option<&Landed>) -> BTreeMap<String, String> {
+        let mut found = self.moved_along();
+        found.retain(|place, present| {
+            let moved = landed.and_then(|one| one.along.get(place));
+            moved.is_some_and(|moved| moved != present) && self.along[place] != *present
+        });
+        found
     }
 
     /// Returns the folders above a file that are missing, outermost first.
@@ -352,7 +373,7 @@ mod tests {
         for (name, now) in [("scheduler", "none"), ("depth", "256"), ("same", "5")] {
             fs::write(top.join(name), now).unwrap();
         }
-        one.write_back(&Client(&[])).unwrap();
+        one.write_back(&Client(&[]), &BTreeMap::new()).unwrap();
         let shown = ["scheduler", "depth", "same"].map(|name| value(&at(name)).unwrap());
         assert!(shown[0].starts_with("mq-deadline"));
         assert!(shown[1].starts_with("77"));
@@ -379,9 +400,9 @@ mod tests {
         let client = ["client".to_owned()];
         let mut one = change(Kind::Variable, "pool");
         one.before = Some("100".to_owned());
-        assert!(one.write_back(&Client(&client)).is_err());
+        assert!(one.write_back(&Client(&client), &BTreeMap::new()).is_err());
         fs::remove_file(at("resizing")).unwrap();
-        one.write_back(&Client(&client)).unwrap();
+        one.write_back(&Client(&client), &BTreeMap::new()).unwrap();
     }
 
     #[test]

@@ -95,10 +95,12 @@ pub enum Entry {
     Intent {
         n: usize,
     },
-    /// It was made, and this is its value now.
+    /// It was made, and this is its value now, and what the kernel has moved along with it.
     Landed {
         n: usize,
         value: Option<String>,
+        #[serde(default)]
+        along: BTreeMap<String, String>,
     },
     Trial {
         at: u64,
@@ -164,10 +166,12 @@ pub struct Held {
 }
 
 /// A change that was begun; `value` is what it became, unless the end of it is not recorded.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Landed {
     pub sure: bool,
     pub value: Option<String>,
+    #[serde(skip)]
+    pub along: BTreeMap<String, String>,
 }
 
 impl Held {
@@ -196,8 +200,11 @@ impl Held {
 
     fn take(&mut self, entry: Entry) {
         match entry {
-            Entry::Intent { n } => self.land(n, false, None),
-            Entry::Landed { n, value } => self.land(n, true, value),
+            Entry::Intent { n } => self.land(n, Landed::default()),
+            Entry::Landed { n, value, along } => {
+                let sure = true;
+                self.land(n, Landed { sure, value, along });
+            }
             Entry::Trial { .. } if self.state == State::Open => {
                 self.state = State::Trial;
                 self.was_on_trial = true;
@@ -231,9 +238,9 @@ impl Held {
         }
     }
 
-    fn land(&mut self, n: usize, sure: bool, value: Option<String>) {
+    fn land(&mut self, n: usize, landed: Landed) {
         if let Some(place) = self.landed.get_mut(n) {
-            *place = Some(Landed { sure, value });
+            *place = Some(landed);
         }
     }
 }
@@ -372,11 +379,12 @@ impl Leases {
         if complete < text.len() as u64 {
             file.set_len(complete).at(path.display())?; // the step of a cut entry never began
         }
-        if let Err(error) = file.write_all(&line(entry)) {
-            let _ = file.set_len(complete);
-            return Err(Fault::failed(format!("{}: {error}", path.display())));
+        let done = file.write_all(&line(entry)).at(path.display());
+        let done = done.and_then(|()| fdatasync(&file).at(path.display()));
+        if done.is_err() {
+            let _ = file.set_len(complete); // who sees it fail must not meet it later
         }
-        fdatasync(&file).at(path.display())
+        done
     }
 
     /// Removes all leases, the lock and the folder.

@@ -20,6 +20,7 @@ fn entry_of(n: u8) -> Entry {
         1 => Entry::Landed {
             n: 0,
             value: Some("2".into()),
+            along: BTreeMap::new(),
         },
         2 => Entry::Trial { at: 101 },
         3 => Entry::Confirmed {
@@ -60,6 +61,7 @@ fn what_has_no_outcome_may_have_been_changed_by_us() {
     let landed = |sure, value: &str| Landed {
         sure,
         value: Some(value.to_owned()),
+        along: BTreeMap::new(),
     };
     assert!(!change.ours(Some("3"), None));
     assert!(change.ours(Some("3"), Some(&landed(false, ""))));

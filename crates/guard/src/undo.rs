@@ -1,5 +1,6 @@
 //! What a revert does: each change that is still ours is taken back, the last first.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::act::LONGEST_S;
@@ -37,8 +38,7 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
             continue;
         }
         match take_back(change, landed.as_ref(), &client, is_again) {
-            Ok(true) => {}
-            Ok(false) => left.push(change.place.clone()),
+            Ok(places) => left.extend(places),
             Err(fault) => failed = Some(fault),
         }
     }
@@ -51,10 +51,12 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
         unit.restart(&client, Duration::from_secs(LONGEST_S), ANSWERS)
             .or_else(|fault| unit.is_active().then_some(()).ok_or(fault))?;
     }
+    let mut known = BTreeSet::new();
+    left.retain(|place| known.insert(place.clone()));
     failed.map_or(Ok(left), Err)
 }
 
-/// Restores a change; returns false for a value that is not of this lease.
+/// Restores a change; returns the places whose value is not of this lease.
 ///
 /// One that `is_again` tried may have been cut off before what moves along with it.
 fn take_back(
@@ -62,22 +64,24 @@ fn take_back(
     landed: Option<&Landed>,
     client: &Client<'_>,
     is_again: bool,
-) -> Result<bool> {
+) -> Result<Vec<String>> {
     if let (Kind::Variable, Some(wanted)) = (change.kind, &change.wanted) {
         client.end_assignment(&change.place, wanted)?;
     }
     let present = change.present(client)?;
     let is_back = change.same(present.as_deref(), change.before.as_deref());
     if !is_back && !change.ours(present.as_deref(), landed) {
-        return Ok(false);
+        return Ok(vec![change.place.clone()]);
     }
+    let mut kept = BTreeMap::new();
     if !is_back {
-        change.write_back(client)?;
+        kept = change.set_since(landed);
+        change.write_back(client, &kept)?;
     } else if is_again {
-        change.move_along()?;
+        change.move_along(&kept)?;
     }
     change.unstage();
-    Ok(true)
+    Ok(kept.into_keys().collect())
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ impl Scene {
         let landed = Entry::Landed {
             n: 0,
             value: Some("x".to_owned()),
+            along: BTreeMap::new(),
         };
         let entries: Vec<Entry> = [Entry::Intent { n: 0 }, landed]
             .into_iter()
@@ -131,4 +132,36 @@ fn what_is_gone_is_left_and_ends_no_revert() {
     // what is written of a change that was cut off is that it began
     let entries = [0, 1].map(|n| Entry::Intent { n });
     assert_eq!(undo(&scene.held(&trial, &entries)).unwrap(), [mount, gone]);
+}
+
+/// Reverts a value with which the kernel moved another one from 200 to 128; returns that and what is left.
+fn after_a_move(present: &str) -> (String, Vec<String>) {
+    let scene = Scene::new("active", "success", 0);
+    let (main, other) = (scene.place("scheduler"), scene.place("ahead"));
+    fs::write(&main, "new").unwrap();
+    fs::write(&other, present).unwrap();
+    let trial = json!([{"kind": "value", "place": main, "before": "old", "wanted": "new",
+        "along": {&other: "200"}}]);
+    let landed = Entry::Landed {
+        n: 0,
+        value: Some("new".to_owned()),
+        along: BTreeMap::from([(other.clone(), "128".to_owned())]),
+    };
+    let mut held = scene.held(&trial, &[Entry::Intent { n: 0 }, landed]);
+    held.lease.restart = false;
+    let left = undo(&held).unwrap();
+    assert_eq!(fs::read_to_string(main).unwrap(), "old");
+    let names = left
+        .iter()
+        .map(|one| one.rsplit('/').next().unwrap().to_owned());
+    (fs::read_to_string(other).unwrap(), names.collect())
+}
+
+#[test]
+fn what_the_kernel_moved_along_is_restored_unless_somebody_has_set_it_since() {
+    assert_eq!(after_a_move("128"), ("200".to_owned(), vec![]));
+    assert_eq!(
+        after_a_move("409"),
+        ("409".to_owned(), vec!["ahead".to_owned()])
+    );
 }

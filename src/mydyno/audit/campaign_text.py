@@ -44,7 +44,7 @@ def as_found(seen: ServerEvidence, known: ServerFacts) -> dict[str, str]:
         value = seen.variables[name]
         if not _LEFT_OUT.fullmatch(name) and _PLAIN.fullmatch(value):
             found[f"mysqld.{name}"] = _short(value)
-    if known.values.get("process.allocator") in {"jemalloc", "tcmalloc"}:
+    if known.values.get("process.allocator", "glibc") != "glibc":
         found["alloc.library"] = str(known.values["process.allocator"])
     return found
 

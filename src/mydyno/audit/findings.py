@@ -13,7 +13,7 @@ import msgspec
 from mydyno.audit.expression import LackingError, Values, parsed
 from mydyno.audit.facts import ServerEvidence, ServerFacts
 from mydyno.audit.option_files import number, written
-from mydyno.audit.rules import Class, NamedRule, Phrase, Treatment, within
+from mydyno.audit.rules import Class, NamedRule, Phrase, Treatment
 
 _SHAPE = 0.25  # share by which memory may differ for a tested finding to hold
 WORTH = "adopt"  # the verdict of a proposal that is worth it
@@ -210,11 +210,7 @@ def _proposals(
     rule: NamedRule, seen: ServerEvidence, values: Values, before: Remembered | None
 ) -> tuple[Proposal, ...]:
     """Return the treatments of the first entry that fits the server, its neighbours after it."""
-    fitting = (
-        t
-        for t in rule.rule.treatments
-        if not t.ranges or within(t.ranges, seen.flavour, seen.version)
-    )
+    fitting = (t for t in rule.rule.treatments if t.holds_for(seen.flavour, seen.version))
     chosen = next(fitting, None)
     if chosen is None:
         return ()

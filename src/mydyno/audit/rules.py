@@ -16,14 +16,12 @@ import msgspec
 
 from mydyno.audit.expression import Expression, parsed
 from mydyno.model import SpecError, unknown_value
-from mydyno.stack.flavours import known_as
+from mydyno.stack.flavours import matches
 
 Class = Literal["fault", "promise", "test", "note"]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Version = tuple[int, ...]
 
-_RANGE = re.compile(r"(mysql|mariadb|percona)((?:\s*(?:>=|<)\s*\d+(?:\.\d+)*)*)")
-_BOUND = re.compile(r"(>=|<)\s*(\d+(?:\.\d+)*)")
 _RATE = re.compile(r"\brate\.([a-z_]+)")
 _PART = re.compile(r"\{([^{}|]+)(?:\|(\w+))?\}")
 FORMATS = ("size", "span", "share", "rate", "number", "text")
@@ -39,6 +37,10 @@ class Treatment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: Annotated[dict[str, Text], msgspec.Meta(min_length=1)]
     ranges: tuple[Text, ...] = ()
     levels: tuple[float, ...] = ()
+
+    def holds_for(self, flavour: str, version: Version) -> bool:
+        """Return whether it can be set on a server of this flavour and version."""
+        return not self.ranges or any(matches(text, flavour, version) for text in self.ranges)
 
 
 class AuditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,26 +91,11 @@ class NamedRule:
 
     def holds_for(self, flavour: str, version: Version) -> bool:
         """Return whether it is about a server of this flavour and version."""
-        return within(self.rule.ranges, flavour, version)
+        return any(matches(text, flavour, version) for text in self.rule.ranges)
 
     def expired(self, today: date) -> bool:
         """Return whether somebody must look at it again first."""
         return f"{today:%Y-%m}" >= self.rule.expires
-
-
-def within(ranges: tuple[str, ...], flavour: str, version: Version) -> bool:
-    """Return whether one of ``mysql >= 5.6 < 8.0`` contains a version; Percona's is MySQL's."""
-    names = known_as(flavour)
-    for text in ranges:
-        found = _RANGE.fullmatch(text.strip())
-        if found is None:
-            raise SpecError(f"range {text!r}: write 'mysql >= 8.0', with < for an end")
-        if found[1] not in names:
-            continue
-        bounds = [(op, tuple(map(int, v.split(".")))) for op, v in _BOUND.findall(found[2])]
-        if all((version >= v) if op == ">=" else (version < v) for op, v in bounds):
-            return True
-    return False
 
 
 def read_rule(name: str, raw: bytes) -> NamedRule:
@@ -118,9 +105,8 @@ def read_rule(name: str, raw: bytes) -> NamedRule:
         rule = msgspec.toml.decode(raw, type=AuditRule)
     except msgspec.DecodeError as error:
         raise SpecError(f"{place}: {error}") from error
-    every = [rule.ranges, *(t.ranges for t in rule.treatments if t.ranges)]
-    for ranges in every:
-        within(ranges, "none", ())
+    for text in (*rule.ranges, *(text for t in rule.treatments for text in t.ranges)):
+        matches(text, "none", ())
     for when in (rule.seen, rule.expires):
         if not re.fullmatch(r"20\d\d-(0[1-9]|1[0-2])", when):
             raise SpecError(f"{place}: {when!r} is not a month; write 2026-11")

@@ -78,10 +78,9 @@ def run(r: CampaignRun) -> None:
     _open(r)
     _settle(r)
     with r.bench.opened():
-        first = True
+        earlier = len(outcomes(r.journal.events()))
         while trial := r.campaign.next(outcomes(r.journal.events())):
-            _one(r, trial, first=first)
-            first = False
+            _one(r, trial, earlier)
 
 
 def _open(r: CampaignRun) -> None:
@@ -115,8 +114,8 @@ def _settle(r: CampaignRun) -> None:
         r.journal.append(Interruption(trial, spent.seconds))
 
 
-def _one(r: CampaignRun, trial: Trial, *, first: bool) -> None:
-    """Run a trial; the `first` of a process finds a server that has just started."""
+def _one(r: CampaignRun, trial: Trial, earlier: int) -> None:
+    """Run a trial; after the `earlier` ones, of another process, the server was started again."""
     r.watcher.started(trial)
     inputs = TrialInput(
         trial=trial,
@@ -126,8 +125,9 @@ def _one(r: CampaignRun, trial: Trial, *, first: bool) -> None:
     )
     spent = Spent()
     history = outcomes(r.journal.events())
-    if first and history and trial.reset is Reset.NONE:
-        history = (*history[:-1], replace(history[-1], status=TrialStatus.UNKNOWN))
+    if earlier and trial.reset is Reset.NONE:
+        last = replace(history[earlier - 1], status=TrialStatus.UNKNOWN)
+        history = (*history[: earlier - 1], last, *history[earlier:])
     stop = r.campaign.stop(trial, history)
     a = Attempt(inputs, stop, spent_s(r.journal.events()), r.watcher.interval)
     r.journal.append(Started(trial))

@@ -85,12 +85,9 @@ class Segments:
 
     def of(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule of the trial that follows `history`: settle once, then segments."""
-        settled = any(
-            o.trial.workload == trial.workload and o.status is TrialStatus.OK for o in history
-        )
-        # after a failure the server was restarted
-        broken = history and history[-1].status is not TrialStatus.OK
-        if settled and not broken:
+        bad = [n for n, o in enumerate(history, 1) if o.status is not TrialStatus.OK]
+        since = history[max(bad, default=0) :]  # after a failure the server was restarted
+        if any(o.trial.workload == trial.workload for o in since):
             return Fixed(self.washout_s, self.segment_s - self.washout_s)
         response = self.responses[trial.workload]
         return Settled(response, self.lower, self.segment_s, self.settled_s)

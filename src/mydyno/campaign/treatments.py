@@ -1,11 +1,9 @@
 """What is compared: bundles on rungs, factors in a grid, or plain treatments, as settings."""
 
 import itertools
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from mydyno.campaign.spec import DeviceTable, Spec, program_in
@@ -14,7 +12,7 @@ from mydyno.lab.values import RAID_KEYS, check_stripe
 from mydyno.model import Settings, SpecError, unknown_value
 from mydyno.model.text import resolve, size_bytes
 from mydyno.stack.doses import CLASS, CREDITS, credit_level, ratio
-from mydyno.stack.flavours import flavours, known_as
+from mydyno.stack.flavours import matches
 from mydyno.stack.layers import layers
 from mydyno.stack.protocol import StackSettings, full_key, spec_key
 from mydyno.stack.zfs import with_log_folder
@@ -239,33 +237,12 @@ def _merged(table: Mapping[str, Any], place: str, environment: Environment) -> d
     """Return a table with every ``when`` whose condition is true merged in."""
     merged = {key: value for key, value in table.items() if key != "when"}
     for condition, values in table.get("when", {}).items():
-        if holds(condition, environment, place):
-            merged |= values
+        try:
+            holds = matches(condition, environment.flavour, environment.version)
+        except SpecError as error:
+            raise SpecError(f"{place}.when: {error}") from error
+        merged |= values if holds else {}
     return merged
-
-
-_OPERATORS = {">=": ge, "<=": le, "<": lt, ">": gt, "==": eq}
-
-
-def holds(condition: str, environment: Environment, place: str) -> bool:
-    """Return whether ``mysql >= 8.0.30`` (or ``mariadb``, ``mysql < 8``) is true of the server.
-
-    A Percona Server is a ``mysql`` too; ``percona`` means it alone.
-    """
-    names = "|".join(map(re.escape, flavours()))
-    found = re.fullmatch(rf"({names})((?:\s*,?\s*(?:>=|<=|<|>|==)\s*[\d.]+)*)", condition)
-    if not found:
-        raise SpecError(
-            f'{place}.when: {condition!r} is not a condition; write "mariadb" or "mysql >= '
-            '8.0.30, < 9"'
-        )
-    if found[1] not in known_as(environment.flavour):
-        return False
-    return all(
-        _OPERATORS[operator](environment.version[: len(bound)], bound)
-        for operator, number in re.findall(r"(>=|<=|<|>|==)\s*([\d.]+)", found[2])
-        for bound in [tuple(int(n) for n in number.split(".") if n)]
-    )
 
 
 def _settings(values: Mapping[str, Any], place: str, environment: Environment) -> Settings:

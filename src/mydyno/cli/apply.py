@@ -36,6 +36,7 @@ from mydyno.cli.leases import (
     look_at,
     on_top,
     refuse_open,
+    refuse_shared,
     replication,
     scene_of,
     unit_of,
@@ -51,6 +52,7 @@ from mydyno.keep.lease import (
     LeaseRow,
     planned,
     refuse,
+    refuse_another,
     refuse_foreign_files,
     stored_places,
 )
@@ -70,7 +72,7 @@ from mydyno.server.existing import Existing
 from mydyno.server.place import Identity
 from mydyno.server.programs import PATH, refuse_foreign
 from mydyno.stack import cgroup
-from mydyno.stack.flavours import flavours
+from mydyno.stack.flavours import flavours, quirks
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import full_key, split
 from mydyno.testbed.lock import beside_no_campaign, open_campaigns
@@ -176,6 +178,9 @@ def _planned(
     refuse_open(leases)
     kept = _with_quota(_on(wanted, existing, seen))
     refuse(kept, seen)
+    refuse_another(kept, leases)
+    if kept.of("mysqld"):
+        refuse_shared(existing)
     already = on_top(leases).all
     every = replace(kept, settings={**already, **kept.settings})
     scene = scene_of(existing, seen, kept, every)
@@ -224,11 +229,12 @@ def _seconds(text: str) -> float:
 
 def _wanted(source: Path, treatment: str | None, target: KeptOn) -> tuple[Kept, dict[str, str]]:
     """Return the treatment, and what its campaign foretold of each load."""
+    is_export = (source / KEPT).is_file()
+    if treatment and (source.is_file() or is_export):
+        raise SpecError(f"{treatment}: {source} is one treatment; leave its name out")
     if source.is_file():
-        if treatment:
-            raise SpecError(f"{treatment}: {source} is one treatment; leave its name out")
         return Kept(_table(source), [f"mydyno: settings of {source.name}"], target=target), {}
-    if (source / KEPT).is_file():
+    if is_export:
         return replace(read_export(source), target=target), {}  # its own may be of another host
     run = opened(source)
     found = result(source, run).comparison
@@ -361,6 +367,7 @@ def _refuse_weaker(sentence: str, allowed: Sequence[str]) -> None:
 def _validate(existing: Existing, plan: LeasePlan) -> None:
     """Raise `SpecError` for an option that the server's program does not take.
 
+    Some variables can be set while it runs and are no options, so that it would not start again.
     The server's user can choose which process is looked at, so the program runs with that user's
     rights, and only where nobody but root can replace it.
     """
@@ -370,7 +377,7 @@ def _validate(existing: Existing, plan: LeasePlan) -> None:
         if row.key.startswith("mysqld.") and row.key != "mysqld.log_bin"
     ]
     host = existing.host
-    if existing.process is None or not (plan.restart and options and is_root(host)):
+    if existing.process is None or not (options and is_root(host)):
         return
     process = identify(host, existing.process.pid)
     if process is None:
@@ -378,12 +385,13 @@ def _validate(existing: Existing, plan: LeasePlan) -> None:
     try:
         refuse_foreign(host, Path(process.program))
     except MydynoError as error:
-        print_message(f"warning: options are not tried before the restart: {error}")
+        print_message(f"warning: options are not tried: {error}")
         return
     shown = host.run(Action(("sed", "-n", _IDS, f"/proc/{process.pid}/status"))).check().stdout
     user = Identity("the server's", *map(int, shown.split()))
     alone = (*user.drop(), "env", "-i", PATH, "LC_ALL=C")
-    argv = (*alone, process.program, *options, "--verbose", "--help")
+    tries = quirks(existing.flavour, existing.version).tries
+    argv = (*alone, process.program, *options, *tries)
     done = host.run(Action(argv), timeout_s=60)
     lines = [one for one in done.stderr.decode(errors="replace").splitlines() if "[ERROR]" in one]
     if lines:

@@ -7,7 +7,6 @@ import typer
 
 from mydyno.cli.leases import LeaseHost, call, open_lease, who
 from mydyno.cli.terminal import Json, print_result
-from mydyno.host import reach
 from mydyno.model import SpecError
 from mydyno.model.text import duration_s
 from mydyno.report import units
@@ -28,8 +27,7 @@ class Confirmed(msgspec.Struct, frozen=True):
 
 def confirm(host: LeaseHost, *, extend: Extend = "", json: Json = False) -> None:
     """Keep what is on trial on a host: it is written to the host's own files."""
-    there = reach(host)  # a new connection: the way in still works
-    held = open_lease(there)
+    there, held = open_lease(host)  # a new connection: the way in still works
     lease = held.lease
     if extend:
         seconds = duration_s(extend, "--extend")

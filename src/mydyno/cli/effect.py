@@ -11,7 +11,6 @@ import typer
 from mydyno.cli.analysis import result
 from mydyno.cli.leases import call, open_lease
 from mydyno.cli.terminal import Json, folders, print_result, width
-from mydyno.host import reach
 from mydyno.keep.history import (
     LOAD,
     VALUE,
@@ -95,13 +94,9 @@ def effect(  # noqa: PLR0913 - one parameter an option
     json: Json = False,
 ) -> None:
     """Show what a change did in production, or what this history could show."""
-    now_h = int(datetime.now(UTC).timestamp()) // _HOUR_S
-    change_h, end_h = _range("--after", after) if after else (now_h, now_h)
-    begin_h, last_h = _range("--before", before) if before else (change_h - _BEFORE_H, change_h)
-    if not after:
-        change_h = end_h = last_h
-    if not begin_h < last_h <= change_h <= end_h:
-        raise SpecError("--before must end where --after begins, or earlier")
+    if not prometheus and (value, load) != (VALUE, LOAD):
+        raise SpecError("--value and --load are queries of Prometheus; add --prometheus URL")
+    begin_h, last_h, change_h, end_h = _hours(before, after, of_now=bool(prometheus))
 
     def history(name: str) -> History:
         if not prometheus:
@@ -123,13 +118,32 @@ def effect(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(REVERT)
 
 
+def _hours(before: str, after: str, *, of_now: bool) -> tuple[int, int, int, int]:
+    """Return the hours before the change and after it, without those to come where it is `of_now`.
+
+    Raises `SpecError` where they do not follow each other.
+    """
+    now_h = int(datetime.now(UTC).timestamp()) // _HOUR_S
+    change_h, end_h = _range("--after", after) if after else (now_h, now_h)
+    if of_now:  # of the hour that runs it would have a part
+        end_h = min(end_h, max(change_h, now_h))
+    begin_h, last_h = _range("--before", before) if before else (change_h - _BEFORE_H, change_h)
+    if not after:
+        change_h = end_h = last_h
+    if not begin_h < last_h <= change_h <= end_h:
+        raise SpecError("--before must end where --after begins, or earlier")
+    return begin_h, last_h, change_h, end_h
+
+
 def _noted(to: str, report: EffectReport) -> EffectReport:
     """Note a verdict with the lease on trial on a host; return it with what was foretold of it."""
     if not report.verdict:
-        raise SpecError("--lease needs hours after the change: add --after FROM..TO")
-    host = reach(to)
+        raise SpecError(
+            "--lease needs a full hour after the change: add --after FROM..TO, or wait for it"
+        )
     text = f"{report.ratio:.3f} [{report.low:.3f}..{report.high:.3f}] of before"
-    lease = open_lease(host).lease
+    host, held = open_lease(to)
+    lease = held.lease
     call(host, "judge", lease.id, report.verdict, text)
     foretold = [f"{load}: {ratio}" for load, ratio in lease.note.foretold.items()]
     return msgspec.structs.replace(report, foretold=report.foretold or foretold)

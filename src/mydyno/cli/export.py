@@ -107,8 +107,8 @@ def chosen(directory: Path, found: Comparison, named: str | None) -> str:
     name = named or found.winner
     if name is None:
         raise SpecError(
-            f"{directory}: no treatment won; name one (mydyno export {directory} TREATMENT), or "
-            f"see `mydyno compare {directory}`"
+            f"{directory}: no treatment won; name one after {directory}, or see `mydyno compare "
+            f"{directory}`"
         )
     if name == found.baseline:
         raise SpecError(f"{name}: is the baseline, what the host has already; name another")

@@ -19,6 +19,7 @@ import typer
 from mydyno.audit.facts import ServerEvidence
 from mydyno.cli.audit import gathered
 from mydyno.host import Host, ask, packaged_program, reach
+from mydyno.host.files import distrust
 from mydyno.keep.drift import HostFiles, value_places
 from mydyno.keep.kept import Kept
 from mydyno.keep.lease import (
@@ -40,7 +41,13 @@ from mydyno.model import (
     RefusedError,
     SpecError,
 )
-from mydyno.server.existing import Existing, environment_of, reached, texts_of
+from mydyno.server.existing import (
+    Existing,
+    environment_of,
+    processes,
+    reached,
+    texts_of,
+)
 from mydyno.stack.block import CHOICES, Block
 from mydyno.stack.fs import Fs
 from mydyno.stack.kernel import Kernel, units
@@ -75,12 +82,13 @@ def held(host: Host) -> list[Held]:
     return msgspec.json.decode(call(host, "status"), type=list[Held])
 
 
-def open_lease(host: Host) -> Held:
-    """Return the lease that is on trial; raise `SpecError` where none is."""
+def open_lease(to: str) -> tuple[Host, Held]:
+    """Return a host, and the lease that is on trial there; raise `SpecError` where none is."""
+    host = reach(to)
     there = [one for one in held(host) if not one.is_over]
     if not there:
-        raise SpecError(f"{host.name}: nothing is on trial there; see mydyno status {host.name}")
-    return there[-1]
+        raise SpecError(f"{to}: nothing is on trial there; see mydyno status {to}")
+    return host, there[-1]
 
 
 def refuse_open(leases: Sequence[Held]) -> None:
@@ -111,8 +119,12 @@ def install_guard(host: Host) -> None:
     there = Path(GUARD)
     its = host.run(Action(("sha256sum", "--", GUARD))).stdout.split(b" ")[0]
     if its != sha256(program.read_bytes()).hexdigest().encode():
-        for folder in (there.parents[1], there.parent):
-            host.run(Action(("install", "-d", "-m", "755", str(folder)))).check()
+        host.run(Action(("mkdir", "-p", "-m", "755", str(there.parent)))).check()
+        if problem := distrust(host, there.parent):
+            raise RefusedError(
+                f"{there.parent}: root would run {_NAME} from there, and {problem}; give it to "
+                "root with mode 0755"
+            )
         host.push(program, there)
         host.run(Action(("sync", "-f", GUARD))).check()  # a lease rests on it
         if host.run(Action((GUARD, "--version"))).returncode:
@@ -138,6 +150,26 @@ def look_at(to: str, server: str) -> tuple[Existing, ServerEvidence]:
             f"{existing.process.pid}), so nothing would undo a trial; use mydyno export"
         )
     return existing, seen
+
+
+def refuse_shared(existing: Existing) -> None:
+    """Raise `RefusedError` where another server reads the same option files.
+
+    What one of them is given there, the other would have at its next start.  In a container it has
+    files of its own.
+    """
+    own = existing.process
+    for other in processes(existing.host):
+        if own is None or other.pid == own.pid or "--no-defaults" in other.words:
+            continue
+        spaces = [f"/proc/{pid}/ns/pid" for pid in (own.pid, other.pid)]
+        seen = existing.host.run(Action(("readlink", *spaces))).stdout.split()
+        same = len(seen) == len(spaces) and seen[0] == seen[1]
+        if same and other.option("defaults-file") == own.option("defaults-file"):
+            raise RefusedError(
+                f"{existing.host.name}: the server with pid {other.pid} reads the same option "
+                "files; give each of them its own by --defaults-file first"
+            )
 
 
 def unit_of(seen: ServerEvidence) -> str:

@@ -23,6 +23,7 @@ from mydyno.cli.leases import (
     held,
     look_at,
     refuse_open,
+    refuse_shared,
     replicating,
     replication,
     unit_of,
@@ -150,6 +151,7 @@ def _refuse(existing: Existing, seen: ServerEvidence, old: str, new: str) -> flo
         raise RefusedError(
             f"{seen.name}: {found[0]} manages the server, and this needs a restart; move it there"
         )
+    refuse_shared(existing)
     _refuse_paths(existing, seen, old)
     _option_folder(existing, seen)
     _refuse_links(host, old)

@@ -23,6 +23,15 @@ Treatment = Annotated[
         help="Which treatment; else the only one, or the baseline.",
     ),
 ]
+TriedWith = Annotated[
+    str | None,
+    typer.Option(
+        "--treatment",
+        "-t",
+        metavar="NAME",
+        help="With --try: the treatment that gets the setting; else the baseline.",
+    ),
+]
 Try = Annotated[
     list[str] | None,
     typer.Option(
@@ -51,7 +60,7 @@ def tried(source: SpecSource, treatment: str | None, settings: Sequence[str] | N
     """Return the comparison of one treatment with itself and these settings, if there are some."""
     if not settings:
         if treatment:
-            raise SpecError("--treatment: of a run it is the one beside --try KEY=VALUE")
+            raise SpecError("--treatment needs --try KEY=VALUE; add it, or leave --treatment out")
         return source
     spec, named = resolved_spec(source)
     name = chosen(spec, named, treatment)

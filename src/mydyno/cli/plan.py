@@ -20,7 +20,7 @@ from mydyno.campaign.timing import (
     smallest_budget,
 )
 from mydyno.cli.benches import Built, build
-from mydyno.cli.narrow import Treatment, Try, tried
+from mydyno.cli.narrow import TriedWith, Try, tried
 from mydyno.cli.privatebench import lab_spec
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.terminal import (
@@ -200,7 +200,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     settings: Set = None,
     budget: Budget = None,
     scale: Scale = None,
-    treatment: Treatment = None,
+    treatment: TriedWith = None,
     settings_tried: Try = None,
     json: Json = False,
 ) -> None:

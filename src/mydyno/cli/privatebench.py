@@ -20,12 +20,12 @@ from mydyno.server import Build, Instance, prepare
 from mydyno.server.place import unprivileged
 from mydyno.snapshot import DirectoryStore, Store
 from mydyno.snapshot.device import DeviceStore, RealDevice
-from mydyno.stack import Layer, Restorable
+from mydyno.stack import Layer
 from mydyno.stack.cpus import apart
 from mydyno.stack.doses import Slow
 from mydyno.stack.layers import HostPlace, Scope, kind_of, layers, of_scope
 from mydyno.stack.link import uses_lab_link
-from mydyno.stack.protocol import keys_of, spec_key, split
+from mydyno.stack.protocol import keys_of, place_of, spec_key, split
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.labs import LabHost
@@ -122,17 +122,13 @@ def _grounded(host: Host, campaign: Campaign, log: CampaignLog, work: Path) -> S
     """Return the host's layers; raise `RefusedError` where they are not those below the data."""
     layers = host_layers(host, campaign, work)
     meant = host_layers(host, campaign, log.files.path)
-    if [_place(layer) for layer in layers] != [_place(layer) for layer in meant]:
+    if [*map(place_of, layers)] != [*map(place_of, meant)]:
         raise RefusedError(
             f"{log.files.path}: the server's user has no access to it, so the data would be in "
             f"{work}, on another filesystem than the one to change; choose another directory "
             "with -o"
         )
     return layers
-
-
-def _place(layer: Layer) -> str:
-    return layer.at if isinstance(layer, Restorable) else ""
 
 
 def _instances(

@@ -1,6 +1,5 @@
 """`mydyno recipes`: the campaigns that ship with mydyno; a spec found by recipe or by file."""
 
-import difflib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from mydyno.campaign.spec import Spec, decode, scaled
 from mydyno.campaign.timing import Costs, schedule
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.terminal import Json, print_result, recipe_names
-from mydyno.model import SpecError
+from mydyno.model import SpecError, unknown_value
 from mydyno.report.units import duration
 
 Name = Annotated[
@@ -139,12 +138,10 @@ def _text(name: str) -> tuple[str, str]:
         try:
             return path.read_text(encoding="utf-8"), str(path)
         except OSError as error:
-            raise SpecError(f"{path}: {error.strerror}") from error
+            raise SpecError(f"{path}: {error.strerror}; name a spec or a recipe") from error
         except UnicodeDecodeError as error:
             raise SpecError(f"{path}: not a text file: {error.reason}") from error
     known = shipped()
     if name in known:
         return known[name], f"{name}.toml"
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"recipes: {', '.join(known)}"
-    raise SpecError(f"{name}: no such file or recipe; {hint}")
+    raise SpecError(unknown_value(name, known, "file or recipe"))

@@ -73,8 +73,12 @@ def rollback(
     """Restore what a campaign or a lease changed on a host, and remove what was made."""
     done = Done()
     if named(directory):
-        done.lines += _of_leases(directory, until=to, server=server, forget_all=forget_all)
+        if host != LOCAL:
+            raise SpecError(f"--host: {directory} is a host; leave --host out")
+        _of_leases(done, directory, until=to, server=server, forget_all=forget_all)
         _print(done, json=json)
+        if done.failed:
+            raise HostError("; ".join(done.failed))
     elif to or server or forget_all:
         raise SpecError("--to, --server and --forget are of a lease: name its host, such as local")
     else:
@@ -88,6 +92,8 @@ def _of_campaign(directory: str, host: str, *, json: bool) -> None:
     if path and records is None and not path.is_dir():
         raise JournalError(f"{path}: no such run directory, and no records of it; check the path")
     of = registered(records.entries()) if records else None
+    if of and host not in {LOCAL, of.host}:
+        raise SpecError(f"--host {host}: {path} was run on {of.host}; leave --host out")
     where = reach(of.host if of else host)
     done = Done()
     with shielded(), host_lock(where):
@@ -150,48 +156,53 @@ def _print(done: Done, left: Sequence[str] = (), *, json: bool) -> None:
     print_result(done.lines, lambda: "".join(f"{line}\n" for line in lines), json=json)
 
 
-def _of_leases(to: str, *, until: str, server: str, forget_all: bool) -> list[str]:
-    """Restore what is on trial on a host, else what was kept last; return what was done.
+def _of_leases(done: Done, to: str, *, until: str, server: str, forget_all: bool) -> None:
+    """Restore what is on trial on a host, else what was kept last; note what was `done`.
 
     `until` names the last lease that is restored, or ``FIRST`` for all; `forget_all` removes what
     mydyno has on the host.  Raises `SpecError` where there is nothing.
     """
     host = reach(to)
-    leases = held(host)
-    lines: list[str] = []
-    if one := next((one for one in leases if not one.is_over), None):
-        call(host, "revert", one.lease.id, "--why", f"rolled back by {who()}")
-        lines.append(f"{one.lease.host}: {one.lease.id} restored")
-        if not until:
-            return lines + _forgotten(host, forget_all=forget_all)
-    kept = stack(leases)
+    ended = _ended(done, host)
+    kept = stack(held(host))
     if until not in {"", FIRST, *(one.lease.id for one in kept)}:
         names = ", ".join(one.lease.id for one in kept) or "none"
         raise SpecError(f"--to {until}: is not kept there; kept are {names}")
-    if not kept and not lines and not forget_all:
+    if not kept and not done.lines and not forget_all:
         raise SpecError(f"{to}: no lease there; see mydyno status {to}")
-    while kept:
+    while kept and (until or not ended):
         top = kept.pop()
-        if forget_all and not until and not lines:
+        if forget_all and not until and not done.lines:
             raise RefusedError(
                 f"{top.lease.host}: {top.lease.id} is kept; add --to {FIRST} to restore it, too"
             )
-        lines.append(_undone(to, server, top, kept[-1].lease.note if kept else LeaseNote()))
+        _undone(done, to, server, top, kept[-1].lease.note if kept else LeaseNote())
         if until in {"", top.lease.id}:
             break
-    return lines + _forgotten(host, forget_all=forget_all)
+    if forget_all:
+        done.lines.append(_forgotten(host))
 
 
-def _forgotten(host: Host, *, forget_all: bool) -> list[str]:
-    if not forget_all:
-        return []
+def _ended(done: Done, host: Host) -> bool:
+    """Restore what is on trial; return whether that was all, as it was not confirmed yet."""
+    one = next((one for one in held(host) if not one.is_over), None)
+    if one is None:
+        return False
+    call(host, "revert", one.lease.id, "--why", f"rolled back by {who()}")
+    is_kept = any(each.lease.id == one.lease.id for each in stack(held(host)))
+    end = "was confirmed, and is stored" if is_kept else "restored"
+    done.lines.append(f"{one.lease.host}: {one.lease.id} {end}")
+    return not is_kept
+
+
+def _forgotten(host: Host) -> str:
     if not has_guard(host):
-        return [f"{host.name}: nothing of mydyno is there"]
+        return f"{host.name}: nothing of mydyno is there"
     call(host, "forget")
-    return [f"{host.name}: leases, units and guard removed"]
+    return f"{host.name}: leases, units and guard removed"
 
 
-def _undone(to: str, server: str, top: Held, below: LeaseNote) -> str:
+def _undone(done: Done, to: str, server: str, top: Held, below: LeaseNote) -> None:
     """Undo one kept lease by a lease of its own, which is confirmed by a new connection."""
     existing, seen = look_at(to, server)
     note = top.lease.note
@@ -212,4 +223,7 @@ def _undone(to: str, server: str, top: Held, below: LeaseNote) -> str:
     )
     begun(existing.host, to, server, asked, plan, kept)
     call(reach(to), "confirm", asked.id, "--who", who())
-    return f"{top.lease.host}: {top.lease.id} undone"
+    done.lines.append(f"{top.lease.host}: {top.lease.id} undone")
+    for key, now in plan.left.items():
+        state = f"is {now}, set by somebody else since it was kept" if now else "is gone"
+        done.failed.append(f"{top.lease.host}: {key} {state}; left as it is")

@@ -22,7 +22,7 @@ from mydyno.campaign.trial import attempt
 from mydyno.cli import leases
 from mydyno.cli.analysis import RunFacts, losses_of, must_run, opened, result, save
 from mydyno.cli.benches import Built, build
-from mydyno.cli.narrow import Treatment, Try, tried
+from mydyno.cli.narrow import TriedWith, Try, tried
 from mydyno.cli.plan import Remarks, advice, cost_key, costs_of
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     budget: Budget = None,
     scale: Scale = None,
     allow: Allow = None,
-    treatment: Treatment = None,
+    treatment: TriedWith = None,
     settings_tried: Try = None,
     json: Json = False,
 ) -> None:
@@ -127,6 +127,8 @@ def execute(
     files = RunDir(resolved(Local(), shown))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
     _refuse_trial(built)
+    if is_root(built.db) and any(not one.is_over for one in leases.held(built.db)):
+        print_message("warning: a lease is on trial on this host; its end may disturb a trial")
     files.claim(Local())
     journal = _journal(files, campaign, built.name)
     records = register(files.path, campaign.name, campaign.spec.stack.host)
@@ -140,7 +142,10 @@ def execute(
         new = note is None and not any(journal.events())
         if new and (warning := advice(built, source, costs)):
             print_message(f"warning: {warning}")
-        bench = _opened(built, CampaignLog(files, journal, records, print_message))
+        bench = _opened(
+            built,
+            CampaignLog(files, journal, records, print_message, partial(_refuse_trial, built)),
+        )
         progress = _progress(built, costs, outcomes(journal.events()))
         noted = partial(note, campaign, files) if note else lambda _: ()
         one = crash.attempt if campaign.kind is crash.CRASH else attempt
@@ -160,16 +165,12 @@ def execute(
 
 
 def _refuse_trial(built: Built) -> None:
-    """Refuse a campaign that would change what a lease has on trial; warn of the trial's end."""
-    if not is_root(built.db):
-        return
-    held = leases.held(built.db)
+    """Raise an error for a campaign that would change a host with a lease on trial."""
     keys = {key for settings in built.campaign.treatments.values() for key in settings}
     live = built.campaign.spec.stack.server.startswith(EXISTING)
-    if live or any(of_scope(key, Scope.HOST, Scope.DISK) for key in keys):
-        leases.refuse_open(held)
-    elif any(not one.is_over for one in held):
-        print_message("warning: a lease is on trial on this host; its end may disturb a trial")
+    changes = live or any(of_scope(key, Scope.HOST, Scope.DISK) for key in keys)
+    if changes and is_root(built.db):
+        leases.refuse_open(leases.held(built.db))
 
 
 def _journal(files: RunDir, campaign: Campaign, build: str) -> FileJournal:

@@ -33,6 +33,8 @@ def verify(
 ) -> None:
     """Compare what was exported or applied with what a host stores and has in force."""
     of_leases = named(directory)
+    if of_leases and host != LOCAL:
+        raise SpecError(f"--host: {directory} is a host; leave --host out")
     there = reach(directory if of_leases else host)
     exported = None if of_leases else read_export(Path(directory))
     existing = reached(there, server)

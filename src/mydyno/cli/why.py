@@ -121,7 +121,9 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
     Raises `SpecError` where it cannot be asked, `HostError` where its threads cannot be seen.
     """
     if options is None:
-        raise SpecError("--live: which server? name its option file with --server-defaults FILE")
+        raise SpecError(
+            "--live: no server is named; name its option file with --server-defaults FILE"
+        )
     if not options.is_file():
         raise SpecError(f"{options}: no such file; name an option file with a [client] section")
     if not probe_binary():

@@ -69,14 +69,23 @@ class LoadEvidence:
             n -= self.account.of(POOL)
         return found / n if n > 0 else 0.0
 
-    def ios_of_cap(self) -> float | None:
-        """Return the disk's I/Os a second over its cap, None where that is not known."""
+    def ios_of_base(self) -> float | None:
+        """Return the disk's I/Os a second over the rate that it keeps, None where not known."""
         return _over(self.total("disk.reads", "disk.writes"), self.get("disk.cap_ios"))
 
+    def ios_of_cap(self) -> float | None:
+        """Return the disk's I/Os a second over its cap, that of a burst where it has credits."""
+        base, burst = self.ios_of_base(), self.ratio("disk.burst_ios", "disk.cap_ios")
+        return base / burst if base and burst and base > BURSTS else base
+
     def bytes_of_cap(self) -> float | None:
-        """Return the disk's bytes a second over their cap, None where that is not known."""
+        """Return the disk's bytes a second over their cap, None where that is not known.
+
+        That of a burst is not.
+        """
         done = self.total("disk.read_bytes", "disk.write_bytes")
-        return _over(done, self.get("disk.cap_bytes"))
+        found = _over(done, self.get("disk.cap_bytes"))
+        return found if found is None or found <= BURSTS else None
 
     def link_used(self) -> float | None:
         """Return the busier direction's bytes over the link's speed, None where that is unknown."""
@@ -92,6 +101,8 @@ def total(means: Mapping[str, float], *names: str) -> float | None:
 def _over(done: float | None, cap: float | None) -> float | None:
     return done / cap if done is not None and cap else None
 
+
+BURSTS = 1.15  # of the base rate: what is more is from credits
 
 Value = Callable[[LoadEvidence], float | None]
 
@@ -231,9 +242,9 @@ def suspects(evidence: LoadEvidence, *, paced: bool = False) -> Suspicion:
         key=lambda s: (s.limit != idle, -round(s.expected, 1), len(s.against), -_specific(s))
     )
     blind = evidence.account.of(UNKNOWN) > _BLIND * evidence.account.n
-    worth = found and (found[0].limit == idle or found[0].expected >= SUSPECTED)
-    known = worth and not blind
-    return Suspicion(found, unseen, found[0].limit if known else "unknown")
+    # ranks are of rounded figures, so that the first one may be worth a little less than the next
+    worth = [s.limit for s in found if s.limit == idle or s.expected >= SUSPECTED]
+    return Suspicion(found, unseen, worth[0] if worth and not blind else "unknown")
 
 
 def _specific(suspect: Suspect) -> int:

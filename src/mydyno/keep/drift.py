@@ -13,7 +13,7 @@ from mydyno.keep.forms.systemd import CPUS, TUNABLES, environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
 from mydyno.model import SpecError
-from mydyno.stack.known import granted, normalise, same
+from mydyno.stack.known import granted, normalise, same, sysctl_file
 
 UNKNOWN, _UNSET = "", "not set"
 _SIZES, _BLOCK = ("_size", "_packet", "_length"), 4096
@@ -136,7 +136,7 @@ def place_of(key: str, kept: Kept) -> str:
     if key.startswith("block."):
         return f"/sys/block/{kept.target.disk}/queue/{name.replace('.', '/')}"
     if name.startswith("sysctl."):
-        return f"/proc/sys/{name.removeprefix('sysctl.').replace('.', '/')}"
+        return sysctl_file(name.removeprefix("sysctl."))
     return places(kept).get(key, "")
 
 

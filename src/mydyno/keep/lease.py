@@ -147,7 +147,8 @@ class LeaseRow(msgspec.Struct, frozen=True):
 class LeasePlan:
     """What a treatment changes: on trial, and when it is confirmed.
 
-    `along` are first values that the kernel moves with those of the rows, by key.
+    `along` are first values that the kernel moves with those of the rows, by key; `left` are
+    settings that somebody has changed since they were kept, with present values.
     """
 
     rows: Sequence[LeaseRow]
@@ -155,6 +156,7 @@ class LeasePlan:
     stored: Sequence[LeaseChange]
     restart: bool
     along: Mapping[str, str] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
 
 
 def refuse(kept: Kept, seen: ServerEvidence) -> None:
@@ -178,6 +180,22 @@ def refuse(kept: Kept, seen: ServerEvidence) -> None:
                 f"{key}: is in mysqld-auto.cnf, which wins over option files; RESET PERSIST {name} "
                 "first, or use mydyno export --format persist"
             )
+
+
+def refuse_another(kept: Kept, leases: Sequence[Held]) -> None:
+    """Raise `RefusedError` beside kept leases of another server or disk: a file has room for one.
+
+    Their files would be written again, without what they hold for it.
+    """
+    target = kept.target
+    for one in stack(leases):
+        other = one.lease.note.target
+        first = f"{one.lease.id} keeps settings of %s; roll it back first, or use mydyno export"
+        if one.lease.unit != target.unit:
+            raise RefusedError(f"{target.unit}: {first % one.lease.unit}")
+        both = kept.of("block") and any(key.startswith("block.") for key in one.lease.note.settings)
+        if both and (target.serial or target.disk) != (other.serial or other.disk):
+            raise RefusedError(f"{target.disk}: {first % other.disk}")
 
 
 def planned(kept: Kept, already: Mapping[str, str], scene: Scene) -> LeasePlan:
@@ -221,7 +239,11 @@ def _refuse_losing(rows: Sequence[LeaseRow], stored: Sequence[LeaseChange], scen
 
 
 def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
-    """Return the changes that undo a kept lease: first values on trial, then its files."""
+    """Return the changes that undo a kept lease: first values on trial, then its files.
+
+    A setting with another value than these two is somebody else's, and left; so is one that is
+    gone.
+    """
     stored = [
         msgspec.structs.replace(one, before=one.wanted, wanted=one.before)
         for one in top.lease.stored
@@ -233,7 +255,18 @@ def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
                 f"{one.place}: somebody has changed it since it was kept; compare it with the "
                 "first text in mydyno status --json, and restore it by hand"
             )
-    return replace(_on_trial(kept, scene), stored=stored)
+    left = {}
+    for key, wanted in top.lease.note.settings.items():
+        try:
+            now = _first(key, kept, scene)
+        except SpecError:
+            left[key] = ""
+            continue
+        ours = (wanted, kept.settings.get(key, ""))
+        if not any(is_in_force(key, one, now, scene.seen) for one in ours):
+            left[key] = now
+    mine = {key: value for key, value in kept.settings.items() if key not in left}
+    return replace(_on_trial(replace(kept, settings=mine), scene), stored=stored, left=left)
 
 
 def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:

@@ -75,6 +75,7 @@ run() {
     state switching
     mv -n -T "$part" "$new"
     [ ! -e "$part" ]
+    sync -f "$new" # before any file names it
     mkdir -p "$(dirname "$dropin")"
     written "$dropin" "$dropin_text"
     written "$file" "$text"

@@ -24,7 +24,16 @@ from mydyno.model import (
     RefusedError,
     Settings,
 )
-from mydyno.stack.protocol import IDENTITY, Layer, Online, Restorable, Site, full_key, split
+from mydyno.stack.protocol import (
+    IDENTITY,
+    Layer,
+    Online,
+    Restorable,
+    Site,
+    full_key,
+    place_of,
+    split,
+)
 
 _PASSES = 3  # a new scheduler brings its tunables, and resets attributes that were set with it
 _TIMEOUT_S = 600.0
@@ -236,7 +245,7 @@ class _Applying:
             Acting(
                 role=self.site.role,
                 layer=layer.name,
-                at=_at(layer),
+                at=place_of(layer),
                 identity=now.get(IDENTITY, ""),
                 boot="" if self.owned else boot_of(host),
                 owned=self.owned,
@@ -258,13 +267,13 @@ class _Applying:
         held = _watched(self.layer, before, changes)
         seen = {k: after.get(k, "") for k, v in held.items() if after.get(k) != v}
         seen |= {k: after.get(k, "") for k in (known.first if known else ())}
-        self.ledger.records.add(Acted(self.layer.name, _at(self.layer), seen))
+        self.ledger.records.add(Acted(self.layer.name, place_of(self.layer), seen))
 
     def _now(self) -> Settings:
         return ask(self.site.host, self.layer.observe())
 
     def _moved(self, now: Settings) -> Moved | None:
-        key = (self.layer.name, _at(self.layer), now.get(IDENTITY, ""))
+        key = (self.layer.name, place_of(self.layer), now.get(IDENTITY, ""))
         return moved(self.ledger.records.entries()).get(key)
 
 
@@ -358,10 +367,6 @@ def undone(layer: Layer, now: Settings, first: Settings) -> Sequence[Change]:
     if isinstance(layer, Restorable):
         return layer.undo(now, first)
     return layer.plan(now, {k: v for k, v in first.items() if k in now})
-
-
-def _at(layer: Layer) -> str:
-    return layer.at if isinstance(layer, Restorable) else ""
 
 
 def _watched(layer: Layer, now: Settings, changes: Sequence[Change]) -> dict[str, str]:

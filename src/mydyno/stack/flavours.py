@@ -3,14 +3,18 @@
 Who needs to know asks for a quirk; no other module compares a flavour or a version.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import eq, ge, gt, le, lt
 from typing import Any
 
+from mydyno.model import SpecError
 from mydyno.model.plugins import with_plugins
 
 Version = tuple[int, ...]
+_OPERATORS = {">=": ge, "<=": le, "<": lt, ">": gt, "==": eq}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,15 @@ class LookQuirks:
     """The statements that look at a server and differ; ``""`` where it has none.
 
     `limit` is an assignment that bounds a session's statements.  `origins` returns name, origin and
-    file of each variable, `tablespaces` is the table that has their sizes.
+    file of each variable, `tablespaces` is the table that has their sizes.  `ranges`:
+    variables_info has those of variables.
     """
 
     limit: str = ""
     origins: str = ""
     tablespaces: str = ""
     replica: str = "SHOW SLAVE STATUS"
+    ranges: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +101,9 @@ class Quirks:
 
     `root_password` is the statement that gives root its first password.  With `names_plugin` an
     account has `mysql_native_password` only where that is named.  `options` are lines of a private
-    instance's option file.  Ranges and kinds of variables
-    are in SYSTEM_VARIABLES (`lists_variables`); ranges alone in variables_info (`lists_ranges`).
-    It `persists` variables where it knows SET PERSIST.
+    instance's option file.  Ranges and kinds of variables are in SYSTEM_VARIABLES
+    (`lists_variables`).  It `persists` variables where it knows SET PERSIST.
+    With `tries` its program only reports what is wrong with its options, and ends.
     """
 
     initialisation: Initialisation
@@ -106,8 +112,8 @@ class Quirks:
     names_plugin: bool = False
     options: tuple[str, ...] = ()
     lists_variables: bool = False
-    lists_ranges: bool = False
     persists: bool = False
+    tries: tuple[str, ...] = ("--verbose", "--help")
     look: LookQuirks = LookQuirks()
     replication: ReplicationQuirks = _REPLICATION
 
@@ -190,6 +196,7 @@ _MYSQL_LOOK_8_0 = replace(
     origins="SELECT variable_name, LOWER(variable_source), variable_path "
     "FROM performance_schema.variables_info",
     tablespaces="innodb_tablespaces",
+    ranges=True,
 )
 
 # The oldest versions are the first that load a list of pages into the buffer pool at their start.
@@ -263,13 +270,15 @@ MYSQL = Flavour(
         (5, 7, 10): {"tls": replace(_MYSQL_TLS_1_2, requires=True)},
         (8, 0): {
             "names_plugin": True,
-            "lists_ranges": True,
             "persists": True,
             "look": _MYSQL_LOOK_8_0,
             "replication": _MYSQL_REPLICATION_8_0,
         },
         (8, 0, 11): {"options": ("mysqlx = 0",)},  # it listens for the X protocol unasked
-        (8, 0, 16): {"tls": TlsQuirks(off=("tls_version", ""), requires=True)},
+        (8, 0, 16): {
+            "tls": TlsQuirks(off=("tls_version", ""), requires=True),
+            "tries": ("--validate-config",),
+        },
         (8, 0, 22): {"look": replace(_MYSQL_LOOK_8_0, replica="SHOW REPLICA STATUS")},
         (8, 0, 23): {"replication": _MYSQL_REPLICATION_8_0_23},
         (8, 4): {
@@ -321,6 +330,24 @@ def known_as(flavour: str) -> tuple[str, ...]:
     """Return the names under which something is known of a flavour: its own, then its kin's."""
     one = flavours().get(flavour)
     return (flavour, one.kin) if one and one.kin else (flavour,)
+
+
+def matches(condition: str, flavour: str, version: Sequence[int]) -> bool:
+    """Return whether ``mariadb`` or ``mysql >= 8.0.30, < 9`` is true of a server.
+
+    A Percona Server is a ``mysql`` too; ``percona`` means it alone.  Raises `SpecError`.
+    """
+    names = "|".join(map(re.escape, flavours()))
+    found = re.fullmatch(rf"({names})((?:\s*,?\s*(?:>=|<=|<|>|==)\s*[\d.]+)*)", condition.strip())
+    if not found:
+        raise SpecError(
+            f'{condition!r} is not a condition; write "mariadb" or "mysql >= 8.0.30, < 9"'
+        )
+    return found[1] in known_as(flavour) and all(
+        _OPERATORS[operator](tuple(version[: len(bound)]), bound)
+        for operator, number in re.findall(r"(>=|<=|<|>|==)\s*([\d.]+)", found[2])
+        for bound in [tuple(int(n) for n in number.split(".") if n)]
+    )
 
 
 def redo_columns() -> Sequence[Redo]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
-from mydyno.stack.known import normalise, twin
+from mydyno.stack.known import normalise, sysctl_file, twin
 
 RELEASE = "release"
 _RUNNING = "/proc/sys/kernel/osrelease"
@@ -109,7 +109,7 @@ def units(key: str) -> list[str]:
 
 
 def path(key: str) -> str:
-    """Return the file of a key; as in sysctl, a dot within a name is written as a slash."""
+    """Return the file of a key."""
     if key in _FIXED:
         return _FIXED[key]
     if found := _MODULE.fullmatch(key):
@@ -120,7 +120,7 @@ def path(key: str) -> str:
             f"kernel.{key}: unknown; "
             "kernel has release, thp, sysctl.<name> and module.<module>.<parameter>"
         )
-    return "/proc/sys/" + name.translate(str.maketrans("./", "/."))
+    return sysctl_file(name)
 
 
 def write(key: str, value: str) -> Action:

@@ -116,6 +116,11 @@ class Restorable(Protocol):
         ...
 
 
+def place_of(layer: Layer) -> str:
+    """Return which of several a layer is, ``""`` where there is one."""
+    return layer.at if isinstance(layer, Restorable) else ""
+
+
 @runtime_checkable
 class Online(Protocol):
     """A layer of a server that takes some changes while it runs, besides those to its files."""

@@ -24,7 +24,7 @@ def ceilings(outcomes: Sequence[Outcome]) -> list[Ceiling]:
 
 def _ceiling(load: str, treatment: str, rates: dict[int, list[Outcome]]) -> Ceiling | None:
     """Return the ceiling; None where fewer than two rates were measured."""
-    done = {rate: mean(some, "tps") for rate, some in sorted(rates.items())}
+    done = {r: None if _fails(some) else mean(some, "tps") for r, some in sorted(rates.items())}
     steps = [(rate, tps) for rate, tps in done.items() if tps is not None or _fails(rates[rate])]
     if len(steps) < 2:  # noqa: PLR2004 - nothing was stepped
         return None
@@ -38,8 +38,9 @@ def _ceiling(load: str, treatment: str, rates: dict[int, list[Outcome]]) -> Ceil
 
 
 def _fails(some: Sequence[Outcome]) -> bool:
-    """Return whether no trial at a rate came to its end, as where requests pile up."""
-    return all(o.status in {TrialStatus.FAILED, TrialStatus.STALLED} for o in some)
+    """Return whether half of the trials at a rate did not come to their end: requests pile up."""
+    lost = sum(o.status in {TrialStatus.FAILED, TrialStatus.STALLED} for o in some)
+    return lost > 0 and lost >= sum(o.status is TrialStatus.OK for o in some)
 
 
 def _misses(rate: int, tps: float | None, speed: float | None) -> bool:

@@ -121,6 +121,20 @@ class Contrast:
         return replace(self, se=se, models=models.T)
 
 
+def beside(left: Array, of: Mapping[str, Sequence[int]], blocks: Sequence[int]) -> Array:
+    """Return each trial's residual less the mean of those of the others in its block.
+
+    What the host does to all of a block is in both.  `of` holds the trials of each treatment.
+    """
+    found, numbers = left.copy(), np.array(blocks)
+    for which in of.values():
+        own = np.isin(np.arange(len(left)), which)
+        for block in set(numbers[own].tolist()):
+            others = left[(numbers == block) & ~own]
+            found[(numbers == block) & own] -= others.mean() if len(others) else 0.0
+    return found
+
+
 def levels(trials: Trials, memory_s: float = TAU_S) -> Levels:
     """Return the coefficients of a design whose columns are independent.
 

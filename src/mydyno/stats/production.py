@@ -94,12 +94,16 @@ def effect(
     Raises `TooLittleError`.
     """
     design = _design(history, control)
-    placebos = _placebos(design, change_h, hours)
     after = (design.hour >= change_h) & (design.hour < change_h + hours)
-    seen = design.load[design.hour < change_h]
-    inside = after & (design.load >= seen.min()) & (design.load <= seen.max())
     if not after.any():
         raise TooLittleError("no hour after the change has data")
+    # the error of a longer time is smaller: where some of it is still to come, it is not that
+    hours = int(design.hour[after].max()) - change_h + 1
+    if after.sum() < hours / 2:
+        raise TooLittleError(f"{after.sum()} of the {hours} hours after the change have data")
+    placebos = _placebos(design, change_h, hours)
+    seen = design.load[design.hour < change_h]
+    inside = after & (design.load >= seen.min()) & (design.load <= seen.max())
     if not ((design.hour < change_h) & (design.hour >= change_h - _REFERENCE_H)).any():
         raise TooLittleError("no hour of the day before the change has data")
     outside = float(1 - inside.sum() / after.sum())

@@ -151,6 +151,7 @@ class Rule:
 Guards = Mapping[str, tuple[Ratio, float]]
 
 _UNSTABLE_RANGE = 0.30  # relative range of one treatment's trials (TUNA, EuroSys 2025)
+_WIDE_SD = 2.0  # the same, of one whose range is so wide
 _UNSTABLE_SD = 3.0  # own spread against that of the other treatments
 _NOTABLE_SD = 0.10  # of log ratios: a smaller spread does not change the decision
 _ENOUGH = 3
@@ -200,18 +201,19 @@ def unstable(own: Sequence[float], others: Sequence[float]) -> bool:
     """Return whether the trials of one treatment differ more than trials of one configuration may.
 
     `own` are the log ratios of its trials to the baseline at that time, `others` the standard
-    deviations of the other treatments'.  Either its relative range exceeds 30 %, or its spread is
-    three times theirs.
+    deviations of the other treatments'.  Either its relative range exceeds 30 %, and its spread is
+    twice theirs, or that is three times theirs.
     """
     mine = spread(own)
     if mine is None:
         return False
     middle = sorted(own)[len(own) // 2]
-    if ratio(max(own) - middle) - ratio(min(own) - middle) > _UNSTABLE_RANGE:
-        return True
+    is_wide = ratio(max(own) - middle) - ratio(min(own) - middle) > _UNSTABLE_RANGE
     if not others:
-        return False
+        return is_wide
     usual = sqrt(sum(s * s for s in others) / len(others))
+    if is_wide and mine > _WIDE_SD * usual:  # of many trials on an uneven host all are wide
+        return True
     # with three trials and little noise elsewhere, 1 in 30 would be called unstable by chance
     return mine > max(_UNSTABLE_SD * usual, _NOTABLE_SD)
 

@@ -155,10 +155,11 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
     if not trials:
         return Estimates()
     sign = rule.gain(1.0, workload)
-    values = {
-        name: [sign * float(v) for v in steady.level[which]]
-        for name, which in by_key((t.treatment, i) for i, t in enumerate(trials)).items()
-    }
+    proven = {t.treatment for t in trials if _role(t, rule) == t.treatment}
+    # of what was proven the trials by which it was chosen say too much
+    counted = [t.treatment not in proven or _role(t, rule) == t.treatment for t in trials]
+    named = by_key((t.treatment, i) for i, t in enumerate(trials) if counted[i])
+    values = {name: [sign * float(v) for v in steady.level[which]] for name, which in named.items()}
     warming = rule.method.estimator is Estimator.STEADY
     unsteady, wavering = _unsteady(trials) if warming else ([], [])
     found = _compared(trials, steady, rule)
@@ -166,6 +167,7 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
         return Estimates(values=values)
     shares = _shares(outcomes, rule)
     effects = found.effects(rule.baseline, shares)
+    beside = drift.beside(found.left, found.of, found.blocks)
     if rule.method.goal is Goal.BEST:
         effects = shrink_best(effects, lambda a, b: found.contrast(a, b).se)
     effects = effects if sign > 0 else {name: e.inverse() for name, e in effects.items()}
@@ -178,7 +180,7 @@ def measure(outcomes: Sequence[Outcome], rule: Rule, workload: str) -> Estimates
             for name in rule.guards_of(workload)
         },
         values=values,
-        spreads={name: [float(v) for v in found.left[which]] for name, which in found.of.items()},
+        spreads={name: [float(v) for v in beside[which]] for name, which in found.of.items()},
         unsteady=unsteady,
         wavering=wavering,
         carries=segment_s is not None and carries(mine, response, effects, segment_s),

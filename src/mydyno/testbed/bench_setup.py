@@ -50,12 +50,17 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class CampaignLog:
-    """Where a campaign is recorded: run directory, journal, change records; `say` prints."""
+    """Where a campaign is recorded: run directory, journal, change records; `say` prints.
+
+    `refuse` raises an error for a host that is not to be changed now; once its lock is held, nobody
+    else begins to.
+    """
 
     files: RunDir
     journal: Journal
     records: Records
     say: Callable[[str], None]
+    refuse: Callable[[], None] = lambda: None
 
     @property
     def ledger(self) -> Ledger:

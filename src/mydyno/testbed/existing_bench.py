@@ -153,6 +153,7 @@ class ExistingBench:
         """Make the database of the load; at the end restore all variables and drop it."""
         with shielded(), host_lock(self.hosts.db, self.hosts.load):
             self._clean()
+            self.log.refuse()
             refuse_foreign(self.existing)
             post(
                 self.hosts.db, marked(self.log.files.path), self.campaign.name, self.log.files.path

@@ -11,7 +11,7 @@ from mydyno.campaign.crash import PowerCut, Recovery
 from mydyno.host import Host
 from mydyno.lab.lab_store import LabStore
 from mydyno.loads.ledger import MARK, TABLES
-from mydyno.model import Action, HostError
+from mydyno.model import Action, HostError, RefusedError
 from mydyno.server.client import DATABASE
 from mydyno.testbed.server_runner import ServerRunner
 
@@ -20,6 +20,11 @@ _START_S, _SQL_S = 120.0, 120.0  # a recovery of seconds of commits; InnoDB may 
 _SECTOR = 512
 _EXTENT = re.compile(r"^\s*\d+:\s*\d+\.\.\s*\d+:\s*(\d+)\.\.\s*(\d+):", re.MULTILINE)
 _WRITE_PAGES = "SET GLOBAL innodb_max_dirty_pages_pct = 0"  # so that there are some
+_PLACES = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_data_home_dir', "
+    "'innodb_doublewrite_dir', 'innodb_log_group_home_dir', 'innodb_undo_directory', "
+    "'log_bin_basename')"
+)
 _SHOWN = 400  # characters of a complaint
 _LINES = 2000
 _DAMAGE = re.compile(r"\[ERROR\].*(corrupt|checksum|page id|tablespace)", re.IGNORECASE)
@@ -40,7 +45,11 @@ class LabPower:
     lies: bool = False
 
     def cache(self) -> None:
-        """Let writes be durable after a flush only, from now on."""
+        """Let writes be durable after a flush only, from now on.
+
+        Raises `RefusedError` for files of the server on another disk, which would survive the cut.
+        """
+        self._refuse_elsewhere()
         self.store.device.fault("cache lies" if self.lies else "cache on")
 
     def cut(self, seed: int, *, inside: bool) -> PowerCut:
@@ -81,6 +90,21 @@ class LabPower:
             return Recovery(seconds, rows, self._binlog(), self._damage(log), repaired)
         except HostError as error:
             return Recovery(seconds, nothing, None, f"cannot be read: {error}"[:_SHOWN])
+
+    def _refuse_elsewhere(self) -> None:
+        data = self.runner.instance.place.data
+        shown = self.runner.instance.query(_PLACES)
+        places = {name: data / value for name, value in shown if value not in {"", "NULL"}}
+        # what is named is a folder, but of the binary log it is the begin of a file
+        folders = [p.parent if name == "log_bin_basename" else p for name, p in places.items()]
+        argv = ("stat", "-L", "-c", "%d", "--", str(data), *map(str, folders))
+        disk, *others = self.host.run(Action(argv)).check().stdout.split()
+        for (name, place), other in zip(places.items(), others, strict=True):
+            if other != disk:
+                raise RefusedError(
+                    f"{name}: {place} is not on the disk whose power is cut, so nothing would be "
+                    "proven; leave it out"
+                )
 
     def _trapped(self, seed: int) -> bool:
         """Return whether the power went in the middle of a write of a data page in time."""

@@ -95,6 +95,7 @@ class PrivateBench:
                 self._remove()
                 yield
                 return
+            p.log.refuse()
             self._post_notice()
             try:
                 with interruptible():

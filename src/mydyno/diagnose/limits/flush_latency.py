@@ -1,7 +1,7 @@
 """Commits wait for the disk's flush."""
 
 from mydyno.diagnose.account import LATCH, LOG
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, quotient, share, summed
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share, summed
 
 _BUSY = 0.5  # seconds of flushes in each second: one thread flushes, the connections wait for it
 
@@ -15,6 +15,15 @@ def _flushing(evidence: LoadEvidence) -> float | None:
     return evidence.share(LOG, LATCH) if busy else evidence.share(LOG)
 
 
+def _counted(evidence: LoadEvidence) -> float | None:
+    """Return the flushes a second; None where there are none: the kernel counts none of LVM's."""
+    return evidence.get("disk.flushes") or None
+
+
+def _mean_s(evidence: LoadEvidence) -> float | None:
+    return evidence.ratio("disk.flush_s", "disk.flushes") if _counted(evidence) else None
+
+
 LIMIT = Limit(
     "flush_latency",
     "the disk's flush latency",
@@ -22,8 +31,8 @@ LIMIT = Limit(
     signs=(
         share(0.3, LOG, LATCH),
         Sign("connections in log, or waiting for its thread", _flushing, 0.03, "ratio"),
-        figure("disk.flushes", 1.0, "/s"),
-        quotient("mean time of a flush", ("disk.flush_s", "disk.flushes"), 0.0005, "s"),
+        Sign("disk.flushes", _counted, 1.0, "/s"),
+        Sign("mean time of a flush", _mean_s, 0.0005, "s"),
     ),
     against=(summed("time in flushes", ["disk.flush_s"], 0.2, "s/s", below=True),),
     doses=("disk.flush_latency", "mysqld.innodb_flush_log_at_trx_commit"),

@@ -21,6 +21,11 @@ def normalise(value: str) -> str:
     return _WORDS.get(plain.upper(), plain)
 
 
+def sysctl_file(name: str) -> str:
+    """Return the file of a sysctl; as in sysctl, a dot within a name is written as a slash."""
+    return "/proc/sys/" + name.translate(str.maketrans("./", "/."))
+
+
 def same(key: str, one: str, other: str) -> bool:
     """Return whether two values of a variable mean the same; letter case and list order do not.
 

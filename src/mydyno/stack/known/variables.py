@@ -165,7 +165,7 @@ def describe(
     known = quirks(flavour, version)
     if known.lists_variables:
         return Probe(Action(client, _SYSTEM_VARIABLES), parse_system_variables)
-    ranges = _RANGES if known.lists_ranges else b""
+    ranges = _RANGES if known.look.ranges else b""
     tried = [name for name in names if not _ACTING.search(name)]
     trial = "".join(f"SET GLOBAL {name} = @@GLOBAL.{name}; SHOW ERRORS;\n" for name in tried)
     question = Action((*client, "--force"), ranges + trial.encode())
