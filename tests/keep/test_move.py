@@ -84,6 +84,21 @@ def test_the_data_move_with_their_rights_and_can_move_again(parent):
     assert "move" in desk.guest.inside("journalctl", "-q", "-t", "mydyno-move", "-o", "cat")
 
 
+WATCHED = """#!/bin/sh
+[ ! -e /etc/mysql/mariadb.conf.d/zz-mydyno-move.cnf ] && echo "$*" >>/run/synced
+exec /usr/bin/sync.own "$@"
+"""
+
+
+def test_the_name_of_the_copy_is_durable_before_a_file_names_it(parent):
+    own = parent.guest.root / "usr/bin/sync"
+    own.rename(own.with_name("sync.own"))
+    own.write_text(WATCHED)
+    own.chmod(0o755)
+    assert f"the data are in {NEW}" in move(parent)
+    assert f"-f {NEW}" in parent.guest.inside("cat", "/run/synced").splitlines()
+
+
 RELUCTANT = """#!/bin/sh
 [ "$1" != daemon-reload ] || [ ! -e /run/mydyno-move/state ] || exit 1
 exec /usr/bin/systemctl.own "$@"

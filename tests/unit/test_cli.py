@@ -70,6 +70,12 @@ def test_help_is_shown_in_three_tenths_of_a_second():
             2,
             "--allow: unknown consent 'hots'; did you mean 'host'?",
         ),
+        (
+            ["rollback", "local", "--host", "ssh://a"],
+            2,
+            "--host: local is a host; leave --host out",
+        ),
+        (["verify", "local", "--host", "ssh://a"], 2, "--host: local is a host; leave --host out"),
         (["lab", "down", "none-such"], 2, "lab none-such: does not exist on localhost"),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.audit.facts import ServerEvidence
-from mydyno.keep.drift import HostFiles, drift, paths
+from mydyno.keep.drift import HostFiles, drift, paths, place_of
 from mydyno.keep.forms import native
 from mydyno.keep.kept import Kept, KeptOn
 from mydyno.model import SpecError
@@ -144,3 +144,9 @@ def test_the_environment_of_the_process_is_compared_where_it_may_be_read(environ
     texts = {file.path: file.text for file in native.write(kept)}
     found = drift(kept, evidence, HostFiles(texts, environment))
     assert {row.state for row in found} == {state}
+
+
+def test_a_dot_within_the_name_of_a_sysctl_is_written_as_a_slash():
+    kept = Kept({}, [], {}, "mariadb", (10, 11, 19))
+    place = place_of("kernel.sysctl.net.ipv4.conf.eth0/100.rp_filter", kept)
+    assert place == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from mydyno.audit.facts import ServerEvidence
@@ -18,6 +19,7 @@ from mydyno.keep.lease import (
     not_in_force,
     planned,
     refuse,
+    refuse_another,
     refuse_foreign_files,
     stack,
     undone,
@@ -358,6 +360,22 @@ def test_an_export_that_was_copied_is_not_overwritten():
     refuse_foreign_files({OPTIONS: "text"}, [held(1)])
     with pytest.raises(RefusedError, match="an export was copied"):
         refuse_foreign_files({OPTIONS: "text"}, [held(1, "reverted")])
+
+
+def test_a_host_keeps_the_settings_of_one_disk():
+    first = kept(block__read_ahead_kb="128")
+    note = LeaseNote({"block.read_ahead_kb": "512"}, target=replace(TARGET, disk="sdb", serial="b"))
+    one = held(1)
+    there = msgspec.structs.replace(
+        one, lease=msgspec.structs.replace(one.lease, note=note, unit=TARGET.unit)
+    )
+    refuse_another(kept(mysqld__max_connections="300"), [there])
+    refuse_another(replace(first, target=note.target), [there])
+    with pytest.raises(RefusedError, match="l-1 keeps settings of sdb; roll it back first"):
+        refuse_another(first, [there])
+    other = msgspec.structs.replace(there.lease, unit="mariadb@two.service")
+    with pytest.raises(RefusedError, match="keeps settings of mariadb@two"):
+        refuse_another(first, [msgspec.structs.replace(there, lease=other)])
 
 
 def test_a_kept_file_that_was_edited_is_not_restored():

@@ -205,6 +205,8 @@ def test_a_bad_table_is_refused_with_its_line(tmp_path, text, message):
         ({"after": "soon..later"}, "write 2026-11-10"),
         ({"after": "2026-11-10..2026-11-12", "before": "2026-10-01..2026-11-11"}, "must end where"),
         ({}, "no such file"),
+        ({"value": "up"}, "add --prometheus URL"),
+        ({"load": "up"}, "add --prometheus URL"),
     ],
 )
 def test_bad_input_names_the_next_step(given, message):
