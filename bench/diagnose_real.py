@@ -22,7 +22,7 @@ from typing import Any
 from diagnose_cases import CONTROLS, FAULTS, PAIRS, calm, spec
 from diagnose_table import RESULTS, table
 from mydyno.campaign.doses import STALLED, STEADY
-from mydyno.cli.analysis import recorded, reopen
+from mydyno.cli.run_directory import recorded, reopen
 from mydyno.cli.why import connections_of
 from mydyno.diagnose import LoadEvidence, account, suspects
 from mydyno.journal import outcomes

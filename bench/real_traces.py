@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mydyno.cli.analysis import reopen, result
+from mydyno.cli.run_directory import reopen, result
 
 HERE = Path(__file__).parent / "real"
 MYDYNO = str(Path(sys.executable).with_name("mydyno"))

@@ -8,7 +8,7 @@ import pytest
 
 from command_line import mydyno
 from integration.server_steps import CACHE
-from mydyno.cli.analysis import result
+from mydyno.cli.run_directory import result
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 

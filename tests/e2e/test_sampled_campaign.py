@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import MAIN
-from mydyno.cli.analysis import result
+from mydyno.cli.run_directory import result
 from mydyno.sample import probe_binary
 from mydyno.sample.probe_file import read
 

@@ -42,7 +42,7 @@ def test_a_lease_that_began_since_it_was_looked_for_refuses_the_campaign(tmp_pat
         looks.append(host)
         return [Held(one, "trial", 0, 60)] if len(looks) > 2 else []
 
-    monkeypatch.setattr(leases, "held", held)
+    monkeypatch.setattr(leases, "leases_of", held)
     path = tmp_path / "spec.toml"
     path.write_text(SPEC)
     with pytest.raises(RefusedError, match="l-1 is on trial there"):

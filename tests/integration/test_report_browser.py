@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from golden.report.campaigns import simulated
 from golden.report.limits import diagnosed
 from integration.browser_steps import PHONE, WIDE, browsing, painted, watched
-from mydyno.cli.analysis import result
+from mydyno.cli.run_directory import result
 from mydyno.report.html import render_html
 from mydyno.report.redact import mapped
 

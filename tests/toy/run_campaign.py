@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.treatments import Environment
-from mydyno.cli.analysis import RunFacts, save
 from mydyno.cli.recipes import SpecSource
+from mydyno.cli.run_directory import RunFacts, save
 from mydyno.host import Local
 from mydyno.journal import FileJournal
 from mydyno.journal.register import RunDir

@@ -15,13 +15,13 @@ from mydyno.keep.lease import (
     LeaseNote,
     Remount,
     Scene,
+    kept_leases,
     named_after,
     not_in_force,
     planned,
     refuse,
     refuse_another,
     refuse_foreign_files,
-    stack,
     undone,
 )
 from mydyno.keep.managers import managed_files, managers
@@ -348,7 +348,7 @@ def held(number, state="kept", undoes="", **fields):
 
 def test_what_is_kept_is_a_stack():
     all_held = [held(1), held(2, "reverted"), held(3), held(4, undoes="l-3")]
-    assert [one.lease.id for one in stack(all_held)] == ["l-1"]
+    assert [one.lease.id for one in kept_leases(all_held)] == ["l-1"]
     shown = render_leases("db1", all_held, 0.0)
     assert "    undone\n" in shown
     assert "kept; undoes l-3" in shown

@@ -21,7 +21,7 @@ from mydyno.campaign.blocks import BLOCKS, Blocks
 from mydyno.campaign.designs import Fixed
 from mydyno.campaign.spec import Spec, decode
 from mydyno.campaign.trial import Spent
-from mydyno.cli.analysis import rule_of
+from mydyno.cli.run_directory import rule_of
 from mydyno.host import Local
 from mydyno.host.ssh import Session
 from mydyno.journal import FileJournal, Finished, Interruption, MemoryJournal, Opened, spent_s

@@ -126,7 +126,7 @@ def _cut(a: Attempt, bench: Bench, under: TrialBench, spent: Spent) -> list[Metr
     folder = a.inputs.folder
     with (
         remote_work_folder(under.load_host, folder) as work,
-        _read(start_load(a, target, under, work), folder) as acks,
+        _read(start_load(a.inputs, target, under, work, a.elapsed_s), folder) as acks,
     ):
         first = acks.first(_PATIENCE_S)
         acks.until(first + chance.uniform(LEAST_S, MOST_S))

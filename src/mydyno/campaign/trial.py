@@ -142,30 +142,32 @@ def _gauges(folder: Path, window: Window) -> tuple[Metric, ...]:
     return ()
 
 
-def _load_environment(a: Attempt) -> Mapping[str, str]:
+def _load_environment(inputs: TrialInput, elapsed_s: float) -> Mapping[str, str]:
     """Return the environment of a load: MYDYNO_* variables and ``load/env`` settings."""
-    trial, prefix = a.inputs.trial, "load/env."
-    settings = a.inputs.settings.items()
+    trial, prefix = inputs.trial, "load/env."
+    settings = inputs.settings.items()
     mine = {k.removeprefix(prefix): v for k, v in settings if k.startswith(prefix)}
     return {
         "MYDYNO_TREATMENT": trial.treatment,
         "MYDYNO_TRIAL": str(trial.id),
         "MYDYNO_BLOCK": str(trial.block),
         "MYDYNO_SEED": str(trial.seed),
-        "MYDYNO_ELAPSED_S": f"{a.elapsed_s:.6g}",
+        "MYDYNO_ELAPSED_S": f"{elapsed_s:.6g}",
         **mine,
     }
 
 
-def start_load(a: Attempt, target: Target, under: TrialBench, work: Path) -> Running:
+def start_load(
+    inputs: TrialInput, target: Target, under: TrialBench, work: Path, elapsed_s: float = 0.0
+) -> Running:
     """Start the load; its error output goes into `work`, a folder on its host.
 
     It is killed when this process ends for any reason.
     """
-    host = under.load_host
-    command = a.inputs.workload.run(target, a.inputs.trial.seed, _load_environment(a))
+    host, environment = under.load_host, _load_environment(inputs, elapsed_s)
+    command = inputs.workload.run(target, inputs.trial.seed, environment)
     there = uploaded(host, command, target.work, target.password_file)
-    argv = pinned(split(a.inputs.settings), "load", there.argv)
+    argv = pinned(split(inputs.settings), "load", there.argv)
     action = Action(("setpriv", "--pdeathsig", "KILL", *argv), there.stdin)
     return host.start(action, stderr=work / _ERRORS)
 
@@ -174,7 +176,7 @@ def _run_load(a: Attempt, target: Target, under: TrialBench, spent: Spent) -> Wi
     """Run the load until the stop rule has its window; return it."""
     folder = a.inputs.folder
     with under.sampler() as sampled, remote_work_folder(under.load_host, folder) as work:
-        running = start_load(a, target, under, work)
+        running = start_load(a.inputs, target, under, work, a.elapsed_s)
         try:
             sampled.started(running.pid, under.load_host)
             if window := _read_load(a, running, under, sampled, spent):

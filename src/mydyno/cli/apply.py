@@ -15,7 +15,6 @@ import typer
 from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import section
 from mydyno.audit.option_files import Include, read
-from mydyno.cli.analysis import opened, result
 from mydyno.cli.audit import Options
 from mydyno.cli.export import (
     WEAKER,
@@ -31,8 +30,8 @@ from mydyno.cli.export import (
 from mydyno.cli.leases import (
     Why,
     begun,
-    held,
     lease_of,
+    leases_of,
     look_at,
     on_top,
     refuse_open,
@@ -41,6 +40,7 @@ from mydyno.cli.leases import (
     scene_of,
     unit_of,
 )
+from mydyno.cli.run_directory import opened, result
 from mydyno.cli.terminal import Json, folders, print_json, print_message, width
 from mydyno.host import Host, is_root
 from mydyno.host.processes import identify
@@ -174,7 +174,7 @@ def _planned(
 
     Raises an error for what a lease cannot change, or where another one is open.
     """
-    leases = held(existing.host)
+    leases = leases_of(existing.host)
     refuse_open(leases)
     kept = _with_quota(_on(wanted, existing, seen))
     refuse(kept, seen)

@@ -22,7 +22,7 @@ from mydyno.audit.findings import (
     remembered,
 )
 from mydyno.audit.rules import counters, rules
-from mydyno.cli.analysis import result
+from mydyno.cli.run_directory import result
 from mydyno.cli.terminal import HostOption, Json, folders, print_message, print_result, width
 from mydyno.host import LOCAL, reach
 from mydyno.journal.register import state_folder, state_place

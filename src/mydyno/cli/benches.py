@@ -11,7 +11,6 @@ from mydyno.campaign.plan import Campaign, Resolved, resolve, runs
 from mydyno.campaign.spec import EXISTING, DeviceTable, Spec, StackTable, located, programs
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.audit import gathered
-from mydyno.cli.privatebench import host_layers, is_real, lab_spec, private, without_lab
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.terminal import print_message
 from mydyno.host import Host, Remote, ask, reach
@@ -27,6 +26,7 @@ from mydyno.snapshot import existing as existing_data
 from mydyno.stack.doses import CLASS, CREDITS
 from mydyno.stack.flavours import flavours
 from mydyno.stack.link import uses_lab_link
+from mydyno.testbed.assemble import host_layers, is_real, lab_spec, private, without_lab
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
 from mydyno.testbed.existing_bench import CONSENT, ExistingBench, refuse_foreign
 from mydyno.testbed.existing_bench import refuse as refuse_unfit

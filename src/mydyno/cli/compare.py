@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mydyno.campaign.doses import DIAGNOSE
-from mydyno.cli.analysis import losses_of, opened, result
+from mydyno.cli.run_directory import losses_of, opened, result
 from mydyno.cli.terminal import Dir, Json, print_json, width
 from mydyno.model import SpecError
 from mydyno.report.crash import render_losses

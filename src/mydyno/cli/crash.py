@@ -7,12 +7,12 @@ import typer
 
 from mydyno.campaign.plan import Resolved
 from mydyno.campaign.spec import DeviceTable
-from mydyno.cli.analysis import losses_of
 from mydyno.cli.benches import resolved_spec
 from mydyno.cli.narrow import narrowed_source, own_settings
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
+from mydyno.cli.run_directory import losses_of
 from mydyno.cli.terminal import (
     Allow,
     Json,

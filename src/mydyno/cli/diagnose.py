@@ -22,12 +22,12 @@ from mydyno.campaign.doses import (
 from mydyno.campaign.plan import Campaign, Resolved
 from mydyno.campaign.spec import EXISTING, DeviceTable, Spec
 from mydyno.campaign.trial import replayed
-from mydyno.cli.analysis import reopen
 from mydyno.cli.benches import resolved_spec
 from mydyno.cli.narrow import Treatment, chosen, narrowed_source, own_settings
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
+from mydyno.cli.run_directory import reopen
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_message, print_result, width
 from mydyno.cli.why import evidence, keeps_rate, read_diagnoses, stall_rate
 from mydyno.diagnose import LoadEvidence, suspects, worth

@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.cli.analysis import result
 from mydyno.cli.leases import call, open_lease
+from mydyno.cli.run_directory import result
 from mydyno.cli.terminal import Json, folders, print_result, width
 from mydyno.keep.history import (
     LOAD,

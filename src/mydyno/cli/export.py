@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mydyno.cli.analysis import OpenRun, opened, result
+from mydyno.cli.run_directory import OpenRun, opened, result
 from mydyno.cli.terminal import Dir, Json, print_message, print_result
 from mydyno.host import Local
 from mydyno.host.files import problem_for_root

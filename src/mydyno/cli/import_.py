@@ -21,7 +21,7 @@ import typer
 from mydyno.campaign import importing
 from mydyno.campaign.importing import LogFile, LoggedRun, Naming, caveats_of, cells_of, labels
 from mydyno.campaign.treatments import Environment
-from mydyno.cli.analysis import RunFacts, reopen
+from mydyno.cli.run_directory import RunFacts, reopen
 from mydyno.cli.terminal import Json, command_line, print_message, print_result
 from mydyno.journal import FileJournal, Finished, Opened
 from mydyno.logs import read

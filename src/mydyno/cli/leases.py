@@ -29,9 +29,9 @@ from mydyno.keep.lease import (
     LeasePlan,
     Remount,
     Scene,
+    kept_leases,
     named_after,
     not_in_force,
-    stack,
     stored_places,
 )
 from mydyno.model import (
@@ -75,7 +75,7 @@ def has_guard(host: Host) -> bool:
     return host.run(Action(("test", "-x", GUARD))).returncode == 0
 
 
-def held(host: Host) -> list[Held]:
+def leases_of(host: Host) -> list[Held]:
     """Return the leases of a host, the oldest first."""
     if not has_guard(host):
         return []
@@ -85,7 +85,7 @@ def held(host: Host) -> list[Held]:
 def open_lease(to: str) -> tuple[Host, Held]:
     """Return a host, and the lease that is on trial there; raise `SpecError` where none is."""
     host = reach(to)
-    there = [one for one in held(host) if not one.is_over]
+    there = [one for one in leases_of(host) if not one.is_over]
     if not there:
         raise SpecError(f"{to}: nothing is on trial there; see mydyno status {to}")
     return host, there[-1]
@@ -252,7 +252,7 @@ def _shown(host: Host, kept: Kept) -> str:
 
 def on_top(leases: Sequence[Held]) -> LeaseNote:
     """Return the note of the latest kept lease: all that is kept."""
-    kept = stack(leases)
+    kept = kept_leases(leases)
     return kept[-1].lease.note if kept else LeaseNote()
 
 
@@ -310,7 +310,7 @@ def begun(host: Host, to: str, server: str, asked: Lease, plan: LeasePlan, kept:
 def _leave_no_guard(host: Host) -> None:
     """Remove the guard where nothing was ever changed."""
     with suppress(MydynoError):  # the first error is the one to show
-        if not held(host):
+        if not leases_of(host):
             call(host, "forget")
 
 

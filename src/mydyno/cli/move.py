@@ -20,7 +20,7 @@ from mydyno.cli.audit import Options
 from mydyno.cli.leases import (
     LeaseHost,
     Why,
-    held,
+    leases_of,
     look_at,
     refuse_open,
     refuse_shared,
@@ -87,7 +87,7 @@ def move(  # noqa: PLR0913 - one parameter an option
     existing, seen = look_at(host, server)
     old, new = existing.data.rstrip("/"), _new(existing.host, folder)
     name, unit = name_of(seen, existing.host), unit_of(seen)
-    refuse_open(held(existing.host))
+    refuse_open(leases_of(existing.host))
     size = _refuse(existing, seen, old, new)
     shown = DataMove(name, old, new, size, 0.0)
     if not (dry_run and json):

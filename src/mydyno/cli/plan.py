@@ -21,7 +21,6 @@ from mydyno.campaign.timing import (
 )
 from mydyno.cli.benches import Built, build
 from mydyno.cli.narrow import TriedWith, Try, tried
-from mydyno.cli.privatebench import lab_spec
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.terminal import (
     Budget,
@@ -41,6 +40,7 @@ from mydyno.server.existing import DATABASE
 from mydyno.snapshot.store import free as free_bytes
 from mydyno.stack.layers import Scope, cost_of, of_scope
 from mydyno.stack.protocol import spec_key
+from mydyno.testbed.assemble import lab_spec
 from mydyno.testbed.existing_bench import CONSENT
 from mydyno.testbed.lock import open_campaigns
 from mydyno.testbed.preflight import REFORMAT, existing_parent, refuse_occupied

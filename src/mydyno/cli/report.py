@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from mydyno.cli.analysis import losses_of, opened, result
 from mydyno.cli.machine import machine
+from mydyno.cli.run_directory import losses_of, opened, result
 from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.cli.why import read_diagnoses
 from mydyno.diagnose import Diagnosis

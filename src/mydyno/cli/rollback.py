@@ -11,8 +11,8 @@ from mydyno.cli.leases import (
     begun,
     call,
     has_guard,
-    held,
     lease_of,
+    leases_of,
     look_at,
     scene_of,
     who,
@@ -24,7 +24,7 @@ from mydyno.journal import read
 from mydyno.journal.records import FileRecords, damage, nothing_left
 from mydyno.journal.register import OpenCampaign, RunDir, find, forget, marked, opened, registered
 from mydyno.keep.kept import Kept
-from mydyno.keep.lease import Held, LeaseNote, stack, undone
+from mydyno.keep.lease import Held, LeaseNote, kept_leases, undone
 from mydyno.lab import sweep, sweep_links
 from mydyno.model import HostError, JournalError, MydynoError, RefusedError, SpecError
 from mydyno.testbed.labs import refuse_unmanaged, sweep_machines
@@ -164,7 +164,7 @@ def _of_leases(done: Done, to: str, *, until: str, server: str, forget_all: bool
     """
     host = reach(to)
     ended = _ended(done, host)
-    kept = stack(held(host))
+    kept = kept_leases(leases_of(host))
     if until not in {"", FIRST, *(one.lease.id for one in kept)}:
         names = ", ".join(one.lease.id for one in kept) or "none"
         raise SpecError(f"--to {until}: is not kept there; kept are {names}")
@@ -185,11 +185,11 @@ def _of_leases(done: Done, to: str, *, until: str, server: str, forget_all: bool
 
 def _ended(done: Done, host: Host) -> bool:
     """Restore what is on trial; return whether that was all, as it was not confirmed yet."""
-    one = next((one for one in held(host) if not one.is_over), None)
+    one = next((one for one in leases_of(host) if not one.is_over), None)
     if one is None:
         return False
     call(host, "revert", one.lease.id, "--why", f"rolled back by {who()}")
-    is_kept = any(each.lease.id == one.lease.id for each in stack(held(host)))
+    is_kept = any(each.lease.id == one.lease.id for each in kept_leases(leases_of(host)))
     end = "was confirmed, and is stored" if is_kept else "restored"
     done.lines.append(f"{one.lease.host}: {one.lease.id} {end}")
     return not is_kept

@@ -20,13 +20,13 @@ from mydyno.campaign.spec import EXISTING
 from mydyno.campaign.timing import Costs, relative_noise
 from mydyno.campaign.trial import attempt
 from mydyno.cli import leases
-from mydyno.cli.analysis import RunFacts, losses_of, must_run, opened, result, save
 from mydyno.cli.benches import Built, build
 from mydyno.cli.narrow import TriedWith, Try, tried
 from mydyno.cli.plan import Remarks, advice, cost_key, costs_of
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.rollback import Done, restore
+from mydyno.cli.run_directory import RunFacts, losses_of, must_run, opened, result, save
 from mydyno.cli.status import left_s
 from mydyno.cli.terminal import (
     Allow,
@@ -127,7 +127,7 @@ def execute(
     files = RunDir(resolved(Local(), shown))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
     _refuse_trial(built)
-    if is_root(built.db) and any(not one.is_over for one in leases.held(built.db)):
+    if is_root(built.db) and any(not one.is_over for one in leases.leases_of(built.db)):
         print_message("warning: a lease is on trial on this host; its end may disturb a trial")
     files.claim(Local())
     journal = _journal(files, campaign, built.name)
@@ -170,7 +170,7 @@ def _refuse_trial(built: Built) -> None:
     live = built.campaign.spec.stack.server.startswith(EXISTING)
     changes = live or any(of_scope(key, Scope.HOST, Scope.DISK) for key in keys)
     if changes and is_root(built.db):
-        leases.refuse_open(leases.held(built.db))
+        leases.refuse_open(leases.leases_of(built.db))
 
 
 def _journal(files: RunDir, campaign: Campaign, build: str) -> FileJournal:

@@ -13,8 +13,8 @@ import typer
 from mydyno.campaign.designs import overhead_s, spent
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.timing import Costs, schedule
-from mydyno.cli.analysis import recorded, reopen
-from mydyno.cli.leases import held as lease_list
+from mydyno.cli.leases import leases_of
+from mydyno.cli.run_directory import recorded, reopen
 from mydyno.cli.terminal import Json, folders, print_json, print_message, print_result
 from mydyno.host import named, reach
 from mydyno.journal import Event, held, open_trial, outcomes, spent_s
@@ -89,7 +89,7 @@ def _campaign(directory: Path, *, json: bool) -> None:
 
 def _leases(where: str, *, json: bool) -> None:
     host = reach(where)
-    leases = lease_list(host)
+    leases = leases_of(host)
     text = render_leases(host.name, leases, time())
     if any(one.state == "trial" for one in leases):
         text += f"next: mydyno confirm {where}, or mydyno rollback {where}\n"

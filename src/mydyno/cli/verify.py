@@ -7,7 +7,7 @@ import typer
 
 from mydyno.cli.audit import Options, gathered
 from mydyno.cli.export import read_export
-from mydyno.cli.leases import held, on_top
+from mydyno.cli.leases import leases_of, on_top
 from mydyno.cli.terminal import HostOption, Json, folders, print_result, width
 from mydyno.host import LOCAL, named, reach
 from mydyno.keep.drift import HostFiles, drift, paths
@@ -53,7 +53,7 @@ def verify(
 
 def _kept(existing: Existing) -> Kept:
     """Return what leases keep on a host; raise `SpecError` where that is nothing."""
-    note = on_top(held(existing.host))
+    note = on_top(leases_of(existing.host))
     if not note.all:
         raise SpecError(
             f"{existing.host.name}: no lease keeps anything there; name a folder of mydyno export, "

@@ -14,7 +14,7 @@ import typer
 from mydyno.campaign.doses import COARSE, STALLED, Doses, proven
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.trial import replayed
-from mydyno.cli.analysis import OpenRun, opened
+from mydyno.cli.run_directory import OpenRun, opened
 from mydyno.cli.terminal import Json, folders, print_message, print_result, width
 from mydyno.diagnose import (
     Diagnosis,
@@ -182,7 +182,7 @@ def read_diagnoses(
     found = [one for one in made if one is not None]
     if not isinstance(design, Doses):
         return found
-    seen = proven(history, design.baseline, design.response, design.budget_s)
+    seen = proven(history, design.baseline, design.response, design.budget_s, design.least)
     every = (seen.worse, seen.better, seen.reliefs)
     load = campaign.workloads[design.workload]
     stalls = Stalls(seen.stalled, _in_stalls(RunDir(directory), load, done[1:]))

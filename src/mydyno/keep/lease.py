@@ -95,7 +95,7 @@ class Held(msgspec.Struct, frozen=True):
         return self.state in {"kept", "reverted"}
 
 
-def stack(held: Sequence[Held]) -> list[Held]:
+def kept_leases(held: Sequence[Held]) -> list[Held]:
     """Return the kept leases that no other has undone, the latest last."""
     kept = [one for one in held if one.state == "kept"]
     undone = {one.lease.undoes for one in kept}
@@ -188,7 +188,7 @@ def refuse_another(kept: Kept, leases: Sequence[Held]) -> None:
     Their files would be written again, without what they hold for it.
     """
     target = kept.target
-    for one in stack(leases):
+    for one in kept_leases(leases):
         other = one.lease.note.target
         first = f"{one.lease.id} keeps settings of %s; roll it back first, or use mydyno export"
         if one.lease.unit != target.unit:
@@ -456,7 +456,7 @@ def stored_places(kept: Kept) -> list[str]:
 
 def refuse_foreign_files(places: Mapping[str, str | None], held: Sequence[Held]) -> None:
     """Raise `RefusedError` for a file of ours in /etc that no lease has written: an export."""
-    known = {change.place for one in stack(held) for change in one.lease.stored}
+    known = {change.place for one in kept_leases(held) for change in one.lease.stored}
     for place, text in places.items():
         if text is not None and place != fstab.PATH and place not in known:
             raise RefusedError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.campaign.bench import Bench, TrialInput
+from mydyno.campaign.trial import start_load
 from mydyno.host import Running
 from mydyno.journal import MeasuredValue, measured
 from mydyno.lab import LabLink, measure_round_trip, measure_throughput
@@ -130,11 +131,9 @@ class CalibratedLink:
         """Return a load's bytes per second in the busier direction, from a short run."""
         folder = setup.made("traffic")
         trial = Trial(-1, "", workload.info.name, 0, 1)
-        under = bench.trial(TrialInput(trial, settings, workload, folder))
-        target = under.ready()
-        command = workload.run(target, 1, {})
-        action = Action(("setpriv", "--pdeathsig", "KILL", *command.argv), command.stdin)
-        running = under.load_host.start(action, stderr=folder / "load.err")
+        inputs = TrialInput(trial, settings, workload, folder)
+        under = bench.trial(inputs)
+        running = start_load(inputs, under.ready(), under, folder)
         try:
             return self._rate(running, workload)
         except HostError as error:

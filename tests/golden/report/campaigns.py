@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from mydyno.campaign.bench import LoadOnly
 from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.treatments import Environment
-from mydyno.cli.analysis import RunFacts, result, save
 from mydyno.cli.recipes import SpecSource
+from mydyno.cli.run_directory import RunFacts, result, save
 from mydyno.journal import FileJournal
 from mydyno.journal.register import RunDir
 from mydyno.model import HostError, Trial

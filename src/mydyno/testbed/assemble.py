@@ -1,4 +1,4 @@
-"""Setup of a private bench: work folder, server home, stores, host layers."""
+"""Assembles the bench of a campaign with a private server: work folder, home, stores, layers."""
 
 import re
 import secrets
