@@ -33,10 +33,11 @@ from mydyno.campaign.doses import (
     limit_of,
     proven,
 )
+from mydyno.diagnose import network
 from mydyno.diagnose.account import CPU, LATCH, LOG, NETWORK, READ, THINK
 from mydyno.diagnose.diagnosis import ALL, Proof
 from mydyno.diagnose.elasticity import main_limit, outside, stall_below
-from mydyno.diagnose.network import Station, elasticities, fitted, solve
+from mydyno.diagnose.network import Station, elasticities, fitted
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 
 DOSED = {  # the station that a dose slows
@@ -85,7 +86,7 @@ class Case:
 
     def throughput(self, dose: str) -> float:
         """Return the true throughput under a dose, `""` for none."""
-        return solve(self._under(dose), self.n)[0].throughput
+        return network.of(self._under(dose), self.n).throughput
 
     def elasticity(self, limit: str) -> float:
         """Return the true local elasticity of what a dose slows."""
@@ -120,11 +121,13 @@ def outcome(of: Case, trial: Trial, chance: random.Random) -> Outcome:
     if stalls and trial.id:
         metrics = stalling(value, stalls, chance)
     if not trial.id:
-        lengths = solve(of.stations, of.n)[0].lengths
-        seen = {name: max(0.0, x + chance.gauss(0, 0.01 * of.n)) for name, x in lengths.items()}
+        lengths = network.of(of.stations, of.n).lengths.tolist()
+        found = zip(of.stations, lengths, strict=True)
+        seen = {s.name: max(0.0, x + chance.gauss(0, 0.01 * of.n)) for s, x in found}
         worth = elasticities(fitted(seen, frozenset(QUEUED), of.n), of.n)
         metrics += [
-            Metric(f"{EXPECTED}{name}", worth[station], "ratio") for name, station in DOSED.items()
+            Metric(f"{EXPECTED}{name}", worth.get(station, 0.0), "ratio")
+            for name, station in DOSED.items()
         ]
         metrics.append(Metric(f"{OWN}flush_latency", _FLUSH_S, "s"))
     spent_s = SETTLED_S[0] + 5.0 if not trial.id else SEGMENT_S + _SWITCH_S

@@ -1,7 +1,10 @@
 """Elasticities from segments: intervals that hold together, verdicts, and when a run ends."""
 
 import random
+import subprocess
+import sys
 from math import exp, log
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +22,7 @@ from mydyno.diagnose.elasticity import (
 )
 from mydyno.model import Figures, Metric, Outcome, Trial, TrialStatus, Window
 
+ROOT = Path(__file__).parents[2]
 DOSES = ("disk.rate", "slow.host", ALL)
 TOGETHER = "all 80%"
 
@@ -249,8 +253,7 @@ def test_an_answer_waits_for_the_blocks_that_were_asked_for_and_is_as_narrow_as_
     assert first == 4
     assert {o.trial.block for o in late if o.trial.treatment == "disk.rate 80%"} == {*range(1, 21)}
     assert late[-1].trial.block == 20
-    (few, *_) = proven(soon, "BASE", "tps", None).worse
-    (many, *_) = proven(late, "BASE", "tps", None, 20).worse
+    (few, *_), (many, *_) = (proven(h, "BASE", "tps", None).worse for h in (soon, late))
     assert many.high - many.low < (few.high - few.low) / 2
     _, cut = play({"disk.rate": 1.0, ALL: 1.0}, least=20, budget_s=200.0)
     assert sum(o.machine_time_s for o in cut) <= 200 + 8
@@ -307,3 +310,10 @@ def test_a_setting_that_relieves_a_suspect_is_tried_and_is_no_elasticity():
 def test_every_dose_has_words():
     assert title("disk.rate") == "rate of the disk"
     assert title(ALL) == "all of these at once"
+
+
+def test_the_bench_of_simulated_networks_runs():
+    """It is run by hand, and its table is in the docs."""
+    argv = [sys.executable, ROOT / "bench/diagnose.py", "--seeds", "1"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.count("\n| ") >= 5, done.stdout

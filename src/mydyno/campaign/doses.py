@@ -176,15 +176,11 @@ class Proven:
 
 
 def proven(
-    history: Sequence[Outcome],
-    baseline: str,
-    response: str,
-    budget_s: float | None,
-    least: int = FIRST_LOOK,
+    history: Sequence[Outcome], baseline: str, response: str, budget_s: float | None
 ) -> Proven:
     """Return what the segments of a diagnosis have shown so far."""
     every = segments(history, baseline, response)
-    worse, better, reliefs = (shown(every, budget_s, kind, least) for kind in _KINDS)
+    worse, better, reliefs = (shown(every, budget_s, kind) for kind in _KINDS)
     return Proven(worse, better, reliefs, stalled(history, baseline))
 
 
@@ -195,16 +191,13 @@ def _kind(of: Segment) -> str:
     return "relief" if of.dose.startswith(TRY) else "worse" if of.speed < 1 else "better"
 
 
-def shown(every: Sequence[Segment], budget_s: float | None, kind: str, least: int) -> list[Proof]:
-    """Return what the segments show of one kind of doses: `worse`, `better`, or `relief`.
-
-    `least` blocks are waited for.
-    """
+def shown(every: Sequence[Segment], budget_s: float | None, kind: str = "worse") -> list[Proof]:
+    """Return what the segments show of one kind of doses: `worse`, `better`, or `relief`."""
     blocks = {s.block for s in every if s.dose and _kind(s) == kind}
     chosen = [s for s in every if s.block in blocks and (not s.dose or _kind(s) == kind)]
     arms = len({s.dose for s in chosen if s.dose}) + 2
     block_s = arms * (SEGMENT_S + _SWITCH_S)
-    planned = max(FIRST_LOOK + 1, least, int((budget_s or BUDGET_S) * _FOR_BLOCKS / block_s))
+    planned = max(FIRST_LOOK + 1, int((budget_s or BUDGET_S) * _FOR_BLOCKS / block_s))
     return proofs(chosen, BlockLooks(planned), title)
 
 
@@ -255,7 +248,7 @@ class Doses:
         first = before[0]
         if any(m.name in {PACED, COARSE} for m in first.metrics):
             return []  # slower or not, it is as fast as it asks to be; or no segment has a report
-        seen = proven(before, self.baseline, self.response, self.budget_s, self.least)
+        seen = proven(before, self.baseline, self.response, self.budget_s)
         worse, own = seen.worse, [self.baseline, self.baseline]
         now = [dose for dose in self.doses if dose.partition(" ")[2] in _values(before, worse)]
         slowing = [d for d in now if limit_of(d) != ALL and factor(d) < 1 and _possible(first, d)]

@@ -182,7 +182,7 @@ def read_diagnoses(
     found = [one for one in made if one is not None]
     if not isinstance(design, Doses):
         return found
-    seen = proven(history, design.baseline, design.response, design.budget_s, design.least)
+    seen = proven(history, design.baseline, design.response, design.budget_s)
     every = (seen.worse, seen.better, seen.reliefs)
     load = campaign.workloads[design.workload]
     stalls = Stalls(seen.stalled, _in_stalls(RunDir(directory), load, done[1:]))

@@ -29,7 +29,6 @@ _CORRELATION = 1 / 3  # of two doses, as the baseline has two segments for each 
 _MOST_ERROR = 0.999  # of a look that may spend almost nothing
 MOST_STALLED = 0.25  # share of the time: what is more frequent is how the load runs
 _HALF, _SPREAD, _NORMAL = 0.5, 6.0, 1.4826  # of the median; standard deviations; of a MAD in them
-_PLANNED = 0.9  # share of the error that the planned blocks spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +43,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class BlockLooks:
-    """The blocks that are planned, which set how the error is spent over the looks at their ends.
-
-    Where doses drop out there is time for more of them, for which a tenth of it is kept.
-    """
+    """The blocks that may be run, which set how the error is spent over the looks at their ends."""
 
     planned: int
 
     def shares(self, done: int) -> tuple[list[int], list[float]]:
         """Return the numbers of blocks at the looks so far, and the share of the error by each."""
         blocks = [*range(FIRST_LOOK, done + 1)] or [done]
-        spent = [_PLANNED * min(n / self.planned, 1) for n in blocks]
-        more = [(1 - _PLANNED) * max(1 - self.planned / n, 0) for n in blocks]
-        return blocks, [round(a + b, 3) for a, b in zip(spent, more, strict=True)]
+        last = max(self.planned, done)
+        return blocks, [round(n / last, 3) for n in blocks]
 
 
 def proofs(
