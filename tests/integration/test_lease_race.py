@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from command_line import shown
 from mydyno.cli import leases
 from mydyno.cli.recipes import find
 from mydyno.cli.run import execute
@@ -50,3 +51,5 @@ def test_a_lease_that_began_since_it_was_looked_for_refuses_the_campaign(tmp_pat
     assert len(looks) == 3
     assert swappiness.read_text() == first
     assert not list((tmp_path / "run").glob("trials/*"))
+    assert not (tmp_path / "run" / "work").exists()
+    assert "nothing to restore" in shown("rollback").stdout

@@ -11,7 +11,7 @@ from mydyno.campaign.crash import PowerCut, Recovery
 from mydyno.host import Host
 from mydyno.lab.lab_store import LabStore
 from mydyno.loads.ledger import MARK, TABLES
-from mydyno.model import Action, HostError, RefusedError
+from mydyno.model import Action, HostError, SpecError
 from mydyno.server.client import DATABASE
 from mydyno.testbed.server_runner import ServerRunner
 
@@ -47,7 +47,7 @@ class LabPower:
     def cache(self) -> None:
         """Let writes be durable after a flush only, from now on.
 
-        Raises `RefusedError` for files of the server on another disk, which would survive the cut.
+        Raises `SpecError` for files of the server on another disk, which would survive the cut.
         """
         self._refuse_elsewhere()
         self.store.device.fault("cache lies" if self.lies else "cache on")
@@ -101,7 +101,7 @@ class LabPower:
         disk, *others = self.host.run(Action(argv)).check().stdout.split()
         for (name, place), other in zip(places.items(), others, strict=True):
             if other != disk:
-                raise RefusedError(
+                raise SpecError(
                     f"{name}: {place} is not on the disk whose power is cut, so nothing would be "
                     "proven; leave it out"
                 )

@@ -95,9 +95,9 @@ class PrivateBench:
                 self._remove()
                 yield
                 return
-            p.log.refuse()
             self._post_notice()
             try:
+                p.log.refuse()
                 with interruptible():
                     self._prepare()
                     yield
