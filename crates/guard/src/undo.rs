@@ -1,6 +1,6 @@
 //! What a revert does: each change that is still ours is taken back, the last first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::act::LONGEST_S;
@@ -38,7 +38,13 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
             continue;
         }
         match take_back(change, landed.as_ref(), &client, is_again) {
-            Ok(places) => left.extend(places),
+            Ok(places) => {
+                for place in places {
+                    if !left.contains(&place) {
+                        left.push(place);
+                    }
+                }
+            }
             Err(fault) => failed = Some(fault),
         }
     }
@@ -51,8 +57,6 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
         unit.restart(&client, Duration::from_secs(LONGEST_S), ANSWERS)
             .or_else(|fault| unit.is_active().then_some(()).ok_or(fault))?;
     }
-    let mut known = BTreeSet::new();
-    left.retain(|place| known.insert(place.clone()));
     failed.map_or(Ok(left), Err)
 }
 

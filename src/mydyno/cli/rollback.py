@@ -163,14 +163,13 @@ def _of_leases(done: Done, to: str, *, until: str, server: str, forget_all: bool
     mydyno has on the host.  Raises `SpecError` where there is nothing.
     """
     host = reach(to)
-    ended = _ended(done, host)
-    kept = kept_leases(leases_of(host))
+    kept, is_done = _ended(done, host)
     if until not in {"", FIRST, *(one.lease.id for one in kept)}:
         names = ", ".join(one.lease.id for one in kept) or "none"
         raise SpecError(f"--to {until}: is not kept there; kept are {names}")
     if not kept and not done.lines and not forget_all:
         raise SpecError(f"{to}: no lease there; see mydyno status {to}")
-    while kept and (until or not ended):
+    while kept and (until or not is_done):
         top = kept.pop()
         if forget_all and not until and not done.lines:
             raise RefusedError(
@@ -183,16 +182,20 @@ def _of_leases(done: Done, to: str, *, until: str, server: str, forget_all: bool
         done.lines.append(_forgotten(host))
 
 
-def _ended(done: Done, host: Host) -> bool:
-    """Restore what is on trial; return whether that was all, as it was not confirmed yet."""
-    one = next((one for one in leases_of(host) if not one.is_over), None)
-    if one is None:
-        return False
+def _ended(done: Done, host: Host) -> tuple[list[Held], bool]:
+    """Restore what is on trial; return the kept leases, and whether it was all that is asked for.
+
+    One that was confirmed, but not stored yet, is kept then.
+    """
+    leases = leases_of(host)
+    if (one := next((one for one in leases if not one.is_over), None)) is None:
+        return kept_leases(leases), False
     call(host, "revert", one.lease.id, "--why", f"rolled back by {who()}")
-    is_kept = any(each.lease.id == one.lease.id for each in kept_leases(leases_of(host)))
+    kept = kept_leases(leases_of(host))
+    is_kept = any(each.lease.id == one.lease.id for each in kept)
     end = "was confirmed, and is stored" if is_kept else "restored"
     done.lines.append(f"{one.lease.host}: {one.lease.id} {end}")
-    return not is_kept
+    return kept, not is_kept
 
 
 def _forgotten(host: Host) -> str:

@@ -126,8 +126,7 @@ def execute(
     shown = output or Path("runs") / campaign.name
     files = RunDir(resolved(Local(), shown))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
-    _refuse_trial(built)
-    if is_root(built.db) and any(not one.is_over for one in leases.leases_of(built.db)):
+    if _beside_trial(built):
         print_message("warning: a lease is on trial on this host; its end may disturb a trial")
     files.claim(Local())
     journal = _journal(files, campaign, built.name)
@@ -144,7 +143,7 @@ def execute(
             print_message(f"warning: {warning}")
         bench = _opened(
             built,
-            CampaignLog(files, journal, records, print_message, partial(_refuse_trial, built)),
+            CampaignLog(files, journal, records, print_message, partial(_beside_trial, built)),
         )
         progress = _progress(built, costs, outcomes(journal.events()))
         noted = partial(note, campaign, files) if note else lambda _: ()
@@ -164,13 +163,14 @@ def execute(
     return shown
 
 
-def _refuse_trial(built: Built) -> None:
-    """Raise an error for a campaign that would change a host with a lease on trial."""
+def _beside_trial(built: Built) -> bool:
+    """Return whether a lease is on trial; raise an error where its host would be changed."""
+    held = leases.leases_of(built.db) if is_root(built.db) else []
     keys = {key for settings in built.campaign.treatments.values() for key in settings}
     live = built.campaign.spec.stack.server.startswith(EXISTING)
-    changes = live or any(of_scope(key, Scope.HOST, Scope.DISK) for key in keys)
-    if changes and is_root(built.db):
-        leases.refuse_open(leases.leases_of(built.db))
+    if live or any(of_scope(key, Scope.HOST, Scope.DISK) for key in keys):
+        leases.refuse_open(held)
+    return any(not one.is_over for one in held)
 
 
 def _journal(files: RunDir, campaign: Campaign, build: str) -> FileJournal:

@@ -338,15 +338,15 @@ def matches(condition: str, flavour: str, version: Sequence[int]) -> bool:
     A Percona Server is a ``mysql`` too; ``percona`` means it alone.  Raises `SpecError`.
     """
     names = "|".join(map(re.escape, flavours()))
-    found = re.fullmatch(rf"({names})((?:\s*,?\s*(?:>=|<=|<|>|==)\s*[\d.]+)*)", condition.strip())
+    bound = r"(>=|<=|<|>|==)\s*(\d+(?:\.\d+)*)"
+    found = re.fullmatch(rf"({names})((?:\s*,?\s*{bound})*)", condition.strip())
     if not found:
         raise SpecError(
             f'{condition!r} is not a condition; write "mariadb" or "mysql >= 8.0.30, < 9"'
         )
     return found[1] in known_as(flavour) and all(
-        _OPERATORS[operator](tuple(version[: len(bound)]), bound)
-        for operator, number in re.findall(r"(>=|<=|<|>|==)\s*([\d.]+)", found[2])
-        for bound in [tuple(int(n) for n in number.split(".") if n)]
+        _OPERATORS[sign](tuple(version[: text.count(".") + 1]), tuple(map(int, text.split("."))))
+        for sign, text in re.findall(bound, found[2])
     )
 
 

@@ -97,25 +97,25 @@ def private(
     make = _maker(host, campaign, log, work, on_lab)
     crossed = any(map(uses_lab_link, campaign.treatments.values()))
     delayed = any("delay" in settings.of("link") for settings in campaign.treatments.values())
-    crossing = (
+    lab_link = (
         CalibratedLink(planned(host, work / "wire" if delayed else None)) if crossed else None
     )
     slowed = [s for s in campaign.treatments.values() if s.of("slow")]
     spinner = Spinner(host, work / "spin", roles=apart(slowed[0])) if slowed else None
-    layers = [*_grounded(host, campaign, log, work), *([crossing.layer] if crossing else [])]
+    layers = [*_grounded(host, campaign, log, work), *([lab_link.layer] if lab_link else [])]
     layers += [Slow(spinner.folder)] if spinner else []
-    parts = BenchSetup(hosts, campaign, log, work, make, layers)
-    link = crossing.link.state.address if crossing else ""
+    setup = BenchSetup(hosts, campaign, log, work, make, layers)
+    link = lab_link.link.state.address if lab_link else ""
     data = (work / "mnt" if on_lab or is_real(device) else work) / "data"
     runners = {
-        program: ServerRunner(host, instance, parts.log.ledger, link=link)
+        program: ServerRunner(host, instance, setup.log.ledger, link=link)
         for program, instance in _instances(hosts, campaign, (work, data), servers, log).items()
     }
     for runner in runners.values() if campaign.spec.stack.replicated else ():
         places, build = (work / REPLICA_HOME, data.with_name(REPLICA_DATA)), runner.instance.build
         follower = prepare(host, build, places=places, records=log.records)
         runner.replica = Replica(runner.instance, follower)
-    return PrivateBench(parts, runners, crossing, spinner)
+    return PrivateBench(setup, runners, lab_link, spinner)
 
 
 def _grounded(host: Host, campaign: Campaign, log: CampaignLog, work: Path) -> Sequence[Layer]:

@@ -60,7 +60,7 @@ class CampaignLog:
     journal: Journal
     records: Records
     say: Callable[[str], None]
-    refuse: Callable[[], None] = lambda: None
+    refuse: Callable[[], object] = lambda: None
 
     @property
     def ledger(self) -> Ledger:
