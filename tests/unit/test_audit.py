@@ -153,6 +153,30 @@ def test_option_files_are_read_in_order_with_their_places():
 
 
 @pytest.mark.parametrize(
+    ("line", "name", "value", "loose"),
+    [
+        ("max_connections = 500\t# peak", "max_connections", "500", False),
+        ("sync_binlog=1# x", "sync_binlog", "1", False),
+        ("skip-name-resolve # x", "skip_name_resolve", "ON", False),
+        ("init_connect = 'SET @a = \\'#1\\''  # x", "init_connect", "SET @a = \\'#1\\'", False),
+        ("loose_query_cache_size=0", "query_cache_size", "0", True),
+        ("maximum_sort_buffer_size=1M", "maximum_sort_buffer_size", "1M", False),  # its bound
+    ],
+)
+def test_a_line_of_an_option_file(line, name, value, loose):
+    (found,) = every(("/f",), {"/f": f"[mysqld]\n{line}\n"}, groups("mysql", (8, 0, 33)))
+    assert (found.name, found.value, found.loose) == (name, value, loose)
+
+
+def test_an_instance_reads_the_groups_of_its_suffix_too():
+    """As `mariadb@one.service` has one, and Galera's files of Debian a group of their own."""
+    text = "[mysqld]\na=1\n[mysqld.one]\na=2\n[galera]\na=3\n[mysqld.two]\na=4\n"
+    found = every(("/f",), {"/f": text}, groups("mariadb", (10, 11, 19), ".one"))
+    assert [option.value for option in found] == ["1", "2", "3"]
+    assert [o.value for o in every(("/f",), {"/f": text}, groups("mysql", (8, 0, 33)))] == ["1"]
+
+
+@pytest.mark.parametrize(
     ("text", "value"), [("64M", 2.0**26), ("on", 1.0), ("-1", -1.0), ("0.5", 0.5), ("x", None)]
 )
 def test_numbers_of_option_files(text, value):
@@ -250,6 +274,101 @@ def test_facts_are_rates_shares_and_what_the_host_printed():
     assert known.where["max_connections"] == "set at run time"
     assert known.where["sort_buffer_size"] == "/etc/my.cnf:3"
     assert known.memory.limit == 8 * 2**30
+
+
+def test_a_loose_option_does_not_stop_a_later_release():
+    files = {"/etc/my.cnf": "[mysqld]\nloose_query_cache_size=0\nquery_cache_type=0\n"}
+    found = facts(evidence(flavour="mysql", version=(5, 7, 22), files=files)).values
+    assert found["fact.dead_list"] == "query_cache_type (/etc/my.cnf:3, removed in 8.0)"
+
+
+def test_the_redo_log_of_mysql_is_what_it_was_made_of_the_old_options():
+    """It goes on showing the default capacity beside innodb_log_file_size = 2G."""
+    variables = {**VARIABLES, "innodb_redo_log_capacity": "104857600"}
+    looks = (BEFORE, {**AFTER, "Innodb_redo_log_capacity_resized": str(4 << 30)})
+    found = facts(evidence(version=(8, 0, 33), variables=variables, looks=looks)).values
+    assert found["fact.redo"] == 4 << 30
+
+
+@pytest.mark.parametrize(
+    ("replica", "by_gtid"),
+    [
+        ({"slave_io_running": "Yes", "using_gtid": "Slave_Pos"}, True),
+        ({"slave_io_running": "Yes", "using_gtid": "No"}, False),
+        ({"a.replica_io_running": "Yes", "a.auto_position": "1", "b.auto_position": "0"}, False),
+        ({"slave_io_running": "Yes"}, False),
+    ],
+)
+def test_a_replica_that_finds_its_position_by_gtid_needs_no_relay_log(replica, by_gtid):
+    assert ("fact.gtid_position" in facts(evidence(replica=replica)).values) == by_gtid
+    found = evaluate(
+        evidence(), facts(evidence(replica=replica, variables={"relay_log_recovery": "OFF"})),
+        rules(), date(2026, 11, 26),
+    )  # fmt: skip
+    assert ("relay-log-unrecovered" in {one.rule for one in found.findings}) != by_gtid
+
+
+def test_an_allocator_that_is_part_of_the_program_is_in_no_maps():
+    variables = {**VARIABLES, "version_malloc_library": "bundled jemalloc"}
+    host = {**HOST, "maps": ""}
+    assert facts(evidence(variables=variables, host=host)).values["process.allocator"] == "jemalloc"
+    assert facts(evidence(host=host)).values["process.allocator"] == "glibc"
+
+
+def test_what_a_process_has_for_itself_is_without_mapped_files_and_with_huge_pages():
+    status = "VmRSS:\t 900 kB\nRssAnon:\t 500 kB\nRssFile:\t 390 kB\nRssShmem:\t 10 kB\n"
+    host = {**HOST, "process": f"{status}HugetlbPages:\t 2048 kB"}
+    assert facts(evidence(host=host)).values["process.rss"] == 1024.0 * (500 + 10 + 2048)
+
+
+def test_before_mysql_8_the_server_does_not_show_what_set_a_value():
+    known = facts(evidence(flavour="mysql", version=(5, 7, 22), origins={})).values
+    assert known["fact.ignored"] == 0
+    assert "changed at run time, or limited by the server" in known["fact.changed_list"]
+
+
+# Each of these fires with the value that is there, however large that is.
+LARGE = {
+    "table-cache-small": (
+        ("table_open_cache", 1e5),
+        {"rate.opened_tables": 9.0, "status.open_tables": 1e5},
+    ),
+    "tmp-tables-on-disk": (
+        ("tmp_table_size", 2.0**29),
+        {"fact.disk_tmp_share": 0.5, "rate.created_tmp_disk_tables": 9.0},
+    ),
+    "binlog-cache-spills": (
+        ("binlog_cache_size", 2.0**23),
+        {"fact.binlog_spill_share": 0.5, "rate.binlog_cache_disk_use": 9.0},
+    ),
+    "log-buffer-waits": (("innodb_log_buffer_size", 2.0**29), {"rate.innodb_log_waits": 9.0}),
+    "thread-cache-small": (
+        ("thread_cache_size", 1500.0),
+        {"rate.threads_created": 9.0, "status.max_used_connections": 2000.0},
+    ),
+    "back-log-small": (("back_log", 5000.0), {"rate.connections": 4000.0}),
+    "pool-small": (
+        ("innodb_buffer_pool_size", 8.0 * 2**30),
+        {
+            "rate.innodb_buffer_pool_reads": 99.0,
+            "fact.data": 9.0 * 2**30,
+            "memory.limit": 2.0**36,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(LARGE))
+def test_the_cure_for_too_small_is_larger(name):
+    (variable, present), known = LARGE[name]
+    values = {f"var.{variable}": present, "fact.watched": 60.0, **known}
+    (found,) = evaluate(
+        evidence(), SimpleNamespace(values=values, where={}, memory=SimpleNamespace(limit=2.0**36)),
+        {name: rules()[name]}, date(2026, 11, 26),
+    ).findings  # fmt: skip
+    proposed = [number(one.settings[f"mysqld.{variable}"]) for one in found.proposals]
+    assert proposed
+    assert min(proposed) > present
 
 
 def test_a_remote_server_has_no_facts_of_its_host():
@@ -386,6 +505,8 @@ def test_a_share_is_of_one_time():
         ("innodb_buffer_pool_size=1000M", str(1 << 30), False),
         ("innodb_buffer_pool_size=1000M", str(48 << 30), True),
         ("innodb_io_capacity=5000", "1000", True),
+        ("open_files_limit=8192", "10000", False),
+        ("open_files_limit=65535", "10000", True),
         ("character_set_server=utf8", "utf8mb3", False),
         ("character_set_server=latin1", "utf8mb4", True),
     ],

@@ -129,3 +129,23 @@ def test_a_copy_that_is_not_the_golden_one_is_refused(store, harm, message):
     store.host = Careless(harm)
     with pytest.raises(HostError, match=message):
         store.restore("")
+
+
+class Full(Local):
+    """Its disk is full once something is written."""
+
+    def run(self, action, *, timeout_s=60.0):
+        if "env" in action.argv[:1]:
+            raise HostError("No space left on device")
+        return super().run(action, timeout_s=timeout_s)
+
+
+def test_a_copy_that_does_not_fit_leaves_the_disk_as_it_was(tmp_path):
+    """The journal is on the same disk, and it stayed full after the campaign."""
+    store = DirectoryStore(Full(), tmp_path / "home", tmp_path / "live", reflinks=False)
+    store.open()
+    (store.live / "a").write_bytes(b"x" * 4096)
+    store.freeze()
+    with pytest.raises(HostError, match="No space left"):
+        store.restore("")
+    assert [path.name for path in store.home.iterdir()] == ["golden"]

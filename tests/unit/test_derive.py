@@ -5,7 +5,7 @@ import pytest
 
 from mydyno.model import Metric, Series, Window
 from mydyno.sample import Sampling
-from mydyno.sample.derive import sampled_series, series, used
+from mydyno.sample.derive import counted_below, sampled_series, series, used
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import Where
 from unit.sampler_file import File
@@ -32,7 +32,7 @@ def sample(tmp_path, columns, ticks, source="host"):
 
 
 def made(tmp_path, file, where=HERE, origin_s=0.0):
-    found = series(read(file.written(tmp_path)), where, origin_s)
+    found = series(counted_below(read(file.written(tmp_path)), where), where, origin_s)
     return {one.name: list(zip(one.t_s, one.values, strict=True)) for one in found}
 
 
@@ -84,6 +84,20 @@ def test_a_disk_that_did_nothing_has_no_latency(tmp_path):
     assert found["disk.queue"] == near([(1.001, 0), (2.001, 0.064)])
     assert made(tmp_path, sample(tmp_path, columns, ticks), Where("sda", "")) == {}
     assert made(tmp_path, sample(tmp_path, columns, ticks), Where()) == {}
+
+
+def test_flushes_of_a_volume_are_counted_on_its_disks(tmp_path):
+    columns, own = [], (0, 0)
+    for disk in ("dm-0", "vda", "vdb"):
+        columns += counters("disk.flushes", of=disk)
+        columns += counters("disk.flush_s", of=disk, scale=1e-3)
+    file = sample(tmp_path, columns, [(*own, 0, 0, 5, 10), (*own, 30, 60, 25, 90)])
+    found = made(tmp_path, file, Where("dm-0", below=("vda", "vdb")))
+    assert found["disk.flushes"] == near([(1.001, 25)])
+    assert found["disk.flush_latency"] == near([(1.001, 0.0028)])
+    assert made(tmp_path, file, Where("dm-0"))["disk.flushes"] == near([(1.001, 0)])
+    counted = made(tmp_path, file, Where("vda", below=("vdb",)))
+    assert counted["disk.flushes"] == near([(1.001, 30)])
 
 
 def test_a_counter_that_falls_has_no_rate_then(tmp_path):

@@ -2,13 +2,18 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mydyno.campaign.doses import STRENGTHS, factor, title
 from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.treatments import Environment
+from mydyno.host import Completed
+from mydyno.journal import MemoryJournal
+from mydyno.journal.records import MemoryRecords
 from mydyno.model import SpecError
+from mydyno.stack import Ledger, Site, converge
 from mydyno.stack.doses import (
     LabDisk,
     Slow,
@@ -19,6 +24,7 @@ from mydyno.stack.doses import (
     resolved,
 )
 from mydyno.stack.protocol import split
+from mydyno.testing import FakeHost
 
 SPEC = """
 [stack]
@@ -221,6 +227,27 @@ def test_the_daemons_state_is_read_back():
     assert back.action.stdin == b"scale 1.0\nlatency 0 0 0\n"
     assert parse_caps(raw) == {"disk.cap_ios": 1000.0, "disk.burst_ios": 7000.0}
     assert parse_caps(raw.replace(b'"capped":true', b'"capped":false')) == {"disk.uncapped": 1.0}
+
+
+def test_each_lab_disk_has_its_own_doses(tmp_path):
+    """A baseline on a second disk was measured under the dose of the treatment before it."""
+    control = {name: tmp_path / name for name in "ab"}
+    scales = dict.fromkeys("ab", 1.0)
+
+    class Disks(FakeHost):
+        def run(self, action, **_):
+            name = Path(action.argv[-1]).name
+            if action.argv[0] == "tee":
+                scales[name] = float(action.stdin.split()[1])
+            state = {"pid": ord(name), "scale": scales[name], "capped": True}
+            return Completed(action, 0, msgspec.json.encode(state), b"")
+
+    host, ledger = Disks({}, iter), Ledger(MemoryRecords(), MemoryJournal())
+    for trial, (name, want) in enumerate([("a", "70%"), ("b", "70%"), ("a", ""), ("b", "")]):
+        settings = split({"db/disk.rate": want} if want else {})
+        layer = LabDisk(control[name])
+        converge(Site("db", host, (layer,)), settings, ledger, trial)
+    assert scales == {"a": 1.0, "b": 1.0}
 
 
 def test_an_older_daemon_has_no_dose():

@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.audit.facts import ServerEvidence
-from mydyno.keep.drift import HostFiles, drift, paths, place_of
+from mydyno.keep.drift import HostFiles, drift, paths, places_of
 from mydyno.keep.forms import native
 from mydyno.keep.kept import Kept, KeptOn
 from mydyno.model import SpecError
@@ -113,12 +113,24 @@ def test_all_paths_are_below_etc_proc_and_sys():
         ({"kernel.sysctl.a b": "1"}, "sdc"),
         ({"block.scheduler": "none"}, "../../../etc"),
         ({"block.scheduler": "none"}, ""),
+        ({"block.scheduler": "none"}, "sdc,../../../etc"),
     ],
 )
 def test_a_name_that_leads_elsewhere_is_refused(settings, disk):
     """Whoever can write to the folder of an export chooses what root reads, else."""
     with pytest.raises(SpecError):
         paths(Kept(settings, target=KeptOn(disk=disk)))
+
+
+def test_of_an_array_every_disk_has_to_have_it():
+    wanted = Kept({"block.scheduler": "none"}, target=KeptOn(disk="sdc,sdd"))
+    evidence, files = seen()
+    there = {
+        "/sys/block/sdc/queue/scheduler": "[none] bfq",
+        "/sys/block/sdd/queue/scheduler": "bfq",
+    }
+    (row,) = drift(wanted, evidence, HostFiles({**files.texts, **there}))
+    assert (row.effective, row.state) == ("none on sdc, bfq on sdd", "changed")
 
 
 def test_the_table_has_three_columns_and_a_count():
@@ -148,5 +160,5 @@ def test_the_environment_of_the_process_is_compared_where_it_may_be_read(environ
 
 def test_a_dot_within_the_name_of_a_sysctl_is_written_as_a_slash():
     kept = Kept({}, [], {}, "mariadb", (10, 11, 19))
-    place = place_of("kernel.sysctl.net.ipv4.conf.eth0/100.rp_filter", kept)
+    (place,) = places_of("kernel.sysctl.net.ipv4.conf.eth0/100.rp_filter", kept)
     assert place == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"

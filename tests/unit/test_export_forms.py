@@ -168,9 +168,12 @@ def test_udev_sets_the_scheduler_before_its_tunables():
     assert "sdc" not in file.text  # another disk may have that name after a boot
     with pytest.raises(SpecError, match="as udevadm info does"):
         made("udev", Kept({"block.scheduler": "none"}, target=KeptOn(disk="sdc", serial='A=*"')))
-    for disk in ("", 'a", RUN+="x'):
+    for disk in ("", 'a", RUN+="x', "sdc,"):
         with pytest.raises(SpecError, match="sdc"):
             made("udev", Kept({"block.scheduler": "none"}, target=KeptOn(disk=disk)))
+    two = KeptOn(disk="sdc,sdd", serial="ID_WWN=0x5000c5009a")
+    with pytest.raises(SpecError, match="one for each of disk=sdc,sdd"):
+        made("udev", Kept({"block.scheduler": "none"}, target=two))
     with pytest.raises(SpecError, match="cannot stand"):
         made("udev", Kept({"block.scheduler": 'none", RUN+="x'}, target=TARGET))
 

@@ -107,7 +107,7 @@ IN_BYTES = {"/proc/sys/vm/dirty_bytes": "8192\n", "/proc/sys/vm/dirty_ratio": "0
 
 def test_of_a_pair_in_two_units_the_other_one_is_restored_too():
     """The kernel takes no zero for dirty_bytes, so the lease could never be reverted."""
-    along = {"kernel.sysctl.vm.dirty_bytes": {"kernel.sysctl.vm.dirty_ratio": "20"}}
+    along = {"kernel.sysctl.vm.dirty_bytes": {"kernel.sysctl.vm.dirty_ratio": ["20"]}}
     plan = planned(
         kept(kernel__sysctl__vm__dirty_bytes="8192"), {}, scene(values=DIRTY, along=along)
     )
@@ -119,7 +119,7 @@ def test_of_a_pair_in_two_units_the_other_one_is_restored_too():
 
 def test_a_kept_pair_is_undone_by_the_one_that_is_not_zero():
     first = kept(kernel__sysctl__vm__dirty_bytes="0", kernel__sysctl__vm__dirty_ratio="20")
-    along = {"kernel.sysctl.vm.dirty_ratio": {"kernel.sysctl.vm.dirty_bytes": "8192"}}
+    along = {"kernel.sysctl.vm.dirty_ratio": {"kernel.sysctl.vm.dirty_bytes": ["8192"]}}
     plan = undone(held(1), first, scene({OPTIONS: "text"}, values=IN_BYTES, along=along))
     (change,) = plan.trial
     assert (change.place, change.wanted) == ("/proc/sys/vm/dirty_ratio", "20")
@@ -132,7 +132,7 @@ QUEUE = "/sys/block/sdc/queue"
 
 def test_a_scheduler_comes_before_the_queue_that_it_resets_and_all_of_that_is_restored():
     values = {f"{QUEUE}/scheduler": "none [mq-deadline]\n", f"{QUEUE}/nr_requests": "77\n"}
-    along = {"block.scheduler": {"block.nr_requests": "77", "block.iosched.read_expire": "321"}}
+    along = {"block.scheduler": {"block.nr_requests": ["77"], "block.iosched.read_expire": ["321"]}}
     plan = planned(
         kept(block__nr_requests="77", block__scheduler="none"),
         {},
@@ -148,6 +148,43 @@ def test_a_scheduler_comes_before_the_queue_that_it_resets_and_all_of_that_is_re
     in_force = scene(values={**values, f"{QUEUE}/scheduler": "[none] mq-deadline\n"})
     with pytest.raises(SpecError, match="in force there already"):
         planned(kept(block__nr_requests="77", block__scheduler="none"), {}, in_force)
+
+
+@pytest.mark.parametrize("key", ["net.transport", "link.rate"])
+def test_what_is_no_setting_of_a_host_is_no_move_of_its_data(key):
+    with pytest.raises(RefusedError, match=f"^{key}: is no setting of a host.* TOML file"):
+        refuse(kept(**{key.replace(".", "__"): "x"}), seen())
+
+
+def of_an_array(scheduler, depth):
+    """Return a treatment of two disks, and what is read of them: each one's, in order."""
+    wanted = kept(block__scheduler="none", block__read_ahead_kb="64")
+    values = {}
+    for disk, now in zip(("sdc", "sdd"), scheduler, strict=True):
+        queue = f"/sys/block/{disk}/queue"
+        values |= {f"{queue}/scheduler": now, f"{queue}/read_ahead_kb": "128"}
+    along = {"block.scheduler": {"block.nr_requests": depth}}
+    wanted = replace(wanted, target=replace(TARGET, disk="sdc,sdd", serial="ID_WWN=0x5,"))
+    return wanted, {}, scene(values=values, along=along)
+
+
+def test_the_disks_of_an_array_are_set_one_by_one_and_kept_in_one_file():
+    plan = planned(*of_an_array(("mq-deadline", "mq-deadline"), ("77", "77")))
+    assert [(change.place, change.along) for change in plan.trial] == [
+        ("/sys/block/sdc/queue/scheduler", {"/sys/block/sdc/queue/nr_requests": "77"}),
+        ("/sys/block/sdd/queue/scheduler", {"/sys/block/sdd/queue/nr_requests": "77"}),
+        ("/sys/block/sdc/queue/read_ahead_kb", {}),
+        ("/sys/block/sdd/queue/read_ahead_kb", {}),
+    ]
+    (rules,) = plan.stored
+    assert rules.wanted.count('ENV{ID_WWN}=="0x5"') == rules.wanted.count('KERNEL=="sdd"') == 2
+    assert plan.along == {"block.nr_requests": "77"}
+
+
+def test_disks_of_an_array_that_differ_are_refused():
+    for there in (("none", "bfq"), ("77", "77")), (("bfq", "bfq"), ("77", "32")):
+        with pytest.raises(RefusedError, match="on sdc,sdd; set the disks alike first"):
+            planned(*of_an_array(*there))
 
 
 def test_tunables_are_those_of_the_allocator_in_force():

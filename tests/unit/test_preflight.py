@@ -10,8 +10,9 @@ from mydyno.host import Completed, Local
 from mydyno.loads import WorkloadInfo
 from mydyno.model import HostError, RefusedError, SpecError
 from mydyno.sample.facts import cores_busy, facts, parse
+from mydyno.stack.protocol import split
 from mydyno.testbed.bench_setup import Hosts
-from mydyno.testbed.preflight import busy, preflight
+from mydyno.testbed.preflight import busy, preflight, refuse_connections
 from mydyno.testing.fakes import FakeHost
 
 SPEC = """
@@ -103,3 +104,22 @@ def test_an_interface_is_shown_with_driver_and_speed(speed, shown):
     details = parse("\n".join(lines).encode()).details
     assert details["interface eth0"] == shown
     assert "interface veth1" not in details
+
+
+@pytest.mark.parametrize(
+    ("threads", "replica", "most", "refused"),
+    [(150, False, "151", False), (151, False, "151", True), (150, True, "151", True)],
+)
+def test_a_load_leaves_room_for_our_own_connections(threads, replica, most, refused):
+    """Ours are there first, and the load's last thread was let in no more."""
+    info = WorkloadInfo("rw", needs_server=True)
+    campaign = SimpleNamespace(
+        workloads={"rw/1": SimpleNamespace(info=info, threads=threads)},
+        treatments={"A": split({"db/mysqld.max_connections": most})},
+        spec=SimpleNamespace(stack=SimpleNamespace(replicated=replica)),
+    )
+    if refused:
+        with pytest.raises(SpecError, match=f"lets {most} connections in, {1 + replica} of them"):
+            refuse_connections(campaign)
+    else:
+        refuse_connections(campaign)

@@ -105,6 +105,10 @@ def test_passwords_are_hidden(text):
 
 
 def test_statements_of_a_spec_keep_their_shape():
+    hexadecimal = 'q = "SELECT a FROM t WHERE b = 0xDEADBEEF AND c > 1e9 AND d = 0b101"\n'
+    assert spec_without_literals(hexadecimal) == (
+        'q = "SELECT a FROM t WHERE b = ? AND c > ? AND d = ?"\n'
+    )
     spec = 'q = "SELECT a FROM t WHERE b = \'x\' AND c = 5"\nn = 7\nm = """\nselect 1,\n \'y\'"""\n'
     want = 'q = "SELECT a FROM t WHERE b = ? AND c = ?"\nn = 7\nm = """\nselect ?,\n ?"""\n'
     assert spec_without_literals(spec) == want

@@ -95,6 +95,7 @@ def test_the_sampler_gets_its_targets_and_ends_with_the_load(program, folder, tm
         "interface": "lo",
         "link_bytes_per_s": None,
         "caps": {},
+        "below": [],
     }
     assert complaint(folder) == ""
 

@@ -73,6 +73,11 @@ def test_a_clients_file_asks_for_the_same():
     assert client_section(plain)["loose-ssl"] == "0"
 
 
+def test_a_comment_is_no_part_of_a_password():
+    text = "[client]\npassword = a1  # of the bench\nuser='x#1' # b\nsocket=\"/a b\"\n"
+    assert client_section(text) == {"password": "a1", "user": "x#1", "socket": "/a b"}
+
+
 def test_only_a_load_from_elsewhere_is_not_looked_up():
     files = Place(Path("/srv/h"), Path("/srv/d"), Path("/srv/h"))
     server = build("mariadb", (10, 11, 19))

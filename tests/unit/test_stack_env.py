@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mydyno.model import SpecError
 from mydyno.stack.launch_file import Env, Server, parse_env
+from mydyno.stack.layers import ServerPlace, layers
+from mydyno.stack.protocol import split
 
 LAYER = Env(Server(Path("/h/env"), Path("/h/pid"), Path("/h/my.cnf")))
 VALUES = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=8)
@@ -32,3 +36,18 @@ def test_plans_are_idempotent(first, second):
 @given(st.binary())
 def test_any_output_is_read(raw):
     assert all(isinstance(part, str) for pair in parse_env(raw).items() for part in pair)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("LC_ALL", "mydyno sets it"),
+        ("MYDYNO_SEED", "mydyno sets it"),
+        ("-u", "not a variable's name"),
+    ],
+)
+def test_a_load_has_no_variable_that_would_be_ignored_or_is_none(name, message):
+    settings = split({f"load/env.{name}": "x"})
+    with pytest.raises(SpecError, match=rf"load/env\.{name}: {message}"):
+        layers()["env"].validate(settings, ServerPlace())
+    layers()["env"].validate(split({"load/env.LD_PRELOAD": "libx.so"}), ServerPlace())

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mydyno.campaign.designs import Fixed
+from mydyno.campaign.designs import Fixed, look_at
 from mydyno.campaign.plan import plan
 from mydyno.campaign.spec import decode
 from mydyno.campaign.switchback import SHORT_S, Segments, Settled
@@ -19,7 +19,7 @@ from mydyno.campaign.timing import (
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.plan import describe
 from mydyno.journal.register import MeasuredCosts, remember, remembered
-from mydyno.model import Outcome, TrialStatus, Window
+from mydyno.model import Interval, Outcome, TrialStatus, Window
 from mydyno_simulate import BARE, CLOUD, NOISY, Arm, Machine, Warmup
 from mydyno_simulate import play as simulated
 from mydyno_simulate.noise import Runs, Seconds
@@ -274,3 +274,13 @@ def test_what_may_be_repeated_is_in_the_latest_end_only():
     most = schedule(replace(c, design=replace(c.design, valid=None)), MEASURED)
     assert found.expected_s == most.expected_s
     assert found.latest_s == pytest.approx(most.latest_s * 1.5, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("reports_s", "look_s"),
+    [((10.0, 20.0, 30.0), 30.0), ((25.0, 50.0), 45.0), ((25.0, 50.0, 75.0), 60.0), ((25.0,), None)],
+)
+def test_a_load_that_reports_seldom_reaches_the_last_look(reports_s, look_s):
+    """Its trial would never have ended."""
+    intervals = [Interval(t_s, {"tps": 1.0}) for t_s in reports_s]
+    assert look_at(intervals, (30.0, 45.0, 60.0)) == look_s

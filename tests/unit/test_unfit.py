@@ -1,11 +1,20 @@
 """One treatment that cannot be measured fails its own trials; the others go on."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from mydyno.campaign.spec import DeviceTable, Spec, StackTable
+from mydyno.host import Local
 from mydyno.journal import Prepared
-from mydyno.model import HostError, SpecError, UnknownEndError
+from mydyno.journal.records import MemoryRecords
+from mydyno.model import HostError, RefusedError, SpecError, UnknownEndError
+from mydyno.snapshot import DirectoryStore
+from mydyno.snapshot.device import DeviceStore, RealDevice
+from mydyno.stack.protocol import split
+from mydyno.testbed.assemble import without_lab
 from mydyno.testbed.preparing import Preparation
 
 
@@ -86,3 +95,66 @@ def test_a_data_set_that_cannot_be_made_is_removed_and_the_others_stay(prepare):
 def test_nothing_is_measured_without_a_baseline_another_treatment_and_a_host(prepare, sets):
     with pytest.raises((HostError, SpecError), match=r"of the baseline|of all others|lost"):
         prepare(**sets)
+
+
+def test_on_a_real_device_only_its_own_data_set_is_removed():
+    """The others, and the snapshots that are complete, stay; the last one empties the device."""
+    done = []
+
+    class Device(RealDevice):
+        def open(self, kind, options):
+            del kind, options
+
+        def close(self, *, keep):
+            done.append(("device", keep))
+
+    class Copies(DirectoryStore):
+        def open(self):
+            return True
+
+        def close(self, *, keep):
+            done.append((self.home.name, keep))
+
+    device = Device(Local(), "/dev/x", Path("/mnt"), MemoryRecords())
+    sets = [
+        DeviceStore(device, "ext4", "", Copies(Local(), Path(name), Path("data"))) for name in "abc"
+    ]
+    for one in sets:
+        one.open()
+    sets[1].close(keep=False)
+    assert done == [("b", False)]
+    sets[0].close(keep=True)
+    sets[2].close(keep=True)
+    assert done == [("b", False), ("device", True)]
+
+
+def campaign_of(**treatments):
+    stack = StackTable(server="auto", device=DeviceTable(lab="loop", size="1G"))
+    return Without(
+        {name: split(settings) for name, settings in treatments.items()},
+        Spec(stack=stack, workloads={}),
+    )
+
+
+@dataclass(frozen=True)
+class Without:
+    """What of a campaign is needed to leave out its lab."""
+
+    treatments: dict
+    spec: Spec
+
+
+def test_without_a_lab_what_is_left_is_compared_in_a_plain_directory():
+    made, lines = without_lab(
+        campaign_of(A={}, B={"db/block.scheduler": "none", "db/mysqld.sync_binlog": "0"}),
+        "No root.",
+    )
+    assert {**made.treatments["B"]} == {"db/mysqld.sync_binlog": "0"}
+    assert made.spec.stack.device == "here"
+    assert lines == ["No root; the data is in a plain directory, without caps",
+                     "B: skipped block.scheduler"]  # fmt: skip
+
+
+def test_without_a_lab_treatments_of_the_lab_alone_are_no_campaign():
+    with pytest.raises(RefusedError, match=r"^No root; without a lab the treatments are all"):
+        without_lab(campaign_of(A={}, B={"db/fs.type": "xfs"}), "No root.")

@@ -27,6 +27,10 @@ def cell(**options):
         (JOB | {"filename_format": "/a.$jobnum"}, "inside the stack's own directory"),
         (JOB | {"opendir": "/srv"}, "confined to its directory"),
         (JOB | {"exec-prerun": "reboot"}, "confined to its directory"),
+        (JOB | {"ioscheduler": "none"}, "confined to its directory"),
+        (JOB | {"write_bw_log": "/etc/x"}, "confined to its directory"),
+        (JOB | {"mem": "mmaphuge:/etc/x"}, "names a file"),
+        (JOB | {"ioengine": "external:/tmp/x.so"}, "names a file"),
         (JOB | {"a b": 1}, "confined to its directory"),
     ],
 )

@@ -8,20 +8,21 @@ import time
 import msgspec
 import pytest
 
+from mydyno.audit.host_facts import section
 from mydyno.cli.apply import _on
 from mydyno.cli.audit import gathered
 from mydyno.cli.leases import (
     GUARD,
     call,
-    held,
     install_guard,
     lease_of,
+    leases_of,
     scene_of,
     unit_of,
 )
 from mydyno.host import Host
 from mydyno.keep.kept import Kept, KeptOn
-from mydyno.keep.lease import LeaseNote, not_in_force, planned, stack, undone
+from mydyno.keep.lease import LeaseNote, kept_leases, not_in_force, planned, undone
 from mydyno.model import Action
 from mydyno.server.existing import reached
 from mydyno_vm import qemu
@@ -81,7 +82,7 @@ def production(guest):
     shell(guest, "systemctl unmask mariadb; systemctl enable --now mariadb", 300)
     install_guard(guest)
     yield guest
-    if held(guest):
+    if leases_of(guest):
         shell(guest, f"{GUARD} forget || true")
     shell(guest, "systemctl disable --now mariadb")
 
@@ -103,7 +104,7 @@ def plan_of(guest: Host, number, settings=SETTINGS):
 
 def undo(guest):
     """Undo the kept lease by one of its own."""
-    (top,) = stack(held(guest))
+    (top,) = kept_leases(leases_of(guest))
     existing = reached(guest)
     seen = gathered(existing, 0)
     note = top.lease.note
@@ -198,7 +199,7 @@ def test_leases_live_through_boots_of_a_machine_with_several_filesystems(
     shown = "systemctl show -P ExecMain{}TimestampMonotonic {}"
     ended_us = int(shell(guest, shown.format("Exit", "mydyno-boot")))
     assert 0 < ended_us < int(shell(guest, shown.format("Start", "mariadb")))
-    (ended,) = held(guest)
+    (ended,) = leases_of(guest)
     assert ended.is_over
     assert [line for line in state(guest) if not any(word in line for word in OURS)] == [
         line for line in first if not any(word in line for word in OURS)
@@ -221,7 +222,8 @@ TUNED = {"nr_requests": "77", "iosched/read_expire": "321"}
 
 def test_a_scheduler_comes_back_with_the_queue_that_it_had(production):
     guest = production
-    queue = f"/sys/block/{gathered(reached(guest), 0).host['queue'].split()[0][5:]}/queue"
+    disk = section(gathered(reached(guest), 0).host, "queue")["name"]
+    queue = f"/sys/block/{disk}/queue"
     choice = shell(guest, f"sed 's/.*\\[//; s/\\].*//' {queue}/scheduler").strip()
     shell(guest, f"echo mq-deadline >{queue}/scheduler")
     for name, value in TUNED.items():
@@ -242,6 +244,57 @@ def test_a_scheduler_comes_back_with_the_queue_that_it_had(production):
         shell(guest, f"echo none >{queue}/scheduler; echo {choice} >{queue}/scheduler")
         shell(guest, f"{GUARD} forget")
         install_guard(guest)
+
+
+ON_AN_ARRAY = r"""
+systemctl stop mariadb
+mdadm --quiet --create /dev/md/data --run --level 0 --raid-devices 2 "$0" "$1"
+mkfs.ext4 -q -F /dev/md/data
+mount /dev/md/data /mnt; cp -a /var/lib/mysql/. /mnt; umount /mnt
+echo "UUID=$(blkid -s UUID -o value /dev/md/data) /var/lib/mysql ext4 defaults 0 2" >>/etc/fstab
+systemctl daemon-reload; mount /var/lib/mysql; chown mysql: /var/lib/mysql
+systemctl start mariadb
+"""
+OFF_THE_ARRAY = r"""
+systemctl stop mariadb
+sed -i '\, /var/lib/mysql ext4 ,d' /etc/fstab
+systemctl daemon-reload; umount /var/lib/mysql
+mdadm --quiet --stop --scan; mdadm --quiet --zero-superblock "$0" "$1"
+systemctl start mariadb
+"""
+
+
+@pytest.fixture
+def array(production, machine):
+    """Put the server's data on two disks, striped, and return their names in /sys/block."""
+    disks = machine.disks[2:4]
+    production.run(Action(("sh", "-ec", ON_AN_ARRAY, *disks)), timeout_s=300).check()
+    real = production.run(Action(("realpath", *disks))).check().stdout.decode().split()
+    yield [path.rpartition("/")[2] for path in real]
+    shell(production, f"{GUARD} forget || true")
+    production.run(Action(("sh", "-c", OFF_THE_ARRAY, *disks)), timeout_s=300).check()
+    install_guard(production)
+
+
+def test_all_disks_of_an_array_have_it_after_a_boot(production, machine, array):
+    guest = production
+    first = state(guest)
+    there = shell(guest, f"cat /sys/block/{array[0]}/queue/scheduler")
+    wanted = "none" if "[none]" not in there else "mq-deadline"
+    lease, plan, kept = plan_of(guest, 0, {"block.scheduler": wanted, "block.read_ahead_kb": "64"})
+    assert [disk for disk, _ in kept.target.disks] == sorted(array)
+    assert len(plan.trial) == 4
+    call(guest, "begin", stdin=msgspec.json.encode(lease))
+    call(guest, "confirm", lease.id, "--who", "test")
+    cut(guest, machine)
+    for disk in array:
+        queue = f"/sys/block/{disk}/queue"
+        assert f"[{wanted}]" in shell(guest, f"cat {queue}/scheduler")
+        assert shell(guest, f"cat {queue}/read_ahead_kb").strip() == "64"
+    undo(guest)
+    call(guest, "forget")
+    assert state(guest) == first
+    install_guard(guest)
 
 
 def test_power_cuts_at_any_instant_leave_all_or_nothing(production, machine, timed):
@@ -274,7 +327,7 @@ def test_power_cuts_at_any_instant_leave_all_or_nothing(production, machine, tim
         end = all_held[-1]["state"] if all_held else "none"
         ends[act, end] = ends.get((act, end), 0) + 1
         assert end in {"none", "reverted", "kept"}, (number, act, end)
-        if end == "kept" and stack(held(guest)):
+        if end == "kept" and kept_leases(leases_of(guest)):
             assert shell(guest, f"{GUARD} verify") == ""
             undo(guest)
         now = [line for line in state(guest) if not line.startswith("usr/local")]

@@ -99,15 +99,15 @@ impl Input {
     /// Reads it to its end.  If that fails midway, the digest is of what could be read, and why
     /// it failed is reported too.
     pub fn digest(self, threads: usize, config: &Config) -> (Digest, Option<String>) {
+        let words = |error| format!("{}: {error}; what came before is counted", self.name);
         match self.source {
             Source::Stream(mut stream) => {
                 let mut engine = Engine::new(config.clone());
                 let read = read_all(&mut engine, &mut stream);
-                let words = |error| format!("{}: {error}; what came before is counted", self.name);
                 (engine.finish(), read.err().map(words))
             }
             Source::Plain(path) => match digest_file(&path, threads, config) {
-                Ok(digest) => (digest, None),
+                Ok((digest, broken)) => (digest, broken.map(words)),
                 Err(error) => (Digest::default(), Some(format!("{}: {error}", self.name))),
             },
         }

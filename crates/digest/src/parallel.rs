@@ -29,21 +29,19 @@ const SPARE: i64 = 1 << 20;
 /// Before the start of a segment, what shows that a statement ended there.
 const BEFORE: u64 = 8;
 
-/// The digest of a plain file.
+/// A digest, and why what it is of was not read to its end.
+pub type Done = (Digest, Option<io::Error>);
+
+/// The digest of a plain file, of what comes before the first place that cannot be read.
 ///
 /// # Errors
-/// When the file cannot be opened or read.
-pub fn digest_file(path: &Path, threads: usize, config: &Config) -> io::Result<Digest> {
+/// When the file cannot be opened.
+pub fn digest_file(path: &Path, threads: usize, config: &Config) -> io::Result<Done> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
     let share = length / (threads.max(1) as u64 * 8);
-    digest_segments(
-        &file,
-        length,
-        threads,
-        share.clamp(SMALLEST, LARGEST),
-        config,
-    )
+    let segment = share.clamp(SMALLEST, LARGEST);
+    Ok(digest_segments(&file, length, threads, segment, config))
 }
 
 /// The digest of a file in segments of that size.
@@ -53,7 +51,7 @@ pub(super) fn digest_segments(
     threads: usize,
     segment: u64,
     config: &Config,
-) -> io::Result<Digest> {
+) -> Done {
     let unredacted = Config {
         redact: false,
         ..config.clone()
@@ -65,18 +63,18 @@ pub(super) fn digest_segments(
         config: &unredacted,
     };
     let parts = if threads > 1 && length > segment {
-        log.parts(threads)?
+        log.parts(threads)
     } else {
         None
     };
-    let mut digest = match parts {
-        Some(digest) => digest,
-        None => log.read(Engine::new(unredacted.clone()), length)?.digest,
-    };
+    let (mut digest, broken) = parts.unwrap_or_else(|| {
+        let all = log.read(Engine::new(unredacted.clone()), length);
+        (all.digest, all.broken)
+    });
     if config.redact {
         digest.redact();
     }
-    Ok(digest)
+    (digest, broken)
 }
 
 /// A file of known length, cut into segments.
@@ -99,13 +97,15 @@ struct Part {
     guessed: bool,
     /// The bytes left for what grows.
     room: i64,
+    /// Why it ends before the segment does.
+    broken: Option<io::Error>,
 }
 
 type Sent = (u64, io::Result<Option<Part>>);
 
 impl Log<'_> {
     /// Reads all segments with that many threads.
-    fn parts(self, threads: usize) -> io::Result<Option<Digest>> {
+    fn parts(self, threads: usize) -> Option<Done> {
         let next = AtomicU64::new(0);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -135,35 +135,42 @@ impl Log<'_> {
     }
 
     /// Puts the segments together, in their order; none if there is not enough room for that.
-    fn join(self, receiver: &Receiver<Sent>) -> io::Result<Option<Digest>> {
+    fn join(self, receiver: &Receiver<Sent>) -> Option<Done> {
         let mut waiting = BTreeMap::new();
         let mut all: Option<Part> = None;
         let mut number = 0;
         for (sent, part) in receiver {
-            waiting.insert(sent, part?);
+            waiting.insert(sent, part);
             while let Some(part) = waiting.remove(&number) {
                 number += 1;
-                all = Some(self.append(all, part, number * self.segment)?);
-                // Without room the order of events matters, and only one engine keeps to it.
-                if all.as_ref().is_some_and(|all| all.room < SPARE) {
-                    return Ok(None);
+                let part = match part {
+                    Ok(part) => part,
+                    Err(error) => {
+                        return Some((all.map(|all| all.digest).unwrap_or_default(), Some(error)));
+                    }
+                };
+                let so_far = self.append(all, part, number * self.segment);
+                if so_far.broken.is_some() {
+                    return Some((so_far.digest, so_far.broken));
                 }
+                // Without room the order of events matters, and only one engine keeps to it.
+                if so_far.room < SPARE {
+                    return None;
+                }
+                all = Some(so_far);
             }
         }
-        Ok(Some(all.map(|all| all.digest).unwrap_or_default()))
+        Some((all.map(|all| all.digest).unwrap_or_default(), None))
     }
 
-    fn append(self, all: Option<Part>, part: Option<Part>, limit: u64) -> io::Result<Part> {
+    fn append(self, all: Option<Part>, part: Option<Part>, limit: u64) -> Part {
         let Some(mut all) = all else {
-            return match part {
-                Some(part) => Ok(part),
-                None => self.read(Engine::new(self.config.clone()), limit),
-            };
+            return part.unwrap_or_else(|| self.read(Engine::new(self.config.clone()), limit));
         };
         let mut part = match part {
             Some(part) if part.start == all.end && !part.guessed => part,
-            _ if all.end >= limit.min(self.length) => return Ok(all),
-            _ => self.read(self.engine_behind(&all), limit)?,
+            _ if all.end >= limit.min(self.length) => return all,
+            _ => self.read(self.engine_behind(&all), limit),
         };
         if let Some(database) = &all.database {
             part.digest.inherit(database);
@@ -176,7 +183,8 @@ impl Log<'_> {
         }
         all.database = part.database.or(all.database);
         all.stamp_us = part.stamp_us.or(all.stamp_us);
-        Ok(all)
+        all.broken = part.broken;
+        all
     }
 
     /// An engine that goes on where a part ended.
@@ -195,47 +203,52 @@ impl Log<'_> {
     fn part(self, number: u64) -> io::Result<Option<Part>> {
         let (from, limit) = (number * self.segment, (number + 1) * self.segment);
         if number == 0 {
-            return self.read(Engine::new(self.config.clone()), limit).map(Some);
+            return Ok(Some(self.read(Engine::new(self.config.clone()), limit)));
         }
-        match self.beginning(from, limit.min(self.length))? {
-            Some(start) => self
-                .read(Engine::within(self.config.clone(), start), limit)
-                .map(Some),
-            None => Ok(None),
-        }
+        let start = self.beginning(from, limit.min(self.length))?;
+        Ok(start.map(|start| self.read(Engine::within(self.config.clone(), start), limit)))
     }
 
-    /// Reads the events that begin before `limit`.
-    fn read(self, mut engine: Engine, limit: u64) -> io::Result<Part> {
+    /// Reads the events that begin before `limit`, or those before a place that cannot be read.
+    fn read(self, mut engine: Engine, limit: u64) -> Part {
         let start = engine.position();
-        let mut at = start;
+        let (mut at, mut broken) = (start, None);
         while at < self.length && !engine.is_past(limit) {
             let space = engine.space(CHUNK);
             let most = space
                 .len()
                 .min(usize::try_from(self.length - at).unwrap_or(usize::MAX));
-            let read = self.file.read_at(&mut space[..most], at)?;
-            if read == 0 {
-                return Err(io::Error::new(
+            let read = match self.file.read_at(&mut space[..most], at) {
+                Ok(0) => Err(io::Error::new(
                     io::ErrorKind::UnexpectedEof,
                     "the file became shorter while it was read",
-                ));
+                )),
+                read => read,
+            };
+            match read {
+                Ok(read) => {
+                    engine.filled(read);
+                    at += read as u64;
+                    engine.run(at == self.length, limit);
+                }
+                Err(error) => {
+                    broken = Some(error);
+                    break;
+                }
             }
-            engine.filled(read);
-            at += read as u64;
-            engine.run(at == self.length, limit);
         }
-        engine.run(at == self.length, limit);
+        engine.run(at == self.length || broken.is_some(), limit);
         let carry = engine.reader.carry;
-        Ok(Part {
+        Part {
             start,
             end: engine.position(),
             database: engine.reader.database(),
             stamp_us: carry.stamp_us,
             guessed: engine.guessed(),
             room: engine.room(),
+            broken,
             digest: engine.done(),
-        })
+        }
     }
 
     /// The first place from `from` on where a header stands behind a finished statement.
@@ -340,7 +353,7 @@ mod tests {
             let config = Config { filter, window_s: Some(60), ..Config::default() };
             let file = File::open(&path).unwrap();
             let length = log.len() as u64;
-            let several = digest_segments(&file, length, threads, segment, &config).unwrap();
+            let several = digest_segments(&file, length, threads, segment, &config).0;
             let mut one = Engine::new(config);
             one.feed(log.as_bytes());
             prop_assert_eq!(as_text(&several), as_text(&one.finish()));
@@ -359,7 +372,7 @@ mod tests {
         std::fs::write(&path, &log).unwrap();
         let file = File::open(&path).unwrap();
         let config = Config::default();
-        let several = digest_segments(&file, log.len() as u64, 2, 1 << 20, &config).unwrap();
+        let several = digest_segments(&file, log.len() as u64, 2, 1 << 20, &config).0;
         let mut one = Engine::new(config);
         one.feed(log.as_bytes());
         assert_eq!(several.summary.totals.events, 3);
@@ -379,6 +392,21 @@ mod tests {
             config: &Config::default(),
         };
         assert_eq!(log.beginning(1 << 59, 1 << 60).unwrap(), None);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// A log that is copied and truncated while it is read.
+    #[test]
+    fn what_comes_before_the_end_of_a_file_that_became_shorter_is_counted() {
+        let path = std::env::temp_dir().join(format!("digest-cut-{}", std::process::id()));
+        let log = format!("{HEADER}select 1;\n").repeat(40);
+        std::fs::write(&path, &log).unwrap();
+        let (file, had) = (File::open(&path).unwrap(), log.len() as u64 * 2);
+        for threads in [1, 3] {
+            let (digest, broken) = digest_segments(&file, had, threads, 999, &Config::default());
+            assert_eq!(digest.summary.totals.events, 40, "{threads} threads");
+            assert!(broken.unwrap().to_string().contains("became shorter"));
+        }
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -226,6 +226,7 @@ impl State {
             return Ok(());
         };
         self.cuts += 1;
+        self.last = None; // until this one is complete
         let at_s = monotonic_s();
         let loss = cache.cut(fate, |at, data| store.write(at, data))?;
         self.last = Some(LastCut { at_s, loss });

@@ -83,11 +83,14 @@ impl Files {
         self.views.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read_view(&self, handle: FileHandle, offset: u64) -> Vec<u8> {
+    /// At most `size` bytes: an answer that is longer is an error to the kernel.
+    fn read_view(&self, handle: FileHandle, offset: u64, size: u32) -> Vec<u8> {
         let views = self.views();
         let view = views.get(&handle.0).map_or("", String::as_str);
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        view.as_bytes().get(from..).unwrap_or_default().to_vec()
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let left = view.as_bytes().get(from..).unwrap_or_default();
+        left[..left.len().min(size)].to_vec()
     }
 }
 
@@ -182,7 +185,7 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         if ino == CTL {
-            return reply.data(&self.read_view(fh, offset));
+            return reply.data(&self.read_view(fh, offset, size));
         }
         // The bytes are fetched at once, from memory mostly; only the answer waits.
         let due = self.disk.admit_read(offset, size);

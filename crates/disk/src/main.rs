@@ -82,7 +82,10 @@ fn run(serve: &Serve) -> ExitCode {
 /// Mounts, prints `ready`, and serves until the mount is gone.
 fn mount(serve: &Serve, setup: disk::Setup) -> std::io::Result<()> {
     end_on_panic();
-    // Before any thread is made, so that all of them hold the signals.
+    // Before any thread is made, so that all of them have it: memory that is wanted while the disk
+    // is busy must not wait for that disk.  An older kernel, or one without the right, goes on.
+    let _ = rustix::process::configure_io_flusher_behavior(true);
+    // So that all of them hold the signals.
     let signals = life::hold_signals();
     let owner = owner(serve)?;
     let store = Store::open(&serve.files(), serve.stripe(), serve.size, serve.frozen)?;

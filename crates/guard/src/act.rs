@@ -319,12 +319,11 @@ impl Host {
         let held = self.on_trial(id)?;
         length(seconds)?;
         arm(&held.lease, held.extended + 1, seconds)?;
-        self.leases.add(
-            id,
-            &Entry::Until {
-                at: now() + seconds,
-            },
-        )?;
+        let at = now() + seconds;
+        if let Err(fault) = self.leases.add(id, &Entry::Until { at }) {
+            disarm(id, held.extended + 1); // its name is free again
+            return Err(fault);
+        }
         disarm(id, held.extended);
         Ok(())
     }

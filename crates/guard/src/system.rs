@@ -12,6 +12,11 @@ use crate::lease::Lease;
 
 const POLL: Duration = Duration::from_millis(20);
 const SHORT: Duration = Duration::from_secs(20);
+/// A statement asks for another size of it, and a thread of the server makes that.
+const POOL: &str = "innodb_buffer_pool_size";
+const RESIZE: Duration = Duration::from_secs(900);
+/// After so long without a sign of a resize, there is none: the size is as it was.
+const QUIET: Duration = Duration::from_secs(3);
 /// The column of the process list with the statement: `MariaDB` has another one after it.
 const INFO: usize = 7;
 /// The state of a unit that runs.
@@ -229,7 +234,36 @@ impl Client<'_> {
     }
 
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
-        self.ask(&assignment(name, value)).map(drop)
+        if name != POOL {
+            return self.ask(&assignment(name, value)).map(drop);
+        }
+        let before = (self.variable(name)?, self.resizing()?);
+        self.ask(&assignment(name, value))?;
+        let begun = Instant::now();
+        loop {
+            let present = (self.variable(name)?, self.resizing()?);
+            let quiet = present == before && begun.elapsed() > QUIET;
+            let ended = present.1 != before.1 && !is_resizing(&present.1);
+            if present.0 != before.0 || ended || quiet {
+                return Ok(());
+            }
+            wait_for_pool(begun)?;
+        }
+    }
+
+    /// Waits for the end of a resize that was asked for: until then the old size is shown.
+    pub fn settle(&self, name: &str) -> Result<()> {
+        let begun = Instant::now();
+        while name == POOL && is_resizing(&self.resizing()?) {
+            wait_for_pool(begun)?;
+        }
+        Ok(())
+    }
+
+    /// Returns how far the resize of the buffer pool is; nothing from a server that does not show it.
+    fn resizing(&self) -> Result<String> {
+        let shown = self.ask("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_resize_status'")?;
+        Ok(shown.split_once('\t').map_or("", |row| row.1).trim().to_owned())
     }
 
     /// Ends an assignment of ours that has outlived its client: it would land after the revert.
@@ -257,6 +291,20 @@ impl Client<'_> {
             thread::sleep(POLL * 5);
         }
     }
+}
+
+/// Whether a server is at work on its pool; it ends with a sentence of one of these forms.
+fn is_resizing(status: &str) -> bool {
+    const ENDED: [&str; 6] = ["Completed", "Size did not change", "not started", "Cannot", "Failed", "aborted"];
+    !status.is_empty() && !ENDED.iter().any(|words| status.contains(words))
+}
+
+fn wait_for_pool(begun: Instant) -> Result<()> {
+    if begun.elapsed() > RESIZE {
+        return Err(Fault::failed(format!("{POOL}: the server is still resizing it")));
+    }
+    thread::sleep(POLL * 5);
+    Ok(())
 }
 
 fn assignment(name: &str, value: &str) -> String {
@@ -335,6 +383,7 @@ pub fn log(text: &str) {
     if let Ok(socket) = UnixDatagram::unbound() {
         let plain: String = text.chars().filter(|c| !c.is_control()).collect();
         let line = format!("<{NOTICE_OF_DAEMON}>mydyno: {plain}");
+        let _ = socket.set_nonblocking(true); // a log that is stuck holds up no revert
         let _ = socket.send_to(line.as_bytes(), "/dev/log");
     }
 }

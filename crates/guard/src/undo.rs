@@ -71,6 +71,7 @@ fn take_back(
 ) -> Result<Vec<String>> {
     if let (Kind::Variable, Some(wanted)) = (change.kind, &change.wanted) {
         client.end_assignment(&change.place, wanted)?;
+        client.settle(&change.place)?;
     }
     let present = change.present(client)?;
     let is_back = change.same(present.as_deref(), change.before.as_deref());

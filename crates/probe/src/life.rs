@@ -18,6 +18,7 @@ use crate::schedule::monotonic_ns;
 
 /// How often the owner is looked at while a long interval passes.
 const LOOK: Duration = Duration::from_secs(1);
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// Why the sampler ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Life {
     signalled: Arc<AtomicBool>,
     owner: Option<Owner>,
     look: Look,
+    /// When the owner was looked at last.
+    looked_ns: i64,
 }
 
 struct Owner {
@@ -66,6 +69,7 @@ impl Life {
             signalled: signalled(),
             owner,
             look,
+            looked_ns: 0,
         })
     }
 
@@ -75,16 +79,18 @@ impl Life {
             if self.signalled.load(Ordering::Acquire) {
                 return Some(Reason::Signal);
             }
-            let left = deadline_ns - monotonic_ns();
-            let Ok(left @ 1..) = u64::try_from(left) else {
+            let now_ns = monotonic_ns();
+            let left = u64::try_from(deadline_ns - now_ns).unwrap_or(0);
+            // Where reading takes longer than the interval, every deadline is over already.
+            if left > 0 || now_ns - self.looked_ns > SECOND_NS {
+                self.looked_ns = now_ns;
+                let owner = self.owner.as_ref();
+                if owner.is_some_and(|owner| !owner.lives(&mut self.look)) {
+                    return Some(Reason::OwnerGone);
+                }
+            }
+            if left == 0 {
                 return None;
-            };
-            if self
-                .owner
-                .as_ref()
-                .is_some_and(|owner| !owner.lives(&mut self.look))
-            {
-                return Some(Reason::OwnerGone);
             }
             let most = if self.owner.is_some() {
                 LOOK

@@ -20,6 +20,7 @@ from mydyno.audit.memory import Get, Memory, getter, memory_of
 from mydyno.audit.option_files import Option, every, groups, number, written
 from mydyno.stack.flavours import known_as
 from mydyno.stack.known import granted
+from mydyno.stack.known.allocators import ALLOCATORS
 
 Version = tuple[int, ...]
 
@@ -29,7 +30,8 @@ class ServerEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     `origins` maps a variable to where its value comes from, as the server reports it.  `looks` are
     the status at the begin and at the end of `seconds`; `running` is ``Threads_running`` of each
-    second between.  `files` are option files by path, `start` those that are read first.  `host`
+    second between.  `suffix` is that of the groups of option files that it reads as well.  `files`
+    are option files by path, `start` those that are read first.  `host`
     holds the output of each of the host's commands by name; it is empty for a server of which only
     SQL is known.  `peaks` are rates of counters in
     the fastest hour of `peak_s` seconds of history.  `problems` are what could not be read, with
@@ -47,6 +49,7 @@ class ServerEvidence(msgspec.Struct, frozen=True, kw_only=True):
     origins: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     replica: dict[str, str] = msgspec.field(default_factory=dict)
     data_bytes: float | None = None
+    suffix: str = ""
     start: tuple[str, ...] = ()
     files: dict[str, str] = msgspec.field(default_factory=dict)
     host: dict[str, str] = msgspec.field(default_factory=dict)
@@ -56,7 +59,7 @@ class ServerEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     def options(self) -> list[Option]:
         """Return what the option files set for this server, in the order of reading."""
-        return every(self.start, self.files, groups(self.flavour, self.version))
+        return every(self.start, self.files, groups(self.flavour, self.version, self.suffix))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,11 @@ class Difference:
 
 _DYNAMIC, _COMMAND_LINE = "changed at run time", "overridden on the command line"
 _PERSISTED = "overridden by SET PERSIST"
-_DIFFER = {"ignored": {""}, "changed": {_DYNAMIC, _COMMAND_LINE}, "persisted": {_PERSISTED}}
+_UNKNOWN = (
+    "changed at run time, or limited by the server"  # before MySQL 8.0 it does not show which
+)
+_CHANGED = {_DYNAMIC, _COMMAND_LINE, _UNKNOWN}
+_DIFFER = {"ignored": {""}, "changed": _CHANGED, "persisted": {_PERSISTED}}
 _REQUESTS = ("com_select", "com_insert", "com_update", "com_delete", "com_replace")
 _QUANTILE = 0.999
 
@@ -97,6 +104,9 @@ def facts(seen: ServerEvidence) -> ServerFacts:
     last = {option.name: option for option in options}
     values |= {f"file.{name}": plain(option.value) for name, option in last.items()}
     values |= of_host(seen.host)
+    contained = str(values.get("var.version_malloc_library", ""))
+    if named := [name for name in ALLOCATORS if name in contained]:
+        values["process.allocator"] = named[0]  # one that is part of the program is in no maps
     values |= _derived(seen, values)
     values |= _removed(seen, last)
     differences = _differences(seen, last)
@@ -167,6 +177,7 @@ def _derived(seen: ServerEvidence, values: Mapping[str, Value]) -> dict[str, Val
         "fact.redo": _redo(get),
         "fact.read_share": _read_share(get),
         "fact.replica": 1.0 if any("io_running" in key for key in seen.replica) else None,
+        "fact.gtid_position": _by_gtid(seen.replica),
     }
     if seen.running:
         ranked = sorted(max(0.0, n - 1) for n in seen.running)  # one of them is this look
@@ -175,9 +186,17 @@ def _derived(seen: ServerEvidence, values: Mapping[str, Value]) -> dict[str, Val
 
 
 def _redo(get: Get) -> float | None:
+    """Return the redo log's size; MySQL shows another capacity where it follows the old options."""
     size = get("var.innodb_log_file_size")
     files = get("var.innodb_log_files_in_group") or 1.0
-    return get("var.innodb_redo_log_capacity") or (size * files if size else None)
+    capacity = get("status.innodb_redo_log_capacity_resized") or get("var.innodb_redo_log_capacity")
+    return capacity or (size * files if size else None)
+
+
+def _by_gtid(replica: Mapping[str, str]) -> float | None:
+    """Return 1 where each channel finds its position by GTID: its relay log is read again."""
+    found = [v.lower() for k, v in replica.items() if k.endswith(("auto_position", "using_gtid"))]
+    return 1.0 if found and not {"", "0", "no"} & {*found} else None
 
 
 def _read_share(get: Get) -> float | None:
@@ -190,7 +209,8 @@ def _removed(seen: ServerEvidence, last: Mapping[str, Option]) -> dict[str, Valu
     table = tomllib.loads(files("mydyno.audit").joinpath("removed.toml").read_text())
     every_gone = {k: v for name in known_as(seen.flavour) for k, v in table.get(name, {}).items()}
     gone = {k: v for k, v in every_gone.items() if (*map(int, v.split(".")),) > seen.version[:2]}
-    dead = [f"{o.name} ({o.where}, removed in {gone[n]})" for n, o in last.items() if n in gone]
+    stops = [(n, o) for n, o in last.items() if n in gone and not o.loose]
+    dead = [f"{o.name} ({o.where}, removed in {gone[n]})" for n, o in stops]
     return listed("dead", dead)
 
 
@@ -214,12 +234,13 @@ def _differences(seen: ServerEvidence, last: Mapping[str, Option]) -> Sequence[D
         if present is None or _same(name, option.value, present, seen.variables):
             continue
         origin = seen.origins.get(name, ("", ""))[0]
-        by = _BY.get(origin, "")
+        by = _BY.get(origin, "") if seen.origins else _UNKNOWN
         found.append(Difference(name, option.value, present, option.where, by))
     return found
 
 
 _SIZES, _BLOCK = ("_size", "log_capacity", "_packet", "_length"), 4096.0  # rounded to blocks
+_AT_LEAST = {"open_files_limit"}  # what the process may open anyway is not lowered
 _UTF8 = re.compile(r"^utf8(?=_|$)")  # the old name of utf8mb3
 
 
@@ -233,6 +254,8 @@ def _same(name: str, wanted: str, present: str, variables: Mapping[str, str]) ->
         return True
     if granted(name, variables, wanted):
         return True  # rounded up to chunks
+    if name in _AT_LEAST:
+        return right >= left
     rounded = max(0.02 * abs(left), _BLOCK) if name.endswith(_SIZES) and left > _BLOCK else 0.0
     return abs(left - right) <= rounded
 

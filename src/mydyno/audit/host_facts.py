@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from mydyno.audit.expression import Value
 from mydyno.audit.option_files import number
 from mydyno.model.text import quota_text
+from mydyno.stack.known.allocators import ALLOCATORS, GLIBC
 
 _SHOWN = 3  # of a list in a message
 
@@ -39,7 +40,6 @@ _SIZES = {
     "process": {"process.rss": "VmRSS", "process.peak": "VmHWM", "process.swapped": "VmSwap"},
 }
 _PAIRS = {"sysctl": "sysctl.", "queue": "disk.", "system": "host."}
-_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
 
 def limits(host: Mapping[str, str]) -> dict[str, str]:
@@ -70,7 +70,7 @@ def allocator(host: Mapping[str, str]) -> str:
     """Return the allocator in the maps of the server's process; ``""`` where they were not read."""
     if "maps" not in host:
         return ""
-    return next((name for name in _ALLOCATORS if name in host["maps"]), "glibc")
+    return next((name for name in ALLOCATORS if name in host["maps"]), GLIBC)
 
 
 def section(host: Mapping[str, str], name: str) -> dict[str, str]:
@@ -85,6 +85,8 @@ def of_host(host: Mapping[str, str]) -> dict[str, Value]:
     for name, named in _SIZES.items():
         sizes = dict(_KIB.findall(host.get(name, "")))
         found |= {fact: 1024.0 * float(sizes[k]) for fact, k in named.items() if k in sizes}
+    if parts := _resident(host.get("process", "")):
+        found["process.rss"] = parts
     for name, limit in limits(host).items():
         found[f"limit.{name}"] = _UNLIMITED if limit == "unlimited" else float(limit)
     for name, prefix in _PAIRS.items():
@@ -96,6 +98,16 @@ def of_host(host: Mapping[str, str]) -> dict[str, Value]:
     if name := allocator(host):
         found["process.allocator"] = name
     return found | _of_files(host, found)
+
+
+def _resident(status: str) -> float:
+    """Return the bytes that a process has for itself, 0 where the kernel does not show them.
+
+    Its huge pages are among them, and mapped files, as Galera's cache, are not.
+    """
+    sizes = dict(_KIB.findall(status))
+    named = ("RssAnon", "RssShmem", "HugetlbPages")
+    return 1024.0 * sum(float(sizes[name]) for name in named) if {*named} <= {*sizes} else 0.0
 
 
 def _of_group(text: str) -> dict[str, Value]:

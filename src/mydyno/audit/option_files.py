@@ -8,22 +8,28 @@ from pathlib import PurePosixPath
 from mydyno.stack.flavours import flavours
 
 _INCLUDE = re.compile(r"!include(dir)?\s+(.+)")
+# what stands before a sign outside of quotes
+_COMMENT = re.compile(r"""^((?:[^#"']|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')*)#.*$""")
 _GROUP = re.compile(r"\[([^\]]+)\]")
 _SUFFIX = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
 _SIZE = re.compile(r"([+-]?\d+(?:\.\d+)?)([KMGTP]?)", re.IGNORECASE)
 _BOOLEANS = {"ON": 1.0, "TRUE": 1.0, "YES": 1.0, "OFF": 0.0, "FALSE": 0.0, "NO": 0.0}
 _NO_DECIMALS = 10.0  # from here on, numbers are written without decimals
-_PREFIXES = ("loose_", "maximum_")
+_LOOSE = "loose_"
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option that a file sets; `name` is that of the variable, with underscores."""
+    """One option that a file sets; `name` is that of the variable, with underscores.
+
+    A server that does not know a `loose` one starts all the same.
+    """
 
     name: str
     value: str
     path: str
     line: int
+    loose: bool = False
 
     @property
     def where(self) -> str:
@@ -39,11 +45,12 @@ class Include:
     folder: bool
 
 
-def groups(flavour: str, version: Sequence[int]) -> frozenset[str]:
-    """Return the groups of an option file that a server reads."""
+def groups(flavour: str, version: Sequence[int], suffix: str = "") -> frozenset[str]:
+    """Return the groups of an option file that a server reads, those with its suffix too."""
     series = ".".join(map(str, version[:2]))
     names = flavours()[flavour].usual.groups
-    return frozenset([*names, *(f"{name}-{series}" for name in names)])
+    own = [*names, *(f"{name}-{series}" for name in names)]
+    return frozenset([*own, *(f"{name}{suffix}" for name in own)])
 
 
 def read(path: str, text: str, wanted: frozenset[str]) -> Iterator[Option | Include]:
@@ -53,6 +60,7 @@ def read(path: str, text: str, wanted: frozenset[str]) -> Iterator[Option | Incl
         line = raw.strip()
         if not line or line[0] in "#;":
             continue
+        line = _COMMENT.sub(r"\1", line).rstrip()
         if include := _INCLUDE.fullmatch(line):
             yield Include(include[2].strip(), bool(include[1]))
         elif found := _GROUP.match(line):
@@ -65,12 +73,12 @@ def _option(line: str, path: str, number: int) -> Option:
     key, mark, value = line.partition("=")
     name = key.strip().replace("-", "_").lower()
     text = _unquoted(value) if mark else "ON"
-    for prefix in _PREFIXES:
-        name = name.removeprefix(prefix)
+    loose = name.startswith(_LOOSE)
+    name = name.removeprefix(_LOOSE)
     for prefix, meaning in (("skip_", "OFF"), ("disable_", "OFF"), ("enable_", "ON")):
         if name.startswith(prefix) and not mark and name not in _OWN:
-            return Option(name.removeprefix(prefix), meaning, path, number)
-    return Option(name, text, path, number)
+            return Option(name.removeprefix(prefix), meaning, path, number, loose)
+    return Option(name, text, path, number, loose)
 
 
 # options that begin with skip_ and are variables of that name
@@ -79,9 +87,9 @@ _OWN = {"skip_name_resolve", "skip_networking", "skip_external_locking", "skip_s
 
 def _unquoted(value: str) -> str:
     text = value.strip()
-    if text[:1] in {"'", '"'} and (end := text.find(text[0], 1)) > 0:
-        return text[1:end]
-    return text.partition(" #")[0].strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return text
 
 
 def every(start: Sequence[str], texts: Mapping[str, str], wanted: frozenset[str]) -> list[Option]:

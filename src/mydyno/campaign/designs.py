@@ -238,7 +238,7 @@ class PlanInput:
         blocks = spec.design.blocks if spec.design.blocks is not None else spec.protocol.blocks
         if blocks is not None and blocks < 1:
             raise SpecError(
-                f"{self.place}: blocks = {blocks}: must be at least 1, and 3 for a verdict"
+                f"{self.place}: blocks = {blocks}: must be at least 1, and 2 for a verdict"
             )
         return blocks
 
@@ -446,9 +446,13 @@ class Enough:
 
 
 def look_at(intervals: Sequence[Interval], looks_s: Sequence[float]) -> float | None:
-    """Return the first of these times, in s, that the last interval has reached, if any."""
+    """Return the last of these times, in s, that the last interval has reached, if any.
+
+    One interval of a load that reports seldom reaches several.
+    """
     ends_s = [0.0, *(i.t_s + _SLACK_S for i in intervals[-2:])]
-    return next((s for s in looks_s if ends_s[-2] < s <= ends_s[-1]), None) if intervals else None
+    reached = [s for s in looks_s if ends_s[-2] < s <= ends_s[-1]] if intervals else []
+    return max(reached, default=None)
 
 
 def _series(outcomes: Sequence[Outcome], response: str) -> list[Series]:

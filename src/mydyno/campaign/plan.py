@@ -120,7 +120,7 @@ def _kind(inputs: PlanInput) -> str:
     if runs(spec) and not alone and len(inputs.treatments) < 2:  # noqa: PLR2004 - it takes two
         raise SpecError(f"{inputs.place}: only one treatment; add another to compare it with")
     if kind not in {AUTO, *designs()}:
-        problem = unknown_value(kind, sorted({AUTO, *designs()}))
+        problem = unknown_value(kind, sorted({AUTO, *designs()} - {"diagnose"}))
         raise SpecError(f"{inputs.place}: design.kind: {problem}")
     fixed = runs(spec) and not alone and inputs.fixed
     if fixed and kind in {AUTO, "ladder", "grid"} and not screened(spec):

@@ -277,17 +277,12 @@ def name_of(seen: ServerEvidence, host: Host) -> str:
 
 
 def _on(wanted: Kept, existing: Existing, seen: ServerEvidence) -> Kept:
-    """Return a treatment for this host: its flavour, unit, disk, folder of option files."""
+    """Return a treatment for this host: its flavour, unit, disks, folder of option files."""
     given = wanted.target
     if given.fstab:
         raise SpecError("--target fstab=: apply edits the host's own table; leave it out")
-    queue = section(seen.host, "queue")
-    if queue.get("members", "1") != "1" and not given.disk and wanted.of("block"):
-        raise RefusedError(
-            f"{queue.get('name')}: is one of {queue['members']} disks below {existing.data}; set "
-            "each of them yourself, or name one with --target disk=NAME"
-        )
-    disk, mount = given.disk or queue.get("name", ""), given.mount or _mounted_at(existing)
+    disk = given.disk or section(seen.host, "queue").get("disks", "")
+    mount = given.mount or _mounted_at(existing)
     table = existing.host.run(Action(("cat", "/etc/fstab"))).stdout.decode(errors="replace")
     target = KeptOn(
         unit_of(seen),
@@ -295,7 +290,7 @@ def _on(wanted: Kept, existing: Existing, seen: ServerEvidence) -> Kept:
         disk,
         table,
         mount,
-        given.serial or _serial(existing.host, disk),
+        given.serial or ",".join(_serial(existing.host, one) for one in disk.split(",")),
     )
     return replace(wanted, flavour=existing.flavour, version=existing.version, target=target)
 

@@ -31,7 +31,7 @@ from mydyno.model import MydynoError, SpecError
 from mydyno.model.text import duration_s
 from mydyno.report import units
 from mydyno.report.findings import heading, message, render_audit, render_inventory
-from mydyno.server.existing import Existing, host_outputs, look, option_files, reached
+from mydyno.server.existing import Existing, group_suffix, host_outputs, look, option_files, reached
 from mydyno.stack.known.variables import RENAMED
 
 _FOLDER = "audit"
@@ -183,6 +183,7 @@ def gathered(existing: Existing, seconds: int) -> ServerEvidence:
         origins=dict(looked.origins),
         replica=dict(looked.replica),
         data_bytes=looked.data_bytes,
+        suffix=group_suffix(existing),
         start=start,
         files=files,
         host=host,

@@ -352,7 +352,7 @@ def _on_a_bench(
             existing_data.find(host, campaign.spec.stack.data)
         found = tools(hosts, campaign.workloads)
         (files.facts / "load tool.json").write_bytes(msgspec.json.encode(found))
-        return private(hosts, campaign, log, servers, lab=not reason)
+        return private(hosts, campaign, log, servers)
 
     emulated = [] if isinstance(lab, str) or reason else [_lab(campaign, lab)]
     emulated += [guest.emulated] if guest and guest.emulated else []

@@ -12,7 +12,8 @@ from mydyno.model.text import duration_s
 from mydyno.report import units
 
 Extend = Annotated[
-    str, typer.Option("--extend", metavar="TIME", help="Not yet: the trial ends that much later.")
+    str,
+    typer.Option("--extend", metavar="TIME", help="Not yet: the trial ends that long from now."),
 ]
 
 
@@ -34,7 +35,7 @@ def confirm(host: LeaseHost, *, extend: Extend = "", json: Json = False) -> None
         if seconds < 1:
             raise SpecError(f"--extend {extend}: write 30m, 2h, up to 7d")
         call(there, "extend", lease.id, str(round(seconds)))
-        text = f"{lease.host}: on trial for {units.duration(seconds)} more\n"
+        text = f"{lease.host}: on trial; it ends in {units.duration(seconds)}\n"
     else:
         call(there, "confirm", lease.id, "--who", who())
         places = "".join(f"  {change.place}\n" for change in lease.stored)

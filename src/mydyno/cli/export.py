@@ -36,8 +36,9 @@ On = Annotated[
     typer.Option(
         "--target",
         metavar="KEY=VALUE",
-        help="Of the host that keeps it: disk=sdc, unit=mysqld.service, include=/etc/my.cnf.d, "
-        "fstab=FILE, mount=/var/lib/mysql, serial=ID_WWN=0x5000c500 as udevadm info has it.",
+        help="Of the host that keeps it: disk=sdc (of an array sdc,sdd), unit=mysqld.service, "
+        "include=/etc/my.cnf.d, fstab=FILE, mount=/var/lib/mysql, serial=ID_WWN=0x5000c500 as "
+        "udevadm info has it.",
     ),
 ]
 Allow = Annotated[
@@ -224,7 +225,7 @@ def _written(output: Path, kept: Kept, made: Bundle) -> list[str]:
             _new(path, file.text)
             found.append(name)
     _new(output / _README, _readme(made))
-    _new(output / KEPT, msgspec.json.encode(kept).decode())
+    _new(output / KEPT, msgspec.json.encode(kept.only(made.carried)).decode())
     return [*found, _README, KEPT]
 
 

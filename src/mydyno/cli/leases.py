@@ -39,6 +39,7 @@ from mydyno.model import (
     HostError,
     MydynoError,
     RefusedError,
+    Settings,
     SpecError,
 )
 from mydyno.server.existing import (
@@ -204,27 +205,33 @@ def scene_of(
     )
 
 
-def _along(host: Host, kept: Kept) -> dict[str, dict[str, str]]:
-    """Return what the kernel moves along with each setting, with present values, by full key.
+def _along(host: Host, kept: Kept) -> dict[str, dict[str, list[str]]]:
+    """Return what the kernel moves along with each setting, by full key, with present values.
 
     Another scheduler resets its queue; of a sysctl in two units the other one becomes zero.  Raises
     the error of the layer for a value that cannot be set there, or not be set back.
     """
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     if block := kept.of("block"):
-        layer = Block(kept.target.disk, owned=False)
-        now = ask(host, layer.observe())
-        layer.plan(now, block)
-        own = {IDENTITY, CHOICES, "scheduler"}
-        found["block.scheduler"] = {f"block.{k}": v for k, v in now.items() if k not in own}
+        queues = [_queue(host, disk, block) for disk, _ in kept.target.disks]
+        shared = set.intersection(*map(set, queues))
+        found["block.scheduler"] = {f"block.{k}": [q[k] for q in queues] for k in sorted(shared)}
     if kernel := kept.of("kernel"):
         there = Kernel(tuple(kernel))
         now = ask(host, there.observe())
         there.plan(now, kernel)
         for key in kernel:
             others = {other: now.get(other, "0") for other in units(key) if other != key}
-            found[f"kernel.{key}"] = {f"kernel.{k}": v for k, v in others.items() if v != "0"}
+            found[f"kernel.{key}"] = {f"kernel.{k}": [v] for k, v in others.items() if v != "0"}
     return found
+
+
+def _queue(host: Host, disk: str, wanted: Settings) -> dict[str, str]:
+    """Return what a scheduler resets of a disk's queue; raise `SpecError` for what it lacks."""
+    layer = Block(disk, owned=False)
+    now = ask(host, layer.observe())
+    layer.plan(now, wanted)
+    return {k: v for k, v in now.items() if k not in {IDENTITY, CHOICES, "scheduler"}}
 
 
 def _text(host: Host, place: str) -> str | None:

@@ -209,7 +209,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     allowed = ["host", CONSENT, f"{REFORMAT}{source.decode().stack.device}"]
     built = build(source, allowed, Path(), planned=True)
     refuse_occupied(built.db, built.campaign.spec.stack, Path())
-    for line in open_campaigns(built.db, built.campaign.spec.stack.host):
+    for line in (*built.warnings, *open_campaigns(built.db, built.campaign.spec.stack.host)):
         print_message(f"warning: {line}")
     found = msgspec.structs.replace(of(built, source), place=_place(built))
     print_result(found, lambda: _text(found), json=json)

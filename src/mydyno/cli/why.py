@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -44,9 +45,10 @@ from mydyno.model import (
 )
 from mydyno.report.limits import render_limits
 from mydyno.sample import NOT_BUILT, probe_binary
+from mydyno.sample.derive import counted_below
 from mydyno.sample.figures import figures, mean, of_window, of_windows
 from mydyno.sample.probe_file import read
-from mydyno.sample.sampler import Where, disk_of, link_speed
+from mydyno.sample.sampler import link_speed, where_in
 from mydyno.server.existing import reached
 from mydyno.stats.checks import mark_invalid
 from mydyno.stats.estimates import unit_of
@@ -142,9 +144,11 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
             raise HostError(done.stderr.decode(errors="replace").strip()[-400:])
         sampled = read(out)
     window = Window(_LISTED_S, float(sampled.mono_s[-1]))
-    disk = disk_of(host, Path(data))
+    where = where_in(host, Path(data))
+    sampled = counted_below(sampled, where)
     links = {name: link_speed(host, name) for name in sampled.instances("net.tx_bytes")}
-    places = [Where(disk), *(Where(disk, *link) for link in links.items() if link[1])]
+    linked = [(name, speed) for name, speed in links.items() if speed]
+    places = [where, *(replace(where, interface=n, link_bytes_per_s=s) for n, s in linked)]
     seen = max((of_window(sampled, where, window) for where in places), key=_carried)
     if not any(key.startswith("state.threads:mysqld/") for key in seen.means):
         raise HostError(

@@ -1,5 +1,6 @@
 """Hosts on which commands run: the local one, a network namespace, one reached by ssh."""
 
+from mydyno.host.disks import DISKS, disk_named, disks_below
 from mydyno.host.files import packaged_program, remote_work_folder, uploaded, uploaded_program
 from mydyno.host.local import Local, Namespaced, interruptible, shielded
 from mydyno.host.local import adopt as adopt_strays
@@ -18,6 +19,7 @@ from mydyno.host.protocol import (
 from mydyno.host.ssh import LOCAL, Ssh, named, reach
 
 __all__ = [
+    "DISKS",
     "LOCAL",
     "LONGEST_LINE",
     "Completed",
@@ -32,6 +34,8 @@ __all__ = [
     "adopt_strays",
     "ask",
     "boot_of",
+    "disk_named",
+    "disks_below",
     "halt",
     "install_signals",
     "interruptible",

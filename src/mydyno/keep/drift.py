@@ -1,6 +1,6 @@
 """Drift: whether what was kept is stored on a host, and in force there; three columns."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -9,11 +9,12 @@ from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import allocator, allowed_cpus, chosen, cpu_quota, limits
 from mydyno.audit.option_files import Option
 from mydyno.keep.forms import fstab, native
-from mydyno.keep.forms.systemd import CPUS, TUNABLES, environment
+from mydyno.keep.forms.systemd import CPUS, environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
 from mydyno.model import SpecError
 from mydyno.stack.known import granted, normalise, same, sysctl_file
+from mydyno.stack.known.allocators import TUNABLES
 
 UNKNOWN, _UNSET = "", "not set"
 _SIZES, _BLOCK = ("_size", "_packet", "_length"), 4096
@@ -64,7 +65,8 @@ def value_places(kept: Kept) -> list[str]:
     """
     if refusal := native.refusal(kept):
         raise SpecError(refusal)
-    return [place_of(key, kept) for key in kept.settings if key.startswith(("kernel.", "block."))]
+    keys = [key for key in kept.settings if key.startswith(("kernel.", "block."))]
+    return [place for key in keys for place in places_of(key, kept)]
 
 
 def drift(kept: Kept, seen: ServerEvidence, files: HostFiles) -> list[DriftRow]:
@@ -105,12 +107,12 @@ _OF_PROCESS = {"limits": limits, "cgroup": cpu_quota}
 
 
 def effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> str:
-    """Return the value in force; ``""`` where it cannot be seen."""
+    """Return the value in force, of disks that differ each one's; ``""`` where it is not seen."""
     layer, _, name = key.partition(".")
     if layer == "mysqld":
         return seen.variables.get(name, UNKNOWN)
     if layer in {"block", "kernel"}:
-        return files.value(place_of(key, kept))
+        return _of_all(places_of(key, kept), files)
     if key == "fs.mount":
         return _mounted(kept.settings[key], seen.host.get("mount", ""))
     return _of_process(key, kept, seen, files)
@@ -124,20 +126,30 @@ def _of_process(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) ->
         return allowed_cpus(seen.host) or UNKNOWN
     if key == "alloc.library":
         return allocator(seen.host)
-    names = [name] if layer == "env" else [one for one in TUNABLES if one in environment(kept)]
+    own = environment(kept)
+    names = [name] if layer == "env" else [one for one in TUNABLES.values() if one in own]
     if files.environment is None or not names:
         return UNKNOWN
     return files.environment.get(names[0], _UNSET)
 
 
-def place_of(key: str, kept: Kept) -> str:
-    """Return the file below /proc or /sys of a setting of kernel or disk."""
+def _of_all(places: Sequence[str], files: HostFiles) -> str:
+    values = [files.value(place) for place in places]
+    if len(set(values)) > 1 and UNKNOWN not in values:
+        pairs = zip(places, values, strict=True)
+        return ", ".join(f"{value} on {place.split('/')[3]}" for place, value in pairs)
+    return min(values, default=UNKNOWN)
+
+
+def places_of(key: str, kept: Kept) -> list[str]:
+    """Return the files below /proc or /sys of a setting of the kernel, or of each disk."""
     name = key.partition(".")[2]
     if key.startswith("block."):
-        return f"/sys/block/{kept.target.disk}/queue/{name.replace('.', '/')}"
+        attribute = name.replace(".", "/")
+        return [f"/sys/block/{disk}/queue/{attribute}" for disk, _ in kept.target.disks]
     if name.startswith("sysctl."):
-        return sysctl_file(name.removeprefix("sysctl."))
-    return places(kept).get(key, "")
+        return [sysctl_file(name.removeprefix("sysctl."))]
+    return [places(kept).get(key, "")]
 
 
 def _mounted(wanted: str, present: str) -> str:
@@ -185,7 +197,7 @@ def _names(key: str, kept: Kept, line: str) -> bool:
     """Return whether a line of one of our files sets this key."""
     layer, _, name = key.partition(".")
     if layer == "alloc":
-        return any(word in line for word in ("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_CONF"))
+        return any(word in line for word in ("LD_PRELOAD", *TUNABLES.values()))
     if layer == "env":
         return name in environment(kept) and f"{name}=" in line
     if layer == "limits":

@@ -21,9 +21,9 @@ class KeptOn:
     """The host that is to keep it: what only its operator knows.
 
     `disk` is the data's disk as in ``/sys/block``, `serial` what udev knows it by in every boot, as
-    in ``ID_WWN=0x5000c500``.  `fstab` is the text of its ``/etc/fstab``, `mount` where the data's
-    filesystem is mounted.  `unit` and `include` are the server's unit and the folder of its option
-    files, as Debian names them unless they are given.
+    in ``ID_WWN=0x5000c500``; of an array its members, with commas.  `fstab` is the text of its
+    ``/etc/fstab``, `mount` where the data's filesystem is mounted.  `unit` and `include` are the
+    server's unit and the folder of its option files, as Debian names them unless they are given.
     """
 
     unit: str = ""
@@ -32,6 +32,15 @@ class KeptOn:
     fstab: str = ""
     mount: str = ""
     serial: str = ""
+
+    @property
+    def disks(self) -> list[tuple[str, str]]:
+        """Return each disk's name and serial; raise `SpecError` for more of one than the other."""
+        names = self.disk.split(",") if self.disk else []
+        serials = self.serial.split(",") if self.serial else [""] * len(names)
+        if len(names) != len(serials):
+            raise SpecError(f"serial={self.serial}: give one for each of disk={self.disk}")
+        return list(zip(names, serials, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,12 @@ import msgspec
 from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import allocator
 from mydyno.audit.option_files import every, groups, number
-from mydyno.keep.drift import HostFiles, effective, is_in_force, place_of
+from mydyno.keep.drift import HostFiles, effective, is_in_force, places_of
 from mydyno.keep.forms import fstab, native, systemd
 from mydyno.keep.kept import Form, Kept, KeptOn
 from mydyno.model import RefusedError, SpecError
 from mydyno.stack.known import normalise, switch
+from mydyno.stack.known.allocators import GLIBC, TUNABLES
 
 LEASE_ID = "@"  # in the text of a drop-in: the lease has its id later
 _TRIAL = "/run/systemd/system/{unit}.d/zzz-mydyno-trial.conf"
@@ -24,6 +25,7 @@ _PLAIN = re.compile(r"[\w.:,/+=@-]*")  # the unit splits its options at blanks
 _OPTIONS = "MYSQLD_OPTS"
 _LAYERS = ("mysqld.", "kernel.sysctl.", "kernel.thp", "kernel.module.", "block.", "limits.")
 _PROCESS = ("limits.", "cpus.", "cgroup.", "alloc.", "env.")
+_NO_HOST = ("net.", "link.", "disk.", "slow.", "load/")  # of the load and of a lab
 _SERVERS = ("mysqld", "mariadbd")
 _SCHEDULER, _DEPTH = "block.scheduler", "block.nr_requests"
 
@@ -119,7 +121,7 @@ class Scene:
     `texts` are the exact texts of files, None for one that is absent; `unit` is what ``systemctl
     cat`` prints, `environment` the unit's own, `running` that of the server's process; `dynamic`
     names the variables that the server takes while it runs.  `along` is what the kernel moves along
-    with each setting, with present values, by full key.
+    with each setting, by full key, with present values: of each disk, or one.
     """
 
     seen: ServerEvidence
@@ -130,7 +132,7 @@ class Scene:
     dynamic: frozenset[str]
     remount: Remount | None = None
     running: Mapping[str, str] = field(default_factory=dict)
-    along: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    along: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
 
 class LeaseRow(msgspec.Struct, frozen=True):
@@ -162,6 +164,11 @@ class LeasePlan:
 def refuse(kept: Kept, seen: ServerEvidence) -> None:
     """Raise an error for what a lease cannot change on a running host."""
     for key in kept.settings:
+        if key.startswith(_NO_HOST):
+            raise RefusedError(
+                f"{key}: is no setting of a host that is in use; write the others to a TOML file, "
+                "and apply that"
+            )
         if not (key.startswith((*_LAYERS, *_PROCESS)) or key == "fs.mount"):
             raise RefusedError(
                 f"{key}: cannot be changed on a host that is in use; move the data to a new one "
@@ -194,7 +201,8 @@ def refuse_another(kept: Kept, leases: Sequence[Held]) -> None:
         if one.lease.unit != target.unit:
             raise RefusedError(f"{target.unit}: {first % one.lease.unit}")
         both = kept.of("block") and any(key.startswith("block.") for key in one.lease.note.settings)
-        if both and (target.serial or target.disk) != (other.serial or other.disk):
+        here, there = ({serial or name for name, serial in on.disks} for on in (target, other))
+        if both and here != there:
             raise RefusedError(f"{target.disk}: {first % other.disk}")
 
 
@@ -207,6 +215,7 @@ def planned(kept: Kept, already: Mapping[str, str], scene: Scene) -> LeasePlan:
     plan = _on_trial(kept, scene)
     if not plan.rows:
         raise SpecError("every setting is in force there already; see mydyno verify")
+    _refuse_unlike([row.key for row in plan.rows], kept, scene)
     changed = {row.key: row.wanted for row in plan.rows}
     all_kept = replace(kept, settings={**_library(changed, scene), **already, **changed})
     where = {k: f.path for form, p in _forms(all_kept) for k in p.settings for f in form.write(p)}
@@ -216,11 +225,24 @@ def planned(kept: Kept, already: Mapping[str, str], scene: Scene) -> LeasePlan:
     return replace(plan, rows=rows, stored=stored)
 
 
+def _refuse_unlike(keys: Sequence[str], kept: Kept, scene: Scene) -> None:
+    """Raise `RefusedError` where disks differ: of each setting one first value is kept."""
+    first = {k: [scene.files.value(place) for place in places_of(k, kept)] for k in keys}
+    moved = scene.along.get(_SCHEDULER, {}) if _SCHEDULER in keys else {}
+    first |= {k: list(values) for k, values in moved.items() if k == _DEPTH}
+    for key, values in first.items():
+        if len(set(values)) > 1:
+            raise RefusedError(
+                f"{key}: is {' and '.join(values)} on {kept.target.disk}; set the disks alike first"
+            )
+
+
 def _refuse_losing(rows: Sequence[LeaseRow], stored: Sequence[LeaseChange], scene: Scene) -> None:
     """Raise `RefusedError` for a variable that something else sets after the file that keeps it."""
     seen = scene.seen
     texts = seen.files | {one.place: one.wanted for one in stored if one.wanted is not None}
-    last = {o.name: o for o in every(seen.start, texts, groups(seen.flavour, seen.version))}
+    read = groups(seen.flavour, seen.version, seen.suffix)
+    last = {option.name: option for option in every(seen.start, texts, read)}
     command = f"{_start(scene)} {scene.environment.get(_OPTIONS, '')}"
     given = {word[2:].partition("=")[0].replace("-", "_") for word in command.split()}
     for row in (row for row in rows if row.key.startswith("mysqld.")):
@@ -280,12 +302,12 @@ def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
     part = replace(kept, settings={**_library(changed, scene), **changed})
     static = any(name not in scene.dynamic for name in part.of("mysqld"))
     restart = static or any(key.startswith(_PROCESS) for key in changed)
-    trial = _values(part, first, scene)
+    trial = _values(part, scene)
     if "fs.mount" in changed and scene.remount:
         trial.append(_mount(part, scene.remount))
     trial += [_drop_in(part, scene)] if restart else _variables(part, first)
     rows = [LeaseRow(k, first[k], v, _cost(k, restart), "") for k, v in changed.items()]
-    moved = {k: v for key in changed for k, v in scene.along.get(key, {}).items()}
+    moved = {k: v[0] for key in changed for k, v in scene.along.get(key, {}).items()}
     # of a queue, what every scheduler has: only that can be planned again when this is undone
     along = {k: v for k, v in moved.items() if k.startswith("kernel.") or k == _DEPTH}
     return LeasePlan(rows, trial, (), restart, along)
@@ -294,7 +316,7 @@ def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
 def _library(changed: Mapping[str, str], scene: Scene) -> dict[str, str]:
     """Return the allocator in force where only its tunables change: each has a variable."""
     found = allocator(scene.seen.host)
-    if "alloc.tunables" not in changed or "alloc.library" in changed or found in {"", "glibc"}:
+    if "alloc.tunables" not in changed or "alloc.library" in changed or found in {"", GLIBC}:
         return {}
     return {"alloc.library": found}
 
@@ -335,15 +357,15 @@ def _first(key: str, kept: Kept, scene: Scene) -> str:
     if key.startswith("env."):
         return scene.running.get(key.removeprefix("env."), "")
     if key == "alloc.tunables":
-        return next((scene.running[n] for n in systemd.TUNABLES if n in scene.running), "")
+        return next((scene.running[n] for n in TUNABLES.values() if n in scene.running), "")
     found = effective(key, kept, scene.seen, scene.files)
     if not found and not key.startswith((*_PROCESS, "mysqld.")):  # a variable may be empty
         raise SpecError(f"{key}: its present value cannot be read there; leave it out")
     return found
 
 
-def _values(kept: Kept, first: Mapping[str, str], scene: Scene) -> list[LeaseChange]:
-    """Return the changes of kernel and disk, the scheduler before the queue that it resets."""
+def _values(kept: Kept, scene: Scene) -> list[LeaseChange]:
+    """Return the changes of kernel and disks, the scheduler before the queue that it resets."""
     wanted = kept.settings
     keys = [key for key in wanted if key.startswith(("kernel.", "block."))]
     keys.sort(key=lambda key: (key != _SCHEDULER, "iosched" in key, key))
@@ -351,9 +373,11 @@ def _values(kept: Kept, first: Mapping[str, str], scene: Scene) -> list[LeaseCha
     for key in keys:
         if wanted[key] == "0" and any(key in scene.along.get(other, {}) for other in wanted):
             continue  # it becomes zero with another one, and takes no zero
-        along = {place_of(k, kept): v for k, v in scene.along.get(key, {}).items()}
-        place = place_of(key, kept)
-        changes.append(LeaseChange("value", place, first[key], wanted[key], along=along))
+        moved = scene.along.get(key, {})
+        for n, place in enumerate(places_of(key, kept)):
+            along = {places_of(k, kept)[n]: values[n] for k, values in moved.items()}
+            before = scene.files.value(place)
+            changes.append(LeaseChange("value", place, before, wanted[key], along=along))
     return changes
 
 

@@ -193,10 +193,30 @@ _OURS = frozenset(
         "time_based",
     }
 )
-# Options that lead out of the target's directory, or run programs.
+# Options that lead out of the target's directory, change the host, or run programs.
 _OUTSIDE = frozenset(
-    {"exec_postrun", "exec_prerun", "opendir", "read_iolog", "replay_redirect", "trigger_file"}
+    {
+        "bwavgtime_log",
+        "cgroup",
+        "cpus_allowed_policy",
+        "exec_postrun",
+        "exec_prerun",
+        "ioscheduler",
+        "merge_blktrace_file",
+        "opendir",
+        "read_iolog",
+        "replay_redirect",
+        "trigger",
+        "trigger_file",
+        "trigger_remote",
+        "write_bw_log",
+        "write_hist_log",
+        "write_iolog",
+        "write_iops_log",
+        "write_lat_log",
+    }
 )
+_WITH_FILE = ("ioengine", "iomem", "mem")  # `external:FILE`, `mmaphuge:FILE`
 # Options that decide what the layout of the files writes.
 _SHAPE = frozenset(
     {
@@ -316,6 +336,8 @@ def _check(place: str, given: protocol.Options) -> None:
                 f"{place}.{name}: not an option of a job that is confined to its directory; "
                 "remove it"
             )
+    if with_file := [name for name in _WITH_FILE if ":" in str(given.get(name, ""))]:
+        raise SpecError(f"{place}.{with_file[0]}: names a file; write it without")
     if not _DIRECTION & given.keys():
         raise SpecError(f"{place}: rw is missing; set it, as in rw = 'randread'")
     if not {"size", "filesize"} & given.keys():

@@ -1,6 +1,7 @@
 """What all sysbench scripts share: options, client file, report."""
 
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -249,8 +250,8 @@ def _line(name: str, value: str) -> str:
 
 
 def _unquoted(value: str) -> str:
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        value = value[1:-1]
+    quoted = re.match(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", value)
+    value = (quoted[1] or quoted[2] or "") if quoted else value.partition("#")[0].rstrip()
     parts = value.split("\\\\")
     return "\\".join(_unescaped(part) for part in parts)
 

@@ -49,7 +49,8 @@ _STRINGS = re.compile(
     r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'", re.DOTALL
 )  # of TOML
 _LITERAL = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\\?\"(?:[^\"\\]|\\[^\"])*\\?\"|(?<![\w.])\d+(?:\.\d+)?\b"
+    r"'(?:[^'\\]|\\.|'')*'|\\?\"(?:[^\"\\]|\\[^\"])*\\?\"|"
+    r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\b"
 )
 _STATEMENT = re.compile(
     r"(?is)\b(?:select\b[^\n]*?\bfrom\b|(?:insert|replace)\s+(?:ignore\s+)?into\b|delete\s+from\b"

@@ -316,7 +316,25 @@ def opened(folder: Path) -> tuple[Sampled, Where, float] | None:
         origin_s = (began_ns - since_ns) * 1e-9
     except OverflowError as error:
         raise ProbeFileError(f"{folder / START}: {error}") from error
-    return sampled, where, origin_s
+    return counted_below(sampled, where), where, origin_s
+
+
+_FLUSHES = ("disk.flushes", "disk.flush_s")
+
+
+def counted_below(sampled: Sampled, where: Where) -> Sampled:
+    """Return a sample in which a volume without flushes has the mean ones of its disks.
+
+    LVM and md hand a flush to each of their disks, and the kernel counts it there alone.
+    """
+    found: dict[tuple[str, str], Values] = {}
+    for name in _FLUSHES:
+        own, below = sampled.find(name, where.disk), [sampled.find(name, d) for d in where.below]
+        counted = [values for values in below if values is not None]
+        if own is None or not counted or np.nan_to_num(own).any():
+            return sampled
+        found[name, where.disk] = np.mean(counted, axis=0)
+    return sampled.put(found)
 
 
 def _since_start(one: Series) -> Series:

@@ -2,8 +2,8 @@
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -128,6 +128,13 @@ class Sampled:
         """Return a column's values, one for each tick, or None where there is no such column."""
         number = self._numbers.get((name, of))
         return None if number is None else np.asarray(self.values[:, number])
+
+    def put(self, changed: Mapping[tuple[str, str], Values]) -> "Sampled":
+        """Return it with other values in some columns, by name and instance."""
+        values = self.values.copy()
+        for key, column in changed.items():
+            values[:, self._numbers[key]] = column
+        return replace(self, values=values)
 
     def instances(self, name: str) -> tuple[str, ...]:
         """Return the instances that have a column of this name."""

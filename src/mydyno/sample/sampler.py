@@ -6,7 +6,7 @@ Overhead: one process at 1 Hz; docs/guide/probe.md quotes what it was measured t
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ from mydyno.host import (
     Host,
     Remote,
     Running,
+    disks_below,
     halt,
     packaged_program,
     remote_work_folder,
@@ -42,13 +43,20 @@ class Where:
 
     Each is empty where there is none, or it is unknown.  `link_bytes_per_s` is how fast
     the interface's link is, None where that is not known.  `caps` are those of a lab disk, by the
-    names of `Figures`.
+    names of `Figures`.  `below` are the disks that a volume or array stands on.
     """
 
     disk: str = ""
     interface: str = ""
     link_bytes_per_s: float | None = None
     caps: Mapping[str, float] = field(default_factory=dict)
+    below: Sequence[str] = ()
+
+
+def where_in(host: Host, folder: Path) -> Where:
+    """Return which disk holds a folder, nothing where that is unknown."""
+    disk = disk_of(host, folder)
+    return Where(disk, below=disks_below(host, disk))
 
 
 def disk_of(host: Host, folder: Path) -> str:

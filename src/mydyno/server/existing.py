@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import PurePosixPath
 
-from mydyno.host import Host
+from mydyno.host import DISKS, Host
 from mydyno.journal.records import Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, SpecError
 from mydyno.server.client import rows
@@ -325,7 +325,7 @@ def host_outputs(server: Existing) -> dict[str, str]:
     """
     if server.process is None:
         return {}
-    script = files("mydyno.server").joinpath("existing.sh").read_text()
+    script = DISKS + files("mydyno.server").joinpath("existing.sh").read_text()
     parts = _marked(server.host, script, str(server.process.pid), server.data)
     return {name: "\n".join(lines) for name, lines in parts.items()}
 
@@ -372,16 +372,30 @@ def environment_of(host: Host, pid: int) -> dict[str, str] | None:
     return {name: value for name, _, value in (word.partition("=") for word in words) if name}
 
 
+def group_suffix(server: Existing) -> str:
+    """Return what a server adds to the names of its groups of option files, ``""`` for most."""
+    if server.process is None:
+        return ""
+    given = server.process.option("defaults-group-suffix")
+    return given or _environment(server).get("MYSQL_GROUP_SUFFIX", "")
+
+
+def _environment(server: Existing) -> dict[str, str]:
+    return (server.process and environment_of(server.host, server.process.pid)) or {}
+
+
 def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:
     """Return the option files that are read first, all files by path, and their modes.
 
     Lines with a password are left out.
     """
-    if server.process is None:
+    if server.process is None or "--no-defaults" in server.process.words:
         return (), {}, {}
     only = server.process.option("defaults-file")
     extra = server.process.option("defaults-extra-file")
-    start = (only,) if only else (*_ORDER, *([extra] if extra else []))
+    home = _environment(server).get("MYSQL_HOME", "")  # mysqld_safe sets it
+    own = (f"{home}/my.cnf" if home.startswith("/") else "", extra)
+    start = (only,) if only else (*_ORDER, *filter(None, own))
     texts: dict[str, str] = {}
     modes: dict[str, str] = {}
     asked, seen = set(start), set[str]()

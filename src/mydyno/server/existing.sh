@@ -1,5 +1,5 @@
 # One round trip: what of the host matters to the server with this pid and this data folder.
-# Each section begins with a line of the mark and its name; what cannot be read is left out.
+# It stands after DISKS of host/disks.py.  Each section begins with a line of the mark and its name; what cannot be read is left out.
 mark=$1 pid=$2 data=$3
 say() { printf '%s %s\n' "$mark" "$1"; }
 line() { [ -r "$2" ] && printf '%s=%s\n' "$1" "$(head -n1 "$2")"; }
@@ -7,7 +7,7 @@ say meminfo; cat /proc/meminfo
 say process; cat "/proc/$pid/status"
 say limits; cat "/proc/$pid/limits"
 if [ -r "/proc/$pid/maps" ]; then
-    say maps; grep -oE 'jemalloc|tcmalloc|mimalloc' "/proc/$pid/maps" | sort -u
+    say maps; grep -o '[^ ]*malloc[^ ]*' "/proc/$pid/maps" | sort -u
 fi
 say sysctl
 for key in vm.swappiness vm.dirty_ratio vm.dirty_background_ratio vm.dirty_bytes \
@@ -18,7 +18,7 @@ do line "$(echo "$key" | tr .- __)" "/proc/sys/$(echo "$key" | tr . /)"; done
 say system
 line thp /sys/kernel/mm/transparent_hugepage/enabled
 line thp_defrag /sys/kernel/mm/transparent_hugepage/defrag
-line arc_max /sys/module/zfs/parameters/zfs_arc_max
+awk '$1 == "c_max" {print "arc_max=" $3}' /proc/spl/kstat/zfs/arcstats 2>/dev/null # also its default
 line governor /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 line name /proc/sys/kernel/hostname
 line kernel /proc/sys/kernel/osrelease
@@ -64,16 +64,10 @@ done
 say limits_conf; grep -hsE '^mysql[[:space:]].*nofile' /etc/security/limits.conf /etc/security/limits.d/*.conf
 say queue
 source=$(findmnt -n -o SOURCE -T "$data"); source=${source%%\[*}
-at=$(readlink -f "/sys/class/block/$(basename "$(readlink -f "$source")")" 2>/dev/null)
-[ -e "$at/partition" ] && at=${at%/*}
-members=1
-while [ -n "$(ls "$at/slaves" 2>/dev/null)" ]; do
-    members=$(ls "$at/slaves" | wc -l)
-    at=$(readlink -f "$at/slaves/$(ls "$at/slaves" | head -n1)")
-    [ -e "$at/partition" ] && at=${at%/*}
-done
-if [ -d "$at/queue" ]; then
-    printf 'name=%s\nmembers=%s\nqueues=%s\n' "${at##*/}" "$members" "$(ls "$at/mq" 2>/dev/null | wc -l)"
+all=$(disks "$(basename "$(readlink -f "$source")")" | sort -u)
+name=$(echo "$all" | head -n1) at=/sys/class/block/$name
+if [ -n "$name" ] && [ -d "$at/queue" ]; then
+    printf 'name=%s\ndisks=%s\nqueues=%s\n' "$name" "$(echo "$all" | paste -sd,)" "$(ls "$at/mq" 2>/dev/null | wc -l)"
     for key in scheduler rotational read_ahead_kb nr_requests write_cache wbt_lat_usec nomerges rq_affinity
     do line "$key" "$at/queue/$key"; done
     printf 'schedulers=%s\n' "$(tr -d '[]' <"$at/queue/scheduler")"

@@ -94,6 +94,7 @@ _STEP_S = 0.02
 _PORT_ATTEMPTS = 3
 _PORT_TAKEN = ("Address already in use", "Bind on TCP/IP port")
 _SHOWN_LINES = 8
+_STARTS_S = 600.0  # new redo files are written, a large pool is allocated; its end is seen at once
 _RECOVERY_S = 3600.0  # the redo log of a copy that was not shut down in order
 _LOG_LINES = 400
 # Log lines that are not the cause of a failed start.
@@ -202,7 +203,7 @@ class Instance:
         refuse_unreachable(self.host, self.identity, self.place.data)
         self._make_accounts((("skip_grant_tables", "1"),), within_s=_RECOVERY_S)
 
-    def start(self, *, timeout_s: float = 60.0) -> None:
+    def start(self, *, timeout_s: float = _STARTS_S) -> None:
         """Start the server from its launch files and return when it answers.
 
         Raise `HostError` with the last lines of its error log if it refuses; a port taken

@@ -9,9 +9,9 @@ from mydyno.host import Completed, Host, is_root
 from mydyno.host.files import distrust
 from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.server.place import Build, Identity, Place, parse
-from mydyno.stack.alloc import named_in
 from mydyno.stack.cgroup import joined
 from mydyno.stack.flavours import flavours
+from mydyno.stack.known.allocators import ALLOCATORS, named_in
 
 # Arguments: how many folders stay writable, these, how many are hidden, these, the command.
 # All mounts there are become read-only, the writable folders are mounted on themselves before
@@ -229,13 +229,8 @@ def option_names(host: Host, build: Build) -> frozenset[str]:
 
 
 # A library that is part of a program leaves words in it: name to words.
-_WORDS = {
-    "yaSSL": "yaSSL",
-    "wolfSSL": "wolfSSL_",
-    "jemalloc": "<jemalloc>: ",
-    "tcmalloc": "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES",
-    "mimalloc": "mimalloc: error: ",
-}
+_OF_TLS = {"yaSSL": "yaSSL", "wolfSSL": "wolfSSL_"}
+_WORDS = _OF_TLS | {name: one.words for name, one in ALLOCATORS.items()}
 _CONTAINED = 'f=$1; shift; for w; do ! LC_ALL=C grep -qaF -e "$w" "$f" || echo "$w"; done'
 
 
@@ -248,8 +243,8 @@ def _libraries(host: Host, mysqld: Path) -> tuple[str, str]:
     words = host.run(Action(find)).stdout.decode().splitlines()
     contained = [name for name, those in _WORDS.items() if those in words]
     openssl = ["OpenSSL" for path in linked if "/libssl." in path]
-    tls = [name for name in contained if name.endswith("SSL")] + openssl
-    allocators = [*named_in(linked), *(name for name in contained if name.endswith("malloc"))]
+    tls = [name for name in contained if name in _OF_TLS] + openssl
+    allocators = [*named_in(linked), *(name for name in contained if name in ALLOCATORS)]
     return next(iter(tls), ""), next(iter(allocators), "glibc")
 
 

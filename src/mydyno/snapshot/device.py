@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
@@ -232,7 +232,14 @@ class RealDevice:
     device: str
     where: Path
     records: Records
+    stores: set[Path] = field(default_factory=set)  # of the data sets that are open on it
     _mounted: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return its name in the kernel, as /dev/disk/by-id and /dev/mapper have others."""
+        found = self.host.run(Action(("readlink", "-e", "--", self.device))).stdout.decode().strip()
+        return PurePath(found or self.device).name
 
     def open(self, kind: str, options: str) -> None:
         """Format the device, if that was not done, and mount it; raise `RefusedError`."""
@@ -401,11 +408,12 @@ class DeviceStore:
     @property
     def place(self) -> StorePlace:
         """Return the folder on the mounted device; a reflink restores it where that can be."""
-        return replace(self.copies.place, disk=PurePath(self.device.device).name)
+        return replace(self.copies.place, disk=self.device.name)
 
     def open(self) -> bool:
         """Format and mount the device; return whether it contains the snapshot."""
         self.device.open(self.kind, self.options)
+        self.device.stores.add(self.copies.home)
         return self.copies.open()
 
     def freeze(self) -> None:
@@ -418,8 +426,15 @@ class DeviceStore:
         self.copies.restore("")
 
     def close(self, *, keep: bool) -> None:
-        """Unmount; `keep` retains the snapshot for a resumed campaign."""
-        self.device.close(keep=keep)
+        """Unmount, the last one of the device; `keep` retains the snapshot for a resumed campaign.
+
+        Where others are open, only this data set is removed.
+        """
+        self.device.stores.discard(self.copies.home)
+        if not self.device.stores:
+            self.device.close(keep=keep)
+        elif not keep:
+            self.copies.close(keep=False)
 
 
 def release(host: Host, records: Records) -> tuple[list[str], list[str]]:

@@ -17,6 +17,7 @@ from mydyno.snapshot.store import Entry
 KEY = "stack.data"
 _COPY_S = 12 * 3600.0  # for very large data sets
 _OWN_S = 3600.0  # millions of tables
+_APART, _REMOVE = ".copy-", ("rm", "-rf", "--one-file-system", "--")
 _SHOWN = 5
 _LOCKED = ("ibdata1", "aria_log_control")  # what every server locks as long as it runs
 _ELSEWHERE = ("-type", "l", "-o", "-name", "*.isl")
@@ -61,7 +62,9 @@ def copy(host: Host, source: Path, live: Path, owner: str = "") -> None:
     free = ask(host, store.free(live.parent))
     refuse_too_large(source, sum(entry.size for entry in entries), free)
     # nobody else may reach into it: its owners are the original's until it is ours
-    apart = live.parent / f".copy-{secrets.token_hex(8)}"
+    apart = live.parent / f"{_APART}{secrets.token_hex(8)}"
+    killed = ("find", str(live.parent), "-maxdepth", "1", "-name", f"{_APART}*", "-exec", *_REMOVE)
+    host.run(Action((*killed, "{}", "+")), timeout_s=_OWN_S)
     make(host, apart, "700")
     copied = apart / "data"
     try:
@@ -69,11 +72,10 @@ def copy(host: Host, source: Path, live: Path, owner: str = "") -> None:
         ours = (("chown", "-hR", owner),) if owner else ()
         for argv in (*ours, ("chmod", "-R", "o="), ("chmod", "700")):
             host.run(Action((*argv, "--", str(copied))), timeout_s=_OWN_S).check()
-        host.run(Action(("rm", "-rf", "--one-file-system", "--", str(live)))).check()
+        host.run(Action((*_REMOVE, str(live)))).check()
         host.run(Action(("mv", "-T", "--", str(copied), str(live)))).check()
     finally:
-        argv = ("rm", "-rf", "--one-file-system", "--", str(apart))
-        host.run(Action(argv), timeout_s=_OWN_S)
+        host.run(Action((*_REMOVE, str(apart))), timeout_s=_OWN_S)
 
 
 def _fill(host: Host, source: Path, copied: Path, entries: Sequence[Entry]) -> None:

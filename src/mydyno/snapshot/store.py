@@ -235,6 +235,14 @@ class DirectoryStore:
         if mount:
             raise HostError("mount options cannot be set on a plain directory; use a lab disk")
         self._remove(self.live)
+        try:
+            self._copy()
+        except HostError:
+            self._remove(self._next)  # on a full disk the journal needs its space
+            raise
+        self._run("mv", "-T", str(self._next), str(self.live))
+
+    def _copy(self) -> None:
         self._remove(self._next)
         entries = ask(self.host, listing(self._snapshot), timeout_s=_COPY_S)
         first, *rest = self._copied(entries)
@@ -245,7 +253,6 @@ class DirectoryStore:
         for action in rest:
             self.host.run(action, timeout_s=_COPY_S).check()
         self._verify(entries)
-        self._run("mv", "-T", str(self._next), str(self.live))
 
     def close(self, *, keep: bool) -> None:
         """Remove the live folder, and the snapshot unless `keep`."""

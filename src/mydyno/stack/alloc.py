@@ -8,20 +8,10 @@ from typing import ClassVar
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
 from mydyno.stack import launch_file
+from mydyno.stack.known.allocators import ALLOCATORS, GLIBC, TUNABLES, named_in, tunables_of
 from mydyno.stack.launch_file import OWNED, Server, ServerState
 from mydyno.stack.protocol import refuse_unknown
 
-_SONAMES = {
-    "jemalloc": re.compile(r"/libjemalloc\.so[\w.]*$"),
-    "tcmalloc": re.compile(r"/libtcmalloc(?:_minimal)?(?:_debug)?\.so[\w.]*$"),
-    "mimalloc": re.compile(r"/libmimalloc(?:-\w+)?\.so[\w.]*$"),
-}
-_PACKAGES = {
-    "jemalloc": "libjemalloc2",
-    "tcmalloc": "libtcmalloc-minimal4",
-    "mimalloc": "libmimalloc2.0",
-}
-_TUNABLES = {"glibc": "GLIBC_TUNABLES", "jemalloc": "MALLOC_CONF"}
 _LIST, _TUNABLE = "GLIBC_TUNABLES=", "glibc."
 _CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$", re.MULTILINE)
 
@@ -38,7 +28,7 @@ class Alloc:
     owned: ClassVar[bool] = True
     server: Server
     libraries: Mapping[str, str] = field(default_factory=dict)
-    linked: str = "glibc"
+    linked: str = GLIBC
 
     def observe(self) -> Probe[Settings]:
         """Return the probe for the allocator in the process's maps, not in an option."""
@@ -56,13 +46,13 @@ class Alloc:
     def _preload(self, library: str, default: str) -> list[str]:
         if library == default:
             return []
-        if default != "glibc":
+        if default != GLIBC:
             raise SpecError(
                 f"alloc.library = {library!r}: this server is linked to {default}, and a second "
                 f"allocator is not loaded over it: leave alloc.library out or name {default}"
             )
         if library not in self.libraries:
-            package = _PACKAGES[library]
+            package = ALLOCATORS[library].package
             raise SpecError(f"alloc.library = {library!r}: not found: apt-get install {package}")
         return [f"LD_PRELOAD={self.libraries[library]}"]
 
@@ -84,13 +74,7 @@ def libraries(raw: bytes) -> dict[str, str]:
     return found
 
 
-def named_in(paths: Iterable[str]) -> list[str]:
-    """Return the allocators among the files, in a fixed order."""
-    paths = list(paths)
-    return [name for name, soname in _SONAMES.items() if any(map(soname.search, paths))]
-
-
-def parse(raw: bytes, linked: str = "glibc") -> Settings:
+def parse(raw: bytes, linked: str = GLIBC) -> Settings:
     """Return `library`, `tunables` where set, and `linked` where the server brings its own.
 
     One that it contains, `linked`, has no file in the process's maps.
@@ -103,12 +87,12 @@ def parse(raw: bytes, linked: str = "glibc") -> Settings:
     environment = (
         launch_file.pairs(_rejoined(seen.files.get("environ", []))) if seen.running else seen.own
     )
-    tunables = environment.get(_TUNABLES.get(library, ""), "")
+    tunables = environment.get(TUNABLES.get(library, ""), "")
     if tunables:
         settings["tunables"] = tunables
-    if seen.running and not preload and library != "glibc":
+    if seen.running and not preload and library != GLIBC:
         settings["linked"] = library
-    tuned = any(name in seen.own for name in _TUNABLES.values())
+    tuned = any(name in seen.own for name in TUNABLES.values())
     held = [name for name, there in (("library", asked), ("tunables", tuned)) if there]
     return {**settings, OWNED: ",".join(held)} if held else settings
 
@@ -135,17 +119,13 @@ def _mapped(seen: ServerState) -> str:
 def _tuning(library: str, tunables: str) -> list[str]:
     if not tunables:
         return []
-    if library not in _TUNABLES:
-        raise SpecError(
-            f"alloc.tunables with {library}: it reads variables of its own: set env.NAME instead"
-        )
     if "\n" in tunables:
         raise SpecError("alloc.tunables: one line only")
-    return [f"{_TUNABLES[library]}={tunables}"]
+    return [f"{tunables_of(library)}={tunables}"]
 
 
 def _refuse_unknown(want: Settings) -> None:
     refuse_unknown(want, ("library", "tunables"), "alloc")
-    library = want.get("library", "glibc")
-    if library not in {"glibc", *_SONAMES}:
-        raise SpecError(f"alloc.library: {unknown_value(library, ('glibc', *_SONAMES))}")
+    library = want.get("library", GLIBC)
+    if library not in {GLIBC, *ALLOCATORS}:
+        raise SpecError(f"alloc.library: {unknown_value(library, (GLIBC, *ALLOCATORS))}")

@@ -15,7 +15,7 @@ import msgspec
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError
 from mydyno.stack.link import ordered, share
-from mydyno.stack.protocol import StackSettings, refuse_unknown
+from mydyno.stack.protocol import IDENTITY, StackSettings, refuse_unknown
 
 NONE = "100%"
 _MICROS = re.compile(r"(\d+(?:\.\d+)?)us")
@@ -112,7 +112,10 @@ class Slow:
 
 
 def parse_disk(raw: bytes) -> Settings:
-    """Return what is in force on a lab disk; `credits` are those that a load begins with."""
+    """Return what is in force on a lab disk; `credits` are those that a load begins with.
+
+    Each disk has a daemon of its own: what one was given is not what another has.
+    """
     state = msgspec.json.decode(raw, type=dict[str, Any])
     added = dict(zip(LATENCIES, state.get("dose_us", (0, 0, 0)), strict=True))
     level = float(state.get("credits_level", 0.0))
@@ -120,6 +123,7 @@ def parse_disk(raw: bytes) -> Settings:
         "rate": _percent(float(state.get("scale", 1.0))),
         **{key: f"{us:g}us" for key, us in added.items()},
         **({CREDITS: _percent(level)} if _bursts(state) else {}),
+        **({IDENTITY: str(state["pid"])} if "pid" in state else {}),
     }
 
 

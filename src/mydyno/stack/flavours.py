@@ -214,7 +214,7 @@ MARIADB = Flavour(
         replication=_MARIADB_REPLICATION,
     ),
     usual=Usual(
-        groups=("mysqld", "server", "mariadb", "mariadbd"),
+        groups=("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera"),
         unit="mariadb.service",
         include="/etc/mysql/mariadb.conf.d",
         idle_bytes=118 * 1024.0,  # measured on 10.11

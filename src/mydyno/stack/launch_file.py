@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
 from mydyno.stack.known import normalise
+from mydyno.stack.known.allocators import TUNABLES
 
 OWNED = "owned"
 """The observed key that lists, comma-separated, what the layer's own file sets just now."""
@@ -163,8 +164,7 @@ def _limit(key: str, value: str) -> str:
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAKEN = {
     "LD_PRELOAD": "set alloc.library",
-    "GLIBC_TUNABLES": "set alloc.tunables",
-    "MALLOC_CONF": "set alloc.tunables",
+    **dict.fromkeys(TUNABLES.values(), "set alloc.tunables"),
     "HOME": "mydyno sets it",
     "LC_ALL": "mydyno sets it",
     "PATH": "mydyno sets it",
@@ -199,10 +199,22 @@ def parse_env(raw: bytes) -> Settings:
     return {**settings, OWNED: ",".join(sorted(seen.own))} if seen.own else settings
 
 
+def refuse_of_load(wanted: Settings) -> None:
+    """Raise `SpecError` for a variable of a load's environment that cannot be set there."""
+    for name, value in wanted.items():
+        if name == "LC_ALL" or name.startswith("MYDYNO_"):
+            raise SpecError(f"load/env.{name}: mydyno sets it; remove it")
+        _refuse_words(f"load/env.{name}", name, value)
+
+
 def _refuse_variable(name: str, value: str) -> None:
     if name in _TAKEN:
         raise SpecError(f"env.{name}: not here: {_TAKEN[name]}")
+    _refuse_words(f"env.{name}", name, value)
+
+
+def _refuse_words(place: str, name: str, value: str) -> None:
     if not _VARIABLE_NAME.fullmatch(name):
-        raise SpecError(f"env.{name}: not a variable's name: letters, digits and _ only")
+        raise SpecError(f"{place}: not a variable's name: letters, digits and _ only")
     if "\n" in value or "\0" in value:
-        raise SpecError(f"env.{name}: one line only")
+        raise SpecError(f"{place}: one line only")

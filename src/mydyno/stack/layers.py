@@ -17,7 +17,7 @@ from mydyno.stack.existing_variables import ExistingVariables
 from mydyno.stack.fs import Fs, unsafe
 from mydyno.stack.kernel import RELEASE, Kernel
 from mydyno.stack.known.variables import AT_ONCE, Variable
-from mydyno.stack.launch_file import Env, Limits, Server
+from mydyno.stack.launch_file import Env, Limits, Server, refuse_of_load
 from mydyno.stack.mysqld import Mysqld, durability
 from mydyno.stack.net import Net
 from mydyno.stack.protocol import Layer, StackSettings
@@ -138,6 +138,11 @@ def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("
     )
 
 
+def _environment(settings: StackSettings, place: ServerPlace) -> None:
+    Env(place.file("env")).plan({}, settings.of("env"))
+    refuse_of_load(settings.of("env", "load"))
+
+
 def _mysqld(place: ServerPlace) -> Mysqld:
     kind = place.kind
     return Mysqld(place.client, place.owned, kind.flavour, kind.version, kind.variables, kind.stock)
@@ -239,7 +244,10 @@ def _server_layers() -> dict[str, LayerKind]:
             keys=cgroup.KEYS,
             literal=True,
         ),
-        "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
+        "env": replace(
+            _server(lambda place: Env(place.file("env")), roles=("db", "load")),
+            validate=_environment,
+        ),
         "alloc": _server(_alloc),
         "mysqld": replace(
             _server(_mysqld),

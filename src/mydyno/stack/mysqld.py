@@ -32,6 +32,8 @@ def _weakness(key: str, value: str) -> float:
     plain = normalise(value).casefold()
     if key == "sync_binlog":
         return _unsynced_groups(plain)
+    if key == "innodb_flush_log_at_timeout" and plain.isdigit():
+        return float(max(int(plain), 1) - 1)  # more seconds of commits than the usual one
     for step, values in enumerate(_table().get(key, []), 1):
         if plain in values.split():
             return float(step)

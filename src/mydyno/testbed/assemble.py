@@ -4,12 +4,14 @@ import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
+
+import msgspec
 
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.spec import DeviceTable
-from mydyno.host import Host, Remote
+from mydyno.host import Host, Remote, disk_named
 from mydyno.host.files import distrust
 from mydyno.lab import LabSpec, Latency, Spinner
 from mydyno.lab.lab_link import planned
@@ -25,7 +27,7 @@ from mydyno.stack.cpus import apart
 from mydyno.stack.doses import Slow
 from mydyno.stack.layers import HostPlace, Scope, kind_of, layers, of_scope
 from mydyno.stack.link import uses_lab_link
-from mydyno.stack.protocol import keys_of, place_of, spec_key, split
+from mydyno.stack.protocol import StackSettings, keys_of, place_of, spec_key, split
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.labs import LabHost
@@ -61,13 +63,16 @@ def _host_place(
 ) -> HostPlace:
     """Return the disk below `folder` and its mount point, or the real device of the spec."""
     if is_real(device):
-        return HostPlace(keys, lambda: PurePath(str(device)).name)
+        return HostPlace(keys, lambda: disk_named(host, str(device)))
     there = existing_parent(host, folder)
     return HostPlace(keys, lambda: beneath(host, there), lambda: mount_point(host, there))
 
 
 def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
-    """Return the campaign without lab settings, for a plain directory, and warnings."""
+    """Return the campaign without lab settings, for a plain directory, and warnings.
+
+    Raises `RefusedError` where its treatments differ in nothing else.
+    """
     possible = {
         name: split({k: v for k, v in settings.items() if not _of_disk(k)})
         for name, settings in campaign.treatments.items()
@@ -78,7 +83,16 @@ def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
         if skipped:
             left = "" if possible[name] else "; no setting is left, so it equals STOCK"
             warnings.append(f"{name}: skipped {', '.join(skipped)}{left}")
-    return replace(campaign, treatments=possible), warnings
+    asked, had = ({*map(_frozen, of.values())} for of in (campaign.treatments, possible))
+    if len(asked) > 1 == len(had):
+        raise RefusedError(f"{reason.rstrip('.')}; without a lab the treatments are all the same")
+    stack = msgspec.structs.replace(campaign.spec.stack, device="here")
+    spec = msgspec.structs.replace(campaign.spec, stack=stack)
+    return replace(campaign, treatments=possible, spec=spec), warnings
+
+
+def _frozen(settings: StackSettings) -> frozenset[tuple[str, str]]:
+    return frozenset(settings.items())
 
 
 def _of_disk(key: str) -> bool:
@@ -87,13 +101,13 @@ def _of_disk(key: str) -> bool:
 
 
 def private(
-    hosts: Hosts, campaign: Campaign, log: CampaignLog, servers: Mapping[str, Build], *, lab: bool
+    hosts: Hosts, campaign: Campaign, log: CampaignLog, servers: Mapping[str, Build]
 ) -> Bench:
     """Return the bench of a campaign with a server or files of its own."""
     device = campaign.spec.stack.device
     host = hosts.db
     work = _work(host, log)
-    on_lab = device if lab and isinstance(device, DeviceTable) else None
+    on_lab = device if isinstance(device, DeviceTable) else None
     make = _maker(host, campaign, log, work, on_lab)
     crossed = any(map(uses_lab_link, campaign.treatments.values()))
     delayed = any("delay" in settings.of("link") for settings in campaign.treatments.values())

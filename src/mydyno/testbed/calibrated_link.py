@@ -136,7 +136,7 @@ class CalibratedLink:
         running = start_load(inputs, under.ready(), under, folder)
         try:
             return self._rate(running, workload)
-        except HostError as error:
+        except (HostError, ValueError) as error:
             words = (folder / "load.err").read_text(errors="replace").strip()[-400:]
             raise HostError(f"{workload.info.name}: {error} {words}") from error
         finally:

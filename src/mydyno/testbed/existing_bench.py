@@ -15,11 +15,12 @@ from mydyno.campaign.bench import TrialBench, TrialInput
 from mydyno.campaign.plan import Campaign
 from mydyno.host import Host, Local, Remote, ask, interruptible, shielded
 from mydyno.host.files import distrust
+from mydyno.journal import outcomes
 from mydyno.journal.records import Made
 from mydyno.journal.register import marked
 from mydyno.loads import Target
 from mydyno.model import HostError, RefusedError, SpecError
-from mydyno.sample.sampler import Sampling, Watch, Where, disk_of, sampling
+from mydyno.sample.sampler import Sampling, Watch, sampling, where_in
 from mydyno.server.client import query
 from mydyno.server.existing import BENCH, DATABASE, SERVER, Existing, dropped
 from mydyno.stack import Site, converge
@@ -153,6 +154,9 @@ class ExistingBench:
         """Make the database of the load; at the end restore all variables and drop it."""
         with shielded(), host_lock(self.hosts.db, self.hosts.load):
             self._clean()
+            if self.campaign.next(outcomes(self.log.journal.events())) is None:
+                yield  # the campaign is complete
+                return
             self.log.refuse()
             refuse_foreign(self.existing)
             post(
@@ -183,7 +187,7 @@ class ExistingBench:
 
     def target(self) -> Target:
         """Return the target of a load: the server's socket."""
-        ((socket, user),) = self._ask("SELECT @@socket, CURRENT_USER();")
+        ((socket, user),) = self._ask("SELECT @@socket, USER();")
         work = self._work()
         return Target(
             work=work,
@@ -252,7 +256,7 @@ class ExistingTrial:
         b = self.bench
         process = b.existing.process
         watched = {"mysqld": process.pid} if process else {}
-        where = Where(disk_of(b.hosts.db, Path(b.existing.data)))
+        where = where_in(b.hosts.db, Path(b.existing.data))
         return sampling(b.hosts.db, self.inputs.folder, Watch(where, watched, Path(b.layer.at)))
 
     def verify_session(self) -> None:

@@ -28,6 +28,14 @@ _PLACES = (
 _SHOWN = 400  # characters of a complaint
 _LINES = 2000
 _DAMAGE = re.compile(r"\[ERROR\].*(corrupt|checksum|page id|tablespace)", re.IGNORECASE)
+_BASE = "log_bin_basename"
+# with one of these, the marks of commits cannot be searched in the binary log
+_UNREADABLE = (
+    "binlog_encryption",
+    "binlog_transaction_compression",
+    "encrypt_binlog",
+    "log_bin_compress",
+)
 _REPAIRED = re.compile(r"recovered page.*doublewrite", re.IGNORECASE)
 
 
@@ -62,8 +70,10 @@ class LabPower:
                 trapped = inside and self._is_off()  # by a write after the last look
                 if not trapped:
                     raise
-        found: dict[str, Any] = dict(self.store.device.stats()["faults"]["cut"])
+        found: dict[str, Any] | None = self.store.device.stats()["faults"]["cut"]
         self.runner.stop(grace_s=0.0)
+        if found is None:
+            raise HostError("the power cut could not be completed; is the disk of the lab full?")
         return PowerCut(**found, inside=trapped)
 
     def recover(self) -> Recovery:
@@ -148,12 +158,14 @@ class LabPower:
         return "; ".join([*wrong, *logged])[:_SHOWN]
 
     def _binlog(self) -> frozenset[tuple[int, int]] | None:
-        """Return the commits in the binary log, None where there is none."""
+        """Return the commits in the binary log, None where there is none that can be searched."""
         instance = self.runner.instance
-        ((on, base),) = instance.query("SELECT @@log_bin, COALESCE(@@log_bin_basename, '')")
-        if on != "1":
+        asked = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('{}')"
+        rows = instance.query(asked.format("', '".join((_BASE, *_UNREADABLE))))
+        seen = {row[0]: row[1] for row in rows}
+        if not seen.get(_BASE) or any(seen.get(name) == "ON" for name in _UNREADABLE):
             return None
-        base_path = Path(base)
+        base_path = Path(seen[_BASE])
         find = (
             "find",
             str(base_path.parent),

@@ -240,12 +240,14 @@ def refuse_connections(campaign: Campaign) -> None:
     """Raise `SpecError` for a load with more threads than a treatment's server lets in."""
     for cell, workload in campaign.workloads.items():
         threads = getattr(workload, "threads", 0) if workload.info.needs_server else 0
+        ours = (1 + campaign.spec.stack.replicated) if threads else 0  # the sampler, a replica
         for name, settings in campaign.treatments.items():
             most = settings.of("mysqld").get("max_connections", _CONNECTIONS)
-            if most.isdecimal() and threads > int(most):
+            if most.isdecimal() and threads + ours > int(most):
                 raise SpecError(
                     f"workloads.{cell}: {threads} threads, but the server of {name} lets "
-                    f"{most} connections in; set mysqld.max_connections in its treatments"
+                    f"{most} connections in, {ours} of them ours; set mysqld.max_connections in "
+                    "its treatments"
                 )
 
 

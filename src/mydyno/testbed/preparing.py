@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mydyno.campaign.designs import Cell
@@ -171,7 +171,8 @@ class Preparation:
         try:
             for action in workload.prepare(target):
                 there = uploaded(host, action, target.work, target.password_file)
-                host.run(there, timeout_s=_HOURS_S).check()
+                alone = ("setpriv", "--pdeathsig", "KILL", "--", *there.argv)  # ends with us
+                host.run(replace(there, argv=alone), timeout_s=_HOURS_S).check()
         finally:
             if lab:
                 lab.device.cap(on=False)

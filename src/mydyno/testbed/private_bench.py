@@ -12,7 +12,7 @@ from mydyno.campaign.bench import TrialBench, TrialInput
 from mydyno.campaign.designs import Cell
 from mydyno.campaign.doses import OWN
 from mydyno.campaign.spec import DeviceTable
-from mydyno.host import Host, Rebootable, ask, interruptible, shielded
+from mydyno.host import Host, Rebootable, ask, disk_named, disks_below, interruptible, shielded
 from mydyno.journal import Event, Prepared, outcomes
 from mydyno.journal.records import Records, first_values
 from mydyno.journal.register import marked
@@ -287,11 +287,14 @@ class PrivateTrial:
         """Sample host, data disk and, where there is one, the server while the load runs."""
         b, host, folder = self.bench, self.bench.setup.host, self.inputs.folder
         place = b.live.place if b.live else None
-        disk = (place.disk or disk_of(host, place.live)) if place else ""
+        disk = disk_of(host, place.live) if place and not place.disk else ""
+        disk = disk_named(host, f"/dev/{place.disk}") if place and place.disk else disk
         caps = _caps(host, place.control) if place and place.control else {}
+        where = Where(disk, caps=caps, below=disks_below(host, disk))
         if b.runner is None or not (pid := b.runner.instance.pid):
-            return sampling(host, folder, Watch(Where(disk, caps=caps)))
-        where = Where(disk, *self._interface(b.runner.instance.endpoint.tcp_host), caps=caps)
+            return sampling(host, folder, Watch(where))
+        interface, speed = self._interface(b.runner.instance.endpoint.tcp_host)
+        where = replace(where, interface=interface, link_bytes_per_s=speed)
         watched = {"mysqld": pid, **{helper.role: helper.pid for helper in b.helpers}}
         watched |= {"lab": place.daemon} if place and place.daemon else {}
         watched |= {"replica": b.runner.replica.instance.pid} if b.runner.replica else {}

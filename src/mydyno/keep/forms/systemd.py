@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
+from mydyno.stack.known.allocators import ALLOCATORS, GLIBC, TUNABLES, tunables_of
 
 _LIMITS = {"nofile": "LimitNOFILE", "nproc": "LimitNPROC", "memlock": "LimitMEMLOCK"}
 CPUS = {
@@ -10,23 +11,17 @@ CPUS = {
     "cgroup.cpu": "CPUQuota",
     "cgroup.period": "CPUQuotaPeriodSec",
 }
-TUNABLES = ("GLIBC_TUNABLES", "MALLOC_CONF")  # of glibc's allocator, of the others
-LIBRARIES = {  # as the loader finds them; the package of Debian and Ubuntu beside it
-    "jemalloc": "libjemalloc.so.2",
-    "tcmalloc": "libtcmalloc_minimal.so.4",
-    "mimalloc": "libmimalloc.so.2",
-}
 
 
 def environment(kept: Kept) -> dict[str, str]:
     """Return the environment of the server's process: allocator, its tunables, ``env.NAME``."""
     alloc = kept.of("alloc")
     found = dict(kept.of("env"))
-    library = alloc.get("library", "glibc")
-    if library in LIBRARIES:
-        found["LD_PRELOAD"] = LIBRARIES[library]
+    library = alloc.get("library", GLIBC)
+    if library in ALLOCATORS:
+        found["LD_PRELOAD"] = ALLOCATORS[library].soname
     if tunables := alloc.get("tunables"):
-        found[TUNABLES[library != "glibc"]] = tunables
+        found[tunables_of(library)] = tunables
     return found
 
 
@@ -51,8 +46,8 @@ def lines(kept: Kept) -> list[str]:
     """Return the lines of ``[Service]``: limits, CPUs, quota, and variables with and without."""
     wanted = environment(kept)
     gone = [name for name, value in wanted.items() if not value]
-    gone += TUNABLES if kept.settings.get("alloc.tunables") == "" else ()
-    gone += ["LD_PRELOAD"] if kept.settings.get("alloc.library") == "glibc" else []
+    gone += TUNABLES.values() if kept.settings.get("alloc.tunables") == "" else ()
+    gone += ["LD_PRELOAD"] if kept.settings.get("alloc.library") == GLIBC else []
     return [
         *(f"{name}={value}" for name, value in limits(kept).items()),
         *(f"Environment={quoted(f'{k}={v}')}" for k, v in wanted.items() if v),

@@ -1,4 +1,4 @@
-"""A udev rule: attributes of the data's disk, set whenever the disk appears."""
+"""A udev rule: attributes of the data's disks, set whenever they appear."""
 
 import re
 from collections.abc import Sequence
@@ -19,12 +19,15 @@ def serial(properties: str) -> str:
 
 
 def _rules(target: KeptOn, attributes: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a rule for each attribute, in order."""
-    match = f'ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="{target.disk}"'
-    if known := _SERIAL.fullmatch(target.serial):
-        disk = f'ENV{{DEVTYPE}}=="disk", ENV{{{known[1]}}}=="{known[2]}"'
-        match = f'ACTION=="add|change", SUBSYSTEM=="block", {disk}'
-    return [f'{match}, ATTR{{queue/{name}}}="{value}"' for name, value in attributes]
+    """Return a rule for each disk and attribute, in order."""
+    rules = []
+    for disk, serial in target.disks:
+        which = f'KERNEL=="{disk}"'
+        if known := _SERIAL.fullmatch(serial):
+            which = f'ENV{{DEVTYPE}}=="disk", ENV{{{known[1]}}}=="{known[2]}"'
+        match = f'ACTION=="add|change", SUBSYSTEM=="block", {which}'
+        rules += [f'{match}, ATTR{{queue/{name}}}="{value}"' for name, value in attributes]
+    return rules
 
 
 def attributes(kept: Kept) -> list[tuple[str, str]]:
@@ -47,13 +50,13 @@ def _inverse(kept: Kept) -> Sequence[KeptFile]:
 
 
 def _refusal(kept: Kept) -> str:
-    disk = kept.target.disk
-    if not disk:
+    if not kept.target.disk:
         return NO_DISK
-    if not disk.isalnum():
-        return f"disk={disk!r} is not a name of /sys/block, such as sdc or nvme0n1"
-    if kept.target.serial and not _SERIAL.fullmatch(kept.target.serial):
-        return f"serial={kept.target.serial!r}: write it as udevadm info does: ID_WWN=0x5000c500"
+    for disk, serial in kept.target.disks:
+        if not disk.isalnum():
+            return f"disk={disk!r} is not a name of /sys/block, such as sdc or nvme0n1"
+        if serial and not _SERIAL.fullmatch(serial):
+            return f"serial={serial!r}: write it as udevadm info does: ID_WWN=0x5000c500"
     bad = [v for _, v in attributes(kept) if not v.replace("-", "").replace("_", "").isalnum()]
     return f"{bad[0]!r} cannot stand in a udev rule" if bad else ""
 

@@ -55,7 +55,9 @@ local now = ffi.new("struct mydyno_timespec")
 
 function thread_init()
    connect()
-   client, number = sysbench.tid, 0
+   client = sysbench.tid
+   -- where the data set is not restored between runs, after the last one
+   number = tonumber(con:query_row("SELECT COALESCE(MAX(number), 0) FROM ledger WHERE client = " .. client))
 end
 
 function event()
