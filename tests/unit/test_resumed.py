@@ -1,6 +1,7 @@
 """A campaign that goes on in another process: its server has just started."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,8 @@ from mydyno.campaign.run_loop import CampaignRun, run
 from mydyno.campaign.spec import decode
 from mydyno.campaign.switchback import Settled
 from mydyno.campaign.treatments import Environment
+from mydyno.cli.recipes import SpecSource
+from mydyno.cli.run_directory import RunFacts, begun_on, save
 from mydyno.journal import FileJournal
 from mydyno.journal.register import RunDir
 from mydyno.testing import Silent
@@ -53,3 +56,13 @@ def test_the_first_trial_after_a_resume_settles_the_server_again(tmp_path):
     campaign = plan(decode(HOT, "x.toml"), HOT, "x.toml", host)
     kinds = [[type(stop) for stop in stops_of(campaign, tmp_path, n)] for n in (4, 3)]
     assert kinds == [[Settled, Fixed, Fixed, Fixed], [Settled, Fixed, Fixed]]
+
+
+@pytest.mark.parametrize(("now", "taken"), [(1.02, 1.0), (0.97, 1.0), (1.2, 1.2)])
+def test_a_share_of_memory_is_what_it_was_when_the_run_began(tmp_path, now, taken):
+    """A new kernel leaves some MiB more or less, and another campaign was planned."""
+    files, first = RunDir(tmp_path), Environment(8 * 2**30, 4, "mysql", (8, 0, 33))
+    found = replace(first, memory_bytes=int(now * 2**33))
+    assert begun_on(tmp_path, found) == found  # nothing began there
+    save(files, SpecSource("", "s.toml", {}), RunFacts("s.toml", {}, first, ""), begun=False)
+    assert begun_on(tmp_path, found).memory_bytes == int(taken * 2**33)

@@ -1,7 +1,7 @@
 """Choosing the bench of a spec: no server, or a private one on a lab disk or a directory."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -12,6 +12,7 @@ from mydyno.campaign.spec import EXISTING, DeviceTable, Spec, StackTable, locate
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.audit import gathered
 from mydyno.cli.recipes import SpecSource
+from mydyno.cli.run_directory import begun_on
 from mydyno.cli.terminal import print_message
 from mydyno.host import Host, Remote, ask, reach
 from mydyno.journal import Prepared
@@ -142,6 +143,8 @@ def build(
         raise SpecError(located(str(error), source.place, source.text)) from error
     host = hosts.db
     known = _known(host, source)
+    if not planned:
+        known = replace(known, ground=begun_on(folder, known.ground))
     ground, found = known.ground, known.facts
     campaign = source.plan(ground)
     if _bare(campaign):

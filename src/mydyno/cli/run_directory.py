@@ -55,6 +55,7 @@ _SHOWN = ("latency_p99_s",)
 
 Read = tuple[Outcome, Sequence[Interval]]
 T = TypeVar("T")
+_MOVED = 0.05  # share of memory by which a host may differ when its run is resumed
 
 
 class RunFacts(msgspec.Struct, frozen=True):
@@ -81,6 +82,19 @@ def save(files: RunDir, source: SpecSource, run_facts: RunFacts, *, begun: bool)
         if not begun or not files.spec.exists():
             files.spec.write_text(source.text, encoding="utf-8")
             (files.facts / "campaign.json").write_bytes(msgspec.json.encode(run_facts))
+
+
+def begun_on(path: Path, ground: Environment) -> Environment:
+    """Return the host as it was when a run began, where only its memory is a little different now.
+
+    A new kernel or a balloon moves that, and settings that are shares of it would be others.
+    """
+    with suppress(OSError, msgspec.DecodeError):
+        text = (RunDir(path).facts / "campaign.json").read_bytes()
+        first = msgspec.json.decode(text, type=RunFacts).ground.memory_bytes
+        if abs(first - ground.memory_bytes) <= _MOVED * first:
+            return replace(ground, memory_bytes=first)
+    return ground
 
 
 def must_run(files: RunDir) -> None:
