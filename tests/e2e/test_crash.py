@@ -71,6 +71,14 @@ def test_safe_settings_lose_nothing_and_weak_ones_do(spec):
     assert traces(out / "work") == []
 
 
+@pytest.mark.parametrize("spec", ["mysql-8.0.33"], indirect=True)
+def test_a_binary_log_that_cannot_be_searched_has_lost_nothing(spec):
+    """Its transactions are compressed: each commit was reported as lost from it."""
+    packed = ("--set", 'treatments.SAFE."mysqld.binlog_transaction_compression"="ON"')
+    (safe,) = json.loads(crash_test(spec, "--cuts", "1", "-t", "SAFE", *packed, "--json"))
+    assert (safe["cuts"], safe["lossy"], safe["binlog"], safe["unlogged"]) == (1, 0, 0, 0)
+
+
 def test_on_a_disk_that_ignores_flushes_safe_settings_lose_too(spec):
     mutant = ("--set", "stack.device.ignores_flushes=true")
     (safe,) = json.loads(crash_test(spec, "--cuts", "2", "-t", "SAFE", *mutant, "--json"))

@@ -92,6 +92,9 @@ def test_treatments_are_compared_and_nothing_stays(theirs, tmp_path):
     assert state(theirs) == before
     assert "MORE" in run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server")
     assert state(theirs) == before
+    again = run(tmp_path, "run", str(path), "-o", "out", "--allow", "existing-server")
+    assert "preparing" not in again, "it is complete: nothing is made on their server"
+    assert "MORE" in again
     assert "nothing to restore" in run(tmp_path, "rollback", "out")
 
 
