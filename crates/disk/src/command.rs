@@ -23,6 +23,8 @@ pub enum Command {
     Scale(f64),
     /// Take so much longer for each read, write and flush.
     Latency([Duration; 3]),
+    /// Answer nothing for so long.
+    Stall(Duration),
     /// Break it, or mend it.
     Fault(Order),
 }
@@ -39,6 +41,7 @@ pub fn parse(line: &str) -> Result<Command, String> {
         ["cap", "off"] => Ok(Command::Cap(false)),
         ["credits", "again"] => Ok(Command::Refill),
         ["credits", level] => parse_level(level).map(Command::Credits),
+        ["stall", time] => parse_stall(time).map(Command::Stall),
         ["drop"] => Ok(Command::Drop),
         ["freeze"] => Ok(Command::Freeze),
         ["scale", share] => share
@@ -82,7 +85,6 @@ fn fault(words: &[&str]) -> Result<Option<Order>, String> {
         ["errors", read, write, flush] => {
             Order::Errors([parse_level(read)?, parse_level(write)?, parse_level(flush)?])
         }
-        ["stall", time] => Order::Stall(parse_stall(time)?),
         _ => return Ok(None),
     };
     Ok(Some(order))
@@ -156,10 +158,7 @@ mod tests {
                 "errors 0 0.5 1",
                 Command::Fault(Order::Errors([0.0, 0.5, 1.0])),
             ),
-            (
-                "stall 1.5",
-                Command::Fault(Order::Stall(Duration::from_millis(1500))),
-            ),
+            ("stall 1.5", Command::Stall(Duration::from_millis(1500))),
             (
                 "trap 3 0-512 4096-8192",
                 Command::Fault(Order::Trap(Trap {

@@ -87,8 +87,7 @@ impl Disk {
     /// It goes to all disks at once, which take the same time for it.
     pub fn admit_flush(&self) -> Instant {
         count(&self.counters.flushes, 1);
-        let due = Instant::now() + self.latency.flush + lock(&self.dose).flush;
-        self.faults.later(due)
+        Instant::now() + self.latency.flush + lock(&self.dose).flush
     }
 
     /// Obeys each line of `text`, up to the first that cannot be obeyed.
@@ -127,8 +126,7 @@ impl Disk {
     fn admit(&self, at: u64, len: u32, latency: Duration) -> Instant {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let late = self.timer.late();
-        let due = self.throttle.admit(at, len, Instant::now(), late) + latency;
-        self.faults.later(due)
+        self.throttle.admit(at, len, Instant::now(), late) + latency
     }
 
     fn obey(&self, line: &str) -> io::Result<()> {
@@ -151,6 +149,7 @@ impl Disk {
             Command::Drop => self.faults.reset(),
             Command::Freeze => {}
             Command::Scale(share) => self.throttle.set_scale(share),
+            Command::Stall(time) => self.timer.hold(Instant::now() + time),
             Command::Fault(order) => self.faults.order(order, &self.store)?,
             Command::Latency([read, write, flush]) => {
                 *lock(&self.dose) = Latency { read, write, flush };

@@ -1,8 +1,8 @@
-//! What can go wrong with a disk: its power is cut, requests fail, nothing is answered for a while.
+//! What can go wrong with a disk: its power is cut, requests fail.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::time::{clock_gettime, ClockId};
 use serde_json::{json, Value};
@@ -19,7 +19,6 @@ pub enum Order {
     PowerOn,
     /// Shares of reads, writes and flushes that fail.
     Errors([f64; 3]),
-    Stall(Duration),
 }
 
 /// How a disk treats its writes.
@@ -56,7 +55,6 @@ struct State {
     last: Option<LastCut>,
     errors: [f64; 3],
     random: Random,
-    stalled: Option<Instant>,
 }
 
 /// The faults of one disk.
@@ -77,7 +75,6 @@ impl Default for Faults {
             last: None,
             errors: [0.0; 3],
             random: Random(1),
-            stalled: None,
         }))
     }
 }
@@ -143,11 +140,6 @@ impl Faults {
         Ok(())
     }
 
-    /// Returns when a request that is due may be answered.
-    pub fn later(&self, due: Instant) -> Instant {
-        self.lock().stalled.map_or(due, |end| due.max(end))
-    }
-
     /// Obeys an order; an error names what has to come first.
     pub fn order(&self, order: Order, store: &Store) -> io::Result<()> {
         let mut state = self.lock();
@@ -162,7 +154,6 @@ impl Faults {
             (Order::PowerOn, Power::Off) => state.power = Power::cached(CacheMode::On),
             (Order::PowerOn, _) => return Err(refused("power: is on")),
             (Order::Errors(shares), _) => state.errors = shares,
-            (Order::Stall(time), _) => state.stalled = Some(Instant::now() + time),
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,6 +41,9 @@ impl Eq for Due {}
 struct Waiting {
     heap: BinaryHeap<Due>,
     order: u64,
+    /// Until then nothing is answered; and when such a time ended last.
+    held: Option<Instant>,
+    released: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -48,6 +51,7 @@ struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
     late_ns: AtomicU64,
+    is_held: AtomicBool,
 }
 
 /// Sends answers when they are due.
@@ -69,9 +73,16 @@ impl Timer {
         Duration::from_nanos(self.0.late_ns.load(Relaxed))
     }
 
+    /// Sends nothing until then, whatever is due.
+    pub fn hold(&self, until: Instant) {
+        self.0.lock().held = Some(until);
+        self.0.is_held.store(true, Relaxed);
+        self.0.changed.notify_one();
+    }
+
     /// Sends `answer` at `at`, or at once, from the calling thread, if that has passed.
     pub fn at(&self, at: Instant, answer: impl FnOnce() + Send + 'static) {
-        if at <= Instant::now() {
+        if at <= Instant::now() && !self.0.is_held.load(Relaxed) {
             return answer();
         }
         let mut waiting = self.0.lock();
@@ -106,13 +117,19 @@ impl Shared {
         let mut waiting = self.lock();
         loop {
             let now = Instant::now();
-            let wait = match waiting.heap.peek() {
-                None => Duration::MAX,
-                Some(due) => due.at.saturating_duration_since(now),
+            if waiting.held.is_some_and(|until| until <= now) {
+                waiting.released = waiting.held.take();
+                self.is_held.store(false, Relaxed);
+            }
+            let wait = match (waiting.held, waiting.heap.peek()) {
+                (Some(until), _) => until.saturating_duration_since(now),
+                (None, None) => Duration::MAX,
+                (None, Some(due)) => due.at.saturating_duration_since(now),
             };
             if wait.is_zero() {
                 if let Some(due) = waiting.heap.pop() {
-                    let late = now.saturating_duration_since(due.at);
+                    let wanted = waiting.released.map_or(due.at, |end| due.at.max(end));
+                    let late = now.saturating_duration_since(wanted);
                     let late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
                     self.late_ns.store(late_ns, Relaxed);
                     return due.answer;
@@ -145,5 +162,24 @@ mod tests {
         let order: Vec<_> = got.iter().map(|(ms, _)| *ms).collect();
         assert_eq!(order, [0, 10, 10, 20, 30]);
         assert!(got.iter().all(|(ms, at)| *at >= Duration::from_millis(*ms)));
+    }
+
+    #[test]
+    fn nothing_is_answered_before_a_stall_ends_and_that_is_no_lateness() {
+        let timer = Timer::start().expect("a thread");
+        let (sender, receiver) = mpsc::channel();
+        let start = Instant::now();
+        let later = sender.clone();
+        timer.at(start + Duration::from_millis(20), move || {
+            later.send(start.elapsed()).expect("a receiver");
+        });
+        timer.hold(start + Duration::from_millis(300));
+        timer.at(start, move || {
+            sender.send(start.elapsed()).expect("a receiver");
+        });
+        let got: Vec<_> = receiver.iter().collect();
+        assert!(got.iter().all(|at| *at >= Duration::from_millis(300)));
+        assert_eq!(got.len(), 2);
+        assert!(timer.late() < Duration::from_millis(200));
     }
 }

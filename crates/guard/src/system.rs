@@ -263,7 +263,11 @@ impl Client<'_> {
     /// Returns how far the resize of the buffer pool is; nothing from a server that does not show it.
     fn resizing(&self) -> Result<String> {
         let shown = self.ask("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_resize_status'")?;
-        Ok(shown.split_once('\t').map_or("", |row| row.1).trim().to_owned())
+        Ok(shown
+            .split_once('\t')
+            .map_or("", |row| row.1)
+            .trim()
+            .to_owned())
     }
 
     /// Ends an assignment of ours that has outlived its client: it would land after the revert.
@@ -295,13 +299,22 @@ impl Client<'_> {
 
 /// Whether a server is at work on its pool; it ends with a sentence of one of these forms.
 fn is_resizing(status: &str) -> bool {
-    const ENDED: [&str; 6] = ["Completed", "Size did not change", "not started", "Cannot", "Failed", "aborted"];
+    const ENDED: [&str; 6] = [
+        "Completed",
+        "Size did not change",
+        "not started",
+        "Cannot",
+        "Failed",
+        "aborted",
+    ];
     !status.is_empty() && !ENDED.iter().any(|words| status.contains(words))
 }
 
 fn wait_for_pool(begun: Instant) -> Result<()> {
     if begun.elapsed() > RESIZE {
-        return Err(Fault::failed(format!("{POOL}: the server is still resizing it")));
+        return Err(Fault::failed(format!(
+            "{POOL}: the server is still resizing it"
+        )));
     }
     thread::sleep(POLL * 5);
     Ok(())
