@@ -14,7 +14,7 @@ RECORDS = {"LabState"}  # the record of a lab, whose fields are the format of a 
 FILES = 211  # what a reader can know; raised only with what a user can do more
 # folders of one small file for each thing of a kind: not counted
 PLUGINS = ("diagnose/limits", "keep/forms")
-CODE = 31_120  # lines of code in src; raised only with what a user can do more
+CODE = 31_130  # lines of code in src; raised only with what a user can do more
 # Files and lines of code of each distribution of its own, which an extra requires; as above.
 EXTRAS = {"mydyno-simulate": (7, 510), "mydyno-vm": (10, 1280)}
 CORE = 13_870  # lines of code on the way of a plain campaign: from its spec to the text report

@@ -277,9 +277,12 @@ def test_facts_are_rates_shares_and_what_the_host_printed():
 
 
 def test_a_loose_option_does_not_stop_a_later_release():
-    files = {"/etc/my.cnf": "[mysqld]\nloose_query_cache_size=0\nquery_cache_type=0\n"}
+    files = {
+        "/etc/my.cnf": "[mysqld]\nquery_cache_type=0\n"
+        "loose_query_cache_type=0\nloose_query_cache_size=0\n"
+    }
     found = facts(evidence(flavour="mysql", version=(5, 7, 22), files=files)).values
-    assert found["fact.dead_list"] == "query_cache_type (/etc/my.cnf:3, removed in 8.0)"
+    assert found["fact.dead_list"] == "query_cache_type (/etc/my.cnf:2, removed in 8.0)"
 
 
 def test_the_redo_log_of_mysql_is_what_it_was_made_of_the_old_options():

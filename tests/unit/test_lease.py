@@ -152,7 +152,9 @@ def test_a_scheduler_comes_before_the_queue_that_it_resets_and_all_of_that_is_re
 
 @pytest.mark.parametrize("key", ["net.transport", "link.rate"])
 def test_what_is_no_setting_of_a_host_is_no_move_of_its_data(key):
-    with pytest.raises(RefusedError, match=f"^{key}: is no setting of a host.* TOML file"):
+    with pytest.raises(
+        RefusedError, match=f"^{key}: cannot be applied to a production host; .* TOML file"
+    ):
         refuse(kept(**{key.replace(".", "__"): "x"}), seen())
 
 

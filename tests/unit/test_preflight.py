@@ -119,7 +119,9 @@ def test_a_load_leaves_room_for_our_own_connections(threads, replica, most, refu
         spec=SimpleNamespace(stack=SimpleNamespace(replicated=replica)),
     )
     if refused:
-        with pytest.raises(SpecError, match=f"lets {most} connections in, {1 + replica} of them"):
+        with pytest.raises(
+            SpecError, match=f"lets {most} connections in, and mydyno itself needs {1 + replica}"
+        ):
             refuse_connections(campaign)
     else:
         refuse_connections(campaign)

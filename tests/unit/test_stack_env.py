@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mydyno.cli.benches import build
+from mydyno.cli.recipes import SpecSource
 from mydyno.model import SpecError
 from mydyno.stack.launch_file import Env, Server, parse_env
-from mydyno.stack.layers import ServerPlace, layers
-from mydyno.stack.protocol import split
 
 LAYER = Env(Server(Path("/h/env"), Path("/h/pid"), Path("/h/my.cnf")))
 VALUES = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=8)
@@ -46,8 +46,18 @@ def test_any_output_is_read(raw):
         ("-u", "not a variable's name"),
     ],
 )
-def test_a_load_has_no_variable_that_would_be_ignored_or_is_none(name, message):
-    settings = split({f"load/env.{name}": "x"})
-    with pytest.raises(SpecError, match=rf"load/env\.{name}: {message}"):
-        layers()["env"].validate(settings, ServerPlace())
-    layers()["env"].validate(split({"load/env.LD_PRELOAD": "libx.so"}), ServerPlace())
+def test_a_load_has_no_variable_that_is_ours_or_none(name, message, tmp_path):
+    """Of a bare command, too, which needs no server."""
+    text = f"""
+[stack]
+server = "none"
+[treatments.A]
+[treatments.B]
+"load/env.{name}" = "x"
+[workloads.w]
+tool = "command"
+argv = ["true"]
+"""
+    with pytest.raises(SpecError, match=rf"B: load/env\.{name}: {message}"):
+        build(SpecSource(text, "a.toml", {}), [], tmp_path)
+    build(SpecSource(text.replace(name, "LD_PRELOAD"), "a.toml", {}), [], tmp_path)

@@ -47,6 +47,15 @@ def test_each_layer_declares_what_a_change_does_to_durability(key, before, after
     assert durability(key, before, after) is want
 
 
+def test_where_each_commit_flushes_a_timeout_loses_nothing():
+    key, commit = (
+        "db/mysqld.innodb_flush_log_at_timeout",
+        "db/mysqld.innodb_flush_log_at_trx_commit",
+    )
+    assert durability(key, "1", "2700", {commit: "1"}) is Durability.SAME
+    assert durability(key, "1", "2700", {commit: "2"}) is Durability.WEAKER
+
+
 def test_without_its_doublewrite_buffer_a_server_loses_nothing_on_zfs_alone():
     key = "db/mysqld.innodb_doublewrite"
     assert durability(key, "1", "0", OFF) is Durability.WEAKER

@@ -12,7 +12,7 @@ from mydyno.journal import Prepared
 from mydyno.journal.records import MemoryRecords
 from mydyno.model import HostError, RefusedError, SpecError, UnknownEndError
 from mydyno.snapshot import DirectoryStore
-from mydyno.snapshot.device import DeviceStore, RealDevice
+from mydyno.snapshot.device import DeviceStore, RealDevice, discard
 from mydyno.stack.protocol import split
 from mydyno.testbed.assemble import without_lab
 from mydyno.testbed.preparing import Preparation
@@ -98,7 +98,7 @@ def test_nothing_is_measured_without_a_baseline_another_treatment_and_a_host(pre
 
 
 def test_on_a_real_device_only_its_own_data_set_is_removed():
-    """The others, and the snapshots that are complete, stay; the last one empties the device."""
+    """The others, and snapshots of an earlier run, stay until the campaign ends."""
     done = []
 
     class Device(RealDevice):
@@ -116,16 +116,14 @@ def test_on_a_real_device_only_its_own_data_set_is_removed():
             done.append((self.home.name, keep))
 
     device = Device(Local(), "/dev/x", Path("/mnt"), MemoryRecords())
-    sets = [
-        DeviceStore(device, "ext4", "", Copies(Local(), Path(name), Path("data"))) for name in "abc"
-    ]
-    for one in sets:
-        one.open()
-    sets[1].close(keep=False)
-    assert done == [("b", False)]
-    sets[0].close(keep=True)
-    sets[2].close(keep=True)
-    assert done == [("b", False), ("device", True)]
+    copies = [Copies(Local(), Path(name), Path("data")) for name in "ab"]
+    one, other = (DeviceStore(device, "ext4", "", each) for each in copies)
+    discard(one)
+    assert done == [("a", False)]
+    discard(copies[1])
+    assert done == [("a", False), ("b", False)]
+    other.close(keep=False)
+    assert done[2:] == [("device", False)]
 
 
 def campaign_of(**treatments):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from mydyno.host import Local
 from mydyno.loads import Target, fio
 from mydyno.model import SpecError
 
@@ -27,10 +28,6 @@ def cell(**options):
         (JOB | {"filename_format": "/a.$jobnum"}, "inside the stack's own directory"),
         (JOB | {"opendir": "/srv"}, "confined to its directory"),
         (JOB | {"exec-prerun": "reboot"}, "confined to its directory"),
-        (JOB | {"ioscheduler": "none"}, "confined to its directory"),
-        (JOB | {"write_bw_log": "/etc/x"}, "confined to its directory"),
-        (JOB | {"mem": "mmaphuge:/etc/x"}, "names a file"),
-        (JOB | {"ioengine": "external:/tmp/x.so"}, "names a file"),
         (JOB | {"a b": 1}, "confined to its directory"),
     ],
 )
@@ -98,3 +95,19 @@ def test_a_clock_that_is_set_while_fio_runs_ends_its_trial(step_ms):
     assert [round(one.t_s) for one in fio.parse(steady)] == [1, 2]
     with pytest.raises(ValueError, match="clock was set while it ran"):
         list(fio.parse([*steady, *document(_BEGAN + 3000 + step_ms, 3000)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ioscheduler", "none"),
+        ("write_bw_log", "/etc/x"),
+        ("mem", "mmaphuge:/etc/x"),
+        ("ioengine", "external:/tmp/x.so"),
+    ],
+)
+def test_a_job_changes_no_host_and_writes_nowhere_else(name, value):
+    """Runs of older versions, which have such jobs, can be read."""
+    (load, *_) = fio.cells("ff", fio.FioParams(JOB | {name: value}))
+    with pytest.raises(SpecError, match=rf"options\.{name}: changes the host, or names a file"):
+        load.check(Local())

@@ -75,8 +75,10 @@ impl Timer {
 
     /// Sends nothing until then, whatever is due.
     pub fn hold(&self, until: Instant) {
-        self.0.lock().held = Some(until);
+        let mut waiting = self.0.lock();
+        waiting.held = Some(until);
         self.0.is_held.store(true, Relaxed);
+        drop(waiting);
         self.0.changed.notify_one();
     }
 

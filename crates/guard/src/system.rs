@@ -254,9 +254,8 @@ impl Client<'_> {
     /// Waits for the end of a resize that was asked for: until then the old size is shown.
     pub fn settle(&self, name: &str) -> Result<()> {
         let begun = Instant::now();
-        while name == POOL && is_resizing(&self.resizing()?) {
-            wait_for_pool(begun)?;
-        }
+        // One that does not end is looked at as it is.
+        while name == POOL && is_resizing(&self.resizing()?) && wait_for_pool(begun).is_ok() {}
         Ok(())
     }
 
@@ -300,14 +299,15 @@ impl Client<'_> {
 /// Whether a server is at work on its pool; it ends with a sentence of one of these forms.
 fn is_resizing(status: &str) -> bool {
     const ENDED: [&str; 6] = [
-        "Completed",
-        "Size did not change",
+        "completed",
+        "did not change",
         "not started",
-        "Cannot",
-        "Failed",
-        "aborted",
+        "cannot",
+        "failed",
+        "abort",
     ];
-    !status.is_empty() && !ENDED.iter().any(|words| status.contains(words))
+    let plain = status.to_lowercase();
+    !plain.is_empty() && !ENDED.iter().any(|words| plain.contains(words))
 }
 
 fn wait_for_pool(begun: Instant) -> Result<()> {
@@ -404,6 +404,23 @@ pub fn log(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_resize_ends_with_a_sentence_of_any_release() {
+        for ended in [
+            "",
+            "Completed resizing buffer pool at 261130 18:00:00.",
+            "Resizing buffer pool failed, finished resizing at 261130 18:00:00.",
+            "Size did not change: old size = new size. Nothing to do.",
+            "not started",
+        ] {
+            assert!(!is_resizing(ended), "{ended}");
+        }
+        assert!(is_resizing("Withdrawing blocks to be shrunken."));
+        assert!(is_resizing(
+            "Resizing buffer pool from 134217728 to 268435456."
+        ));
+    }
 
     #[test]
     fn a_command_has_the_environment_of_the_dead_man_whoever_calls() {

@@ -108,7 +108,7 @@ def facts(seen: ServerEvidence) -> ServerFacts:
     if named := [name for name in ALLOCATORS if name in contained]:
         values["process.allocator"] = named[0]  # one that is part of the program is in no maps
     values |= _derived(seen, values)
-    values |= _removed(seen, last)
+    values |= _removed(seen, {one.name: one for one in options if not one.loose})
     differences = _differences(seen, last)
     for kind, by in _DIFFER.items():
         values |= listed(kind, [_shown(one) for one in differences if one.by in by])
@@ -209,8 +209,7 @@ def _removed(seen: ServerEvidence, last: Mapping[str, Option]) -> dict[str, Valu
     table = tomllib.loads(files("mydyno.audit").joinpath("removed.toml").read_text())
     every_gone = {k: v for name in known_as(seen.flavour) for k, v in table.get(name, {}).items()}
     gone = {k: v for k, v in every_gone.items() if (*map(int, v.split(".")),) > seen.version[:2]}
-    stops = [(n, o) for n, o in last.items() if n in gone and not o.loose]
-    dead = [f"{o.name} ({o.where}, removed in {gone[n]})" for n, o in stops]
+    dead = [f"{o.name} ({o.where}, removed in {gone[n]})" for n, o in last.items() if n in gone]
     return listed("dead", dead)
 
 

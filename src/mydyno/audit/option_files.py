@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from mydyno.model.text import uncommented
 from mydyno.stack.flavours import flavours
 
 _INCLUDE = re.compile(r"!include(dir)?\s+(.+)")
-# what stands before a sign outside of quotes
-_COMMENT = re.compile(r"""^((?:[^#"']|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')*)#.*$""")
 _GROUP = re.compile(r"\[([^\]]+)\]")
 _SUFFIX = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
 _SIZE = re.compile(r"([+-]?\d+(?:\.\d+)?)([KMGTP]?)", re.IGNORECASE)
@@ -60,7 +59,7 @@ def read(path: str, text: str, wanted: frozenset[str]) -> Iterator[Option | Incl
         line = raw.strip()
         if not line or line[0] in "#;":
             continue
-        line = _COMMENT.sub(r"\1", line).rstrip()
+        line = uncommented(line)
         if include := _INCLUDE.fullmatch(line):
             yield Include(include[2].strip(), bool(include[1]))
         elif found := _GROUP.match(line):

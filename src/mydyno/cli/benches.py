@@ -26,6 +26,7 @@ from mydyno.server.existing import Existing, reached
 from mydyno.snapshot import existing as existing_data
 from mydyno.stack.doses import CLASS, CREDITS
 from mydyno.stack.flavours import flavours
+from mydyno.stack.launch_file import refuse_of_load
 from mydyno.stack.link import uses_lab_link
 from mydyno.testbed.assemble import host_layers, is_real, lab_spec, private, without_lab
 from mydyno.testbed.bench_setup import CampaignLog, Hosts
@@ -147,6 +148,8 @@ def build(
         known = replace(known, ground=begun_on(folder, known.ground))
     ground, found = known.ground, known.facts
     campaign = source.plan(ground)
+    for name, settings in campaign.treatments.items():
+        refuse_of_load(name, settings.of("env", "load"))
     if _bare(campaign):
         return Built(campaign, ground, host, found, "", "", (), lambda _: NoServer(hosts.load))
     try:

@@ -26,7 +26,10 @@ def disk_named(host: Host, device: str) -> str:
 
     Links to it, as in /dev/disk/by-id and /dev/mapper, have other names.
     """
-    done = host.run(Action(("sh", "-c", _OF, "disk", device)))
+    try:
+        done = host.run(Action(("sh", "-c", _OF, "disk", device)))
+    except HostError:
+        return ""
     return done.stdout.decode(errors="replace").strip()
 
 

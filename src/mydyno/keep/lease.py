@@ -166,8 +166,8 @@ def refuse(kept: Kept, seen: ServerEvidence) -> None:
     for key in kept.settings:
         if key.startswith(_NO_HOST):
             raise RefusedError(
-                f"{key}: is no setting of a host that is in use; write the others to a TOML file, "
-                "and apply that"
+                f"{key}: cannot be applied to a production host; copy the other settings to a TOML "
+                "file, and apply that"
             )
         if not (key.startswith((*_LAYERS, *_PROCESS)) or key == "fs.mount"):
             raise RefusedError(

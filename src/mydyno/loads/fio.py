@@ -193,21 +193,24 @@ _OURS = frozenset(
         "time_based",
     }
 )
-# Options that lead out of the target's directory, change the host, or run programs.
+# Options that lead out of the target's directory, or run programs.
 _OUTSIDE = frozenset(
     {
-        "bwavgtime_log",
-        "cgroup",
-        "cpus_allowed_policy",
         "exec_postrun",
         "exec_prerun",
-        "ioscheduler",
-        "merge_blktrace_file",
         "opendir",
         "read_iolog",
         "replay_redirect",
-        "trigger",
         "trigger_file",
+    }
+)
+# Further ones, and those that change the host; runs of older versions have them, and are read.
+_REFUSED = frozenset(
+    {
+        "cgroup",
+        "ioscheduler",
+        "merge_blktrace_file",
+        "trigger",
         "trigger_remote",
         "write_bw_log",
         "write_hist_log",
@@ -277,12 +280,23 @@ class Fio:
 
         Nothing is run or written.  Raises `HostError` if fio cannot be started.
         """
+        self._refuse()
         argv = (*prefix({}), "fio", "--parse-only", "--name=load", *self.job())
         done = host.run(Action(argv))
         if done.returncode:
             words = done.stderr.decode(errors="replace").strip().splitlines()
             message = words[0] if words else f"exit {done.returncode}"
             raise SpecError(f"workloads.{self.info.name}.options: {message}; see `fio --cmdhelp`")
+
+    def _refuse(self) -> None:
+        """Raise `SpecError` for options that change the host or lead elsewhere."""
+        given, place = protocol.normal(self.params.options), f"workloads.{self.info.name}.options"
+        files = [name for name in _WITH_FILE if ":" in str(given.get(name, ""))]
+        for name in (*(_REFUSED & given.keys()), *files):
+            raise SpecError(
+                f"{place}.{name}: changes the host, or names a file outside of the job's "
+                "directory; choose another option, or remove it"
+            )
 
     def job(self) -> tuple[str, ...]:
         """Return the job's options as arguments, the engine first: its own may only follow it."""
@@ -336,8 +350,6 @@ def _check(place: str, given: protocol.Options) -> None:
                 f"{place}.{name}: not an option of a job that is confined to its directory; "
                 "remove it"
             )
-    if with_file := [name for name in _WITH_FILE if ":" in str(given.get(name, ""))]:
-        raise SpecError(f"{place}.{with_file[0]}: names a file; write it without")
     if not _DIRECTION & given.keys():
         raise SpecError(f"{place}: rw is missing; set it, as in rw = 'randread'")
     if not {"size", "filesize"} & given.keys():

@@ -1,7 +1,6 @@
 """What all sysbench scripts share: options, client file, report."""
 
 import os
-import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -23,6 +22,7 @@ from mydyno.loads.protocol import (
     words,
 )
 from mydyno.model import Action, Interval, SpecError, of_kind
+from mydyno.model.text import uncommented
 
 SCRIPTS = (
     "bulk_insert",
@@ -194,7 +194,7 @@ def client_section(text: str) -> Mapping[str, str]:
             section = line.strip("[]")
         elif section == "client" and "=" in line and line[0] not in "#;":
             name, _, value = line.partition("=")
-            found[name.strip().replace("_", "-")] = _unquoted(value.strip())
+            found[name.strip().replace("_", "-")] = _unquoted(uncommented(value.strip()))
     return found
 
 
@@ -250,8 +250,8 @@ def _line(name: str, value: str) -> str:
 
 
 def _unquoted(value: str) -> str:
-    quoted = re.match(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", value)
-    value = (quoted[1] or quoted[2] or "") if quoted else value.partition("#")[0].rstrip()
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
     parts = value.split("\\\\")
     return "\\".join(_unescaped(part) for part in parts)
 

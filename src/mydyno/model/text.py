@@ -7,6 +7,14 @@ from math import isfinite
 
 from mydyno.model.errors import SpecError
 
+# what stands before a sign outside of quotes
+_COMMENT = re.compile(r"""^((?:[^#"']|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')*)#.*$""")
+
+
+def uncommented(line: str) -> str:
+    """Return a line of an option file without the comment at its end, as the servers read it."""
+    return _COMMENT.sub(r"\1", line).rstrip()
+
 
 def unknown_value(
     name: str,

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
@@ -17,7 +17,7 @@ from mydyno.host import Completed, Host, shielded
 from mydyno.host.processes import refuse_foreign
 from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
-from mydyno.snapshot import DirectoryStore, StorePlace
+from mydyno.snapshot import DirectoryStore, Store, StorePlace
 from mydyno.snapshot.store import unmount
 from mydyno.stack.fs import canonical
 from mydyno.stack.fs import mount as mount_command
@@ -232,7 +232,6 @@ class RealDevice:
     device: str
     where: Path
     records: Records
-    stores: set[Path] = field(default_factory=set)  # of the data sets that are open on it
     _mounted: str | None = None
 
     @property
@@ -413,7 +412,6 @@ class DeviceStore:
     def open(self) -> bool:
         """Format and mount the device; return whether it contains the snapshot."""
         self.device.open(self.kind, self.options)
-        self.device.stores.add(self.copies.home)
         return self.copies.open()
 
     def freeze(self) -> None:
@@ -426,15 +424,13 @@ class DeviceStore:
         self.copies.restore("")
 
     def close(self, *, keep: bool) -> None:
-        """Unmount, the last one of the device; `keep` retains the snapshot for a resumed campaign.
+        """Unmount; `keep` retains the snapshot for a resumed campaign."""
+        self.device.close(keep=keep)
 
-        Where others are open, only this data set is removed.
-        """
-        self.device.stores.discard(self.copies.home)
-        if not self.device.stores:
-            self.device.close(keep=keep)
-        elif not keep:
-            self.copies.close(keep=False)
+
+def discard(store: Store) -> None:
+    """Remove a data set; others on the same device stay."""
+    (store.copies if isinstance(store, DeviceStore) else store).close(keep=False)
 
 
 def release(host: Host, records: Records) -> tuple[list[str], list[str]]:

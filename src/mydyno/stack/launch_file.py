@@ -199,12 +199,12 @@ def parse_env(raw: bytes) -> Settings:
     return {**settings, OWNED: ",".join(sorted(seen.own))} if seen.own else settings
 
 
-def refuse_of_load(wanted: Settings) -> None:
+def refuse_of_load(treatment: str, wanted: Settings) -> None:
     """Raise `SpecError` for a variable of a load's environment that cannot be set there."""
     for name, value in wanted.items():
         if name == "LC_ALL" or name.startswith("MYDYNO_"):
-            raise SpecError(f"load/env.{name}: mydyno sets it; remove it")
-        _refuse_words(f"load/env.{name}", name, value)
+            raise SpecError(f"{treatment}: load/env.{name}: mydyno sets it; remove it")
+        _refuse_words(f"{treatment}: load/env.{name}", name, value)
 
 
 def _refuse_variable(name: str, value: str) -> None:

@@ -17,7 +17,7 @@ from mydyno.stack.existing_variables import ExistingVariables
 from mydyno.stack.fs import Fs, unsafe
 from mydyno.stack.kernel import RELEASE, Kernel
 from mydyno.stack.known.variables import AT_ONCE, Variable
-from mydyno.stack.launch_file import Env, Limits, Server, refuse_of_load
+from mydyno.stack.launch_file import Env, Limits, Server
 from mydyno.stack.mysqld import Mysqld, durability
 from mydyno.stack.net import Net
 from mydyno.stack.protocol import Layer, StackSettings
@@ -138,11 +138,6 @@ def _server(make: Callable[[ServerPlace], Layer], *, roles: tuple[str, ...] = ("
     )
 
 
-def _environment(settings: StackSettings, place: ServerPlace) -> None:
-    Env(place.file("env")).plan({}, settings.of("env"))
-    refuse_of_load(settings.of("env", "load"))
-
-
 def _mysqld(place: ServerPlace) -> Mysqld:
     kind = place.kind
     return Mysqld(place.client, place.owned, kind.flavour, kind.version, kind.variables, kind.stock)
@@ -181,8 +176,14 @@ def _validate_variables(settings: StackSettings, place: ServerPlace) -> None:
 
 
 def _variable_durability(key: str, before: str, after: str, settings: StackSettings) -> Durability:
-    """Compare values of a variable; on ZFS no page is torn without its doublewrite buffer."""
+    """Compare values of a variable; on ZFS no page is torn without its doublewrite buffer.
+
+    Where each commit flushes, no timeout is waited for.
+    """
     if key == "innodb_doublewrite" and zfs.protected(settings):
+        return Durability.SAME
+    flushes = settings.of("mysqld").get("innodb_flush_log_at_trx_commit") == "1"
+    if key == "innodb_flush_log_at_timeout" and flushes:
         return Durability.SAME
     return durability(key, before, after)
 
@@ -244,10 +245,7 @@ def _server_layers() -> dict[str, LayerKind]:
             keys=cgroup.KEYS,
             literal=True,
         ),
-        "env": replace(
-            _server(lambda place: Env(place.file("env")), roles=("db", "load")),
-            validate=_environment,
-        ),
+        "env": _server(lambda place: Env(place.file("env")), roles=("db", "load")),
         "alloc": _server(_alloc),
         "mysqld": replace(
             _server(_mysqld),

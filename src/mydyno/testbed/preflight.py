@@ -246,8 +246,8 @@ def refuse_connections(campaign: Campaign) -> None:
             if most.isdecimal() and threads + ours > int(most):
                 raise SpecError(
                     f"workloads.{cell}: {threads} threads, but the server of {name} lets "
-                    f"{most} connections in, {ours} of them ours; set mysqld.max_connections in "
-                    "its treatments"
+                    f"{most} connections in, and mydyno itself needs {ours} of them; set "
+                    "mysqld.max_connections in its treatments"
                 )
 
 

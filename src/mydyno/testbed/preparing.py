@@ -16,6 +16,7 @@ from mydyno.loads import Target, Workload
 from mydyno.model import HostError, MydynoError, SpecError, UnknownEndError
 from mydyno.server import Instance
 from mydyno.snapshot import Store, existing
+from mydyno.snapshot.device import discard
 from mydyno.stack import zfs
 from mydyno.testbed.bench_setup import BenchSetup, ServerLayers, fs_layer
 from mydyno.testbed.preflight import refuse_host_settings
@@ -91,7 +92,7 @@ class Preparation:
         except (HostError, SpecError) as error:
             self._mark(error, self._cells_on(key))
             if key in self.stores:
-                self.stores.pop(key).close(keep=False)
+                discard(self.stores.pop(key))
 
     def _cells_on(self, key: StoreKey) -> set[Cell]:
         """Return the treatments, each with its workload, that need a data set."""

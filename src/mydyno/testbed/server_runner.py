@@ -41,7 +41,9 @@ def page_list(instance: Instance) -> bytes:
         pages = size_of(instance.host, instance.place.data / f"{name}.ibd") // page
         spaces.append(int(space))
         ends.append(ends[-1] + pages)
-    drawn = random.Random(_SEED).sample(range(ends[-1]), min(ends[-1], _MOST))
+    chance, drawn = random.Random(_SEED), dict[int, None]()
+    while len(drawn) < min(ends[-1], _MOST):
+        drawn[chance.randrange(ends[-1])] = None
     listed = ((number, bisect_right(ends, number) - 1) for number in drawn)
     return "".join(f"{spaces[n]},{number - ends[n]}\n" for number, n in listed).encode()
 
