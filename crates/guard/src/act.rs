@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::fault::{At as _, Fault, Result};
 use crate::health::Health;
-use crate::lease::{Change, Entry, Held, Kind, Lease, Leases, State};
+use crate::lease::{settled, Change, Entry, Held, Kind, Lease, Leases, State};
 use crate::system::{self, arm, boot, disarm, is_armed, log, now, Client, Unit};
 use crate::undo::undo;
 use crate::units;
@@ -393,7 +393,7 @@ impl Host {
         let own = std::env::current_exe().at("mydyno-guard")?;
         fs::remove_file(&own).at(own.display())?;
         let _ = own.parent().map(fs::remove_dir); // programs of others may be there
-        Ok(())
+        settled(&own)
     }
 }
 

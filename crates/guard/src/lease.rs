@@ -393,7 +393,7 @@ impl Leases {
         if let Some(above) = self.folder.parent() {
             let _ = fs::remove_dir(above); // campaigns of this host may have records there
         }
-        Ok(())
+        settled(&self.folder)
     }
 
     fn path(&self, id: &str) -> PathBuf {
@@ -404,6 +404,14 @@ impl Leases {
 /// Returns the flag that refuses a link in a file's place.
 fn nofollow() -> i32 {
     i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0)
+}
+
+/// Makes what was removed below a folder durable, by the nearest one that is still there.
+///
+/// A power cut would bring back units whose leases are gone.
+pub fn settled(folder: &Path) -> Result<()> {
+    let there = folder.ancestors().find(|path| path.is_dir());
+    there.map_or(Ok(()), synced)
 }
 
 /// Makes what a folder names durable.

@@ -10,6 +10,7 @@ use std::os::unix::fs::{symlink, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use crate::fault::{At as _, Result};
+use crate::lease::settled;
 
 const LOCAL: &str = "/usr/local/lib/systemd/system";
 const ETC: &str = "/etc/systemd/system";
@@ -82,7 +83,10 @@ pub fn remove() -> Result<()> {
     }
     let _ = fs::remove_dir(LOCAL);
     let _ = fs::remove_dir("/usr/local/lib/systemd");
-    Ok(())
+    [LOCAL, ETC]
+        .map(Path::new)
+        .into_iter()
+        .try_for_each(settled)
 }
 
 fn device(path: &str) -> Result<u64> {
