@@ -37,7 +37,7 @@ def test_option_files_are_read_with_their_includes_and_without_secrets(tmp_path)
     )
     (folder / "b.cnf").write_text("[mysqld]\nmax_connections=5\nssl-key-passphrase=Canary-4711\n")
     (folder / "b.txt").write_text("[mysqld]\nmax_connections=6\n")
-    start, texts, modes = option_files(server(f"--defaults-file={main}"))
+    start, texts, modes = option_files(server(f"--defaults-file={main}"), {})
     assert start == (str(main),)
     assert "Canary-4711" not in str(texts)
     found = every(start, texts, groups("mariadb", (10, 11, 19)))
@@ -46,7 +46,7 @@ def test_option_files_are_read_with_their_includes_and_without_secrets(tmp_path)
         ("default_authentication_plugin", "mysql_native_password", 6),
     ]  # fmt: skip
     (folder / "b.cnf").chmod(0o666)
-    assert option_files(server(f"--defaults-file={main}"))[2][str(folder / "b.cnf")] == "666"
+    assert option_files(server(f"--defaults-file={main}"), {})[2][str(folder / "b.cnf")] == "666"
     assert modes[str(main)] == "644"
 
 
@@ -59,7 +59,7 @@ def test_a_pipe_a_loop_and_a_huge_file_are_no_option_files(tmp_path):
     names["huge"].write_text("[mysqld]\n" + "# x\n" * 400_000)
     names["again"].write_text(f"[mysqld]\nback_log=7\n!include {main}\n")
     names["null"].symlink_to("/dev/zero")
-    start, texts, _ = option_files(server(f"--defaults-file={main}"))
+    start, texts, _ = option_files(server(f"--defaults-file={main}"), {})
     assert set(texts) == {str(main), str(names["again"])}
     found = every(start, texts, groups("mariadb", (10, 11, 19)))
     assert [(o.name, o.value) for o in found] == [("back_log", "7")]
@@ -68,7 +68,7 @@ def test_a_pipe_a_loop_and_a_huge_file_are_no_option_files(tmp_path):
 def test_a_line_that_looks_like_our_mark_is_a_line(tmp_path):
     main = tmp_path / "my.cnf"
     main.write_text("[mysqld]\n@0123456789abcdef 644 /etc/shadow\nback_log=7\n")
-    _, texts, _ = option_files(server(f"--defaults-file={main}"))
+    _, texts, _ = option_files(server(f"--defaults-file={main}"), {})
     assert set(texts) == {str(main)}
     assert set(texts_of(Local(), [str(main), str(tmp_path / "none")])) == {str(main)}
 
@@ -87,7 +87,7 @@ def test_a_name_with_shell_in_it_is_a_name(tmp_path):
     host_outputs(server(data=str(evil)))
     main = evil / "my.cnf"
     main.write_text("[mysqld]\nback_log=7\n")
-    assert option_files(server(f"--defaults-file={main}"))[1]
+    assert option_files(server(f"--defaults-file={main}"), {})[1]
     assert not list(Path().glob("owned"))
     assert not list(tmp_path.rglob("owned"))
 

@@ -218,24 +218,22 @@ impl Log<'_> {
             let most = space
                 .len()
                 .min(usize::try_from(self.length - at).unwrap_or(usize::MAX));
-            let read = match self.file.read_at(&mut space[..most], at) {
-                Ok(0) => Err(io::Error::new(
+            broken = match self.file.read_at(&mut space[..most], at) {
+                Ok(0) => Some(io::Error::new(
                     io::ErrorKind::UnexpectedEof,
                     "the file became shorter while it was read",
                 )),
-                read => read,
-            };
-            match read {
+                Err(error) => Some(error),
                 Ok(read) => {
                     engine.filled(read);
                     at += read as u64;
-                    engine.run(at == self.length, limit);
+                    None
                 }
-                Err(error) => {
-                    broken = Some(error);
-                    break;
-                }
+            };
+            if broken.is_some() {
+                break;
             }
+            engine.run(at == self.length, limit);
         }
         engine.run(at == self.length || broken.is_some(), limit);
         let carry = engine.reader.carry;

@@ -85,9 +85,8 @@ class Difference:
 
 _DYNAMIC, _COMMAND_LINE = "changed at run time", "overridden on the command line"
 _PERSISTED = "overridden by SET PERSIST"
-_UNKNOWN = (
-    "changed at run time, or limited by the server"  # before MySQL 8.0 it does not show which
-)
+# before MySQL 8.0 a server does not show which
+_UNKNOWN = "changed at run time, or limited by the server"
 _CHANGED = {_DYNAMIC, _COMMAND_LINE, _UNKNOWN}
 _DIFFER = {"ignored": {""}, "changed": _CHANGED, "persisted": {_PERSISTED}}
 _REQUESTS = ("com_select", "com_insert", "com_update", "com_delete", "com_replace")

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from mydyno.campaign.bench import Bench, TrialBench, TrialInput
 from mydyno.campaign.designs import Stop
 from mydyno.host import Running, remote_work_folder, uploaded
+from mydyno.host.processes import ending_with_us
 from mydyno.loads import Target, Verifies, Workload
 from mydyno.model import (
     Action,
@@ -168,8 +169,7 @@ def start_load(
     command = inputs.workload.run(target, inputs.trial.seed, environment)
     there = uploaded(host, command, target.work, target.password_file)
     argv = pinned(split(inputs.settings), "load", there.argv)
-    action = Action(("setpriv", "--pdeathsig", "KILL", *argv), there.stdin)
-    return host.start(action, stderr=work / _ERRORS)
+    return host.start(ending_with_us(Action(argv, there.stdin)), stderr=work / _ERRORS)
 
 
 def _run_load(a: Attempt, target: Target, under: TrialBench, spent: Spent) -> Window:

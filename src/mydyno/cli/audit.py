@@ -31,7 +31,15 @@ from mydyno.model import MydynoError, SpecError
 from mydyno.model.text import duration_s
 from mydyno.report import units
 from mydyno.report.findings import heading, message, render_audit, render_inventory
-from mydyno.server.existing import Existing, group_suffix, host_outputs, look, option_files, reached
+from mydyno.server.existing import (
+    Existing,
+    environment_of,
+    group_suffix,
+    host_outputs,
+    look,
+    option_files,
+    reached,
+)
 from mydyno.stack.known.variables import RENAMED
 
 _FOLDER = "audit"
@@ -166,7 +174,9 @@ def _with_peaks(seen: ServerEvidence, url: str, instance: str) -> ServerEvidence
 def gathered(existing: Existing, seconds: int) -> ServerEvidence:
     """Return what is read of a server, of its option files and of its host."""
     looked = look(existing, seconds)
-    start, files, modes = option_files(existing)
+    process = existing.process
+    environment = (environment_of(existing.host, process.pid) if process else None) or {}
+    start, files, modes = option_files(existing, environment)
     host = host_outputs(existing)
     if files:
         host["modes"] = "\n".join(f"{path}={mode}" for path, mode in modes.items())
@@ -183,7 +193,7 @@ def gathered(existing: Existing, seconds: int) -> ServerEvidence:
         origins=dict(looked.origins),
         replica=dict(looked.replica),
         data_bytes=looked.data_bytes,
-        suffix=group_suffix(existing),
+        suffix=group_suffix(existing, environment),
         start=start,
         files=files,
         host=host,

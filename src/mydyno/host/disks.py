@@ -4,21 +4,18 @@ from mydyno.host.protocol import Host
 from mydyno.model import Action, HostError
 
 DISKS = r"""
-disks() {  # NAME: the disks that a block device is made of, its own where none is below it
+disk() {  # NAME: a block device, of a partition its disk
     at=$(readlink -f "/sys/class/block/$1"); [ -e "$at/partition" ] && at=${at%/*}
-    below=$(ls "$at/slaves" 2>/dev/null)
-    [ -n "$below" ] || echo "${at##*/}"
+    echo "${at##*/}"
+}
+disks() {  # NAME: the disks that a block device is made of, its own where none is below it
+    own=$(disk "$1"); below=$(ls "/sys/class/block/$own/slaves" 2>/dev/null)
+    [ -n "$below" ] || echo "$own"
     for one in $below; do (disks "$one"); done
 }
 """
-
-
-_OF = r"""
-at=$(readlink -e -- "$1") || exit 0
-name=${at##*/} at=$(readlink -f "/sys/class/block/${at##*/}")
-if [ -e "$at/partition" ]; then at=${at%/*}; name=${at##*/}; fi
-echo "$name"
-"""
+_NAMED = DISKS + 'at=$(readlink -e -- "$1") || exit 0; disk "${at##*/}"'
+_BELOW = DISKS + 'disks "$1" | sort -u'
 
 
 def disk_named(host: Host, device: str) -> str:
@@ -27,7 +24,7 @@ def disk_named(host: Host, device: str) -> str:
     Links to it, as in /dev/disk/by-id and /dev/mapper, have other names.
     """
     try:
-        done = host.run(Action(("sh", "-c", _OF, "disk", device)))
+        done = host.run(Action(("sh", "-c", _NAMED, "disk", device)))
     except HostError:
         return ""
     return done.stdout.decode(errors="replace").strip()
@@ -41,7 +38,7 @@ def disks_below(host: Host, name: str) -> list[str]:
     if not name:
         return []
     try:
-        done = host.run(Action(("sh", "-c", f'{DISKS}disks "$1" | sort -u', "disks", name)))
+        done = host.run(Action(("sh", "-c", _BELOW, "disks", name)))
     except HostError:
         return []
     return [one for one in done.stdout.decode(errors="replace").split() if one != name]

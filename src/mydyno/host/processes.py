@@ -4,7 +4,7 @@ import re
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -62,6 +62,11 @@ class Process:
             return False
         pairs = ((self.program, other.program), (self.boot, other.boot))
         return all(not one or not two or one == two for one, two in pairs)
+
+
+def ending_with_us(action: Action) -> Action:
+    """Return a command that is killed where the process that starts it ends."""
+    return replace(action, argv=("setpriv", "--pdeathsig", "KILL", "--", *action.argv))
 
 
 def boot_of(host: Host) -> str:

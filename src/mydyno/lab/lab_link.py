@@ -262,7 +262,7 @@ def measure_throughput(link: LabLink) -> Throughput:
     Raises `HostError` where no traffic passes, for example because of a firewall.
     """
     listen = ("iperf3", "--server", "--bind", link.state.address, "--port", str(_PORT))
-    server = link.host.start(Action(("setpriv", "--pdeathsig", "KILL", *listen)))
+    server = link.host.start(processes.ending_with_us(Action(listen)))
     try:
         return Throughput(_one(link, server, "--reverse"), _one(link, server))
     finally:

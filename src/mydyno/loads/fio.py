@@ -195,14 +195,7 @@ _OURS = frozenset(
 )
 # Options that lead out of the target's directory, or run programs.
 _OUTSIDE = frozenset(
-    {
-        "exec_postrun",
-        "exec_prerun",
-        "opendir",
-        "read_iolog",
-        "replay_redirect",
-        "trigger_file",
-    }
+    {"exec_postrun", "exec_prerun", "opendir", "read_iolog", "replay_redirect", "trigger_file"}
 )
 # Further ones, and those that change the host; runs of older versions have them, and are read.
 _REFUSED = frozenset(

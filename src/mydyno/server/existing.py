@@ -372,19 +372,15 @@ def environment_of(host: Host, pid: int) -> dict[str, str] | None:
     return {name: value for name, _, value in (word.partition("=") for word in words) if name}
 
 
-def group_suffix(server: Existing) -> str:
+def group_suffix(server: Existing, environment: Mapping[str, str]) -> str:
     """Return what a server adds to the names of its groups of option files, ``""`` for most."""
-    if server.process is None:
-        return ""
-    given = server.process.option("defaults-group-suffix")
-    return given or _environment(server).get("MYSQL_GROUP_SUFFIX", "")
+    given = server.process.option("defaults-group-suffix") if server.process else ""
+    return given or environment.get("MYSQL_GROUP_SUFFIX", "")
 
 
-def _environment(server: Existing) -> dict[str, str]:
-    return (server.process and environment_of(server.host, server.process.pid)) or {}
-
-
-def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:
+def option_files(
+    server: Existing, environment: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:
     """Return the option files that are read first, all files by path, and their modes.
 
     Lines with a password are left out.
@@ -393,7 +389,7 @@ def option_files(server: Existing) -> tuple[tuple[str, ...], dict[str, str], dic
         return (), {}, {}
     only = server.process.option("defaults-file")
     extra = server.process.option("defaults-extra-file")
-    home = _environment(server).get("MYSQL_HOME", "")  # mysqld_safe sets it
+    home = environment.get("MYSQL_HOME", "")  # mysqld_safe sets it
     own = (f"{home}/my.cnf" if home.startswith("/") else "", extra)
     start = (only,) if only else (*_ORDER, *filter(None, own))
     texts: dict[str, str] = {}

@@ -233,12 +233,15 @@ class RealDevice:
     where: Path
     records: Records
     _mounted: str | None = None
+    _name: str = ""
 
     @property
     def name(self) -> str:
         """Return its name in the kernel, as /dev/disk/by-id and /dev/mapper have others."""
-        found = self.host.run(Action(("readlink", "-e", "--", self.device))).stdout.decode().strip()
-        return PurePath(found or self.device).name
+        if not self._name:
+            done = self.host.run(Action(("readlink", "-e", "--", self.device)))
+            self._name = PurePath(done.stdout.decode().strip() or self.device).name
+        return self._name
 
     def open(self, kind: str, options: str) -> None:
         """Format the device, if that was not done, and mount it; raise `RefusedError`."""

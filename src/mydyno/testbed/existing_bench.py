@@ -8,13 +8,14 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from mydyno.campaign.bench import TrialBench, TrialInput
 from mydyno.campaign.plan import Campaign
 from mydyno.host import Host, Local, Remote, ask, interruptible, shielded
 from mydyno.host.files import distrust
+from mydyno.host.processes import ending_with_us
 from mydyno.journal import outcomes
 from mydyno.journal.records import Made
 from mydyno.journal.register import marked
@@ -214,8 +215,7 @@ class ExistingBench:
             if key:
                 self.log.say(f"preparing {key} in {DATABASE}")
                 for action in workload.prepare(target):
-                    alone = ("setpriv", "--pdeathsig", "KILL", "--", *action.argv)  # ends with us
-                    self.hosts.load.run(replace(action, argv=alone), timeout_s=_HOURS_S).check()
+                    self.hosts.load.run(ending_with_us(action), timeout_s=_HOURS_S).check()
 
     def _clean(self) -> None:
         try:

@@ -4,12 +4,13 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.campaign.designs import Cell
 from mydyno.campaign.spec import DeviceTable, program_of
 from mydyno.host import ask, uploaded
+from mydyno.host.processes import ending_with_us
 from mydyno.journal import Prepared
 from mydyno.lab.lab_store import LabStore
 from mydyno.loads import Target, Workload
@@ -172,8 +173,7 @@ class Preparation:
         try:
             for action in workload.prepare(target):
                 there = uploaded(host, action, target.work, target.password_file)
-                alone = ("setpriv", "--pdeathsig", "KILL", "--", *there.argv)  # ends with us
-                host.run(replace(there, argv=alone), timeout_s=_HOURS_S).check()
+                host.run(ending_with_us(there), timeout_s=_HOURS_S).check()
         finally:
             if lab:
                 lab.device.cap(on=False)

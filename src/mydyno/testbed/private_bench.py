@@ -42,7 +42,7 @@ from mydyno.sample.sampler import (
     sampling,
 )
 from mydyno.server import sweep as sweep_servers
-from mydyno.snapshot import Store, settle
+from mydyno.snapshot import Store, StorePlace, settle
 from mydyno.stack import Site, converge
 from mydyno.stack.doses import parse_caps, resolved
 from mydyno.stack.kernel import RELEASE, Kernel, same_release
@@ -287,10 +287,7 @@ class PrivateTrial:
         """Sample host, data disk and, where there is one, the server while the load runs."""
         b, host, folder = self.bench, self.bench.setup.host, self.inputs.folder
         place = b.live.place if b.live else None
-        disk = disk_of(host, place.live) if place and not place.disk else ""
-        disk = disk_named(host, f"/dev/{place.disk}") if place and place.disk else disk
-        caps = _caps(host, place.control) if place and place.control else {}
-        where = Where(disk, caps=caps, below=disks_below(host, disk))
+        where = _where(host, place) if place else Where()
         if b.runner is None or not (pid := b.runner.instance.pid):
             return sampling(host, folder, Watch(where))
         interface, speed = self._interface(b.runner.instance.endpoint.tcp_host)
@@ -400,6 +397,14 @@ def _own_latencies(events: Iterable[Event]) -> dict[str, float]:
     first = next(iter(outcomes(events)), None)
     metrics = first.metrics if first else ()
     return {m.name.removeprefix(OWN): m.value for m in metrics if m.name.startswith(OWN)}
+
+
+def _where(host: Host, place: StorePlace) -> Where:
+    """Return the disk of a data set; a lab's has caps, and is no volume."""
+    if place.control:
+        return Where(place.disk, caps=_caps(host, place.control))
+    named = disk_named(host, f"/dev/{place.disk}") if place.disk else disk_of(host, place.live)
+    return Where(named, below=disks_below(host, named))
 
 
 def _caps(host: Host, control: Path) -> Mapping[str, float]:

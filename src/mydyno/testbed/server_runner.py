@@ -41,9 +41,9 @@ def page_list(instance: Instance) -> bytes:
         pages = size_of(instance.host, instance.place.data / f"{name}.ibd") // page
         spaces.append(int(space))
         ends.append(ends[-1] + pages)
-    chance, drawn = random.Random(_SEED), dict[int, None]()
-    while len(drawn) < min(ends[-1], _MOST):
-        drawn[chance.randrange(ends[-1])] = None
+    most = min(ends[-1], _MOST)
+    drawn = [n * ends[-1] // most for n in range(most)]  # evenly over all files
+    random.Random(_SEED).shuffle(drawn)
     listed = ((number, bisect_right(ends, number) - 1) for number in drawn)
     return "".join(f"{spaces[n]},{number - ends[n]}\n" for number, n in listed).encode()
 
