@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from math import exp, log
 from pathlib import Path
 
@@ -211,6 +212,37 @@ def test_it_is_over_within_its_budget_and_where_nothing_is_left_to_try():
     _, none = play({})
     assert sum(o.machine_time_s for o in none) < 300  # all refuted: no more would be learnt
     assert none[-1].trial.block == 3
+
+
+def test_the_first_three_blocks_are_of_as_many_doses_as_the_budget_has_time_for():
+    doses = ("disk.rate 80%", "link.rate 80%", "slow.host 80%", TOGETHER)
+    expected = [("link.rate", 0.5), ("disk.rate", 0.9)]
+    _, small = play({"disk.rate": 0.9}, expected, doses=doses, budget_s=110.0)
+    assert {o.trial.treatment for o in small} == {"BASE", "disk.rate 80%"}
+    assert [o.trial.block for o in small] == [0, *(b for b in (1, 2, 3) for _ in range(3))]
+    _, larger = play({"disk.rate": 0.9}, expected, doses=doses, budget_s=140.0)
+    first = {o.trial.treatment for o in larger if o.trial.block == 1}
+    assert first == {"BASE", "disk.rate 80%", "link.rate 80%"}
+    assert sum(o.machine_time_s for o in larger) <= 140
+
+
+def test_a_kill_costs_no_answer_and_no_more_than_the_budget_again():
+    """The segment that was cut off is as long as a first trial: the server is a new one."""
+    design = Doses("BASE", "w", ("disk.rate 80%",), "tps", 150.0, 1)
+
+    def spent_with(first_s, third_s):
+        history = [replace(trial(0, "BASE", 0, 100.0), machine_time_s=first_s)]
+        while one := design.next(history):
+            value = 80.0 if "80%" in one.treatment else 100.0
+            done = trial(one.id, one.treatment, one.block, value + 0.01 * one.id)
+            history.append(replace(done, machine_time_s=third_s if one.id == 3 else 8.0))
+        return history
+
+    killed = spent_with(61.0, 61.0)
+    assert killed[-1].trial.block == 3
+    assert main_limit(proven(killed, "BASE", "tps", 150.0).worse) is not None
+    stuck = spent_with(61.0, 300.0)  # such a server gets no more of the host's time
+    assert stuck[-1].trial.block == 1
 
 
 def test_of_two_above_one_half_none_is_the_main_one_and_both_are_named():

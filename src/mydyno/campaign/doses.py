@@ -11,15 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from mydyno.campaign.designs import (
-    DesignKind,
-    Fixed,
-    PlanInput,
-    Stop,
-    TrialForecast,
-    exhausted,
-    spent,
-)
+from mydyno.campaign.designs import DesignKind, Fixed, PlanInput, Stop, TrialForecast, spent
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.switchback import Settled
 from mydyno.campaign.treatments import credits_of, disk_class_of
@@ -71,7 +63,8 @@ PACED = "paced"  # that of a load which asks for less than it could have
 COARSE = "coarse"  # and of one that reports too seldom: the seconds between two reports
 STEADY, STALLED = "steady", "stalled"  # a segment's rate outside of stalls, the share of stalls
 BUDGET_S = 360.0
-WASHOUT_S, SEGMENT_S, _SWITCH_S = 2.0, 7.0, 1.0
+WASHOUT_S, SEGMENT_S = 2.0, 7.0
+_EACH_S = SEGMENT_S + 1.0  # with the switch to it
 SETTLED_S = (30.0, 45.0, 60.0)  # a look at the first trial's end
 # What a speed or a time is set to; the second where the first leaves too wide an interval.
 STRENGTHS = (("80%", "125%"), ("70%", "143%"))
@@ -196,7 +189,7 @@ def shown(every: Sequence[Segment], budget_s: float | None, kind: str = "worse")
     blocks = {s.block for s in every if s.dose and _kind(s) == kind}
     chosen = [s for s in every if s.block in blocks and (not s.dose or _kind(s) == kind)]
     arms = len({s.dose for s in chosen if s.dose}) + 2
-    block_s = arms * (SEGMENT_S + _SWITCH_S)
+    block_s = arms * _EACH_S
     planned = max(FIRST_LOOK + 1, int((budget_s or BUDGET_S) * _FOR_BLOCKS / block_s))
     return proofs(chosen, BlockLooks(planned), title)
 
@@ -205,7 +198,9 @@ def shown(every: Sequence[Segment], budget_s: float | None, kind: str = "worse")
 class Doses:
     """Blocks of doses that the account makes likely, until one is proven or all are refuted.
 
-    Before `least` blocks no answer ends it.
+    Before `least` blocks no answer ends it.  The doses are as many as the budget has time for in
+    the `FIRST_LOOK` blocks that an interval takes; these may use it up twice, as after a kill the
+    load settles again on a new server.
     """
 
     baseline: str
@@ -223,7 +218,7 @@ class Doses:
         """Return the next segment, or None where the answer is known or the budget is used up."""
         if not history:
             return self._trial(0, self.baseline, 0)
-        if history[0].status is not TrialStatus.OK or exhausted(self.budget_s, history):
+        if history[0].status is not TrialStatus.OK:
             return None
         begun, block = 1, 1
         while order := self._order(history[:begun], block):
@@ -238,9 +233,9 @@ class Doses:
     def _order(self, before: Sequence[Outcome], block: int) -> Sequence[str]:
         """Return the segments of a block, none where the diagnosis is over."""
         arms = self._arms(before, block)
-        cost_s = len(arms) * (SEGMENT_S + _SWITCH_S)
-        budget_s = BUDGET_S if self.budget_s is None else self.budget_s
-        if not arms or (block > self.least and spent(before) + cost_s > budget_s):
+        cost_s = len(arms) * _EACH_S
+        most_s = self.budget_s or (math.inf if block <= self.least else BUDGET_S)
+        if not arms or spent(before) + cost_s > most_s * (2 if block <= FIRST_LOOK else 1):
             return ()
         return random.Random(f"{self.seed}/{block}").sample(arms, len(arms))
 
@@ -255,7 +250,8 @@ class Doses:
         together = [dose for dose in now if limit_of(dose) == ALL]
         tries = [d for d in self.doses if d.startswith(TRY) and _worth(first, d) >= _PROMISING]
         if block <= self.least:
-            return [*own, *self._chosen(first, slowing), *together, *tries]
+            most = self._affordable(first)
+            return [*own, *self._chosen(first, slowing), *together, *tries][:most]
         rest = [dose for dose in slowing if limit_of(dose) not in {p.limit for p in worse}]
         untold = rest if _unexplained(worse) > _UNTOLD else []
         open_ = [p.limit for p in seen.reliefs if p.low < 0 < p.high]
@@ -270,6 +266,11 @@ class Doses:
             return [*own, *rest, *together, *tries] if rest else []
         left = {p.limit for p in worse if p.verdict != "not_it"}
         return [*own, *(d for d in [*slowing, *together] if limit_of(d) in left), *untold, *open_]
+
+    def _affordable(self, first: Outcome) -> int | None:
+        """Return how many segments the first blocks may have each, at the least one with a dose."""
+        left_s = (self.budget_s or math.inf) - first.machine_time_s
+        return None if math.isinf(left_s) else max(3, int(left_s / (FIRST_LOOK * _EACH_S)))
 
     def _chosen(self, first: Outcome, slowing: Sequence[str]) -> list[str]:
         """Return the doses that the first trial's account makes likely, the likeliest first."""
@@ -317,7 +318,7 @@ class DoseStops:
 
     def forecast(self, overhead_s: float = 20.0) -> TrialForecast:
         """Return a segment; the first trial is longer."""
-        one_s = SEGMENT_S + _SWITCH_S
+        one_s = _EACH_S
         return TrialForecast(
             one_s, checked=False, least_s=one_s, most_s=one_s, first_s=SETTLED_S[0] + overhead_s
         )
