@@ -6,6 +6,7 @@ segments of the running server: the treatment twice, each chosen dose once, and 
 
 import math
 import random
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -63,8 +64,7 @@ PACED = "paced"  # that of a load which asks for less than it could have
 COARSE = "coarse"  # and of one that reports too seldom: the seconds between two reports
 STEADY, STALLED = "steady", "stalled"  # a segment's rate outside of stalls, the share of stalls
 BUDGET_S = 360.0
-WASHOUT_S, SEGMENT_S = 2.0, 7.0
-_EACH_S = SEGMENT_S + 1.0  # with the switch to it
+WASHOUT_S, SEGMENT_S, _EACH_S = 2.0, 7.0, 8.0  # the last with the switch to it
 SETTLED_S = (30.0, 45.0, 60.0)  # a look at the first trial's end
 # What a speed or a time is set to; the second where the first leaves too wide an interval.
 STRENGTHS = (("80%", "125%"), ("70%", "143%"))
@@ -189,8 +189,7 @@ def shown(every: Sequence[Segment], budget_s: float | None, kind: str = "worse")
     blocks = {s.block for s in every if s.dose and _kind(s) == kind}
     chosen = [s for s in every if s.block in blocks and (not s.dose or _kind(s) == kind)]
     arms = len({s.dose for s in chosen if s.dose}) + 2
-    block_s = arms * _EACH_S
-    planned = max(FIRST_LOOK + 1, int((budget_s or BUDGET_S) * _FOR_BLOCKS / block_s))
+    planned = max(FIRST_LOOK + 1, int((budget_s or BUDGET_S) * _FOR_BLOCKS / (arms * _EACH_S)))
     return proofs(chosen, BlockLooks(planned), title)
 
 
@@ -250,7 +249,8 @@ class Doses:
         together = [dose for dose in now if limit_of(dose) == ALL]
         tries = [d for d in self.doses if d.startswith(TRY) and _worth(first, d) >= _PROMISING]
         if block <= self.least:
-            most = self._affordable(first)
+            left_s = (self.budget_s or sys.maxsize) - first.machine_time_s
+            most = max(3, int(left_s / (FIRST_LOOK * _EACH_S)))
             return [*own, *self._chosen(first, slowing), *together, *tries][:most]
         rest = [dose for dose in slowing if limit_of(dose) not in {p.limit for p in worse}]
         untold = rest if _unexplained(worse) > _UNTOLD else []
@@ -266,11 +266,6 @@ class Doses:
             return [*own, *rest, *together, *tries] if rest else []
         left = {p.limit for p in worse if p.verdict != "not_it"}
         return [*own, *(d for d in [*slowing, *together] if limit_of(d) in left), *untold, *open_]
-
-    def _affordable(self, first: Outcome) -> int | None:
-        """Return how many segments the first blocks may have each, at the least one with a dose."""
-        left_s = (self.budget_s or math.inf) - first.machine_time_s
-        return None if math.isinf(left_s) else max(3, int(left_s / (FIRST_LOOK * _EACH_S)))
 
     def _chosen(self, first: Outcome, slowing: Sequence[str]) -> list[str]:
         """Return the doses that the first trial's account makes likely, the likeliest first."""
