@@ -56,7 +56,7 @@ def render_effect(found: EffectReport, width: int) -> str:
         f"placebos  {len(found.placebos)} days without a change: {low:.2f} to {high:.2f}; "
         f"{_share(size)}"
     )
-    lines += [f"foretold  {line}" for line in found.foretold]
+    lines += [f"predicted  {line}" for line in found.foretold]
     lines.append(_NEXT[found.verdict])
     return "\n".join("\n".join(textwrap.wrap(line, max(width, 60))) for line in lines) + "\n"
 

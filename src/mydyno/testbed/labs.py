@@ -110,6 +110,6 @@ def refuse_unmanaged(_: Host) -> Sequence[str]:
 def not_installed(kind: str) -> str:
     """Return what is missing for a kind of an extra, and the next step."""
     return (
-        f"mydyno-{kind} is not installed; run pip install 'mydyno[{kind}]' (make setup-{kind} in a "
-        "checkout)"
+        f"mydyno-{kind} is not installed; run make setup-{kind} in a checkout, or "
+        f"pip install --find-links DIR 'mydyno[{kind}]' with the folder that mydyno's wheel was in"
     )
