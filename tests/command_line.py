@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+import time
 from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
@@ -18,6 +19,20 @@ def mydyno(*arguments, code=MAIN, timeout=500, **more):
     return subprocess.run(
         argv, capture_output=True, text=True, check=False, timeout=timeout, **more
     )
+
+
+def reached(process, ready, patience_s=300.0):
+    """Wait until a command that runs has come so far; fail where it ends or stays before."""
+    end = time.monotonic() + patience_s
+    while not ready():
+        assert process.poll() is None, "it has ended before"
+        assert time.monotonic() < end, f"not there after {patience_s:g} s"
+        time.sleep(0.02)
+
+
+def has_output(path, more_than=0):
+    """Return whether a file that something else writes has more bytes than so many."""
+    return path.exists() and path.stat().st_size > more_than
 
 
 def shown(*arguments):

@@ -61,6 +61,7 @@ def test_a_scheduler_and_its_own_tunable(disk):
 
 
 @pytest.mark.root
+@pytest.mark.alone
 def test_the_kernel_layer():
     check_applied(
         Site("db", Local(), (Kernel(("sysctl.vm.swappiness",)),)),

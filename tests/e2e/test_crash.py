@@ -1,22 +1,24 @@
 """A crash test on real servers: what was acknowledged is there after a power cut, or is missed."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-from command_line import MAIN, mydyno, shown
+from command_line import MAIN, mydyno, reached, shown
 from integration.lab_steps import traces
 from integration.server_steps import CACHE, MARIADB, SERVERS, build_of
+from mydyno.campaign.treatments import Environment
 from mydyno.cli.crash import crash_source
-from mydyno.cli.recipes import find
+from mydyno.cli.recipes import SpecSource, find
+from mydyno.cli.run_directory import RunFacts, save
+from mydyno.host import Local
+from mydyno.journal.register import RunDir
 from mydyno.lab import listing
+from mydyno.sample import facts
 
 pytestmark = [pytest.mark.root, pytest.mark.mysqld, pytest.mark.slow]
 MYDYNO = Path(sys.executable).with_name("mydyno")
@@ -38,6 +40,9 @@ script = "oltp_read_write"
 [decide]
 baseline = "SAFE"
 """
+
+
+POOL = '"mysqld.innodb_buffer_pool_size" = "50%"'
 
 
 @pytest.fixture
@@ -99,12 +104,11 @@ def test_killed_in_a_cut_it_is_run_again_and_leaves_nothing(spec):
     out = spec.parent / "out"
     argv = [MYDYNO, "lab", "crash-test", spec, "-o", out, "--cuts", "2", "-t", "SAFE"]
     process = subprocess.Popen([str(word) for word in argv], stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 120
-    while not list(out.glob("trials/*/power-cut.json")) and process.poll() is None:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    try:
+        reached(process, lambda: [*out.glob("trials/*/power-cut.json")])
+    finally:
+        process.kill()
+        process.wait()
     (safe,) = json.loads(crash_test(spec, "--cuts", "2", "-t", "SAFE", "--json"))
     assert (safe["cuts"], safe["lossy"]) == (2, 0)
     assert traces(out / "work") == []
@@ -138,8 +142,20 @@ def test_a_spec_can_ask_for_proof_after_its_campaign(spec):
     assert "SAFE: lost nothing in 2 cuts" in found.stdout
 
 
-def test_where_neither_option_nor_spec_gives_a_number_there_are_ten_cuts(spec):
-    assert crash_source(find(str(spec), {})).decode().design.blocks == 10
+def test_where_neither_option_nor_spec_gives_a_number_there_are_ten_cuts(spec, tmp_path):
+    assert crash_source(find(str(spec), {}), tmp_path).decode().design.blocks == 10
+
+
+def test_shares_of_memory_are_of_what_the_host_had_when_the_test_began(tmp_path):
+    """A new kernel leaves some MiB more or less, and a resumed test was another campaign."""
+    text = SPEC.format(server="auto").replace('"mysqld.log_bin" = "ON"', POOL, 1)
+    source, memory = SpecSource(text, "share.toml", {}), facts(Local()).memory_bytes
+    first = Environment(memory + 2**28, 4, "mariadb", (10, 11, 19))
+    save(RunDir(tmp_path), source, RunFacts("share.toml", {}, first, ""), begun=False)
+    made = (crash_source(source, folder).decode() for folder in (tmp_path / "new", tmp_path))
+    now, then = (int(one.treatments["SAFE"]["mysqld.innodb_buffer_pool_size"]) for one in made)
+    assert now == pytest.approx(0.5 * memory, abs=2**20)
+    assert then == pytest.approx(now + 2**27, abs=2**20)
 
 
 def test_run_names_the_command_for_it(spec):
@@ -151,6 +167,6 @@ def test_run_names_the_command_for_it(spec):
 
 def test_the_baseline_comes_with_a_chosen_treatment():
     """Durability is that beside it: alone, a treatment would be its own baseline, and the same."""
-    made = crash_source(find("durability", {}), ["SAFE+TRX2"], 3).decode()
+    made = crash_source(find("durability", {}), Path(), ["SAFE+TRX2"], 3).decode()
     assert list(made.treatments) == ["SAFE", "SAFE+TRX2"]
     assert made.decide.baseline == "SAFE"

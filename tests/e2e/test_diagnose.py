@@ -184,7 +184,7 @@ def test_the_servers_quota_is_named_and_dosed_and_a_kill_leaves_no_group(tmp_pat
     spec, out, before = tmp_path / "quota.toml", tmp_path / "why", groups()
     spec.write_text(QUOTA)
     argv = [*COMMAND, "diagnose", str(spec), "-o", str(out), "--only", "cgroup.cpu", "--json"]
-    argv += ["--budget", "150s"]
+    argv += ["--budget", "200s"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         changes = "trials/*/changes.json"
         _until(lambda: any('"40%"' in one.read_text() for one in out.glob(changes)), 180)

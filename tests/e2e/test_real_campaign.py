@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import COMMAND, mydyno
+from command_line import COMMAND, has_output, mydyno, reached
 from mydyno.host import Local
 from mydyno.lab import LabSpec, create
 
@@ -149,10 +149,7 @@ def test_interrupted_it_ends_in_seconds_and_leaves_nothing_running(folder):
     run = folder / "run"
     argv = [*COMMAND, "run", str(folder / "spec.toml"), "-o", str(run)]
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
-    raw = run / "trials" / "0000" / "load.out"
-    end = time.monotonic() + 60
-    while not (raw.exists() and raw.stat().st_size) and time.monotonic() < end:
-        time.sleep(0.05)
+    reached(process, lambda: has_output(run / "trials" / "0000" / "load.out"))
     began_s = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
@@ -206,14 +203,12 @@ def test_an_invalid_spec_is_refused_before_any_trial(folder, old, new, code, mes
 
 def test_a_server_that_dies_under_its_load_fails_its_trial_only(folder):
     run = folder / "run"
+    (folder / "spec.toml").write_text(SPEC.replace("window_s = 2", "window_s = 8"))
     argv = [*COMMAND, "run", str(folder / "spec.toml"), "-o", str(run), "--json"]
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    raw = run / "trials" / "0001" / "load.out"
-    end = time.monotonic() + 60
-    while not (raw.exists() and raw.stat().st_size) and time.monotonic() < end:
-        time.sleep(0.05)
+    reached(process, lambda: has_output(run / "trials" / "0001" / "load.out"))
     os.kill(int((run / "work" / "server" / "mysqld.pid").read_text()), signal.SIGKILL)
-    results, _ = process.communicate(timeout=120)
+    results, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     finished = [e["outcome"] for e in events(run) if e["type"] == "finished"]
     assert [o["status"] for o in finished] == ["ok", "failed", "ok", "ok"]
@@ -274,7 +269,7 @@ FILES = """
 name = "files"
 [stack]
 server = "none"
-device = { lab = "loop", size = "256M", class = "azure-p30" }
+device = { lab = "loop", size = "256M", class = "azure-p15" }
 [factors]
 "block.scheduler" = ["none", "kyber"]
 [workloads.rndrd]
@@ -306,7 +301,7 @@ def test_files_on_a_lab_disk_need_no_server_and_a_finished_campaign_is_only_show
     assert found["response"] == "iops"
     for row in rows.values():
         assert row["trials"] >= 2, row
-        assert 3000 < row["value"]["estimate"] < 6000  # the cap of the class is 5000
+        assert 660 < row["value"]["estimate"] < 1320  # the cap of the class is 1100
     journal = (folder / "run" / "journal.jsonl").read_bytes()
     again = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
     assert again.stdout == done.stdout

@@ -16,7 +16,7 @@ SPEC = """
 [stack]
 server = "{server}"
 replica = true
-device = {{ lab = "loop", size = "2G", flush_latency_us = 3000 }}
+device = {{ lab = "loop", size = "2G", flush_latency_us = 10000 }}
 [treatments.SERIAL]
 "mysqld.{key}" = {fewest}
 [treatments.PARALLEL]

@@ -35,7 +35,7 @@ query = "SELECT COUNT(*) FROM a; INSERT INTO a VALUES (1)"
 create = "CREATE TABLE a (i int)"
 [protocol]
 warmup_s = 1
-window_s = 2
+window_s = 4
 blocks = 2
 [decide]
 guards = { storage_bytes = 0.5 }

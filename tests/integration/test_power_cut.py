@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.lab_steps import MIB, lab_maker
+from integration.lab_steps import MIB, lab_maker, within
 from mydyno.lab import Stripe
 from mydyno.model import HostError, RefusedError
 
@@ -90,10 +90,10 @@ def test_a_share_of_the_requests_fails(disk):
 
 
 def test_a_stall_holds_all_answers_up(disk):
-    disk.fault("stall 1")
+    disk.fault("stall 3")
     began = time.monotonic()
     assert write(disk, 0, b"x", flush=True) == 0
-    assert 0.8 < time.monotonic() - began < 10
+    assert 2 < time.monotonic() - began < 15
 
 
 def test_a_cut_in_the_middle_of_a_load_keeps_each_write_that_was_flushed(disk):
@@ -132,9 +132,10 @@ def test_the_power_stays_off_while_the_kernel_has_the_filesystem(disk, tmp_path)
     place.mkdir()
     subprocess.run(["mkfs.ext4", "-q", disk.device], check=True)
     subprocess.run(["mount", disk.device, place], check=True)
+    ours = Path("/proc/self/ns/mnt").readlink()
     other = subprocess.Popen(["unshare", "--mount", "sleep", "300"])
     try:
-        time.sleep(0.5)
+        assert within(10, lambda: Path(f"/proc/{other.pid}/ns/mnt").readlink() != ours)
         disk.fault("cache on")
         disk.fault("cut lost")
         with pytest.raises(RefusedError, match="unmount"):

@@ -53,12 +53,18 @@ def cores_taken(pid, seconds=2.0):
     return (used(pid) - before) / (time.monotonic() - began)
 
 
+def are_taken(pid, cores):
+    """Return whether so many cores are: never more, and no less where no neighbour has them."""
+    looks = [cores_taken(pid) for _ in range(3)]
+    return max(looks) <= 1.15 * cores and max(looks) >= 0.85 * cores
+
+
 @pytest.mark.parametrize(("left", "taken"), [("80%", 0.2), ("70%", 0.3)])
 def test_a_share_of_each_cpu_is_taken_and_left_again(spinner, left, taken):
     cpus = len(spinner.cpus["host"])
     assert cores_taken(spinner.pid, 0.5) < 0.05
     assert ordered(spinner, left) == {"host": left}
-    assert cores_taken(spinner.pid) == pytest.approx(taken * cpus, rel=0.15)
+    assert are_taken(spinner.pid, taken * cpus)
     assert ordered(spinner, "") == {"host": "100%"}
     assert cores_taken(spinner.pid, 0.5) < 0.05
 
@@ -72,7 +78,7 @@ def test_server_and_load_lose_a_fifth_of_their_own_cpus_alone(tmp_path):
         for change in layer.plan(ask(host, layer.observe()), {"load": "80%"}):
             host.run(change.action).check()
         assert ask(host, layer.observe()) == {"server": "100%", "load": "80%"}
-        assert cores_taken(one.pid) == pytest.approx(0.2, rel=0.15)
+        assert are_taken(one.pid, 0.2)
     finally:
         one.stop()
 

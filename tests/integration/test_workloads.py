@@ -211,7 +211,7 @@ def test_an_open_loop_counts_the_time_in_the_queue(target):
     closed = oltp(script="oltp_read_only", threads=1, tables=1, table_size=500)
     prepare(closed, target)
     ((_, free),) = live(closed, target, 1)
-    rate = round(free.values["tps"] * 3)
+    rate = round(free.values["tps"] * 10)  # far more than a machine that is busy now does
     flooded = oltp(script="oltp_read_only", threads=1, tables=1, table_size=500, rate=rate)
     *_, (_, last) = live(flooded, target, 3)
     assert last.values["queue_length"] > rate / 4
@@ -252,7 +252,7 @@ def test_no_other_process_can_see_the_password(target):
 
 
 def test_the_scan_would_find_a_password_in_the_environment():
-    process = subprocess.Popen(("sleep", "0.5"), env=dict(os.environ, SECRET=CANARY))
+    process = subprocess.Popen(("sleep", "3"), env=dict(os.environ, SECRET=CANARY))
     assert str(process.pid) in scan(process)[0]
 
 
