@@ -61,6 +61,26 @@ def test_the_lines_add_up_to_all_connections():
     assert found.doubts == []
 
 
+def test_connections_younger_than_the_list_are_connections_and_cached_threads_are_not():
+    """MySQL 8.0 under mysqlslap: two were not listed yet, three threads wait in the cache."""
+    young = "mysqld/connection unlisted"
+    found = {**DISK, "state.threads:mysqld/connection": 14.0, f"state.threads:{young}": 5.0}
+    found["state.seconds:mysqld/connection/read.data"] -= 2.0
+    found |= {f"state.seconds:{young}/futex": 3.0, f"state.seconds:{young}/read.data": 2.0}
+    found |= {"status.threads_cached": 3.0, "state.threads:mysqld/connection apart": 1.0}
+    made = account(found, 16)
+    assert made.listed == 16.0
+    assert made.of(READ) == pytest.approx(13.0996, rel=0.02)
+    assert made.of(LATCH) == pytest.approx(1.4013, rel=0.02)
+    assert abs(made.unknown) < 0.03 * 16
+    assert made.doubts == []
+
+
+def test_threads_whose_calls_may_not_be_read_have_no_account():
+    """The kernel shows their CPU time to everybody: all else would be unknown without a reason."""
+    assert account({k: v for k, v in DISK.items() if "seconds" not in k}, 16) is None
+
+
 def test_the_helpers_of_the_load_are_no_think_time():
     """Sysbench has two threads that wait for its end; they ask for nothing, but are no load."""
     assert account(DISK, 16).of(THINK) == 0.0
@@ -209,6 +229,7 @@ LATCHED = {
     **NEAR,
     "state.seconds:mysqld/connection/futex": 14.0,
     "state.seconds:mysqld/connection/read.data": 0.5,
+    "disk.flushes": 0.5,
 }
 
 
@@ -255,6 +276,15 @@ def test_one_busy_thread_of_the_background_is_seen_among_threads_of_its_name():
     assert "one_thread" not in {s.limit for s in suspicion(held).suspects}
     busy = suspicion({**held, "state.busiest:mysqld/mariadbd": 0.97})
     assert "one_thread" in {s.limit for s in busy.suspects}
+
+
+def test_the_busiest_of_threads_that_the_server_does_not_list_may_be_a_connections():
+    """MySQL 5.6 names all alike: eight long queries are no thread that others wait for."""
+    running = {"state.seconds:mysqld/mysqld/running": 8.0, "state.threads:mysqld/mysqld": 30.0}
+    running |= {"state.cpu:mysqld/mysqld": 8.0, "state.busiest:mysqld/mysqld": 1.0}
+    found = suspicion({**running, "cpus": 32.0, "cpu.idle:all": 24.0}, n=8)
+    assert "one_thread" in {one.limit for one in found.unseen}
+    assert "one_thread" not in {s.limit for s in found.suspects}
 
 
 def test_a_counter_bounds_what_its_limit_can_be_worth():

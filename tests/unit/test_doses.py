@@ -43,6 +43,7 @@ kind = "diagnose"
 [decide]
 baseline = "A"
 """
+IDLE = b'{"scale":0.7,"dose_us":[0.0,0.0,0.0],"capped":true,"disks":[{}],"caps":{},"vm":null}'
 LAB = 'device = { lab = "loop", size = "1G", class = "aws-gp3" }'
 LINK = '"net.address" = "lab"\n"net.transport" = "tcp"\n"link.rate" = "{}"'
 HOST = Environment(2**30, 2, "mariadb", (10, 11, 19))
@@ -132,6 +133,22 @@ def test_a_setting_that_is_relief_already_is_not_tried():
     assert "try mysqld.sort_buffer_size=256K" not in same
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "tried"),
+    [
+        ("innodb_flush_log_at_trx_commit", "1", True),
+        ("innodb_flush_log_at_trx_commit", "0", False),
+        ("sort_buffer_size", "2M", True),
+        ("sort_buffer_size", "64K", False),
+        ("tmp_table_size", "16M", True),
+        ("tmp_table_size", "256M", False),
+    ],
+)
+def test_a_relief_is_on_the_relieving_side_of_what_the_treatment_has(setting, value, tried):
+    found = campaign(settings=f'"mysqld.{setting}" = "{value}"').treatments
+    assert any(name.startswith(f"try mysqld.{setting}=") for name in found) == tried
+
+
 def test_a_larger_thread_pool_is_tried_where_there_is_one():
     """A server without one does not know the variable, and would refuse the campaign."""
     larger = "try mysqld.thread_pool_size=64"
@@ -163,6 +180,16 @@ def test_a_latency_of_the_treatments_own_stays_under_a_dose():
         assert resolved(found[name], measured)["db/disk.read_latency"] == "3000us"
     assert resolved(found["disk.read_latency 125%"], {})["db/disk.read_latency"] == "2000us"
     assert resolved(found["disk.flush_latency 125%"], measured)["db/disk.read_latency"] == "2000us"
+
+
+def test_a_dose_of_the_rate_is_a_share_of_what_the_treatment_has():
+    found = campaign(settings='"disk.rate" = "70%"').treatments
+    rates = {n: s["db/disk.rate"] for n, s in found.items() if n.startswith("disk.rate")}
+    assert rates["disk.rate 80%"] == "56%"
+    assert rates["disk.rate 125%"] == "87.5%"
+    assert found["all 80%"]["db/disk.rate"] == "56%"
+    (order,) = LabDisk(Path("ctl")).plan({**parse_disk(IDLE), "rate": "70%"}, {"rate": "56%"})
+    assert order.after == "56%"
 
 
 def test_a_class_that_a_treatment_gives_the_disk_has_a_rate():
@@ -225,7 +252,7 @@ def test_the_daemons_state_is_read_back():
     assert LabDisk(Path("ctl")).plan(now, want) == []
     (back,) = LabDisk(Path("ctl")).plan({**now, "flush_latency": "0us"}, {"rate": "100%"})
     assert back.action.stdin == b"scale 1.0\nlatency 0 0 0\n"
-    assert parse_caps(raw) == {"disk.cap_ios": 1000.0, "disk.burst_ios": 7000.0}
+    assert parse_caps(raw) == {"disk.cap_ios": 800.0, "disk.burst_ios": 5600.0}  # at that rate
     assert parse_caps(raw.replace(b'"capped":true', b'"capped":false')) == {"disk.uncapped": 1.0}
 
 

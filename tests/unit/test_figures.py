@@ -42,6 +42,21 @@ def test_what_is_known_of_host_and_window_is_among_them(tmp_path):
     assert (means["net.capacity"], means["disk.cap_ios"]) == (125e6, 500.0)
 
 
+def test_cpus_that_come_later_are_counted_from_then_on(tmp_path):
+    file = File().define(
+        "host", ("cpu.idle", "all", "counter", 1.0), ("cpu.idle", "0", "counter", 1.0)
+    )
+    for seq in range(5):
+        given = {("cpu.idle", "all"): seq, ("cpu.idle", "0"): seq}
+        if seq == 3:
+            file.define("host", ("cpu.idle", "1", "counter", 1.0))
+        if seq > 2:
+            given["cpu.idle", "1"] = 0
+        file.tick(seq, given)
+    found = of_window(read(file.written(tmp_path)), Where(), Window(0.0, 5.0))
+    assert found.means["cpus"] == pytest.approx((1 + 1 + 1 + 2 + 2) / 5)
+
+
 THREADS = (("state.looks", "mysqld", "counter", 1.0), ("state.threads", "mysqld/c", "gauge", 1.0))
 READ, SLEEP = ("mysqld/c/read.data", "mysqld/c/sleep")
 
@@ -89,3 +104,12 @@ def test_a_state_that_a_trial_was_never_in_took_no_time_there(tmp_path):
     means = mean(trials).means
     assert means[f"state.seconds:{SLEEP}"] == pytest.approx(0.5 / 3)
     assert means[f"state.seconds:{READ}"] == pytest.approx(2.5 / 3)
+
+
+def test_threads_are_those_that_were_listed_before_the_looks(tmp_path):
+    file = File().define("states", *THREADS)
+    for seq, threads in enumerate([4, 4, 4, 9]):
+        found = {("state.looks", "mysqld"): 10 * seq, ("state.threads", "mysqld/c"): threads}
+        file.tick(seq, found, read=("states",))
+    means = of_window(read(file.written(tmp_path)), Where(), Window(0.0, 5.0)).means
+    assert means["state.threads:mysqld/c"] == 4

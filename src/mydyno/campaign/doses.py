@@ -40,6 +40,7 @@ from mydyno.model import (
 )
 from mydyno.stack.cpus import apart
 from mydyno.stack.doses import CREDITS, LATENCIES, ratio
+from mydyno.stack.known import normalise
 from mydyno.stack.layers import kind_of
 from mydyno.stack.link import (
     DELAY,
@@ -81,11 +82,13 @@ _TITLES = {
     "cgroup.cpu": "CPU quota of the server",
     ALL: "all of these at once",
 }
+_COMMIT, _SORT = "mysqld.innodb_flush_log_at_trx_commit", "mysqld.sort_buffer_size"
 TRY = "try "  # how the treatments that take a suspected limit away are named
-# Settings that show their entire effect at once, by what they relieve; never kept.
+# Settings that show their entire effect at once, by what they relieve; never kept.  All but the
+# buffer for sorts relieve by a larger value; a log that is never flushed gains nothing from 2.
 RELIEFS = {
-    "mysqld.innodb_flush_log_at_trx_commit": "2",
-    "mysqld.sort_buffer_size": "256K",
+    _COMMIT: "2",
+    _SORT: "256K",
     "mysqld.tmp_table_size": "64M",
 }
 # All servers but MySQL from 8.0 on use the smaller of the two.
@@ -345,7 +348,9 @@ def _of_disk(inputs: PlanInput, worse: str, better: str) -> dict[str, dict[str, 
     if not isinstance(device, DeviceTable) or device.machine:
         return {}
     added, capped = own.of("disk"), disk_class_of(device, own) or device.vm
-    found = {f"disk.rate {by}": {full_key("disk", "rate"): by} for by in (worse, better) if capped}
+    rate, key = ratio(added.get("rate", "100%")), full_key("disk", "rate")
+    rates = {by: f"{round(100 * rate * ratio(by), 2):g}%" for by in (worse, better) if capped}
+    found = {f"disk.rate {by}": {key: value} for by, value in rates.items()}
     for key in ("read_latency", "flush_latency"):
         longer = f"{added[key]}+{better}" if key in added else better
         found[f"disk.{key} {better}"] = {full_key("disk", key): longer}
@@ -399,8 +404,19 @@ def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
     return {
         f"{TRY}{key}={value}": {f"db/{one}": value for one in (key, _WITH.get(key, key))}
         for key, value in (RELIEFS | pool).items()
-        if own.get(f"db/{key}") != value
+        if _relieves(key, own.get(f"db/{key}"), value)
     }
+
+
+def _relieves(key: str, own: str | None, value: str) -> bool:
+    """Return whether a value relieves beside the treatment's own, None for a default."""
+    present = normalise(own or "")
+    if not present.isdigit():
+        return own is None
+    if key == _COMMIT:
+        return present == "1"
+    less, wanted = key == _SORT, int(normalise(value))
+    return wanted < int(present) if less else wanted > int(present)
 
 
 def _credits(inputs: PlanInput, own: StackSettings) -> dict[str, dict[str, str]]:

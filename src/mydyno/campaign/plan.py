@@ -197,7 +197,7 @@ def plan(
         _existing(spec, workloads, place, text)
     if spec.stack.replicated:
         _replicated(spec, treatments, workloads, place, text)
-    name = _name(spec, place)
+    name = name_of(spec, place)
     inputs = PlanInput(spec, place, treatments, baseline, workloads, environment, lower)
     kind = designs()[_kind(inputs)]
     stops = kind.stops(inputs)
@@ -263,7 +263,7 @@ def resolve(spec: Spec, text: str, place: str, environment: Environment) -> Reso
     return Resolved(treatments, baseline, loads)
 
 
-def _name(spec: Spec, place: str) -> str:
+def name_of(spec: Spec, place: str) -> str:
     """Return the campaign's name, a single, safe component of a path; raise `SpecError`."""
     name = spec.campaign.name or re.sub(r"\.toml$", "", place.rsplit("/", 1)[-1])
     short = 0 < len(name.encode(errors="replace")) <= _LONGEST_NAME

@@ -78,7 +78,7 @@ Server = Annotated[
         help="With --live: log in with [client] of this option file.",
     ),
 ]
-Seconds = Annotated[int, typer.Option(help="With --live: for so long.", min=2, max=3600)]
+Seconds = Annotated[int, typer.Option(help="With --live: for so long.", min=3, max=3600)]
 
 
 def why(
@@ -143,17 +143,17 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
         if done.returncode:
             raise HostError(done.stderr.decode(errors="replace").strip()[-400:])
         sampled = read(out)
-    window = Window(_LISTED_S, float(sampled.mono_s[-1]))
+    window = Window(_LISTED_S, float(sampled.mono_s[-1]) + 1.0)  # sources are read after its begin
     where = where_in(host, Path(data))
     sampled = counted_below(sampled, where)
     links = {name: link_speed(host, name) for name in sampled.instances("net.tx_bytes")}
     linked = [(name, speed) for name, speed in links.items() if speed]
     places = [where, *(replace(where, interface=n, link_bytes_per_s=s) for n, s in linked)]
     seen = max((of_window(sampled, where, window) for where in places), key=_carried)
-    if not any(key.startswith("state.threads:mysqld/") for key in seen.means):
+    if not any(key.startswith("state.seconds:mysqld/") for key in seen.means):
         raise HostError(
-            f"the threads of the server (pid file {place}) cannot be seen; run as root, or as its "
-            "user, on its host"
+            f"what the threads of the server (pid file {place}) do cannot be seen; run as root, or "
+            "as its user with CAP_SYS_PTRACE where kernel.yama.ptrace_scope is not 0, on its host"
         )
     rate, idle = seen.means.get("status.questions", 0.0), connections_idle(seen.means)
     times, n = (window.start_s, window.end_s), round(max(_counted(seen.means) - idle, 1.0), 2)

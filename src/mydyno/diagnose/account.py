@@ -57,13 +57,18 @@ QUEUES = frozenset({CPU, READ, WRITE, LOAD_CPU, NETWORK})
 OWN = "mysqld/connection"
 """The class of the threads that the server lists as serving a connection."""
 
+# MySQL's threads of that name which it does not list: cached ones, and those of connections that
+# are younger than the list; and those that it lists and that serve no client.
+_YOUNG, _APART = "mysqld/connection unlisted", "mysqld/connection apart"
+
 _OF_LOAD = frozenset({LOAD_CPU, LOAD_RUN_QUEUE, THINK, NETWORK})
 _EXACT = frozenset({CPU, RUN_QUEUE, ROW_LOCK})
 _HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in steps and at most
 _LISTED = 0.75  # least share of N whose threads are seen; those that last for one query are missed
 _CLOSES = 0.03  # share of N by which an account may miss it
 _READS = ("data", "undo")
-_WRITES = ("data", "doublewrite", "undo", "other")
+_ASIDE = ("other", "log")  # that background threads read, too, to wait for work
+_WRITES = ("data", "doublewrite", "undo", "other", "log")
 _LOGS = ("redo", "binlog", "relay")
 
 
@@ -116,8 +121,8 @@ def account(figures: Means, n: float, in_flight: float | None = None) -> Account
     pool = pooled(figures)
     listed = connections_listed(figures)
     shared = pool or listed < _LISTED * n
-    own = _of(figures, *(_classes(figures, "mysqld") if shared else [OWN]))
-    if not own:
+    own = _of(figures, *_classes(figures, "mysqld")) if shared else _serving(figures)
+    if own.keys() <= {"cpu", "run_delay"}:  # what the kernel lets everybody read
         return None
     own, gap = _split(own)
     lines = dict(_server(figures, own, n, shared=shared))
@@ -155,8 +160,11 @@ def pooled(figures: Means) -> bool:
 
 
 def connections_listed(figures: Means) -> float:
-    """Return how many connections the server lists by their threads, 0 where it does not."""
-    return 0.0 if pooled(figures) else figures.get(f"state.threads:{OWN}", 0.0)
+    """Return how many connections have a thread that is known as theirs, 0 where none is."""
+    if pooled(figures):
+        return 0.0
+    young = figures.get(f"state.threads:{_YOUNG}", 0.0) - sum(_kept(figures).values())
+    return figures.get(f"state.threads:{OWN}", 0.0) + max(0.0, young)
 
 
 def connections_idle(figures: Means) -> float:
@@ -238,6 +246,24 @@ def _of(figures: Means, *classes: str) -> dict[str, float]:
     return found
 
 
+def _kept(figures: Means) -> dict[str, float]:
+    """Return by state the threads among the unlisted that serve nobody: the cache's, the probe's.
+
+    Earlier probes had their own thread among these.
+    """
+    own = 0.0 if f"state.threads:{_APART}" in figures else 1.0
+    return {"futex": figures.get("status.threads_cached", 0.0), "poll": own}
+
+
+def _serving(figures: Means) -> dict[str, float]:
+    """Return the threads of connections by state, those that are too young to be listed, too."""
+    listed, young = _of(figures, OWN), _of(figures, _YOUNG)
+    for state, threads in _kept(figures).items() if young else ():
+        young[state] = max(0.0, young.get(state, 0.0) - threads)
+    states = dict.fromkeys([*listed, *young])
+    return {state: listed.get(state, 0.0) + young.get(state, 0.0) for state in states}
+
+
 def _split(own: Mapping[str, float]) -> tuple[dict[str, float], float]:
     """Return the threads by state, of which the kernel's count has those of the CPU; and the gap.
 
@@ -271,7 +297,7 @@ def _server(
     journals = sum(value for state, value in own.items() if state.endswith(".journal"))
     yield CPU, own.get("cpu", 0.0)
     yield RUN_QUEUE, own.get("run_delay", 0.0)
-    yield READ, total("read", _READS)
+    yield READ, total("read", _READS if shared else (*_READS, *_ASIDE))
     submitted = 0.0 if shared else own.get("aio", 0.0)
     yield WRITE, total("write", _WRITES) + total("sync", _WRITES) + submitted
     yield LOG, total("write", _LOGS) + total("sync", _LOGS) + total("read", _LOGS)

@@ -129,12 +129,21 @@ def _link_used(made: Sequence[Series], link_bytes_per_s: float | None) -> list[S
 def tracks(table: Table, sampled: Sampled, of: str) -> Iterator[tuple[str, str, Track]]:
     """Yield name, unit and track of what a table makes of one instance and the sample has."""
     made = ((name, make(sampled, of)) for name, (_, make) in table.items())
-    found = _by_the_clock({name: track for name, track in made if track}, sampled.head.cpus)
+    found = _by_the_clock({name: track for name, track in made if track}, cpus_online(sampled))
     for name, track in found.items():
         yield name, table[name][0], track
 
 
-def _by_the_clock(found: Mapping[str, Track], cpus: int) -> Mapping[str, Track]:
+def cpus_online(sampled: Sampled) -> Values:
+    """Return how many CPUs there were at each tick; those of the head where none has a column."""
+    each = [sampled.find("cpu.idle", one) for one in sampled.instances("cpu.idle") if one != ALL]
+    there = [~np.isnan(values) for values in each if values is not None]
+    if not there:
+        return np.full(len(sampled.seqs), float(sampled.head.cpus))
+    return np.asarray(np.sum(there, axis=0), dtype=np.float64)
+
+
+def _by_the_clock(found: Mapping[str, Track], cpus: Values) -> Mapping[str, Track]:
     """Return tracks, those of the processors' work among them made to be what is not idle.
 
     Many kernels count idle time by the clock, and work by which mode each timer tick interrupts.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mydyno.model import Figures, Window
-from mydyno.sample.derive import checkpoint_age, counted_once, opened
+from mydyno.sample.derive import checkpoint_age, counted_once, cpus_online, opened
 from mydyno.sample.probe_file import READ_AT, Column, Sampled, Values
 from mydyno.sample.sampler import Where
 
@@ -36,7 +36,9 @@ def of_windows(folder: Path, windows: Sequence[Window]) -> list[Figures]:
 
 def of_window(sampled: Sampled, where: Where, window: Window) -> Figures:
     """Return the figures of a window in the time of the sample's head."""
-    made = Figures({"window.seconds": window.end_s - window.start_s, "cpus": sampled.head.cpus})
+    made = Figures({"window.seconds": window.end_s - window.start_s})
+    there = (sampled.mono_s > window.start_s) & (sampled.mono_s <= window.end_s)
+    made.means["cpus"] = float(cpus_online(sampled)[there].mean()) if there.any() else 0.0
     made.means.update(where.caps)
     if where.link_bytes_per_s:
         made.means["net.capacity"] = where.link_bytes_per_s
@@ -109,7 +111,9 @@ def _add(
     steps = np.diff(counted_once(values), axis=0)
     with np.errstate(invalid="ignore"):
         rates = np.where(steps >= 0, steps / passed, np.nan)  # one that fell began again
-    shown = np.where(counts[None, :], rates, values[1:])
+    # looks are of the threads that were listed before them
+    listed = np.array([column.name == _THREADS for column in columns])
+    shown = np.where(counts[None, :], rates, np.where(listed[None, :], values[:-1], values[1:]))
     known = ~np.isnan(shown) & (passed > 0)
     weight, half = np.where(known, passed, 0.0), len(shown) // 2
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -54,7 +54,11 @@ online() {
     quota=$(sed -n 's/^max=//p' "$2")
     if [ -n "$scope" ]; then
         both=$(properties "$quota")
-        case $both in *Period*) ;; *) both="$both CPUQuotaPeriodSec=" ;; esac
+        # one of another length that was given before is taken away
+        case $both:$(systemctl show --property=CPUQuotaPeriodUSec "$scope") in
+        *Period*:* | *: | *=infinity | *=100ms) ;;
+        *) both="$both CPUQuotaPeriodSec=" ;;
+        esac
         exec systemctl set-property --runtime "$scope" $both
     fi
     give "$quota"

@@ -20,7 +20,8 @@ from mydyno.stack.protocol import IDENTITY, StackSettings, refuse_unknown
 NONE = "100%"
 _MICROS = re.compile(r"(\d+(?:\.\d+)?)us")
 _MOST_US = 1e6
-_SLOWEST, _FASTEST = 0.7, 1.5
+_SLOWEST, _FASTEST = 0.7, 1.5  # of a treatment's own
+_LEAST, _LARGEST = 0.1, 10.0  # that the daemon takes: a dose of such a treatment is beyond these
 LATENCIES = ("read_latency", "write_latency", "flush_latency")
 CREDITS, CLASS = "credits", "class"
 DISK_KEYS = ("rate", *LATENCIES, CREDITS)
@@ -49,7 +50,7 @@ class LabDisk:
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
         """Return the orders; raise `SpecError` for a key or a value that cannot be."""
         refuse_unknown(want, (*DISK_KEYS, CLASS), "disk")
-        rate = share_text(want.get("rate", NONE), "disk.rate", _SLOWEST, _FASTEST)
+        rate = share_text(want.get("rate", NONE), "disk.rate", _LEAST, _LARGEST)
         added = {key: _micros(want.get(key, "0us"), key) for key in LATENCIES}
         latency = " ".join(f"{us:g}" for us in added.values())
         lines = f"scale {ratio(rate)}\nlatency {latency}\n"
@@ -149,11 +150,11 @@ def credit_level(text: str) -> str:
 def parse_caps(raw: bytes) -> Mapping[str, float]:
     """Return the caps of a lab disk and its VM by the names of `Figures`; what has none is absent.
 
-    Those of a stripe are the sum over its disks, at most the VM's; ``disk.uncapped`` is that there
-    are none at all.
+    Those of a stripe are the sum over its disks, at most the VM's, times the rate that a treatment
+    or a dose sets; ``disk.uncapped`` is that there are none at all.
     """
     state = msgspec.json.decode(raw, type=dict[str, Any])
-    disks = max(1, len(state.get("disks") or ()))
+    disks, scale = max(1, len(state.get("disks") or ())), float(state.get("scale", 1.0))
     vm = (state.get("vm") or {}).get("caps") or {}
     found: dict[str, float] = {}
     for name, of in (("ios", "iops"), ("bytes", "bytes_per_s")):
@@ -162,7 +163,7 @@ def parse_caps(raw: bytes) -> Mapping[str, float]:
             total = (vm.get(of) or {}).get(part)
             least = [v for v in (own * disks if own else None, total) if v]
             if least:
-                found[f"disk.{word}_{name}"] = float(min(least))
+                found[f"disk.{word}_{name}"] = scale * min(least)
     return found or {"disk.uncapped": 1.0}
 
 
@@ -193,7 +194,9 @@ def validate(settings: StackSettings) -> None:
 
     A latency is given in microseconds: only a diagnosis has measured what a share would be of.
     """
-    LabDisk(Path()).plan({}, settings.of("disk"))
+    own = settings.of("disk")
+    share_text(own.get("rate", NONE), "disk.rate", _SLOWEST, _FASTEST)
+    LabDisk(Path()).plan({}, own)
 
 
 def refuse_slow(settings: StackSettings) -> None:

@@ -7,16 +7,17 @@ from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, quotient
 def _busiest(evidence: LoadEvidence) -> float | None:
     """Return the cores that one thread uses or waits for, of the class where that is most.
 
-    The busiest of several connections is no thread that others wait for.  Samples of earlier
+    The busiest of several connections is no thread that others wait for; they are of any class
+    where the server does not list them, or shares threads between them.  Samples of earlier
     versions have the mean of a class alone.
     """
-    means = evidence.figures.means
+    means, apart = evidence.figures.means, not {"shared", "pool"} & {*evidence.account.doubts}
     found = [
         means.get(f"state.busiest:{of}", (cpu + means.get(f"state.run_delay:{of}", 0.0)) / threads)
         for key, threads in means.items()
         if key.startswith("state.threads:mysqld/") and threads > 0
         for of in [key.partition(":")[2]]
-        if not (of == OWN and threads > 1)
+        if threads == 1 or (apart and of != OWN)
         if (cpu := evidence.get(f"state.cpu:{of}")) is not None
     ]
     return max(found, default=None)
