@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ from mydyno.campaign.spec import decode
 from mydyno.campaign.switchback import Settled
 from mydyno.campaign.treatments import Environment
 from mydyno.cli.recipes import SpecSource
+from mydyno.cli.run import run as run_command
 from mydyno.cli.run_directory import RunFacts, begun_on, save
 from mydyno.journal import FileJournal
 from mydyno.journal.register import RunDir
@@ -66,3 +68,22 @@ def test_a_share_of_memory_is_what_it_was_when_the_run_began(tmp_path, now, take
     assert begun_on(tmp_path, found) == found  # nothing began there
     save(files, SpecSource("", "s.toml", {}), RunFacts("s.toml", {}, first, ""), begun=False)
     assert begun_on(tmp_path, found).memory_bytes == int(taken * 2**33)
+
+
+def test_a_run_directory_that_no_one_named_is_looked_at_for_the_host_it_began_on(
+    tmp_path, monkeypatch
+):
+    seen = []
+
+    def built(_source, _allow, folder):
+        seen.append(folder)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mydyno.cli.run.build", built)
+    path = tmp_path / "hot.toml"
+    path.write_text(HOT)
+    with pytest.raises(KeyboardInterrupt):
+        run_command(path)
+    with pytest.raises(KeyboardInterrupt):
+        run_command(path, output=tmp_path / "here")
+    assert seen == [Path("runs/hot"), tmp_path / "here"]

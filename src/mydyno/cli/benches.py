@@ -128,7 +128,7 @@ class _Known:
 def build(
     source: SpecSource, allow: Sequence[str], folder: Path, *, planned: bool = False
 ) -> Built:
-    """Return the campaign of a spec and its bench, to be run in or below `folder`.
+    """Return the campaign of a spec and its bench, to be run in `folder`.
 
     With `planned` nothing of a running server is set, not even to the value that it has.  Raises
     `SpecError` for what this host cannot do, `RefusedError` for what was not allowed.
@@ -163,10 +163,13 @@ def build(
         raise SpecError(located(reason, source.place, source.text)) from error
 
 
-def resolved_spec(source: SpecSource) -> tuple[Spec, Resolved]:
-    """Return a spec and what it names on its host; raise `SpecError`."""
+def resolved_spec(source: SpecSource, folder: Path) -> tuple[Spec, Resolved]:
+    """Return a spec and what it names on its host; raise `SpecError`.
+
+    Shares of memory are of what the host had when the run in `folder` began.
+    """
     spec = source.decode()
-    ground = _known(reach(spec.stack.host), source).ground
+    ground = begun_on(folder, _known(reach(spec.stack.host), source).ground)
     return spec, resolve(spec, source.text, source.place, ground)
 
 

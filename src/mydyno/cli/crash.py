@@ -12,7 +12,7 @@ from mydyno.cli.narrow import narrowed_source, own_settings
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
-from mydyno.cli.run_directory import losses_of
+from mydyno.cli.run_directory import RUNS, losses_of
 from mydyno.cli.terminal import (
     Allow,
     Json,
@@ -57,8 +57,9 @@ def crash_test(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Cut the power of a spec's lab disk under commits, and show what each treatment lost."""
     source = find(spec, overrides(settings, None), scale)
-    made = crash_source(source, treatment, cuts, threads)
-    shown = execute(made, output or Path("runs") / f"{Path(source.place).stem}-crash", allow or [])
+    folder = output or RUNS / f"{Path(source.place).stem}-crash"
+    made = crash_source(source, folder, treatment, cuts, threads)
+    shown = execute(made, folder, allow or [])
     found = losses_of(shown)
     print_result(found, lambda: "\n" + render_losses(found, width()), json=json)
     print_message(f"\nreport: {write(shown)}")
@@ -66,11 +67,12 @@ def crash_test(  # noqa: PLR0913 - one parameter an option
 
 def crash_source(
     source: SpecSource,
+    folder: Path,
     chosen: list[str] | None = None,
     cuts: int | None = None,
     threads: int = THREADS,
 ) -> SpecSource:
-    """Return a spec's crash test; raise `SpecError` where it can have none."""
+    """Return a spec's crash test for a run in `folder`; raise `SpecError` if it can have none."""
     decoded = source.decode()
     device = decoded.stack.device
     if not isinstance(device, DeviceTable) or device.machine or decoded.stack.server == "none":
@@ -78,7 +80,7 @@ def crash_source(
             f"{source.place}: stack.device: a crash test needs a server on a lab disk, "
             '{ lab = "loop" }'
         )
-    _, named = resolved_spec(source)
+    _, named = resolved_spec(source, folder)
     of_spec = decoded.design.blocks if decoded.design.kind == "crash" else None
     blocks = cuts or of_spec or CUTS
     treatments = _chosen(named, chosen or list(named.treatments))

@@ -27,7 +27,7 @@ from mydyno.cli.narrow import Treatment, chosen, narrowed_source, own_settings
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.run import Output, execute
-from mydyno.cli.run_directory import reopen
+from mydyno.cli.run_directory import RUNS, reopen
 from mydyno.cli.terminal import Allow, Json, Scale, Set, print_message, print_result, width
 from mydyno.cli.why import evidence, keeps_rate, read_diagnoses, stall_rate
 from mydyno.diagnose import LoadEvidence, suspects, worth
@@ -102,7 +102,9 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
     json: Json = False,
 ) -> None:
     """Prove what limits a load: slow one resource at a time, and see what follows."""
-    source, spec, named = _subject(subject, overrides(settings, None), scale)
+    source = _subject(subject, overrides(settings, None), scale)
+    folder = output or RUNS / f"{Path(source.place).stem}-why"
+    spec, named = resolved_spec(source, folder)
     name = chosen(spec, named, treatment)
     load = workload or next(iter(named.loads))
     if load not in named.loads:
@@ -114,26 +116,20 @@ def diagnose(  # noqa: PLR0913 - one parameter an option
         )
     design = _design(budget, blocks, only)
     narrowed = narrowed_source(source, _tables(spec, named, name, load, design))
-    shown = execute(
-        narrowed, output or Path("runs") / f"{Path(source.place).stem}-why", allow or [], note
-    )
+    shown = execute(narrowed, folder, allow or [], note)
     found = read_diagnoses(shown)
     print_result(found, lambda: "\n" + render_limits(found, width()), json=json)
     print_message(f"\nreport: {write(shown)}")
 
 
-def _subject(
-    subject: str, changed: Mapping[str, str], scale: str | None
-) -> tuple[SpecSource, Spec, Resolved]:
-    """Return the spec of a file, recipe or run directory, and what it names on this host."""
+def _subject(subject: str, changed: Mapping[str, str], scale: str | None) -> SpecSource:
+    """Return the spec of a file, recipe or run directory."""
     path = Path(subject)
-    if (path / "journal.jsonl").exists():
-        _, run_facts = reopen(path)
-        text = RunDir(path).spec.read_text(encoding="utf-8")
-        source = SpecSource(text, run_facts.place, {**run_facts.overrides, **changed})
-    else:
-        source = find(subject, changed, scale)
-    return source, *resolved_spec(source)
+    if not (path / "journal.jsonl").exists():
+        return find(subject, changed, scale)
+    _, run_facts = reopen(path)
+    text = RunDir(path).spec.read_text(encoding="utf-8")
+    return SpecSource(text, run_facts.place, {**run_facts.overrides, **changed})
 
 
 def _refuse(spec: Spec, load: Load) -> None:

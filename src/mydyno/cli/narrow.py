@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from mydyno.campaign.plan import Resolved
+from mydyno.campaign.plan import Resolved, name_of
 from mydyno.campaign.spec import Spec, toml
 from mydyno.cli.benches import resolved_spec
 from mydyno.cli.recipes import SpecSource, overrides
+from mydyno.cli.run_directory import RUNS
 from mydyno.model import SpecError, unknown_value
 from mydyno.stack.protocol import spec_key
 
@@ -56,18 +57,27 @@ def own_settings(named: Resolved, treatment: str) -> dict[str, str]:
     return {spec_key(key): value for key, value in named.treatments[treatment].items()}
 
 
-def tried(source: SpecSource, treatment: str | None, settings: Sequence[str] | None) -> SpecSource:
-    """Return the comparison of one treatment with itself and these settings, if there are some."""
+def tried(
+    source: SpecSource,
+    treatment: str | None,
+    settings: Sequence[str] | None,
+    folder: Path | None = None,
+) -> SpecSource:
+    """Return the comparison of one treatment with itself and these settings, if there are some.
+
+    It is run in `folder`, by default in one below `RUNS` that has its name.
+    """
     if not settings:
         if treatment:
             raise SpecError("--treatment needs --try KEY=VALUE; add it, or leave --treatment out")
         return source
-    spec, named = resolved_spec(source)
+    title = f"{name_of(source.decode(), source.place)}-try"
+    spec, named = resolved_spec(source, folder or RUNS / title)
     name = chosen(spec, named, treatment)
     own = own_settings(named, name)
     design = {key: getattr(spec.design, key) for key in ("seed", "budget", "blocks")}
     tables = {
-        "campaign.name": f"{spec.campaign.name or Path(source.place).stem}-try",
+        "campaign.name": title,
         "treatments": {name: own, TRY: {**own, **overrides([*settings], None, "--try")}},
         "design": {key: value for key, value in design.items() if value is not None},
         "decide.baseline": name,

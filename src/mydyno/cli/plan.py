@@ -22,6 +22,7 @@ from mydyno.campaign.timing import (
 from mydyno.cli.benches import Built, build
 from mydyno.cli.narrow import TriedWith, Try, tried
 from mydyno.cli.recipes import SpecSource, find, overrides
+from mydyno.cli.run_directory import RUNS
 from mydyno.cli.terminal import (
     Budget,
     Json,
@@ -180,7 +181,7 @@ def _place(built: Built) -> str:
     sets = len(needed(campaign))
     if isinstance(device, str) and device != "here":
         return f"{device}, formatted for this campaign; {counted(sets, 'data set')}"
-    folder = Path("runs") / campaign.name / "work"
+    folder = RUNS / campaign.name / "work"
     there = existing_parent(host, folder)
     columns = ("--noheadings", "--output", "FSTYPE,SOURCE", "--target", str(there))
     found = host.run(Action(("findmnt", *columns))).stdout.decode(errors="replace").split()

@@ -13,7 +13,7 @@ from mydyno import __version__
 from mydyno.campaign import crash
 from mydyno.campaign.bench import Bench
 from mydyno.campaign.designs import overhead_s
-from mydyno.campaign.plan import PROVE, Campaign
+from mydyno.campaign.plan import PROVE, Campaign, name_of
 from mydyno.campaign.run_loop import CampaignRun
 from mydyno.campaign.run_loop import run as run_trials
 from mydyno.campaign.spec import EXISTING
@@ -26,7 +26,7 @@ from mydyno.cli.plan import Remarks, advice, cost_key, costs_of
 from mydyno.cli.recipes import SpecSource, find, overrides
 from mydyno.cli.report import write
 from mydyno.cli.rollback import Done, restore
-from mydyno.cli.run_directory import RunFacts, losses_of, must_run, opened, result, save
+from mydyno.cli.run_directory import RUNS, RunFacts, losses_of, must_run, opened, result, save
 from mydyno.cli.status import left_s
 from mydyno.cli.terminal import (
     Allow,
@@ -87,24 +87,26 @@ def run(  # noqa: PLR0913 - one parameter an option
     """Run or resume a campaign: verdicts on stdout, progress on stderr."""
     if output:
         must_run(RunDir(output))
-    source = tried(find(spec, overrides(settings, budget), scale), treatment, settings_tried)
+    found = find(spec, overrides(settings, budget), scale)
+    source = tried(found, treatment, settings_tried, output)
     if other := _OTHERS.get(source.decode().design.kind):
         raise SpecError(f"{source.place}: design.kind: `mydyno {other} {spec}` runs this one")
-    cuts = _crash_test(source)  # what is wrong with it shows before anything is run
-    shown = execute(source, output, allow or [])
+    folder = output or RUNS / name_of(source.decode(), source.place)
+    cuts = _crash_test(source, folder)  # what is wrong with it shows before anything is run
+    shown = execute(source, folder, allow or [])
     if cuts:
         print_message("\ndurability: the power is cut under each treatment")
         execute(cuts, RunDir(shown).cuts, allow or [])
     _print_result(shown, json=json)
 
 
-def _crash_test(source: SpecSource) -> SpecSource | None:
+def _crash_test(source: SpecSource, folder: Path) -> SpecSource | None:
     """Return the crash test that a spec asks for, if it does."""
     if source.decode().decide.durability != PROVE:
         return None
     from mydyno.cli.crash import crash_source  # noqa: PLC0415 - it runs campaigns by this module
 
-    return crash_source(source)
+    return crash_source(source, folder)
 
 
 _OTHERS = {"diagnose": "diagnose", "crash": "lab crash-test"}
@@ -112,18 +114,17 @@ Note = Callable[[Campaign, RunDir, Outcome], Sequence[Metric]]
 
 
 def execute(
-    source: SpecSource, output: Path | None, allow: Sequence[str], note: Note | None = None
+    source: SpecSource, shown: Path, allow: Sequence[str], note: Note | None = None
 ) -> Path:
-    """Run or resume the campaign of a spec; return its run directory as the user named it.
+    """Run or resume the campaign of a spec in a run directory, and return that.
 
     `note` returns what its design is to know of a finished trial besides the load's metrics.
     """
     known = (HOST, CONSENT, f"{REFORMAT}/dev/DISK")
     if wrong := [what for what in allow if what not in known and not what.startswith(REFORMAT)]:
         raise SpecError(f"--allow: {unknown_value(wrong[0], known, 'consent')}")
-    built = build(source, allow, output or Path("runs"))
+    built = build(source, allow, shown)
     campaign, costs = built.campaign, costs_of(built)
-    shown = output or Path("runs") / campaign.name
     files = RunDir(resolved(Local(), shown))
     refuse_open(built.db, campaign.spec.stack.host, files.path)
     if _beside_trial(built):

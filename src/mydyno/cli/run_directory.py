@@ -51,6 +51,7 @@ from mydyno.stats.result import (
     TrialView,
 )
 
+RUNS = Path("runs")  # where run directories are made that no one named
 _SHOWN = ("latency_p99_s",)
 
 Read = tuple[Outcome, Sequence[Interval]]
