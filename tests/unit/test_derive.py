@@ -5,7 +5,7 @@ import pytest
 
 from mydyno.model import Metric, Series, Window
 from mydyno.sample import Sampling
-from mydyno.sample.derive import counted_below, sampled_series, series, used
+from mydyno.sample.derive import corrected, sampled_series, series, used
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import Where
 from unit.sampler_file import File
@@ -32,7 +32,7 @@ def sample(tmp_path, columns, ticks, source="host"):
 
 
 def made(tmp_path, file, where=HERE, origin_s=0.0):
-    found = series(counted_below(read(file.written(tmp_path)), where), where, origin_s)
+    found = series(corrected(read(file.written(tmp_path)), where), where, origin_s)
     return {one.name: list(zip(one.t_s, one.values, strict=True)) for one in found}
 
 
@@ -98,6 +98,17 @@ def test_flushes_of_a_volume_are_counted_on_its_disks(tmp_path):
     assert made(tmp_path, file, Where("dm-0"))["disk.flushes"] == near([(1.001, 0)])
     counted = made(tmp_path, file, Where("vda", below=("vdb",)))
     assert counted["disk.flushes"] == near([(1.001, 30)])
+
+
+def test_times_that_the_kernel_never_takes_are_left_out(tmp_path):
+    """md before Linux 5.9: a read in 0 s spoke against a slow disk."""
+    columns = counters("disk.reads", of="md0") + counters("disk.read_s", of="md0", scale=1e-3)
+    file = sample(tmp_path, columns, [(0, 0), (5000, 0)])
+    found = made(tmp_path, file, Where("md0"))
+    assert found["disk.reads"] == near([(1.001, 5000)])
+    assert "disk.read_latency" not in found
+    few = sample(tmp_path, columns, [(0, 0), (5, 0)])  # each within a millisecond
+    assert made(tmp_path, few, Where("md0"))["disk.read_latency"] == near([(1.001, 0)])
 
 
 def test_a_counter_that_falls_has_no_rate_then(tmp_path):

@@ -45,7 +45,7 @@ from mydyno.model import (
 )
 from mydyno.report.limits import render_limits
 from mydyno.sample import NOT_BUILT, probe_binary
-from mydyno.sample.derive import counted_below
+from mydyno.sample.derive import corrected
 from mydyno.sample.figures import figures, mean, of_window, of_windows
 from mydyno.sample.probe_file import read
 from mydyno.sample.sampler import link_speed, where_in
@@ -145,7 +145,7 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
         sampled = read(out)
     window = Window(_LISTED_S, float(sampled.mono_s[-1]) + 1.0)  # sources are read after its begin
     where = where_in(host, Path(data))
-    sampled = counted_below(sampled, where)
+    sampled = corrected(sampled, where)
     links = {name: link_speed(host, name) for name in sampled.instances("net.tx_bytes")}
     linked = [(name, speed) for name, speed in links.items() if speed]
     places = [where, *(replace(where, interface=n, link_bytes_per_s=s) for n, s in linked)]

@@ -325,25 +325,43 @@ def opened(folder: Path) -> tuple[Sampled, Where, float] | None:
         origin_s = (began_ns - since_ns) * 1e-9
     except OverflowError as error:
         raise ProbeFileError(f"{folder / START}: {error}") from error
-    return counted_below(sampled, where), where, origin_s
+    return corrected(sampled, where), where, origin_s
 
 
 _FLUSHES = ("disk.flushes", "disk.flush_s")
+_TIMED = {"disk.reads": "disk.read_s", "disk.writes": "disk.write_s"}
+_MANY = 1000.0  # requests: so many take some time
 
 
-def counted_below(sampled: Sampled, where: Where) -> Sampled:
-    """Return a sample in which a volume without flushes has the mean ones of its disks.
+def corrected(sampled: Sampled, where: Where) -> Sampled:
+    """Return a sample without what the kernel does not count of its disk: that is no zero.
 
-    LVM and md hand a flush to each of their disks, and the kernel counts it there alone.
+    LVM and md hand a flush to each of their disks, and the kernel counts it there alone: the mean
+    of these stands for it.  Before Linux 5.9 it takes no times of requests to md.
     """
+    flushed = sampled.put(_flushes_below(sampled, where))
+    grown = {name: _growth(flushed, name, where.disk) for pair in _TIMED.items() for name in pair}
+    if not any(grown[count] > _MANY and not grown[time] for count, time in _TIMED.items()):
+        return flushed
+    times = [(name, where.disk) for name in (*_TIMED.values(), "disk.weighted_s")]
+    return flushed.put({key: v * np.nan for key in times if (v := flushed.find(*key)) is not None})
+
+
+def _flushes_below(sampled: Sampled, where: Where) -> dict[tuple[str, str], Values]:
     found: dict[tuple[str, str], Values] = {}
     for name in _FLUSHES:
         own, below = sampled.find(name, where.disk), [sampled.find(name, d) for d in where.below]
         counted = [values for values in below if values is not None]
         if own is None or not counted or np.nan_to_num(own).any():
-            return sampled
+            return {}
         found[name, where.disk] = np.mean(counted, axis=0)
-    return sampled.put(found)
+    return found
+
+
+def _growth(sampled: Sampled, name: str, of: str) -> float:
+    values = sampled.find(name, of)
+    known = np.zeros(1) if values is None else values[~np.isnan(values)]
+    return float(known.max() - known.min()) if known.size else 0.0
 
 
 def _since_start(one: Series) -> Series:
