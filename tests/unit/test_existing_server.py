@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from mydyno.server import existing as module
 from mydyno.server.existing import (
     Existing,
     ServerProcess,
+    environment_of,
     host_outputs,
     option_files,
     processes,
@@ -119,6 +122,29 @@ def test_which_server_is_never_guessed(monkeypatch, there, named, message):
         reached(Local(), named)
 
 
+def test_the_socket_of_another_user_s_server_gets_no_password(monkeypatch):
+    """While the real server is down, anybody can run one, and root's client would log in there."""
+    running = [ServerProcess(7, "mysqld", ["--socket=/tmp/x"])]
+    monkeypatch.setattr(module, "processes", lambda _: running)
+    with pytest.raises(SpecError, match=r"another user.*pid 7.*--server FILE"):
+        reached(Local())
+    running = [ServerProcess(7, "mysqld", ["--socket=/none/x"], is_known=True)]
+    with pytest.raises(HostError, match="does not answer"):
+        reached(Local())
+
+
+def test_a_list_of_tunables_is_in_one_piece_again():
+    """glibc 2.36 ends a string at each colon of it, as the process shows it here."""
+    cut = {"GLIBC_TUNABLES": "glibc.malloc.arena_max=2", "glibc.malloc.mmap_max": "4", "A": "1"}
+    with subprocess.Popen(["/bin/sleep", "60"], env=cut) as running:
+        try:
+            found = environment_of(Local(), running.pid)
+        finally:
+            running.kill()
+    tunables = "glibc.malloc.arena_max=2:glibc.malloc.mmap_max=4"
+    assert found == {"GLIBC_TUNABLES": tunables, "A": "1"}
+
+
 def test_a_server_that_does_not_answer_is_an_error_with_the_next_step(tmp_path):
     options = tmp_path / "client.cnf"
     options.write_text(f"[client]\nsocket={tmp_path}/none.sock\n")
@@ -126,17 +152,34 @@ def test_a_server_that_does_not_answer_is_an_error_with_the_next_step(tmp_path):
         reached(Local(), str(options))
 
 
-def test_servers_are_found_by_their_processes(tmp_path):
-    program = tmp_path / "mysqld"
-    program.write_bytes(Path("/bin/sleep").read_bytes())
-    program.chmod(0o755)
-    with subprocess.Popen([program, "60"]) as running:
-        try:
-            found = {one.pid: one for one in processes(Local())}
-        finally:
-            running.kill()
-    assert found[running.pid].program == "mysqld"
-    assert found[running.pid].option("socket") == ""
+@contextmanager
+def started(user=None):
+    """Run a program named mysqld; `user` can reach it, which pytest's own folders do not allow."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        program = Path(folder) / "mysqld"
+        program.write_bytes(Path("/bin/sleep").read_bytes())
+        for path in (program, program.parent):
+            path.chmod(0o755)
+        with subprocess.Popen([program, "60"], user=user) as running:
+            try:
+                yield running.pid
+            finally:
+                running.kill()
+
+
+def test_servers_are_found_by_their_processes():
+    with started() as pid:
+        found = {one.pid: one for one in processes(Local())}
+    assert found[pid].program == "mysqld"
+    assert found[pid].option("socket") == ""
+    assert found[pid].is_known
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a program as another user")
+def test_a_server_of_another_user_is_not_taken_for_one_of_ours():
+    with started(user=65534) as pid:
+        found = {one.pid: one for one in processes(Local())}
+    assert not found[pid].is_known
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mydyno.audit.option_files import every, groups
 from mydyno.keep.forms import udev
 from mydyno.keep.forms.fstab import options
+from mydyno.keep.forms.persist import literal
 from mydyno.keep.kept import Kept, KeptOn, bundle, form_of, forms
 from mydyno.model import SpecError
 
@@ -53,6 +54,30 @@ EVIDENCE = ("mydyno: FAST of the campaign c, 2026-11-26", "rw: 1.31 [1.22..1.41]
 MYSQL = Kept(SETTINGS, EVIDENCE, FIRST, "mysql", (8, 0, 33), TARGET)
 MARIADB = Kept(SETTINGS, EVIDENCE, FIRST, "mariadb", (10, 11, 19), TARGET)
 VARIABLES = {k.removeprefix("mysqld."): v for k, v in SETTINGS.items() if k.startswith("mysqld.")}
+
+
+def taken(text):
+    """Return what a tool reads of YAML; Ansible takes what is tagged as no template."""
+    return yaml.load(text, Loader)  # noqa: S506 - one tag more than the safe loader
+
+
+class Loader(yaml.SafeLoader):
+    """The safe loader, with Ansible's tag."""
+
+
+Loader.add_constructor("!unsafe", lambda loader, node: Untouched(loader.construct_scalar(node)))
+
+
+class Untouched(str):
+    """A text that Ansible does not take for a template."""
+
+    __slots__ = ()
+
+
+def composed(text):
+    """Return the service that Compose makes of a file, in which it replaces variables."""
+    assert "$" not in text.replace("$$", "")
+    return yaml.safe_load(text.replace("$$", "$"))["services"]["db"]
 
 
 def made(name, kept=MYSQL):
@@ -102,6 +127,14 @@ def test_option_files_are_read_as_written():
     assert options_of(file.text) == VARIABLES
     assert made("mycnf", MARIADB).write[0].path == "/etc/mysql/mariadb.conf.d/zz-mydyno.cnf"
     assert options_of(made("mycnf").inverse[0].text) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("127.0.0.1", "'127.0.0.1'"), ("1.5G", "1610612736"), ("0.25", "0.25"), ("8K", "8192")],
+)
+def test_a_word_that_begins_with_a_digit_is_a_word(value, text):
+    assert literal("a", value) == text
 
 
 def test_persisted_variables_have_sizes_as_numbers():
@@ -252,7 +285,7 @@ def test_tuned_has_an_ini_file_and_a_profile_of_before():
 def test_playbooks_write_the_native_files(part):
     native = texts(getattr(made("native"), part))
     (file,) = getattr(made("ansible"), part)
-    (play,) = yaml.safe_load(file.text)
+    (play,) = taken(file.text)
     copies = [t["ansible.builtin.copy"] for t in play["tasks"] if "ansible.builtin.copy" in t]
     assert {c["dest"]: c["content"] for c in copies} == native
     names = {handler["name"] for handler in play["handlers"]}
@@ -313,12 +346,42 @@ def test_any_value_of_a_variable_is_read_back_or_refused(value):
         with pytest.raises(SpecError, match="init_connect"):
             made("native", kept)
         return
-    (service,) = yaml.safe_load(made("docker", kept).write[0].text)["services"].values()
+    service = composed(made("docker", kept).write[0].text)
     assert service["command"] == [f"--init_connect={value}"]
     option = made("mycnf", kept).write[0].text
     assert yaml.safe_load(made("k8s-oracle", kept).write[0].text)["spec"]["mycnf"] == option
-    (play,) = yaml.safe_load(made("ansible", kept).write[0].text)
+    (play,) = taken(made("ansible", kept).write[0].text)
     assert play["tasks"][1]["ansible.builtin.copy"]["content"] == option
+
+
+TEMPLATES = "{{ lookup('pipe', 'id') }} ${HOME} $$ ${f:exec:/bin/id} 'x'"
+
+
+def test_a_value_that_looks_like_a_template_is_a_value():
+    """A run directory of somebody else must not run commands on who exports from it."""
+    settings = {"mysqld.init_connect": TEMPLATES, "env.A": TEMPLATES, "cpus.allowed": TEMPLATES}
+    kept = Kept(settings | {"limits.nofile": "$A"})
+    for part in ("write", "inverse"):
+        (play,) = taken(getattr(made("ansible", kept), part)[0].text)
+        contents = [t["ansible.builtin.copy"]["content"] for t in play["tasks"][1::2]]
+        assert {type(text) for text in contents} == {Untouched}
+    service = composed(made("docker", kept).write[0].text)
+    assert service["command"] == [f"--init_connect={TEMPLATES}"]
+    assert service["environment"] == {"A": TEMPLATES}
+    assert (service["cpuset"], service["ulimits"]) == (TEMPLATES, {"nofile": "$A"})
+
+
+def test_tuned_gets_no_value_that_it_would_replace():
+    asked, before = {"kernel.thp": "never"}, {"kernel.thp": TEMPLATES}
+    for kept in (Kept({"kernel.thp": TEMPLATES}), Kept(asked, first=before)):
+        with pytest.raises(SpecError, match=r"tuned: kernel\.thp = .*replaces \$\{\.\.\.\}"):
+            made("tuned", kept)
+
+
+@pytest.mark.parametrize("value", ["SET NAMES 'utf8mb4'", "'", r"a\b"])
+def test_a_parameter_group_has_words_as_they_are(value):
+    (first, _) = made("rds", Kept({"mysqld.init_connect": value})).write
+    assert [one["ParameterValue"] for one in json.loads(first.text)] == [value]
 
 
 def test_what_cannot_be_carried_is_refused_with_the_next_step():

@@ -3,6 +3,7 @@
 The host does it by itself, as a unit of systemd: it needs neither the session nor mydyno.
 """
 
+import re
 import shlex
 import sys
 import time
@@ -29,6 +30,7 @@ from mydyno.cli.leases import (
     unit_of,
     who,
 )
+from mydyno.cli.rollback import refuse_beside
 from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.host import Host, ask, reach
 from mydyno.host.files import distrust, resolved
@@ -37,6 +39,7 @@ from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.report import units
 from mydyno.server.existing import Existing
 from mydyno.snapshot import store
+from mydyno.testbed.lock import beside_no_campaign
 
 RUN = "/run/mydyno-move"
 UNIT = "mydyno-move.service"
@@ -58,6 +61,7 @@ _POLL_S = 0.5
 _SILENT = 20  # looks without an answer before the host counts as lost
 _PASSING = ("tmpfs", "ramfs", "devtmpfs")
 _WRITABLE = 0o022
+_PLAIN = re.compile(r"[\w./+@:-]+")  # means itself in an option file and in a unit
 _HOMES, _SYSTEM = ("/home", "/root", "/run/user"), ("/usr", "/boot", "/efi", "/etc")
 
 To = Annotated[str, typer.Argument(metavar="FOLDER", help="The new folder; it must not exist yet.")]
@@ -88,6 +92,7 @@ def move(  # noqa: PLR0913 - one parameter an option
     old, new = existing.data.rstrip("/"), _new(existing.host, folder)
     name, unit = name_of(seen, existing.host), unit_of(seen)
     refuse_open(leases_of(existing.host))
+    refuse_beside(existing.host, host)
     size = _refuse(existing, seen, old, new)
     shown = DataMove(name, old, new, size, 0.0)
     if not (dry_run and json):
@@ -96,8 +101,9 @@ def move(  # noqa: PLR0913 - one parameter an option
         consent(name, yes_to, "", "")
         reason = why or f"mydyno move {host} {folder}"
         began = time.monotonic()
-        _begin(existing, seen, old, new, f"{who()}: {reason}")
-        _followed(host, existing.host)
+        with beside_no_campaign(existing.host):
+            _begin(existing, seen, old, new, f"{who()}: {reason}")
+            _followed(host, existing.host)
         down_s = time.monotonic() - began
         now, _, stopped = replicating(host, server, replication(seen))
         if now.data.rstrip("/") != new:
@@ -130,12 +136,15 @@ def _new(host: Host, folder: str) -> str:
     path = PurePosixPath(folder)
     if not path.is_absolute() or ".." in path.parts or not path.name:
         raise SpecError(f"{folder}: name the new folder by its full path")
-    if any(not c.isprintable() for c in folder):
-        raise SpecError(f"{folder!r}: has a character that option files cannot hold")
     done = host.run(Action(("realpath", "-e", "--", str(path.parent))))
     if done.returncode:
         raise SpecError(f"{path.parent}: not a folder on {host.name}; make it first")
-    new = str(PurePosixPath(done.stdout.decode().rstrip("\n")) / path.name)
+    new = str(PurePosixPath(done.stdout.decode().removesuffix("\n")) / path.name)
+    if not _PLAIN.fullmatch(new):
+        raise SpecError(
+            f"{new!r}: option files and units take some of its characters for something else; "
+            "name a folder of letters, digits and . _ / + @ : - only"
+        )
     for made in ("-e", "-L"):
         if host.run(Action(("test", made, new))).returncode == 0:
             raise SpecError(f"{new}: exists on {host.name}; name a folder that does not")
@@ -152,6 +161,7 @@ def _refuse(existing: Existing, seen: ServerEvidence, old: str, new: str) -> flo
             f"{seen.name}: {found[0]} manages the server, and this needs a restart; move it there"
         )
     refuse_shared(existing)
+    _refuse_unseen(host, unit_of(seen), old)
     _refuse_paths(existing, seen, old)
     _option_folder(existing, seen)
     _refuse_links(host, old)
@@ -159,6 +169,22 @@ def _refuse(existing: Existing, seen: ServerEvidence, old: str, new: str) -> flo
     _refuse_mount(host, new)
     _refuse_confined(existing, seen, new)
     return _refuse_too_large(host, old, new)
+
+
+def _refuse_unseen(host: Host, unit: str, old: str) -> None:
+    """Raise an error for a server that the move would not recognise once it has started it.
+
+    It would take the server back to the old folder, and commits to the new one would be lost.
+    """
+    if host.run(Action(("sh", "-c", _script(), "move.sh", "known", unit, old))).returncode:
+        raise RefusedError(
+            f"{unit}: no process of it works in {old}, so the move could not recognise the server; "
+            "run it by a unit of the system, or move the data by hand"
+        )
+
+
+def _script() -> str:
+    return files("mydyno.keep").joinpath("move.sh").read_text()
 
 
 def _refuse_paths(existing: Existing, seen: ServerEvidence, old: str) -> None:
@@ -298,14 +324,13 @@ def _begin(existing: Existing, seen: ServerEvidence, old: str, new: str, reason:
         "dropin_text": f'[Unit]\nRequiresMountsFor="{new}"\n',
     }
     lines = "".join(f"{key}={shlex.quote(value)}\n" for key, value in names.items())
-    script = files("mydyno.keep").joinpath("move.sh").read_bytes()
     if host.run(Action(("systemctl", "is-active", "--quiet", UNIT))).returncode == 0:
         raise RefusedError(f"{host.name}: another move is at work; see journalctl -u {UNIT}")
     host.run(Action(("rm", "-rf", RUN))).check()
     host.run(Action(("install", "-d", "-m", "700", RUN))).check()
     for place, raw in (
         (f"{RUN}/names", lines.encode()),
-        (f"{RUN}/move.sh", script),
+        (f"{RUN}/move.sh", _script().encode()),
         (f"/run/systemd/system/{UNIT}", _UNIT_TEXT.encode()),
     ):
         host.run(Action(("install", "-D", "-m", "600", "/dev/stdin", place), raw)).check()

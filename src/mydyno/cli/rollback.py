@@ -28,7 +28,14 @@ from mydyno.keep.lease import Held, LeaseNote, kept_leases, undone
 from mydyno.lab import sweep, sweep_links
 from mydyno.model import HostError, JournalError, MydynoError, RefusedError, SpecError
 from mydyno.testbed.labs import refuse_unmanaged, sweep_machines
-from mydyno.testbed.lock import host_lock, remove_leftovers, restored, withdraw
+from mydyno.testbed.lock import (
+    beside_no_campaign,
+    host_lock,
+    open_campaigns,
+    remove_leftovers,
+    restored,
+    withdraw,
+)
 
 FIRST = "FIRST"
 _TRIAL_S = 600  # as long as its restart may take; it is confirmed at once
@@ -205,9 +212,19 @@ def _forgotten(host: Host) -> str:
     return f"{host.name}: leases, units and guard removed"
 
 
+def refuse_beside(host: Host, to: str) -> None:
+    """Raise `RefusedError` where a campaign has left its changes on a host, named as `to`."""
+    if lines := open_campaigns(host, to):
+        raise RefusedError(
+            f"{host.name}: has settings changed by a campaign: {'; '.join(lines)}; restore them "
+            "first"
+        )
+
+
 def _undone(done: Done, to: str, server: str, top: Held, below: LeaseNote) -> None:
     """Undo one kept lease by a lease of its own, which is confirmed by a new connection."""
     existing, seen = look_at(to, server)
+    refuse_beside(existing.host, to)
     note = top.lease.note
     why = f"undoes {top.lease.id}"
     kept = Kept(note.first, [why], {}, existing.flavour, existing.version, note.target)
@@ -224,8 +241,9 @@ def _undone(done: Done, to: str, server: str, top: Held, below: LeaseNote) -> No
         note=below_it,
         undoes=top.lease.id,
     )
-    begun(existing.host, to, server, asked, plan, kept)
-    call(reach(to), "confirm", asked.id, "--who", who())
+    with beside_no_campaign(existing.host):
+        begun(existing.host, to, server, asked, plan, kept)
+        call(reach(to), "confirm", asked.id, "--who", who())
     done.lines.append(f"{top.lease.host}: {top.lease.id} undone")
     for key, now in plan.left.items():
         state = f"is {now}, set by somebody else since it was kept" if now else "is gone"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # move.sh run|after: a data directory goes to another folder; a unit of systemd runs it, not a session.
 # `after` comes whatever has ended `run`: it goes on once the option file is written, or else goes back.
-# `names` holds unit, old, new, part, file, text, dropin, dropin_text.
+# `names`, beside it, holds unit, old, new, part, file, text, dropin, dropin_text.
+# move.sh known UNIT FOLDER: succeeds if the server would be recognised by what `after` looks at.
 set -eu
 export LC_ALL=C
-here=/run/mydyno-move
-. "$here/names"
+here=${0%/*}
 
 state() {
     printf '%s\n' "$1" >"$here/state.part"
@@ -20,14 +20,26 @@ listed() (
     find . -type f -print0 | sort -z | xargs -0 -r sha256sum -z
 )
 
-# A server's working folder is its data directory; mysqld_safe has it as a child.
-runs_there() {
-    main=$(systemctl show -p MainPID --value "$unit")
-    [ "$main" != 0 ] || return 1
-    for pid in "$main" $(cat "/proc/$main/task"/*/children); do
-        [ "$(readlink "/proc/$pid/cwd")" != "$new" ] || return 0
+# A server's working folder is its data directory.  Any process of the unit may be the server:
+# systemd knows no main one of a script of SysV, and takes mysqld_safe, or a shell, for it.
+runs_in() {
+    group=$(systemctl show -p ControlGroup --value "$unit")
+    [ -n "$group" ] || return 1
+    for pid in $(find "/sys/fs/cgroup$group" "/sys/fs/cgroup/systemd$group" \
+        -name cgroup.procs -exec cat {} + 2>/dev/null); do
+        [ ! "/proc/$pid/cwd" -ef "$1" ] || return 0
     done
     return 1
+}
+
+# systemd waits for some units only: the server of another one takes a moment to get there.
+arrives() {
+    tries=100
+    until runs_in "$new"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] && systemctl is-active --quiet "$unit" || return 1
+        sleep 0.2
+    done
 }
 
 # Replaces a file at once, with the modes that option files and units have.
@@ -43,7 +55,9 @@ forget() {
     for one in file dropin; do
         eval "place=\$$one"
         rm -f "$place.mydyno-new"
-        if [ -e "$here/$one.before" ]; then
+        if cmp -s "$here/$one.before" "$place"; then
+            continue # where /etc is full, not even the same text can be written
+        elif [ -e "$here/$one.before" ]; then
             cp -p "$here/$one.before" "$place.mydyno-new"
             mv -f "$place.mydyno-new" "$place"
         elif [ -e "$here/begun" ]; then
@@ -63,6 +77,10 @@ run() {
     touch "$here/begun"
     state stopping
     systemctl stop "$unit"
+    if runs_in "$old"; then # a script of SysV may leave the server running
+        echo "$unit: is stopped, but a process of it works in $old" >&2
+        exit 1
+    fi
     state copying
     rm -rf --one-file-system "$part"
     cp -a --sparse=auto -T "$old" "$part"
@@ -89,7 +107,7 @@ after() {
     if grep -qxF "datadir = $new" "$file" 2>/dev/null; then
         state starting
         systemctl daemon-reload || :
-        if systemctl start "$unit" && runs_there; then
+        if systemctl start "$unit" && arrives; then
             state moved
             exit 0
         fi
@@ -108,6 +126,12 @@ after() {
     systemctl start "$unit" && state restored || state down
 }
 
+if [ "$1" = known ]; then
+    unit=$2
+    runs_in "$3"
+    exit
+fi
+. "$here/names"
 # Killed, it is started again, and then only ends what was begun.
 if [ "$1" = run ] && [ -e "$here/state" ]; then
     set -- after

@@ -15,6 +15,7 @@ from mydyno.host import DISKS, Host
 from mydyno.journal.records import Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, SpecError
 from mydyno.server.client import rows
+from mydyno.stack.alloc import rejoined
 from mydyno.stack.flavours import quirks, recognised
 
 SERVER = "SELECT CONCAT_WS(' ', @@hostname, @@datadir, @@port);"  # which one it is
@@ -24,12 +25,17 @@ _MARK = "mydyno:"
 _SQL_S = 60.0  # for all statements that do not wait
 _CLIENTS = "command -v mariadb || command -v mysql"
 
-# What is looked for among the processes: pid, program, words of its command line.
+# What is looked for among the processes: pid, program, who runs it, words of its command line.
+# The real user counts: anybody can run the server's own program, or another by the name of mysqld.
 _RUNNING = """
+known=" 0 $(id -u) $(id -u mysql 2>/dev/null) "
 for p in /proc/[0-9]*; do
     read -r name <"$p/comm" 2>/dev/null || continue
     case $name in mysqld|mariadbd) ;; *) continue;; esac
-    printf '%s\\t%s\\t%s\\n' "${p#/proc/}" "$name" "$(tr '\\0\\n' '\\t ' <"$p/cmdline")"
+    user=$(awk '/^Uid:/ {print $2}' "$p/status")
+    case $known in *" ${user:-unknown} "*) user=known;; esac
+    printf '%s\\t' "${p#/proc/}" "$name" "$user"
+    printf '%s\\n' "$(tr '\\0\\n' '\\t ' <"$p/cmdline")"
 done; :
 """
 
@@ -55,11 +61,15 @@ _SECRET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """A running server of a host: its pid, its program, its command line."""
+    """A running server of a host: its pid, its program, its command line.
+
+    `is_known` is whether root, mysql or this user runs it.
+    """
 
     pid: int
     program: str
     words: Sequence[str]
+    is_known: bool = False
 
     def option(self, name: str) -> str:
         """Return the value of an option of its command line, or ``""``."""
@@ -102,9 +112,10 @@ def processes(host: Host) -> list[ServerProcess]:
     """Return the servers that run on a host."""
     done = host.run(Action(("sh", "-c", _RUNNING))).check()
     found = []
-    for line in done.stdout.decode(errors="replace").splitlines():
-        pid, program, *words = line.split("\t")
-        found.append(ServerProcess(int(pid), program, [w for w in words if w]))
+    for line in filter(None, done.stdout.decode(errors="replace").split("\n")):
+        pid, program, user, *words = line.split("\t")
+        given = [word for word in words if word]
+        found.append(ServerProcess(int(pid), program, given, is_known=user == "known"))
     return sorted(found, key=lambda one: one.pid)
 
 
@@ -189,6 +200,11 @@ def _named(host: Host, named: str, there: Sequence[ServerProcess]) -> tuple[str,
     if len(there) != 1:
         raise SpecError(_unclear(host, there))
     socket = there[0].option("socket")
+    if socket and not there[0].is_known:  # the client would send a password there
+        raise SpecError(
+            f"{host.name}: another user than root and mysql runs the server, pid {there[0].pid}, "
+            f"with the socket {socket}; name a client option file with --server FILE"
+        )
     return (f"--socket={socket}",) if socket else ()
 
 
@@ -368,7 +384,7 @@ def environment_of(host: Host, pid: int) -> dict[str, str] | None:
     done = host.run(Action(("cat", f"/proc/{pid}/environ")))
     if done.returncode:
         return None
-    words = done.stdout.decode(errors="replace").split("\0")
+    words = rejoined(done.stdout.decode(errors="replace").split("\0"))
     return {name: value for name, _, value in (word.partition("=") for word in words) if name}
 
 

@@ -85,7 +85,7 @@ def parse(raw: bytes, linked: str = GLIBC) -> Settings:
     library = (_mapped(seen) if seen.running else asked) or linked
     settings = {"library": library}
     environment = (
-        launch_file.pairs(_rejoined(seen.files.get("environ", []))) if seen.running else seen.own
+        launch_file.pairs(rejoined(seen.files.get("environ", []))) if seen.running else seen.own
     )
     tunables = environment.get(TUNABLES.get(library, ""), "")
     if tunables:
@@ -97,7 +97,7 @@ def parse(raw: bytes, linked: str = GLIBC) -> Settings:
     return {**settings, OWNED: ",".join(held)} if held else settings
 
 
-def _rejoined(entries: Iterable[str]) -> Sequence[str]:
+def rejoined(entries: Iterable[str]) -> Sequence[str]:
     """Return the environment of a process with its GLIBC_TUNABLES in one piece again.
 
     The C library cuts the list where it stands (2.36: each colon becomes the end of a string).

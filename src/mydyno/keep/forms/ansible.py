@@ -23,7 +23,7 @@ def _play(kept: Kept, files: Sequence[KeptFile], title: str) -> str:
             "      ansible.builtin.copy:",
             f"        dest: {file.path}",
             '        mode: "0644"',
-            "        content: |",
+            "        content: !unsafe |",  # values may look like templates, which run commands
             *block(file.text, 10),
         ]
         notified = _handlers(kept, file)

@@ -21,7 +21,7 @@ def carries(key: str) -> bool:
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:
-    lines = [*kept.heading(), "services:", "  db:"]
+    lines = ["services:", "  db:"]
     options = kept.of("mysqld")
     if options:  # Compose replaces a list, it does not add to it
         lines += ["    # add the options of the service's own command", "    command:"]
@@ -38,7 +38,9 @@ def _write(kept: Kept) -> Sequence[KeptFile]:
     environment = systemd.environment(kept)
     lines += ["    environment:"] if environment else []
     lines += [f"      {name}: {scalar(value)}" for name, value in environment.items()]
-    return [KeptFile(_FILE, "\n".join(lines) + "\n")]
+    # Compose takes $NAME for a variable of the host that runs it
+    plain = [line.replace("$", "$$") for line in lines]
+    return [KeptFile(_FILE, "\n".join([*kept.heading(), *plain]) + "\n")]
 
 
 def _quota(asked: Mapping[str, str]) -> list[str]:

@@ -1,11 +1,13 @@
 """SET PERSIST: statements that MySQL writes to its own mysqld-auto.cnf."""
 
+import re
 from collections.abc import Sequence
 
 from mydyno.keep.kept import Form, Kept, KeptFile
 from mydyno.model.text import size_bytes
 from mydyno.stack.flavours import flavours, quirks
 
+_NUMBER = re.compile(r"\d+(\.\d+)?([KMGT])?")
 # Settings of a file only: MySQL 8.0.33 and 9.7 answer that they are non persistent.
 _OF_FILES = {
     "default_authentication_plugin",
@@ -31,8 +33,9 @@ def literal(name: str, value: str) -> str:
     """Return a value as SQL takes it: sizes as numbers, words quoted."""
     if value.upper() in {"ON", "OFF"}:
         return value.upper()
-    if value[:1].isdigit() and value[-1:].upper() in "0123456789KMGT":
-        return f"{float(value):g}" if "." in value else str(size_bytes(value, name))
+    if number := _NUMBER.fullmatch(value.upper()):
+        plain = number[1] and not number[2]  # a share of something, and no size
+        return f"{float(value):g}" if plain else str(size_bytes(value, name))
     text = value.replace("\\", "\\\\").replace("'", "''")
     return f"'{text}'"
 

@@ -9,8 +9,8 @@ from mydyno.keep.kept import Form, Kept, KeptFile, prefixed
 
 def _plain(name: str, value: str) -> str:
     """Return a value as a parameter group has it: numbers in bytes, ON and OFF as 1 and 0."""
-    text = literal(name, value).strip("'")
-    return {"ON": "1", "OFF": "0"}.get(text, text)
+    text = literal(name, value)
+    return value if text.startswith("'") else {"ON": "1", "OFF": "0"}.get(text, text)
 
 
 def _write(kept: Kept) -> Sequence[KeptFile]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from mydyno.keep.forms import sysctl
 from mydyno.keep.kept import NO_DISK, Form, Kept, KeptFile
+from mydyno.model import SpecError
 
 _DISK = {"block.scheduler": "elevator", "block.read_ahead_kb": "readahead"}
 
@@ -14,6 +15,11 @@ def carries(key: str) -> bool:
 
 
 def _profile(kept: Kept, values: dict[str, str], title: str) -> str:
+    if bad := [f"{key} = {value}" for key, value in values.items() if "${" in value]:
+        raise SpecError(
+            f"tuned: {bad[0]}: TuneD replaces ${{...}}, even by what a command prints; choose "
+            "another --format"
+        )
     lines = [*kept.heading(), "[main]", f"summary={title}"]
     sysctls = {k: v for k, v in values.items() if k.startswith("kernel.sysctl.")}
     lines += ["", "[sysctl]"] if sysctls else []
